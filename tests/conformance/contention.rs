@@ -80,15 +80,15 @@ async fn expired_voucher_is_expired_or_sold_but_never_both() {
         sellers.extend([0, 1].map(|lane| sell_all(Arc::clone(&node), lane, &sold)));
     }
     let expiring_nodes = [subject.start("four").await, subject.start("five").await];
-    let (refused, swept, also_swept) = tokio::join!(
+    let (refused, first_expired, second_expired) = tokio::join!(
         futures_util::future::join_all(sellers),
         expire_all(&expiring_nodes[0]),
         expire_all(&expiring_nodes[1])
     );
-    let (swept, sold) = (swept + also_swept, sold.into_inner());
-    assert!(swept > 0 && refused.iter().sum::<usize>() > 0, "no contention between expiry and sales");
-    assert_eq!(swept + sold, vouchers.cast_unsigned());
-    assert_eq!(subject.allocations().await.len() as u64, swept + sold);
+    let (expired_count, sold) = (first_expired + second_expired, sold.into_inner());
+    assert!(expired_count > 0 && refused.iter().sum::<usize>() > 0, "no contention between expiry and sales");
+    assert_eq!(expired_count + sold, vouchers.cast_unsigned());
+    assert_eq!(subject.allocations().await.len() as u64, expired_count + sold);
     assert_eq!(expiring_nodes[0].expire_vouchers().await.unwrap().expired, 0);
     subject.remove().await;
 }
@@ -97,8 +97,7 @@ async fn expired_voucher_is_expired_or_sold_but_never_both() {
 async fn expire_all(node: &PgNode) -> u64 {
     let mut expired = 0;
     for _ in 0..STOCK.0 {
-        let swept = node.expire_vouchers().await.unwrap();
-        expired += swept.expired;
+        expired += node.expire_vouchers().await.unwrap().expired;
     }
     expired
 }
@@ -124,16 +123,16 @@ async fn expire_leases(subject: &PgSubject) {
 /// Sells all claimable stock until none is left; returns the number of rejected records.
 async fn sell_all(node: Arc<PgNode>, number: u16, sold: &AtomicU64) -> usize {
     let mut lane = node.open_lane(number).await.unwrap();
-    let (mut refused, mut turn) = (0, 0);
+    let (mut refused, mut batch) = (0, 0);
     loop {
         let claimed = node.claim_stock(stock_request()).await.unwrap();
         if claimed == ClaimedStock::default() {
             return refused;
         }
         for vouchers in claimed_vouchers(&claimed).chunks(5) {
-            turn += 1;
-            let records = order_records(&node, number, turn, vouchers);
-            refused += commit(&mut lane, turn, &records, sold).await;
+            batch += 1;
+            let records = order_records(&node, number, batch, vouchers);
+            refused += commit(&mut lane, batch, &records, sold).await;
         }
     }
 }
@@ -151,13 +150,13 @@ fn claimed_vouchers(claimed: &ClaimedStock) -> Vec<StockVoucher> {
 }
 
 /// Orders of one or two vouchers, with partners in a different sequence per lane; some share a key.
-fn order_records(node: &PgNode, lane: u16, turn: i64, vouchers: &[StockVoucher]) -> Vec<Record> {
+fn order_records(node: &PgNode, lane: u16, batch: i64, vouchers: &[StockVoucher]) -> Vec<Record> {
     let shelve = |(index, held): (u64, &[StockVoucher])| {
-        let name = format!("{}/{lane}/{turn}/{index}", node.identity().name);
-        let number = (index * u64::from(lane + 1) + turn.cast_unsigned()) % PARTNERS + 1;
+        let name = format!("{}/{lane}/{batch}/{index}", node.identity().name);
+        let number = (index * u64::from(lane + 1) + batch.cast_unsigned()) % PARTNERS + 1;
         let record = build::delivered_order(build::partner(number), &name, &[(&gift(), held)]);
-        if turn % 7 == 0 && index == 0 {
-            return build::with_key(&format!("shared {turn}"), record);
+        if batch % 7 == 0 && index == 0 {
+            return build::with_key(&format!("shared {batch}"), record);
         }
         record
     };

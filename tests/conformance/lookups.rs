@@ -121,6 +121,6 @@ async fn read_whole_feed(fixture: &PartnerOrders, partner: PartnerId) -> Vec<Eve
 fn event_ids(page: &FeedPage) -> Vec<EventId> {
     let letters = page.events.iter();
     letters
-        .map(|letter| letter.events.event_id(letter.number))
+        .map(|event| event.events.event_id(event.number))
         .collect()
 }

@@ -84,11 +84,11 @@ async fn chunk_loaded_by_one_claim_is_returned_to_another() {
     for face in 1..=40 {
         let sku = build::sku("gift", face);
         let stock = subject.add_chunk(&sku, &[build::day(1)]).await;
-        for loaded in [vec![stock[0].chunk_id], Vec::new()] {
-            let expected = usize::from(loaded.is_empty());
+        for loaded_chunks in [vec![stock[0].chunk_id], Vec::new()] {
+            let expected = usize::from(loaded_chunks.is_empty());
             let claim = node.claim_stock(StockRequest {
                 sku: sku.clone(),
-                loaded_chunks: loaded,
+                loaded_chunks,
                 target_quantity: 1,
                 not_before: build::day(0),
             });

@@ -35,7 +35,7 @@ pub(crate) async fn add_chunk(pool: &PgPool, sku: &Sku, expiries: &[Expiry]) -> 
     let rows: Vec<(i64, i64)> = sqlx::query_as(
         "WITH voucher AS MATERIALIZED (
             SELECT nextval('stock_ids') AS stock_id, nextval('code_ids') AS code_id, v.expiry
-              FROM unnest($3) WITH ORDINALITY AS v (expiry, index)
+              FROM unnest($3) WITH ORDINALITY AS v (expiry, place)
              ORDER BY v.place
          ), sealed AS (
             INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext)
@@ -209,7 +209,7 @@ pub(crate) async fn stored_key(pool: &PgPool, key: KeyHash) -> Option<StoredKey>
     .fetch_optional(pool)
     .await
     .unwrap();
-    row.map(|(fingerprint, status, body, for_ever)| StoredKey {
+    row.map(|(fingerprint, status, body, never_expires)| StoredKey {
         known: StoredResponse {
             fingerprint: Fingerprint(fingerprint.try_into().unwrap()),
             response: Response {
@@ -217,7 +217,7 @@ pub(crate) async fn stored_key(pool: &PgPool, key: KeyHash) -> Option<StoredKey>
                 body: body.into(),
             },
         },
-        never_expires: for_ever,
+        never_expires,
     })
 }
 

@@ -262,11 +262,11 @@ impl Subject for PgSubject {
              VALUES ($1, $2, $3, $4, 'infinity')",
         );
         let insert = insert.bind(key.0).bind(known.fingerprint.0.to_vec());
-        let answer = &known.response;
+        let response = &known.response;
         self.begin_with(
             insert
-                .bind(answer.status.cast_signed())
-                .bind(answer.body.to_vec()),
+                .bind(response.status.cast_signed())
+                .bind(response.body.to_vec()),
         )
         .await
     }

@@ -182,7 +182,7 @@ pub(super) fn accepted_order(partner_id: PartnerId, name: &str, order: Order, pe
         booked_by: None,
     };
     let events = Some(EventBundle::for_new_order(&order));
-    let pending = (pending_orders != Amount::ZERO).then_some(PendingDelta {
+    let pending_delta = (pending_orders != Amount::ZERO).then_some(PendingDelta {
         currency: order.total.currency,
         orders: pending_orders,
         payouts: Amount::ZERO,
@@ -190,23 +190,23 @@ pub(super) fn accepted_order(partner_id: PartnerId, name: &str, order: Order, pe
     Record {
         order: Some(order),
         movement: Some(debit),
-        pending_delta: pending,
+        pending_delta,
         events,
         ..refusal(partner_id, name)
     }
 }
 
-/// Record of a change to an order whose last event is `since`. Returned vouchers get the stock ids `numbers`, in one chunk.
+/// Record of a change to an order whose last event is `expected_sequence`. Returned vouchers get the stock ids `numbers`, in one chunk.
 #[must_use]
-pub fn order_change(name: &str, since: u32, progress: OrderTransition, numbers: &[StockId]) -> Record {
+pub fn order_change(name: &str, expected_sequence: u32, progress: OrderTransition, numbers: &[StockId]) -> Record {
     let TransitionEffects {
         order,
         issued,
         returned,
         movement,
-        pending_delta: pending,
+        pending_delta,
         events,
-    } = progress.finish(since);
+    } = progress.finish(expected_sequence);
     let returned = returned.into_iter().zip(numbers);
     let returned = returned.map(|(allocation, stock_id)| ReturnedVoucher {
         allocation,
@@ -215,7 +215,7 @@ pub fn order_change(name: &str, since: u32, progress: OrderTransition, numbers: 
     });
     let partner_id = order.partner_id;
     let change = OrderChange {
-        expected_sequence: since,
+        expected_sequence,
         issued,
         returned: returned.collect(),
         after: order,
@@ -223,7 +223,7 @@ pub fn order_change(name: &str, since: u32, progress: OrderTransition, numbers: 
     Record {
         change: Some(change),
         movement,
-        pending_delta: pending,
+        pending_delta,
         events: Some(events),
         ..refusal(partner_id, name)
     }
@@ -272,10 +272,10 @@ pub fn payout_decision(name: &str, payout: &Payout, end: PayoutOutcome) -> Recor
     let amount = payout.money.amount.minor();
     let back = if end == PayoutOutcome::Paid { 0 } else { amount };
     let decided = payout.clone().apply_decision(decision.clone(), NOW);
-    let deed = AuditEntry::on_payout(&operator(), &decision, payout, &decided);
+    let audit_entry = AuditEntry::on_payout(&operator(), &decision, payout, &decided);
     let decided = PayoutChange::Decided(decided);
     Record {
-        audit_entry: Some(deed),
+        audit_entry: Some(audit_entry),
         ..payout_record(name, decided, LedgerKind::PayoutReversal, back, -amount)
     }
 }
@@ -311,7 +311,7 @@ pub fn refusal(partner_id: PartnerId, name: &str) -> Record {
     let claim = KeyClaim {
         key: key(name),
         fingerprint: fingerprint(name),
-        response: response(&format!("answer to {name}")),
+        response: response(&format!("response to {name}")),
         retention: Retention::Day,
     };
     Record::new(partner_id, claim)

@@ -110,11 +110,11 @@ impl Outbox for MemoryOutbox {
         })
     }
 
-    fn flush(&self, _: WebhookId, turn: FlushRequest) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>> {
+    fn flush(&self, _: WebhookId, flush: FlushRequest) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>> {
         Box::pin(async move {
             let pace = self.tables.lock().unwrap().latency;
             sleep(pace.before).await;
-            let page = self.write_and_read(&turn);
+            let page = self.write_and_read(&flush);
             sleep(pace.after).await;
             page
         })
@@ -122,18 +122,18 @@ impl Outbox for MemoryOutbox {
 }
 
 impl MemoryOutbox {
-    fn write_and_read(&self, turn: &FlushRequest) -> Result<Option<DeliveryPage>, Unavailable> {
+    fn write_and_read(&self, flush: &FlushRequest) -> Result<Option<DeliveryPage>, Unavailable> {
         let mut tables = self.tables.lock().unwrap();
         if tables.unavailable {
             return Err(Unavailable("down".to_owned()));
         }
-        if !tables.is_leased_under(turn.lease, &self.incarnation) {
+        if !tables.is_leased_under(flush.lease, &self.incarnation) {
             return Ok(None);
         }
-        if turn.has_writes() {
-            tables.apply(turn);
+        if flush.has_writes() {
+            tables.apply(flush);
         }
-        Ok(Some(match turn.lease_action {
+        Ok(Some(match flush.lease_action {
             LeaseAction::Keep(Some(want)) => tables.page(want),
             LeaseAction::Keep(None) | LeaseAction::Release => DeliveryPage::default(),
         }))

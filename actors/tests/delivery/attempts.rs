@@ -66,14 +66,14 @@ async fn response_after_timeout_is_a_failed_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn retry_after_header_is_honoured_up_to_two_gaps() {
-    for (asked, second) in [(1, 5), (8, 8), (3_600, 10)] {
-        run(ReceiverBehavior::RetryAfter(Duration::from_secs(asked)), async |harness| {
+    for (retry_after, second) in [(1, 5), (8, 8), (3_600, 10)] {
+        run(ReceiverBehavior::RetryAfter(Duration::from_secs(retry_after)), async |harness| {
             harness.commit(1).await;
             harness.run_until(12).await;
             assert_eq!(
                 seconds(&harness.receiver.numbers_and_seconds())[..2],
                 [0, second],
-                "retry after {asked} s"
+                "retry after {retry_after} s"
             );
         })
         .await;

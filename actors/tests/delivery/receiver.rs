@@ -125,9 +125,9 @@ impl Drop for InFlightAttempt {
 }
 
 impl Sender for Receiver {
-    fn send(&self, _: Arc<WebhookTarget>, letter: WebhookEvent) -> StoreFuture<'static, SendResult> {
-        let (behavior, attempt) = self.begin(letter.number);
-        let answered = |status, retry_after| SendResult {
+    fn send(&self, _: Arc<WebhookTarget>, event: WebhookEvent) -> StoreFuture<'static, SendResult> {
+        let (behavior, attempt) = self.begin(event.number);
+        let result = |status, retry_after| SendResult {
             status: Ok(status),
             retry_after,
             body: "é".repeat(1_000),
@@ -139,9 +139,9 @@ impl Sender for Receiver {
                     if (200..300).contains(&status) {
                         attempt.mark_delivered();
                     }
-                    answered(status, None)
+                    result(status, None)
                 }
-                ReceiverBehavior::RetryAfter(after) => answered(429, Some(after)),
+                ReceiverBehavior::RetryAfter(after) => result(429, Some(after)),
                 ReceiverBehavior::Hang => std::future::pending().await,
                 ReceiverBehavior::RefuseConnection => SendResult::failed(DeliveryFault::Connection),
             }

@@ -198,9 +198,9 @@ impl RandomWalk {
                 assert!(again.is_some(), "seed {seed}: no attempt followed the replay of {number} at {at:?}");
             }
         }
-        let mut taken: HashMap<i64, Instant> = HashMap::new();
+        let mut delivered_at: HashMap<i64, Instant> = HashMap::new();
         for attempt in attempts.iter().filter(|attempt| attempt.delivered_at.is_some()) {
-            let first = taken.entry(attempt.number).or_insert(attempt.delivered_at.unwrap());
+            let first = delivered_at.entry(attempt.number).or_insert(attempt.delivered_at.unwrap());
             *first = (*first).min(attempt.delivered_at.unwrap());
         }
         let mut before: HashMap<u32, i64> = HashMap::new();
@@ -209,7 +209,7 @@ impl RandomWalk {
             let first = attempts.iter().find(|attempt| attempt.number == number);
             let first = first.unwrap_or_else(|| panic!("seed {seed}: {number} was not sent"));
             if let Some(earlier) = earlier {
-                let in_sequence = taken[&earlier] <= first.started_at;
+                let in_sequence = delivered_at[&earlier] <= first.started_at;
                 assert!(in_sequence, "seed {seed}: {number} was sent before {earlier}");
             }
         }

@@ -43,8 +43,8 @@ impl<F: Future> Future for AbortedFuture<F> {
 
 /// Runs `flow` on the node for at most this many polls.
 async fn abort_after<F: Future + 'static>(node: &Node, polls_left: usize, flow: F) -> Option<F::Output> {
-    let inner = Some(Box::pin(flow));
-    node.spawn(AbortedFuture { future: inner, polls_left }).await.unwrap()
+    let future = Some(Box::pin(flow));
+    node.spawn(AbortedFuture { future, polls_left }).await.unwrap()
 }
 
 /// Aborts the order after 1, 2, 3 … polls, each in a new simulation, and repeats it. Returns the number of polls it takes.
@@ -69,7 +69,7 @@ async fn abort_at_each_poll(request: &OrderRequest, stock: usize, faults: &[Faul
         let again = node.place_order(request).await;
         let text = again
             .response()
-            .map(|answer| String::from_utf8_lossy(&answer.body).into_owned());
+            .map(|response| String::from_utf8_lossy(&response.body).into_owned());
         assert!(
             text.unwrap().starts_with(expected),
             "after {polls}: {}",

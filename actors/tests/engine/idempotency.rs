@@ -20,11 +20,11 @@ simulation_tests! {
         sim.import(&gift(), &[1; 9]);
         let request = order_request(ALICE, "k", "gift", 1);
         let first = node.place_order(&request).await;
-        let kept = sim.db.stored_key(request.key_hash()).unwrap();
+        let stored = sim.db.stored_key(request.key_hash()).unwrap();
         for _ in 0..3 {
-            assert_eq!(node.place_order(&request).await, OrderReply::Replayed(kept.known.response.clone()));
+            assert_eq!(node.place_order(&request).await, OrderReply::Replayed(stored.known.response.clone()));
         }
-        assert_eq!(first, OrderReply::New(kept.known.response));
+        assert_eq!(first, OrderReply::New(stored.known.response));
         assert_eq!((sim.db.orders().len(), sim.balance(ALICE)), (1, 9_000));
         assert_settled(&sim, &node).await;
     }
@@ -64,13 +64,13 @@ simulation_tests! {
         let request = order_request(ALICE, "k", "gift", 1);
         let calls: Vec<_> = (0..20).map(|_| node.start_order(&request)).collect();
         let other = node.start_order(&order_request(ALICE, "k", "gift", 3));
-        let mut reply = Vec::new();
+        let mut replies = Vec::new();
         for call in calls {
-            reply.push(call.await.unwrap());
+            replies.push(call.await.unwrap());
         }
-        let answer = sim.db.stored_key(request.key_hash()).unwrap().known.response;
-        assert_eq!(reply[0], OrderReply::New(answer.clone()));
-        assert!(reply[1..].iter().all(|reply| *reply == OrderReply::Replayed(answer.clone())));
+        let response = sim.db.stored_key(request.key_hash()).unwrap().known.response;
+        assert_eq!(replies[0], OrderReply::New(response.clone()));
+        assert!(replies[1..].iter().all(|reply| *reply == OrderReply::Replayed(response.clone())));
         assert_eq!(other.await.unwrap().error(), Some(&FlowError::KeyReused));
         assert_eq!(sim.db.orders().len(), 1);
         assert_settled(&sim, &node).await;

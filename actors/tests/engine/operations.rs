@@ -131,11 +131,11 @@ impl InitialState {
                 place_order(&node, "bought", 3, false).await;
                 import_unreserved(&sim, &node, stock);
             }
-            Self::PartiallyDelivered { bought, retrieved: read } => {
+            Self::PartiallyDelivered { bought, retrieved } => {
                 place_order(&node, "bought", 3, false).await;
                 import_unreserved(&sim, &node, 1);
                 run_operation(&sim, &node, Operation::Advance).await;
-                if read {
+                if retrieved {
                     run_operation(&sim, &node, Operation::Retrieve).await;
                 }
                 sim

@@ -24,8 +24,8 @@ async fn hold_vouchers(node: &Node, count: usize) -> Vec<StockHold> {
     let mut holds = Vec::new();
     for _ in 0..count {
         let timeout = DecisionDeadline::start();
-        let asked = node.engine.inventory.hold(&sku, 1, Expiry::PAST, &timeout);
-        match asked.await {
+        let pending_hold = node.engine.inventory.hold(&sku, 1, Expiry::PAST, &timeout);
+        match pending_hold.await {
             Ok(Supply::Held(hold)) => holds.push(hold),
             other => panic!("expected a hold, got {other:?}"),
         }

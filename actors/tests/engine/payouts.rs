@@ -43,8 +43,8 @@ async fn request_test_payout(node: &Node) -> PayoutId {
     let engine = Arc::clone(&node.engine);
     let placed = node.spawn(async move { request_payout(&engine, command, &PlainTextResponses).await });
     match placed.await.unwrap().unwrap() {
-        IdempotentResponse::Fresh(answer) => std::str::from_utf8(&answer.body).unwrap().parse().unwrap(),
-        IdempotentResponse::Replayed(answer) => panic!("requested once, got {answer:?}"),
+        IdempotentResponse::Fresh(response) => std::str::from_utf8(&response.body).unwrap().parse().unwrap(),
+        IdempotentResponse::Replayed(response) => panic!("requested once, got {response:?}"),
     }
 }
 

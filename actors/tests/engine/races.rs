@@ -76,30 +76,30 @@ async fn race(state: InitialState, acts: [Operation; 2], nodes: usize, seed: u64
 
 async fn race_in(sim: Simulation, state: InitialState, acts: [Operation; 2], nodes: usize, seed: u64) -> String {
     let (sim, one) = state.create_in(sim).await;
-    let mut alive = vec![one];
+    let mut running = vec![one];
     if nodes == 2 {
-        alive.push(sim.start("two").await);
+        running.push(sim.start("two").await);
     }
-    let mut chance = StdRng::seed_from_u64(seed);
+    let mut rng = StdRng::seed_from_u64(seed);
     let slow = FaultRates::none(MAX_DELAY)
         .with(FaultKind::SlowRead, 500)
         .with(FaultKind::Slow, 300);
     sim.db.fail_randomly(seed, slow);
-    let first = chance.random_range(0..nodes);
-    let [one, other] = [(0, first), (1, nodes - 1 - first)].map(|(index, node)| {
-        let later = MAX_DELAY.mul_f64(chance.random_range(0.0..1.0));
-        start_delayed(&sim, &alive[node], acts[index], later)
+    let first = rng.random_range(0..nodes);
+    let [first_task, second_task] = [(0, first), (1, nodes - 1 - first)].map(|(index, node)| {
+        let later = MAX_DELAY.mul_f64(rng.random_range(0.0..1.0));
+        start_delayed(&sim, &running[node], acts[index], later)
     });
-    let mut reply = [one.await.unwrap(), other.await.unwrap()];
+    let mut labels = [first_task.await.unwrap(), second_task.await.unwrap()];
     sim.db.heal();
-    for node in &alive {
+    for node in &running {
         assert_settled(&sim, node).await;
     }
     // Two operations of one kind are interchangeable.
     if acts[0] == acts[1] {
-        reply.sort();
+        labels.sort();
     }
-    format!("{} | {} | {}", reply[0], reply[1], observe(&sim))
+    format!("{} | {} | {}", labels[0], labels[1], observe(&sim))
 }
 
 fn start_delayed(sim: &Simulation, node: &Node, operation: Operation, later: Duration) -> tokio::task::JoinHandle<String> {

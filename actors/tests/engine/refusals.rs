@@ -26,11 +26,11 @@ simulation_tests! {
     async fn missing_wallet_has_insufficient_funds() {
         let (sim, node) = setup().await;
         sim.import(&gift(), &[1]);
-        let stranger = build::partner(9);
-        let reply = node.place_order(&order_request(stranger, "k", "gift", 1)).await;
+        let partner = build::partner(9);
+        let reply = node.place_order(&order_request(partner, "k", "gift", 1)).await;
         assert_eq!(reply.expect_new(), "INSUFFICIENT_FUNDS 10.00 of 0");
-        sim.top_up(stranger, 1_000).await;
-        assert!(node.place_order(&order_request(stranger, "k2", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
+        sim.top_up(partner, 1_000).await;
+        assert!(node.place_order(&order_request(partner, "k2", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
         assert_settled(&sim, &node).await;
     }
 

@@ -76,12 +76,12 @@ simulation_tests! {
 
     async fn top_up_beyond_balance_limit_is_rejected() {
         let (sim, node) = setup().await;
-        let room = MAX_BALANCE.minor() - 10_000;
-        assert_eq!(node.top_up(top_up_command(ALICE, "b", room + 1)).await, Err(TopUpError::TooLarge));
+        let remaining = MAX_BALANCE.minor() - 10_000;
+        assert_eq!(node.top_up(top_up_command(ALICE, "b", remaining + 1)).await, Err(TopUpError::TooLarge));
         assert_eq!(node.top_up(top_up_command(ALICE, "huge", i64::MAX)).await, Err(TopUpError::TooLarge));
-        node.top_up(top_up_command(ALICE, "c", room)).await.unwrap();
+        node.top_up(top_up_command(ALICE, "c", remaining)).await.unwrap();
         assert_eq!(node.top_up(top_up_command(ALICE, "d", 1)).await, Err(TopUpError::TooLarge));
-        assert!(node.top_up(top_up_command(ALICE, "c", room)).await.unwrap().replayed, "a replay");
+        assert!(node.top_up(top_up_command(ALICE, "c", remaining)).await.unwrap().replayed, "a replay");
         let other = sim.start("two").await;
         other.top_up(top_up_command(ALICE, "elsewhere", -1)).await.unwrap();
         node.top_up(top_up_command(ALICE, "d", 1)).await.unwrap();

@@ -150,11 +150,11 @@ impl ListFixture {
     /// Checks that the read exceeds the row limit after the statement has dropped an index.
     pub(super) async fn assert_reads_many_rows_without<T>(
         &self,
-        gone: &'static str,
+        drop_statement: &'static str,
         read: impl Future<Output = Result<Vec<T>, sqlx::Error>>,
     ) {
-        self.subject.pool().execute(gone).await.unwrap();
+        self.subject.pool().execute(drop_statement).await.unwrap();
         let (_, rows) = self.count_rows_read(read).await;
-        assert!(rows > 10.0 * MAX_ROWS, "{rows} rows without the index: {gone}");
+        assert!(rows > 10.0 * MAX_ROWS, "{rows} rows without the index: {drop_statement}");
     }
 }

@@ -19,13 +19,13 @@ use crate::rows;
 impl PgOutboxSubject {
     /// Locks the audit log until this many transactions are blocked.
     async fn block_audit_log(&self, until_waiting: i64) {
-        let mut trail = self.pool.begin().await.unwrap();
+        let mut audit_log = self.pool.begin().await.unwrap();
         sqlx::query("LOCK TABLE audit_log IN EXCLUSIVE MODE")
-            .execute(&mut *trail)
+            .execute(&mut *audit_log)
             .await
             .unwrap();
         self.wait_for_blocked(until_waiting).await;
-        trail.rollback().await.unwrap();
+        audit_log.rollback().await.unwrap();
     }
 
     /// Waits until the audit log is locked. Databases are copies of one template, so the query compares the database too.
@@ -95,7 +95,7 @@ const HEALTH: EndpointHealth = EndpointHealth {
     not_before: Duration::ZERO,
 };
 
-fn flush_request(lease: Lease, changes: QueueChanges, then: LeaseAction) -> FlushRequest {
+fn flush_request(lease: Lease, changes: QueueChanges, lease_action: LeaseAction) -> FlushRequest {
     FlushRequest {
         lease,
         sequence: 1,
@@ -106,8 +106,8 @@ fn flush_request(lease: Lease, changes: QueueChanges, then: LeaseAction) -> Flus
         failed: 0,
         gone: false,
         retry_in: None,
-        save_cursor: then == LeaseAction::Release,
-        lease_action: then,
+        save_cursor: lease_action == LeaseAction::Release,
+        lease_action,
     }
 }
 
@@ -130,8 +130,8 @@ async fn replay_concurrent_with_last_flush_of_lease_stays_due() {
     );
     assert_eq!(replayed, ReplayOutcome::Scheduled(1));
     assert!(page.unwrap().is_some(), "the lease was released");
-    let taken = outbox.lease(subject.webhook_id).await.unwrap();
-    assert!(taken.is_some(), "the replay is due");
+    let lease_again = outbox.lease(subject.webhook_id).await.unwrap();
+    assert!(lease_again.is_some(), "the replay is due");
     assert!(subject.violations().await.is_empty());
     subject.database.remove().await;
 }
@@ -165,8 +165,8 @@ async fn replay_concurrent_with_end_of_attempt_stays_due() {
     assert!(page.unwrap().is_some(), "the flush was written");
     let row = subject.row(number).await.unwrap();
     assert_eq!((row.state, row.attempts), (RowState::Waiting, 0));
-    let taken = outbox.lease(subject.webhook_id).await.unwrap();
-    assert!(taken.is_some(), "the replay is due");
+    let lease_again = outbox.lease(subject.webhook_id).await.unwrap();
+    assert!(lease_again.is_some(), "the replay is due");
     assert!(subject.violations().await.is_empty());
     subject.database.remove().await;
 }

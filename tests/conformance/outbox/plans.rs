@@ -81,7 +81,7 @@ impl Reader {
         let index = FeedPosition::After(event_id);
         let page = self.node.read_feed(partner_id, index, PAGE).await;
         let page = page.unwrap().expect("the event is in the feed");
-        let turn = FlushRequest {
+        let flush = FlushRequest {
             lease: self.opened.lease,
             sequence: 1,
             changes: QueueChanges {
@@ -103,7 +103,7 @@ impl Reader {
             save_cursor: false,
             lease_action: LeaseAction::Keep(Some(ReadRequest::Due { after, limit: PAGE })),
         };
-        let deliveries = self.outbox.flush(self.subject.webhook_id, turn).await.unwrap();
+        let deliveries = self.outbox.flush(self.subject.webhook_id, flush).await.unwrap();
         let deliveries = deliveries.expect("the lease is held");
         (page.events.len(), deliveries.pending.len())
     }

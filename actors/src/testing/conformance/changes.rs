@@ -129,10 +129,10 @@ pub async fn partial_delivery_leaves_remainder_pending<S: Subject>(subject: &S) 
         fixture.assert_changed(&record).await;
     }
     assert_eq!(subject.pending_orders(fixture.wallet()).await, build::minor(PRICE));
-    let mut rest = progress(&fixture.load_order(waiting.order.order_id).await, "rest");
-    rest.fail_pending(&Cause::SYSTEM);
+    let mut remainder = progress(&fixture.load_order(waiting.order.order_id).await, "rest");
+    remainder.fail_pending(&Cause::SYSTEM);
     let since = fixture.load_order(waiting.order.order_id).await.last_sequence;
-    let record = build::order_change("rest", since, rest, &[]);
+    let record = build::order_change("rest", since, remainder, &[]);
     let receipt = fixture.lane.must_commit(&record).await.unwrap();
     assert_eq!(receipt.balance, build::minor(INITIAL_BALANCE - 2 * PRICE));
     fixture.assert_changed(&record).await;
@@ -290,11 +290,11 @@ pub async fn reserved_stock_is_not_claimable<S: Subject>(subject: &S) {
     subject.reserve_for(&bought, Some(purchase_id)).await;
     let shelf = fixture.claim(&[]).await;
     assert_eq!(shelf, ClaimedStock::default());
-    let kept = fixture.store.claim_reserved(purchase_id).await.unwrap();
-    assert_eq!(kept, [bought[1], bought[0]], "sorted by expiry");
+    let reserved = fixture.store.claim_reserved(purchase_id).await.unwrap();
+    assert_eq!(reserved, [bought[1], bought[0]], "sorted by expiry");
     assert_eq!(
         fixture.store.claim_reserved(purchase_id).await.unwrap(),
-        kept,
+        reserved,
         "a repeated claim returns the same"
     );
     assert_eq!(fixture.store.claim_reserved(Uuid::from_u128(8)).await.unwrap(), []);
@@ -309,12 +309,12 @@ pub async fn reserved_stock_is_sold_to_its_order<S: Subject>(subject: &S) {
     let bought = subject.add_chunk(&gift(), &[build::day(1), build::day(2)]).await;
     subject.reserve_for(&bought, Some(purchase_id)).await;
     let waiting = fixture.create_pending_order("k", 2).await;
-    let kept = fixture.store.claim_reserved(purchase_id).await.unwrap();
-    let record = issue_vouchers(&waiting, "delivered", &kept);
+    let reserved = fixture.store.claim_reserved(purchase_id).await.unwrap();
+    let record = issue_vouchers(&waiting, "delivered", &reserved);
     fixture.lane.must_commit(&record).await;
     fixture.assert_changed(&record).await;
     assert_eq!(fixture.store.claim_reserved(purchase_id).await.unwrap(), []);
-    let competitor = fixture.delivered_order("thief", &kept);
+    let competitor = fixture.delivered_order("thief", &reserved);
     assert_eq!(fixture.lane.commit_one(&competitor).await, STALE_STOCK);
     subject.reserve_for(&bought, None).await;
 }

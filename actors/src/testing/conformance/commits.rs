@@ -15,11 +15,11 @@ pub async fn delivered_order_reads_back_complete<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let gifts = fixture.add_stock(3).await;
     let record = fixture.delivered_order("k", &gifts[..2]);
-    let after = WalletState {
+    let receipt = WalletState {
         sequence: 2,
         balance: build::minor(INITIAL_BALANCE - 2 * PRICE),
     };
-    assert_eq!(fixture.lane.must_commit(&record).await, Some(after));
+    assert_eq!(fixture.lane.must_commit(&record).await, Some(receipt));
 
     let order = record.order.clone().unwrap();
     let holder = Holder::Order(order.order_id);
@@ -28,17 +28,17 @@ pub async fn delivered_order_reads_back_complete<S: Subject>(subject: &S) {
         [(gifts[0].stock_id, holder), (gifts[1].stock_id, holder)]
     );
     assert_eq!(subject.order(order.order_id).await, Some(order));
-    assert_eq!(subject.wallet(fixture.wallet()).await, Some(after));
+    assert_eq!(subject.wallet(fixture.wallet()).await, Some(receipt));
     let entry = LedgerEntry {
-        receipt: after,
+        receipt,
         movement: record.movement.clone().unwrap(),
     };
     assert_eq!(subject.ledger(fixture.wallet()).await[1..], [entry]);
-    let kept = StoredKey {
+    let stored = StoredKey {
         known: own_response(&record),
         never_expires: false,
     };
-    assert_eq!(subject.stored_key(record.claim.key).await, Some(kept));
+    assert_eq!(subject.stored_key(record.claim.key).await, Some(stored));
     let events = FeedEntry {
         number: 1,
         bundle: record.events.clone().unwrap(),

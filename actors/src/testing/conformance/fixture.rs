@@ -109,11 +109,11 @@ impl<'s, S: Subject> Fixture<'s, S> {
         subject.add_partner(partner).await;
         subject.top_up(build::usd_wallet(partner), build::minor(INITIAL_BALANCE)).await;
         let store = subject.start_node(NODE).await;
-        let line = LaneClient::open(&store, 0).await;
+        let lane = LaneClient::open(&store, 0).await;
         Self {
             subject,
             store,
-            lane: line,
+            lane,
             partner,
         }
     }
@@ -249,12 +249,12 @@ pub(super) async fn claim_sorted(store: &Arc<dyn Store>, request: StockRequest) 
     claimed
 }
 
-pub(super) fn stock_request(loaded: &[StockVoucher], enough: usize) -> StockRequest {
-    let loaded = loaded.iter().map(|voucher| voucher.chunk_id).collect();
+pub(super) fn stock_request(loaded: &[StockVoucher], target_quantity: usize) -> StockRequest {
+    let loaded_chunks = loaded.iter().map(|voucher| voucher.chunk_id).collect();
     StockRequest {
         sku: gift(),
-        loaded_chunks: loaded,
-        target_quantity: enough,
+        loaded_chunks,
+        target_quantity,
         not_before: build::day(0),
     }
 }

@@ -90,8 +90,8 @@ pub async fn voucher_twice_in_batch_is_sold_once<S: Subject>(subject: &S) {
         .iter()
         .filter(|verdict| matches!(verdict, Verdict::Committed(Some(_))))
         .count();
-    let gone = verdicts.iter().filter(|verdict| **verdict == STALE_STOCK).count();
-    assert_eq!((sold, gone), (1, 1), "{verdicts:?}");
+    let stale = verdicts.iter().filter(|verdict| **verdict == STALE_STOCK).count();
+    assert_eq!((sold, stale), (1, 1), "{verdicts:?}");
     assert_eq!(subject.allocations().await.len(), 1);
 }
 
@@ -116,8 +116,8 @@ pub async fn stale_record_releases_its_vouchers<S: Subject>(subject: &S) {
     subject.void(gifts[1].stock_id).await;
     assert_eq!(fixture.lane.commit_one(&fixture.delivered_order("a", &gifts)).await, STALE_STOCK);
     assert_eq!(subject.allocations().await, [(gifts[1].stock_id, Holder::Void)]);
-    let rest = [gifts[0], gifts[2]];
-    fixture.lane.must_commit(&fixture.delivered_order("b", &rest)).await;
+    let others = [gifts[0], gifts[2]];
+    fixture.lane.must_commit(&fixture.delivered_order("b", &others)).await;
 }
 
 /// A stale record in the middle of a batch does not affect the others, and moves no money.

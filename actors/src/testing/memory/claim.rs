@@ -148,8 +148,8 @@ fn available_stock(tables: &Tables, by: &Owner, request: &StockRequest, now: DbT
 
 /// Whether another node owns the chunk under an unexpired lease.
 fn is_leased_by_other_node(tables: &Tables, chunk: &ChunkRow, by: &Owner, now: DbTime) -> bool {
-    let stranger = chunk.owner.as_ref().filter(|owner| owner.node != by.node);
-    let lease = stranger
+    let other_owner = chunk.owner.as_ref().filter(|owner| owner.node != by.node);
+    let lease = other_owner
         .and_then(|owner| tables.nodes.get(&owner.node))
         .map(|row| row.lease_until);
     lease.is_some_and(|until| until > now)

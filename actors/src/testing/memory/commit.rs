@@ -238,7 +238,7 @@ impl<'a> Batch<'a> {
             tx,
             header,
             records,
-            rejections: refused,
+            rejections,
         } = self;
         tx.commit(|state| {
             if state.has_guard(Guard::LaneBatch) {
@@ -253,7 +253,7 @@ impl<'a> Batch<'a> {
                     refused
                 }
             };
-            records.iter().zip(refused).map(write).collect()
+            records.iter().zip(rejections).map(write).collect()
         })
     }
 }

@@ -140,8 +140,8 @@ impl MemoryDatabase {
         loop {
             // Registered before the attempt, so that a transaction ending in between is not missed.
             let freed = self.shared.lock_released.notified();
-            if let Some(taken) = self.with(&mut attempt) {
-                return Ok(taken);
+            if let Some(acquired) = self.with(&mut attempt) {
+                return Ok(acquired);
             }
             let _waiting = BlockedGuard::begin(self);
             timeout_at(deadline, freed).await.map_err(|_| LockTimeout)?;

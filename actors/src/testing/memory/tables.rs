@@ -185,13 +185,13 @@ impl Tables {
             balance,
         };
         self.transactions.insert(movement.transaction_id);
-        let after = row.newest;
+        let receipt = row.newest;
         let movement = movement.clone();
         self.ledger
             .entry(wallet)
             .or_default()
-            .push(LedgerEntry { receipt: after, movement });
-        after
+            .push(LedgerEntry { receipt, movement });
+        receipt
     }
 
     /// Adds to the pending amounts of a wallet.

@@ -85,7 +85,7 @@ pub struct Tables {
     pub(super) secret: u8,
     pub(super) previous: Option<u8>,
     lease: i64,
-    turn: i64,
+    last_flush: i64,
     owner: (String, u32),
     incarnations: HashMap<String, u32>,
 }
@@ -110,7 +110,7 @@ impl Default for Tables {
             secret: 1,
             previous: None,
             lease: 0,
-            turn: 0,
+            last_flush: 0,
             owner: (String::new(), 0),
             incarnations: HashMap::new(),
         }
@@ -156,7 +156,7 @@ impl Tables {
             return None;
         }
         self.lease += 1;
-        self.turn = 0;
+        self.last_flush = 0;
         self.owner = incarnation.clone();
         self.leased_until = Some(now + LEASE_DURATION);
         Some(Lease(self.lease))
@@ -179,31 +179,31 @@ impl Tables {
         self.make_all_due();
     }
 
-    pub(super) fn apply(&mut self, turn: &FlushRequest) {
+    pub(super) fn apply(&mut self, flush: &FlushRequest) {
         let now = Instant::now();
-        let changes = &turn.changes;
+        let changes = &flush.changes;
         self.cursor = self.cursor.max(changes.cursor);
         self.failures = changes.health.consecutive_failures;
         self.step = changes.health.backoff_step;
-        self.disabled |= turn.gone;
-        if turn.sequence > self.turn {
-            self.turn = turn.sequence;
-            self.delivered += u64::from(turn.delivered);
-            self.refused += u64::from(turn.failed);
+        self.disabled |= flush.gone;
+        if flush.sequence > self.last_flush {
+            self.last_flush = flush.sequence;
+            self.delivered += u64::from(flush.delivered);
+            self.refused += u64::from(flush.failed);
         }
-        self.leased_until = (turn.lease_action != LeaseAction::Release).then(|| now + LEASE_DURATION);
+        self.leased_until = (flush.lease_action != LeaseAction::Release).then(|| now + LEASE_DURATION);
         for mark in &changes.updates {
-            self.apply_mark(*mark, turn.now);
+            self.apply_mark(*mark, flush.now);
         }
         let orders = changes.updates.iter().map(|mark| self.event(mark.number).order);
         self.promote_first_waiting(orders.collect());
-        for (number, attempt) in &turn.attempts {
+        for (number, attempt) in &flush.attempts {
             self.append_attempt(*number, attempt);
         }
         if changes.recovered {
             self.make_all_due();
         }
-        self.due_at = turn.retry_in.map(|wait| now + wait).or(self.first_due());
+        self.due_at = flush.retry_in.map(|wait| now + wait).or(self.first_due());
     }
 
     /// Replays these events, each with its own 24 hours.

@@ -32,9 +32,9 @@ pub async fn cursor_never_moves_back<S: OutboxSubject>(subject: &S) {
         subject.commit(1).await;
     }
     let mut holder = acquire_endpoint(subject, "one").await;
-    for (written, kept) in [(2, 2), (1, 2), (3, 3)] {
+    for (written, stored) in [(2, 2), (1, 2), (3, 3)] {
         holder.flush(Flush::up_to(written)).await.unwrap();
-        assert_eq!(subject.status().await.unwrap().cursor, kept);
+        assert_eq!(subject.status().await.unwrap().cursor, stored);
     }
 }
 
@@ -66,9 +66,9 @@ pub async fn unsubscribed_kinds_are_skipped<S: OutboxSubject>(subject: &S) {
 pub async fn retried_flush_is_idempotent<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
     let mut holder = acquire_endpoint(subject, "one").await;
-    let turn = holder.flush_request(Flush::failed(1, number, 1, HOUR), LeaseAction::Keep(None));
+    let request = holder.flush_request(Flush::failed(1, number, 1, HOUR), LeaseAction::Keep(None));
     for _ in 0..2 {
-        holder.send(turn.clone()).await.unwrap();
+        holder.send(request.clone()).await.unwrap();
         let row = subject.row(number).await.unwrap();
         assert_eq!((row.attempts, row.log), (1, vec![attempt(500, 1)]));
         let status = subject.status().await.unwrap();

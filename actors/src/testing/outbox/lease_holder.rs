@@ -75,7 +75,7 @@ pub(super) async fn acquire_endpoint<S: OutboxSubject>(subject: &S, node: &str) 
 
 impl LeaseHolder {
     /// The next flush request with this content.
-    pub(super) fn flush_request(&mut self, flush: Flush, then: LeaseAction) -> FlushRequest {
+    pub(super) fn flush_request(&mut self, flush: Flush, lease_action: LeaseAction) -> FlushRequest {
         self.flushes += 1;
         let delivered = flush.attempts.iter();
         let delivered = delivered.filter(|(_, attempt)| matches!(attempt.status, Some(200..=299)));
@@ -100,28 +100,28 @@ impl LeaseHolder {
             gone: flush.gone,
             retry_in: flush.wait,
             save_cursor: true,
-            lease_action: then,
+            lease_action,
         }
     }
 
     /// Sends a flush; `None` if the lease is lost.
-    pub(super) async fn send(&self, turn: FlushRequest) -> Option<DeliveryPage> {
-        self.outbox.flush(self.webhook_id, turn).await.unwrap()
+    pub(super) async fn send(&self, request: FlushRequest) -> Option<DeliveryPage> {
+        self.outbox.flush(self.webhook_id, request).await.unwrap()
     }
 
     /// Flushes and keeps the lease.
     pub(super) async fn flush(&mut self, flush: Flush) -> Option<DeliveryPage> {
-        let turn = self.flush_request(flush, LeaseAction::Keep(None));
-        self.send(turn).await
+        let request = self.flush_request(flush, LeaseAction::Keep(None));
+        self.send(request).await
     }
 
     /// Reads a page without writing.
     pub(super) async fn read(&mut self, want: ReadRequest) -> Option<DeliveryPage> {
-        let turn = FlushRequest {
+        let request = FlushRequest {
             save_cursor: false,
             ..self.flush_request(Flush::default(), LeaseAction::Keep(Some(want)))
         };
-        self.send(turn).await
+        self.send(request).await
     }
 
     /// Reads a page and returns its event numbers.
@@ -132,8 +132,8 @@ impl LeaseHolder {
 
     /// Flushes and releases the lease.
     pub(super) async fn release(mut self, flush: Flush) {
-        let turn = self.flush_request(flush, LeaseAction::Release);
-        self.send(turn).await.expect("the lease is held");
+        let request = self.flush_request(flush, LeaseAction::Release);
+        self.send(request).await.expect("the lease is held");
     }
 }
 
@@ -199,13 +199,13 @@ impl Flush {
     }
 }
 
-pub(super) fn mark(order: u32, number: i64, attempts: u32, fate: DeliveryOutcome) -> DeliveryUpdate {
+pub(super) fn mark(order: u32, number: i64, attempts: u32, outcome: DeliveryOutcome) -> DeliveryUpdate {
     DeliveryUpdate {
         number,
         order_id: order_id(order),
         attempts,
         replays: 0,
-        outcome: fate,
+        outcome,
     }
 }
 
@@ -216,7 +216,7 @@ pub(super) fn attempt(status: u16, minutes: u32) -> DeliveryAttempt {
         latency_ms: 3,
         status: Some(status),
         fault: None,
-        answer: "heard".to_owned(),
+        answer: "ok".to_owned(),
     }
 }
 

@@ -162,11 +162,11 @@ pub async fn retried_flush_does_not_end_later_replay<S: OutboxSubject>(subject: 
     let number = subject.commit(1).await;
     let mut holder = acquire_endpoint(subject, "one").await;
     holder.flush(Flush::failed(1, number, 1, HOUR)).await.unwrap();
-    let turn = holder.flush_request(Flush::delivered(1, number, number), LeaseAction::Keep(None));
-    holder.send(turn.clone()).await.unwrap();
+    let request = holder.flush_request(Flush::delivered(1, number, number), LeaseAction::Keep(None));
+    holder.send(request.clone()).await.unwrap();
     assert_eq!(subject.row(number).await.unwrap().state, RowState::Delivered);
     subject.replay(number..=number).await;
-    holder.send(turn).await.unwrap();
+    holder.send(request).await.unwrap();
     let row = subject.row(number).await.unwrap();
     assert_eq!((row.state, row.log.len()), (RowState::Waiting, 2));
     assert_eq!(read_replay_counts(&mut holder, number).await, [1]);

@@ -12,9 +12,9 @@ impl Node {
     /// Differences: holds without an operation, and state that deviates from the database.
     pub async fn leaks(&self) -> Vec<String> {
         let mut leaks = Vec::new();
-        let (under_way, keys) = (self.engine.in_flight(), self.keys_in_flight());
-        if (under_way, keys) != (0, 0) {
-            leaks.push(format!("{under_way} admitted, {keys} keys in flight"));
+        let (in_flight, keys) = (self.engine.in_flight(), self.keys_in_flight());
+        if (in_flight, keys) != (0, 0) {
+            leaks.push(format!("{in_flight} admitted, {keys} keys in flight"));
         }
         for (partner_id, reading) in self.engine.wallets.stats() {
             leaks.extend(self.wallet_leak(partner_id).await);

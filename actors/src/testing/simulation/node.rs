@@ -140,9 +140,9 @@ impl Node {
     /// If fewer are free.
     pub fn occupy_admission(&self, left: usize) -> OwnedSemaphorePermit {
         let admission = Arc::clone(&self.engine.admission);
-        let taken = admission.available_permits() - left;
-        let taken = u32::try_from(taken).expect("bounded by the admission limit");
-        admission.try_acquire_many_owned(taken).expect("the permits are free")
+        let permits = admission.available_permits() - left;
+        let permits = u32::try_from(permits).expect("bounded by the admission limit");
+        admission.try_acquire_many_owned(permits).expect("the permits are free")
     }
 }
 

@@ -119,8 +119,8 @@ pub enum OrderReply {
 impl From<Result<IdempotentResponse, PlaceOrderError>> for OrderReply {
     fn from(placed: Result<IdempotentResponse, PlaceOrderError>) -> Self {
         match placed {
-            Ok(IdempotentResponse::Fresh(answer)) => Self::New(answer),
-            Ok(IdempotentResponse::Replayed(answer)) => Self::Replayed(answer),
+            Ok(IdempotentResponse::Fresh(response)) => Self::New(response),
+            Ok(IdempotentResponse::Replayed(response)) => Self::Replayed(response),
             Err(reason) => Self::Rejected(reason),
         }
     }
@@ -131,7 +131,7 @@ impl OrderReply {
     #[must_use]
     pub const fn response(&self) -> Option<&Response> {
         match self {
-            Self::New(answer) | Self::Replayed(answer) => Some(answer),
+            Self::New(response) | Self::Replayed(response) => Some(response),
             Self::Rejected(_) | Self::Disconnected => None,
         }
     }
@@ -142,7 +142,7 @@ impl OrderReply {
     /// If the reply is anything else.
     pub fn expect_new(&self) -> &str {
         match self {
-            Self::New(answer) => std::str::from_utf8(&answer.body).unwrap(),
+            Self::New(response) => std::str::from_utf8(&response.body).unwrap(),
             other => panic!("expected a new response, got {}", other.describe()),
         }
     }
@@ -153,7 +153,7 @@ impl OrderReply {
     /// If the reply is anything else.
     pub fn expect_replay(&self) -> &str {
         match self {
-            Self::Replayed(answer) => std::str::from_utf8(&answer.body).unwrap(),
+            Self::Replayed(response) => std::str::from_utf8(&response.body).unwrap(),
             other => panic!("expected a replay, got {}", other.describe()),
         }
     }
@@ -176,7 +176,7 @@ impl OrderReply {
     /// Reply and body as text, for messages of failed tests.
     #[must_use]
     pub fn describe(&self) -> String {
-        let text = self.response().map(|answer| String::from_utf8_lossy(&answer.body));
+        let text = self.response().map(|response| String::from_utf8_lossy(&response.body));
         format!("{self:?} {}", text.unwrap_or_default())
     }
 }

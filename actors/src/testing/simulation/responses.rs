@@ -36,11 +36,11 @@ impl OrderResponseEncoder for PlainTextResponses {
             },
             OrderRefusal::InsufficientInventory {
                 sku,
-                requested: request,
+                requested,
                 available,
             } => Response {
                 status: 409,
-                body: format!("INSUFFICIENT_INVENTORY {sku} {request} of {available}").into(),
+                body: format!("INSUFFICIENT_INVENTORY {sku} {requested} of {available}").into(),
             },
         }
     }

@@ -108,9 +108,9 @@ impl SimulatedVendors {
     pub fn unfinished(&self) -> Vec<String> {
         let waiting = self.db.waiting_orders().into_iter();
         let waiting = waiting.map(|order| format!("order {:?} waits, {:?}", order.reference, order.lines));
-        let kept = self.db.reserved_stock().into_iter();
-        let kept = kept.map(|(kept_id, sku)| format!("{sku} is reserved under {kept_id}"));
-        waiting.chain(kept).chain(self.records().unfinished()).collect()
+        let reserved = self.db.reserved_stock().into_iter();
+        let reserved = reserved.map(|(reservation_id, sku)| format!("{sku} is reserved under {reservation_id}"));
+        waiting.chain(reserved).chain(self.records().unfinished()).collect()
     }
 
     fn records(&self) -> MutexGuard<'_, PurchaseRecords> {
@@ -129,20 +129,20 @@ impl SimulatedVendors {
     /// Requests the purchase from the vendor and imports new vouchers.
     async fn ask(&self, purchase_id: Uuid) -> Result<PurchaseRemainder, Unavailable> {
         let _asking = InFlightCall::begin(self);
-        let slow = self.records().faults.latency(MAX_LATENCY);
-        if let Some(slow) = slow {
-            tokio::time::sleep(slow).await;
+        let delay = self.records().faults.latency(MAX_LATENCY);
+        if let Some(delay) = delay {
+            tokio::time::sleep(delay).await;
         }
-        let (rest, taken, sku) = {
+        let (remainder, imported, sku) = {
             let mut records = self.try_records()?;
-            let (rest, taken) = records.sell(purchase_id);
-            (rest, taken, records.sku_of(purchase_id))
+            let (remainder, imported) = records.sell(purchase_id);
+            (remainder, imported, records.sku_of(purchase_id))
         };
-        if taken > 0 {
+        if imported > 0 {
             self.db
-                .add_reserved_stock(&sku, &vec![build::day(400); taken], purchase_id);
+                .add_reserved_stock(&sku, &vec![build::day(400); imported], purchase_id);
         }
-        Ok(rest)
+        Ok(remainder)
     }
 }
 
@@ -252,9 +252,9 @@ impl Vendors for NodeVendors {
     fn list_reserved_stock(&self, limit: usize) -> StoreFuture<'_, Result<Vec<ReservedStock>, Unavailable>> {
         Box::pin(async move {
             let records = self.vendors.try_records()?;
-            let kept = self.vendors.db.reserved_stock().into_iter();
-            let others = kept.filter(|(kept_id, _)| !records.is_open(*kept_id));
-            let others = others.map(|(kept_id, sku)| ReservedStock { reservation_id: kept_id, sku });
+            let reserved = self.vendors.db.reserved_stock().into_iter();
+            let others = reserved.filter(|(reservation_id, _)| !records.is_open(*reservation_id));
+            let others = others.map(|(reservation_id, sku)| ReservedStock { reservation_id, sku });
             Ok(others.take(limit).collect())
         })
     }
@@ -277,10 +277,10 @@ impl Vendors for NodeVendors {
         })
     }
 
-    fn release_reservation(&self, kept_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>> {
+    fn release_reservation(&self, reservation_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>> {
         Box::pin(async move {
             drop(self.vendors.try_records()?);
-            self.vendors.db.release_reservation(kept_id);
+            self.vendors.db.release_reservation(reservation_id);
             Ok(())
         })
     }

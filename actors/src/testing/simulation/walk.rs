@@ -196,7 +196,7 @@ impl Walk {
             },
             Call::Change(what, task) => match task.await {
                 Ok(name) => self.count_reply(name, &what),
-                Err(error) if error.is_cancelled() => self.count_reply("gone", &what),
+                Err(error) if error.is_cancelled() => self.count_reply("disconnected", &what),
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             },
         }
@@ -247,7 +247,7 @@ impl Walk {
         for node in self.nodes.iter().flatten() {
             self.assert_empty(node.name, node.leaks().await);
         }
-        self.note("rest".to_owned());
+        self.note("checkpoint".to_owned());
         self.inject_faults();
     }
 }

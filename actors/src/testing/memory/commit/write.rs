@@ -121,14 +121,14 @@ fn write_key(tables: &mut Tables, record: &Record, now: DbTime) {
 }
 
 fn allocate(tables: &mut Tables, voucher: StockVoucher, holder: Holder, by: &Owner) {
-    let owner = tables
+    let chunk_owner = tables
         .chunks
         .get(&voucher.chunk_id)
         .and_then(|row| row.owner.clone());
     let row = AllocationRow {
         holder,
         committed_by: Some(by.clone()),
-        chunk_owner: owner,
+        chunk_owner,
         returned: false,
     };
     tables.allocations.entry(voucher.stock_id).or_default().push(row);

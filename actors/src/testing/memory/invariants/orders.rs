@@ -87,7 +87,7 @@ fn check_money(order: &Order, net: i64, findings: &mut Findings) {
 
 fn check_completeness(order: &Order, findings: &mut Findings) {
     let delivered: u32 = order.lines.iter().map(|line| line.delivered).sum();
-    let asked: u32 = order.lines.iter().map(|line| line.quantity).sum();
+    let ordered: u32 = order.lines.iter().map(|line| line.quantity).sum();
     let held = order.vouchers.len() == delivered as usize;
     findings.check("I6 completeness", held, || {
         format!("{order:?} delivered {delivered}")
@@ -96,15 +96,15 @@ fn check_completeness(order: &Order, findings: &mut Findings) {
     let whole = match order.status {
         OrderStatus::Pending => delivered + failed == 0,
         OrderStatus::Processing => delivered == 0,
-        OrderStatus::PartiallyDelivered => (1..asked).contains(&delivered),
-        OrderStatus::Delivered => delivered == asked,
+        OrderStatus::PartiallyDelivered => (1..ordered).contains(&delivered),
+        OrderStatus::Delivered => delivered == ordered,
         OrderStatus::Cancelled => false,
-        OrderStatus::Refunded => failed == asked && order.refunded == order.total.amount,
+        OrderStatus::Refunded => failed == ordered && order.refunded == order.total.amount,
     };
     findings.check("I6 completeness", whole, || {
-        format!("{order:?} delivered {delivered} of {asked}, {failed} failed")
+        format!("{order:?} delivered {delivered} of {ordered}, {failed} failed")
     });
-    let closed = order.closed == (delivered + failed == asked);
+    let closed = order.closed == (delivered + failed == ordered);
     findings.check("I6 closed", closed, || {
         format!("{order:?} has a wrong closed flag")
     });

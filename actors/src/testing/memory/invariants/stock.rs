@@ -36,8 +36,8 @@ fn check_code_is_unique(tables: &Tables, findings: &mut Findings) {
     let mut current = BTreeSet::new();
     for (stock_id, row) in &tables.stock {
         let rows = tables.allocations.get(stock_id);
-        let gone = rows.is_some_and(|rows| rows.iter().all(|row| row.returned));
-        findings.check("I5 code once", gone || current.insert(row.code), || {
+        let missing = rows.is_some_and(|rows| rows.iter().all(|row| row.returned));
+        findings.check("I5 code once", missing || current.insert(row.code), || {
             format!("{stock_id:?} is another row of {:?}", row.code)
         });
     }
@@ -95,8 +95,8 @@ fn check_vouchers_match_stock(tables: &Tables, findings: &mut Findings) {
 fn check_retrieved_vouchers_stay(tables: &Tables, findings: &mut Findings) {
     let orders = tables.orders.values().flat_map(|row| &row.order.vouchers);
     let held: BTreeSet<_> = orders.map(|allocation| allocation.voucher_id).collect();
-    let gone: Vec<_> = tables.retrieved.difference(&held).collect();
-    findings.check("I17 retrieved vouchers stay", gone.is_empty(), || {
-        format!("{gone:?} were retrieved and returned to stock")
+    let missing: Vec<_> = tables.retrieved.difference(&held).collect();
+    findings.check("I17 retrieved vouchers stay", missing.is_empty(), || {
+        format!("{missing:?} were retrieved and returned to stock")
     });
 }

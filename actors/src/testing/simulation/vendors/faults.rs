@@ -76,18 +76,18 @@ impl VendorFaults {
     }
 
     /// Whether this fault occurs now.
-    pub(super) fn should_fail(&mut self, trouble: VendorFault) -> bool {
-        if self.records_unavailable && trouble == VendorFault::RecordsUnavailable {
+    pub(super) fn should_fail(&mut self, fault: VendorFault) -> bool {
+        if self.records_unavailable && fault == VendorFault::RecordsUnavailable {
             return true;
         }
         let Some(rng) = &mut self.rng else {
             return false;
         };
-        let strikes = rng.random_range(0..100) < trouble.percent();
-        if strikes {
-            *self.counts.entry(trouble).or_default() += 1;
+        let fails = rng.random_range(0..100) < fault.percent();
+        if fails {
+            *self.counts.entry(fault).or_default() += 1;
         }
-        strikes
+        fails
     }
 
     /// Latency of the response, if it is slow.

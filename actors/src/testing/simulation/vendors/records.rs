@@ -32,7 +32,7 @@ struct PurchaseRow {
     next_at: Instant,
     claimed: Option<(&'static str, Instant)>,
     /// Number of vouchers imported.
-    taken: u32,
+    imported: u32,
 }
 
 /// A sale in the vendor's records.
@@ -82,7 +82,7 @@ impl PurchaseRecords {
             ended: false,
             next_at: Instant::now(),
             claimed: None,
-            taken: 0,
+            imported: 0,
         };
         self.purchases.insert(purchase_id, row);
     }
@@ -177,17 +177,17 @@ impl PurchaseRecords {
         if !sale.is_closed {
             self.continue_sale(&mut sale, purchase_id, quantity);
         }
-        let (sold, over) = (sale.sold, sale.is_closed);
+        let (sold, is_closed) = (sale.sold, sale.is_closed);
         self.sales.insert(purchase_id, sale);
         // The sale stands even if its response is lost.
-        let mut ways_to_lose = [VendorFault::ResponseLost, VendorFault::InvalidResponse].into_iter();
-        if ways_to_lose.any(|trouble| self.faults.should_fail(trouble)) {
+        let mut loss_faults = [VendorFault::ResponseLost, VendorFault::InvalidResponse].into_iter();
+        if loss_faults.any(|fault| self.faults.should_fail(fault)) {
             return (PurchaseRemainder::Pending(None), 0);
         }
         let row = self.purchases.get_mut(&purchase_id);
-        let taken = row.map_or(0, |row| sold - std::mem::replace(&mut row.taken, sold));
-        let rest = if over { PurchaseRemainder::Done } else { PurchaseRemainder::Pending(None) };
-        (rest, taken as usize)
+        let imported = row.map_or(0, |row| sold - std::mem::replace(&mut row.imported, sold));
+        let remainder = if is_closed { PurchaseRemainder::Done } else { PurchaseRemainder::Pending(None) };
+        (remainder, imported as usize)
     }
 
     fn continue_sale(&mut self, sale: &mut Sale, purchase_id: Uuid, quantity: u32) {
@@ -214,13 +214,13 @@ impl PurchaseRecords {
             if !bought.insert((row.delivery.order_id, row.delivery.line)) {
                 violations.push(format!("{:?} was bought under two keys", row.delivery));
             }
-            if sale.sold > row.quantity || row.taken > sale.sold {
+            if sale.sold > row.quantity || row.imported > sale.sold {
                 violations.push(format!(
                     "{:?}: {} of {} sold, {} imported",
-                    row.delivery, sale.sold, row.quantity, row.taken
+                    row.delivery, sale.sold, row.quantity, row.imported
                 ));
             }
-            if row.ended && row.taken < sale.sold {
+            if row.ended && row.imported < sale.sold {
                 violations.push(format!("{:?} has ended before all vouchers were imported", row.delivery));
             }
         }

@@ -124,7 +124,7 @@ impl Walk {
             let purchase = open
                 .find(|(line, _)| *line == 0)
                 .map(|(_, purchase_id)| purchase_id);
-            let (Some(kept_id), Some(order)) = (purchase, simulation.db.order(order_id)) else {
+            let (Some(reservation_id), Some(order)) = (purchase, simulation.db.order(order_id)) else {
                 return "nothing to supply";
             };
             let line = &order.lines[0];
@@ -132,9 +132,9 @@ impl Walk {
             if expiries.is_empty() || line.stock_only {
                 return "nothing to supply";
             }
-            simulation.db.add_reserved_stock(&line.sku(), &expiries, kept_id);
+            simulation.db.add_reserved_stock(&line.sku(), &expiries, reservation_id);
             let delivery = ReservedDelivery {
-                reservation_id: kept_id,
+                reservation_id,
                 source: FulfilmentSource::Vendor,
                 partner_id,
                 order_id,

@@ -62,9 +62,9 @@ impl Walk {
 
     /// Retries every request: unanswered keys must get a response, answered ones the same response.
     async fn resolve_keys(&mut self) {
-        let kept: Vec<OrderRequest> = self.history.answered().map(|(request, _)| request.clone()).collect();
+        let answered: Vec<OrderRequest> = self.history.answered().map(|(request, _)| request.clone()).collect();
         let open = self.history.unanswered_requests().into_iter();
-        for requests in open.chain(kept.into_iter().map(|request| vec![request])) {
+        for requests in open.chain(answered.into_iter().map(|request| vec![request])) {
             let mut last_reply = String::new();
             let mut certain = false;
             for request in &requests {
@@ -99,21 +99,21 @@ impl Walk {
                     .push(order);
             }
         }
-        for (request, answer) in self.history.answered() {
+        for (request, response) in self.history.answered() {
             let reference = request.reference.clone().unwrap_or_default();
             let found = orders.remove(&(request.partner_id, reference)).unwrap_or_default();
-            let promised = answer.status < 300;
+            let accepted = response.status < 300;
             assert_eq!(
                 found.len(),
-                usize::from(promised),
+                usize::from(accepted),
                 "{request:?} got {:?}",
-                answer.body
+                response.body
             );
             // An order that has changed since its response is covered by the invariants.
             for order in found.into_iter().filter(|order| order.timeline.len() == 1) {
                 assert_eq!(
                     PlainTextResponses.accepted(&order),
-                    *answer,
+                    *response,
                     "the order matches its response"
                 );
             }

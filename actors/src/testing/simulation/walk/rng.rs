@@ -47,7 +47,7 @@ pub const REPLIES: [&str; 37] = [
     "unavailable",
     "outcome unknown",
     "poisoned",
-    "gone",
+    "disconnected",
     "booked",
     "top-up replayed",
     "insufficient balance",
@@ -75,15 +75,15 @@ pub const REPLIES: [&str; 37] = [
 
 pub(super) fn reply_label(reply: &OrderReply) -> &'static str {
     match reply {
-        OrderReply::Disconnected => "gone",
+        OrderReply::Disconnected => "disconnected",
         OrderReply::Replayed(_) => "replayed",
         OrderReply::Rejected(PlaceOrderError::Pricing(_)) => "unpriced",
         OrderReply::Rejected(PlaceOrderError::Flow(reason)) => error_label(reason),
-        OrderReply::New(answer) => match answer.status {
+        OrderReply::New(response) => match response.status {
             201 => "delivered",
             402 => "insufficient funds",
             409 => "insufficient stock",
-            _ if answer.body.starts_with(b"PENDINGVENDOR") => "pending vendor",
+            _ if response.body.starts_with(b"PENDINGVENDOR") => "pending vendor",
             _ => "pending approval",
         },
     }
