@@ -114,8 +114,8 @@ fn serve(stream: TcpStream, arrivals: &Arrivals, hangs: bool) -> std::io::Result
         let text = String::from_utf8(body).unwrap();
         let created = text.split(r#""created_at":""#).nth(1).unwrap();
         let created = OffsetDateTime::parse(&created[..27], &Rfc3339).unwrap();
-        let latencies = Duration::try_from(now - created).unwrap_or_default();
-        arrivals.lock().unwrap().push((at, latencies));
+        let latency = Duration::try_from(now - created).unwrap_or_default();
+        arrivals.lock().unwrap().push((at, latency));
         writer.write_all(b"HTTP/1.1 204 No Content\r\n\r\n")?;
     }
 }
@@ -152,7 +152,7 @@ async fn run(endpoints: usize, (hanging, unhealthy): (usize, UnhealthyEndpoints)
     let sale = operator.add_stocked_product(0).await;
     let arrivals = Arrivals::default();
     let healthy_address = start_receiver(Arc::clone(&arrivals), false);
-    let hangs = start_receiver(Arc::default(), true);
+    let hanging_address = start_receiver(Arc::default(), true);
     let mut partners: Vec<Partner> = Vec::new();
     let mut healthy_counts = Vec::new();
     for first in (0..endpoints).step_by(PER_PARTNER) {
@@ -161,7 +161,7 @@ async fn run(endpoints: usize, (hanging, unhealthy): (usize, UnhealthyEndpoints)
         for n in first..first + count {
             match unhealthy {
                 _ if n >= hanging => register_endpoint(&mut partner, healthy_address, n).await,
-                UnhealthyEndpoints::Hang => register_endpoint(&mut partner, hangs, n).await,
+                UnhealthyEndpoints::Hang => register_endpoint(&mut partner, hanging_address, n).await,
                 UnhealthyEndpoints::Absent => {}
             }
         }
@@ -228,7 +228,7 @@ fn report(
 /// Quantiles of the latency of deliveries that arrived in an interval.
 fn quantiles(arrivals: &[(Instant, Duration)], within: Range<Instant>) -> String {
     let within = arrivals.iter().filter(|(at, _)| within.contains(at));
-    let mut latencies: Vec<Duration> = within.map(|(_, latencies)| *latencies).collect();
+    let mut latencies: Vec<Duration> = within.map(|(_, latency)| *latency).collect();
     latencies.sort_unstable();
     let at = |part: f64| {
         let index = (latencies.len() as f64 * part) as usize;

@@ -122,11 +122,11 @@ fn actors() {
         let wallets = Wallets::new(Spawner::CurrentThread, store());
         local.block_on(&runtime, async {
             for number in 1..=ACTORS {
-                let (wish, patience) = (ReserveRequest::Debit(Amount::from_minor(1)), DecisionDeadline::start());
+                let (request, deadline) = (ReserveRequest::Debit(Amount::from_minor(1)), DecisionDeadline::start());
                 let partner_id = partner(number.into());
                 drop(
                     wallets
-                        .hold(partner_id, usd(), wish, &patience)
+                        .hold(partner_id, usd(), request, &deadline)
                         .await
                         .unwrap(),
                 );
@@ -139,8 +139,8 @@ fn actors() {
         let inventory = Inventory::new(Spawner::CurrentThread, store());
         local.block_on(&runtime, async {
             for number in 1..=ACTORS {
-                let (sku, patience) = (sku(&format!("p-{number}"), 2_500), DecisionDeadline::start());
-                let supply = inventory.hold(&sku, 1, Expiry::PAST, &patience).await;
+                let (sku, deadline) = (sku(&format!("p-{number}"), 2_500), DecisionDeadline::start());
+                let supply = inventory.hold(&sku, 1, Expiry::PAST, &deadline).await;
                 assert!(matches!(supply, Ok(Supply::SoldOut(0))), "{supply:?}");
             }
         });

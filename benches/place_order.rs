@@ -23,7 +23,7 @@ use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
 use crate::growth::DECADES;
-use crate::bench_engine::{TOGETHER, BenchEngine};
+use crate::bench_engine::{CONCURRENT_ORDERS, BenchEngine};
 use crate::always_commits::StockClaims;
 
 /// Vouchers per chunk in benches with many SKUs.
@@ -44,13 +44,13 @@ fn orders_at_once(criterion: &mut Criterion, runtime: &Runtime) {
 
 fn orders_by(criterion: &mut Criterion, runtime: &Runtime, name: &str, sku_and_partner_count: fn(u32) -> (u32, u32)) {
     let mut group = growth::group(criterion, name);
-    group.throughput(Throughput::Elements(TOGETHER as u64));
+    group.throughput(Throughput::Elements(CONCURRENT_ORDERS as u64));
     for size in DECADES {
         let local = LocalSet::new();
         let (skus, partners) = sku_and_partner_count(size);
         let engine = local.block_on(runtime, BenchEngine::new(StockClaims::OneChunk(CHUNK), skus, partners));
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
-            bencher.iter_custom(|rounds| local.block_on(runtime, engine.place(rounds, TOGETHER)));
+            bencher.iter_custom(|rounds| local.block_on(runtime, engine.place(rounds, CONCURRENT_ORDERS)));
         });
     }
     group.finish();

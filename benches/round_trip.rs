@@ -57,9 +57,9 @@ impl WalletGroup {
 
 impl ActorGroup for WalletGroup {
     async fn hold_and_release(&self, index: usize) {
-        let (wish, patience) = (ReserveRequest::Debit(Amount::from_minor(1)), DecisionDeadline::start());
+        let (request, deadline) = (ReserveRequest::Debit(Amount::from_minor(1)), DecisionDeadline::start());
         let partner_id = self.partners[index % self.partners.len()];
-        match self.wallets.hold(partner_id, usd(), wish, &patience).await {
+        match self.wallets.hold(partner_id, usd(), request, &deadline).await {
             Ok(Funds::Held(hold)) => drop(black_box(hold)),
             other => panic!("{other:?}"),
         }
@@ -85,8 +85,8 @@ impl InventoryGroup {
 
 impl ActorGroup for InventoryGroup {
     async fn hold_and_release(&self, index: usize) {
-        let (sku, patience) = (&self.skus[index % self.skus.len()], DecisionDeadline::start());
-        match self.inventory.hold(sku, 1, Expiry::PAST, &patience).await {
+        let (sku, deadline) = (&self.skus[index % self.skus.len()], DecisionDeadline::start());
+        match self.inventory.hold(sku, 1, Expiry::PAST, &deadline).await {
             Ok(Supply::Held(hold)) => drop(black_box(hold)),
             other => panic!("{other:?}"),
         }

@@ -31,7 +31,8 @@ pub struct GrownReport {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// Name and unit of the metric.
-    pub of: &'static str,
+    #[serde(rename = "of")]
+    pub metric: &'static str,
     /// Run on the empty database.
     pub empty: f64,
     /// Run on the prefilled database.
@@ -119,10 +120,10 @@ const METRICS: [(&str, MetricSelector); 10] = [
 ];
 
 fn ratios(empty: &Report, grown: &Report) -> Vec<Ratio> {
-    let ratio = |(of, select_metric): (&'static str, MetricSelector)| {
+    let ratio = |(metric, select_metric): (&'static str, MetricSelector)| {
         let (empty, grown) = (select_metric(empty)?, select_metric(grown)?);
         Some(Ratio {
-            of,
+            metric,
             empty,
             grown,
             ratio: grown / empty,
@@ -142,12 +143,12 @@ impl fmt::Display for GrownReport {
         writeln!(f, "{:<44}{:>12}{:>12}{:>10}", "", "empty", "grown", "ratio")?;
         self.ratios.iter().try_for_each(|ratio| {
             let Ratio {
-                of,
+                metric,
                 empty,
                 grown,
                 ratio,
             } = ratio;
-            writeln!(f, "{of:<44}{empty:>12.1}{grown:>12.1}{ratio:>10.2}")
+            writeln!(f, "{metric:<44}{empty:>12.1}{grown:>12.1}{ratio:>10.2}")
         })
     }
 }

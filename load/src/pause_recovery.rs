@@ -53,7 +53,8 @@ pub struct PauseRecovery {
     pub before_p99_us: u64,
     pub windows: Vec<Window>,
     /// Start of the first window with recovered latency; `None` if there is none.
-    pub as_before_ms: Option<u64>,
+    #[serde(rename = "as_before_ms")]
+    pub recovered_after_ms: Option<u64>,
 }
 
 impl PauseRecovery {
@@ -98,14 +99,14 @@ impl PauseRecovery {
                 max_us: latencies.last().copied().unwrap_or_default(),
             });
         }
-        let as_before = windows
+        let recovered_after_ms = windows
             .iter()
             .find(|window| window.p99_us <= before_p99_us * RECOVERED_FACTOR)
             .map(|window| window.from_ms);
         (!windows.is_empty()).then_some(Self {
             pauses: pauses.len(),
             before_p99_us,
-            as_before_ms: as_before,
+            recovered_after_ms,
             windows,
         })
     }
@@ -113,7 +114,7 @@ impl PauseRecovery {
     /// Whether latency recovered within a second.
     #[must_use]
     pub fn is_within_target(&self) -> bool {
-        self.as_before_ms.is_some_and(|ms| ms <= TARGET_MS)
+        self.recovered_after_ms.is_some_and(|ms| ms <= TARGET_MS)
     }
 }
 
@@ -130,7 +131,7 @@ fn p99(latencies: &mut [u64]) -> Option<u64> {
 
 impl fmt::Display for PauseRecovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let outcome = match (self.as_before_ms, self.is_within_target()) {
+        let outcome = match (self.recovered_after_ms, self.is_within_target()) {
             (Some(ms), true) => format!("recovered within 1 s: yes, {ms} ms after the end"),
             (Some(ms), false) => format!("recovered within 1 s: no, {ms} ms after the end"),
             (None, _) => "recovered within 1 s: no, never".to_owned(),
@@ -189,7 +190,7 @@ mod tests {
             .map(|window| window.p99_us)
             .collect();
         assert_eq!(p99s, [90_000, 90_000, 90_000, 5_000]);
-        assert_eq!((recovery.as_before_ms, recovery.is_within_target()), (Some(300), true));
+        assert_eq!((recovery.recovered_after_ms, recovery.is_within_target()), (Some(300), true));
         assert_eq!(recovery.windows[0].orders, 20, "orders of both pauses");
         // The second pause begins 1,500 ms after the first; the run ends 1,000 ms after the second.
         assert_eq!((recovery.windows.len(), recovery.windows[13].orders), (14, 10));
@@ -210,7 +211,7 @@ mod tests {
             }
         }
         let recovery = PauseRecovery::measure(&[pause], &samples).unwrap();
-        assert_eq!((recovery.as_before_ms, recovery.is_within_target()), (None, false));
+        assert_eq!((recovery.recovered_after_ms, recovery.is_within_target()), (None, false));
         assert!(recovery.to_string().contains("no, never"));
         assert_eq!(PauseRecovery::measure(&[], &samples), None);
     }

@@ -79,7 +79,8 @@ pub struct ScenarioInfo {
     pub name: String,
     pub question: String,
     /// Duration of the seeding, in seconds.
-    pub furnished_s: f64,
+    #[serde(rename = "furnished_s")]
+    pub seeding_s: f64,
     /// Number of pauses of Postgres, if the scenario has any.
     pub pauses: Option<u64>,
 }
@@ -146,10 +147,10 @@ impl fmt::Display for RunMetrics {
             )?;
         }
         for (status, refused) in &self.refusals {
-            let soon = refused.soon * 100.0;
+            let prompt = refused.prompt_share * 100.0;
             writeln!(
                 f,
-                "rejected with {status}: {:.0}/s, {soon:.2} % of them within {PROMPT_REFUSAL_MS} ms, latency µs  {}",
+                "rejected with {status}: {:.0}/s, {prompt:.2} % of them within {PROMPT_REFUSAL_MS} ms, latency µs  {}",
                 refused.per_s, refused.latency_us
             )?;
         }
@@ -173,7 +174,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(scenario) = &self.scenario {
             writeln!(f, "{}: {}", scenario.name, scenario.question)?;
-            writeln!(f, "seeded in {:.1} s", scenario.furnished_s)?;
+            writeln!(f, "seeded in {:.1} s", scenario.seeding_s)?;
             if let Some(pauses) = scenario.pauses {
                 writeln!(f, "pauses of Postgres: {pauses}")?;
             }

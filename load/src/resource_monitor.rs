@@ -50,7 +50,8 @@ pub struct MemoryUsage {
     pub max_kib: u64,
     pub last_kib: u64,
     /// Number of samples.
-    pub looks: u64,
+    #[serde(rename = "looks")]
+    pub samples: u64,
 }
 
 impl MemoryUsage {
@@ -59,13 +60,13 @@ impl MemoryUsage {
             min_kib: kib,
             max_kib: kib,
             last_kib: kib,
-            looks: 0,
+            samples: 0,
         });
         Self {
             min_kib: before.min_kib.min(kib),
             max_kib: before.max_kib.max(kib),
             last_kib: kib,
-            looks: before.looks + 1,
+            samples: before.samples + 1,
         }
     }
 }
@@ -88,7 +89,7 @@ impl fmt::Display for MemoryUsage {
             mib(self.min_kib),
             mib(self.max_kib),
             mib(self.last_kib),
-            self.looks
+            self.samples
         )
     }
 }
@@ -294,7 +295,7 @@ mod tests {
             min_kib: 10,
             max_kib: 30,
             last_kib: 20,
-            looks: 3,
+            samples: 3,
         };
         assert_eq!(previous, Some(expected));
     }

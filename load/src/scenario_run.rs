@@ -66,7 +66,7 @@ pub enum ScenarioRunError {
     Database(#[from] sqlx::Error),
     /// Resource usage could not be read.
     #[error("cannot monitor resource usage")]
-    Watch(#[source] anyhow::Error),
+    Monitor(#[source] anyhow::Error),
     /// A runtime or thread could not be started.
     #[error("cannot start a runtime or a thread")]
     Runtime(#[from] std::io::Error),
@@ -105,7 +105,7 @@ pub fn run_scenario(scenario: &Scenario, deployment: &mut TestDeployment, option
     let mut result = load_service(scenario, &traffic, url.clone(), &credentials, options, &progress)?;
     let load_end = Instant::now();
     let pauses = pauses.map(PostgresPauser::stop).transpose()?;
-    let usage = monitor.stop().map_err(ScenarioRunError::Watch)?;
+    let usage = monitor.stop().map_err(ScenarioRunError::Monitor)?;
 
     let metrics = RunMetrics::from_run(describe_setup(scenario, url, forms, options), &result);
     let order_source = (credentials.as_slice(), &traffic);
@@ -136,7 +136,7 @@ pub fn run_scenario(scenario: &Scenario, deployment: &mut TestDeployment, option
         scenario: Some(ScenarioInfo {
             name: scenario.name.clone(),
             question: scenario.question.clone(),
-            furnished_s: seeding_time.as_secs_f64(),
+            seeding_s: seeding_time.as_secs_f64(),
             pauses: pauses.map(|pauses| pauses.len() as u64),
         }),
         metrics,

@@ -29,10 +29,10 @@ struct StockLevel {
 #[must_use]
 pub fn check_refusals(tally: &Tally, refusals: &[String]) -> Check {
     let orders = tally.measured.iter().chain(&tally.warm_up);
-    let orders = orders.map(|(outcome, seen)| (RequestKind::Order, outcome, seen.count));
+    let orders = orders.map(|(outcome, count)| (RequestKind::Order, outcome, count.count));
     let background = tally.background.iter().flat_map(|(kind, background)| {
         let outcomes = background.measured.iter();
-        outcomes.map(|(outcome, seen)| (*kind, outcome, seen.count))
+        outcomes.map(|(outcome, count)| (*kind, outcome, count.count))
     });
     let (mut expected, mut unexpected) = (0, Vec::new());
     for (kind, outcome, count) in orders.chain(background) {
@@ -115,9 +115,9 @@ pub fn check_invariants(program: &Path, data_dir: &Path) -> Check {
             if output.status.success() {
                 Ok(last)
             } else {
-                let mismatches: Vec<_> = text.lines().filter(|line| line.starts_with("BROKEN")).collect();
+                let violations: Vec<_> = text.lines().filter(|line| line.starts_with("BROKEN")).collect();
                 let error = String::from_utf8_lossy(&output.stderr).into_owned();
-                Err(format!("{} {}{error}", output.status, mismatches.join("; ")))
+                Err(format!("{} {}{error}", output.status, violations.join("; ")))
             }
         }
         Err(error) => Err(format!("{}: {error}", program.display())),
@@ -137,11 +137,11 @@ mod tests {
                 status: *status,
                 code: (!code.is_empty()).then(|| (*code).to_owned()),
             };
-            let seen = OutcomeCount {
+            let count = OutcomeCount {
                 count: 2,
                 example: None,
             };
-            tally.measured.insert(outcome, seen);
+            tally.measured.insert(outcome, count);
         }
         tally
     }

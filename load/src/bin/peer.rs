@@ -68,7 +68,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<()> {
-    let for_sale = PeerStock {
+    let stock = PeerStock {
         product_id: cli.product,
         denomination: parse_minor_units(&cli.denomination)?,
         vouchers: cli.stock,
@@ -81,7 +81,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         listen: cli.listen,
         database: cli.database,
         partner: credentials::read_or_create(&cli.credentials)?,
-        stock: vec![for_sale],
+        stock: vec![stock],
         until_stdin_closes: cli.until_stdin_closes,
     })
 }

@@ -26,7 +26,7 @@ pub(crate) struct CompareArgs {
     /// Service program [default: `vouchsafe` in the directory of this program]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Transaction shape of the peer [default with --pool: the best peer, found by a short search]
+    /// Transaction shape of the peer [default: a short search selects shape and pool]
     #[arg(long, value_enum, requires = "pool")]
     shape: Option<TransactionShape>,
     /// Database connections of the peer. The service's server allows 64 in total, including its own

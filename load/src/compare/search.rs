@@ -82,7 +82,8 @@ impl VariantResult {
 #[derive(Clone, Debug, Serialize)]
 pub struct PeerSearchReport {
     pub loads: Vec<LoadSettings>,
-    pub found: Vec<VariantResult>,
+    #[serde(rename = "found")]
+    pub results: Vec<VariantResult>,
     /// Index of the best variant.
     pub best: Option<usize>,
     /// Database of the first variant at the end.
@@ -106,21 +107,21 @@ pub async fn search(
             pool: *pool,
         })
     });
-    let mut found: Vec<VariantResult> = variants
+    let mut results: Vec<VariantResult> = variants
         .map(|variant| VariantResult {
             variant,
             turns: vec![Vec::new(); search.loads.len()],
         })
         .collect();
     for round in 0..search.rounds {
-        for (index, found) in found.iter_mut().enumerate() {
-            for (load, turns) in search.loads.iter().zip(&mut found.turns) {
+        for (index, result) in results.iter_mut().enumerate() {
+            for (load, turns) in search.loads.iter().zip(&mut result.turns) {
                 let name = format!("search_{index}");
-                let turn = measure_variant(server, search, found.variant, &name, *load).await?;
+                let turn = measure_variant(server, search, result.variant, &name, *load).await?;
                 say(&format!(
                     "round {}, {}, {}: {:.0} orders/s",
                     round + 1,
-                    found.variant,
+                    result.variant,
                     load.pace,
                     turn.orders_per_s
                 ));
@@ -128,12 +129,12 @@ pub async fn search(
             }
         }
     }
-    let overall: Vec<_> = found.iter().map(VariantResult::mean_rate).collect();
+    let overall: Vec<_> = results.iter().map(VariantResult::mean_rate).collect();
     let database = server.options().database("search_0");
     Ok(PeerSearchReport {
         loads: search.loads.to_vec(),
         best: index_of_max(&overall),
-        found,
+        results,
         database: DatabaseInspector::connect_with(&database).await?.read_facts().await?,
         machine: machine.observe_after(),
     })
@@ -177,11 +178,11 @@ impl PeerSearchReport {
     /// The best variant with at most so many connections, if it is within 10 % of the overall best.
     #[must_use]
     pub fn best_within(&self, connections: u32) -> Option<PeerVariant> {
-        let best_rate = self.best.and_then(|index| self.found.get(index)?.mean_rate())?;
-        let eligible = |found: &VariantResult| found.mean_rate().filter(|_| found.variant.pool <= connections);
-        let eligible: Vec<_> = self.found.iter().map(eligible).collect();
+        let best_rate = self.best.and_then(|index| self.results.get(index)?.mean_rate())?;
+        let eligible = |result: &VariantResult| result.mean_rate().filter(|_| result.variant.pool <= connections);
+        let eligible: Vec<_> = self.results.iter().map(eligible).collect();
         let best = index_of_max(&eligible)?;
-        (eligible[best]? >= best_rate * TIE_RATIO).then(|| self.found[best].variant)
+        (eligible[best]? >= best_rate * TIE_RATIO).then(|| self.results[best].variant)
     }
 
     /// All variants with their rates; marks the best and those within 10 %.
@@ -203,16 +204,16 @@ impl fmt::Display for Ranking<'_> {
             write!(f, "{:>28}", format!("{} connections", load.pace.connections()))?;
         }
         writeln!(f)?;
-        let best_rate = report.best.and_then(|index| report.found.get(index)?.mean_rate());
-        for (index, found) in report.found.iter().enumerate() {
-            write!(f, "{:<24}", found.variant.to_string())?;
+        let best_rate = report.best.and_then(|index| report.results.get(index)?.mean_rate());
+        for (index, result) in report.results.iter().enumerate() {
+            write!(f, "{:<24}", result.variant.to_string())?;
             for load in 0..report.loads.len() {
-                let figure = found
+                let figure = result
                     .rate_at(load)
                     .map_or_else(|| "does not count".to_owned(), |spread| spread.to_string());
                 write!(f, "{figure:>28}")?;
             }
-            let is_equal = found
+            let is_equal = result
                 .mean_rate()
                 .zip(best_rate)
                 .is_some_and(|(own, best_rate)| own >= best_rate * TIE_RATIO);
@@ -222,7 +223,7 @@ impl fmt::Display for Ranking<'_> {
                 (false, false) => "",
             };
             writeln!(f, "{mark}")?;
-            for reason in found.turns.iter().flatten().filter_map(Turn::rejection_reason) {
+            for reason in result.turns.iter().flatten().filter_map(Turn::rejection_reason) {
                 writeln!(f, "  does not count: {reason}")?;
             }
         }

@@ -37,7 +37,7 @@ pub(super) struct FloorBatcher {
 }
 
 impl FloorBatcher {
-    /// Starts the lanes on a thread of their own; order numbers continue after existing rows.
+    /// Starts the lanes on a dedicated thread; order numbers continue after existing rows.
     ///
     /// # Errors
     /// If the database cannot be reached or the thread not be started.
@@ -74,8 +74,8 @@ impl FloorBatcher {
     /// # Errors
     /// [`Refusal::ServiceUnavailable`] if its batch failed.
     pub(super) async fn write(&self, order: FloorOrder) -> Result<(), Refusal> {
-        let (replies, committed) = oneshot::channel();
-        self.queue.push((order, replies));
+        let (reply, committed) = oneshot::channel();
+        self.queue.push((order, reply));
         match committed.await {
             Ok(true) => Ok(()),
             _ => Err(Refusal::ServiceUnavailable),
@@ -97,8 +97,8 @@ impl OrderQueue {
         loop {
             let batch = {
                 let mut queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
-                let rest = queued.len().min(MAX_BATCH);
-                let remaining = queued.split_off(rest);
+                let count = queued.len().min(MAX_BATCH);
+                let remaining = queued.split_off(count);
                 std::mem::replace(&mut *queued, remaining)
             };
             if !batch.is_empty() {

@@ -37,10 +37,10 @@ pub(super) enum OrderHandler {
 }
 
 impl PeerState {
-    pub(super) fn new(known: &PeerData, order_handler: OrderHandler) -> Self {
+    pub(super) fn new(data: &PeerData, order_handler: OrderHandler) -> Self {
         Self {
-            credentials: known.credentials.clone(),
-            catalogue: known.catalogue.clone(),
+            credentials: data.credentials.clone(),
+            catalogue: data.catalogue.clone(),
             order_handler,
         }
     }
@@ -109,8 +109,8 @@ fn verify_signature(request: &HttpRequest, body: &[u8]) -> Result<(), Refusal> {
     verify(&headers::auth_headers(request.headers()), message, now_s)
 }
 
-async fn execute_order(seller: &OrderHandler, draft: OrderDraft) -> Result<StoredResponse, Refusal> {
-    match seller {
+async fn execute_order(order_handler: &OrderHandler, draft: OrderDraft) -> Result<StoredResponse, Refusal> {
+    match order_handler {
         OrderHandler::RowLocks { pool, shape } => row_locks::place_order(pool, *shape, &draft).await,
         OrderHandler::Floor(batcher) => {
             let order = floor_order(&draft, batcher.next_number())?;

@@ -102,7 +102,7 @@ pub async fn insert_partner(connection: &mut PgConnection, buyer: &PeerPartner) 
 ///
 /// # Errors
 /// If a statement fails.
-pub async fn insert_vouchers(connection: &mut PgConnection, for_sale: &PeerStock) -> sqlx::Result<()> {
+pub async fn insert_vouchers(connection: &mut PgConnection, stock: &PeerStock) -> sqlx::Result<()> {
     let sku_id: i32 = sqlx::query_scalar(
         "INSERT INTO skus (product_id, denomination, currency)
          VALUES ($1, $2, 'USD')
@@ -110,8 +110,8 @@ pub async fn insert_vouchers(connection: &mut PgConnection, for_sale: &PeerStock
             SET currency = EXCLUDED.currency
          RETURNING sku_id",
     )
-    .bind(&for_sale.product_id)
-    .bind(for_sale.denomination)
+    .bind(&stock.product_id)
+    .bind(stock.denomination)
     .fetch_one(&mut *connection)
     .await?;
     sqlx::query(
@@ -128,7 +128,7 @@ pub async fn insert_vouchers(connection: &mut PgConnection, for_sale: &PeerStock
            FROM numbered AS n",
     )
     .bind(sku_id)
-    .bind(for_sale.vouchers)
+    .bind(stock.vouchers)
     .bind(EXPIRY_DAYS)
     .execute(&mut *connection)
     .await?;

@@ -92,8 +92,8 @@ async fn serve_row_locks(settings: &PeerSettings) -> anyhow::Result<()> {
     let mut connection = PgConnection::connect_with(&options).await?;
     if is_new {
         schema::insert_partner(&mut connection, &settings.partner).await?;
-        for for_sale in &settings.stock {
-            schema::insert_vouchers(&mut connection, for_sale).await?;
+        for product in &settings.stock {
+            schema::insert_vouchers(&mut connection, product).await?;
         }
     }
     let data = schema::load_peer_data(&mut connection).await?;

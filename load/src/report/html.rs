@@ -72,8 +72,8 @@ fn metrics_table(report: &Report) -> Markup {
         (name, form.per_s, form.latency_us)
     }));
     rows.extend(metrics.refusals.iter().map(|(status, rejected)| {
-        let soon = rejected.soon * 100.0;
-        let name = format!("rejected with {status}, {soon:.2} % within {PROMPT_REFUSAL_MS} ms");
+        let prompt = rejected.prompt_share * 100.0;
+        let name = format!("rejected with {status}, {prompt:.2} % within {PROMPT_REFUSAL_MS} ms");
         (name, rejected.per_s, rejected.latency_us)
     }));
     let background = metrics.background.iter();

@@ -84,7 +84,8 @@ pub struct RefusalMetrics {
     pub per_s: f64,
     pub latency_us: Latency,
     /// Share of rejections within [`PROMPT_REFUSAL_MS`], from 0 to 1.
-    pub soon: f64,
+    #[serde(rename = "soon")]
+    pub prompt_share: f64,
 }
 
 /// Metrics of a run, computed before the audit consumes the acknowledgements.
@@ -221,7 +222,7 @@ fn refusals(tally: &Tally, time: Duration) -> BTreeMap<u16, RefusalMetrics> {
         count: of.len(),
         per_s: per_second(of.len(), time),
         latency_us: latency(of),
-        soon: of.count_between(0, PROMPT_REFUSAL_MS * 1_000) as f64 / of.len().max(1) as f64,
+        prompt_share: of.count_between(0, PROMPT_REFUSAL_MS * 1_000) as f64 / of.len().max(1) as f64,
     };
     let statuses = tally.breakdown.refusals.iter();
     statuses.map(|(status, of)| (*status, metrics(of))).collect()

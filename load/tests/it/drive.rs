@@ -188,7 +188,7 @@ fn refusal_latency_is_reported() {
     let figures = RunMetrics::from_run(test_setup(Vec::new()), &result);
     let rejections = &figures.refusals[&503];
     assert_eq!((rejections.count, figures.orders), (ORDERS, 0));
-    assert!(rejections.latency_us.max > 0 && rejections.soon > 0.0);
+    assert!(rejections.latency_us.max > 0 && rejections.prompt_share > 0.0);
     let text = figures.to_string();
     assert!(
         text.contains("rejected with 503: ") && text.contains("within 50 ms, latency"),

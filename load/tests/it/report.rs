@@ -42,7 +42,7 @@ fn usage() -> ResourceUsage {
             min_kib: 1_024,
             max_kib: 3_072,
             last_kib: 2_048,
-            looks: 11,
+            samples: 11,
         }),
     }
 }

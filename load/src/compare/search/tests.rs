@@ -30,8 +30,8 @@ fn variant_result(pool: u32, orders_per_s: f64, counts: bool) -> VariantResult {
     }
 }
 
-fn report(found: Vec<VariantResult>) -> PeerSearchReport {
-    let overall: Vec<_> = found.iter().map(VariantResult::mean_rate).collect();
+fn report(results: Vec<VariantResult>) -> PeerSearchReport {
+    let overall: Vec<_> = results.iter().map(VariantResult::mean_rate).collect();
     let load = LoadSettings {
         pace: Pace::Closed { connections: 256 },
         threads: 1,
@@ -41,7 +41,7 @@ fn report(found: Vec<VariantResult>) -> PeerSearchReport {
     PeerSearchReport {
         loads: vec![load],
         best: index_of_max(&overall),
-        found,
+        results,
         database: DatabaseFacts {
             fsync: "on".to_owned(),
             synchronous_commit: "on".to_owned(),
