@@ -29,15 +29,45 @@ pub(crate) fn imported_modules(code: &str) -> Vec<String> {
 }
 
 fn identifier(text: &str) -> String {
-    text.chars()
-        .take_while(|c| c.is_alphanumeric() || *c == '_')
-        .collect()
+    text.chars().take_while(|c| is_identifier_part(*c)).collect()
+}
+
+fn is_identifier_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 pub(crate) fn has_word(code: &str, word: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    code.match_indices(word)
-        .any(|(at, _)| !code[..at].ends_with(is_part) && !code[at + word.len()..].starts_with(is_part))
+    code.match_indices(word).any(|(at, _)| {
+        !code[..at].ends_with(is_identifier_part) && !code[at + word.len()..].starts_with(is_identifier_part)
+    })
+}
+
+/// Returns the names of the types and traits that the code declares.
+pub(crate) fn declared_types(code: &str) -> Vec<&str> {
+    let mut words = code.split_whitespace();
+    let mut names = Vec::new();
+    while let Some(word) = words.next() {
+        if ["struct", "enum", "trait", "type"].contains(&word) {
+            let name = words.next().unwrap_or_default();
+            let end = name.find(|c: char| !is_identifier_part(c)).unwrap_or(name.len());
+            names.push(&name[..end]);
+        }
+    }
+    names
+}
+
+/// Returns the first sentence of the module documentation, without the comment marks.
+pub(crate) fn first_sentence_of_header(text: &str) -> String {
+    let lines = text.lines().map_while(|line| line.strip_prefix("//!"));
+    let paragraph: Vec<&str> = lines.map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let mut paragraph = paragraph.join(" ");
+    let ends_sentence = |at: usize| paragraph[at + 1..].is_empty() || paragraph[at + 1..].starts_with(' ');
+    let mut marks = paragraph.match_indices(['.', '?', '!']);
+    let end = marks
+        .find(|(at, _)| ends_sentence(*at))
+        .map_or(paragraph.len(), |(at, _)| at + 1);
+    paragraph.truncate(end);
+    paragraph
 }
 
 /// Returns the text without comments and quoted text.
@@ -65,7 +95,7 @@ fn comment(text: &str) -> Option<usize> {
 
 fn raw_string(text: &str, before: &str) -> Option<usize> {
     let hashes = text.strip_prefix('r')?.chars().take_while(|c| *c == '#').count();
-    let is_name = before.ends_with(|c: char| (c.is_alphanumeric() && c != 'b') || c == '_');
+    let is_name = before.ends_with(|c: char| is_identifier_part(c) && c != 'b');
     if is_name || !text[1 + hashes..].starts_with('"') {
         return None;
     }
