@@ -113,7 +113,7 @@ async fn load_deliveries(
     partner_id: PartnerId,
     observations: &[Observation],
 ) -> Result<Vec<Observation>, sqlx::Error> {
-    let in_part = observations.iter().filter_map(|one| match one.kind {
+    let partial = observations.iter().filter_map(|observation| match observation.kind {
         ObservationKind::CodesInPart { order_id } => Some(order_id.as_uuid()),
         _ => None,
     });
@@ -126,7 +126,7 @@ async fn load_deliveries(
             AND m ->> 'status' = 'DELIVERED'",
     )
     .bind(partner_id.as_uuid())
-    .bind(in_part.collect::<Vec<_>>())
+    .bind(partial.collect::<Vec<_>>())
     .fetch_all(pool)
     .await?;
     let delivery = |(order_id, at)| Observation {
@@ -144,7 +144,7 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
         .map(|(partner_id, _)| partner_id.as_uuid())
         .collect();
     let all = || observations.iter().map(|(_, observation)| observation);
-    let points: Vec<&str> = all().map(|one| one.kind.check().as_str()).collect();
+    let checks: Vec<&str> = all().map(|observation| observation.kind.check().as_str()).collect();
     let mut transaction = pool.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)")
         .bind(WRITERS_LOCK)
@@ -154,13 +154,13 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
         "INSERT INTO certification_observations (partner_id, point, at, seen)
          SELECT n.partner_id, n.point, n.at, n.seen
            FROM unnest($1::uuid[], $2::text[], $3::timestamptz[], $4::jsonb[])
-                WITH ORDINALITY AS n (partner_id, point, at, seen, place)
-          ORDER BY n.place",
+                WITH ORDINALITY AS n (partner_id, point, at, seen, position)
+          ORDER BY n.position",
     )
     .bind(&partners)
-    .bind(&points)
-    .bind(all().map(|one| one.at).collect::<Vec<_>>())
-    .bind(all().map(|one| Json(&one.kind)).collect::<Vec<_>>())
+    .bind(&checks)
+    .bind(all().map(|observation| observation.at).collect::<Vec<_>>())
+    .bind(all().map(|observation| Json(&observation.kind)).collect::<Vec<_>>())
     .execute(&mut *transaction)
     .await?;
     sqlx::query(
@@ -185,7 +185,7 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
             AND o.observation_id <= newest_deleted.observation_id",
     )
     .bind(&partners)
-    .bind(&points)
+    .bind(&checks)
     .bind(to_bigint(MAX_OBSERVATIONS))
     .execute(&mut *transaction)
     .await?;

@@ -107,13 +107,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pool_with_unresponsive_connection_is_replaced_once() {
         let connections = ConnectionPool::new(PgConnectOptions::new(), 2, DEADLINE);
-        let PoolGeneration { pool: first, .. } = connections.current();
-        let silent = || connections.run(|_| std::future::pending::<Result<(), sqlx::Error>>());
-        let (one, other) = tokio::join!(silent(), silent());
-        for outcome in [one, other] {
+        let PoolGeneration { pool: first_pool, .. } = connections.current();
+        let run_hanging = || connections.run(|_| std::future::pending::<Result<(), sqlx::Error>>());
+        let (first_outcome, second_outcome) = tokio::join!(run_hanging(), run_hanging());
+        for outcome in [first_outcome, second_outcome] {
             assert!(matches!(outcome, Err(sqlx::Error::Io(_))), "{outcome:?}");
         }
-        assert!(first.is_closed());
+        assert!(first_pool.is_closed());
         let PoolGeneration { number, pool } = connections.current();
         assert_eq!((number, pool.is_closed()), (1, false), "two deadlines replace the pool once");
         let response = connections.run(|_| std::future::ready(Ok(7)));

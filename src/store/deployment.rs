@@ -15,11 +15,11 @@ const DURABILITY_SETTINGS: [&str; 2] = ["fsync", "full_page_writes"];
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     #[error(
-        "the database belongs to the {found} environment, but this service runs in {wanted}: use a separate database for each"
+        "the database belongs to the {found} environment, but this service runs in {expected}: use a separate database for each"
     )]
     OtherEnvironment {
         found: String,
-        wanted: Environment,
+        expected: Environment,
     },
     #[error("the database server runs with {setting} = off: production requires it on")]
     NotDurable {
@@ -39,14 +39,14 @@ impl PrepareError {
 }
 
 impl PgStore {
-    /// Checks the durability settings and the environment, runs the migrations, and claims an unused database for `wanted`.
+    /// Checks the durability settings and the environment, runs the migrations, and claims an unused database for `expected`.
     ///
     /// # Errors
     /// [`PrepareError`] when the database does not answer, belongs to the other environment or is not durable.
-    pub async fn prepare(&self, wanted: Environment) -> Result<(), PrepareError> {
-        let off = self.run(|pool| async move { find_disabled_setting(&pool).await }).await?;
-        if let Some(setting) = off {
-            match wanted {
+    pub async fn prepare(&self, expected: Environment) -> Result<(), PrepareError> {
+        let disabled = self.run(|pool| async move { find_disabled_setting(&pool).await }).await?;
+        if let Some(setting) = disabled {
+            match expected {
                 Environment::Production => return Err(PrepareError::NotDurable { setting }),
                 Environment::Sandbox => {
                     tracing::warn!(setting, "database server may lose acknowledged commits")
@@ -54,21 +54,21 @@ impl PgStore {
             }
         }
         let found = self.run(|pool| async move { read_environment(&pool).await }).await?;
-        check_environment(found, wanted)?;
+        check_environment(found, expected)?;
         let database = self.database.clone();
         spawn_on(
             &self.runtime,
             async move { schema::migrate(&database).await },
         )
         .await?;
-        let found = self.run(move |pool| async move { claim_environment(&pool, wanted).await });
-        check_environment(Some(found.await?), wanted)
+        let found = self.run(move |pool| async move { claim_environment(&pool, expected).await });
+        check_environment(Some(found.await?), expected)
     }
 }
 
-fn check_environment(found: Option<String>, wanted: Environment) -> Result<(), PrepareError> {
+fn check_environment(found: Option<String>, expected: Environment) -> Result<(), PrepareError> {
     match found {
-        Some(found) if found != wanted.as_str() => Err(PrepareError::OtherEnvironment { found, wanted }),
+        Some(found) if found != expected.as_str() => Err(PrepareError::OtherEnvironment { found, expected }),
         _ => Ok(()),
     }
 }
@@ -99,9 +99,9 @@ async fn read_environment(pool: &PgPool) -> Result<Option<String>, sqlx::Error> 
         .await
 }
 
-async fn claim_environment(pool: &PgPool, wanted: Environment) -> Result<String, sqlx::Error> {
+async fn claim_environment(pool: &PgPool, expected: Environment) -> Result<String, sqlx::Error> {
     sqlx::query("INSERT INTO deployment (environment) VALUES ($1) ON CONFLICT DO NOTHING")
-        .bind(wanted.as_str())
+        .bind(expected.as_str())
         .execute(pool)
         .await?;
     sqlx::query_scalar("SELECT environment FROM deployment")

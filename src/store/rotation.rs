@@ -85,18 +85,18 @@ impl PgStore {
 
 async fn rotate(pool: &PgPool, rotation: RotationRequest, actor: &AuditActor) -> Result<RotationOutcome, sqlx::Error> {
     let RotationRequest {
-        credential_id: asking,
+        credential_id,
         next,
         overlap,
         now,
     } = rotation;
     let mut transaction = pool.begin().await?;
     let partner = partners::lock(&mut transaction, next.partner_id).await?;
-    let before = credentials::lock(&mut transaction, asking).await?;
+    let before = credentials::lock(&mut transaction, credential_id).await?;
     let Some(before) = before.filter(|before| partner.is_some() && before.is_live(now)) else {
         return Ok(RotationOutcome::NotLive);
     };
-    let taken_back = revoke_unused_successors(&mut transaction, asking, actor).await?;
+    let revoked = revoke_unused_successors(&mut transaction, credential_id, actor).await?;
     let end = now + overlap;
     let previous_ends_at = before.not_after.map_or(end, |set| set.min(end));
     let previous = Credential {
@@ -110,7 +110,7 @@ async fn rotate(pool: &PgPool, rotation: RotationRequest, actor: &AuditActor) ->
     }
     let next = Credential {
         allowlist: before.allowlist,
-        rotated_from: Some(asking),
+        rotated_from: Some(credential_id),
         ..next
     };
     credentials::insert(&mut transaction, &next, actor).await?;
@@ -119,14 +119,14 @@ async fn rotate(pool: &PgPool, rotation: RotationRequest, actor: &AuditActor) ->
         previous,
         previous_ends_at,
         next,
-        revoked: taken_back,
+        revoked,
     })))
 }
 
 /// At most one, since each rotation revokes the previous unused successor.
 async fn revoke_unused_successors(
     connection: &mut PgConnection,
-    asking: CredentialId,
+    credential_id: CredentialId,
     actor: &AuditActor,
 ) -> Result<Vec<CredentialId>, sqlx::Error> {
     let unused: Vec<CredentialRow> = sqlx::query_as(
@@ -138,16 +138,16 @@ async fn revoke_unused_successors(
           ORDER BY credential_id
             FOR NO KEY UPDATE",
     )
-    .bind(asking.as_uuid())
+    .bind(credential_id.as_uuid())
     .fetch_all(&mut *connection)
     .await?;
-    let mut taken_back = Vec::with_capacity(unused.len());
+    let mut revoked = Vec::with_capacity(unused.len());
     for row in unused {
         let credential = Credential::try_from(row)?;
         credentials::revoke_locked(connection, &credential, actor).await?;
-        taken_back.push(credential.credential_id);
+        revoked.push(credential.credential_id);
     }
-    Ok(taken_back)
+    Ok(revoked)
 }
 
 async fn write_expiry(

@@ -45,8 +45,8 @@ const FUNCTIONS_LOCK: i64 = 0x766f_7563_6873_6166;
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer, or a migration differs from the one that the database has run.
 pub async fn migrate(database: &PgConnectOptions) -> Result<(), sqlx::Error> {
-    let one = PgPoolOptions::new().max_connections(1);
-    let pool = one.connect_with(database.clone()).await?;
+    let options = PgPoolOptions::new().max_connections(1);
+    let pool = options.connect_with(database.clone()).await?;
     let mut migrator = sqlx::migrate!();
     // A newer version may have added migrations; they are compatible with this one.
     migrator.set_ignore_missing(true);

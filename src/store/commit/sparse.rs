@@ -21,7 +21,8 @@ pub(super) struct SparseColumns<'a> {
     changes: Vec<OrderChangeRow<'a>>,
     returns: Vec<ReturnRow>,
     payouts: Vec<PayoutRow<'a>>,
-    deeds: Vec<DecisionRow<'a>>,
+    #[serde(rename = "deeds")]
+    decisions: Vec<DecisionRow<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -110,7 +111,7 @@ impl<'a> SparseColumns<'a> {
             .extend(record.returned().map(|returned| ReturnRow::of(number, returned)));
         self.payouts
             .extend(record.payout.iter().map(|change| PayoutRow::of(number, change)));
-        self.deeds
+        self.decisions
             .extend(record.audit_entry.iter().map(|entry| DecisionRow::of(number, entry)));
     }
 

@@ -108,7 +108,7 @@ async fn load_allocated_vouchers(connection: &mut PgConnection) -> Result<(), sq
                   FROM pg_temp.found
                  WHERE order_id IS NOT NULL
              )
-             INSERT INTO pg_temp.given (code_id, voucher_id)
+             INSERT INTO pg_temp.allocated (code_id, voucher_id)
              SELECT s.code_id, a.voucher_id
                FROM affected_orders AS m
                JOIN allocations AS a ON a.partner_id = m.partner_id AND a.order_id = m.order_id
@@ -117,7 +117,7 @@ async fn load_allocated_vouchers(connection: &mut PgConnection) -> Result<(), sq
              ON CONFLICT (code_id) DO NOTHING",
         )
         .await?;
-    connection.execute("ANALYZE pg_temp.given").await.map(drop)
+    connection.execute("ANALYZE pg_temp.allocated").await.map(drop)
 }
 
 async fn write_orders(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<(), sqlx::Error> {
@@ -137,7 +137,7 @@ async fn write_orders(connection: &mut PgConnection, run: &ReconciliationRun) ->
                 count(*) FILTER (WHERE f.kind IN ('DIFFERS', 'REPEATED')),
                 count(*) FILTER (WHERE f.kind IN ('MISSING', 'UNKNOWN'))
            FROM pg_temp.found AS f
-           LEFT JOIN pg_temp.given AS g ON g.code_id = f.code_id
+           LEFT JOIN pg_temp.allocated AS g ON g.code_id = f.code_id
           WHERE f.order_id IS NOT NULL
           GROUP BY f.partner_id, f.order_id",
     )
@@ -187,7 +187,7 @@ async fn write_drifts(connection: &mut PgConnection, run: &ReconciliationRun) ->
                 f.ours,
                 f.theirs
            FROM pg_temp.found AS f
-           LEFT JOIN pg_temp.given AS g ON g.code_id = f.code_id
+           LEFT JOIN pg_temp.allocated AS g ON g.code_id = f.code_id
           WHERE f.kind IS NOT NULL
          ON CONFLICT (vendor, day, reference, kind, twin) DO UPDATE
             SET partner_id = EXCLUDED.partner_id,

@@ -73,7 +73,7 @@ pub struct Reconciliation {
 pub(super) struct ReconciliationRow {
     vendor: String,
     day: Date,
-    wanted: bool,
+    is_requested: bool,
     attempts: i32,
     next_at: OffsetDateTime,
     last_word: Option<String>,
@@ -122,7 +122,7 @@ impl PgStore {
         let found: Vec<ReconciliationRow> = self
             .run(move |pool| async move {
                 sqlx::query_as(
-                    "SELECT *, COALESCE(wanted_until > now(), false) AS wanted
+                    "SELECT *, COALESCE(wanted_until > now(), false) AS is_requested
                        FROM reconciliations
                       WHERE day = $1
                       ORDER BY vendor COLLATE \"C\"",
@@ -180,7 +180,7 @@ pub(super) async fn write(
     let (recorded, orders_total, vouchers_allocated): (i64, i64, i64) = sqlx::query_as(
         "SELECT (SELECT count(*) FROM pg_temp.incoming),
                 (SELECT count(DISTINCT order_id) FROM pg_temp.found),
-                (SELECT count(*) FROM pg_temp.found AS f JOIN pg_temp.given AS g ON g.code_id = f.code_id)",
+                (SELECT count(*) FROM pg_temp.found AS f JOIN pg_temp.allocated AS g ON g.code_id = f.code_id)",
     )
     .fetch_one(&mut *connection)
     .await?;
@@ -249,7 +249,7 @@ impl From<ReconciliationRow> for Reconciliation {
         Self {
             vendor: row.vendor,
             day: row.day,
-            next_at: (row.wanted || row.attempts > 0).then_some(row.next_at),
+            next_at: (row.is_requested || row.attempts > 0).then_some(row.next_at),
             attempts: row.attempts,
             last_word: row.last_word,
             compared: known.map(|(((source, begun_at), generated_at), recorded)| ReconciliationResult {

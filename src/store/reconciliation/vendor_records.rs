@@ -43,7 +43,7 @@ const TABLES: &str = "
         ours       jsonb,
         theirs     jsonb
     );
-    CREATE TEMPORARY TABLE given (
+    CREATE TEMPORARY TABLE allocated (
         code_id    bigint PRIMARY KEY,
         voucher_id uuid NOT NULL
     )";

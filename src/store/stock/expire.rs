@@ -114,7 +114,7 @@ async fn allocate_expired(
              CROSS JOIN LATERAL free_stock(c.first_stock_id, c.last_stock_id, '-infinity') AS s
              WHERE c.chunk_id = ANY ($1)
                AND s.expiry < $2
-         ), taken AS (
+         ), allocated AS (
             INSERT INTO allocations (stock_id, taken_out)
             SELECT e.stock_id, 'expired'
               FROM expired AS e
@@ -124,7 +124,7 @@ async fn allocate_expired(
          )
          SELECT e.product_id, e.denomination, count(*) AS expired
            FROM expired AS e
-           JOIN taken AS t ON t.stock_id = e.stock_id
+           JOIN allocated AS t ON t.stock_id = e.stock_id
           GROUP BY e.product_id, e.denomination
           ORDER BY e.product_id, e.denomination",
     )
