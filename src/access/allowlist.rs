@@ -1,7 +1,7 @@
-//! From which addresses may a partner call?
+//! IP allowlist of a partner or credential.
 //!
-//! The rules: an empty list admits nobody, and IPv4-mapped IPv6 (`::ffff:a.b.c.d`) is IPv4, in an address as well as
-//! in a network. A network of IPv6 therefore never admits an IPv4 address, not even `::/0`.
+//! An empty list admits no address. IPv4-mapped IPv6 (`::ffff:a.b.c.d`) counts as IPv4, in addresses and in networks;
+//! other IPv6 networks, even `::/0`, never contain an IPv4 address.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -11,41 +11,39 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The most networks in one list: every request walks it, and a partner with more egress than this has ranges.
+/// Every request scans its list; a partner with more egress addresses than this has ranges.
 pub const MAX_NETWORKS: usize = 256;
 
-/// Bits of a mapped address that stand before the IPv4 address in it.
+/// Bits before the IPv4 address in a mapped address.
 const MAPPED_PREFIX_BITS: u8 = 96;
 
-/// The networks that a partner or one of its credentials may call from.
+/// The networks from which a partner or one of its credentials may call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Allowlist {
     networks: Vec<IpNet>,
 }
 
-/// Why a list of texts is no allowlist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAllowlist {
-    /// One entry is neither an address nor a network.
-    #[error("entry {position} is no address (203.0.113.7) and no network in CIDR form (203.0.113.0/24)")]
+    /// Neither an address nor a network.
+    #[error("entry {position} is neither an address (203.0.113.7) nor a network in CIDR notation (203.0.113.0/24)")]
     Entry {
-        /// Which one, counted from 0.
+        /// Counted from 0.
         position: usize,
     },
-    /// There are more than [`MAX_NETWORKS`].
-    #[error("{count} entries are more than the {MAX_NETWORKS} that a list may hold")]
+    /// More than [`MAX_NETWORKS`].
+    #[error("the list has {count} entries; at most {MAX_NETWORKS} are allowed")]
     TooMany {
-        /// How many there are.
         count: usize,
     },
 }
 
 impl Allowlist {
-    /// Reads a list. A bare address is the network of that one address; bits behind the prefix are cleared.
+    /// Parses a list. An address without prefix is a network of one address; host bits are cleared.
     ///
     /// # Errors
-    /// [`InvalidAllowlist`] names the first entry that cannot be read, or says that there are too many.
+    /// [`InvalidAllowlist`] for the first invalid entry, or for too many entries.
     pub fn parse<T: AsRef<str>>(entries: &[T]) -> Result<Self, InvalidAllowlist> {
         if entries.len() > MAX_NETWORKS {
             return Err(InvalidAllowlist::TooMany { count: entries.len() });
@@ -57,14 +55,13 @@ impl Allowlist {
         Ok(Self { networks })
     }
 
-    /// Whether a call from this address is welcome.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.networks.iter().any(|network| network.contains(&address))
     }
 
-    /// The networks in the order in which they were given.
+    /// The networks in the given order.
     #[must_use]
     pub fn networks(&self) -> &[IpNet] {
         &self.networks
@@ -75,10 +72,10 @@ impl PartialSchema for Allowlist {
     fn schema() -> RefOr<Schema> {
         let network = ObjectBuilder::new()
             .schema_type(Type::String)
-            .description(Some("An address, or a network in CIDR form."))
+            .description(Some("An address, or a network in CIDR notation."))
             .examples(["203.0.113.0/24"]);
         ArrayBuilder::new()
-            .description(Some("Networks that may call; an empty list admits nobody."))
+            .description(Some("Networks from which calls are allowed; an empty list allows none."))
             .items(network)
             .max_items(Some(MAX_NETWORKS))
             .into()
@@ -109,7 +106,7 @@ fn parse_network(text: &str) -> Option<IpNet> {
     Some(unmap_ipv4(network.trunc()))
 }
 
-/// A network that lies wholly within the mapped addresses, as the IPv4 network it stands for.
+/// Converts an IPv4-mapped IPv6 network to IPv4.
 fn unmap_ipv4(network: IpNet) -> IpNet {
     match network {
         IpNet::V4(_) => network,
@@ -128,8 +125,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_admitted_by_the_networks_that_hold_it() {
-        for (networks, address, admitted) in [
+    fn allowlist_contains_addresses_of_its_networks() {
+        for (networks, address, expected) in [
             (&[][..], "127.0.0.1", false),
             (&[], "::1", false),
             (&["203.0.113.7"], "203.0.113.7", true),
@@ -147,15 +144,15 @@ mod tests {
             let list = Allowlist::parse(networks).unwrap();
             assert_eq!(
                 list.contains(address.parse().unwrap()),
-                admitted,
+                expected,
                 "{networks:?} {address}"
             );
         }
     }
 
     #[test]
-    fn a_mapped_address_or_network_is_ipv4() {
-        for (network, address, admitted) in [
+    fn mapped_ipv6_counts_as_ipv4() {
+        for (network, address, expected) in [
             ("203.0.113.0/24", "::ffff:203.0.113.9", true),
             ("203.0.113.0/24", "::ffff:203.0.114.9", false),
             ("::ffff:203.0.113.9", "203.0.113.9", true),
@@ -166,20 +163,20 @@ mod tests {
             ("::/0", "203.0.113.9", false),
             ("::/0", "::ffff:203.0.113.9", false),
             ("::/0", "2001:db8::1", true),
-            // The old "compatible" form is an IPv6 address of its own.
+            // The deprecated IPv4-compatible form stays an IPv6 address.
             ("203.0.113.9", "::203.0.113.9", false),
         ] {
             let list = Allowlist::parse(&[network]).unwrap();
             assert_eq!(
                 list.contains(address.parse().unwrap()),
-                admitted,
+                expected,
                 "{network} {address}"
             );
         }
     }
 
     #[test]
-    fn a_text_that_is_no_network_is_named_by_its_position() {
+    fn invalid_entry_is_reported_by_position() {
         for bad in [
             "",
             " ",
@@ -208,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn on_the_wire_it_is_an_array_of_networks() {
+    fn allowlist_serializes_as_an_array_of_networks() {
         let text = r#"["127.0.0.1","10.1.2.3/8","::1","::ffff:192.0.2.0/120"]"#;
         let list: Allowlist = serde_json::from_str(text).unwrap();
         let written = serde_json::to_string(&list).unwrap();

@@ -1,9 +1,9 @@
-//! Who fails to authenticate, and how often?
+//! Failed authentications by client address.
 //!
-//! The rule: failures are counted by the client's address, since their keys may be anybody's; an IPv6 client is its /64,
-//! which is what one subscriber has. Past the limit a failure is told apart from the first ones, and a right request is
-//! not: who guesses from an address locks nobody out. Memory is bounded, however many addresses fail: where there is no
-//! room, those that have failed longest ago are forgotten.
+//! Failures are counted by address because their keys may belong to anyone; an IPv6 client counts by its /64, the size
+//! of one subscriber's network. Above the limit further failures get another error, valid requests do not: guessing
+//! from an address locks out no other client. Memory is bounded: when it is full, the addresses that failed longest ago
+//! are evicted.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,13 +12,12 @@ use std::time::Duration;
 use super::limits::Limit;
 use super::sliding_window::{Exhausted, RateLimitStatus, SlidingWindow};
 
-/// Most addresses whose failures are remembered: some 8 MB at the default limit, and more than fail by mistake.
+/// Some 8 MB at the default limit.
 pub const MAX_SOURCES: usize = 32_768;
 
-/// What part of them makes room at once, so that each new one costs little: a quarter.
+/// A full map evicts a quarter at once, so that the cost for each new address stays low.
 const EVICTION_DIVISOR: usize = 4;
 
-/// Where failures come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum ClientPrefix {
     V4(Ipv4Addr),
@@ -38,7 +37,6 @@ impl ClientPrefix {
     }
 }
 
-/// The failures of late, by where they came from.
 #[derive(Debug)]
 pub struct AuthFailures {
     limit: Limit,
@@ -46,7 +44,6 @@ pub struct AuthFailures {
 }
 
 impl AuthFailures {
-    /// Nobody has failed yet.
     #[must_use]
     pub fn new(limit: Limit) -> Self {
         Self {
@@ -55,27 +52,26 @@ impl AuthFailures {
         }
     }
 
-    /// A request from this address failed.
+    /// Counts a failed request of this address.
     ///
     /// # Errors
-    /// [`Exhausted`] when so many have failed before it that it is not to be told why, and is not counted.
+    /// [`Exhausted`] above the limit: the client does not learn the reason of the failure, which is not counted.
     pub fn record(&mut self, address: IpAddr, now: Duration) -> Result<RateLimitStatus, Exhausted> {
-        let source = ClientPrefix::of(address);
-        if self.windows.len() >= MAX_SOURCES && !self.windows.contains_key(&source) {
+        let prefix = ClientPrefix::of(address);
+        if self.windows.len() >= MAX_SOURCES && !self.windows.contains_key(&prefix) {
             self.evict_oldest(now);
         }
-        let window = self.windows.entry(source);
+        let window = self.windows.entry(prefix);
         window
             .or_insert_with(|| SlidingWindow::new(self.limit))
             .try_acquire(self.limit, now)
     }
 
-    /// Forgets who has not failed within the limit's window.
+    /// Evicts addresses without a failure within the limit's window.
     pub fn evict_idle(&mut self, now: Duration) {
         self.windows.retain(|_, window| !window.is_idle(now));
     }
 
-    /// How many addresses are remembered.
     #[must_use]
     pub fn source_count(&self) -> usize {
         self.windows.len()
@@ -87,11 +83,11 @@ impl AuthFailures {
         let mut by_age: Vec<(u64, ClientPrefix)> = self
             .windows
             .iter()
-            .map(|(source, window)| (window.last_request_ns(), *source))
+            .map(|(prefix, window)| (window.last_request_ns(), *prefix))
             .collect();
         by_age.sort_unstable_by_key(|(last_ns, _)| *last_ns);
-        for (_, source) in by_age.into_iter().take(excess) {
-            self.windows.remove(&source);
+        for (_, prefix) in by_age.into_iter().take(excess) {
+            self.windows.remove(&prefix);
         }
     }
 }
@@ -113,22 +109,22 @@ mod tests {
     }
 
     #[test]
-    fn the_sixth_failure_of_an_address_is_too_many_until_the_first_is_a_minute_old() {
+    fn failure_over_quota_is_exhausted_until_the_first_expires() {
         let mut failures = AuthFailures::new(LIMIT);
-        let (here, there) = (address("203.0.113.7"), address("203.0.113.8"));
+        let (address_a, address_b) = (address("203.0.113.7"), address("203.0.113.8"));
         for n in 1..=5 {
-            assert!(failures.record(here, n * SECOND).is_ok(), "{n}");
+            assert!(failures.record(address_a, n * SECOND).is_ok(), "{n}");
         }
-        let Err(Exhausted(reading)) = failures.record(here, 6 * SECOND) else {
-            panic!("a sixth")
+        let Err(Exhausted(status)) = failures.record(address_a, 6 * SECOND) else {
+            panic!("the sixth failure is within the limit")
         };
-        assert_eq!(reading.next_slot_in, 55 * SECOND);
-        assert!(failures.record(there, 6 * SECOND).is_ok(), "another address");
-        assert!(failures.record(here, 61 * SECOND).is_ok());
+        assert_eq!(status.next_slot_in, 55 * SECOND);
+        assert!(failures.record(address_b, 6 * SECOND).is_ok(), "another address");
+        assert!(failures.record(address_a, 61 * SECOND).is_ok());
     }
 
     #[test]
-    fn an_address_is_ipv4_itself_or_the_64_of_ipv6() {
+    fn client_prefix_is_the_ipv4_address_or_the_ipv6_64() {
         for (one, other, same) in [
             ("203.0.113.7", "::ffff:203.0.113.7", true),
             ("203.0.113.7", "203.0.113.8", false),
@@ -146,23 +142,23 @@ mod tests {
     }
 
     #[test]
-    fn a_million_addresses_take_the_room_of_the_last_of_them() {
+    fn million_addresses_stay_in_bounded_memory() {
         let mut failures = AuthFailures::new(LIMIT);
-        let mut most = 0;
+        let mut max_count = 0;
         for n in 0..1_000_000_u32 {
             let address = Ipv6Addr::from(u128::from(n) << 64);
             let now = SECOND + n * Duration::from_micros(1);
             assert!(failures.record(address.into(), now).is_ok());
-            most = most.max(failures.source_count());
+            max_count = max_count.max(failures.source_count());
         }
-        assert_eq!(most, MAX_SOURCES);
+        assert_eq!(max_count, MAX_SOURCES);
         assert!(failures.source_count() > MAX_SOURCES / 2);
         failures.evict_idle(63 * SECOND);
         assert_eq!(failures.source_count(), 0);
     }
 
     #[test]
-    fn who_failed_last_is_remembered_longest() {
+    fn oldest_failures_are_evicted_first() {
         let mut failures = AuthFailures::new(LIMIT);
         let early = address("203.0.113.7");
         let fill = |failures: &mut AuthFailures, from: u32, to: u32| {
@@ -178,24 +174,24 @@ mod tests {
         for n in 0..5 {
             assert!(failures.record(early, n * Duration::from_nanos(1)).is_ok());
         }
-        let room = u32::try_from(MAX_SOURCES).unwrap() - 1;
-        fill(&mut failures, 1, room + 1);
+        let capacity = u32::try_from(MAX_SOURCES).unwrap() - 1;
+        fill(&mut failures, 1, capacity + 1);
         assert_eq!(failures.source_count(), MAX_SOURCES);
-        assert!(failures.record(early, 2 * SECOND).is_err(), "nobody had to go yet");
-        fill(&mut failures, room + 1, room + 2);
+        assert!(failures.record(early, 2 * SECOND).is_err(), "nothing was evicted yet");
+        fill(&mut failures, capacity + 1, capacity + 2);
         assert_eq!(
             failures.source_count(),
             MAX_SOURCES - MAX_SOURCES / EVICTION_DIVISOR + 1,
-            "a quarter made room"
+            "a quarter was evicted"
         );
         assert!(
             failures.record(early, 3 * SECOND).is_ok(),
-            "it was the first to go"
+            "the oldest was evicted first"
         );
-        let last = Ipv4Addr::from(room);
+        let last = Ipv4Addr::from(capacity);
         for _ in 0..4 {
             assert!(failures.record(last.into(), 3 * SECOND).is_ok());
         }
-        assert!(failures.record(last.into(), 3 * SECOND).is_err(), "it was kept");
+        assert!(failures.record(last.into(), 3 * SECOND).is_err(), "the newest was kept");
     }
 }

@@ -1,18 +1,17 @@
-//! From which address does a request come?
+//! Client address behind trusted proxies (`X-Forwarded-For`).
 //!
-//! The rule: from its peer, unless the peer is a proxy that the operator trusts. Then `X-Forwarded-For` is read from its
-//! end: each trusted proxy has added the address that it was called from, so the first one from the right that is no
-//! trusted proxy is the client. Whatever stands to the left of it the client may have made up, and nobody reads it.
+//! The client is the peer, unless the peer is a trusted proxy. In that case the client is the rightmost hop of
+//! `X-Forwarded-For` that is not a trusted proxy: each proxy appends the address that called it. Hops to the left of it
+//! may be forged and are ignored.
 //!
-//! | `X-Forwarded-For`, from a trusted peer | The client is |
+//! | `X-Forwarded-For`, from a trusted peer | Client |
 //! |---|---|
-//! | absent, or trusted proxies alone | the peer |
+//! | absent, or trusted proxies only | the peer |
 //! | `…, 198.51.100.1` | 198.51.100.1 |
 //! | `…, 198.51.100.1, <trusted>` | 198.51.100.1 |
-//! | `…, <no address>`, or the same before trusted ones | nobody knows: on no allowlist |
+//! | `…, <not an address>`, or the same before trusted ones | unknown: on no allowlist |
 //!
-//! A header that comes several times is one list in the order of the wire. IPv4-mapped IPv6 is IPv4. A hop may carry a
-//! port, as some proxies add it.
+//! Repeated headers form one list in wire order. IPv4-mapped IPv6 addresses count as IPv4. A hop may have a port.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -20,26 +19,24 @@ use std::str::FromStr;
 
 use super::allowlist::{Allowlist, InvalidAllowlist};
 
-/// Where proxies say whom they speak for.
 pub const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The networks of the proxies that are believed; none is the default. As text: networks with commas between them.
+/// Networks of the trusted proxies, empty by default. As text: networks separated by commas.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TrustedProxies(Allowlist);
 
-/// Where a request comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientAddress {
-    /// From here, in canonical form.
+    /// In canonical form.
     Known(IpAddr),
-    /// The proxy at this address forwarded what is no address.
+    /// The proxy forwarded something that is not an address.
     Unreadable {
         proxy: IpAddr,
     },
 }
 
 impl ClientAddress {
-    /// The address, where there is one to put on a list.
+    /// The client's address, if it is known.
     #[must_use]
     pub const fn known_ip(self) -> Option<IpAddr> {
         match self {
@@ -48,7 +45,7 @@ impl ClientAddress {
         }
     }
 
-    /// The address that answers for the request: the proxy's, where the client's cannot be read.
+    /// The address to which failures are attributed: the proxy's if the client's is unreadable.
     #[must_use]
     pub const fn accountable_ip(self) -> IpAddr {
         match self {
@@ -67,13 +64,12 @@ impl fmt::Display for ClientAddress {
 }
 
 impl TrustedProxies {
-    /// Whether no proxy is trusted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.networks().is_empty()
     }
 
-    /// Finds the client behind a peer; `forwarded` are the values of `X-Forwarded-For` in the order of the wire.
+    /// Returns the client behind `peer`; `forwarded` are the values of `X-Forwarded-For` in wire order.
     pub fn resolve_client<'a>(&self, peer: IpAddr, forwarded: impl IntoIterator<Item = &'a [u8]>) -> ClientAddress {
         let peer = peer.to_canonical();
         if !self.0.contains(peer) {
@@ -106,7 +102,7 @@ impl FromStr for TrustedProxies {
     }
 }
 
-/// `203.0.113.7`, `203.0.113.7:1234`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:1234`, with blanks round it.
+/// `203.0.113.7`, `203.0.113.7:1234`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:1234`, surrounded by blanks.
 fn parse_hop(hop: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(hop).ok()?.trim_matches([' ', '\t']);
     let bare = text
@@ -128,21 +124,21 @@ mod tests {
     const PROXIES: &str = "10.0.0.0/8, 2001:db8:ffff::/48,192.0.2.1";
     const UNREADABLE: &str = "(unreadable in X-Forwarded-For)";
 
-    fn found(proxies: &str, peer: &str, forwarded: &[&str]) -> String {
+    fn resolved(proxies: &str, peer: &str, forwarded: &[&str]) -> String {
         let proxies: TrustedProxies = proxies.parse().unwrap();
         let forwarded = forwarded.iter().map(|value| value.as_bytes());
         proxies.resolve_client(peer.parse().unwrap(), forwarded).to_string()
     }
 
     #[test]
-    fn the_client_is_the_rightmost_hop_that_is_no_trusted_proxy() {
+    fn client_is_the_rightmost_untrusted_hop() {
         for (peer, forwarded, client) in [
-            // Who is no proxy of ours says what it likes.
+            // The header of an untrusted peer is ignored.
             ("203.0.113.7", &[][..], "203.0.113.7"),
             ("203.0.113.7", &["198.51.100.1"], "203.0.113.7"),
             ("203.0.113.7", &["10.0.0.1"], "203.0.113.7"),
             ("::ffff:203.0.113.7", &["198.51.100.1"], "203.0.113.7"),
-            // A proxy is believed; what its client made up is not.
+            // A trusted proxy's own hop counts, forged hops before it do not.
             ("10.0.0.1", &["198.51.100.1"], "198.51.100.1"),
             ("10.0.0.1", &["203.0.113.7, 198.51.100.1"], "198.51.100.1"),
             ("10.0.0.1", &["10.9.9.9, 198.51.100.1"], "198.51.100.1"),
@@ -163,10 +159,10 @@ mod tests {
                 &["203.0.113.7, 198.51.100.1", "10.0.0.2"],
                 "198.51.100.1",
             ),
-            // Nobody but proxies.
+            // Trusted proxies only.
             ("10.0.0.1", &[], "10.0.0.1"),
             ("10.0.0.1", &["10.0.0.3", "10.0.0.2"], "10.0.0.1"),
-            // Forms of an address.
+            // Address formats.
             ("10.0.0.1", &["  198.51.100.1\t"], "198.51.100.1"),
             ("10.0.0.1", &["198.51.100.1:443"], "198.51.100.1"),
             ("10.0.0.1", &["::ffff:198.51.100.1"], "198.51.100.1"),
@@ -183,7 +179,7 @@ mod tests {
                 &["2001:db8::1, 2001:db8:ffff::2"],
                 "2001:db8::1",
             ),
-            // What nobody can read is nobody.
+            // Unreadable hops.
             ("10.0.0.1", &[""], UNREADABLE),
             ("10.0.0.1", &["198.51.100.1,"], UNREADABLE),
             ("10.0.0.1", &["198.51.100.1, unknown"], UNREADABLE),
@@ -199,12 +195,12 @@ mod tests {
             ("10.0.0.1", &["198.51.100.0/24"], UNREADABLE),
             ("10.0.0.1", &["for=198.51.100.1"], UNREADABLE),
         ] {
-            assert_eq!(found(PROXIES, peer, forwarded), client, "{peer} {forwarded:?}");
+            assert_eq!(resolved(PROXIES, peer, forwarded), client, "{peer} {forwarded:?}");
         }
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_no_address() {
+    fn hop_of_invalid_utf8_is_unreadable() {
         let proxies: TrustedProxies = PROXIES.parse().unwrap();
         let peer = "10.0.0.1".parse().unwrap();
         let address = proxies.resolve_client(peer, [&b"\xff\xfe"[..]]);
@@ -213,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_trusted_unless_named() {
+    fn trusted_proxies_unset_trust_no_peer() {
         for (text, empty) in [("", true), ("  ", true), ("10.0.0.1", false), (PROXIES, false)] {
             assert_eq!(
                 text.parse::<TrustedProxies>().map(|list| list.is_empty()),
@@ -229,28 +225,28 @@ mod tests {
             let refused = text.parse::<TrustedProxies>();
             assert_eq!(refused, Err(InvalidAllowlist::Entry { position }), "{text}");
         }
-        assert_eq!(found("", "10.0.0.1", &["198.51.100.1"]), "10.0.0.1");
+        assert_eq!(resolved("", "10.0.0.1", &["198.51.100.1"]), "10.0.0.1");
     }
 
     proptest! {
         #[test]
-        fn whatever_a_client_writes_itself_changes_nothing(
-            made_up in prop::collection::vec("[ ,a-f0-9.:\\[\\]]{0,40}|10\\.0\\.0\\.[0-9]{1,3}", 0..5),
+        fn hops_forged_by_the_client_are_ignored(
+            forged in prop::collection::vec("[ ,a-f0-9.:\\[\\]]{0,40}|10\\.0\\.0\\.[0-9]{1,3}", 0..5),
             behind in prop::collection::vec(0_u8..=255, 0..4),
         ) {
-            // The outermost proxy adds the client's address to what came, the others add each other's.
-            let mut chain = made_up;
+            // The outermost proxy appends the client's address, each further proxy its caller's.
+            let mut chain = forged;
             chain.push("198.51.100.1".to_owned());
             chain.extend(behind.iter().map(|last| format!("10.0.0.{last}")));
             let joined = chain.join(", ");
-            prop_assert_eq!(found(PROXIES, "10.0.0.1", &[&joined]), "198.51.100.1");
-            let apart: Vec<&str> = chain.iter().map(String::as_str).collect();
-            prop_assert_eq!(found(PROXIES, "10.0.0.1", &apart), "198.51.100.1");
-            prop_assert_eq!(found(PROXIES, "203.0.113.7", &apart), "203.0.113.7");
+            prop_assert_eq!(resolved(PROXIES, "10.0.0.1", &[&joined]), "198.51.100.1");
+            let separate: Vec<&str> = chain.iter().map(String::as_str).collect();
+            prop_assert_eq!(resolved(PROXIES, "10.0.0.1", &separate), "198.51.100.1");
+            prop_assert_eq!(resolved(PROXIES, "203.0.113.7", &separate), "203.0.113.7");
         }
 
         #[test]
-        fn any_bytes_give_the_peer_a_named_hop_or_nobody(value in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn header_of_any_bytes_does_not_panic(value in prop::collection::vec(any::<u8>(), 0..60)) {
             let proxies: TrustedProxies = PROXIES.parse().unwrap();
             let peer: IpAddr = "10.0.0.1".parse().unwrap();
             match proxies.resolve_client(peer, [&value[..]]) {

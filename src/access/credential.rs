@@ -1,8 +1,8 @@
-//! What does a partner present, and what is kept of it?
+//! API keys and secrets of partners, stored as hashes.
 //!
-//! The rule: the service keeps hashes alone. The key is an identifier that stays out of logs; the secret is seen when
-//! it is made and while a request that carries it is checked, and is wiped from memory afterwards. A fast hash is
-//! right here: both are random and long, so there is nothing to guess, and every request pays for it.
+//! A key is an identifier and stays out of logs. A secret exists in memory while it is generated and while a request
+//! that carries it is checked, and is wiped afterwards. A fast hash (SHA-256) is sufficient: both are long and random,
+//! and every request computes it.
 
 use std::fmt;
 
@@ -16,16 +16,16 @@ use zeroize::Zeroizing;
 use super::allowlist::Allowlist;
 use super::environment::Environment;
 
-/// Random bytes in a key: it must be unique, and not found by trying.
+/// Random bytes of a key: enough to be unique and not guessable.
 const KEY_BYTES: usize = 16;
-/// Random bytes in a secret: as many as the HMAC that it keys can use.
+/// Random bytes of a secret: as many as its HMAC-SHA256 can use.
 const SECRET_BYTES: usize = 32;
-/// What a secret begins with, so that a scanner of leaked texts can find it.
+/// Lets secret scanners find leaked secrets.
 const SECRET_PREFIX: &str = "vss_";
 
-/// A text that is no key, or no secret. It says nothing more: the text may be a secret with a typing error.
+/// The text is not an API key or secret. The error does not quote it: it may be a secret with a typing error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not in the form of an API key or an API secret")]
+#[error("not a well-formed API key or API secret")]
 pub struct MalformedCredential;
 
 /// The public half of a credential: `vs_sandbox_…` or `vs_live_…` and 32 hex digits.
@@ -36,10 +36,10 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// Reads a key of either environment.
+    /// Parses a key of either environment.
     ///
     /// # Errors
-    /// [`MalformedCredential`] for every text that [`mint`] would not have made.
+    /// [`MalformedCredential`] for any text that [`generate_key_pair`] cannot produce.
     pub fn parse(text: &[u8]) -> Result<Self, MalformedCredential> {
         let text = std::str::from_utf8(text).map_err(|_| MalformedCredential)?;
         let environment = [Environment::Sandbox, Environment::Production]
@@ -52,13 +52,12 @@ impl ApiKey {
         })
     }
 
-    /// The environment that its prefix names.
     #[must_use]
     pub const fn environment(&self) -> Environment {
         self.environment
     }
 
-    /// What is stored, and looked up at every request.
+    /// The stored form, by which every request is looked up.
     #[must_use]
     pub fn hash(&self) -> ApiKeyHash {
         ApiKeyHash(Sha256::digest(self.text.as_bytes()).into())
@@ -77,17 +76,17 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// The secret half: `vss_` and 64 hex digits. Its text, as it was presented, keys the HMAC of a signed request.
+/// The secret half: `vss_` and 64 hex digits. Its text keys the HMAC of a signed request.
 ///
-/// It has no `Debug` text, no `Serialize` and no `Display`, and it is wiped when dropped.
+/// It has no `Serialize` and no `Display`, its `Debug` output is redacted, and it is wiped when dropped.
 #[derive(Clone)]
 pub struct ApiSecret(SecretString);
 
 impl ApiSecret {
-    /// Reads a secret.
+    /// Parses a secret.
     ///
     /// # Errors
-    /// [`MalformedCredential`] for every text that [`mint`] would not have made.
+    /// [`MalformedCredential`] for any text that [`generate_key_pair`] cannot produce.
     pub fn parse(text: &[u8]) -> Result<Self, MalformedCredential> {
         let text = std::str::from_utf8(text).map_err(|_| MalformedCredential)?;
         if !is_prefixed_hex(text, SECRET_PREFIX, SECRET_BYTES) {
@@ -96,13 +95,13 @@ impl ApiSecret {
         Ok(Self(SecretString::from(text)))
     }
 
-    /// What is stored.
+    /// The stored form.
     #[must_use]
     pub fn hash(&self) -> ApiSecretHash {
         ApiSecretHash(Sha256::digest(self.expose().as_bytes()).into())
     }
 
-    /// The text itself: for the one answer that shows it to its owner, and as the key of the HMAC.
+    /// The text: for the one response that shows it to its owner, and as the HMAC key.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
@@ -115,16 +114,16 @@ impl fmt::Debug for ApiSecret {
     }
 }
 
-/// A key and its secret at the moment they are made: the only time at which the secret can be shown.
+/// A new key and its secret: the only time at which the secret can be shown.
 #[derive(Debug)]
 pub struct ApiKeyPair {
     pub api_key: ApiKey,
-    /// Goes into `X-API-Secret`, and keys the signatures.
+    /// Sent in `X-API-Secret`, and keys the signatures.
     pub api_secret: ApiSecret,
 }
 
 impl ApiKeyPair {
-    /// What is kept of it: a new credential of this partner, in force from `now` on.
+    /// The stored form: a new credential of this partner, valid from `now` on.
     #[must_use]
     pub fn to_credential(&self, partner_id: PartnerId, now: OffsetDateTime) -> Credential {
         Credential {
@@ -143,10 +142,10 @@ impl ApiKeyPair {
     }
 }
 
-/// Makes a key and a secret out of the randomness that `fill` gives, in service `getrandom::fill`.
+/// Generates a key and a secret from the random bytes of `fill` (`getrandom::fill` in the service).
 ///
 /// # Errors
-/// Those of `fill`.
+/// The error of `fill`.
 pub fn generate_key_pair<E>(
     environment: Environment,
     mut fill: impl FnMut(&mut [u8]) -> Result<(), E>,
@@ -165,42 +164,38 @@ pub fn generate_key_pair<E>(
     })
 }
 
-/// SHA-256 of an API key: names a credential in memory and in the database. 32 bytes.
+/// SHA-256 of an API key: identifies a credential in memory and in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ApiKeyHash([u8; 32]);
 
 impl ApiKeyHash {
-    /// The hash with these bytes, as read from the database.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes, as written to the database.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// SHA-256 of an API secret, 32 bytes. It has no `==`: [`ApiSecretHash::matches`] takes the same time for every answer.
+/// SHA-256 of an API secret. It has no `==`: [`ApiSecretHash::matches`] compares in constant time.
 #[derive(Clone, Copy)]
 pub struct ApiSecretHash([u8; 32]);
 
 impl ApiSecretHash {
-    /// The hash with these bytes, as read from the database.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes, as written to the database.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// Whether both are hashes of one secret, in constant time.
+    /// Compares in constant time.
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
@@ -213,49 +208,48 @@ impl fmt::Debug for ApiSecretHash {
     }
 }
 
-/// One key and secret of a partner, as they are kept.
+/// A stored credential of a partner.
 #[derive(Debug, Clone)]
 pub struct Credential {
-    /// Its public name, in answers and in the audit trail.
+    /// Public id, in responses and in the audit trail.
     pub credential_id: CredentialId,
     pub partner_id: PartnerId,
     pub key_hash: ApiKeyHash,
     pub secret_hash: ApiSecretHash,
-    /// Narrows the partner's list; `None` leaves it as it is.
+    /// Narrows the partner's list; `None` leaves it unchanged.
     pub allowlist: Option<Allowlist>,
-    /// Works from this moment on.
+    /// Valid from this time on.
     pub not_before: OffsetDateTime,
-    /// Works up to this moment, exclusive; `None` is until revoked.
+    /// Valid before this time; `None` is until revoked.
     pub not_after: Option<OffsetDateTime>,
-    /// When it was revoked.
     pub revoked_at: Option<OffsetDateTime>,
-    /// Which credential asked for it, in a rotation; `None` is issued by an operator.
+    /// The credential that requested this one in a rotation; `None` if an operator issued it.
     pub rotated_from: Option<CredentialId>,
-    /// When it last asked for the one that follows it.
+    /// When this credential last requested its successor.
     pub rotated_at: Option<OffsetDateTime>,
-    /// When it was first used; kept for one that came from a rotation alone.
+    /// Recorded only for credentials of a rotation.
     pub first_used_at: Option<OffsetDateTime>,
 }
 
 impl Credential {
-    /// Whether its first use is still to be written down: until then the one that asked for it may ask again, and this
-    /// one is taken back.
+    /// Whether the first use is still to be recorded. Until then the predecessor may repeat the rotation, which
+    /// withdraws this credential.
     #[must_use]
     pub const fn is_awaiting_first_use(&self) -> bool {
         self.rotated_from.is_some() && self.first_used_at.is_none()
     }
 
-    /// Whether it opens anything now.
-    ///
-    /// Revoked is revoked, whatever moment is written: it may have been written by a clock that runs ahead of this one.
+    /// Whether the credential is valid at `now`.
     #[must_use]
     pub fn is_live(&self, now: OffsetDateTime) -> bool {
         let ended = self.not_after.is_some_and(|end| now >= end);
+        // Any `revoked_at` counts, even one in the future: the clock of the node that wrote it may be ahead of this
+        // one.
         self.revoked_at.is_none() && self.not_before <= now && !ended
     }
 }
 
-/// Whether a text is the prefix and that many bytes in lower-case hex, and nothing else.
+/// Whether `text` is the prefix followed by this many bytes in lower-case hex.
 fn is_prefixed_hex(text: &str, prefix: &str, bytes: usize) -> bool {
     text.strip_prefix(prefix).is_some_and(|digits| {
         digits.len() == bytes * 2 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))

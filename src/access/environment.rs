@@ -1,29 +1,28 @@
-//! Which of the two worlds is this: the sandbox, or production?
+//! Environment of a process: sandbox or production.
 //!
-//! The rule: one process serves one environment, and a key of the other one is an unknown key.
+//! A process serves one environment. API keys of the other environment are unknown keys.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The world that a process, its database and its keys belong to.
+/// The environment of a process, its database and its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Environment {
-    /// Mock vendor, mock stock, codes that are visibly fake.
+    /// Mock vendor, mock stock, visibly fake codes.
     Sandbox,
     /// Real money and real codes.
     Production,
 }
 
-/// A text that names no environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected `sandbox` or `production`")]
 pub struct UnknownEnvironment;
 
 impl Environment {
-    /// The word for it in settings and in the database.
+    /// The name in settings and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -32,7 +31,7 @@ impl Environment {
         }
     }
 
-    /// What an API key of this environment begins with.
+    /// The prefix of the environment's API keys.
     #[must_use]
     pub const fn key_prefix(self) -> &'static str {
         match self {
@@ -65,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_environment_reads_back_as_it_was_written() {
+    fn environment_round_trips_through_text() {
         for environment in [Environment::Sandbox, Environment::Production] {
             assert_eq!(environment.to_string().parse(), Ok(environment));
         }

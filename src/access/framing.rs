@@ -1,38 +1,37 @@
-//! Where does one part of a signed message end and the next begin?
+//! Unambiguous framing of the signed message `timestamp ‖ method ‖ path ‖ body`.
 //!
-//! The message is `timestamp ‖ method ‖ path ‖ body` with no separator, so the parts themselves must be unmistakable.
-//! The rule: whatever is accepted here has exactly one reading. A timestamp is ten digits; a method is one of four
-//! words and is ended by the `/` of the path; a path holds no `{`; a body is empty or begins with `{`. Without that, a
-//! signature for one request would be good for another with bytes moved across a boundary.
+//! The message has no separators, so [`CanonicalRequest`] accepts only parts that can be split in one way: ten digits
+//! of timestamp, one of four methods followed by the `/` of the path, a path without `{`, and a body that is empty or
+//! begins with `{`. Otherwise a signature would also be valid for another request with bytes moved across a boundary.
 //!
-//! A path may be signed as received (`/api/v1/orders`) or without the prefix (`/orders`). Both stay unmistakable,
-//! because the prefix must be there and must not be there twice.
+//! A path may be signed as received (`/api/v1/orders`) or without the prefix (`/orders`). Both stay unambiguous because
+//! the prefix is required and must not occur twice.
 
-/// What every path of the partner API begins with.
+/// The prefix of every path of the partner API.
 pub const API_PREFIX: &str = "/api/v1";
 
-/// Digits of a timestamp: Unix seconds have ten of them from 2001 to 2286.
+/// Unix seconds have ten digits from 2001 to 2286.
 const TIMESTAMP_DIGITS: usize = 10;
 
-/// Unix seconds as they are written in the header: exactly ten ASCII digits.
+/// Unix seconds as exactly ten ASCII digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timestamp([u8; TIMESTAMP_DIGITS]);
 
 impl Timestamp {
-    /// Reads the value of `X-Timestamp`; `None` if it is anything but ten digits.
+    /// Parses the value of `X-Timestamp`; `None` unless it is ten digits.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let digits: [u8; TIMESTAMP_DIGITS] = text.try_into().ok()?;
         digits.iter().all(u8::is_ascii_digit).then_some(Self(digits))
     }
 
-    /// The timestamp of this many seconds since 1970; `None` before 2001-09-09 and after 2286-11-20.
+    /// `None` before 2001-09-09 and after 2286-11-20.
     #[must_use]
     pub fn from_unix_s(seconds: i64) -> Option<Self> {
         Self::parse(seconds.to_string().as_bytes())
     }
 
-    /// Seconds since 1970. Ten digits always fit.
+    /// Seconds since 1970.
     #[must_use]
     pub fn unix_s(self) -> i64 {
         self.0
@@ -47,33 +46,33 @@ impl Timestamp {
     }
 }
 
-/// The part of a request that its signature covers besides the time, as it came over the wire.
+/// The signed parts of a request besides the timestamp, as received.
 #[derive(Clone, Copy)]
 pub struct SignedRequest<'a> {
     pub method: &'a str,
-    /// The path in origin form without a query, `/api/v1/orders`.
+    /// The path in origin form without the query, such as `/api/v1/orders`.
     pub path: &'a str,
-    /// The body's bytes before any parsing.
+    /// The unparsed body.
     pub body: &'a [u8],
 }
 
-/// Which part of a request has no place in a signed message.
+/// The part of a request that cannot be signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FramingError {
-    /// Not one of GET, POST, PUT and DELETE in capitals.
+    /// Not GET, POST, PUT or DELETE in capitals.
     #[error("this method cannot be signed")]
     Method,
-    /// Not `/api/v1/` and segments of `[A-Za-z0-9_.-]`.
+    /// Not `/api/v1/` followed by segments of `[A-Za-z0-9_.-]`.
     #[error(
         "this path cannot be signed: expected /api/v1/ and letters, digits, '_', '.', '-' between single '/'"
     )]
     Path,
-    /// Neither empty nor a JSON object from its first byte on.
+    /// Neither empty nor a JSON object from the first byte.
     #[error("the body must be empty or begin with '{{'")]
     Body,
 }
 
-/// A request and its time whose message has exactly one reading.
+/// A timestamp and request whose message can be split in one way only.
 #[derive(Clone, Copy)]
 pub struct CanonicalRequest<'a> {
     timestamp: Timestamp,
@@ -85,7 +84,7 @@ impl<'a> CanonicalRequest<'a> {
     /// Checks the parts.
     ///
     /// # Errors
-    /// [`FramingError`] names the first part that could be mistaken.
+    /// [`FramingError`] names the first ambiguous part.
     pub fn new(timestamp: Timestamp, request: SignedRequest<'a>) -> Result<Self, FramingError> {
         if !matches!(request.method, "GET" | "POST" | "PUT" | "DELETE") {
             return Err(FramingError::Method);
@@ -101,13 +100,13 @@ impl<'a> CanonicalRequest<'a> {
         })
     }
 
-    /// The parts of the message with the path as received.
+    /// The message parts with the path as received.
     #[must_use]
     pub fn as_received(&self) -> [&[u8]; 4] {
         self.parts(self.request.path)
     }
 
-    /// The parts of the message with the path behind [`API_PREFIX`].
+    /// The message parts with the path after [`API_PREFIX`].
     #[must_use]
     pub fn without_prefix(&self) -> [&[u8]; 4] {
         self.parts(self.short_path)
@@ -123,18 +122,18 @@ impl<'a> CanonicalRequest<'a> {
     }
 }
 
-/// The path behind the prefix, where the whole path may be signed.
+/// The path after the prefix, or `None` if the path cannot be signed.
 fn short_path(path: &str) -> Option<&str> {
     let short = path.strip_prefix(API_PREFIX)?;
     let segments = short.strip_prefix('/')?;
-    // With the prefix twice, the short form of one path would be another path in full.
+    // With the prefix twice, the short form of one path would be the full form of another.
     if short.starts_with("/api/v1/") || short == API_PREFIX {
         return None;
     }
     segments.split('/').all(is_plain_segment).then_some(short)
 }
 
-/// No empty segment (`//`, a slash at the end), none that a proxy may resolve (`.`, `..`), no escape, no `{`.
+/// Rejects empty segments (`//`, trailing slash), those that a proxy may resolve (`.`, `..`), escapes and `{`.
 fn is_plain_segment(segment: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
     !matches!(segment, "" | "." | "..") && segment.bytes().all(plain)

@@ -1,36 +1,32 @@
-//! Which headers decide about access, and does each of them appear exactly once?
+//! Authentication headers, each of which must occur exactly once.
 //!
-//! The rule: a repeated header is refused like a wrong one. Proxies and frameworks disagree about whether the first or
-//! the last value counts, so neither does.
+//! A repeated header is refused like a wrong one: proxies and frameworks disagree about whether its first or its last
+//! value counts.
 
 use std::fmt;
 
-/// The partner's key, on every request.
+/// The partner's API key, on every request.
 pub const X_API_KEY: &str = "x-api-key";
-/// The partner's secret, on every request.
+/// The partner's API secret, on every request.
 pub const X_API_SECRET: &str = "x-api-secret";
 /// Unix time in seconds, on signed requests.
 pub const X_TIMESTAMP: &str = "x-timestamp";
 /// `t=<timestamp>,v1=<hex>`, on signed requests.
 pub const X_SIGNATURE: &str = "x-signature";
-/// The partner's name for one order or payout, so that a retry is not a second one.
+/// Identifies an order or payout, so that a retry does not create a second one.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// What a request says under one header name.
+/// The value of a header that must occur once.
 ///
-/// Its `Debug` text names the case and never the value: the values are secrets, or come close.
+/// `Debug` prints the case and never the value, which may be a secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum UniqueHeader<'a> {
-    /// The header is not there.
     Missing,
-    /// It is there once, with this value.
     Single(&'a [u8]),
-    /// It is there more than once.
     Repeated,
 }
 
 impl<'a> UniqueHeader<'a> {
-    /// Counts the values of one header name.
     #[must_use]
     pub fn from_values(values: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut values = values.into_iter();
@@ -41,7 +37,7 @@ impl<'a> UniqueHeader<'a> {
         }
     }
 
-    /// The value, where there is exactly one.
+    /// The value, if the header occurs exactly once.
     #[must_use]
     pub const fn value(self) -> Option<&'a [u8]> {
         match self {
@@ -55,13 +51,13 @@ impl fmt::Debug for UniqueHeader<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Missing => "Missing",
-            Self::Single(_) => "One(***)",
+            Self::Single(_) => "Single(***)",
             Self::Repeated => "Repeated",
         })
     }
 }
 
-/// The headers of one request that decide about access.
+/// The headers of a request that authentication reads.
 #[derive(Debug, Clone, Copy)]
 pub struct AuthHeaders<'a> {
     pub api_key: UniqueHeader<'a>,
@@ -72,18 +68,18 @@ pub struct AuthHeaders<'a> {
 }
 
 impl<'a> AuthHeaders<'a> {
-    /// Collects them; `values_of` gives all values of a (lower-case) header name in the order of the wire.
+    /// Collects the headers; `values_of` returns all values of a lower-case header name in wire order.
     pub fn collect<V>(values_of: impl Fn(&'static str) -> V) -> Self
     where
         V: IntoIterator<Item = &'a [u8]>,
     {
-        let once = |name| UniqueHeader::from_values(values_of(name));
+        let unique = |name| UniqueHeader::from_values(values_of(name));
         Self {
-            api_key: once(X_API_KEY),
-            api_secret: once(X_API_SECRET),
-            timestamp: once(X_TIMESTAMP),
-            signature: once(X_SIGNATURE),
-            idempotency_key: once(IDEMPOTENCY_KEY),
+            api_key: unique(X_API_KEY),
+            api_secret: unique(X_API_SECRET),
+            timestamp: unique(X_TIMESTAMP),
+            signature: unique(X_SIGNATURE),
+            idempotency_key: unique(IDEMPOTENCY_KEY),
         }
     }
 }
@@ -93,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_counts_only_when_it_appears_once() {
+    fn header_repeated_has_no_value() {
         let (a, b): (&[u8], &[u8]) = (b"canary-a", b"canary-b");
         for (values, expected) in [
             (vec![], UniqueHeader::Missing),
@@ -102,30 +98,30 @@ mod tests {
             (vec![a, a], UniqueHeader::Repeated),
             (vec![a, a, b], UniqueHeader::Repeated),
         ] {
-            let once = UniqueHeader::from_values(values);
-            assert_eq!(once, expected);
-            assert_eq!(once.value().is_some(), matches!(expected, UniqueHeader::Single(_)));
+            let unique = UniqueHeader::from_values(values);
+            assert_eq!(unique, expected);
+            assert_eq!(unique.value().is_some(), matches!(expected, UniqueHeader::Single(_)));
         }
     }
 
     #[test]
-    fn each_header_lands_in_its_own_place() {
-        let presented = AuthHeaders::collect(|name| match name {
+    fn auth_headers_collected_match_their_names() {
+        let headers = AuthHeaders::collect(|name| match name {
             X_TIMESTAMP => vec![],
             X_SIGNATURE => vec![b"s1".as_slice(), b"s2"],
             other => vec![other.as_bytes()],
         });
-        assert_eq!(presented.api_key, UniqueHeader::Single(b"x-api-key"));
-        assert_eq!(presented.api_secret, UniqueHeader::Single(b"x-api-secret"));
-        assert_eq!(presented.timestamp, UniqueHeader::Missing);
-        assert_eq!(presented.signature, UniqueHeader::Repeated);
-        assert_eq!(presented.idempotency_key, UniqueHeader::Single(b"idempotency-key"));
+        assert_eq!(headers.api_key, UniqueHeader::Single(b"x-api-key"));
+        assert_eq!(headers.api_secret, UniqueHeader::Single(b"x-api-secret"));
+        assert_eq!(headers.timestamp, UniqueHeader::Missing);
+        assert_eq!(headers.signature, UniqueHeader::Repeated);
+        assert_eq!(headers.idempotency_key, UniqueHeader::Single(b"idempotency-key"));
     }
 
     #[test]
-    fn debug_text_never_shows_a_value() {
-        let presented = AuthHeaders::collect(|_| [b"canary".as_slice()]);
-        assert!(!format!("{presented:?}").contains("canary"));
-        assert!(!format!("{presented:?}").contains("99, 97, 110"), "nor its bytes");
+    fn debug_output_hides_values() {
+        let headers = AuthHeaders::collect(|_| [b"canary".as_slice()]);
+        assert!(!format!("{headers:?}").contains("canary"));
+        assert!(!format!("{headers:?}").contains("99, 97, 110"), "nor its bytes");
     }
 }

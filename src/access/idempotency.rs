@@ -1,7 +1,6 @@
-//! Has this partner asked for this before, and for the same?
+//! Idempotency keys: scoped to partner and operation, stored as hashes.
 //!
-//! The rule: a key counts for one partner at one endpoint, and no text that a partner may choose reaches into the
-//! scope of another. Only a hash of the key is kept; its text is never logged, as partners put names into it.
+//! The text of a key is never logged or stored: partners put names into it.
 
 use std::fmt;
 
@@ -15,7 +14,7 @@ use super::headers::UniqueHeader;
 /// Longest key in characters (contract: 1 to 255 visible ASCII characters).
 pub const MAX_KEY_LENGTH: usize = 255;
 
-/// What a key is given for. The bytes are part of what is stored: a byte is never given to another endpoint.
+/// The operation that a key belongs to. The discriminant is part of the stored hash: never reuse a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum IdempotencyScope {
@@ -30,23 +29,23 @@ pub enum IdempotencyScope {
 /// Why a request has no usable key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// There is none, or an empty one.
+    /// Absent or empty.
     #[error("Idempotency-Key is missing")]
     Missing,
-    /// It is there more than once, too long, or holds something else than visible ASCII.
+    /// Repeated, too long, or not visible ASCII.
     #[error("Idempotency-Key must appear once, as 1 to {MAX_KEY_LENGTH} visible ASCII characters")]
     Malformed,
 }
 
-/// The partner's name for one order or payout. Its `Debug` text is `***`.
+/// The partner's key for one order or payout. `Debug` prints `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// Reads the value of `Idempotency-Key`.
+    /// Parses the value of `Idempotency-Key`.
     ///
     /// # Errors
-    /// [`KeyError::Missing`] without a value, [`KeyError::Malformed`] for one that cannot be used.
+    /// [`KeyError::Missing`] without a value, [`KeyError::Malformed`] for an invalid one.
     pub fn parse(header: UniqueHeader<'_>) -> Result<Self, KeyError> {
         let text = match header {
             UniqueHeader::Missing | UniqueHeader::Single([]) => return Err(KeyError::Missing),
@@ -59,10 +58,10 @@ impl IdempotencyKey {
         Ok(Self(text.iter().copied().map(char::from).collect()))
     }
 
-    /// What the answer is kept under.
+    /// The hash under which the response is stored.
     #[must_use]
-    pub fn hash_for(&self, partner_id: PartnerId, endpoint: IdempotencyScope) -> KeyHash {
-        scoped_hash(partner_id, endpoint, &self.0)
+    pub fn hash_for(&self, partner_id: PartnerId, scope: IdempotencyScope) -> KeyHash {
+        scoped_hash(partner_id, scope, &self.0)
     }
 }
 
@@ -72,14 +71,14 @@ impl fmt::Debug for IdempotencyKey {
     }
 }
 
-/// Where a key, or an operator's reference, is kept: the first 16 bytes of SHA-256 over partner (16 bytes), endpoint
-/// (1 byte) and text. The parts before the text have a fixed length, so none can run into the next. The reference of a
-/// wallet's booking is given with its currency before it, `USD:…`, as each wallet counts its own.
+/// The stored hash of a key or of an operator's reference: the first 16 bytes of SHA-256 over partner (16 bytes), scope
+/// (1 byte) and text. The fixed lengths keep the parts apart. For the reference of a wallet entry `text` begins with
+/// the currency (`USD:…`), because references are unique per wallet.
 #[must_use]
-pub fn scoped_hash(partner_id: PartnerId, endpoint: IdempotencyScope, text: &str) -> KeyHash {
+pub fn scoped_hash(partner_id: PartnerId, scope: IdempotencyScope, text: &str) -> KeyHash {
     let digest: [u8; 32] = Sha256::new()
         .chain_update(partner_id.as_uuid().as_bytes())
-        .chain_update([endpoint as u8])
+        .chain_update([scope as u8])
         .chain_update(text)
         .finalize()
         .into();
@@ -88,8 +87,8 @@ pub fn scoped_hash(partner_id: PartnerId, endpoint: IdempotencyScope, text: &str
     KeyHash(Uuid::from_bytes(half))
 }
 
-/// Tells one request from another under the same key: SHA-256 of method, path and the body's bytes before any parsing,
-/// the first two behind their length.
+/// Distinguishes requests under the same key: SHA-256 over method, path and unparsed body, the first two with their
+/// length.
 #[must_use]
 pub fn fingerprint(method: &str, path: &str, body: &[u8]) -> Fingerprint {
     let digest = Sha256::new()
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_one_to_255_visible_characters() {
+    fn key_other_than_1_to_255_visible_characters_is_refused() {
         let (longest, too_long) = ("k".repeat(255), "k".repeat(256));
         for (text, expected) in [
             ("a", Ok(())),
@@ -150,25 +149,25 @@ mod tests {
     }
 
     #[test]
-    fn a_key_counts_for_one_partner_at_one_endpoint() {
+    fn scoped_hash_differs_by_partner_scope_and_text() {
         use IdempotencyScope::{Adjustment, PlaceOrder, RequestPayout, TopUp};
-        let mut seen = HashSet::new();
+        let mut hashes = HashSet::new();
         for text in ["k", "K", "kk", "\u{1}k"] {
-            for endpoint in [PlaceOrder, RequestPayout, TopUp, Adjustment] {
+            for scope in [PlaceOrder, RequestPayout, TopUp, Adjustment] {
                 for byte in [0, 1, 2] {
                     assert!(
-                        seen.insert(scoped_hash(partner(byte), endpoint, text)),
-                        "{text} {endpoint:?} {byte}"
+                        hashes.insert(scoped_hash(partner(byte), scope, text)),
+                        "{text} {scope:?} {byte}"
                     );
                 }
             }
         }
         let key = IdempotencyKey::parse(UniqueHeader::Single(b"k")).unwrap();
-        assert!(seen.contains(&key.hash_for(partner(1), PlaceOrder)));
+        assert!(hashes.contains(&key.hash_for(partner(1), PlaceOrder)));
     }
 
     #[test]
-    fn what_is_stored_stays_the_same_from_build_to_build() {
+    fn stored_hashes_are_stable_across_versions() {
         let key = scoped_hash(partner(7), IdempotencyScope::PlaceOrder, "order-1");
         let message = [&[7; 16][..], &[1], b"order-1"].concat();
         assert_eq!(key.0.as_bytes()[..], Sha256::digest(message)[..16]);
@@ -188,20 +187,20 @@ mod tests {
     }
 
     #[test]
-    fn debug_text_never_shows_the_key() {
+    fn debug_output_hides_the_key() {
         let key = IdempotencyKey::parse(UniqueHeader::Single(b"canary")).unwrap();
         assert_eq!(format!("{key:?}"), "IdempotencyKey(***)");
     }
 
     proptest! {
         #[test]
-        fn no_header_makes_it_panic(text in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn key_of_any_bytes_does_not_panic(text in prop::collection::vec(any::<u8>(), 0..300)) {
             let plain = (1..=255).contains(&text.len()) && text.iter().all(|b| (0x21..=0x7e).contains(b));
             prop_assert_eq!(IdempotencyKey::parse(UniqueHeader::Single(&text)).is_ok(), plain);
         }
 
         #[test]
-        fn bytes_moved_between_the_parts_give_another_fingerprint(text in "[a-z/{]{2,12}", i in 0usize..12, j in 0usize..12) {
+        fn fingerprint_changes_when_bytes_move_between_parts(text in "[a-z/{]{2,12}", i in 0usize..12, j in 0usize..12) {
             let (i, j) = (i % text.len(), j % text.len());
             let (low, high) = (i.min(j), i.max(j));
             let moved = fingerprint(&text[..low], &text[low..high], &text.as_bytes()[high..]);

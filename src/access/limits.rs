@@ -1,9 +1,8 @@
-//! How much may be asked for, of what?
+//! Rate limits by request class: settings' defaults and partners' overrides.
 //!
-//! A request belongs to one class, and each class has a limit: at most `quota` requests in any `window_s` seconds, for
-//! each API key. The settings have one for every class; a partner may be given others, class by class.
+//! A limit allows at most `quota` requests of a class in any `window_s` seconds for each API key.
 //!
-//! The JSON of [`Limits`] is what the database keeps, what the trail shows and what is on the wire: one spelling.
+//! The JSON of [`Limits`] is the same in the database, in the audit trail and on the wire.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -12,29 +11,28 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Most requests that one limit may allow. More is no limit.
+/// Largest quota of a limit.
 pub const MAX_QUOTA: u32 = 1_000_000_000;
 
-/// Longest window of a limit, seconds: a day, since counters live in memory.
+/// Longest window of a limit, seconds: one day, because counters live in memory.
 pub const MAX_WINDOW_S: u32 = 86_400;
 
-/// What a request is counted as.
+/// The rate limit that a request counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RequestClass {
     Orders,
     /// Everything without a class of its own.
     General,
-    /// Credential endpoints; and, counted by client address, requests that fail to authenticate.
+    /// Credential endpoints; and, counted by client address, failed authentications.
     Auth,
     Vouchers,
 }
 
 impl RequestClass {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Orders, Self::General, Self::Auth, Self::Vouchers];
 
-    /// Its name in settings, in terms of partners, in headers and in figures.
+    /// The name in settings, partner terms, headers and metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -51,21 +49,20 @@ impl RequestClass {
 #[schema(description = "At most `quota` requests in any `window_s` seconds.")]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// How many.
+    /// Number of requests.
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     pub quota: u32,
-    /// In how many seconds.
+    /// Length of the window in seconds.
     #[schema(minimum = 1, maximum = 86_400)]
     pub window_s: u32,
 }
 
-/// A text that is no limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLimit {
-    /// Not two numbers with a slash between them.
+    /// Not two numbers separated by a slash.
     #[error("expected QUOTA/SECONDS, such as 100/60")]
     Form,
-    /// A limit that allows nothing, or cannot be counted.
+    /// Zero, or more than the maximum.
     #[error("expected a quota of 1 to {MAX_QUOTA} and 1 to {MAX_WINDOW_S} seconds")]
     OutOfRange,
 }
@@ -80,7 +77,6 @@ impl From<ParseIntError> for InvalidLimit {
 }
 
 impl Limit {
-    /// Whether it allows something, and can be counted.
     #[must_use]
     pub fn is_in_range(&self) -> bool {
         (1..=MAX_QUOTA).contains(&self.quota) && (1..=MAX_WINDOW_S).contains(&self.window_s)
@@ -113,10 +109,10 @@ impl fmt::Display for Limit {
     }
 }
 
-/// The limits of a partner that differ from the settings, by class (contract §8).
+/// A partner's limits that override the settings, by class (contract §8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(description = "The limits that differ from the settings, by class.")]
+#[schema(description = "Limits that override the settings, by class.")]
 pub struct Limits {
     /// Placing orders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +129,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// That of a class; `None` leaves it to the settings.
+    /// The override of a class; `None` leaves it to the settings.
     #[must_use]
     pub const fn get(&self, class: RequestClass) -> Option<Limit> {
         match class {
@@ -152,19 +148,16 @@ impl Limits {
     }
 }
 
-/// The limits of the settings: what holds for a partner that was given none of its own.
+/// The limits of the settings, for partners without overrides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefaultLimits {
     pub orders: Limit,
-    /// Everything without a class of its own.
     pub general: Limit,
-    /// Credential endpoints, and failures to authenticate.
     pub auth: Limit,
     pub vouchers: Limit,
 }
 
 impl DefaultLimits {
-    /// That of a class.
     #[must_use]
     pub const fn get(&self, class: RequestClass) -> Limit {
         match class {
@@ -175,7 +168,7 @@ impl DefaultLimits {
         }
     }
 
-    /// What holds for a partner with these limits of its own.
+    /// The partner's limit of a class, or the default.
     #[must_use]
     pub fn effective_limit(&self, own: &Limits, class: RequestClass) -> Limit {
         own.get(class).unwrap_or(self.get(class))
@@ -189,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_read_as_it_is_written() {
+    fn limit_parses_quota_and_window() {
         use InvalidLimit::{Form, OutOfRange};
         for (text, expected) in [
             ("100/60", Ok((100, 60))),
@@ -219,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_allows_something_and_not_everything() {
+    fn limit_out_of_range_is_reported_by_class() {
         let limits = |quota, window_s| Limits {
             vouchers: Some(Limit { quota, window_s }),
             ..Limits::default()
@@ -241,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partners_own_limit_goes_before_the_settings_class_by_class() {
+    fn limit_of_the_partner_overrides_the_settings_by_class() {
         let limit = |text: &str| text.parse::<Limit>().unwrap();
         let defaults = DefaultLimits {
             orders: limit("100/60"),
@@ -262,20 +255,20 @@ mod tests {
             assert_eq!(
                 name,
                 own.get(class).is_some(),
-                "the name of a class is its field's"
+                "a class has the name of its field"
             );
         }
     }
 
     proptest! {
         #[test]
-        fn every_limit_reads_back(quota in 1..=MAX_QUOTA, window_s in 1..=MAX_WINDOW_S) {
+        fn limit_round_trips_through_text(quota in 1..=MAX_QUOTA, window_s in 1..=MAX_WINDOW_S) {
             let limit = Limit { quota, window_s };
             prop_assert_eq!(limit.to_string().parse(), Ok(limit));
         }
 
         #[test]
-        fn any_text_is_a_limit_in_range_or_refused(text in "[0-9+ ./-]{0,16}|.{0,16}") {
+        fn limit_of_any_text_is_in_range_or_refused(text in "[0-9+ ./-]{0,16}|.{0,16}") {
             if let Ok(limit) = text.parse::<Limit>() {
                 prop_assert!(limit.is_in_range());
                 let numbers: Vec<u32> = text.split('/').map(|part| part.parse().unwrap()).collect();

@@ -1,21 +1,21 @@
-//! Access: who is calling, from where, did they sign it, and have they asked before?
+//! Request authentication: API keys, IP allowlists, request signatures, rate limits and idempotency keys.
 //!
-//! Nothing here knows a web framework or a database: header values come in as bytes, addresses and the time as
-//! arguments, and every answer is a typed verdict. The way of a request through it:
+//! Independent of the web framework and the database: header values arrive as bytes, addresses and the time as
+//! arguments, and each check returns a typed result. The checks of a request, in order:
 //!
-//! | Step | File | Refused as |
+//! | Check | File | Error |
 //! |---|---|---|
-//! | where it comes from | [`client_address`] | |
-//! | each header appears once | [`headers`] | like a wrong value |
-//! | key and secret are known and in force | [`register`] | `INVALID_CREDENTIALS` |
-//! | the address is on both lists | [`allowlist`] | `IP_NOT_ALLOWED` |
-//! | the partner is not suspended | [`register`] | `PARTNER_SUSPENDED` |
-//! | the time is near and the bytes are signed | [`signature`], [`framing`] | `TIMESTAMP_OUT_OF_RANGE`, `INVALID_SIGNATURE` |
-//! | there is room in the window of its key and class | [`limits`], [`window`], [`rate_limits`] | `RATE_LIMIT_EXCEEDED` |
-//! | the key of a repeatable write | [`idempotency`] | `MISSING_IDEMPOTENCY_KEY` |
+//! | client address behind trusted proxies | [`client_address`] | |
+//! | each header occurs once | [`headers`] | like a wrong value |
+//! | key and secret are known and in force | [`registry`] | `INVALID_CREDENTIALS` |
+//! | the address is on both allowlists | [`allowlist`] | `IP_NOT_ALLOWED` |
+//! | the partner is not suspended | [`registry`] | `PARTNER_SUSPENDED` |
+//! | the timestamp is recent and the bytes are signed | [`signature`], [`framing`] | `TIMESTAMP_OUT_OF_RANGE`, `INVALID_SIGNATURE` |
+//! | rate limit of the key and request class | [`limits`], [`sliding_window`], [`rate_limiter`] | `RATE_LIMIT_EXCEEDED` |
+//! | idempotency key of a write | [`idempotency`] | `MISSING_IDEMPOTENCY_KEY` |
 //!
-//! Whatever fails to authenticate is counted by its address ([`failures`]), and past the limit answered
-//! `RATE_LIMIT_EXCEEDED` too.
+//! Failed authentications are counted per client address ([`auth_failures`]); above the limit they are answered with
+//! `RATE_LIMIT_EXCEEDED`.
 
 pub mod allowlist;
 pub mod client_address;

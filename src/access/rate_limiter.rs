@@ -1,8 +1,8 @@
-//! Is there room for one more request of this kind by this key?
+//! Rate limiter: in-memory sliding windows per API key and request class.
 //!
-//! The windows of one process, in memory. The rules: a window is made by an authenticated request alone, so that there
-//! are no more of them than live credentials times classes; what has gone idle is cleared by house keeping; failures are
-//! counted apart, by address, and a right request is not asked how often its address failed.
+//! Only authenticated requests create windows, so their number is bounded by live credentials times classes;
+//! housekeeping evicts idle ones. Failed authentications are counted separately, per client address, and do not affect
+//! valid requests.
 
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,18 +15,16 @@ use super::auth_failures::AuthFailures;
 use super::limits::{RequestClass, DefaultLimits, Limits};
 use super::sliding_window::{Exhausted, RateLimitStatus, SlidingWindow};
 
-/// Whose requests of which class are counted, under which limits of the partner.
+/// The window that a request counts against, with the partner's own limits.
 #[derive(Debug, Clone, Copy)]
 pub struct RateLimitKey<'a> {
-    /// The key that was proven.
+    /// The authenticated key.
     pub key_hash: ApiKeyHash,
-    /// What it asks for.
     pub class: RequestClass,
-    /// The partner's limits, as of this request.
+    /// The partner's limits at the time of this request.
     pub limits: &'a Limits,
 }
 
-/// What was drawn of late. All methods take `&self`; none waits.
 #[derive(Debug)]
 pub struct RateLimiter {
     defaults: DefaultLimits,
@@ -35,7 +33,6 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// Nothing is drawn yet.
     #[must_use]
     pub fn new(defaults: DefaultLimits) -> Self {
         Self {
@@ -45,43 +42,43 @@ impl RateLimiter {
         }
     }
 
-    /// Counts an authenticated request, if there is room for it.
+    /// Counts an authenticated request unless its window is exhausted.
     ///
     /// # Errors
-    /// [`Exhausted`] without room; then it is not counted.
-    pub fn try_acquire(&self, drawer: RateLimitKey<'_>, now: Duration) -> Result<RateLimitStatus, Exhausted> {
-        let limit = self.defaults.effective_limit(drawer.limits, drawer.class);
-        let window = self.windows.entry((drawer.key_hash, drawer.class));
+    /// [`Exhausted`]: the request is over the limit and was not counted.
+    pub fn try_acquire(&self, limit_key: RateLimitKey<'_>, now: Duration) -> Result<RateLimitStatus, Exhausted> {
+        let limit = self.defaults.effective_limit(limit_key.limits, limit_key.class);
+        let window = self.windows.entry((limit_key.key_hash, limit_key.class));
         window.or_insert_with(|| SlidingWindow::new(limit)).try_acquire(limit, now)
     }
 
-    /// Says how the window stands, and counts nothing.
+    /// Returns the status of a window without counting a request.
     ///
     /// # Errors
-    /// [`Exhausted`] when a request would not be let through.
-    pub fn peek(&self, drawer: RateLimitKey<'_>, now: Duration) -> Result<RateLimitStatus, Exhausted> {
-        let limit = self.defaults.effective_limit(drawer.limits, drawer.class);
-        match self.windows.get_mut(&(drawer.key_hash, drawer.class)) {
+    /// [`Exhausted`] if a request would be refused.
+    pub fn peek(&self, limit_key: RateLimitKey<'_>, now: Duration) -> Result<RateLimitStatus, Exhausted> {
+        let limit = self.defaults.effective_limit(limit_key.limits, limit_key.class);
+        match self.windows.get_mut(&(limit_key.key_hash, limit_key.class)) {
             Some(mut window) => window.peek(limit, now),
             None => SlidingWindow::new(limit).peek(limit, now),
         }
     }
 
-    /// Counts a request that failed to authenticate.
+    /// Counts a failed authentication.
     ///
     /// # Errors
-    /// [`Exhausted`] when too many from its address have failed before.
+    /// [`Exhausted`] if too many requests of this address failed before.
     pub fn record_auth_failure(&self, address: IpAddr, now: Duration) -> Result<RateLimitStatus, Exhausted> {
         self.lock_failures().record(address, now)
     }
 
-    /// Forgets what has come back. For house keeping.
+    /// Evicts windows without recent requests. Called by housekeeping.
     pub fn evict_idle(&self, now: Duration) {
         self.windows.retain(|_, window| !window.is_idle(now));
         self.lock_failures().evict_idle(now);
     }
 
-    /// How many windows there are: of keys, and of addresses that failed.
+    /// The number of windows of keys, and of client addresses with failures.
     #[must_use]
     pub fn window_counts(&self) -> (usize, usize) {
         (self.windows.len(), self.lock_failures().source_count())
@@ -120,7 +117,7 @@ mod tests {
         vouchers: None,
     };
 
-    fn drawer(byte: u8, class: RequestClass, limits: &Limits) -> RateLimitKey<'_> {
+    fn limit_key(byte: u8, class: RequestClass, limits: &Limits) -> RateLimitKey<'_> {
         RateLimitKey {
             key_hash: key(byte),
             class,
@@ -129,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_and_class_has_a_quota_of_its_own() {
+    fn quota_is_counted_per_key_and_class() {
         let limits = limits();
         for byte in [1, 2] {
             for (class, quota) in [
@@ -139,18 +136,18 @@ mod tests {
                 (RequestClass::Vouchers, 4),
             ] {
                 for n in 0..quota {
-                    assert!(limits.peek(drawer(byte, class, &NONE), SECOND).is_ok());
-                    let reading = limits.try_acquire(drawer(byte, class, &NONE), SECOND).unwrap();
-                    assert_eq!(reading.remaining, quota - n - 1, "{class:?}");
+                    assert!(limits.peek(limit_key(byte, class, &NONE), SECOND).is_ok());
+                    let status = limits.try_acquire(limit_key(byte, class, &NONE), SECOND).unwrap();
+                    assert_eq!(status.remaining, quota - n - 1, "{class:?}");
                 }
-                assert!(limits.peek(drawer(byte, class, &NONE), SECOND).is_err());
-                assert!(limits.try_acquire(drawer(byte, class, &NONE), SECOND).is_err());
+                assert!(limits.peek(limit_key(byte, class, &NONE), SECOND).is_err());
+                assert!(limits.try_acquire(limit_key(byte, class, &NONE), SECOND).is_err());
             }
         }
     }
 
     #[test]
-    fn the_limit_of_the_partner_is_that_of_the_request() {
+    fn limit_of_the_partner_overrides_the_default() {
         let limits = limits();
         let own = |quota| Limits {
             orders: Some(Limit { quota, window_s: 60 }),
@@ -158,33 +155,33 @@ mod tests {
         };
         let (five, one) = (own(5), own(1));
         for n in 0..5 {
-            let reading = limits.try_acquire(drawer(1, RequestClass::Orders, &five), SECOND).unwrap();
-            assert_eq!(reading.remaining, 4 - n);
+            let status = limits.try_acquire(limit_key(1, RequestClass::Orders, &five), SECOND).unwrap();
+            assert_eq!(status.remaining, 4 - n);
         }
-        assert!(limits.try_acquire(drawer(1, RequestClass::Orders, &five), SECOND).is_err());
+        assert!(limits.try_acquire(limit_key(1, RequestClass::Orders, &five), SECOND).is_err());
         assert!(
-            limits.try_acquire(drawer(1, RequestClass::Orders, &one), 60 * SECOND).is_err(),
-            "lowered, with five held"
+            limits.try_acquire(limit_key(1, RequestClass::Orders, &one), 60 * SECOND).is_err(),
+            "the lowered quota is exceeded by five"
         );
-        assert!(limits.try_acquire(drawer(1, RequestClass::Orders, &one), 61 * SECOND).is_ok());
+        assert!(limits.try_acquire(limit_key(1, RequestClass::Orders, &one), 61 * SECOND).is_ok());
     }
 
     #[test]
-    fn looking_and_failing_make_no_window_of_a_key_and_idle_ones_are_cleared() {
+    fn peek_and_failures_create_no_key_window() {
         let limits = limits();
         for n in 0..1_000_000_u32 {
             let mut bytes = [0; 32];
             bytes[..4].copy_from_slice(&n.to_be_bytes());
-            let stranger = RateLimitKey {
+            let unknown = RateLimitKey {
                 key_hash: ApiKeyHash::from_bytes(bytes),
                 class: RequestClass::General,
                 limits: &NONE,
             };
-            assert!(limits.peek(stranger, SECOND).is_ok());
+            assert!(limits.peek(unknown, SECOND).is_ok());
             let _ = limits.record_auth_failure("203.0.113.7".parse().unwrap(), SECOND);
         }
         assert_eq!(limits.window_counts(), (0, 1));
-        assert!(limits.try_acquire(drawer(1, RequestClass::Orders, &NONE), 2 * SECOND).is_ok());
+        assert!(limits.try_acquire(limit_key(1, RequestClass::Orders, &NONE), 2 * SECOND).is_ok());
         limits.evict_idle(61 * SECOND);
         assert_eq!(limits.window_counts(), (1, 0));
         limits.evict_idle(62 * SECOND);

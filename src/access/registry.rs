@@ -1,14 +1,13 @@
-//! Who may call right now?
+//! In-memory registry of partners and credentials, and the authentication of requests.
 //!
-//! The register holds every partner and credential in memory, so that a check costs no query and a change is in force
-//! with the next request. The rules: what is wrong with a credential is never told, and takes the same work whether
-//! the key is known or not; the address is looked at only after the secret was right; a revoked credential stays
-//! revoked, whatever older copy is put in later.
+//! Authentication costs no query, and a change applies to the next request. A wrong credential is refused with the same
+//! error and at the same cost whether or not its key exists. The address is checked only after the secret. A revoked
+//! credential stays revoked, even if an older copy is inserted later.
 //!
-//! | Checked, in this order | Refused as |
+//! | Check, in this order | Error |
 //! |---|---|
-//! | key and secret: there once, well formed, known, right, in force | [`AccessError::InvalidCredentials`] |
-//! | the address is on the partner's list, and on the credential's where it has one | [`AccessError::IpNotAllowed`] |
+//! | key and secret: present once, well formed, known, correct, in force | [`AccessError::InvalidCredentials`] |
+//! | the address is on the partner's list, and on the credential's if it has one | [`AccessError::IpNotAllowed`] |
 //! | the partner is not suspended | [`AccessError::PartnerSuspended`] |
 
 use std::collections::HashSet;
@@ -29,80 +28,73 @@ use super::environment::Environment;
 use super::headers::AuthHeaders;
 use super::limits::Limits;
 
-/// How long a credential that has ended is remembered: longer than a change may take that was begun before.
+/// How long ended credentials are retained: longer than a change that began before may take.
 const ENDED_RETENTION: Duration = Duration::from_secs(3_600);
 
-/// Stands in for the stored hash of an unknown key, so that it is compared like a known one. No secret has it: that
-/// would be a preimage of zero.
+/// Compared in place of an unknown key's hash, so that unknown keys take as long as known ones. No secret matches it:
+/// that would be a preimage of zero.
 const DUMMY_SECRET_HASH: ApiSecretHash = ApiSecretHash::from_bytes([0; 32]);
 
-/// Whether a partner may call at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartnerStatus {
     Active,
-    /// An operator has stopped it.
+    /// Suspended by an operator.
     Suspended,
 }
 
-/// What access knows of a partner.
+/// The data of a partner that authentication and authorization need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartnerAccess {
     pub partner_id: PartnerId,
-    /// Its name, for people.
+    /// Display name.
     pub name: String,
-    /// The networks it calls from.
     pub allowlist: Allowlist,
-    /// What it may order; `None` is everything.
+    /// The products it may order; `None` allows all.
     pub scope: Option<Arc<Scope>>,
-    /// Whether it may call at all.
     pub status: PartnerStatus,
-    /// The limits of its own.
+    /// The partner's own rate limits.
     pub limits: Limits,
-    /// For how long after its acceptance an order may be cancelled. Seconds.
+    /// How long after acceptance an order may be cancelled. Seconds.
     pub cancel_window_s: u32,
-    /// When its orders wait for an operator; `None` is never.
+    /// When an order needs an operator's approval; `None` is never.
     pub approval_rule: Option<Arc<ApprovalRule>>,
 }
 
-/// Why a request goes no further.
+/// Why authentication failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
-    /// Key or secret are missing, repeated, malformed, unknown, wrong, expired or revoked: which is not told.
-    #[error("X-API-Key and X-API-Secret must be those of a credential in force")]
+    /// Key or secret missing, repeated, malformed, unknown, wrong, expired or revoked. The client does not learn which.
+    #[error("X-API-Key and X-API-Secret must belong to a valid credential")]
     InvalidCredentials,
-    /// The credentials are right, and the call comes from elsewhere.
+    /// The credentials are valid, the client address is not allowed.
     #[error("{address} is not on the allowlist")]
     IpNotAllowed {
-        /// Whose credentials they are.
         partner_id: PartnerId,
-        /// Where the call comes from.
         address: ClientAddress,
     },
-    /// All is right, and the partner is stopped.
     #[error("the partner is suspended")]
     PartnerSuspended {
         partner_id: PartnerId,
     },
 }
 
-/// The partner behind a request, with what the later checks of the same request need.
+/// The authenticated caller of a request, with the data that later checks need.
 #[derive(Debug)]
 pub struct Caller {
-    /// Who it is, as of this request.
+    /// The partner at the time of this request.
     pub partner: Arc<PartnerAccess>,
-    /// Which of its credentials it used.
     pub credential_id: CredentialId,
-    /// From where, in canonical form.
+    /// In canonical form.
     pub address: IpAddr,
-    /// Names the key without being it: what limits are counted by.
+    /// Identifies the key for rate limits without revealing it.
     pub key_hash: ApiKeyHash,
-    /// Its first use is to be written down before it is answered.
+    /// The first use of the credential must be recorded before the response.
     pub is_awaiting_first_use: bool,
-    /// The secret as presented: it keys the signature.
+    /// The presented secret: it keys the signature.
     pub secret: ApiSecret,
 }
 
-/// Every partner and credential of one environment. All methods take `&self`; none waits, and none gives out a lock.
+/// Every partner and credential of one environment. No method blocks on I/O or returns a lock guard.
 #[derive(Debug)]
 pub struct AccessRegistry {
     environment: Environment,
@@ -112,7 +104,7 @@ pub struct AccessRegistry {
 }
 
 impl AccessRegistry {
-    /// An empty register: it lets nobody in.
+    /// Creates an empty registry, which authenticates no request.
     #[must_use]
     pub fn new(environment: Environment) -> Self {
         Self {
@@ -123,20 +115,18 @@ impl AccessRegistry {
         }
     }
 
-    /// Puts a partner in, or in the place of what was known of it.
     pub fn upsert_partner(&self, partner: PartnerAccess) {
         self.partners.insert(partner.partner_id, Arc::new(partner));
     }
 
-    /// The partner with this id.
     #[must_use]
     pub fn find_partner(&self, partner_id: PartnerId) -> Option<Arc<PartnerAccess>> {
         self.partners.get(&partner_id).map(|partner| Arc::clone(&partner))
     }
 
-    /// Puts a credential in, or in the place of what was known under its key.
+    /// Inserts or replaces a credential by its key.
     ///
-    /// A copy read before a revocation may arrive after it; the revocation stays.
+    /// A copy that was read before a revocation may arrive after it: the revocation is kept.
     pub fn upsert_credential(&self, mut credential: Credential) {
         let mut slot = self
             .credentials
@@ -147,14 +137,14 @@ impl AccessRegistry {
         *slot = Arc::new(credential);
     }
 
-    /// Forgets every credential that is not among these.
+    /// Removes every credential that is not in `live`.
     pub fn retain_credentials(&self, live: &HashSet<CredentialId>) {
         self.credentials
             .retain(|_, credential| live.contains(&credential.credential_id));
         self.key_hashes.retain(|credential_id, _| live.contains(credential_id));
     }
 
-    /// Takes a credential out of force from the next request on. False if there is none of this id.
+    /// Revokes a credential from the next request on. Returns false if it is unknown.
     pub fn revoke(&self, credential_id: CredentialId, now: OffsetDateTime) -> bool {
         let key_hash = self.key_hashes.get(&credential_id).map(|key_hash| *key_hash);
         let Some(mut slot) = key_hash.and_then(|key_hash| self.credentials.get_mut(&key_hash)) else {
@@ -165,14 +155,13 @@ impl AccessRegistry {
         true
     }
 
-    /// The first use of the credential with this key is written down.
     pub fn record_first_use(&self, key_hash: ApiKeyHash, at: OffsetDateTime) {
         if let Some(mut slot) = self.credentials.get_mut(&key_hash) {
             Arc::make_mut(&mut slot).first_used_at = Some(at);
         }
     }
 
-    /// Forgets credentials that ended more than an hour ago. For house keeping.
+    /// Evicts credentials that ended more than an hour ago. Called by housekeeping.
     pub fn evict_ended(&self, now: OffsetDateTime) {
         let ended = |credential: &Credential| {
             let end = credential.revoked_at.or(credential.not_after);
@@ -186,26 +175,26 @@ impl AccessRegistry {
             }
             keep
         });
-        // Only now: whoever puts a credential in locks both maps, this one last.
+        // Lock order: `upsert_credential` locks both maps, this one last.
         for credential_id in forgotten {
             self.key_hashes.remove(&credential_id);
         }
     }
 
-    /// Finds out who calls.
+    /// Authenticates a request.
     ///
-    /// `address` is the client's, after trusted proxies were taken off.
+    /// `address` is the client's, after trusted proxies were resolved.
     ///
     /// # Errors
     /// [`AccessError`], in the order of the table above.
     pub fn authenticate(
         &self,
-        presented: &AuthHeaders<'_>,
+        headers: &AuthHeaders<'_>,
         address: ClientAddress,
         now: OffsetDateTime,
     ) -> Result<Caller, AccessError> {
         let (credential, secret) = self
-            .verify_secret(presented, now)
+            .verify_secret(headers, now)
             .ok_or(AccessError::InvalidCredentials)?;
         let partner = self
             .find_partner(credential.partner_id)
@@ -230,11 +219,11 @@ impl AccessRegistry {
         })
     }
 
-    /// The credential whose key and secret these are. All of it is computed before anything is decided, so that an
-    /// unknown key takes as long as a wrong secret.
-    fn verify_secret(&self, presented: &AuthHeaders<'_>, now: OffsetDateTime) -> Option<(Arc<Credential>, ApiSecret)> {
-        let key = ApiKey::parse(presented.api_key.value()?).ok()?;
-        let secret = ApiSecret::parse(presented.api_secret.value()?).ok()?;
+    /// Returns the credential of this key and secret. Computes everything before it decides, so that an unknown key
+    /// takes as long as a wrong secret.
+    fn verify_secret(&self, headers: &AuthHeaders<'_>, now: OffsetDateTime) -> Option<(Arc<Credential>, ApiSecret)> {
+        let key = ApiKey::parse(headers.api_key.value()?).ok()?;
+        let secret = ApiSecret::parse(headers.api_secret.value()?).ok()?;
         let found = self
             .credentials
             .get(&key.hash())
@@ -249,7 +238,7 @@ impl AccessRegistry {
     }
 }
 
-/// A credential's list narrows its partner's and never widens it.
+/// A credential's list narrows its partner's list and never widens it.
 fn is_address_allowed(partner: &PartnerAccess, credential: &Credential, address: IpAddr) -> bool {
     let narrower = credential
         .allowlist

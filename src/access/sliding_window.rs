@@ -1,55 +1,52 @@
-//! May this request pass, and when is there room again?
+//! Sliding-window rate limiter.
 //!
-//! A sliding window: in any span of `window_s` seconds at most `quota` requests pass, wherever the span begins. A unit
-//! that a request drew comes back `window_s` after it, and never sooner.
+//! In any span of `window_s` seconds at most `quota` requests pass. A request counts for exactly `window_s` after it
+//! passed.
 //!
-//! Every draw is remembered until it comes back. Up to a quota of [`RESOLUTION`] each is remembered by itself, and the
-//! window is exact. Above, the window is cut into that many ticks, the draws of a tick are one entry, and a unit comes
-//! back at most a tick late; so a window holds some four thousand entries of 16 bytes at most, whatever the quota.
+//! Up to a quota of [`RESOLUTION`] every request is recorded individually and the window is exact. Above, the window is
+//! divided into that many ticks and the requests of a tick share an entry, so a slot becomes free at most one tick
+//! late. A window therefore holds at most some four thousand entries of 16 bytes, whatever the quota.
 //!
-//! Time is the monotonic time of the process's clock, as an argument.
+//! `now` is the monotonic time of the process's clock.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::limits::Limit;
 
-/// Into how many ticks a window is cut, and up to which quota each draw is remembered by itself.
+/// Number of ticks of a window, and the largest quota with individual entries.
 pub const RESOLUTION: u32 = 4_096;
 
-/// The draws of a moment.
+/// The requests of one tick.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     at_ns: u64,
     count: u32,
 }
 
-/// What was drawn under one limit, as far as it has not come back.
+/// The requests under one limit that still count.
 #[derive(Debug)]
 pub struct SlidingWindow {
     limit: Limit,
     buckets: VecDeque<Bucket>,
-    /// The sum of their counts.
+    /// The sum of the buckets' counts.
     used: u32,
 }
 
-/// How a window stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimitStatus {
-    /// The limit in force.
     pub limit: Limit,
-    /// How many requests would pass now.
+    /// Requests that would pass now.
     pub remaining: u32,
-    /// In how long there is room for one more than that; the whole window, where nothing is drawn.
+    /// Time until `remaining` grows by one; the whole window if no request counts.
     pub next_slot_in: Duration,
 }
 
-/// There is no room: a request after [`Reading::more_in`] passes if nobody else draws.
+/// The limit is reached: a request after [`RateLimitStatus::next_slot_in`] passes unless another one takes the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exhausted(pub RateLimitStatus);
 
 impl SlidingWindow {
-    /// A window from which nothing is drawn.
     #[must_use]
     pub const fn new(limit: Limit) -> Self {
         Self {
@@ -59,11 +56,10 @@ impl SlidingWindow {
         }
     }
 
-    /// Lets a request pass and counts it, or refuses it and does not count it. What was drawn under another limit counts
-    /// under this one.
+    /// Counts a request if the limit allows it. Requests recorded under another limit count under this one.
     ///
     /// # Errors
-    /// [`Exhausted`] without room for it.
+    /// [`Exhausted`]: the request was not counted.
     pub fn try_acquire(&mut self, limit: Limit, now: Duration) -> Result<RateLimitStatus, Exhausted> {
         self.peek(limit, now)?;
         self.record(Bucket {
@@ -73,10 +69,10 @@ impl SlidingWindow {
         Ok(self.status(now))
     }
 
-    /// Says whether a request would pass, and draws nothing.
+    /// Returns the status without counting a request.
     ///
     /// # Errors
-    /// [`Exhausted`] without room for it.
+    /// [`Exhausted`] if a request would be refused.
     pub fn peek(&mut self, limit: Limit, now: Duration) -> Result<RateLimitStatus, Exhausted> {
         self.apply_limit(limit);
         self.expire(now);
@@ -87,7 +83,7 @@ impl SlidingWindow {
         Ok(reading)
     }
 
-    /// Whether everything drawn has come back, so that nothing is lost with it.
+    /// Whether no request counts any more, so that the window can be dropped.
     #[must_use]
     pub fn is_idle(&self, now: Duration) -> bool {
         self.buckets
@@ -101,27 +97,27 @@ impl SlidingWindow {
         self.buckets.back().map_or(0, |last| last.at_ns)
     }
 
-    /// Another limit has other ticks: what is held is remembered anew under them.
+    /// Another limit has other ticks: re-records the requests under them.
     fn apply_limit(&mut self, limit: Limit) {
         if limit == self.limit {
             return;
         }
         self.limit = limit;
         self.used = 0;
-        for hits in std::mem::take(&mut self.buckets) {
-            self.record(hits);
+        for bucket in std::mem::take(&mut self.buckets) {
+            self.record(bucket);
         }
     }
 
-    /// Rounded up, so that nothing comes back early; and never before what is remembered already.
-    fn record(&mut self, hits: Bucket) {
-        self.used += hits.count;
-        let at_ns = hits.at_ns.div_ceil(self.tick_ns()).saturating_mul(self.tick_ns());
+    /// Rounds up, so that no slot becomes free early, and never below the last bucket.
+    fn record(&mut self, bucket: Bucket) {
+        self.used += bucket.count;
+        let at_ns = bucket.at_ns.div_ceil(self.tick_ns()).saturating_mul(self.tick_ns());
         match self.buckets.back_mut() {
-            Some(last) if last.at_ns >= at_ns => last.count += hits.count,
+            Some(last) if last.at_ns >= at_ns => last.count += bucket.count,
             _ => self.buckets.push_back(Bucket {
                 at_ns,
-                count: hits.count,
+                count: bucket.count,
             }),
         }
     }
@@ -136,12 +132,12 @@ impl SlidingWindow {
         }
     }
 
-    fn is_expired(&self, hits: &Bucket, now_ns: u64) -> bool {
-        self.expires_at_ns(hits) <= now_ns
+    fn is_expired(&self, bucket: &Bucket, now_ns: u64) -> bool {
+        self.expires_at_ns(bucket) <= now_ns
     }
 
-    fn expires_at_ns(&self, hits: &Bucket) -> u64 {
-        hits.at_ns.saturating_add(nanoseconds(self.length()))
+    fn expires_at_ns(&self, bucket: &Bucket) -> u64 {
+        bucket.at_ns.saturating_add(nanoseconds(self.length()))
     }
 
     fn status(&self, now: Duration) -> RateLimitStatus {
@@ -152,16 +148,17 @@ impl SlidingWindow {
         }
     }
 
-    /// More may be held than the quota, after an operator has lowered it: then room comes only when the excess is back.
+    /// After an operator lowered the quota more requests may count than it allows: a slot becomes free once the excess
+    /// expired.
     fn next_slot_in(&self, now: Duration) -> Duration {
-        let awaited = (self.used + 1).saturating_sub(self.limit.quota).max(1);
-        let mut back = 0;
-        let last_awaited = self.buckets.iter().find(|hits| {
-            back += hits.count;
-            back >= awaited
+        let excess = (self.used + 1).saturating_sub(self.limit.quota).max(1);
+        let mut expired = 0;
+        let last_expiring = self.buckets.iter().find(|bucket| {
+            expired += bucket.count;
+            expired >= excess
         });
-        last_awaited.map_or(self.length(), |hits| {
-            Duration::from_nanos(self.expires_at_ns(hits).saturating_sub(nanoseconds(now)))
+        last_expiring.map_or(self.length(), |bucket| {
+            Duration::from_nanos(self.expires_at_ns(bucket).saturating_sub(nanoseconds(now)))
         })
     }
 

@@ -1,4 +1,4 @@
-//! Are keys and secrets read strictly, kept as hashes, in force for their time, and never shown?
+//! Tests of parsing, hashing, validity and redaction of keys and secrets.
 
 use std::convert::Infallible;
 
@@ -7,16 +7,16 @@ use uuid::Uuid;
 
 use super::*;
 
-fn minted(byte: u8) -> ApiKeyPair {
-    let Ok(minted) = generate_key_pair::<Infallible>(Environment::Sandbox, |bytes| {
+fn key_pair(byte: u8) -> ApiKeyPair {
+    let Ok(key_pair) = generate_key_pair::<Infallible>(Environment::Sandbox, |bytes| {
         bytes.fill(byte);
         Ok(())
     });
-    minted
+    key_pair
 }
 
 #[test]
-fn a_minted_pair_reads_back_and_names_its_environment() {
+fn key_pair_generated_round_trips_through_text() {
     for (environment, prefix) in [
         (Environment::Sandbox, "vs_sandbox_"),
         (Environment::Production, "vs_live_"),
@@ -33,7 +33,7 @@ fn a_minted_pair_reads_back_and_names_its_environment() {
 }
 
 #[test]
-fn two_minted_pairs_differ() {
+fn key_pairs_generated_differ() {
     let (a, b) = (
         generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap(),
         generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap(),
@@ -43,12 +43,12 @@ fn two_minted_pairs_differ() {
 }
 
 #[test]
-fn no_randomness_is_an_error_and_no_weak_secret() {
+fn key_pair_without_randomness_is_an_error() {
     assert_eq!(generate_key_pair(Environment::Sandbox, |_| Err("none")).err(), Some("none"));
 }
 
 #[test]
-fn other_texts_are_no_key() {
+fn malformed_key_is_refused() {
     let good = format!("vs_live_{}", "0a".repeat(16));
     assert!(ApiKey::parse(good.as_bytes()).is_ok());
     for text in [
@@ -74,7 +74,7 @@ fn other_texts_are_no_key() {
 }
 
 #[test]
-fn other_texts_are_no_secret() {
+fn malformed_secret_is_refused() {
     let good = format!("vss_{}", "0a".repeat(32));
     assert!(ApiSecret::parse(good.as_bytes()).is_ok());
     for text in [
@@ -90,8 +90,8 @@ fn other_texts_are_no_secret() {
 }
 
 #[test]
-fn the_hash_of_a_secret_is_sha_256_of_its_text() {
-    let secret = minted(0).api_secret;
+fn secret_hash_is_sha_256_of_the_text() {
+    let secret = key_pair(0).api_secret;
     let expected: [u8; 32] = Sha256::digest(format!("vss_{}", "00".repeat(32))).into();
     assert!(secret.hash().matches(&ApiSecretHash::from_bytes(expected)));
     let mut last_bit = expected;
@@ -100,10 +100,10 @@ fn the_hash_of_a_secret_is_sha_256_of_its_text() {
 }
 
 #[test]
-fn a_credential_is_live_between_its_bounds_and_until_revoked() {
+fn credential_is_live_within_its_bounds_until_revoked() {
     let (start, end) = (datetime!(2026-11-20 12:00 UTC), datetime!(2026-11-20 13:00 UTC));
     let second = time::Duration::SECOND;
-    let base = minted(1).to_credential(PartnerId::from_uuid(Uuid::nil()), start);
+    let base = key_pair(1).to_credential(PartnerId::from_uuid(Uuid::nil()), start);
     let bounded = Credential {
         not_after: Some(end),
         ..base.clone()
@@ -126,9 +126,9 @@ fn a_credential_is_live_between_its_bounds_and_until_revoked() {
 }
 
 #[test]
-fn the_first_use_is_awaited_of_one_that_came_from_a_rotation() {
+fn first_use_is_awaited_after_rotation_only() {
     let now = datetime!(2026-11-20 12:00 UTC);
-    let issued = minted(1).to_credential(PartnerId::generate(), now);
+    let issued = key_pair(1).to_credential(PartnerId::generate(), now);
     let rotated = Credential {
         rotated_from: Some(CredentialId::generate()),
         ..issued.clone()
@@ -147,15 +147,15 @@ fn the_first_use_is_awaited_of_one_that_came_from_a_rotation() {
 }
 
 #[test]
-fn debug_text_never_shows_a_key_or_a_secret() {
-    let minted = minted(0xab);
+fn debug_output_hides_keys_and_secrets() {
+    let key_pair = key_pair(0xab);
     let debug = format!(
-        "{minted:?} {:?} {:?}",
-        minted.api_secret.hash(),
+        "{key_pair:?} {:?} {:?}",
+        key_pair.api_secret.hash(),
         ApiSecret::parse(b"vss_abab").err()
     );
     assert!(debug.contains("***"));
     assert!(!debug.contains("abab"), "{debug}");
-    let hash = hex::encode(minted.api_secret.hash().as_bytes());
+    let hash = hex::encode(key_pair.api_secret.hash().as_bytes());
     assert!(!debug.contains(&hash));
 }

@@ -1,10 +1,10 @@
-//! Does every message have one reading, for whatever lies near a boundary?
+//! Tests that every message can be split in one way, for parts near each boundary.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// One accepted request, owned: timestamp, method, path, body.
+/// The owned parts of a request: timestamp, method, path, body.
 type Tuple = (Vec<u8>, String, String, Vec<u8>);
 
 fn accepted(tuple: &Tuple) -> Option<[Vec<u8>; 2]> {
@@ -14,9 +14,9 @@ fn accepted(tuple: &Tuple) -> Option<[Vec<u8>; 2]> {
     Some([framed.as_received().concat(), framed.without_prefix().concat()])
 }
 
-/// Every accepted request one of whose two messages is these bytes, found by trying every boundary.
-fn readings(message: &[u8]) -> Vec<Tuple> {
-    let mut found = Vec::new();
+/// Every accepted request whose message equals these bytes, found by trying every boundary.
+fn decodings(message: &[u8]) -> Vec<Tuple> {
+    let mut decoded = Vec::new();
     for (a, b, c) in boundaries(message.len()).filter(|&(a, ..)| Timestamp::parse(&message[..a]).is_some()) {
         let (Ok(method), Ok(path)) = (
             std::str::from_utf8(&message[a..b]),
@@ -32,18 +32,18 @@ fn readings(message: &[u8]) -> Vec<Tuple> {
                 message[c..].to_vec(),
             );
             if accepted(&tuple).is_some_and(|messages| messages.iter().any(|m| m == message)) {
-                found.push(tuple);
+                decoded.push(tuple);
             }
         }
     }
-    found
+    decoded
 }
 
 fn boundaries(len: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     (0..=len).flat_map(move |a| (a..=len).flat_map(move |b| (b..=len).map(move |c| (a, b, c))))
 }
 
-/// Texts made of the pieces that a boundary is made of, so that near misses are common.
+/// Strings built from boundary characters, so that near misses are frequent.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "/",
@@ -88,20 +88,20 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_two_different_accepted_requests_share_a_message(tuple in tuples()) {
+    fn accepted_requests_have_distinct_messages(tuple in tuples()) {
         for message in accepted(&tuple).into_iter().flatten() {
-            prop_assert_eq!(readings(&message), vec![tuple.clone()]);
+            prop_assert_eq!(decodings(&message), vec![tuple.clone()]);
         }
     }
 
     #[test]
-    fn any_bytes_have_at_most_one_reading(tail in pieces(), method in "GET|POST") {
+    fn message_of_any_bytes_has_at_most_one_decoding(tail in pieces(), method in "GET|POST") {
         let message = format!("1763640000{method}/{tail}");
-        prop_assert!(readings(message.as_bytes()).len() <= 1);
+        prop_assert!(decodings(message.as_bytes()).len() <= 1);
     }
 
     #[test]
-    fn any_timestamp_reads_back_or_is_refused(text in prop::collection::vec(any::<u8>(), 0..12), s in any::<i64>()) {
+    fn timestamp_round_trips_or_is_refused(text in prop::collection::vec(any::<u8>(), 0..12), s in any::<i64>()) {
         if let Some(timestamp) = Timestamp::parse(&text) {
             prop_assert_eq!(timestamp.digits(), &text[..]);
         }
@@ -112,7 +112,7 @@ proptest! {
 }
 
 #[test]
-fn the_property_is_not_empty() {
+fn decodings_of_a_valid_request_find_it() {
     let tuple = (
         b"1763640000".to_vec(),
         "POST".to_owned(),
@@ -122,12 +122,12 @@ fn the_property_is_not_empty() {
     let [received, short] = accepted(&tuple).unwrap();
     assert_eq!(received, b"1763640000POST/api/v1/orders{}");
     assert_eq!(short, b"1763640000POST/orders{}");
-    assert_eq!(readings(&received), std::slice::from_ref(&tuple));
-    assert_eq!(readings(&short), [tuple]);
+    assert_eq!(decodings(&received), std::slice::from_ref(&tuple));
+    assert_eq!(decodings(&short), [tuple]);
 }
 
 #[test]
-fn a_timestamp_is_exactly_ten_digits() {
+fn timestamp_other_than_ten_digits_is_refused() {
     for (text, seconds) in [
         ("1763640000", Some(1_763_640_000)),
         ("0000000000", Some(0)),
@@ -158,7 +158,7 @@ fn a_timestamp_is_exactly_ten_digits() {
 }
 
 #[test]
-fn the_parts_that_can_be_mistaken_are_refused() {
+fn ambiguous_parts_are_refused() {
     use FramingError::{Body, Method, Path};
     let orders = "/api/v1/orders";
     for (method, path, body, expected) in [
@@ -206,7 +206,7 @@ fn the_parts_that_can_be_mistaken_are_refused() {
 }
 
 #[test]
-fn bytes_moved_from_the_path_to_the_body_or_back_are_refused() {
+fn bytes_moved_between_path_and_body_are_refused() {
     let whole = "/api/v1/orders/ord_1/cancel{\"reason\":\"x\"}";
     let brace = whole.find('{').unwrap();
     for cut in (1..whole.len()).filter(|&cut| cut != brace) {

@@ -1,4 +1,4 @@
-//! Is exactly the signed request accepted, at its time, and every other one refused by the right name?
+//! Tests that exactly the signed request is accepted, within the clock skew.
 
 use proptest::prelude::*;
 
@@ -18,15 +18,15 @@ fn secret() -> ApiSecret {
     ApiSecret::parse(format!("vss_{}", "5a".repeat(32)).as_bytes()).unwrap()
 }
 
-/// The signer of a partner, written without the code under test.
-fn partner_signs(secret: &ApiSecret, message: &str) -> String {
+/// An independent implementation of a partner's signer.
+fn sign_independently(secret: &ApiSecret, message: &str) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose().as_bytes()).unwrap();
     mac.update(message.as_bytes());
     hex::encode(mac.finalize().into_bytes())
 }
 
 fn good_v1() -> String {
-    partner_signs(&secret(), &format!("{NOW}POST/api/v1/orders{{\"items\":[]}}"))
+    sign_independently(&secret(), &format!("{NOW}POST/api/v1/orders{{\"items\":[]}}"))
 }
 
 fn verify_at(
@@ -35,7 +35,7 @@ fn verify_at(
     request: SignedRequest<'_>,
     now_s: i64,
 ) -> Result<(), SignatureError> {
-    let presented = AuthHeaders {
+    let headers = AuthHeaders {
         api_key: UniqueHeader::Missing,
         api_secret: UniqueHeader::Missing,
         timestamp: UniqueHeader::from_values(timestamps.iter().map(|t| t.as_bytes())),
@@ -44,7 +44,7 @@ fn verify_at(
     };
     verify(
         &secret(),
-        &presented,
+        &headers,
         request,
         OffsetDateTime::from_unix_timestamp(now_s).unwrap(),
     )
@@ -55,7 +55,7 @@ fn verify_headers(timestamps: &[&str], signatures: &[&str]) -> Result<(), Signat
 }
 
 #[test]
-fn hmac_is_that_of_rfc_4231() {
+fn hmac_matches_rfc_4231() {
     // Test case 2: key "Jefe", data "what do ya want for nothing?".
     let mut mac = Hmac::<Sha256>::new_from_slice(b"Jefe").unwrap();
     mac.update(b"what do ya want for nothing?");
@@ -64,8 +64,8 @@ fn hmac_is_that_of_rfc_4231() {
 }
 
 #[test]
-fn either_form_of_the_path_and_either_case_of_hex_is_accepted() {
-    let short = partner_signs(&secret(), &format!("{NOW}POST/orders{{\"items\":[]}}"));
+fn signature_accepts_both_path_forms_and_hex_cases() {
+    let short = sign_independently(&secret(), &format!("{NOW}POST/orders{{\"items\":[]}}"));
     for v1 in [good_v1(), good_v1().to_uppercase(), short] {
         assert_eq!(
             verify_headers(&[NOW], &[&format!("t={NOW},v1={v1}")]),
@@ -76,11 +76,11 @@ fn either_form_of_the_path_and_either_case_of_hex_is_accepted() {
 }
 
 #[test]
-fn what_sign_writes_is_accepted() {
+fn signature_made_by_sign_is_accepted() {
     let secret = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap().api_secret;
     let timestamp = Timestamp::from_unix_s(NOW_S).unwrap();
     let header = sign(&secret, timestamp, &CanonicalRequest::new(timestamp, REQUEST).unwrap());
-    let presented = AuthHeaders {
+    let headers = AuthHeaders {
         api_key: UniqueHeader::Missing,
         api_secret: UniqueHeader::Missing,
         timestamp: UniqueHeader::Single(timestamp.digits()),
@@ -88,11 +88,11 @@ fn what_sign_writes_is_accepted() {
         idempotency_key: UniqueHeader::Missing,
     };
     let now = OffsetDateTime::from_unix_timestamp(NOW_S).unwrap();
-    assert_eq!(verify(&secret, &presented, REQUEST, now), Ok(()));
+    assert_eq!(verify(&secret, &headers, REQUEST, now), Ok(()));
 }
 
 #[test]
-fn a_signature_is_good_for_three_hundred_seconds_either_way() {
+fn signature_is_valid_for_300_s_either_way() {
     let header = format!("t={NOW},v1={}", good_v1());
     for (ahead_s, good) in [
         (-301, false),
@@ -118,14 +118,14 @@ fn a_signature_is_good_for_three_hundred_seconds_either_way() {
 }
 
 #[test]
-fn a_fraction_of_a_second_does_not_narrow_the_window() {
+fn skew_ignores_fractions_of_a_second() {
     let timestamp = Timestamp::from_unix_s(NOW_S).unwrap();
     let late = OffsetDateTime::from_unix_timestamp(NOW_S + 300).unwrap() + time::Duration::milliseconds(999);
     assert_eq!(check_skew(timestamp, late), Ok(()));
 }
 
 #[test]
-fn the_extremes_of_both_clocks_do_not_overflow() {
+fn skew_of_extreme_clocks_does_not_overflow() {
     for text in ["0000000000", "9999999999"] {
         let timestamp = Timestamp::parse(text.as_bytes()).unwrap();
         for now in [
@@ -139,7 +139,7 @@ fn the_extremes_of_both_clocks_do_not_overflow() {
 }
 
 #[test]
-fn a_timestamp_that_is_none_is_refused_as_a_timestamp() {
+fn invalid_timestamp_is_a_timestamp_error() {
     use TimestampError::{Mismatch, Malformed, Missing};
     let v1 = good_v1();
     for (timestamps, t, expected) in [
@@ -158,9 +158,9 @@ fn a_timestamp_that_is_none_is_refused_as_a_timestamp() {
         (&[NOW], "", Mismatch),
         (&["0763640000"], NOW, Mismatch),
     ] {
-        let verdict = verify_headers(timestamps, &[&format!("t={t},v1={v1}")]);
+        let result = verify_headers(timestamps, &[&format!("t={t},v1={v1}")]);
         assert_eq!(
-            verdict,
+            result,
             Err(SignatureError::Timestamp(expected)),
             "{timestamps:?} {t}"
         );
@@ -168,7 +168,7 @@ fn a_timestamp_that_is_none_is_refused_as_a_timestamp() {
 }
 
 #[test]
-fn another_form_of_the_header_is_refused() {
+fn malformed_header_is_refused() {
     let v1 = good_v1();
     let (short, long) = (&v1[1..], format!("{v1}0"));
     for header in [
@@ -212,7 +212,7 @@ fn another_form_of_the_header_is_refused() {
 }
 
 #[test]
-fn any_other_message_or_secret_does_not_match() {
+fn signature_of_another_message_or_secret_is_a_mismatch() {
     let header = format!("t={NOW},v1={}", good_v1());
     for request in [
         SignedRequest {
@@ -235,43 +235,43 @@ fn any_other_message_or_secret_does_not_match() {
         );
     }
     let other = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap().api_secret;
-    let by_other = partner_signs(&other, &format!("{NOW}POST/api/v1/orders{{\"items\":[]}}"));
-    let verdict = verify_headers(&[NOW], &[&format!("t={NOW},v1={by_other}")]);
-    assert_eq!(verdict, Err(SignatureError::Mismatch));
+    let by_other = sign_independently(&other, &format!("{NOW}POST/api/v1/orders{{\"items\":[]}}"));
+    let result = verify_headers(&[NOW], &[&format!("t={NOW},v1={by_other}")]);
+    assert_eq!(result, Err(SignatureError::Mismatch));
 }
 
 #[test]
-fn every_single_changed_digit_of_a_signature_is_noticed() {
+fn signature_with_any_changed_digit_is_a_mismatch() {
     let good = good_v1();
     for at in 0..good.len() {
         let mut v1 = good.clone();
         let other = if &good[at..=at] == "0" { "1" } else { "0" };
         v1.replace_range(at..=at, other);
-        let verdict = verify_headers(&[NOW], &[&format!("t={NOW},v1={v1}")]);
-        assert_eq!(verdict, Err(SignatureError::Mismatch), "digit {at}");
+        let result = verify_headers(&[NOW], &[&format!("t={NOW},v1={v1}")]);
+        assert_eq!(result, Err(SignatureError::Mismatch), "digit {at}");
     }
 }
 
 #[test]
-fn a_part_that_could_be_mistaken_is_refused_although_it_is_signed() {
-    let v1 = partner_signs(&secret(), &format!("{NOW}POST/api/v1/orders[]"));
+fn ambiguous_body_is_refused_although_signed() {
+    let v1 = sign_independently(&secret(), &format!("{NOW}POST/api/v1/orders[]"));
     let request = SignedRequest {
         body: b"[]",
         ..REQUEST
     };
-    let verdict = verify_at(&[NOW], &[&format!("t={NOW},v1={v1}")], request, NOW_S);
-    assert_eq!(verdict, Err(SignatureError::Framing(FramingError::Body)));
+    let result = verify_at(&[NOW], &[&format!("t={NOW},v1={v1}")], request, NOW_S);
+    assert_eq!(result, Err(SignatureError::Framing(FramingError::Body)));
 }
 
 proptest! {
     #[test]
-    fn no_header_makes_it_panic(
+    fn headers_of_any_bytes_do_not_panic(
         timestamp in prop::collection::vec(any::<u8>(), 0..24),
         signature in prop::collection::vec(any::<u8>(), 0..96),
         path in ".{0,40}",
         body in prop::collection::vec(any::<u8>(), 0..40),
     ) {
-        let presented = AuthHeaders {
+        let headers = AuthHeaders {
             api_key: UniqueHeader::Missing,
             api_secret: UniqueHeader::Missing,
             timestamp: UniqueHeader::Single(&timestamp),
@@ -280,18 +280,18 @@ proptest! {
         };
         let request = SignedRequest { method: "POST", path: &path, body: &body };
         let now = OffsetDateTime::from_unix_timestamp(NOW_S).unwrap();
-        prop_assert!(verify(&secret(), &presented, request, now).is_err());
+        prop_assert!(verify(&secret(), &headers, request, now).is_err());
     }
 
     #[test]
-    fn a_header_near_the_right_form_is_right_or_refused(header in "t=[0-9]{9,11},(v1|v0|V1)=[0-9a-fA-F]{62,66}(,v1=0)?") {
-        let form = regex_free_form(&header);
+    fn header_near_the_format_is_parsed_or_refused(header in "t=[0-9]{9,11},(v1|v0|V1)=[0-9a-fA-F]{62,66}(,v1=0)?") {
+        let form = is_in_contract_format(&header);
         prop_assert_eq!(Signature::parse(header.as_bytes()).is_some(), form, "{}", header);
     }
 }
 
-/// The form as the contract has it, checked another way than the parser does: two fields by splitting.
-fn regex_free_form(header: &str) -> bool {
+/// The format of the contract, checked differently from the parser: two fields by splitting.
+fn is_in_contract_format(header: &str) -> bool {
     let fields: Vec<_> = header.split(',').collect();
     matches!(fields[..], [t, v1] if t.starts_with("t=") && v1.starts_with("v1=") && v1.len() == 3 + 64)
 }

@@ -1,4 +1,4 @@
-//! Does a window let through what its limit says, to the nanosecond, and stay small?
+//! Tests of the sliding window: exact to the nanosecond, bounded in memory.
 
 use proptest::prelude::*;
 
@@ -13,64 +13,64 @@ fn limit(quota: u32, window_s: u32) -> Limit {
 }
 
 #[test]
-fn the_101st_waits_until_the_first_is_60_s_old() {
+fn request_over_quota_waits_until_the_first_expires() {
     let limit = limit(100, 60);
     let mut window = SlidingWindow::new(limit);
     for n in 0..100 {
-        let reading = window.try_acquire(limit, SECOND + n * MILLISECOND).unwrap();
-        assert_eq!(reading.remaining, 99 - n);
-        assert_eq!(reading.next_slot_in, 60 * SECOND - n * MILLISECOND);
+        let status = window.try_acquire(limit, SECOND + n * MILLISECOND).unwrap();
+        assert_eq!(status.remaining, 99 - n);
+        assert_eq!(status.next_slot_in, 60 * SECOND - n * MILLISECOND);
     }
     for (at, more_in) in [
         (2 * SECOND, 59 * SECOND),
         (60 * SECOND, SECOND),
         (61 * SECOND - NANOSECOND, NANOSECOND),
     ] {
-        let Err(Exhausted(reading)) = window.try_acquire(limit, at) else {
-            panic!("it passes at {at:?}")
+        let Err(Exhausted(status)) = window.try_acquire(limit, at) else {
+            panic!("the request at {at:?} passes")
         };
-        assert_eq!((reading.remaining, reading.next_slot_in), (0, more_in), "{at:?}");
+        assert_eq!((status.remaining, status.next_slot_in), (0, more_in), "{at:?}");
     }
     assert!(window.try_acquire(limit, 61 * SECOND).is_ok());
-    let Err(Exhausted(reading)) = window.try_acquire(limit, 61 * SECOND) else {
-        panic!("one came back, and two pass")
+    let Err(Exhausted(status)) = window.try_acquire(limit, 61 * SECOND) else {
+        panic!("one slot is free, and two requests pass")
     };
-    assert_eq!(reading.next_slot_in, MILLISECOND, "the second of the first hundred");
+    assert_eq!(status.next_slot_in, MILLISECOND, "the second request expires next");
 }
 
 #[test]
-fn looking_draws_nothing() {
+fn peek_counts_no_request() {
     let limit = limit(1, 60);
     let mut window = SlidingWindow::new(limit);
     for _ in 0..3 {
-        let reading = window.peek(limit, SECOND).unwrap();
-        assert_eq!((reading.remaining, reading.next_slot_in), (1, 60 * SECOND));
+        let status = window.peek(limit, SECOND).unwrap();
+        assert_eq!((status.remaining, status.next_slot_in), (1, 60 * SECOND));
     }
     assert!(window.try_acquire(limit, SECOND).is_ok());
     assert!(window.peek(limit, SECOND).is_err());
 }
 
 #[test]
-fn a_changed_limit_counts_what_is_held() {
+fn limit_changed_keeps_counted_requests() {
     let mut window = SlidingWindow::new(limit(10, 60));
     for n in 1..=10 {
         assert!(window.try_acquire(limit(10, 60), n * SECOND).is_ok());
     }
-    // Raised: two more pass. Lowered: nine must come back before one passes. Shorter: the old ones are back.
+    // Raised: two more pass. Lowered: nine must expire before one passes. Shorter: the old ones have expired.
     let raised = limit(12, 60);
     assert_eq!(window.try_acquire(raised, 10 * SECOND).unwrap().remaining, 1);
     assert_eq!(window.try_acquire(raised, 10 * SECOND).unwrap().remaining, 0);
     assert!(window.try_acquire(raised, 10 * SECOND).is_err());
-    let Err(Exhausted(reading)) = window.try_acquire(limit(4, 60), 11 * SECOND) else {
-        panic!("a lowered limit is in force at once")
+    let Err(Exhausted(status)) = window.try_acquire(limit(4, 60), 11 * SECOND) else {
+        panic!("a lowered limit applies at once")
     };
-    assert_eq!((reading.remaining, reading.next_slot_in), (0, (60 + 9 - 11) * SECOND));
+    assert_eq!((status.remaining, status.next_slot_in), (0, (60 + 9 - 11) * SECOND));
     assert_eq!(window.try_acquire(limit(12, 5), 11 * SECOND).unwrap().remaining, 12 - 7);
     assert!(window.try_acquire(limit(1, 60), 11 * SECOND).is_err());
 }
 
 #[test]
-fn a_large_quota_is_as_exact_as_a_tick_and_takes_little_room() {
+fn large_quota_is_exact_to_a_tick_in_bounded_memory() {
     let (limit, tick) = (limit(1_000_000, 60), 60 * SECOND / RESOLUTION + NANOSECOND);
     let mut window = SlidingWindow::new(limit);
     let mut now = SECOND;
@@ -86,16 +86,16 @@ fn a_large_quota_is_as_exact_as_a_tick_and_takes_little_room() {
     );
     assert!(
         window.try_acquire(limit, 61 * SECOND - NANOSECOND).is_err(),
-        "nothing comes back early"
+        "no slot is free early"
     );
     assert!(
         window.try_acquire(limit, 61 * SECOND + tick).is_ok(),
-        "nor more than a tick late"
+        "a slot is free at most a tick late"
     );
 }
 
 #[test]
-fn changing_the_limit_again_and_again_does_not_make_it_grow() {
+fn limit_changed_repeatedly_stays_in_bounded_memory() {
     let mut window = SlidingWindow::new(limit(MAX, 1));
     let mut now = SECOND;
     for n in 0..200_000_u32 {
@@ -110,11 +110,11 @@ fn changing_the_limit_again_and_again_does_not_make_it_grow() {
     );
 }
 
-/// A quota that nothing here exhausts.
+/// A quota that no test exhausts.
 const MAX: u32 = crate::access::limits::MAX_QUOTA;
 
 #[test]
-fn an_idle_window_is_one_that_holds_nothing() {
+fn window_is_idle_once_all_requests_expired() {
     let limit = limit(5, 60);
     let mut window = SlidingWindow::new(limit);
     assert!(window.is_idle(Duration::ZERO));
@@ -129,7 +129,7 @@ fn an_idle_window_is_one_that_holds_nothing() {
 }
 
 #[test]
-fn a_clock_that_seems_to_step_back_lets_nothing_more_through() {
+fn clock_stepping_back_frees_no_slot() {
     let limit = limit(2, 10);
     let mut window = SlidingWindow::new(limit);
     assert!(window.try_acquire(limit, 5 * SECOND).is_ok());
@@ -139,12 +139,12 @@ fn a_clock_that_seems_to_step_back_lets_nothing_more_through() {
     assert!(window.try_acquire(limit, 15 * SECOND).is_ok());
 }
 
-/// The window as one would write it without a thought for memory: a log of every draw.
+/// The naive implementation: a log of every request.
 #[derive(Default)]
 struct Log(Vec<Duration>);
 
 impl Log {
-    /// The draws of the span of this length that ends now.
+    /// Requests in the span of this length that ends at `now`.
     fn held(&self, length: Duration, now: Duration) -> u32 {
         let held = self.0.iter().filter(|at| **at + length > now);
         u32::try_from(held.count()).unwrap()
@@ -153,7 +153,7 @@ impl Log {
 
 proptest! {
     #[test]
-    fn a_small_quota_is_that_of_a_naive_log(
+    fn small_quota_equals_a_naive_log(
         quota in 1_u32..8,
         window_s in 1_u32..4,
         gaps_ms in prop::collection::vec(0_u64..1_500, 1..80),
@@ -164,28 +164,28 @@ proptest! {
             now += Duration::from_millis(gap_ms);
             let held = log.held(window.length(), now);
             match window.try_acquire(limit, now) {
-                Ok(reading) => {
+                Ok(status) => {
                     prop_assert!(held < quota);
-                    prop_assert_eq!(reading.remaining, quota - held - 1);
+                    prop_assert_eq!(status.remaining, quota - held - 1);
                     log.0.push(now);
                 }
-                Err(Exhausted(reading)) => {
+                Err(Exhausted(status)) => {
                     prop_assert_eq!(held, quota);
-                    // Honest to the nanosecond: a moment sooner there is none, then there is.
-                    let then = now + reading.next_slot_in;
-                    prop_assert_eq!(log.held(window.length(), then - NANOSECOND), quota);
-                    prop_assert!(log.held(window.length(), then) < quota);
+                    // Exact to the nanosecond: no slot just before, one from then on.
+                    let next_slot_at = now + status.next_slot_in;
+                    prop_assert_eq!(log.held(window.length(), next_slot_at - NANOSECOND), quota);
+                    prop_assert!(log.held(window.length(), next_slot_at) < quota);
                 }
             }
         }
     }
 
     #[test]
-    fn under_changing_limits_no_span_has_more_than_the_limit_in_force(
-        draws in prop::collection::vec((1_u32..6, 0_u64..900), 1..80),
+    fn changing_limits_are_never_exceeded(
+        requests in prop::collection::vec((1_u32..6, 0_u64..900), 1..80),
     ) {
         let (mut window, mut log, mut now) = (SlidingWindow::new(limit(1, 2)), Log::default(), Duration::ZERO);
-        for (quota, gap_ms) in draws {
+        for (quota, gap_ms) in requests {
             now += Duration::from_millis(gap_ms);
             if window.try_acquire(limit(quota, 2), now).is_ok() {
                 log.0.push(now);
@@ -201,7 +201,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_large_quota_never_lets_more_through_and_is_a_tick_late_at_most(
+    fn large_quota_is_never_exceeded_and_at_most_a_tick_late(
         extra in 1_u32..200,
         bursts in prop::collection::vec((0_u64..700_000, 1_u32..1_500), 1..25),
     ) {
@@ -211,11 +211,11 @@ proptest! {
         let tick = Duration::from_nanos(window.tick_ns());
         for (gap_us, count) in bursts {
             now += Duration::from_micros(gap_us);
-            let strictly = log.held(SECOND, now);
+            let exact = log.held(SECOND, now);
             let late = log.held(SECOND + tick, now);
             let passed = (0..count).take_while(|_| window.try_acquire(limit, now).is_ok()).count();
             let passed = u32::try_from(passed).unwrap();
-            prop_assert!(strictly + passed <= quota);
+            prop_assert!(exact + passed <= quota);
             prop_assert!(passed == count || late + passed >= quota);
             log.0.extend(std::iter::repeat_n(now, passed as usize));
             prop_assert!(window.buckets.len() <= RESOLUTION as usize + 2);

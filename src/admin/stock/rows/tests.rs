@@ -116,12 +116,12 @@ fn invalid_lines_are_rejected_and_others_imported() {
             "4: expected 3 fields, found 2",
             "5: expected 3 fields, found 4",
             "6: a quote is not closed on its line",
-            "7: code holds a control character",
+            "7: code contains a control character",
             "8: expired on 2026-11-19",
             "9: expiry is not a date as YYYY-MM-DD",
             "10: expiry is not a date as YYYY-MM-DD",
             "11: the line has more than 16384 bytes",
-            "12: code has 513 bytes, at most 512 are allowed",
+            "12: code has 513 bytes; at most 512 are allowed",
             "13: a quote is not closed on its line",
         ]
     );
