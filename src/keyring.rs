@@ -1,7 +1,7 @@
-//! Which keys seal and open codes right now?
+//! Keyring: the process's unlocked data keys, and their rotation.
 //!
-//! The keyring makes the data keys that are missing at the start, unlocks them with the master key, and takes the next
-//! key for codes into use when one is due. Rule: every key that a code was ever sealed under stays loaded.
+//! At startup it creates missing data keys and unwraps all of them with the master key. Every key that ever encrypted a
+//! code stays loaded.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,20 +11,19 @@ use crate::vault::data_key::DataKey;
 use crate::vault::master_key::MasterKey;
 use crate::vault::seal::{UnlockError, Vault};
 
-/// Why there are no keys to work with.
+/// Why the data keys are unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
-    /// The master key is not that of this database, or a key is missing.
+    /// The master key belongs to another database, or a key is missing.
     #[error(
-        "the codes in this database cannot be opened: {0}; start with the master key that it was begun with"
+        "cannot decrypt the codes of this database: {0}; start with the master key with which it was created"
     )]
     Locked(#[from] UnlockError),
-    /// The database did not answer, or no new key could be made.
-    #[error("the data keys cannot be read: {0}")]
+    /// The database failed, or no new key could be generated.
+    #[error("cannot read the data keys: {0}")]
     Store(#[from] sqlx::Error),
 }
 
-/// The unlocked keys of this process, and what unlocks further ones.
 pub struct Keyring {
     store: PgStore,
     master: Arc<MasterKey>,
@@ -32,7 +31,7 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// Reads the data keys, makes those that are missing, and unlocks all.
+    /// Loads the data keys, creates missing ones, and unwraps all.
     ///
     /// # Errors
     /// [`KeyringError`]; a wrong master key is [`KeyringError::Locked`].
@@ -43,16 +42,16 @@ impl Keyring {
         Ok(Self { store, master, vault })
     }
 
-    /// What opens codes.
+    /// The current vault, for decryption.
     #[must_use]
     pub fn vault(&self) -> Arc<Vault> {
         Arc::clone(&self.vault.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What seals codes: with the next key, where the active one has done its part.
+    /// The vault for encryption; rotates to the next data key if it is due.
     ///
     /// # Errors
-    /// [`KeyringError`] when a new key was due and could not be had.
+    /// [`KeyringError`] if the next key is due and cannot be created.
     pub async fn sealing_vault(&self) -> Result<Arc<Vault>, KeyringError> {
         let vault = self.vault();
         if !vault.needs_rotation() {
@@ -65,7 +64,7 @@ impl Keyring {
         self.replace_vault(&keys)
     }
 
-    /// Reads the keys again: another node may have sealed under a new one.
+    /// Reloads the data keys: another node may have encrypted under a new one.
     ///
     /// # Errors
     /// [`KeyringError`].
@@ -77,11 +76,11 @@ impl Keyring {
     fn replace_vault(&self, keys: &DataKeys) -> Result<Arc<Vault>, KeyringError> {
         let vault = unlock(&self.master, keys)?;
         let mut current = self.vault.write().unwrap_or_else(PoisonError::into_inner);
-        // Whoever read earlier may come here later.
+        // A concurrent call that read an older key set may arrive here later.
         if vault.active_key() >= current.active_key() {
             *current = vault;
         }
-        tracing::info!(key.id = current.active_key().0, "data keys were read again");
+        tracing::info!(key.id = current.active_key().0, "data keys reloaded");
         Ok(Arc::clone(&current))
     }
 }

@@ -1,7 +1,7 @@
-//! How is a text hidden and bound to its place?
+//! AES-256-GCM with associated data.
 //!
-//! AES-256-GCM: the associated data is not kept with the ciphertext, so what is opened with other data than it was
-//! sealed with is refused. The rule: a nonce is random and used once; it is drawn here, never handed in.
+//! The associated data is not stored with the ciphertext: decryption with other data fails. Nonces are random, used
+//! once and generated here; callers never pass one.
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
@@ -9,22 +9,18 @@ use zeroize::Zeroizing;
 
 use super::random::{NoRandomness, fill};
 
-/// Bytes of a key.
 pub(super) const KEY_BYTES: usize = 32;
-/// Bytes of a nonce.
 pub(super) const NONCE_BYTES: usize = 12;
 
 /// Key bytes that are wiped when dropped.
 pub(super) type KeyBytes = Zeroizing<[u8; KEY_BYTES]>;
 
-/// A new random key.
 pub(super) fn random_key() -> Result<KeyBytes, NoRandomness> {
     let mut bytes = KeyBytes::default();
     fill(&mut *bytes)?;
     Ok(bytes)
 }
 
-/// A key, ready for use.
 pub(super) struct Cipher(Aes256Gcm);
 
 impl Cipher {
@@ -32,7 +28,7 @@ impl Cipher {
         Self(Aes256Gcm::new(key.into()))
     }
 
-    /// A fresh nonce, and the ciphertext with its tag.
+    /// Encrypts; returns a fresh nonce, and the ciphertext with its tag.
     pub(super) fn seal(
         &self,
         aad: &[u8],
@@ -41,12 +37,12 @@ impl Cipher {
         let mut nonce = [0; NONCE_BYTES];
         fill(&mut nonce)?;
         let Ok(ciphertext) = self.0.encrypt(&Nonce::from(nonce), Payload { msg: plain, aad }) else {
-            unreachable!("AES-GCM refuses texts from 64 GiB on, and no other");
+            unreachable!("AES-GCM fails only for plaintexts of 64 GiB or more");
         };
         Ok((nonce, ciphertext))
     }
 
-    /// The text; `None` if key, nonce, data or ciphertext are not those of the sealing.
+    /// Decrypts; `None` if key, nonce, associated data or ciphertext differ from those of the encryption.
     pub(super) fn open(
         &self,
         nonce: [u8; NONCE_BYTES],
@@ -66,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cipher_is_aes_256_gcm() {
+    fn cipher_matches_aes_256_gcm_test_vector() {
         // Test case 14 of the GCM specification: zero key, zero nonce, one zero block, no associated data.
         let expected = "cea7403d4d606b6e074ec5d3baf39d18d0d1c8a799996bf0265b98b5d48ab919";
         let cipher = Cipher::new(&[0; KEY_BYTES]);
@@ -75,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sealing_draws_another_nonce() {
+    fn seal_uses_a_fresh_nonce() {
         let cipher = Cipher::new(&[7; KEY_BYTES]);
         let (first, a) = cipher.seal(b"aad", b"text").unwrap();
         let (second, b) = cipher.seal(b"aad", b"text").unwrap();

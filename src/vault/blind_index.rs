@@ -1,12 +1,12 @@
-//! Was this code sold before?
+//! Blind index: keyed hash for detecting duplicate codes.
 //!
-//! A keyed hash of brand, code and PIN stands beside the sealed code under a unique index, so that the database can
-//! refuse a code twice without knowing it. The rules: the key is used for nothing else and never changes; the brand is
-//! compared without regard to case and space around it, code and PIN exactly as they were taken in (trimmed). No
-//! Unicode normalisation is done: vendors print codes in ASCII, and two encodings of one letter count as two codes.
+//! An HMAC of brand, code and PIN is stored with the encrypted code under a unique index, so that the database rejects
+//! a duplicate without knowing the code. The key never changes and serves no other purpose. The brand is compared
+//! trimmed and without regard to case, code and PIN exactly as stored (trimmed). There is no Unicode normalisation:
+//! vendors print codes in ASCII, and two encodings of a letter count as two codes.
 //!
-//! Short codes could be found by trying them all, by whoever has the key as well as the index. So the key is kept as
-//! the data keys are, and the index is never shown.
+//! An attacker with both the key and the index could find short codes by trying them all. The key is therefore stored
+//! wrapped like the data keys, and the index is never shown.
 
 use std::fmt;
 
@@ -16,12 +16,11 @@ use sha2::Sha256;
 use super::aead::KeyBytes;
 use super::code::VoucherCode;
 
-/// The keyed hash of one code of one brand, 32 bytes.
+/// The keyed hash of a code of a brand, 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlindIndex([u8; 32]);
 
 impl BlindIndex {
-    /// The bytes, as written to the database.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -34,7 +33,6 @@ impl fmt::Debug for BlindIndex {
     }
 }
 
-/// The key of the index.
 pub(super) struct BlindIndexKey(KeyBytes);
 
 impl BlindIndexKey {
@@ -42,12 +40,13 @@ impl BlindIndexKey {
         Self(bytes)
     }
 
-    /// The index of a code: brand and code behind their lengths, then the PIN, so that no two run into each other.
+    /// Brand and code are prefixed with their lengths and the PIN comes last, so that the parts cannot run into each
+    /// other.
     pub(super) fn compute(&self, brand: &str, code: &VoucherCode) -> BlindIndex {
         let brand = brand.trim().to_lowercase();
         let (code, pin) = code.identity();
         let Ok(mac) = Hmac::<Sha256>::new_from_slice(&*self.0) else {
-            unreachable!("HMAC takes a key of any length");
+            unreachable!("HMAC accepts keys of any length");
         };
         let framed = mac
             .chain_update(length_prefix(&brand))
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn one_code_and_pin_of_a_brand_have_one_index() {
+    fn index_ignores_brand_case_and_outer_white_space() {
         let one = index(1, "Acme", "AB-12", Some("42"));
         for (brand, code, pin) in [
             ("Acme", " AB-12 ", " 42"),
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn serial_and_url_do_not_make_it_another_code() {
+    fn index_ignores_serial_and_url() {
         let parts = CodeParts {
             code: "AB",
             pin: None,
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn another_key_brand_code_or_pin_is_another_index() {
+    fn index_differs_by_key_brand_code_and_pin() {
         let one = index(1, "Acme", "AB-12", Some("42"));
         for other in [
             index(2, "Acme", "AB-12", Some("42")),
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_the_same_from_build_to_build() {
+    fn index_is_stable_across_versions() {
         let message = b"\0\0\0\0\0\0\0\x04acme\0\0\0\0\0\0\0\x02AB42";
         let mac = Hmac::<Sha256>::new_from_slice(&[1; 32])
             .unwrap()

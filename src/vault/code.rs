@@ -1,33 +1,32 @@
-//! What is a voucher code, in the clear?
+//! Voucher code in plaintext.
 //!
-//! The rules: its text is trimmed, holds no control character, and is bounded in length, so that one code has one
-//! spelling. It has no `Debug` text, no `Serialize` and no `==`, and is wiped when dropped; the retrieval endpoint
-//! alone asks for its parts.
+//! The text is trimmed, free of control characters and bounded in length, so that a code has one spelling. The type has
+//! no `Serialize` and no `==`, its `Debug` output is redacted, and it is wiped when dropped; only the retrieval
+//! endpoint reads its parts for a response.
 
 use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// First byte of an encoded code. Another layout gets another byte, and this one stays readable.
+/// First byte of an encoded code. Another layout gets another byte; this one stays readable.
 const ENCODING_V1: u8 = 1;
 
-/// The parts of a code, in the order in which they are encoded and shown.
+/// The parts of a code, in the order of encoding and display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CodePart {
     Code,
-    /// Asked for beside the code.
+    /// Requested together with the code at redemption.
     Pin,
     /// Printed on the card, for support.
     Serial,
-    /// Where it is redeemed.
+    /// The redemption page.
     Url,
 }
 
 impl CodePart {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Code, Self::Pin, Self::Serial, Self::Url];
 
-    /// Its name on the wire and in imports.
+    /// The name on the wire and in imports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -38,7 +37,7 @@ impl CodePart {
         }
     }
 
-    /// Longest text in bytes: generous for what vendors print, and small enough for two length bytes and a row.
+    /// Generous for what vendors print, and small enough for a two-byte length and a row.
     #[must_use]
     pub const fn max_bytes(self) -> usize {
         match self {
@@ -55,53 +54,46 @@ impl fmt::Display for CodePart {
     }
 }
 
-/// The texts of a code as an import or a vendor gives them. An empty text is an absent one.
+/// The parts of a code as an import or a vendor provides them. An empty text counts as absent.
 #[derive(Clone, Copy, Default)]
 pub struct CodeParts<'a> {
     pub code: &'a str,
-    /// If there is one.
     pub pin: Option<&'a str>,
-    /// If there is one.
     pub serial: Option<&'a str>,
-    /// If there is one.
     pub url: Option<&'a str>,
 }
 
-/// Why some texts are no code. It never holds the text.
+/// Why a code was refused. It never contains the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCode {
-    /// There is no code.
     #[error("the code is missing")]
     Missing,
-    /// A part is longer than it may be.
-    #[error("{part} has {bytes} bytes, at most {} are allowed", part.max_bytes())]
+    #[error("{part} has {bytes} bytes; at most {} are allowed", part.max_bytes())]
     TooLong {
         part: CodePart,
-        /// How many bytes it has.
         bytes: usize,
     },
-    /// A part holds a control character, as a broken import leaves them.
-    #[error("{part} holds a control character")]
+    /// A control character, as broken imports contain them.
+    #[error("{part} contains a control character")]
     Control {
         part: CodePart,
     },
 }
 
-/// Bytes that are no encoded code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an encoded voucher code of a known version")]
 pub struct UnknownEncoding;
 
-/// A voucher code in the clear: the texts of its [`Part`]s, empty where there is none.
+/// A plaintext voucher code: the texts of its [`CodePart`]s, empty if absent.
 pub struct VoucherCode {
     texts: [Zeroizing<String>; 4],
 }
 
 impl VoucherCode {
-    /// Takes the texts in, trimmed of white space at both ends.
+    /// Validates the texts and trims white space at both ends.
     ///
     /// # Errors
-    /// [`InvalidCode`] names the first part that will not do.
+    /// [`InvalidCode`] for the first invalid part.
     pub fn parse(parts: CodeParts<'_>) -> Result<Self, InvalidCode> {
         let CodeParts {
             code,
@@ -121,7 +113,7 @@ impl VoucherCode {
         })
     }
 
-    /// The parts that are there, with their texts: for the answer of the retrieval endpoint, and nothing else.
+    /// The parts that are present, for the response of the retrieval endpoint.
     pub fn parts(&self) -> impl Iterator<Item = (CodePart, &str)> {
         let parts = CodePart::ALL
             .into_iter()
@@ -130,21 +122,21 @@ impl VoucherCode {
         parts.filter(|(_, text)| !text.is_empty())
     }
 
-    /// What makes it one code of its brand: the code and its PIN, empty if it has none.
+    /// Code and PIN (empty if absent), which identify a code of a brand.
     pub(super) fn identity(&self) -> (&str, &str) {
         let [code, pin, ..] = &self.texts;
         (code, pin)
     }
 
-    /// A byte of version, then each part behind two bytes of length, the high one first.
+    /// A version byte, then each part after its two-byte big-endian length.
     pub(super) fn encode(&self) -> Zeroizing<Vec<u8>> {
         let length = 1 + self.texts.iter().map(|text| 2 + text.len()).sum::<usize>();
-        // Full size from the start: growing would leave copies behind that nobody wipes.
+        // Full capacity from the start: growing would leave unwiped copies in memory.
         let mut bytes = Zeroizing::new(Vec::with_capacity(length));
         bytes.push(ENCODING_V1);
         for text in &self.texts {
             let Ok(length) = u16::try_from(text.len()) else {
-                unreachable!("every part is bounded when it is taken in");
+                unreachable!("parse bounds the length of every part");
             };
             bytes.extend_from_slice(&length.to_be_bytes());
             bytes.extend_from_slice(text.as_bytes());
@@ -152,8 +144,8 @@ impl VoucherCode {
         bytes
     }
 
-    /// Reads what [`VoucherCode::encode`] wrote. Limits are not checked again: what was sealed under older ones must
-    /// still open.
+    /// Decodes the output of [`VoucherCode::encode`]. Limits are not checked again: codes encrypted under older limits
+    /// must still decode.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, UnknownEncoding> {
         let mut rest = bytes.strip_prefix(&[ENCODING_V1]).ok_or(UnknownEncoding)?;
         let mut texts = <[Zeroizing<String>; 4]>::default();
@@ -189,9 +181,9 @@ fn validate_part(part: CodePart, text: &str) -> Result<Zeroizing<String>, Invali
 }
 
 fn read_text(rest: &mut &[u8]) -> Option<Zeroizing<String>> {
-    let (length, behind) = rest.split_first_chunk::<2>()?;
-    let (text, behind) = behind.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
-    *rest = behind;
+    let (length, tail) = rest.split_first_chunk::<2>()?;
+    let (text, tail) = tail.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
+    *rest = tail;
     Some(Zeroizing::new(std::str::from_utf8(text).ok()?.to_owned()))
 }
 

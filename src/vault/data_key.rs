@@ -1,7 +1,7 @@
-//! Which keys seal the codes, and how are they kept beside them?
+//! Data keys, stored wrapped by the master key.
 //!
-//! The rule: a data key is kept only as a ciphertext of the master key, bound to its id and its purpose, so that a row
-//! moved to another id or purpose does not open. A new master key means wrapping these few rows anew, and no code.
+//! The wrapping binds a key to its id and purpose, so that a row moved to another id or purpose does not unwrap. A new
+//! master key requires rewrapping these few rows and no code.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,10 +12,10 @@ use super::aead::{KEY_BYTES, KeyBytes, NONCE_BYTES, random_key};
 use super::master_key::MasterKey;
 use super::random::NoRandomness;
 
-/// Keeps the associated data of a wrapped key apart from all other data sealed under the master key.
+/// Domain separation from other data encrypted under the master key.
 const WRAP_CONTEXT: &[u8] = b"vouchsafe data key v1";
 
-/// Names a data key. The highest one of its purpose is the active one.
+/// Id of a data key. The highest one of a purpose is active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(pub i32);
 
@@ -25,22 +25,21 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// What a data key is for. A key is never used for two purposes.
+/// The purpose of a data key. A key never serves two purposes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyPurpose {
-    /// Sealing what must be read again: codes, and the few credentials of vendors, told apart by what they are bound to.
+    /// Encrypts values that must be read again: codes and vendor credentials, separated by their associated data.
     Codes,
-    /// The blind index. There is one such key for ever: another would let a code be sold again.
+    /// Keys the blind index. It never changes: under a new key a code could be sold again.
     BlindIndex,
 }
 
-/// A text that names no purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected `codes` or `blind_index`")]
 pub struct UnknownPurpose;
 
 impl KeyPurpose {
-    /// The word for it in the database.
+    /// The name in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -62,30 +61,28 @@ impl FromStr for KeyPurpose {
     }
 }
 
-/// A data key as it is kept: no secret without the master key.
+/// A data key encrypted under the master key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WrappedKey {
     pub key_id: KeyId,
-    /// What it is for.
     pub purpose: KeyPurpose,
     /// 12 bytes of nonce, 32 of key, 16 of tag.
     pub wrapped: Vec<u8>,
 }
 
-/// A wrapped key that does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "data key {key_id} does not open under this master key: it was wrapped by another one, or its row was altered"
+    "data key {key_id} cannot be unwrapped with this master key: another one wrapped it, or its row was altered"
 )]
 pub struct WrongMasterKey {
     pub key_id: KeyId,
 }
 
 impl WrappedKey {
-    /// The key in the clear.
+    /// Decrypts the key.
     ///
     /// # Errors
-    /// [`WrongMasterKey`] when the master key is not the one it was wrapped by, or a byte of it is not as it was.
+    /// [`WrongMasterKey`] if another master key wrapped it, or a byte was altered.
     pub fn unwrap_key(&self, master: &MasterKey) -> Result<DataKey, WrongMasterKey> {
         let wrong = WrongMasterKey { key_id: self.key_id };
         let (nonce, ciphertext) = self.wrapped.split_first_chunk::<NONCE_BYTES>().ok_or(wrong)?;
@@ -108,7 +105,7 @@ impl fmt::Debug for WrappedKey {
     }
 }
 
-/// A data key in the clear. Its `Debug` text shows its name alone, it is no `Serialize`, and it is wiped.
+/// A plaintext data key. `Debug` prints its id and purpose only, it has no `Serialize`, and it is wiped when dropped.
 pub struct DataKey {
     key_id: KeyId,
     purpose: KeyPurpose,
@@ -116,10 +113,10 @@ pub struct DataKey {
 }
 
 impl DataKey {
-    /// Makes a new key under this name.
+    /// Generates a random key.
     ///
     /// # Errors
-    /// [`NoRandomness`] when the operating system gives none.
+    /// [`NoRandomness`] if the operating system provides no random bytes.
     pub fn generate(key_id: KeyId, purpose: KeyPurpose) -> Result<Self, NoRandomness> {
         Ok(Self {
             key_id,
@@ -128,10 +125,10 @@ impl DataKey {
         })
     }
 
-    /// The form in which it is kept.
+    /// Encrypts the key under the master key.
     ///
     /// # Errors
-    /// [`NoRandomness`] when the operating system gives none.
+    /// [`NoRandomness`] if the operating system provides no random bytes.
     pub fn wrap(&self, master: &MasterKey) -> Result<WrappedKey, NoRandomness> {
         let (nonce, ciphertext) = master
             .cipher()
@@ -155,7 +152,7 @@ impl fmt::Debug for DataKey {
     }
 }
 
-/// The id has a fixed length and stands before the purpose, so no two keys share it.
+/// The id has a fixed length and precedes the purpose, so that no two keys have the same associated data.
 fn associated_data(key_id: KeyId, purpose: KeyPurpose) -> Vec<u8> {
     [WRAP_CONTEXT, &key_id.0.to_be_bytes(), purpose.as_str().as_bytes()].concat()
 }
@@ -169,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrapped_key_opens_under_its_master_key_alone() {
+    fn wrapped_key_unwraps_under_its_master_key_only() {
         let key = DataKey::generate(KeyId(3), KeyPurpose::Codes).unwrap();
         let wrapped = key.wrap(&master("ab")).unwrap();
         assert_eq!(*wrapped.unwrap_key(&master("ab")).unwrap().bytes, *key.bytes);
@@ -181,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn another_id_purpose_or_byte_does_not_open() {
+    fn wrapped_key_with_any_change_does_not_unwrap() {
         let master = master("ab");
         let good = DataKey::generate(KeyId(3), KeyPurpose::Codes)
             .unwrap()
@@ -223,15 +220,15 @@ mod tests {
     }
 
     #[test]
-    fn a_new_master_key_wraps_the_same_data_key() {
+    fn data_key_rewrapped_under_a_new_master_key_is_the_same() {
         let (old, new) = (master("ab"), master("cd"));
         let key = DataKey::generate(KeyId(1), KeyPurpose::BlindIndex).unwrap();
-        let moved = key.wrap(&old).unwrap().unwrap_key(&old).unwrap().wrap(&new).unwrap();
-        assert_eq!(*moved.unwrap_key(&new).unwrap().bytes, *key.bytes);
+        let rewrapped = key.wrap(&old).unwrap().unwrap_key(&old).unwrap().wrap(&new).unwrap();
+        assert_eq!(*rewrapped.unwrap_key(&new).unwrap().bytes, *key.bytes);
     }
 
     #[test]
-    fn a_purpose_reads_back_as_it_was_written() {
+    fn purpose_round_trips_through_text() {
         for purpose in [KeyPurpose::Codes, KeyPurpose::BlindIndex] {
             assert_eq!(purpose.as_str().parse(), Ok(purpose));
         }
@@ -239,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_text_never_shows_a_key() {
+    fn debug_output_hides_keys() {
         let key = DataKey {
             key_id: KeyId(1),
             purpose: KeyPurpose::Codes,

@@ -1,13 +1,13 @@
-//! Where does the sandbox's master key live?
+//! Master key file of the sandbox, created in the data directory at the first start.
 //!
-//! In a file of the data directory, made at the first start. The rules: nobody but its owner may read it, it appears
-//! whole or not at all, and it is never written over, as that would lose every code sealed under it.
+//! The file is readable by its owner only, appears atomically, and is never overwritten: that would lose every code
+//! encrypted under it.
 //!
 //! | Step | On disk after it |
 //! |---|---|
-//! | write and sync a file beside it | a leftover with a name of its own, harmless |
-//! | link it to the name, which fails if the name is taken | the key, under both names |
-//! | unlink the first name, sync the directory | the key |
+//! | write and sync a temporary file | a harmless leftover with a unique name |
+//! | hard-link it to the final name, which fails if that exists | the key, under both names |
+//! | unlink the temporary name, sync the directory | the key |
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -19,45 +19,42 @@ use zeroize::Zeroizing;
 use super::master_key::{InvalidMasterKey, MasterKey};
 use super::random::{NoRandomness, fill};
 
-/// Read and write for the owner alone.
+/// Read and write for the owner.
 const OWNER_ONLY: u32 = 0o600;
-/// The permissions that group and others must not have.
 const GROUP_AND_OTHERS: u32 = 0o077;
-/// Most bytes that are read: a key is 65, and what is longer is something else.
+/// A key has 65 bytes; a longer file is something else.
 const MAX_FILE_BYTES: u64 = 1024;
 
-/// Why there is no key to be had from the file.
+/// Why the key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// It cannot be read or written.
-    #[error("cannot read or make the master key file {path}: {source}")]
+    /// Reading or writing failed.
+    #[error("cannot read or create the master key file {path}: {source}")]
     Io {
         path: PathBuf,
-        /// What the system says.
         source: io::Error,
     },
-    /// Others than its owner may read or write it.
-    #[error("the master key file {path} is open to others (mode {mode:03o}): chmod 600 it")]
+    /// Group or others may read or write it.
+    #[error("the master key file {path} is accessible to other users (mode {mode:03o}); run chmod 600 on it")]
     Exposed {
         path: PathBuf,
         mode: u32,
     },
-    /// It holds something else.
-    #[error("the master key file {path} holds no master key: {source}")]
+    /// The content is not a key.
+    #[error("the master key file {path} contains no valid master key: {source}")]
     Invalid {
         path: PathBuf,
         source: InvalidMasterKey,
     },
-    /// A new key could not be made.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
 }
 
-/// The key of this file; makes both if the file is not there. Of two processes that make it at once, both get the key
-/// of the one that was first.
+/// Loads the key of this file, or generates and stores one. Of processes that create it concurrently, all load the key
+/// of the first.
 ///
 /// # Errors
-/// [`KeyFileError`]; a file that is there is never changed.
+/// [`KeyFileError`]; an existing file is never changed.
 pub fn load_or_create(path: &Path) -> Result<MasterKey, KeyFileError> {
     let io = |source| KeyFileError::Io {
         path: path.to_owned(),
@@ -67,13 +64,13 @@ pub fn load_or_create(path: &Path) -> Result<MasterKey, KeyFileError> {
         let key = MasterKey::generate()?;
         let mut suffix = [0; 8];
         fill(&mut suffix)?;
-        let beside = path.with_extension(format!("new-{}", hex::encode(suffix)));
-        create(path, &beside, &key).map_err(io)?;
+        let temporary = path.with_extension(format!("new-{}", hex::encode(suffix)));
+        create(path, &temporary, &key).map_err(io)?;
     }
     load(path)
 }
 
-/// The key of this file.
+/// Loads the key of this file.
 ///
 /// # Errors
 /// [`KeyFileError`].
@@ -94,7 +91,7 @@ pub fn load(path: &Path) -> Result<MasterKey, KeyFileError> {
     })
 }
 
-/// The permission bits and the text of one and the same open file.
+/// Permission bits and text of the same open file.
 fn read(path: &Path) -> io::Result<(u32, Zeroizing<String>)> {
     let file = File::open(path)?;
     let mode = file.metadata()?.permissions().mode() & 0o777;
@@ -103,10 +100,10 @@ fn read(path: &Path) -> io::Result<(u32, Zeroizing<String>)> {
     Ok((mode, text))
 }
 
-fn create(path: &Path, beside: &Path, key: &MasterKey) -> io::Result<()> {
-    let written = write_synced(beside, key).and_then(|()| link_if_absent(beside, path));
-    // Whatever happened, the first name has done its work.
-    let removed = fs::remove_file(beside);
+fn create(path: &Path, temporary: &Path, key: &MasterKey) -> io::Result<()> {
+    let written = write_synced(temporary, key).and_then(|()| link_if_absent(temporary, path));
+    // Also after a failure: the temporary name is never needed again.
+    let removed = fs::remove_file(temporary);
     written.and(removed)?;
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())
@@ -145,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_start_makes_the_key_and_later_ones_find_it() {
+    fn key_created_once_is_loaded_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("master-key");
-        let made = load_or_create(&path).unwrap();
-        let found = load_or_create(&path).unwrap();
-        assert_eq!(*made.to_hex(), *found.to_hex());
+        let created = load_or_create(&path).unwrap();
+        let loaded = load_or_create(&path).unwrap();
+        assert_eq!(*created.to_hex(), *loaded.to_hex());
         assert_eq!(
             fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             OWNER_ONLY
@@ -158,12 +155,12 @@ mod tests {
         assert_eq!(
             fs::read_dir(directory.path()).unwrap().count(),
             1,
-            "nothing is left beside it"
+            "no temporary file remains"
         );
     }
 
     #[test]
-    fn of_many_that_make_it_at_once_all_have_one_key() {
+    fn concurrent_creation_gives_one_key() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("master-key");
         let make = || load_or_create(&path).unwrap().to_hex().to_string();
@@ -176,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_may_read_is_refused() {
+    fn exposed_file_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("master-key");
         for mode in [0o640, 0o604, 0o620, 0o601] {
@@ -192,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_something_else_is_refused_and_left_alone() {
+    fn invalid_file_is_refused_and_unchanged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("master-key");
         for text in ["", "canary-that-is-no-key", &"ab".repeat(4096)] {
@@ -205,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_is_an_error_that_names_it() {
+    fn missing_directory_is_named_in_the_error() {
         let directory = tempfile::tempdir().unwrap();
         let error = load_or_create(&directory.path().join("missing/master-key")).unwrap_err();
         assert!(error.to_string().contains("missing/master-key"), "{error}");

@@ -1,7 +1,6 @@
-//! Which key opens all others?
+//! Master key, which wraps the data keys and never enters the database.
 //!
-//! The rule: the master key never enters the database. Whoever has the database without it has no code; whoever loses
-//! it has lost the codes.
+//! The database alone reveals no code. Without the master key all codes are lost.
 
 use std::fmt;
 
@@ -12,18 +11,18 @@ use zeroize::Zeroizing;
 use super::aead::{Cipher, KEY_BYTES, KeyBytes, random_key};
 use super::random::NoRandomness;
 
-/// The key that wraps the data keys: 32 bytes. Its `Debug` text is `***`, it is no `Serialize`, and it is wiped.
+/// A 32-byte key-encryption key. `Debug` prints `***`, it has no `Serialize`, and it is wiped when dropped.
 pub struct MasterKey(KeyBytes);
 
-/// A text that is no master key. It says nothing of the text, which may be one with a typing error.
+/// The text is not a master key. The error does not quote it: it may be a key with a typing error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a master key is 32 bytes, written as 64 hex digits or as base64 (44 characters); make one with: openssl rand -hex 32"
+    "expected a master key of 32 bytes, as 64 hex digits or base64 (44 characters); generate one with: openssl rand -hex 32"
 )]
 pub struct InvalidMasterKey;
 
 impl MasterKey {
-    /// Reads a key from its text, 64 hex digits or base64 of 32 bytes; space around it is ignored.
+    /// Parses 64 hex digits or base64 of 32 bytes, surrounded by optional white space.
     ///
     /// # Errors
     /// [`InvalidMasterKey`] for any other text.
@@ -42,15 +41,15 @@ impl MasterKey {
         Ok(Self(Zeroizing::new(*exact)))
     }
 
-    /// Makes a new key.
+    /// Generates a random key.
     ///
     /// # Errors
-    /// [`NoRandomness`] when the operating system gives none.
+    /// [`NoRandomness`] if the operating system provides no random bytes.
     pub fn generate() -> Result<Self, NoRandomness> {
         random_key().map(Self)
     }
 
-    /// The key as 64 hex digits, for the file that keeps it.
+    /// The key as 64 hex digits, for its file.
     pub(super) fn to_hex(&self) -> Zeroizing<String> {
         Zeroizing::new(hex::encode(self.0.as_slice()))
     }
@@ -73,7 +72,7 @@ mod tests {
     const BYTES: [u8; 32] = [0xab; 32];
 
     #[test]
-    fn hex_and_base64_of_32_bytes_are_the_same_key() {
+    fn master_key_parses_hex_and_base64() {
         let (hex, base64) = (hex::encode(BYTES), STANDARD.encode(BYTES));
         for text in [
             &hex,
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_text_is_refused() {
+    fn master_key_of_another_length_or_encoding_is_refused() {
         let short = hex::encode([0xab; 31]);
         let long = STANDARD.encode([0xab; 33]);
         for text in [
@@ -104,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_key_reads_back_and_is_never_the_same() {
+    fn generated_keys_round_trip_and_differ() {
         let key = MasterKey::generate().unwrap();
         assert_eq!(*MasterKey::parse(&key.to_hex()).unwrap().0, *key.0);
         assert_ne!(*MasterKey::generate().unwrap().0, *key.0);
     }
 
     #[test]
-    fn debug_text_never_shows_the_key() {
+    fn debug_output_hides_the_key() {
         let key = MasterKey(Zeroizing::new(BYTES));
         assert_eq!(format!("{key:?}"), "MasterKey(***)");
     }

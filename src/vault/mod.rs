@@ -1,15 +1,15 @@
-//! The vault: how are voucher codes kept, so that neither a copy of the database nor a log gives one away?
+//! Vault: envelope encryption of voucher codes, so that neither a copy of the database nor a log reveals one.
 //!
-//! | Layer | File | Where it is kept |
+//! | Layer | File | Stored in |
 //! |---|---|---|
-//! | master key | [`master_key`], [`key_file`] | a setting; in the sandbox a file beside the data, never the database |
+//! | master key | [`master_key`], [`key_file`] | a setting; in the sandbox a file in the data directory, never the database |
 //! | data keys, wrapped by the master key | [`data_key`] | the database |
-//! | sealed codes, bound to their row and SKU; sealed credentials of vendors | [`seal`] | the database |
-//! | blind index: sold once, ever | [`blind_index`] | the database |
-//! | a code in the clear | [`code`] | memory, from an import or for one answer, wiped afterwards |
+//! | encrypted codes, bound to their row and SKU; encrypted vendor credentials | [`seal`] | the database |
+//! | blind index against duplicate codes | [`blind_index`] | the database |
+//! | plaintext code | [`code`] | memory, during an import or one response, wiped afterwards |
 //!
-//! The rule: a code is opened for the retrieval endpoint alone. No type here that holds a code or a key has a `Debug`
-//! text that shows it, or a `Serialize`.
+//! Only the retrieval endpoint decrypts codes. Types that hold a code or a key have no `Serialize`, and their `Debug`
+//! output is redacted.
 
 mod aead;
 pub mod blind_index;

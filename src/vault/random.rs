@@ -1,13 +1,10 @@
-//! Where do keys and nonces come from?
-//!
-//! The rule: from the operating system, and never from a fallback. They decide nothing, so they are no argument.
+//! Random bytes for keys and nonces, from the operating system only and without a fallback.
 
-/// The operating system gave no random bytes; nothing was sealed or made.
+/// The operating system provided no random bytes; nothing was encrypted or generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gives no random bytes: {0}")]
+#[error("the operating system provides no random bytes: {0}")]
 pub struct NoRandomness(getrandom::Error);
 
-/// Fills the place of a key or a nonce.
 pub(super) fn fill(bytes: &mut [u8]) -> Result<(), NoRandomness> {
     getrandom::fill(bytes).map_err(NoRandomness)
 }

@@ -1,8 +1,7 @@
-//! How does a code become a row that only its own place opens?
+//! Encryption of voucher codes, bound to their row and SKU.
 //!
-//! The rule: the associated data of a sealed code is key id, row, denomination and product, so that a ciphertext moved
-//! to another row or SKU is refused instead of being handed out. Several data keys may be loaded; the highest one seals,
-//! all of them open.
+//! The associated data of a code is key id, row, denomination and product: a ciphertext moved to another row or SKU
+//! does not decrypt. Several data keys may be loaded; the highest one encrypts, all of them decrypt.
 
 mod bound;
 mod credential;
@@ -26,29 +25,28 @@ pub use self::credential::OpenCredentialError;
 pub use self::destination::OpenDestinationError;
 pub use self::webhook::{OpenWebhookSecretError, WebhookSecret};
 
-/// Codes under one data key after which the next one is due. Two random nonces of 96 bits among 2^28 are equal with a
-/// chance of 2^-41.
+/// Codes under one data key after which the next key is due. Among 2^28 random 96-bit nonces two are equal with a
+/// probability of 2^-41.
 pub const SEALS_BEFORE_ROTATION: u64 = 1 << 28;
 
-/// Codes under one data key after which it seals no more: the bound of NIST SP 800-38D for random nonces. The room
-/// between both is for nodes that seal under one key and count each on its own.
+/// Codes under one data key after which it encrypts no more: the bound of NIST SP 800-38D for random nonces. The margin
+/// to [`SEALS_BEFORE_ROTATION`] is for nodes that encrypt under one key and count separately.
 pub const MAX_SEALS: u64 = 1 << 32;
 
-/// Keeps the associated data of a code apart from that of anything else.
+/// Domain separation from other encrypted values.
 const SEAL_CONTEXT: &[u8] = b"vouchsafe code v1";
 
-/// The row of a code. Unlike the voucher's row it stays when the voucher comes back into stock.
+/// The row of a code. Unlike the voucher's row it stays when the voucher returns to stock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodeId(pub i64);
 
-/// A code as it is kept.
+/// An encrypted value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SealedBlob {
-    /// The data key that it is sealed under.
     pub key_id: KeyId,
     /// Random, used once under this key.
     pub nonce: [u8; NONCE_BYTES],
-    /// The encoded code, with 16 bytes of tag.
+    /// The encrypted value with 16 bytes of tag.
     pub ciphertext: Vec<u8>,
 }
 
@@ -58,75 +56,65 @@ impl fmt::Debug for SealedBlob {
     }
 }
 
-/// Why a vault cannot be unlocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnlockError {
-    /// A data key does not open.
     #[error(transparent)]
     WrongMasterKey(#[from] WrongMasterKey),
-    /// There is no key that seals.
     #[error("there is no data key for codes")]
     NoCodesKey,
-    /// There is no key for the blind index, or more than one: each would let codes be sold again.
+    /// No blind index key, or several: either would let a code be sold again.
     #[error("there must be one data key for the blind index, not {count}")]
     BlindIndexKeys {
-        /// How many there are.
         count: usize,
     },
 }
 
-/// Why a code was not sealed. Nothing was written.
+/// Why a value was not encrypted. Nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// No nonce could be drawn.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
-    /// The active data key has sealed [`MAX_SEALS`] codes.
-    #[error("data key {key_id} has sealed all the codes it may: a new one is needed")]
+    /// The active data key has encrypted [`MAX_SEALS`] values.
+    #[error("data key {key_id} has reached its limit of encrypted codes; a new data key is required")]
     KeyExhausted {
         key_id: KeyId,
     },
 }
 
-/// Why a sealed code does not open.
+/// Why a code cannot be decrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// Its data key is not loaded.
     #[error("data key {key_id} is not loaded")]
     UnknownKey {
         key_id: KeyId,
     },
     /// It was altered, or belongs to another row or SKU.
-    #[error("the code in row {} does not open: it was altered, or belongs to another row or SKU", code_id.0)]
+    #[error("cannot decrypt the code in row {}: it was altered, or belongs to another row or SKU", code_id.0)]
     AuthenticationFailed {
-        /// The row it was read from.
         code_id: CodeId,
     },
-    /// It opens, and a version of this program that is not known wrote it.
+    /// A newer version of this program encoded it.
     #[error(transparent)]
     Encoding(#[from] UnknownEncoding),
 }
 
-/// The unlocked data keys. All methods take `&self`.
+/// The unwrapped data keys.
 pub struct Vault {
     ciphers: HashMap<KeyId, Cipher>,
     active_key_id: KeyId,
-    /// Texts sealed under the active key.
+    /// Values encrypted under the active key.
     seal_count: AtomicU64,
     blind_index: BlindIndexKey,
 }
 
 impl Vault {
-    /// Whether codes that were sealed under this key can be opened.
+    /// Whether codes encrypted under this key can be decrypted.
     #[must_use]
     pub fn has_key(&self, key_id: KeyId) -> bool {
         self.ciphers.contains_key(&key_id)
     }
 
-    /// Opens all data keys. `active_seals` is how many codes the store holds under the highest key for codes.
-    ///
-    /// # Errors
-    /// [`UnlockError`] when a key does not open under this master key, or a purpose has no key.
+    /// Unwraps all data keys. `active_seals` is the number of codes stored under the highest key for codes.
     pub fn unlock(master: &MasterKey, keys: &[WrappedKey], active_seals: u64) -> Result<Self, UnlockError> {
         let mut codes = HashMap::new();
         for key in keys_for(keys, KeyPurpose::Codes) {
@@ -142,19 +130,19 @@ impl Vault {
         })
     }
 
-    /// The key that seals.
+    /// The key that encrypts.
     #[must_use]
     pub const fn active_key(&self) -> KeyId {
         self.active_key_id
     }
 
-    /// Whether the next data key is due. The one that is active still seals for long.
+    /// Whether the next data key is due. The active key remains usable until [`MAX_SEALS`].
     #[must_use]
     pub fn needs_rotation(&self) -> bool {
         self.seal_count.load(Ordering::Relaxed) >= SEALS_BEFORE_ROTATION
     }
 
-    /// Seals a code into its row.
+    /// Encrypts a code for its row.
     ///
     /// # Errors
     /// [`SealError`].
@@ -162,7 +150,6 @@ impl Vault {
         self.seal_with(|key_id| associated_data(key_id, code_id, sku), &code.encode())
     }
 
-    /// Seals a text into a place, under the active key.
     fn seal_with(&self, place: impl FnOnce(KeyId) -> Vec<u8>, plain: &[u8]) -> Result<SealedBlob, SealError> {
         let key_id = self.active_key_id;
         let exhausted = SealError::KeyExhausted { key_id };
@@ -178,7 +165,7 @@ impl Vault {
         })
     }
 
-    /// Opens the code of a row.
+    /// Decrypts the code of a row.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -191,7 +178,7 @@ impl Vault {
         Ok(VoucherCode::decode(&plain)?)
     }
 
-    /// What tells whether a code of this brand was taken in before.
+    /// The blind index of a code, which detects duplicates within a brand.
     #[must_use]
     pub fn blind_index(&self, brand: &str, code: &VoucherCode) -> BlindIndex {
         self.blind_index.compute(brand, code)
@@ -209,14 +196,14 @@ fn keys_for(keys: &[WrappedKey], purpose: KeyPurpose) -> impl Iterator<Item = &W
 }
 
 fn open_blind_index_key(master: &MasterKey, keys: &[WrappedKey]) -> Result<BlindIndexKey, UnlockError> {
-    let found: Vec<_> = keys_for(keys, KeyPurpose::BlindIndex).collect();
-    let [key] = found[..] else {
-        return Err(UnlockError::BlindIndexKeys { count: found.len() });
+    let index_keys: Vec<_> = keys_for(keys, KeyPurpose::BlindIndex).collect();
+    let [key] = index_keys[..] else {
+        return Err(UnlockError::BlindIndexKeys { count: index_keys.len() });
     };
     Ok(BlindIndexKey::new(key.unwrap_key(master)?.bytes().clone()))
 }
 
-/// Where a code belongs. The numbers have fixed lengths and stand before the product, so no two places look alike.
+/// The numbers have fixed lengths and precede the product, so that the associated data is unambiguous.
 fn associated_data(key_id: KeyId, code_id: CodeId, sku: &Sku) -> Vec<u8> {
     [
         SEAL_CONTEXT,

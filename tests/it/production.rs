@@ -38,10 +38,10 @@ async fn production_credential_requires_certification_and_agreement() {
     let credentials = format!("{path}/credentials");
     for terms in [json!({}), json!({ "certified_at": "2026-01-01T00:00:00Z" })] {
         operator.send_json(Method::PATCH, &path, &terms).await;
-        let answer = operator
+        let response = operator
             .call(Method::POST, &credentials, "application/json", "{}")
             .await;
-        expect_error(&answer, 409, "CERTIFICATION_REQUIRED");
+        expect_error(&response, 409, "CERTIFICATION_REQUIRED");
     }
     operator
         .send_json(
@@ -50,10 +50,10 @@ async fn production_credential_requires_certification_and_agreement() {
             &json!({ "agreement_signed_at": "2026-02-01T00:00:00Z" }),
         )
         .await;
-    let answer = operator
+    let response = operator
         .call(Method::POST, &credentials, "application/json", "{}")
         .await;
-    let issued = expect_success(&answer, 201);
+    let issued = expect_success(&response, 201);
     let text = |name: &str| issued[name].as_str().unwrap();
     assert!(text("api_key").starts_with("vs_live_"));
     let credentials = Credentials::new(text("api_key"), text("api_secret")).unwrap();
@@ -78,8 +78,8 @@ async fn production_has_no_certification_routes() {
     let path = format!("/admin/v1/partners/{}", created["partner_id"].as_str().unwrap());
     let checklist = format!("{path}/certification");
     for method in [Method::GET, Method::DELETE] {
-        let answer = operator.call(method, &checklist, "application/json", "").await;
-        expect_error(&answer, 404, "ROUTE_NOT_FOUND");
+        let response = operator.call(method, &checklist, "application/json", "").await;
+        expect_error(&response, 404, "ROUTE_NOT_FOUND");
     }
     let terms =
         json!({ "certified_at": "2026-01-01T00:00:00Z", "agreement_signed_at": "2026-01-01T00:00:00Z" });
@@ -111,16 +111,16 @@ async fn mock_vendor_in_production_is_rejected() {
     let service = start_production(&database);
     let mut operator = Operator::of(&service);
     let (path, json) = ("/admin/v1/vendors/mock", "application/json");
-    let answer = operator
+    let response = operator
         .call(Method::PUT, path, json, r#"{"adapter":"mock"}"#)
         .await;
-    let error = expect_error(&answer, 422, "VALIDATION_FAILED");
+    let error = expect_error(&response, 422, "VALIDATION_FAILED");
     assert_eq!(error["details"][0]["field"], "adapter");
     assert_eq!(operator.get("/admin/v1/vendors").await["data"], json!([]));
-    let answer = operator
+    let response = operator
         .call(Method::PUT, path, json, r#"{"adapter":"manual"}"#)
         .await;
-    expect_success(&answer, 201);
+    expect_success(&response, 201);
     drop(service);
     database.remove().await;
 }
@@ -158,7 +158,7 @@ fn invalid_setting_is_reported_before_database_connection() {
         (
             MASTER_KEY,
             "short",
-            "the operator's token has at least 32 characters",
+            "the operator token needs at least 32 characters",
         ),
     ] {
         let directory = tempfile::tempdir().unwrap();

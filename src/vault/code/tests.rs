@@ -1,17 +1,17 @@
-//! Is a code taken in under its limits, encoded without loss, and never shown?
+//! Tests of parsing, encoding and redaction of voucher codes.
 
 use proptest::prelude::*;
 
 use super::*;
 
-fn shown(code: &VoucherCode) -> Vec<(&'static str, String)> {
+fn parts_of(code: &VoucherCode) -> Vec<(&'static str, String)> {
     code.parts()
         .map(|(part, text)| (part.as_str(), text.to_owned()))
         .collect()
 }
 
 #[test]
-fn the_parts_that_are_there_are_shown_in_order() {
+fn parts_present_are_returned_in_order() {
     let full = CodeParts {
         code: " AB-1 2\t",
         pin: Some("0042"),
@@ -25,7 +25,7 @@ fn the_parts_that_are_there_are_shown_in_order() {
         ("url", "https://x.example/1"),
     ];
     assert_eq!(
-        shown(&VoucherCode::parse(full).unwrap()),
+        parts_of(&VoucherCode::parse(full).unwrap()),
         expected.map(|(t, v)| (t, v.to_owned()))
     );
 
@@ -36,13 +36,13 @@ fn the_parts_that_are_there_are_shown_in_order() {
         url: None,
     };
     assert_eq!(
-        shown(&VoucherCode::parse(sparse).unwrap()),
+        parts_of(&VoucherCode::parse(sparse).unwrap()),
         [("code", "AB".to_owned())]
     );
 }
 
 #[test]
-fn texts_that_will_not_do_are_refused_by_name() {
+fn invalid_part_is_refused_by_name() {
     use InvalidCode::{Control, Missing, TooLong};
     let text = |n: usize| "x".repeat(n);
     let (t128, t129, t512, t513, t2048, t2049) =
@@ -139,7 +139,7 @@ fn texts_that_will_not_do_are_refused_by_name() {
 }
 
 #[test]
-fn the_encoding_stays_readable_from_build_to_build() {
+fn encoding_is_stable_across_versions() {
     let code = VoucherCode::parse(CodeParts {
         code: "AB",
         url: Some("u"),
@@ -148,11 +148,11 @@ fn the_encoding_stays_readable_from_build_to_build() {
     .unwrap();
     let bytes = b"\x01\x00\x02AB\x00\x00\x00\x00\x00\x01u";
     assert_eq!(code.encode()[..], bytes[..]);
-    assert_eq!(shown(&VoucherCode::decode(bytes).unwrap()), shown(&code));
+    assert_eq!(parts_of(&VoucherCode::decode(bytes).unwrap()), parts_of(&code));
 }
 
 #[test]
-fn bytes_that_are_no_encoding_are_refused() {
+fn malformed_encoding_is_refused() {
     let good = b"\x01\x00\x02AB\x00\x00\x00\x00\x00\x01u";
     for cut in 0..good.len() {
         assert!(VoucherCode::decode(&good[..cut]).is_err(), "{cut}");
@@ -163,7 +163,7 @@ fn bytes_that_are_no_encoding_are_refused() {
 }
 
 #[test]
-fn neither_debug_text_nor_an_error_shows_the_code() {
+fn debug_output_and_errors_hide_the_code() {
     let code = VoucherCode::parse(CodeParts {
         code: "canary",
         ..CodeParts::default()
@@ -180,7 +180,7 @@ fn neither_debug_text_nor_an_error_shows_the_code() {
 
 proptest! {
     #[test]
-    fn what_is_encoded_decodes_to_the_same(
+    fn code_round_trips_through_its_encoding(
         code in "[^\\s\\p{C}]{1,64}",
         pin in prop::option::of("[^\\p{C}]{0,16}"),
         serial in prop::option::of("[^\\p{C}]{0,16}"),
@@ -193,11 +193,11 @@ proptest! {
             url: url.as_deref(),
         };
         let code = VoucherCode::parse(parts).unwrap();
-        prop_assert_eq!(shown(&VoucherCode::decode(&code.encode()).unwrap()), shown(&code));
+        prop_assert_eq!(parts_of(&VoucherCode::decode(&code.encode()).unwrap()), parts_of(&code));
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..64), version in any::<bool>()) {
+    fn decoding_any_bytes_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..64), version in any::<bool>()) {
         let bytes = if version { [&[ENCODING_V1][..], &bytes].concat() } else { bytes };
         if let Ok(code) = VoucherCode::decode(&bytes) {
             prop_assert_eq!(&code.encode()[..], &bytes[..]);

@@ -1,7 +1,7 @@
-//! How is a value kept that must be read again, and belongs to one owner?
+//! Encrypted values bound to an owner, as a single byte string.
 //!
-//! The rule: it is sealed like a code, under the same key, and bound to its owner by associated data that begins with a
-//! context of its own kind; key and nonce stand before it, so that it is one value.
+//! Encrypted under the active data key like codes; the associated data is a context of the value's kind, the key id and
+//! the owner. Key id and nonce precede the ciphertext.
 
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -10,11 +10,9 @@ use super::{SealError, SealedBlob, Vault};
 use crate::vault::aead::NONCE_BYTES;
 use crate::vault::data_key::KeyId;
 
-/// Bytes of the key's number.
 const KEY_ID_BYTES: usize = 4;
 
 impl Vault {
-    /// Seals a value of this owner.
     pub(super) fn seal_bound(&self, context: &[u8], owner: Uuid, plain: &[u8]) -> Result<Vec<u8>, SealError> {
         let SealedBlob {
             key_id,
@@ -24,7 +22,7 @@ impl Vault {
         Ok([&key_id.0.to_be_bytes()[..], &nonce, &ciphertext].concat())
     }
 
-    /// Opens a value of this owner; `None` if it was altered, is another's, or its key is not loaded.
+    /// `None` if the value was altered, belongs to another owner, or its key is not loaded.
     pub(super) fn open_bound(
         &self,
         context: &[u8],
@@ -39,7 +37,7 @@ impl Vault {
     }
 }
 
-/// Whose a value is. All parts but the context have a fixed length.
+/// All parts but the context have a fixed length.
 fn associated_data(context: &[u8], key_id: KeyId, owner: Uuid) -> Vec<u8> {
     [context, &key_id.0.to_be_bytes(), owner.as_bytes()].concat()
 }

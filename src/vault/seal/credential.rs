@@ -1,7 +1,7 @@
-//! How is a vendor's credential kept, which must be read again to be sent?
+//! Encrypted vendor credentials, bound to their vendor.
 //!
-//! The rule: it is sealed like a code, under the same key, and bound to its vendor by associated data that no code has.
-//! So neither opens in the place of the other, nor one vendor's for another.
+//! Encrypted under the active data key like codes, with associated data that no code has: a credential does not decrypt
+//! as a code, nor for another vendor.
 
 use secrecy::SecretString;
 use zeroize::Zeroizing;
@@ -10,29 +10,27 @@ use super::{SealError, SealedBlob, Vault};
 use crate::secrets::expose;
 use crate::vault::data_key::KeyId;
 
-/// Keeps the associated data of a credential apart from that of anything else.
+/// Domain separation from other encrypted values.
 const CREDENTIAL_CONTEXT: &[u8] = b"vouchsafe vendor credential v1";
 
-/// Why a sealed credential does not open.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenCredentialError {
-    /// Its data key is not loaded.
+    /// The data key is not loaded.
     #[error("data key {key_id} is not loaded")]
     UnknownKey {
         key_id: KeyId,
     },
     /// It was altered, or belongs to another vendor.
     #[error(
-        "the credential of vendor {vendor_id} does not open: it was altered, or belongs to another vendor; put it again"
+        "cannot decrypt the credential of vendor {vendor_id}: it was altered or belongs to another vendor; put it again"
     )]
     AuthenticationFailed {
-        /// Whose it was read for.
         vendor_id: String,
     },
 }
 
 impl Vault {
-    /// Seals the credential of a vendor.
+    /// Encrypts the credential of a vendor.
     ///
     /// # Errors
     /// [`SealError`].
@@ -40,7 +38,7 @@ impl Vault {
         self.seal_with(|key_id| associated_data(key_id, vendor_id), expose(credential).as_bytes())
     }
 
-    /// Opens the credential of a vendor.
+    /// Decrypts the credential of a vendor.
     ///
     /// # Errors
     /// [`OpenCredentialError`].
@@ -66,7 +64,7 @@ impl Vault {
     }
 }
 
-/// Whose a credential is. The number has a fixed length and stands before the id, so no two places look alike.
+/// The key id has a fixed length and precedes the vendor id, so that the associated data is unambiguous.
 fn associated_data(key_id: KeyId, vendor_id: &str) -> Vec<u8> {
     [CREDENTIAL_CONTEXT, &key_id.0.to_be_bytes(), vendor_id.as_bytes()].concat()
 }
@@ -94,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_opens_for_its_vendor_alone() {
+    fn credential_opens_for_its_vendor_only() {
         let vault = vault();
         let sealed = vault
             .seal_credential("acme", &"a credential".to_owned().into())
@@ -129,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_and_a_code_do_not_open_in_each_others_place() {
+    fn credential_does_not_open_as_a_code() {
         let vault = vault();
         let sealed = vault
             .seal_credential("acme", &"a credential".to_owned().into())

@@ -1,23 +1,20 @@
-//! How is it kept where a payout goes, which whoever pays must read again?
-//!
-//! The rule: it is sealed for its partner alone (`bound.rs`).
+//! Encrypted payout destinations, bound to their partner (`bound.rs`).
 
 use zeroize::Zeroizing;
 
 use super::{SealError, Vault};
 
-/// Keeps the associated data of a destination apart from that of anything else.
+/// Domain separation from other encrypted values.
 const DESTINATION_CONTEXT: &[u8] = b"vouchsafe payout destination v1";
 
-/// Why a sealed destination does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the destination does not open: it was altered, belongs to another partner, or its data key is not loaded"
+    "cannot decrypt the payout destination: it was altered, belongs to another partner, or its data key is not loaded"
 )]
 pub struct OpenDestinationError;
 
 impl Vault {
-    /// Seals a destination of this partner: the text of a JSON object.
+    /// Encrypts a destination of this partner: the text of a JSON object.
     ///
     /// # Errors
     /// [`SealError`].
@@ -25,7 +22,7 @@ impl Vault {
         self.seal_bound(DESTINATION_CONTEXT, partner_id, text.as_bytes())
     }
 
-    /// Opens a destination of this partner.
+    /// Decrypts a destination of this partner.
     ///
     /// # Errors
     /// [`OpenDestinationError`].
@@ -50,7 +47,7 @@ mod tests {
     use crate::vault::data_key::{DataKey, KeyId, KeyPurpose};
     use crate::vault::master_key::MasterKey;
 
-    /// Bytes of the key's number, which stands first.
+    /// Bytes of the leading key id.
     const KEY_BYTES: usize = 4;
 
     fn vault() -> Vault {
@@ -66,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_opens_for_its_partner_alone_and_unaltered() {
+    fn destination_opens_for_its_partner_only_and_unaltered() {
         let (vault, partner) = (vault(), Uuid::from_u128(7));
         let sealed = vault.seal_destination(partner, r#"{"iban":"DE89"}"#).unwrap();
         assert_eq!(
@@ -75,10 +72,10 @@ mod tests {
         );
         assert!(!sealed.windows(4).any(|bytes| bytes == b"DE89"));
         assert!(vault.open_destination(Uuid::from_u128(8), &sealed).is_err());
-        for place in [0, KEY_BYTES, KEY_BYTES + NONCE_BYTES, sealed.len() - 1] {
+        for offset in [0, KEY_BYTES, KEY_BYTES + NONCE_BYTES, sealed.len() - 1] {
             let mut altered = sealed.clone();
-            altered[place] ^= 1;
-            assert!(vault.open_destination(partner, &altered).is_err(), "byte {place}");
+            altered[offset] ^= 1;
+            assert!(vault.open_destination(partner, &altered).is_err(), "byte {offset}");
         }
         assert!(vault.open_destination(partner, &sealed[..10]).is_err());
     }

@@ -1,4 +1,4 @@
-//! Does a sealed code open in its place and nowhere else, and does no text show it?
+//! Tests that an encrypted code decrypts only in its own row, and that no output reveals it.
 
 use proptest::prelude::*;
 use vouchsafe_actors::domain::money::Amount;
@@ -20,7 +20,7 @@ fn wrapped(key_id: KeyId, purpose: KeyPurpose) -> WrappedKey {
         .unwrap()
 }
 
-/// A blind index key and the given keys for codes.
+/// A blind index key and the given data keys.
 fn keys(codes: &[i32]) -> Vec<WrappedKey> {
     let codes = codes.iter().map(|&id| wrapped(KeyId(id), KeyPurpose::Codes));
     [wrapped(BLIND, KeyPurpose::BlindIndex)]
@@ -49,19 +49,19 @@ fn code(text: &str) -> VoucherCode {
     .unwrap()
 }
 
-fn shown(code: &VoucherCode) -> Vec<(&'static str, String)> {
+fn parts_of(code: &VoucherCode) -> Vec<(&'static str, String)> {
     code.parts()
         .map(|(part, text)| (part.as_str(), text.to_owned()))
         .collect()
 }
 
 #[test]
-fn a_sealed_code_opens_in_its_place() {
+fn sealed_code_opens_in_its_row() {
     let (vault, sku) = (vault(), sku("amzn-us", 2500));
     let sealed = vault.seal(CodeId(7), &sku, &code("AB-12")).unwrap();
     let opened = vault.open(CodeId(7), &sku, &sealed).unwrap();
     assert_eq!(
-        shown(&opened),
+        parts_of(&opened),
         [("code", "AB-12".to_owned()), ("pin", "0042".to_owned())]
     );
     assert_eq!(sealed.key_id, KeyId(2));
@@ -69,7 +69,7 @@ fn a_sealed_code_opens_in_its_place() {
 }
 
 #[test]
-fn a_code_of_another_row_or_sku_is_refused() {
+fn code_of_another_row_or_sku_is_refused() {
     let (vault, place) = (vault(), sku("amzn-us", 2500));
     let sealed = vault.seal(CodeId(7), &place, &code("AB-12")).unwrap();
     for (code_id, other) in [
@@ -87,7 +87,7 @@ fn a_code_of_another_row_or_sku_is_refused() {
 }
 
 #[test]
-fn two_swapped_rows_are_both_refused() {
+fn swapped_rows_are_refused() {
     let (vault, sku) = (vault(), sku("amzn-us", 2500));
     let first = vault.seal(CodeId(1), &sku, &code("first")).unwrap();
     let second = vault.seal(CodeId(2), &sku, &code("second")).unwrap();
@@ -96,7 +96,7 @@ fn two_swapped_rows_are_both_refused() {
 }
 
 #[test]
-fn every_altered_byte_is_noticed() {
+fn blob_with_any_altered_byte_is_refused() {
     let (vault, sku) = (vault(), sku("amzn-us", 2500));
     let good = vault.seal(CodeId(7), &sku, &code("AB-12")).unwrap();
     let refused = Some(OpenError::AuthenticationFailed { code_id: CodeId(7) });
@@ -122,7 +122,7 @@ fn every_altered_byte_is_noticed() {
 }
 
 #[test]
-fn after_a_rotation_the_new_key_seals_and_both_open() {
+fn rotation_seals_with_the_new_key_and_opens_with_both() {
     let (keys, sku) = (keys(&[2, 3]), sku("amzn-us", 2500));
     let before = Vault::unlock(&master(1), &keys[..2], 0).unwrap();
     let old = before.seal(CodeId(1), &sku, &code("old")).unwrap();
@@ -133,12 +133,12 @@ fn after_a_rotation_the_new_key_seals_and_both_open() {
         (KeyId(2), KeyId(3), KeyId(3))
     );
     assert_eq!(
-        shown(&after.open(CodeId(1), &sku, &old).unwrap()),
-        shown(&code("old"))
+        parts_of(&after.open(CodeId(1), &sku, &old).unwrap()),
+        parts_of(&code("old"))
     );
     assert_eq!(
-        shown(&after.open(CodeId(2), &sku, &new).unwrap()),
-        shown(&code("new"))
+        parts_of(&after.open(CodeId(2), &sku, &new).unwrap()),
+        parts_of(&code("new"))
     );
     assert_eq!(
         before.open(CodeId(2), &sku, &new).err(),
@@ -147,7 +147,7 @@ fn after_a_rotation_the_new_key_seals_and_both_open() {
 }
 
 #[test]
-fn a_code_does_not_open_under_another_key_id() {
+fn code_under_another_key_id_is_refused() {
     let (vault, sku) = (
         Vault::unlock(&master(1), &keys(&[2, 3]), 0).unwrap(),
         sku("amzn-us", 2500),
@@ -164,18 +164,18 @@ fn a_code_does_not_open_under_another_key_id() {
 }
 
 #[test]
-fn a_vault_is_unlocked_by_the_right_master_key_and_a_whole_set() {
-    let whole = keys(&[2]);
+fn unlock_needs_the_master_key_and_a_complete_key_set() {
+    let complete = keys(&[2]);
     let two_indexes = [keys(&[2]), keys(&[])].concat();
     for (master_byte, keys, expected) in [
-        (1, &whole[..], None),
+        (1, &complete[..], None),
         (
             2,
-            &whole,
+            &complete,
             Some(UnlockError::WrongMasterKey(WrongMasterKey { key_id: KeyId(2) })),
         ),
-        (1, &whole[..1], Some(UnlockError::NoCodesKey)),
-        (1, &whole[1..], Some(UnlockError::BlindIndexKeys { count: 0 })),
+        (1, &complete[..1], Some(UnlockError::NoCodesKey)),
+        (1, &complete[1..], Some(UnlockError::BlindIndexKeys { count: 0 })),
         (1, &two_indexes, Some(UnlockError::BlindIndexKeys { count: 2 })),
         (1, &[], Some(UnlockError::NoCodesKey)),
     ] {
@@ -184,7 +184,7 @@ fn a_vault_is_unlocked_by_the_right_master_key_and_a_whole_set() {
 }
 
 #[test]
-fn a_key_asks_for_the_next_one_long_before_it_stops() {
+fn key_needs_rotation_before_it_is_exhausted() {
     let (keys, sku) = (keys(&[2]), sku("amzn-us", 2500));
     let at = |seals| Vault::unlock(&master(1), &keys, seals).unwrap();
     assert!(!at(SEALS_BEFORE_ROTATION - 1).needs_rotation());
@@ -199,7 +199,7 @@ fn a_key_asks_for_the_next_one_long_before_it_stops() {
 }
 
 #[test]
-fn the_blind_index_is_the_same_after_a_restart_and_under_a_new_data_key() {
+fn blind_index_survives_restart_and_key_rotation() {
     let keys = keys(&[2, 3]);
     let before = Vault::unlock(&master(1), &keys[..2], 0)
         .unwrap()
@@ -216,7 +216,7 @@ fn the_blind_index_is_the_same_after_a_restart_and_under_a_new_data_key() {
 }
 
 #[test]
-fn no_debug_text_shows_a_code_or_a_key() {
+fn debug_output_hides_codes_and_keys() {
     let (vault, sku) = (vault(), sku("amzn-us", 2500));
     let canary = code("canary-4711");
     let sealed = vault.seal(CodeId(1), &sku, &canary).unwrap();
@@ -233,7 +233,7 @@ fn no_debug_text_shows_a_code_or_a_key() {
 
 proptest! {
     #[test]
-    fn a_place_is_never_that_of_another_code(
+    fn associated_data_differs_between_codes(
         (k1, c1, d1, p1) in (0i32..3, 0i64..3, 0i64..3, "[a-c]{1,3}"),
         (k2, c2, d2, p2) in (0i32..3, 0i64..3, 0i64..3, "[a-c]{1,3}"),
     ) {

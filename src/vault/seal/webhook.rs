@@ -1,7 +1,4 @@
-//! What signs the deliveries to an endpoint, and how is it kept?
-//!
-//! The rule: a secret is random, shown when it is made, and sealed for its endpoint alone (`bound.rs`), since it must be read
-//! again to sign.
+//! Webhook signing secrets: random, shown once, encrypted and bound to their endpoint (`bound.rs`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,17 +8,15 @@ use zeroize::Zeroizing;
 use super::{SealError, Vault};
 use crate::vault::random::{NoRandomness, fill};
 
-/// Keeps the associated data of a webhook's secret apart from that of anything else.
+/// Domain separation from other encrypted values.
 const WEBHOOK_CONTEXT: &[u8] = b"vouchsafe webhook secret v1";
 
-/// Bytes of a secret: the least that Standard Webhooks asks for, 192 bits, and a multiple of three, so that its text has no
-/// padding.
+/// The minimum of Standard Webhooks, 192 bits, and a multiple of three, so that the base64 text has no padding.
 const SECRET_BYTES: usize = 24;
 
-/// What the text of a secret begins with.
 const PREFIX: &str = "whsec_";
 
-/// What signs the deliveries to an endpoint.
+/// The key that signs deliveries to an endpoint.
 pub struct WebhookSecret(Zeroizing<Vec<u8>>);
 
 impl std::fmt::Debug for WebhookSecret {
@@ -30,15 +25,14 @@ impl std::fmt::Debug for WebhookSecret {
     }
 }
 
-/// Why a sealed secret does not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the secret of a webhook does not open: it was altered, belongs to another, or its data key is not loaded"
+    "cannot decrypt the webhook secret: it was altered, belongs to another endpoint, or its data key is not loaded"
 )]
 pub struct OpenWebhookSecretError;
 
 impl WebhookSecret {
-    /// A new one.
+    /// Generates a random secret.
     ///
     /// # Errors
     /// [`NoRandomness`].
@@ -48,13 +42,12 @@ impl WebhookSecret {
         Ok(Self(bytes))
     }
 
-    /// The key of the signatures.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         &self.0
     }
 
-    /// The text that the partner is shown, once.
+    /// The text that the partner sees once.
     #[must_use]
     pub fn text(&self) -> Zeroizing<String> {
         Zeroizing::new(format!("{PREFIX}{}", STANDARD.encode(&*self.0)))
@@ -62,7 +55,7 @@ impl WebhookSecret {
 }
 
 impl Vault {
-    /// Seals the secret of an endpoint.
+    /// Encrypts the secret of an endpoint.
     ///
     /// # Errors
     /// [`SealError`].
@@ -74,7 +67,7 @@ impl Vault {
         self.seal_bound(WEBHOOK_CONTEXT, webhook_id, &secret.0)
     }
 
-    /// Opens the secret of an endpoint.
+    /// Decrypts the secret of an endpoint.
     ///
     /// # Errors
     /// [`OpenWebhookSecretError`].
@@ -94,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_reads_as_standard_webhooks_wants_it_and_is_not_printed() {
+    fn secret_follows_standard_webhooks_and_is_not_printed() {
         let secret = WebhookSecret::generate().unwrap();
         let text = secret.text();
         let encoded = text.strip_prefix(PREFIX).unwrap();
