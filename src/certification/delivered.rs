@@ -1,33 +1,33 @@
-//! Which deliveries are of an event that the endpoint had taken before? Pure.
+//! Repeated deliveries of events that an endpoint accepted before. Pure.
 //!
-//! Rule: the newest are remembered, in this process. What is forgotten is no trial, so that nobody is judged by it; and what
-//! an endpoint does again within a second is told once, so that a replay of ten thousand events is not ten thousand notes.
+//! Remembers the newest deliveries of this process. A forgotten one starts no trial, so it cannot fail a check. Equal
+//! results of an endpoint within a second are reported once, so that a replay of ten thousand events does not store ten
+//! thousand notes.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use time::{Duration, OffsetDateTime};
 use vouchsafe_actors::domain::ids::{EventId, WebhookId};
 
-/// How many deliveries are remembered: those of some thousand orders, in a megabyte.
+/// The deliveries of some thousand orders, about a megabyte.
 pub const MAX_REMEMBERED: usize = 10_000;
 
-/// Of how many endpoints it is remembered what was told: more than a sandbox has at work in one second.
+/// More endpoints than a sandbox serves within a second.
 pub const MAX_ENDPOINTS: usize = 1_000;
 
-/// For how long the same is not told again.
+/// Equal results of an endpoint are reported at most once per interval.
 pub const REPORT_INTERVAL: Duration = Duration::SECOND;
 
-/// A delivery that was answered.
 #[derive(Debug, Clone, Copy)]
 pub struct DeliveryResult {
     pub webhook_id: WebhookId,
     pub event_id: EventId,
-    /// The status of the answer; `None` if there was none.
+    /// The response status; `None` without a response.
     pub status: Option<u16>,
     pub at: OffsetDateTime,
 }
 
-/// What endpoints have taken.
+/// Events accepted by endpoints.
 #[derive(Debug, Default)]
 pub struct DeliveredEvents {
     events: HashSet<(WebhookId, EventId)>,
@@ -36,30 +36,30 @@ pub struct DeliveredEvents {
 }
 
 impl DeliveredEvents {
-    /// A delivery was answered. Says whether it is worth being told: the endpoint had taken the event before.
+    /// Records a delivery. Returns whether to report it: the endpoint had accepted the event before.
     pub fn record_response(&mut self, delivery: DeliveryResult) -> bool {
         let key = (delivery.webhook_id, delivery.event_id);
-        let taken = matches!(delivery.status, Some(200..=299));
+        let accepted = matches!(delivery.status, Some(200..=299));
         if self.events.contains(&key) {
-            return self.is_reportable(delivery.webhook_id, taken, delivery.at);
+            return self.is_reportable(delivery.webhook_id, accepted, delivery.at);
         }
-        if taken {
+        if accepted {
             self.remember(key);
         }
         false
     }
 
-    fn is_reportable(&mut self, webhook_id: WebhookId, taken: bool, at: OffsetDateTime) -> bool {
-        if let Some((told_at, told)) = self.last_reported.get(&webhook_id)
-            && *told == taken
-            && at < *told_at + REPORT_INTERVAL
+    fn is_reportable(&mut self, webhook_id: WebhookId, accepted: bool, at: OffsetDateTime) -> bool {
+        if let Some((reported_at, was_accepted)) = self.last_reported.get(&webhook_id)
+            && *was_accepted == accepted
+            && at < *reported_at + REPORT_INTERVAL
         {
             return false;
         }
         if self.last_reported.len() >= MAX_ENDPOINTS {
             self.last_reported.clear();
         }
-        self.last_reported.insert(webhook_id, (at, taken));
+        self.last_reported.insert(webhook_id, (at, accepted));
         true
     }
 
@@ -93,8 +93,8 @@ mod tests {
     }
 
     #[test]
-    fn an_event_comes_again_once_its_endpoint_has_taken_it() {
-        let (mut taken, webhook_id, event_id) =
+    fn event_repeats_once_its_endpoint_accepted_it() {
+        let (mut accepted, webhook_id, event_id) =
             (DeliveredEvents::default(), WebhookId::generate(), EventId::generate());
         for (second, status, again) in [
             (0, None, false),
@@ -105,26 +105,26 @@ mod tests {
             (5, None, true),
             (6, Some(200), true),
         ] {
-            let answered = taken.record_response(delivery(webhook_id, event_id, status, second));
-            assert_eq!(answered, again, "{status:?}");
+            let is_reported = accepted.record_response(delivery(webhook_id, event_id, status, second));
+            assert_eq!(is_reported, again, "{status:?}");
         }
         let other = WebhookId::generate();
         assert!(
-            !taken.record_response(delivery(other, event_id, Some(200), 7)),
+            !accepted.record_response(delivery(other, event_id, Some(200), 7)),
             "another endpoint"
         );
         let event = EventId::generate();
         assert!(
-            !taken.record_response(delivery(webhook_id, event, Some(200), 8)),
+            !accepted.record_response(delivery(webhook_id, event, Some(200), 8)),
             "another event"
         );
     }
 
     #[test]
-    fn what_is_the_same_within_a_second_is_told_once() {
-        let (mut taken, webhook_id, event_id) =
+    fn equal_results_within_a_second_are_reported_once() {
+        let (mut accepted, webhook_id, event_id) =
             (DeliveredEvents::default(), WebhookId::generate(), EventId::generate());
-        assert!(!taken.record_response(delivery(webhook_id, event_id, Some(200), 0)));
+        assert!(!accepted.record_response(delivery(webhook_id, event_id, Some(200), 0)));
         for (second, status, again) in [
             (0, 200, true),
             (0, 204, false),
@@ -133,35 +133,35 @@ mod tests {
             (1, 503, true),
             (1, 200, true),
         ] {
-            let answered = taken.record_response(delivery(webhook_id, event_id, Some(status), second));
-            assert_eq!(answered, again, "{status} at {second}");
+            let is_reported = accepted.record_response(delivery(webhook_id, event_id, Some(status), second));
+            assert_eq!(is_reported, again, "{status} at {second}");
         }
     }
 
     #[test]
-    fn no_more_is_remembered_than_may_be_and_the_newest_is() {
-        let (mut taken, webhook_id) = (DeliveredEvents::default(), WebhookId::generate());
+    fn memory_is_bounded_and_keeps_the_newest() {
+        let (mut accepted, webhook_id) = (DeliveredEvents::default(), WebhookId::generate());
         let events: Vec<_> = (0..=MAX_REMEMBERED).map(|_| EventId::generate()).collect();
         for event_id in &events {
-            assert!(!taken.record_response(delivery(webhook_id, *event_id, Some(200), 0)));
+            assert!(!accepted.record_response(delivery(webhook_id, *event_id, Some(200), 0)));
         }
-        let remembered = (taken.events.len(), taken.oldest_first.len());
+        let remembered = (accepted.events.len(), accepted.oldest_first.len());
         assert_eq!(remembered, (MAX_REMEMBERED, MAX_REMEMBERED));
-        assert!(taken.record_response(delivery(webhook_id, events[MAX_REMEMBERED], None, 1)));
+        assert!(accepted.record_response(delivery(webhook_id, events[MAX_REMEMBERED], None, 1)));
         assert!(
-            !taken.record_response(delivery(webhook_id, events[0], None, 2)),
-            "the oldest is forgotten"
+            !accepted.record_response(delivery(webhook_id, events[0], None, 2)),
+            "the oldest was evicted"
         );
         for _ in 0..MAX_ENDPOINTS + 1 {
             let (webhook_id, event_id) = (WebhookId::generate(), events[0]);
             for second in 0..2 {
-                taken.record_response(delivery(webhook_id, event_id, Some(200), second));
+                accepted.record_response(delivery(webhook_id, event_id, Some(200), second));
             }
         }
         assert!(
-            taken.last_reported.len() <= MAX_ENDPOINTS,
-            "{} are remembered",
-            taken.last_reported.len()
+            accepted.last_reported.len() <= MAX_ENDPOINTS,
+            "{} endpoints are remembered",
+            accepted.last_reported.len()
         );
     }
 }

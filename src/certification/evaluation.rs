@@ -1,7 +1,7 @@
-//! What do a partner's observations say of each point? Pure.
+//! Evaluation of a partner's observations, check by check. Pure.
 //!
-//! Rule: a point is tried as often as the partner likes, and the newest trial that is decided counts. One that is not
-//! decided yet says nothing, and neither does what belongs to no trial.
+//! A partner may repeat a trial; the newest decided trial counts. Undecided trials and observations outside a trial are
+//! ignored.
 
 use std::collections::HashMap;
 
@@ -13,30 +13,26 @@ use super::observation::{Observation, RequestHash, ObservationKind};
 use super::session::Pause;
 use super::check::Check;
 
-/// For how long the same order under another key is taken for a client that has given up the first one. A client that asks
-/// for the same again on another day orders anew.
+/// Within this time the same order under another key counts as a client that abandoned the first key; later it is a new
+/// order.
 pub const SAME_ORDER_WINDOW: Duration = Duration::minutes(10);
 
-/// How long after its delivery the codes of an order may be fetched again: longer than any sensible polling.
+/// How long after its delivery the codes of an order may be fetched again: longer than any sensible polling interval.
 pub const REFETCH_WINDOW: Duration = Duration::minutes(10);
 
-/// How a point stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum CheckState {
-    /// Nothing that decides it was seen.
+    /// No trial was decided.
     NotSeen,
-    /// It was seen as it shall be.
     Passed,
-    /// It was seen as it shall not be.
     Failed,
 }
 
 impl CheckState {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::NotSeen, Self::Passed, Self::Failed];
 
-    /// Its name on the wire.
+    /// The name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -47,17 +43,15 @@ impl CheckState {
     }
 }
 
-/// What is found of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckResult {
     pub check: Check,
     pub state: CheckState,
-    /// When that was seen.
+    /// When the deciding trial ended.
     pub at: Option<OffsetDateTime>,
     pub reason: &'static str,
 }
 
-/// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TrialOutcome {
     passed: bool,
@@ -65,11 +59,11 @@ struct TrialOutcome {
     reason: &'static str,
 }
 
-/// Judges every point by what was seen until `now`, oldest first.
+/// Evaluates every check by the observations until `now`, oldest first.
 #[must_use]
 pub fn evaluate(observations: &[Observation], now: OffsetDateTime) -> Vec<CheckResult> {
-    let of = |point: Check| {
-        let trials = match point {
+    let of = |check: Check| {
+        let trials = match check {
             Check::LostAnswer => lost_response_trials(observations),
             Check::WrongSignature => wrong_signature_trials(observations),
             Check::PartialCodes => partial_code_trials(observations, now),
@@ -77,22 +71,22 @@ pub fn evaluate(observations: &[Observation], now: OffsetDateTime) -> Vec<CheckR
             Check::WebhookSignature => webhook_test_trials(observations),
             Check::DuplicateEvent => duplicate_event_trials(observations),
         };
-        check_result(point, trials.into_iter().flatten().next_back())
+        check_result(check, trials.into_iter().flatten().next_back())
     };
-    Check::ALL.iter().map(|point| of(*point)).collect()
+    Check::ALL.iter().map(|check| of(*check)).collect()
 }
 
-fn check_result(point: Check, newest: Option<TrialOutcome>) -> CheckResult {
+fn check_result(check: Check, newest: Option<TrialOutcome>) -> CheckResult {
     let state = match newest {
         None => CheckState::NotSeen,
         Some(TrialOutcome { passed: true, .. }) => CheckState::Passed,
         Some(_) => CheckState::Failed,
     };
     CheckResult {
-        check: point,
+        check,
         state,
         at: newest.map(|outcome| outcome.at),
-        reason: newest.map_or("nothing that decides it was seen yet", |outcome| outcome.reason),
+        reason: newest.map_or("no deciding trial was observed yet", |outcome| outcome.reason),
     }
 }
 
@@ -112,7 +106,7 @@ const fn failed(at: OffsetDateTime, why: &'static str) -> TrialOutcome {
     }
 }
 
-/// Each with what was seen after it.
+/// Each observation with those after it.
 fn with_later(observations: &[Observation]) -> impl Iterator<Item = (&Observation, &[Observation])> {
     observations
         .iter()
@@ -120,7 +114,7 @@ fn with_later(observations: &[Observation]) -> impl Iterator<Item = (&Observatio
         .map(|(index, one)| (one, &observations[index + 1..]))
 }
 
-/// A trial is an order whose answer was lost.
+/// A trial is an order whose response was lost.
 fn lost_response_trials(observations: &[Observation]) -> Vec<Option<TrialOutcome>> {
     let trial = |(lost, later): (&Observation, &[Observation])| {
         let ObservationKind::AnswerLost { key, request } = &lost.kind else {
@@ -128,14 +122,14 @@ fn lost_response_trials(observations: &[Observation]) -> Vec<Option<TrialOutcome
         };
         later.iter().find_map(|next| match &next.kind {
             ObservationKind::AnswerRepeated { key: same } if same == key => {
-                Some(passed(next.at, "the same order came again under its key"))
+                Some(passed(next.at, "the client repeated the order under its key"))
             }
             ObservationKind::AnswerLost { request: same, .. }
                 if same == request && next.at <= lost.at + SAME_ORDER_WINDOW =>
             {
                 Some(failed(
                     next.at,
-                    "the same order came under another key, before its own key came again",
+                    "the client sent the order under another key before it repeated the first one",
                 ))
             }
             _ => None,
@@ -144,24 +138,24 @@ fn lost_response_trials(observations: &[Observation]) -> Vec<Option<TrialOutcome
     with_later(observations).map(trial).collect()
 }
 
-/// A trial is a request that was signed wrongly, however often it came.
+/// A trial is a request with a wrong signature, however often it was repeated.
 fn wrong_signature_trials(observations: &[Observation]) -> Vec<Option<TrialOutcome>> {
     let mut trials: Vec<(&RequestHash, Option<TrialOutcome>)> = Vec::new();
-    for Observation { at, kind: seen } in observations {
-        match seen {
+    for Observation { at, kind } in observations {
+        match kind {
             ObservationKind::SignatureRefused { request } => {
                 match trials.iter_mut().find(|(known, _)| *known == request) {
                     None => trials.push((request, None)),
                     Some((_, outcome)) => {
                         *outcome = Some(failed(
                             *at,
-                            "a request with a wrong signature came again unchanged",
+                            "a request with a wrong signature was repeated unchanged",
                         ));
                     }
                 }
             }
             ObservationKind::SignedRight => {
-                let right = passed(*at, "after a wrong signature the next request was signed rightly");
+                let right = passed(*at, "the next request after a wrong signature had a valid one");
                 for (_, outcome) in &mut trials {
                     outcome.get_or_insert(right);
                 }
@@ -172,14 +166,14 @@ fn wrong_signature_trials(observations: &[Observation]) -> Vec<Option<TrialOutco
     trials.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// A trial is an order whose codes were fetched while it waited for some.
+/// A trial is an order whose codes were fetched while it was partially delivered.
 fn partial_code_trials(observations: &[Observation], now: OffsetDateTime) -> Vec<Option<TrialOutcome>> {
     let mut delivered: HashMap<OrderId, OffsetDateTime> = HashMap::new();
-    let mut begun = Vec::new();
-    for Observation { at, kind: seen } in observations {
-        match seen {
+    let mut partial = Vec::new();
+    for Observation { at, kind } in observations {
+        match kind {
             ObservationKind::OrderDelivered { order_id } => drop(delivered.insert(*order_id, *at)),
-            ObservationKind::CodesInPart { order_id } if !begun.contains(order_id) => begun.push(*order_id),
+            ObservationKind::CodesInPart { order_id } if !partial.contains(order_id) => partial.push(*order_id),
             _ => {}
         }
     }
@@ -190,30 +184,30 @@ fn partial_code_trials(observations: &[Observation], now: OffsetDateTime) -> Vec
         match (fetched, until) {
             (Some(fetched), until) if until.is_none_or(|until| fetched.at <= until) => Some(passed(
                 fetched.at,
-                "the codes were fetched in part, and again when the order was delivered",
+                "the client fetched the codes of the partial delivery, and again after the delivery",
             )),
             (_, Some(until)) if until <= now => Some(failed(
                 until,
-                "the codes were fetched in part, and not again within ten minutes of the delivery",
+                "the client fetched the codes of the partial delivery, but not again within ten minutes of the delivery",
             )),
             _ => None,
         }
     };
-    begun.into_iter().map(trial).collect()
+    partial.into_iter().map(trial).collect()
 }
 
-/// A trial is a 429; one is passed when its time is over and nothing came meanwhile.
+/// A trial is a 429; it passes if no request arrives before its Retry-After ends.
 fn pause_trials(observations: &[Observation], now: OffsetDateTime) -> Vec<Option<TrialOutcome>> {
-    let trial = |(asked, later): (&Observation, &[Observation])| {
+    let trial = |(limited, later): (&Observation, &[Observation])| {
         let ObservationKind::PauseAsked {
             credential_id,
             class,
             pause_s,
-        } = asked.kind
+        } = limited.kind
         else {
             return None;
         };
-        let pause = Pause::new(asked.at, pause_s);
+        let pause = Pause::new(limited.at, pause_s);
         let broken = ObservationKind::PauseBroken { credential_id, class };
         let broken = later
             .iter()
@@ -221,11 +215,11 @@ fn pause_trials(observations: &[Observation], now: OffsetDateTime) -> Vec<Option
         match broken {
             Some(broken) => Some(failed(
                 broken.at,
-                "a request of the same key and class came before Retry-After was over",
+                "a request of the same key and class arrived before Retry-After had passed",
             )),
             None if pause.until() <= now => Some(passed(
                 pause.until(),
-                "nothing of the same key and class came before Retry-After was over",
+                "no request of the same key and class arrived before Retry-After had passed",
             )),
             None => None,
         }
@@ -233,50 +227,50 @@ fn pause_trials(observations: &[Observation], now: OffsetDateTime) -> Vec<Option
     with_later(observations).map(trial).collect()
 }
 
-/// Whether it is the status of an answer of this hundred: 2 for 2xx.
-fn is_status_class(hundred: u16, status: Option<u16>) -> bool {
-    status.is_some_and(|status| status / 100 == hundred)
+/// Whether the status belongs to this class: 2 for 2xx.
+fn is_status_class(class: u16, status: Option<u16>) -> bool {
+    status.is_some_and(|status| status / 100 == class)
 }
 
 /// A trial is a test of an endpoint.
 fn webhook_test_trials(observations: &[Observation]) -> Vec<Option<TrialOutcome>> {
-    let trial = |Observation { at, kind: seen }: &Observation| {
-        let ObservationKind::WebhookTested { wrong, right, .. } = *seen else {
+    let trial = |Observation { at, kind }: &Observation| {
+        let ObservationKind::WebhookTested { wrong, right, .. } = *kind else {
             return None;
         };
         Some(match (is_status_class(4, wrong), is_status_class(2, right)) {
-            (true, true) => passed(*at, "a wrong signature was answered 4xx, and the right one 2xx"),
+            (true, true) => passed(*at, "the endpoint responded 4xx to a wrong signature and 2xx to a valid one"),
             (false, _) if is_status_class(2, wrong) => failed(
                 *at,
-                "a wrong signature was answered 2xx: verify every signature before you answer, and answer 401 to a wrong one",
+                "the endpoint responded 2xx to a wrong signature: verify every signature before you respond, and respond 401 to a wrong one",
             ),
             (false, _) => failed(
                 *at,
-                "a wrong signature was not answered 4xx within five seconds: answer 401 to it",
+                "the endpoint did not respond 4xx to a wrong signature within five seconds: respond 401",
             ),
             (true, false) => failed(
                 *at,
-                "the right signature was not answered 2xx within five seconds: verify it over the bytes as they came, \
-                 answer, and work afterwards",
+                "the endpoint did not respond 2xx to a valid signature within five seconds: verify it over the received \
+                 bytes, respond, and process the event afterwards",
             ),
         })
     };
     observations.iter().map(trial).collect()
 }
 
-/// A trial is an event that an endpoint had taken and that came to it again.
+/// A trial is a repeated delivery of an event that the endpoint accepted before.
 fn duplicate_event_trials(observations: &[Observation]) -> Vec<Option<TrialOutcome>> {
-    let trial = |Observation { at, kind: seen }: &Observation| {
-        let ObservationKind::EventAgain { status, .. } = *seen else {
+    let trial = |Observation { at, kind }: &Observation| {
+        let ObservationKind::EventAgain { status, .. } = *kind else {
             return None;
         };
         Some(if is_status_class(2, status) {
-            passed(*at, "an event came twice, and was answered 2xx both times")
+            passed(*at, "the endpoint responded 2xx to both deliveries of an event")
         } else {
             failed(
                 *at,
-                "an event that was taken came again and was not answered 2xx within five seconds: remember event_id, \
-                 and answer 2xx to one that you know",
+                "the endpoint did not respond 2xx to a repeated event within five seconds: store event_id, and respond 2xx \
+                 to a known one",
             )
         })
     };

@@ -1,13 +1,12 @@
-//! Certification: is a partner's client ready for production, as far as the sandbox can see it?
+//! Certification: checks from sandbox traffic whether a partner's client is ready for production.
 //!
-//! | step | where |
+//! | Step | Where |
 //! |---|---|
-//! | a request or a delivery is answered; what was seen of it waits in memory | [`watch`], in the sandbox alone |
-//! | it is written down, off the request's way | [`keeper`] |
-//! | what is written down is judged when somebody asks for it | [`judge`], pure |
+//! | a request or delivery is answered; the observation is queued in memory | [`observer`], sandbox only |
+//! | observations are written in the background | [`recorder`] |
+//! | stored observations are evaluated on demand | [`evaluation`], pure |
 //!
-//! Rule: seeing never delays a request and never fails one; production sees nothing. What is kept are
-//! ids, hashes and statuses.
+//! Observing never delays or fails a request. Only ids, hashes and statuses are stored.
 
 pub mod evaluation;
 pub(crate) mod recorder;

@@ -1,4 +1,4 @@
-//! What was seen of a partner, as it is written down: ids and hashes, never a body, a key, a signature or a code.
+//! Observations of a partner's client, as stored: ids and hashes, never a body, a key, a signature or a code.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -10,19 +10,19 @@ use vouchsafe_actors::domain::ids::{CredentialId, EventId, OrderId, WebhookId};
 use super::check::Check;
 use crate::access::limits::RequestClass;
 
-/// Tells one request from another: the hexadecimal digits of a SHA-256 over what must not come again unchanged.
+/// Identifies a request: hex SHA-256 over the parts that must not be repeated unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RequestHash(String);
 
 impl RequestHash {
-    /// Of an order: method, path and body.
+    /// The hash of an order: method, path and body.
     #[must_use]
     pub fn from_fingerprint(fingerprint: Fingerprint) -> Self {
         Self(hex::encode(fingerprint.0))
     }
 
-    /// Of a request that was signed wrongly: its signature headers, as many as came, and its body.
+    /// The hash of a request with a wrong signature: its signature headers and its body.
     #[must_use]
     pub fn from_signed_request<'a>(signatures: impl Iterator<Item = &'a [u8]>, body: &[u8]) -> Self {
         let mut hash = Sha256::new();
@@ -33,16 +33,15 @@ impl RequestHash {
     }
 }
 
-/// What was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum ObservationKind {
-    /// An order was placed, and its answer was lost on purpose.
+    /// An order was placed and its response dropped on purpose.
     AnswerLost {
         key: Uuid,
         request: RequestHash,
     },
-    /// The same order came again under the same key, and was answered.
+    /// The same order was repeated under the same key, and answered.
     AnswerRepeated {
         key: Uuid,
     },
@@ -50,51 +49,50 @@ pub enum ObservationKind {
     SignatureRefused {
         request: RequestHash,
     },
-    /// After such a refusal, a request was signed rightly.
+    /// The first request with a valid signature after such a refusal.
     SignedRight,
-    /// The codes of an order that still waits for some were fetched.
+    /// The codes of a partially delivered order were fetched.
     CodesInPart {
         order_id: OrderId,
     },
-    /// The codes of an order that waited for some were fetched, all of them.
+    /// All codes of an order were fetched that had been partially delivered.
     CodesInFull {
         order_id: OrderId,
     },
-    /// Such an order was delivered: looked up when it is judged, and never written down.
+    /// Such an order was delivered: looked up for the evaluation, never stored.
     OrderDelivered {
         order_id: OrderId,
     },
-    /// A request was answered 429.
+    /// A request was answered with 429.
     PauseAsked {
         credential_id: CredentialId,
         class: RequestClass,
-        /// For how long: the answer's Retry-After.
+        /// Retry-After of the response.
         pause_s: u32,
     },
-    /// Within that time another request came.
+    /// Another request arrived within that time.
     PauseBroken {
         credential_id: CredentialId,
         class: RequestClass,
     },
-    /// An endpoint was tested with a wrong signature and with the right one.
+    /// An endpoint was tested with a wrong and a valid signature.
     WebhookTested {
         webhook_id: WebhookId,
-        /// The status of its answer to the wrong one; `None` if there was no answer.
+        /// Response status to the wrong one; `None` without a response.
         wrong: Option<u16>,
-        /// The status of its answer to the right one; `None` if there was no answer.
+        /// Response status to the valid one; `None` without a response.
         right: Option<u16>,
     },
-    /// An event that an endpoint had taken came to it again.
+    /// An event that the endpoint had accepted was delivered again.
     EventAgain {
         webhook_id: WebhookId,
         event_id: EventId,
-        /// The status of its answer; `None` if there was no answer.
+        /// Response status; `None` without a response.
         status: Option<u16>,
     },
 }
 
 impl ObservationKind {
-    /// An order whose answer was lost.
     #[must_use]
     pub fn answer_lost(key: KeyHash, fingerprint: Fingerprint) -> Self {
         Self::AnswerLost {
@@ -103,7 +101,7 @@ impl ObservationKind {
         }
     }
 
-    /// Of which point it tells.
+    /// The check that it belongs to.
     #[must_use]
     pub const fn check(&self) -> Check {
         match self {
@@ -119,7 +117,6 @@ impl ObservationKind {
     }
 }
 
-/// What was seen, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     pub at: OffsetDateTime,
@@ -131,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_the_same_if_its_signature_and_its_body_are() {
+    fn request_hash_covers_signatures_and_body() {
         let hash =
             |signatures: &[&[u8]], body: &[u8]| RequestHash::from_signed_request(signatures.iter().copied(), body);
         let one = hash(&[b"t=1,v1=a"], b"{}");
@@ -147,16 +144,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_down_reads_back_and_holds_no_text_of_a_request() {
-        let seen = ObservationKind::SignatureRefused {
+    fn observation_round_trips_without_request_text() {
+        let kind = ObservationKind::SignatureRefused {
             request: RequestHash::from_signed_request([&b"t=1,v1=secret"[..]].into_iter(), b"{\"a\":1}"),
         };
-        let text = serde_json::to_string(&seen).unwrap();
+        let text = serde_json::to_string(&kind).unwrap();
         assert!(
             text.starts_with(r#"{"what":"signature_refused","request":""#),
             "{text}"
         );
         assert!(!text.contains("secret"), "{text}");
-        assert_eq!(serde_json::from_str::<ObservationKind>(&text).unwrap(), seen);
+        assert_eq!(serde_json::from_str::<ObservationKind>(&text).unwrap(), kind);
     }
 }

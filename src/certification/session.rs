@@ -1,7 +1,7 @@
-//! What is still open of what was seen: pauses that last, and wrong signatures that were followed by no right one. Pure.
+//! Open trials of a certification: running pauses, and wrong signatures not yet followed by a valid one. Pure.
 //!
-//! Rule: it only decides what is worth being written down, so that an ordinary request leaves nothing. What is forgotten
-//! or seen twice here changes no judgement.
+//! Decides which observations are worth storing, so that ordinary requests leave none. The state is advisory:
+//! evaluation tolerates lost and duplicate observations.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,13 +11,13 @@ use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 use super::observation::{Observation, ObservationKind};
 use crate::access::limits::RequestClass;
 
-/// For how long after a 429 requests still come that were under way before it was read.
+/// Requests that arrive within this time after a 429 were sent before the client read it.
 pub const IN_FLIGHT_GRACE: Duration = Duration::SECOND;
 
-/// The shortest Retry-After that is a trial: a shorter one is over before it can be told whether it was kept.
+/// Shortest Retry-After that is a trial: a shorter one ends before it can be tested.
 pub const MIN_PAUSE_S: u32 = 2;
 
-/// The time in which a client shall send nothing.
+/// A period in which a client must not send requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pause {
     requested_at: OffsetDateTime,
@@ -25,7 +25,7 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Asked for now, for so many seconds.
+    /// A pause of `pause_s` seconds.
     #[must_use]
     pub fn new(requested_at: OffsetDateTime, pause_s: u32) -> Self {
         Self {
@@ -34,20 +34,18 @@ impl Pause {
         }
     }
 
-    /// When it is over.
     #[must_use]
     pub const fn until(self) -> OffsetDateTime {
         self.until
     }
 
-    /// Whether a request that comes then breaks it.
+    /// Whether a request at this time breaks the pause.
     #[must_use]
     pub fn is_broken_at(self, at: OffsetDateTime) -> bool {
         self.requested_at + IN_FLIGHT_GRACE < at && at < self.until
     }
 }
 
-/// All that is open.
 #[derive(Debug, Default)]
 pub struct CertificationSession {
     pauses: HashMap<(CredentialId, RequestClass), Pause>,
@@ -55,13 +53,12 @@ pub struct CertificationSession {
 }
 
 impl CertificationSession {
-    /// Whether nothing is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pauses.is_empty() && self.signature_failures.is_empty()
     }
 
-    /// Takes over what was seen, here or on another node.
+    /// Applies an observation of this or another node.
     pub fn apply(&mut self, partner_id: PartnerId, observation: &Observation) {
         match observation.kind {
             ObservationKind::PauseAsked {
@@ -85,7 +82,7 @@ impl CertificationSession {
         }
     }
 
-    /// What a request of this key and class says, if it says anything.
+    /// The observation that a request of this key and class causes, if any.
     #[must_use]
     pub fn on_request(&self, credential_id: CredentialId, class: RequestClass, at: OffsetDateTime) -> Option<ObservationKind> {
         let pause = self.pauses.get(&(credential_id, class))?;
@@ -94,7 +91,7 @@ impl CertificationSession {
             .then_some(ObservationKind::PauseBroken { credential_id, class })
     }
 
-    /// What a 429 says: that a pause is asked for, or, while one lasts, that it is broken.
+    /// The observation that a 429 causes: a new pause or, during one, that it was broken.
     #[must_use]
     pub fn on_rate_limited(
         &self,
@@ -113,7 +110,7 @@ impl CertificationSession {
         }
     }
 
-    /// What a request that is signed rightly says.
+    /// The observation that a request with a valid signature causes, if any.
     #[must_use]
     pub fn on_valid_signature(&self, partner_id: PartnerId) -> Option<ObservationKind> {
         self.signature_failures
@@ -121,7 +118,6 @@ impl CertificationSession {
             .then_some(ObservationKind::SignedRight)
     }
 
-    /// Forgets the pauses that are over.
     pub fn evict_expired(&mut self, now: OffsetDateTime) {
         self.pauses.retain(|_, pause| now < pause.until);
     }
@@ -140,22 +136,22 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_broken_by_what_comes_after_what_was_under_way_and_before_its_end() {
+    fn pause_is_broken_after_the_grace_and_before_its_end() {
         let (partner_id, credential_id) = (PartnerId::generate(), CredentialId::generate());
-        let mut open = CertificationSession::default();
+        let mut session = CertificationSession::default();
         let class = RequestClass::Orders;
-        let asked = open.on_rate_limited(credential_id, class, 7, NOON).unwrap();
-        open.apply(
+        let pause = session.on_rate_limited(credential_id, class, 7, NOON).unwrap();
+        session.apply(
             partner_id,
             &Observation {
                 at: NOON,
-                kind: asked,
+                kind: pause,
             },
         );
         for (at, broken) in [(0.2, false), (1.0, false), (1.1, true), (6.9, true), (7.0, false)] {
-            let requested = open.on_request(credential_id, class, after(at));
+            let requested = session.on_request(credential_id, class, after(at));
             assert_eq!(requested.is_some(), broken, "{at}");
-            let limited = open.on_rate_limited(credential_id, class, 3, after(at));
+            let limited = session.on_rate_limited(credential_id, class, 3, after(at));
             let again = matches!(limited, Some(ObservationKind::PauseAsked { .. }));
             assert_eq!(
                 (again, limited.is_some()),
@@ -164,50 +160,50 @@ mod tests {
             );
         }
         assert_eq!(
-            open.on_request(credential_id, RequestClass::General, after(3.0)),
+            session.on_request(credential_id, RequestClass::General, after(3.0)),
             None,
             "another class"
         );
         assert_eq!(
-            open.on_request(CredentialId::generate(), class, after(3.0)),
+            session.on_request(CredentialId::generate(), class, after(3.0)),
             None,
             "another key"
         );
-        let seen = ObservationKind::PauseBroken { credential_id, class };
-        open.apply(partner_id, &Observation { at: after(3.0), kind: seen });
-        assert!(open.is_empty(), "it is broken once");
+        let kind = ObservationKind::PauseBroken { credential_id, class };
+        session.apply(partner_id, &Observation { at: after(3.0), kind });
+        assert!(session.is_empty(), "a pause is broken only once");
     }
 
     #[test]
-    fn a_pause_that_is_too_short_or_over_is_none() {
+    fn pause_too_short_or_expired_is_ignored() {
         let (partner_id, credential_id) = (PartnerId::generate(), CredentialId::generate());
-        let mut open = CertificationSession::default();
-        assert_eq!(open.on_rate_limited(credential_id, RequestClass::Auth, 1, NOON), None);
-        let asked = open.on_rate_limited(credential_id, RequestClass::Auth, 2, NOON).unwrap();
-        open.apply(
+        let mut session = CertificationSession::default();
+        assert_eq!(session.on_rate_limited(credential_id, RequestClass::Auth, 1, NOON), None);
+        let pause = session.on_rate_limited(credential_id, RequestClass::Auth, 2, NOON).unwrap();
+        session.apply(
             partner_id,
             &Observation {
                 at: NOON,
-                kind: asked,
+                kind: pause,
             },
         );
-        open.evict_expired(after(1.9));
-        assert!(!open.is_empty());
-        open.evict_expired(after(2.0));
-        assert!(open.is_empty());
+        session.evict_expired(after(1.9));
+        assert!(!session.is_empty());
+        session.evict_expired(after(2.0));
+        assert!(session.is_empty());
     }
 
     #[test]
-    fn after_a_wrong_signature_one_right_request_is_worth_being_told() {
+    fn valid_signature_after_a_wrong_one_is_observed_once() {
         let (partner_id, other) = (PartnerId::generate(), PartnerId::generate());
-        let mut open = CertificationSession::default();
-        assert_eq!(open.on_valid_signature(partner_id), None);
+        let mut session = CertificationSession::default();
+        assert_eq!(session.on_valid_signature(partner_id), None);
         let request = super::super::RequestHash::from_signed_request(std::iter::empty(), b"");
-        let seen = ObservationKind::SignatureRefused { request };
-        open.apply(partner_id, &Observation { at: NOON, kind: seen });
-        assert_eq!(open.on_valid_signature(other), None);
-        let seen = open.on_valid_signature(partner_id).unwrap();
-        open.apply(partner_id, &Observation { at: NOON, kind: seen });
-        assert_eq!(open.on_valid_signature(partner_id), None);
+        let kind = ObservationKind::SignatureRefused { request };
+        session.apply(partner_id, &Observation { at: NOON, kind });
+        assert_eq!(session.on_valid_signature(other), None);
+        let kind = session.on_valid_signature(partner_id).unwrap();
+        session.apply(partner_id, &Observation { at: NOON, kind });
+        assert_eq!(session.on_valid_signature(partner_id), None);
     }
 }

@@ -93,26 +93,26 @@ async fn receiver_without_verification_fails_with_advice() {
             Behavior::Status(400),
             json!([true, 400, null]),
             false,
-            "the right signature was not",
+            "did not respond 2xx to a valid signature",
         ),
         (
             Behavior::Status(500),
             json!([false, 500, null]),
             false,
-            "answer 401 to it",
+            "seconds: respond 401",
         ),
-        (redirect, json!([false, 302, null]), false, "answer 401 to it"),
+        (redirect, json!([false, 302, null]), false, "seconds: respond 401"),
         (
             Behavior::Status(410),
             json!([true, 410, null]),
             false,
-            "the right signature was not",
+            "did not respond 2xx to a valid signature",
         ),
         (
             Behavior::Disconnect,
             json!([false, null, "connection"]),
             false,
-            "answer 401 to it",
+            "seconds: respond 401",
         ),
     ] {
         // Pass in between, so that each failure is new.
@@ -154,7 +154,7 @@ async fn receiver_that_rejects_duplicates_fails_duplicate_check_only() {
         (&duplicate["passed"], &duplicate["status"]),
         (&json!(false), &json!(409))
     );
-    wait_for_reason(&mut partner, "DUPLICATE_EVENT", "FAILED", "remember event_id").await;
+    wait_for_reason(&mut partner, "DUPLICATE_EVENT", "FAILED", "store event_id").await;
     wait_for_state(&mut partner, "WEBHOOK_SIGNATURE", "PASSED").await;
 }
 

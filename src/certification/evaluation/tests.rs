@@ -1,4 +1,4 @@
-//! Each point as a table: what was seen at which second, and what is found of it.
+//! Evaluation of each check, as tables of observations by second.
 
 use time::macros::datetime;
 use uuid::Uuid;
@@ -14,24 +14,24 @@ fn second(number: i64) -> OffsetDateTime {
     NOON + Duration::seconds(number)
 }
 
-/// What is found of a point an hour later: its state and the second of it.
-fn found(point: Check, seen: &[(i64, ObservationKind)]) -> (CheckState, Option<i64>) {
-    found_at(3_600, point, seen)
+/// The state of a check one hour later, and the second that decided it.
+fn evaluate_check(check: Check, observed: &[(i64, ObservationKind)]) -> (CheckState, Option<i64>) {
+    evaluate_check_at(3_600, check, observed)
 }
 
-fn found_at(now: i64, point: Check, seen: &[(i64, ObservationKind)]) -> (CheckState, Option<i64>) {
-    let observations: Vec<_> = seen
+fn evaluate_check_at(now: i64, check: Check, observed: &[(i64, ObservationKind)]) -> (CheckState, Option<i64>) {
+    let observations: Vec<_> = observed
         .iter()
-        .map(|(at, seen)| Observation {
+        .map(|(at, observed)| Observation {
             at: second(*at),
-            kind: seen.clone(),
+            kind: observed.clone(),
         })
         .collect();
     let findings = evaluate(&observations, second(now));
     assert_eq!(findings.len(), Check::ALL.len());
     let finding = findings
         .into_iter()
-        .find(|finding| finding.check == point)
+        .find(|finding| finding.check == check)
         .unwrap();
     assert_eq!(
         finding.at.is_none(),
@@ -41,7 +41,7 @@ fn found_at(now: i64, point: Check, seen: &[(i64, ObservationKind)]) -> (CheckSt
     (finding.state, finding.at.map(|at| (at - NOON).whole_seconds()))
 }
 
-const NOTHING: (CheckState, Option<i64>) = (CheckState::NotSeen, None);
+const NOT_SEEN: (CheckState, Option<i64>) = (CheckState::NotSeen, None);
 
 const fn is_passed(at: i64) -> (CheckState, Option<i64>) {
     (CheckState::Passed, Some(at))
@@ -51,67 +51,67 @@ const fn is_failed(at: i64) -> (CheckState, Option<i64>) {
     (CheckState::Failed, Some(at))
 }
 
-fn lost(key: u128, order: u8) -> ObservationKind {
+fn response_lost(key: u128, order: u8) -> ObservationKind {
     ObservationKind::answer_lost(KeyHash(Uuid::from_u128(key)), Fingerprint([order; 32]))
 }
 
-fn again(key: u128) -> ObservationKind {
+fn repeated(key: u128) -> ObservationKind {
     ObservationKind::AnswerRepeated {
         key: Uuid::from_u128(key),
     }
 }
 
 #[test]
-fn nothing_was_seen_at_first() {
-    for point in Check::ALL {
-        assert_eq!(found(*point, &[]), NOTHING);
+fn checks_without_observations_are_not_seen() {
+    for check in Check::ALL {
+        assert_eq!(evaluate_check(*check, &[]), NOT_SEEN);
     }
 }
 
 #[test]
-fn a_lost_answer_is_asked_for_under_its_own_key() {
-    for (seen, expected) in [
-        (vec![(0, lost(1, 7))], NOTHING),
-        (vec![(0, lost(1, 7)), (5, again(1))], is_passed(5)),
-        (vec![(0, lost(1, 7)), (5, again(1)), (9, again(1))], is_passed(5)),
-        (vec![(0, again(1))], NOTHING),
-        (vec![(0, lost(1, 7)), (5, again(2))], NOTHING),
-        // A new key instead.
-        (vec![(0, lost(1, 7)), (5, lost(2, 7))], is_failed(5)),
+fn lost_response_is_retried_under_its_key() {
+    for (observed, expected) in [
+        (vec![(0, response_lost(1, 7))], NOT_SEEN),
+        (vec![(0, response_lost(1, 7)), (5, repeated(1))], is_passed(5)),
+        (vec![(0, response_lost(1, 7)), (5, repeated(1)), (9, repeated(1))], is_passed(5)),
+        (vec![(0, repeated(1))], NOT_SEEN),
+        (vec![(0, response_lost(1, 7)), (5, repeated(2))], NOT_SEEN),
+        // A new key.
+        (vec![(0, response_lost(1, 7)), (5, response_lost(2, 7))], is_failed(5)),
         (
-            vec![(0, lost(1, 7)), (5, lost(2, 7)), (6, again(1))],
+            vec![(0, response_lost(1, 7)), (5, response_lost(2, 7)), (6, repeated(1))],
             is_failed(5),
         ),
-        // Another order is another trial, and so is the same one much later.
-        (vec![(0, lost(1, 7)), (5, lost(2, 8))], NOTHING),
-        (vec![(0, lost(1, 7)), (601, lost(2, 7))], NOTHING),
+        // Another order is another trial, and so is the same order much later.
+        (vec![(0, response_lost(1, 7)), (5, response_lost(2, 8))], NOT_SEEN),
+        (vec![(0, response_lost(1, 7)), (601, response_lost(2, 7))], NOT_SEEN),
         (
-            vec![(0, lost(1, 7)), (5, again(1)), (6, lost(2, 7))],
+            vec![(0, response_lost(1, 7)), (5, repeated(1)), (6, response_lost(2, 7))],
             is_passed(5),
         ),
-        // The newest that is decided counts.
+        // The newest decided trial counts.
         (
-            vec![(0, lost(1, 7)), (5, lost(2, 7)), (6, again(2))],
+            vec![(0, response_lost(1, 7)), (5, response_lost(2, 7)), (6, repeated(2))],
             is_passed(6),
         ),
         (
-            vec![(0, lost(1, 7)), (5, again(1)), (6, lost(2, 7)), (7, lost(3, 7))],
+            vec![(0, response_lost(1, 7)), (5, repeated(1)), (6, response_lost(2, 7)), (7, response_lost(3, 7))],
             is_failed(7),
         ),
     ] {
-        assert_eq!(found(Check::LostAnswer, &seen), expected, "{seen:?}");
+        assert_eq!(evaluate_check(Check::LostAnswer, &observed), expected, "{observed:?}");
     }
 }
 
 #[test]
-fn a_wrong_signature_is_not_repeated() {
+fn wrong_signature_repeated_fails() {
     let wrong = |n: u8| ObservationKind::SignatureRefused {
         request: RequestHash::from_signed_request(std::iter::empty(), &[n]),
     };
     let right = ObservationKind::SignedRight;
-    for (seen, expected) in [
-        (vec![(0, wrong(1))], NOTHING),
-        (vec![(0, right.clone())], NOTHING),
+    for (observed, expected) in [
+        (vec![(0, wrong(1))], NOT_SEEN),
+        (vec![(0, right.clone())], NOT_SEEN),
         (vec![(0, wrong(1)), (1, right.clone())], is_passed(1)),
         (vec![(0, wrong(1)), (1, wrong(1))], is_failed(1)),
         (
@@ -135,20 +135,20 @@ fn a_wrong_signature_is_not_repeated() {
             is_failed(3),
         ),
     ] {
-        assert_eq!(found(Check::WrongSignature, &seen), expected, "{seen:?}");
+        assert_eq!(evaluate_check(Check::WrongSignature, &observed), expected, "{observed:?}");
     }
 }
 
 #[test]
-fn codes_that_were_fetched_in_part_are_fetched_again() {
+fn partial_codes_fetched_again_pass() {
     let order_id = OrderId::generate_at(NOON);
     let other = OrderId::generate_at(second(1));
     let part = ObservationKind::CodesInPart { order_id };
     let whole = ObservationKind::CodesInFull { order_id };
     let delivered = ObservationKind::OrderDelivered { order_id };
-    for (seen, expected) in [
-        (vec![(0, part.clone())], NOTHING),
-        (vec![(9, whole.clone())], NOTHING),
+    for (observed, expected) in [
+        (vec![(0, part.clone())], NOT_SEEN),
+        (vec![(9, whole.clone())], NOT_SEEN),
         (
             vec![(0, part.clone()), (5, delivered.clone()), (9, whole.clone())],
             is_passed(9),
@@ -171,52 +171,52 @@ fn codes_that_were_fetched_in_part_are_fetched_again() {
             is_failed(605),
         ),
     ] {
-        assert_eq!(found(Check::PartialCodes, &seen), expected, "{seen:?}");
+        assert_eq!(evaluate_check(Check::PartialCodes, &observed), expected, "{observed:?}");
     }
-    let seen = [(0, part), (5, delivered)];
+    let observed = [(0, part), (5, delivered)];
     assert_eq!(
-        found_at(604, Check::PartialCodes, &seen),
-        NOTHING,
-        "there is still time"
+        evaluate_check_at(604, Check::PartialCodes, &observed),
+        NOT_SEEN,
+        "the window is still open"
     );
-    assert_eq!(found_at(605, Check::PartialCodes, &seen), is_failed(605));
+    assert_eq!(evaluate_check_at(605, Check::PartialCodes, &observed), is_failed(605));
 }
 
 #[test]
-fn a_429_is_followed_by_a_pause() {
+fn rate_limit_followed_by_a_pause_passes() {
     let (credential_id, class) = (CredentialId::generate(), RequestClass::Orders);
-    let asked = |pause_s| ObservationKind::PauseAsked {
+    let limited = |pause_s| ObservationKind::PauseAsked {
         credential_id,
         class,
         pause_s,
     };
     let broken = ObservationKind::PauseBroken { credential_id, class };
-    let elsewhere = ObservationKind::PauseBroken {
+    let other_class = ObservationKind::PauseBroken {
         credential_id,
         class: RequestClass::General,
     };
-    for (seen, expected) in [
-        (vec![(0, asked(30))], is_passed(30)),
-        (vec![(0, asked(30)), (1, broken.clone())], is_passed(30)),
-        (vec![(0, asked(30)), (2, broken.clone())], is_failed(2)),
-        (vec![(0, asked(30)), (30, broken.clone())], is_passed(30)),
-        (vec![(0, asked(30)), (2, elsewhere)], is_passed(30)),
-        (vec![(0, broken.clone()), (2, asked(30))], is_passed(32)),
+    for (observed, expected) in [
+        (vec![(0, limited(30))], is_passed(30)),
+        (vec![(0, limited(30)), (1, broken.clone())], is_passed(30)),
+        (vec![(0, limited(30)), (2, broken.clone())], is_failed(2)),
+        (vec![(0, limited(30)), (30, broken.clone())], is_passed(30)),
+        (vec![(0, limited(30)), (2, other_class)], is_passed(30)),
+        (vec![(0, broken.clone()), (2, limited(30))], is_passed(32)),
         (
-            vec![(0, asked(30)), (2, broken.clone()), (40, asked(5))],
+            vec![(0, limited(30)), (2, broken.clone()), (40, limited(5))],
             is_passed(45),
         ),
-        (vec![(0, asked(30)), (40, asked(5)), (43, broken)], is_failed(43)),
+        (vec![(0, limited(30)), (40, limited(5)), (43, broken)], is_failed(43)),
     ] {
-        assert_eq!(found(Check::RateLimit, &seen), expected, "{seen:?}");
+        assert_eq!(evaluate_check(Check::RateLimit, &observed), expected, "{observed:?}");
     }
-    let seen = [(0, asked(30))];
-    assert_eq!(found_at(29, Check::RateLimit, &seen), NOTHING, "it is not over");
-    assert_eq!(found_at(30, Check::RateLimit, &seen), is_passed(30));
+    let observed = [(0, limited(30))];
+    assert_eq!(evaluate_check_at(29, Check::RateLimit, &observed), NOT_SEEN, "the pause is still running");
+    assert_eq!(evaluate_check_at(30, Check::RateLimit, &observed), is_passed(30));
 }
 
 #[test]
-fn a_receiver_refuses_a_wrong_signature_and_takes_the_right_one() {
+fn endpoint_refusing_wrong_and_accepting_valid_signatures_passes() {
     let webhook_id = WebhookId::generate();
     let tested = |wrong, right| ObservationKind::WebhookTested {
         webhook_id,
@@ -237,38 +237,38 @@ fn a_receiver_refuses_a_wrong_signature_and_takes_the_right_one() {
         (None, None, false),
     ] {
         let expected = if passes { is_passed(5) } else { is_failed(5) };
-        let seen = [(5, tested(wrong, right))];
-        assert_eq!(found(Check::WebhookSignature, &seen), expected, "{seen:?}");
+        let observed = [(5, tested(wrong, right))];
+        assert_eq!(evaluate_check(Check::WebhookSignature, &observed), expected, "{observed:?}");
     }
     let [good, bad] = [tested(Some(401), Some(204)), tested(Some(204), Some(204))];
-    let seen = [(0, good.clone()), (1, bad.clone())];
+    let observed = [(0, good.clone()), (1, bad.clone())];
     assert_eq!(
-        found(Check::WebhookSignature, &seen),
+        evaluate_check(Check::WebhookSignature, &observed),
         is_failed(1),
-        "the newest counts"
+        "the newest trial counts"
     );
-    let seen = [(0, bad), (1, good)];
+    let observed = [(0, bad), (1, good)];
     assert_eq!(
-        found(Check::WebhookSignature, &seen),
+        evaluate_check(Check::WebhookSignature, &observed),
         is_passed(1),
-        "the newest counts"
+        "the newest trial counts"
     );
 }
 
 #[test]
-fn an_event_that_comes_again_is_taken_again() {
-    let again = |status| ObservationKind::EventAgain {
+fn repeated_event_accepted_passes() {
+    let repeated = |status| ObservationKind::EventAgain {
         webhook_id: WebhookId::generate(),
         event_id: EventId::generate(),
         status,
     };
-    for (seen, expected) in [
-        (vec![(0, again(Some(200)))], is_passed(0)),
-        (vec![(0, again(Some(409)))], is_failed(0)),
-        (vec![(0, again(None))], is_failed(0)),
-        (vec![(0, again(Some(409))), (5, again(Some(204)))], is_passed(5)),
-        (vec![(0, again(Some(204))), (5, again(Some(500)))], is_failed(5)),
+    for (observed, expected) in [
+        (vec![(0, repeated(Some(200)))], is_passed(0)),
+        (vec![(0, repeated(Some(409)))], is_failed(0)),
+        (vec![(0, repeated(None))], is_failed(0)),
+        (vec![(0, repeated(Some(409))), (5, repeated(Some(204)))], is_passed(5)),
+        (vec![(0, repeated(Some(204))), (5, repeated(Some(500)))], is_failed(5)),
     ] {
-        assert_eq!(found(Check::DuplicateEvent, &seen), expected, "{seen:?}");
+        assert_eq!(evaluate_check(Check::DuplicateEvent, &observed), expected, "{observed:?}");
     }
 }
