@@ -1,7 +1,7 @@
-//! As which user does Postgres run?
+//! User account of the private Postgres.
 //!
-//! It refuses root. So a service that runs as root runs it as `postgres`, or as `nobody` where there is no such user; any
-//! other service runs it as itself. An existing cluster belongs to the user that owns it, and nobody else.
+//! Postgres refuses to run as root. A service that runs as root runs it as `postgres`, or as `nobody` if that user does
+//! not exist; any other service runs it as its own user. An existing cluster runs as its owner only.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::{MetadataExt, lchown};
@@ -15,7 +15,6 @@ use super::error::{PostgresError, io_at};
 /// Tried in this order when the service runs as root.
 const ACCOUNTS_FOR_ROOT: [&str; 2] = ["postgres", "nobody"];
 
-/// A user and its group, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) uid: u32,
@@ -23,8 +22,6 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// The account for a cluster that is yet to be made.
-    ///
     /// # Errors
     /// [`PostgresError::NoAccount`] for root on a machine without either user.
     pub(super) fn for_new_cluster() -> Result<Self, PostgresError> {
@@ -40,19 +37,19 @@ impl Account {
     /// The account that owns an existing cluster's directory.
     ///
     /// # Errors
-    /// [`PostgresError::Unusable`] if this process may not act as the owner, or the owner is root.
+    /// [`PostgresError::Unusable`] if this process cannot act as the owner, or the owner is root.
     pub(super) fn owner_of(home: &Path) -> Result<Self, PostgresError> {
-        let metadata = fs::metadata(home).map_err(io_at("look at", home))?;
+        let metadata = fs::metadata(home).map_err(io_at("inspect", home))?;
         let owner = Self {
             uid: metadata.uid(),
             gid: metadata.gid(),
         };
         let own_uid = Self::current().uid;
         let reason = match (own_uid, owner.uid) {
-            (0, 0) => "it belongs to root, and Postgres refuses to run as root".to_owned(),
+            (0, 0) => "it is owned by root, and Postgres refuses to run as root".to_owned(),
             (0, _) => return Ok(owner),
             (own, other) if own == other => return Ok(owner),
-            (own, other) => format!("it belongs to user {other}, and the service runs as user {own}"),
+            (own, other) => format!("it is owned by user {other}, but the service runs as user {own}"),
         };
         Err(PostgresError::Unusable {
             path: home.to_path_buf(),
@@ -60,10 +57,10 @@ impl Account {
         })
     }
 
-    /// A command that will run as this account, in `directory`.
+    /// A command that runs as this account in `directory`.
     ///
-    /// Its environment is empty but for the PATH and a plain locale: the service's variables hold keys and tokens, and
-    /// anybody with enough rights in SQL can read the server's environment.
+    /// Its environment contains only PATH and a plain locale: the service's variables contain keys and tokens, and a
+    /// privileged SQL user can read the server's environment.
     pub(super) fn command(self, program: impl AsRef<OsStr>, directory: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -80,11 +77,11 @@ impl Account {
         command
     }
 
-    /// Whether this account may enter `directory`. Asked of the kernel by trying, because modes alone do not tell: there
-    /// are access lists, mount options and security modules.
+    /// Whether this account can enter `directory`. Tested by running a shell: access lists, mount options and security
+    /// modules make the mode bits insufficient.
     ///
     /// # Errors
-    /// [`PostgresError::Io`] if not even a shell could be run as this account.
+    /// [`PostgresError::Io`] if the shell cannot be run as this account.
     pub(super) fn can_enter(self, directory: &Path) -> Result<bool, PostgresError> {
         let shell = Path::new("/bin/sh");
         let status = self
@@ -98,15 +95,14 @@ impl Account {
         Ok(status.success())
     }
 
-    /// Gives a file or directory to this account; a symbolic link is not followed.
+    /// Changes the owner of a file or directory without following symbolic links.
     ///
     /// # Errors
-    /// Whatever the file system says.
+    /// Those of the file system.
     pub(super) fn chown(self, path: &Path) -> io::Result<()> {
         lchown(path, Some(self.uid), Some(self.gid))
     }
 
-    /// The account of this process.
     pub(super) fn current() -> Self {
         Self {
             uid: rustix::process::geteuid().as_raw(),
@@ -114,7 +110,7 @@ impl Account {
         }
     }
 
-    /// Looked up by `id`, which asks the same sources as the login does, not `/etc/passwd` alone.
+    /// Uses `id`, which consults the same sources as a login, not only `/etc/passwd`.
     fn lookup(name: &str) -> Option<Self> {
         let number = |flag: &str| -> Option<u32> {
             let output = Command::new("id")
@@ -140,25 +136,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cluster_never_gets_root() {
+    fn new_cluster_account_is_not_root() {
         assert_ne!(Account::for_new_cluster().unwrap().uid, 0);
     }
 
     #[test]
-    fn an_unknown_user_is_nobody_to_us() {
+    fn lookup_of_unknown_user_or_root_is_none() {
         assert_eq!(Account::lookup("no-such-user-here"), None);
         assert_eq!(Account::lookup("root"), None);
     }
 
     #[test]
-    fn a_closed_directory_cannot_be_entered() {
+    fn missing_directory_cannot_be_entered() {
         let account = Account::for_new_cluster().unwrap();
         assert!(account.can_enter(Path::new("/")).unwrap());
         assert!(!account.can_enter(Path::new("/no/such/directory")).unwrap());
     }
 
     #[test]
-    fn a_command_inherits_no_secret() {
+    fn command_inherits_no_secrets() {
         let output = Account::current()
             .command("env", Path::new("/"))
             .output()

@@ -1,7 +1,7 @@
-//! What must be on disk before the private Postgres can start?
+//! Preparation of the private Postgres: programs, directories, password, and a cluster made by `initdb`.
 //!
-//! Programs, a home, a socket's directory, a password, and a cluster made by `initdb`. Each step finds what an earlier
-//! start made; the cluster itself is made aside and moved into place, so that an interrupted `initdb` leaves none.
+//! Each step reuses the result of an earlier start. The cluster is initialized in a temporary directory and renamed, so
+//! that an interrupted `initdb` leaves no cluster behind.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -17,22 +17,22 @@ use super::settings::{self, Durability};
 use super::socket;
 use super::connection::{ConnectionInfo, SUPERUSER};
 
-/// Makes or finds everything, and says how to run the server and how to reach it.
+/// Creates what is missing; returns how to run and how to reach the server.
 ///
 /// # Errors
-/// Whatever stands in the way, as a [`PostgresError`] that says what to do about it.
+/// A [`PostgresError`] that says what to do.
 pub(super) fn prepare(data_dir: &Path, durability: Durability) -> Result<(ServerPlan, ConnectionInfo), PostgresError> {
     let home = match ClusterHome::find(data_dir)? {
         Some(home) => home,
         None => ClusterHome::create(data_dir)?,
     };
-    let made_by = version_of(&home.pgdata())?;
-    let programs = programs::find(made_by)?;
-    let password = match made_by {
+    let version = version_of(&home.pgdata())?;
+    let programs = programs::find(version)?;
+    let password = match version {
         Some(_) => Password::read(data_dir)?,
         None => {
             let password = Password::read_or_create(data_dir)?;
-            initialise(&home, &programs, &password, durability)?;
+            initialize(&home, &programs, &password, durability)?;
             password
         }
     };
@@ -53,7 +53,7 @@ pub(super) fn prepare(data_dir: &Path, durability: Durability) -> Result<(Server
     ))
 }
 
-/// The major version that made the cluster; `None` if there is none yet.
+/// The major version that created the cluster; `None` without a cluster.
 fn version_of(pgdata: &Path) -> Result<Option<u32>, PostgresError> {
     let path = pgdata.join("PG_VERSION");
     match fs::read_to_string(&path) {
@@ -61,7 +61,7 @@ fn version_of(pgdata: &Path) -> Result<Option<u32>, PostgresError> {
             Some(version) => Ok(Some(version)),
             None => Err(PostgresError::Unusable {
                 path,
-                reason: "it holds no version".to_owned(),
+                reason: "it contains no version number".to_owned(),
             }),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -69,21 +69,21 @@ fn version_of(pgdata: &Path) -> Result<Option<u32>, PostgresError> {
     }
 }
 
-fn initialise(
+fn initialize(
     home: &ClusterHome,
     programs: &ServerPrograms,
     password: &Password,
     durability: Durability,
 ) -> Result<(), PostgresError> {
-    let unfinished = home.path.join("data.new");
-    remove_if_exists(&unfinished, |path| fs::remove_dir_all(path))?;
+    let temporary = home.path.join("data.new");
+    remove_if_exists(&temporary, |path| fs::remove_dir_all(path))?;
     let password_file = copy_password_file(password, home)?;
-    tracing::info!(cluster = %home.path.display(), "making a new database");
-    let made = run_initdb(home, programs, &unfinished, &password_file, durability);
+    tracing::info!(cluster = %home.path.display(), "initializing a database cluster");
+    let result = run_initdb(home, programs, &temporary, &password_file, durability);
     remove_if_exists(&password_file, |path| fs::remove_file(path))?;
-    made?;
+    result?;
     let pgdata = home.pgdata();
-    fs::rename(&unfinished, &pgdata).map_err(io_at("create", &pgdata))?;
+    fs::rename(&temporary, &pgdata).map_err(io_at("create", &pgdata))?;
     let sync = File::open(&home.path).and_then(|directory| directory.sync_all());
     sync.map_err(io_at("sync", &home.path))
 }
@@ -116,25 +116,25 @@ fn run_initdb(
     if output.status.success() {
         return Ok(());
     }
-    let words = [
+    let output_text = [
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     ]
     .concat();
-    Err(PostgresError::Initdb(words.trim().to_owned()))
+    Err(PostgresError::Initdb(output_text.trim().to_owned()))
 }
 
-/// `initdb` reads the password as the user of Postgres, who cannot read ours: it gets a copy for as long as it runs.
+/// `initdb` runs as the Postgres account, which cannot read the service's password file: it gets a temporary copy.
 fn copy_password_file(password: &Password, home: &ClusterHome) -> Result<PathBuf, PostgresError> {
     let path = home.path.join("password.tmp");
     remove_if_exists(&path, |path| fs::remove_file(path))?;
     let file = password.write_new(&path).map_err(io_at("write", &path))?;
-    fchown(&file, Some(home.account.uid), Some(home.account.gid)).map_err(io_at("give away", &path))?;
+    fchown(&file, Some(home.account.uid), Some(home.account.gid)).map_err(io_at("change the owner of", &path))?;
     Ok(path)
 }
 
-fn remove_if_exists(path: &Path, how: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), PostgresError> {
-    match how(path) {
+fn remove_if_exists(path: &Path, remove: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), PostgresError> {
+    match remove(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(io_at("remove", path)(error)),
         _ => Ok(()),
     }

@@ -1,9 +1,9 @@
-//! Where does the cluster live?
+//! Directory of the Postgres cluster.
 //!
-//! In `DATA_DIR/postgres`, a directory of mode 0700 that belongs to the account Postgres runs as. When the service runs
-//! as root and that account cannot reach the data directory (below `/root`, say), the cluster goes to `/var/lib/vouchsafe`
-//! and `DATA_DIR/postgres` is a symbolic link to it. The link alone says which cluster belongs to a data directory: one
-//! that was removed and made again starts with a new cluster, and the old one is left to be looked at.
+//! The cluster lives in `DATA_DIR/postgres`, mode 0700, owned by the Postgres account. If the service runs as root and
+//! that account cannot reach the data directory (below `/root`, for example), the cluster lives in `/var/lib/vouchsafe`
+//! and `DATA_DIR/postgres` is a symbolic link to it. Only the link associates a cluster with a data directory: a data
+//! directory that was deleted and recreated gets a new cluster, and the old one is kept for inspection.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::ErrorKind;
@@ -15,22 +15,21 @@ use sha2::{Digest, Sha256};
 use super::account::Account;
 use super::error::{PostgresError, io_at};
 
-/// Where clusters go that cannot live in their data directory.
+/// Parent of clusters that cannot live in their data directory.
 const SHARED_HOME: &str = "/var/lib/vouchsafe";
 
-/// Mode of [`SHARED_HOME`]: to be passed through, not listed.
+/// Allows to traverse [`SHARED_HOME`], not to list it.
 const SHARED_MODE: u32 = 0o711;
 
-/// Mode of everything that holds a cluster or its socket.
+/// Mode of directories that contain a cluster or its socket.
 const PRIVATE_MODE: u32 = 0o700;
 
-/// Bytes of a path's hash that go into a name: short for socket paths, and still without collisions on one machine.
+/// Bytes of a path's hash in a name: short for socket paths, and without collisions on one machine.
 const HASH_BYTES: usize = 6;
 
-/// How many clusters whose data directories have gone may lie under one name before a start gives up.
+/// Clusters of deleted data directories under one name before a start fails.
 const MAX_ORPHANS: u32 = 1_000;
 
-/// The directory of a cluster, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClusterHome {
     /// Absolute, without symbolic links.
@@ -43,14 +42,14 @@ impl ClusterHome {
     /// The home of a data directory's cluster, if it has one.
     ///
     /// # Errors
-    /// [`PostgresError::Unusable`] if there is one that this process may not use.
+    /// [`PostgresError::Unusable`] if this process cannot use it.
     pub(super) fn find(data_dir: &Path) -> Result<Option<Self>, PostgresError> {
         let entry = entry_path(data_dir);
         if let Err(error) = fs::symlink_metadata(&entry) {
             return if error.kind() == ErrorKind::NotFound {
                 Ok(None)
             } else {
-                Err(io_at("look at", &entry)(error))
+                Err(io_at("inspect", &entry)(error))
             };
         }
         let path = fs::canonicalize(&entry).map_err(io_at("follow", &entry))?;
@@ -58,18 +57,18 @@ impl ClusterHome {
         Ok(Some(Self { path, account }))
     }
 
-    /// Makes a home for a data directory that has none.
+    /// Creates a home for a data directory that has none.
     ///
     /// # Errors
-    /// [`PostgresError::NoAccount`], [`PostgresError::Unusable`] or what the file system says.
+    /// [`PostgresError::NoAccount`], [`PostgresError::Unusable`] or those of the file system.
     pub(super) fn create(data_dir: &Path) -> Result<Self, PostgresError> {
         let account = Account::for_new_cluster()?;
         let entry = entry_path(data_dir);
         if account.can_enter(data_dir)? {
-            // Made aside and moved, so that no crash leaves a home that belongs to root.
-            let unfinished = data_dir.join("postgres.new");
-            create_private_dir(&unfinished, account)?;
-            fs::rename(&unfinished, &entry).map_err(io_at("create", &entry))?;
+            // Created under a temporary name and renamed, so that no crash leaves a home owned by root.
+            let temporary = data_dir.join("postgres.new");
+            create_private_dir(&temporary, account)?;
+            fs::rename(&temporary, &entry).map_err(io_at("create", &entry))?;
             return Ok(Self { path: entry, account });
         }
         let path = create_shared_dir(data_dir, account)?;
@@ -77,7 +76,7 @@ impl ClusterHome {
         tracing::warn!(
             data_dir = %data_dir.display(),
             cluster = %path.display(),
-            "the user of Postgres cannot enter the data directory; the database is kept elsewhere, and linked"
+            "the Postgres account cannot enter the data directory; cluster created outside of it and linked"
         );
         Ok(Self { path, account })
     }
@@ -88,20 +87,20 @@ impl ClusterHome {
     }
 }
 
-/// Makes a directory that only `account` can use, or accepts one that is exactly so already.
+/// Creates a directory that only `account` can use, or accepts an existing one of that kind.
 ///
 /// # Errors
-/// [`PostgresError::Unusable`] if something else lies there: in a directory that everybody can write to, whoever was
-/// first could read what is sent through our socket.
+/// [`PostgresError::Unusable`] if something else exists there: in a world-writable parent another user could have
+/// created the directory first, and could read what is sent through the socket.
 pub(super) fn create_private_dir(path: &Path, account: Account) -> Result<(), PostgresError> {
     match DirBuilder::new().mode(PRIVATE_MODE).create(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        made => made.map_err(io_at("create", path))?,
+        created => created.map_err(io_at("create", path))?,
     }
-    let found = fs::symlink_metadata(path).map_err(io_at("look at", path))?;
+    let found = fs::symlink_metadata(path).map_err(io_at("inspect", path))?;
     let is_ours = found.uid() == account.uid || found.uid() == Account::current().uid;
     if !found.is_dir() || !is_ours || found.mode() & 0o777 != PRIVATE_MODE {
-        let reason = "it is no directory of our own with mode 0700; remove it".to_owned();
+        let reason = "it is not a directory with mode 0700 owned by the service; remove it".to_owned();
         return Err(PostgresError::Unusable {
             path: path.to_path_buf(),
             reason,
@@ -110,11 +109,11 @@ pub(super) fn create_private_dir(path: &Path, account: Account) -> Result<(), Po
     if found.uid() == account.uid {
         Ok(())
     } else {
-        account.chown(path).map_err(io_at("give away", path))
+        account.chown(path).map_err(io_at("change the owner of", path))
     }
 }
 
-/// A short name for a path, the same at every start.
+/// A short name for a path, stable across starts.
 pub(super) fn short_name(path: &Path) -> String {
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
     hex::encode(&digest[..HASH_BYTES])
@@ -129,13 +128,13 @@ fn create_shared_dir(data_dir: &Path, account: Account) -> Result<PathBuf, Postg
     if !shared.exists() {
         fs::create_dir_all(shared).map_err(io_at("create", shared))?;
         let mode = Permissions::from_mode(SHARED_MODE);
-        fs::set_permissions(shared, mode).map_err(io_at("open up", shared))?;
+        fs::set_permissions(shared, mode).map_err(io_at("set the mode of", shared))?;
     }
     let owner = fs::symlink_metadata(shared)
-        .map_err(io_at("look at", shared))?
+        .map_err(io_at("inspect", shared))?
         .uid();
     if owner != Account::current().uid || !account.can_enter(shared)? {
-        let reason = "it must belong to root, and the user of Postgres must be able to enter it".to_owned();
+        let reason = "it must be owned by root, and the Postgres account must be able to enter it".to_owned();
         return Err(PostgresError::Unusable {
             path: shared.to_path_buf(),
             reason,
@@ -149,13 +148,13 @@ fn create_shared_dir(data_dir: &Path, account: Account) -> Result<PathBuf, Postg
             shared.join(format!("{name}-{attempt}"))
         };
         if fs::symlink_metadata(&path).is_ok() {
-            tracing::warn!(cluster = %path.display(), "left alone: a database whose data directory was removed");
+            tracing::warn!(cluster = %path.display(), "keeping the database of a deleted data directory");
             continue;
         }
         create_private_dir(&path, account)?;
         return Ok(path);
     }
-    let reason = format!("it holds {MAX_ORPHANS} databases whose data directory was removed; remove those");
+    let reason = format!("it contains {MAX_ORPHANS} databases of deleted data directories; remove them");
     Err(PostgresError::Unusable {
         path: shared.to_path_buf(),
         reason,
@@ -167,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_somebody_else_could_use_is_refused() {
+    fn directory_accessible_to_others_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let account = Account::current();
         let open = dir.path().join("open");
@@ -185,13 +184,13 @@ mod tests {
             Err(PostgresError::Unusable { .. })
         ));
 
-        let ours = dir.path().join("ours");
-        create_private_dir(&ours, account).unwrap();
-        create_private_dir(&ours, account).unwrap();
+        let private = dir.path().join("private");
+        create_private_dir(&private, account).unwrap();
+        create_private_dir(&private, account).unwrap();
     }
 
     #[test]
-    fn a_name_is_short_and_stays_the_same() {
+    fn short_name_is_stable() {
         let name = short_name(Path::new("/srv/vouchsafe"));
         assert_eq!(name.len(), 2 * HASH_BYTES);
         assert_eq!(name, short_name(Path::new("/srv/vouchsafe")));

@@ -1,7 +1,7 @@
-//! How is the private Postgres spoken to before the service has a runtime?
+//! SQL connections for setting up the private Postgres.
 //!
-//! By a connection of its own on a thread of its own, so that callers may be inside a runtime or outside. Two roles: the
-//! superuser makes databases, and the service's role owns them and may do nothing else.
+//! Each operation uses its own connection on its own thread and runtime, so that callers may be inside or outside a
+//! runtime. The superuser creates databases; the service's role owns them and has no further rights.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -15,31 +15,29 @@ use super::guard_supervisor::GuardStatus;
 use super::password::Password;
 use super::socket::PORT;
 
-/// The role that `initdb` makes.
+/// The role that `initdb` creates.
 pub(super) const SUPERUSER: &str = "vouchsafe_admin";
 
-/// The role that the service uses, which owns its databases.
+/// The role of the service, which owns its databases.
 const SERVICE_ROLE: &str = "vouchsafe";
 
-/// The service's database.
 const SERVICE_DATABASE: &str = "vouchsafe";
 
-/// The database that every cluster has from the beginning.
+/// The database that exists in every cluster.
 const MAINTENANCE_DATABASE: &str = "postgres";
 
-/// Bytes of the longest name that Postgres does not cut.
+/// Longest name that Postgres does not truncate.
 const MAX_NAME_BYTES: usize = 63;
 
-/// Longest wait for one connection; a server that starts refuses or answers at once.
+/// A starting server refuses or accepts connections at once.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Pause between two tries to connect to a server that is starting.
+/// Interval between connection attempts to a starting server.
 const CONNECT_POLL: Duration = Duration::from_millis(20);
 
-/// The server's code for a wrong password. Waiting does not help.
+/// SQLSTATE of a wrong password. Waiting does not help.
 const WRONG_PASSWORD: &str = "28P01";
 
-/// How the server is reached.
 #[derive(Clone)]
 pub(super) struct ConnectionInfo {
     pub(super) socket_directory: PathBuf,
@@ -52,27 +50,27 @@ impl ConnectionInfo {
         self.options(SERVICE_ROLE, SERVICE_DATABASE)
     }
 
-    /// As superuser, to the database that is always there.
+    /// As superuser, to the maintenance database.
     pub(super) fn superuser_options(&self) -> PgConnectOptions {
         self.options(SUPERUSER, MAINTENANCE_DATABASE)
     }
 
-    /// Waits until the server answers, which is tried whenever `look` sees it guarded: before that, what answers may be
-    /// a server that is about to be stopped.
+    /// Waits until the server accepts connections. Connects only while `probe` reports it guarded: before that, the
+    /// responding server may be about to stop.
     ///
     /// # Errors
-    /// Those of `look`, a refused password, or the last failure to connect as text once `deadline` has passed.
+    /// Those of `probe`, a refused password, or the last connection failure as text after `deadline`.
     pub(super) fn wait_until_ready(
         &self,
         deadline: Instant,
-        mut look: impl FnMut() -> Result<GuardStatus, PostgresError> + Send,
+        mut probe: impl FnMut() -> Result<GuardStatus, PostgresError> + Send,
     ) -> Result<(), WaitError> {
         let options = self.superuser_options();
         block_on_thread(async move {
             loop {
-                let last = match look()? {
+                let last = match probe()? {
                     GuardStatus::Changing | GuardStatus::Started => {
-                        "its guard or itself is starting or ending".to_owned()
+                        "the guard or the server is starting or stopping".to_owned()
                     }
                     GuardStatus::Serving => match connect(&options).await {
                         Ok(connection) => return Ok(connection.close().await?),
@@ -88,12 +86,12 @@ impl ConnectionInfo {
         })?
     }
 
-    /// Makes the service's role and database where they are missing.
+    /// Creates the service's role and database if they are missing.
     ///
     /// # Errors
     /// [`PostgresError::Sql`].
     pub(super) fn ensure_database(&self) -> Result<(), PostgresError> {
-        // Hexadecimal digits, so that it needs no quoting.
+        // The password consists of hex digits and needs no quoting.
         let role = format!(
             "CREATE ROLE {SERVICE_ROLE} LOGIN PASSWORD '{}'",
             self.password.reveal()
@@ -122,7 +120,7 @@ impl ConnectionInfo {
         })?
     }
 
-    /// Makes a further database, empty or as a copy of `template`, to which nobody may be connected.
+    /// Creates another database, empty or as a copy of `template`, which must not have connections.
     ///
     /// # Errors
     /// [`PostgresError::BadDatabaseName`]; [`PostgresError::Sql`], for example if it exists.
@@ -139,7 +137,7 @@ impl ConnectionInfo {
         })?
     }
 
-    /// Nothing comes from the environment that matters: what is not set here is set by nobody.
+    /// Sets every option, so that the environment has no influence.
     fn options(&self, role: &str, database: &str) -> PgConnectOptions {
         PgConnectOptions::new_without_pgpass()
             .socket(&self.socket_directory)
@@ -152,13 +150,12 @@ impl ConnectionInfo {
     }
 }
 
-/// Why a server was not ready.
+/// Why a server did not become ready.
 pub(super) enum WaitError {
-    /// Something that waiting does not mend.
+    /// An error that waiting does not fix.
     Failed(PostgresError),
-    /// It went on for too long.
     TimedOut {
-        /// What the last try said.
+        /// The error of the last attempt.
         last: String,
     },
 }
@@ -183,7 +180,7 @@ fn create_database_sql(name: &str, template: Option<&str>) -> String {
     format!("CREATE DATABASE {name} OWNER {SERVICE_ROLE}{template}")
 }
 
-/// Such a name needs no quoting, and so cannot be more than a name.
+/// Such a name needs no quoting and cannot inject SQL.
 fn is_database_name(name: &str) -> bool {
     let is_tail = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     name.len() <= MAX_NAME_BYTES

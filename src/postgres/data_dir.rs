@@ -1,7 +1,7 @@
-//! Who owns the data directory?
+//! Data directory of a service, locked by `service.lock` for the lifetime of the process.
 //!
-//! One service, for as long as it lives: it holds the lock on `service.lock`. That lock is also how the guard of the
-//! private Postgres sees that the service is alive, so it is taken with an external database as well.
+//! The guard of the private Postgres uses the same lock to detect whether the service is alive; therefore it is also
+//! taken with an external database.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -12,19 +12,19 @@ use std::time::Duration;
 use super::error::DataDirError;
 use super::lock::LockFile;
 
-/// How long a start waits for the lock. Longer than any look by a guard, which takes microseconds, and short enough for a
-/// person who started a second service by mistake.
+/// Longer than a guard's probe of the lock, which takes microseconds, and short for an operator who started a second
+/// service by mistake.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Mode of a data directory made by root: others may pass through (Postgres runs as another user below it), not look.
+/// Other users may traverse the directory, because Postgres runs as another user below it, but not list it.
 const MODE_AS_ROOT: u32 = 0o711;
 
-/// Mode of a data directory made by an ordinary user, under whom Postgres runs as well.
+/// Postgres runs as the same user.
 const MODE_AS_USER: u32 = 0o700;
 
-/// An opened data directory, and the right to be the only service on it.
+/// An open data directory and its exclusive lock.
 ///
-/// The right ends when the last clone is dropped; a running [`super::PrivatePostgres`] keeps one.
+/// The lock is released when the last clone is dropped; a running [`super::PrivatePostgres`] keeps one.
 #[derive(Clone, Debug)]
 pub struct DataDir {
     path: PathBuf,
@@ -32,13 +32,11 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Makes the directory if it is missing and takes its lock.
-    ///
-    /// Waits up to a second for the lock, so blocks.
+    /// Creates the directory if it is missing and takes its lock. Blocks up to one second.
     ///
     /// # Errors
-    /// [`DataDirError::InUse`] with the other's pid if a service lives on it; [`DataDirError::Io`] if the directory or its
-    /// lock file cannot be made.
+    /// [`DataDirError::InUse`] with the pid of the service that holds the lock; [`DataDirError::Io`] if the directory
+    /// or its lock file cannot be created.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         create(path)?;
         let path = fs::canonicalize(path).map_err(io_at("resolve", path))?;
@@ -58,13 +56,13 @@ impl DataDir {
         })
     }
 
-    /// The directory, absolute and without symbolic links.
+    /// Absolute, without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Where the lock lies whose holder is the service.
+/// The lock file whose holder is the service.
 pub(super) fn service_lock(data_dir: &Path) -> PathBuf {
     data_dir.join("service.lock")
 }
@@ -82,9 +80,9 @@ fn create(path: &Path) -> Result<(), DataDirError> {
         MODE_AS_USER
     };
     match DirBuilder::new().mode(mode).create(path) {
-        // Set once more because a strict umask takes bits away that Postgres' user needs.
-        Ok(()) => fs::set_permissions(path, Permissions::from_mode(mode)).map_err(io_at("open up", path)),
-        // Made by somebody between the look and the deed: the lock decides who may use it.
+        // Set again: a strict umask removes bits that the Postgres account needs.
+        Ok(()) => fs::set_permissions(path, Permissions::from_mode(mode)).map_err(io_at("set the mode of", path)),
+        // Another process created it since the check: the lock decides which one may use it.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         Err(error) => Err(io_at("create", path)(error)),
     }
@@ -100,9 +98,9 @@ fn read_holder_pid(lock_path: &Path) -> String {
     }
 }
 
-fn io_at(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> DataDirError {
+fn io_at(operation: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> DataDirError {
     let path = path.to_path_buf();
-    move |source| DataDirError::Io { operation: doing, path, source }
+    move |source| DataDirError::Io { operation, path, source }
 }
 
 #[cfg(test)]
@@ -110,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_service_is_refused_and_told_who_the_first_is() {
+    fn second_service_is_refused_with_the_pid_of_the_first() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deep/er");
         let first = DataDir::open(&path).unwrap();
@@ -124,16 +122,16 @@ mod tests {
     }
 
     #[test]
-    fn a_short_look_at_the_lock_refuses_nobody() {
+    fn short_probe_of_the_lock_does_not_refuse_a_service() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("data");
         drop(DataDir::open(&path).unwrap());
-        let look = LockFile::acquire(&service_lock(&path), Duration::ZERO)
+        let probe = LockFile::acquire(&service_lock(&path), Duration::ZERO)
             .unwrap()
             .expect("free");
         let opening = std::thread::scope(|scope| {
             let opening = scope.spawn(|| DataDir::open(&path));
-            drop(look);
+            drop(probe);
             opening.join().unwrap()
         });
         opening.unwrap();

@@ -1,22 +1,21 @@
-//! Who keeps the private Postgres running while the service lives, and ends it when the service is gone?
+//! Guard process of the private Postgres: restarts the server while the service lives, and stops it afterwards.
 //!
-//! The guard: a small process of the same executable, the server's parent. It outlives its service on purpose, because
-//! no process can tidy up after its own kill -9.
+//! The guard is a small process of the same executable and the server's parent. It outlives the service, because a
+//! process cannot clean up after its own kill -9.
 //!
-//! | What happens | What the guard does |
+//! | Event | Action of the guard |
 //! |---|---|
-//! | the server ends | starts it again, ever more slowly ([`super::restarts`]) |
-//! | nobody holds the service's lock for the grace | stops the server and goes |
-//! | a new service takes the lock within the grace | nothing: that service has adopted both |
-//! | SIGTERM or SIGINT | stops the server, with time for a checkpoint, and goes |
-//! | its own lock file is removed | the same: the data directory is no longer there |
+//! | the server exits | restarts it with a growing backoff ([`super::restart_backoff`]) |
+//! | the service's lock is free for the grace period | stops the server and exits |
+//! | a new service takes the lock within the grace period | none: that service has adopted guard and server |
+//! | SIGTERM or SIGINT | stops the server, with time for a checkpoint, and exits |
+//! | its own lock file is removed | the same: the data directory is gone |
 //!
-//! Whoever stops a service by a signal to all its processes (systemd does, unless told `KillMode=mixed`) takes the server
-//! away while the service still drains.
+//! A signal to all processes of the service (systemd without `KillMode=mixed`) stops the server while the service still
+//! drains.
 //!
-//! The rule that makes adoption safe: a guard that goes because the service is away decides so while it holds the
-//! service's lock itself, and writes "stopping" down before it lets go. A service that got the lock therefore either
-//! prevented the decision or reads of it.
+//! Adoption is safe because a guard decides to exit while it holds the service's lock itself, and writes "stopping"
+//! before it releases the lock. A service that gets the lock therefore either prevented the decision or reads of it.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -34,30 +33,29 @@ use super::plan::ServerPlan;
 use super::postmaster::{self, StopTimeouts, Postmaster};
 use super::restart_backoff::{ServiceAbsence, RestartDecision, RestartBackoff, ServicePresence};
 
-/// Pause between two looks at the service's lock.
+/// Interval between probes of the service's lock.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Bytes of log after which it is moved aside. With the one before it, this bounds what a server that fails for ever
-/// can write.
+/// Size at which the log is rotated. With one rotated file this bounds what a failing server can write.
 const LOG_LIMIT_BYTES: u64 = 8 * 1024 * 1024;
 
-/// For a server whose service is gone: grace, looks and both of these end within five seconds.
+/// Stops a server whose service is gone: grace period, probes and both timeouts end within five seconds.
 const ORPHAN_STOP: StopTimeouts = StopTimeouts {
     fast: Duration::from_secs(2),
     immediate: Duration::from_millis(500),
 };
 
-/// For an ordered stop: time for a checkpoint of everything that is dirty, so that the next start recovers nothing.
+/// Stops a server on request: time for a checkpoint, so that the next start needs no recovery.
 pub(super) const GRACEFUL_STOP: StopTimeouts = StopTimeouts {
     fast: Duration::from_secs(15),
     immediate: Duration::from_secs(2),
 };
 
-/// Runs the guard. To be called by `main` for [`guard_lock::GUARD_SUBCOMMAND`], with the arguments that follow it.
+/// Runs the guard. Called by `main` for [`guard_lock::GUARD_SUBCOMMAND`], with the arguments that follow it.
 ///
-/// Returns when the server has ended; success if that was wanted. Installs a log to stderr, which is the log file.
+/// Returns when the server has exited; success if that was intended. Installs a log to stderr, which is the log file.
 pub fn run_guard(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    // Whatever is wrong with the log, the server must be guarded.
+    // The server must be guarded even if logging fails.
     let _ = tracing_subscriber::fmt()
         .with_writer(io::stderr)
         .with_ansi(false)
@@ -65,27 +63,27 @@ pub fn run_guard(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         .log_internal_errors(false)
         .try_init();
     let Some(plan) = ServerPlan::from_arguments(arguments) else {
-        tracing::error!("a guard is started by the service, with its plan as arguments");
+        tracing::error!("invalid arguments: only the service starts a guard");
         return ExitCode::FAILURE;
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime.and_then(|runtime| runtime.block_on(guard_loop(plan))) {
         Ok(ExitReason::GaveUp) => {
-            tracing::error!("the server does not start; giving up");
+            tracing::error!("the server failed to start; giving up");
             ExitCode::FAILURE
         }
-        Ok(end) => {
-            tracing::info!(reason = ?end, "the guard ends");
+        Ok(exit) => {
+            tracing::info!(reason = ?exit, "guard exits");
             ExitCode::SUCCESS
         }
         Err(error) => {
-            tracing::error!(%error, "the guard fails");
+            tracing::error!(%error, "guard failed");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Why a guard ends.
+/// Why a guard exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExitReason {
     Ordered,
@@ -95,7 +93,7 @@ enum ExitReason {
     GaveUp,
 }
 
-/// The server, or the time of its next start.
+/// The running server, or the time of its next start.
 #[derive(Debug)]
 enum Server {
     Running(Postmaster),
@@ -112,7 +110,7 @@ struct Guard {
 }
 
 async fn guard_loop(plan: ServerPlan) -> io::Result<ExitReason> {
-    // Before the lock, by which others know that signals are heard.
+    // Before the lock: a held lock tells others that signals are handled.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut child_ended = signal(SignalKind::child())?;
@@ -120,10 +118,10 @@ async fn guard_loop(plan: ServerPlan) -> io::Result<ExitReason> {
         return Ok(ExitReason::AnotherGuard);
     };
     let mut guard = Guard::new(plan, lock);
-    let end = loop {
+    let exit = loop {
         match guard.step() {
             Ok(None) => {}
-            Ok(Some(end)) => break Ok(end),
+            Ok(Some(exit)) => break Ok(exit),
             Err(error) => break Err(error),
         }
         tokio::select! {
@@ -133,12 +131,12 @@ async fn guard_loop(plan: ServerPlan) -> io::Result<ExitReason> {
             () = tokio::time::sleep(guard.next_delay()) => {}
         }
     };
-    guard.stop(if matches!(end, Ok(ExitReason::ServiceGone)) {
+    guard.stop(if matches!(exit, Ok(ExitReason::ServiceGone)) {
         ORPHAN_STOP
     } else {
         GRACEFUL_STOP
     })?;
-    end
+    exit
 }
 
 impl Guard {
@@ -156,7 +154,7 @@ impl Guard {
         guard
     }
 
-    /// Looks at everything once; an end if there is a reason for one.
+    /// Checks everything once; returns a reason to exit, if there is one.
     fn step(&mut self) -> io::Result<Option<ExitReason>> {
         if !self.lock.is_at_its_path() {
             return Ok(Some(ExitReason::DirectoryGone));
@@ -173,20 +171,20 @@ impl Guard {
         self.supervise_server(service, now)
     }
 
-    /// Until the next look, or the next start if that comes first. A start that is overdue waits for the service.
+    /// Time until the next check, or the next start if that is sooner. An overdue start waits for the service.
     fn next_delay(&self) -> Duration {
-        let left = match self.server {
+        let remaining = match self.server {
             Server::Running(_) => Duration::ZERO,
             Server::RestartAt(at) => at.saturating_duration_since(Instant::now()),
         };
-        if left.is_zero() { POLL_INTERVAL } else { left.min(POLL_INTERVAL) }
+        if remaining.is_zero() { POLL_INTERVAL } else { remaining.min(POLL_INTERVAL) }
     }
 
     fn supervise_server(&mut self, service: ServicePresence, now: Instant) -> io::Result<Option<ExitReason>> {
         match &mut self.server {
             Server::Running(postmaster) => {
                 if postmaster.has_ended(&self.plan)? {
-                    tracing::warn!(postmaster.pid = postmaster.pid(), "the server has ended");
+                    tracing::warn!(postmaster.pid = postmaster.pid(), "server exited");
                     return Ok(self.schedule_restart(now));
                 }
                 if postmaster::is_ready(&self.plan.pgdata, postmaster.pid()) {
@@ -223,7 +221,7 @@ impl Guard {
         }
     }
 
-    /// Decides to go, unless the service is back; see the rule at the top of this file.
+    /// Decides to exit unless the service is back; see the protocol at the top of this file.
     fn commit_to_exit(&self) -> bool {
         let _held = match self.probe_service() {
             LockProbe::Held => return false,
@@ -237,45 +235,45 @@ impl Guard {
     fn probe_service(&self) -> LockProbe {
         let path = service_lock(&self.plan.data_dir);
         LockFile::probe(&path).unwrap_or_else(|error| {
-            // Not knowing is no reason to take the database away from a service.
-            tracing::warn!(%error, path = %path.display(), "cannot look for the service");
+            // An unknown state must not take the database away from a live service.
+            tracing::warn!(%error, path = %path.display(), "cannot probe the service lock");
             LockProbe::Held
         })
     }
 
-    fn stop(self, patience: StopTimeouts) -> io::Result<()> {
+    fn stop(self, timeouts: StopTimeouts) -> io::Result<()> {
         if self.lock.is_at_its_path() {
             self.write_state(GuardState::Stopping);
         }
         let stopped = match self.server {
-            Server::Running(postmaster) => postmaster.stop(&self.plan, patience),
+            Server::Running(postmaster) => postmaster.stop(&self.plan, timeouts),
             Server::RestartAt(_) => Ok(()),
         };
-        // Left to the kernel, which releases it when this process has truly ended: who waits for that waits for the lock.
+        // The kernel releases the lock when this process has fully exited, which is what waiters on the lock need.
         mem::forget(self.lock);
         stopped
     }
 
-    /// Best effort: on a full disk the server must be guarded all the same, and a service that reads an old note of a
-    /// guard that goes will start another one.
-    fn write_state(&self, doing: GuardState) {
-        if let Err(error) = guard_lock::write_state(&self.lock, doing, &self.fingerprint) {
-            tracing::warn!(%error, ?doing, "cannot write down what the guard is doing");
+    /// Best effort: on a full disk the server must still be guarded, and a service that reads a stale state of an
+    /// exiting guard starts another one.
+    fn write_state(&self, state: GuardState) {
+        if let Err(error) = guard_lock::write_state(&self.lock, state, &self.fingerprint) {
+            tracing::warn!(%error, ?state, "cannot write the guard state");
         }
     }
 
-    /// Everybody who writes to the log appends, so cutting it needs nobody's help. What is written between the copy and
-    /// the cut is lost; a log that grows by megabytes repeats itself.
+    /// All writers append, so truncating needs no coordination. Output between copy and truncation is lost; a log that
+    /// grows by megabytes repeats itself.
     fn rotate_log(&self) {
         let log = self.plan.log();
         let is_full = fs::metadata(&log).is_ok_and(|metadata| metadata.len() > LOG_LIMIT_BYTES);
         if is_full {
-            let mut aside = log.clone().into_os_string();
-            aside.push(".1");
-            let cut = fs::copy(&log, PathBuf::from(aside))
+            let mut rotated = log.clone().into_os_string();
+            rotated.push(".1");
+            let result = fs::copy(&log, PathBuf::from(rotated))
                 .and_then(|_| OpenOptions::new().write(true).truncate(true).open(&log));
-            if let Err(error) = cut {
-                tracing::warn!(%error, "cannot bound the log");
+            if let Err(error) = result {
+                tracing::warn!(%error, "cannot rotate the log");
             }
         }
     }

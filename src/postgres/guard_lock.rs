@@ -1,7 +1,6 @@
-//! How does a service see whether its server has a guard, and what that guard is doing?
+//! Lock file of the guard (`guard.lock`), which contains the guard's pid and state.
 //!
-//! By the lock on `guard.lock`, which a guard holds for its life, and the note in it. The note of a dead guard stays in
-//! the file and means nothing: the lock decides.
+//! A guard holds the lock for its lifetime. The content of a dead guard's file is stale: only the lock decides.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,20 +10,19 @@ use super::error::{PostgresError, io_at};
 use super::lock::{LockFile, LockProbe};
 use super::process;
 
-/// The hidden subcommand under which the service's executable is a guard.
+/// The hidden subcommand that runs the service's executable as a guard.
 pub const GUARD_SUBCOMMAND: &str = "postgres-guard";
 
-/// How long a new guard waits for the lock: longer than any service's look at it.
+/// Longer than a service's probe of the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a guard is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GuardState {
-    /// It is about to start or adopt the server.
+    /// About to start or adopt the server.
     Starting,
-    /// It keeps the server running.
+    /// The server is running.
     Serving,
-    /// It is ending the server, and will end with it. Not to be undone.
+    /// Stopping the server and exiting. Irreversible.
     Stopping,
 }
 
@@ -34,7 +32,7 @@ const LABELS: [(GuardState, &str); 3] = [
     (GuardState::Stopping, "stopping"),
 ];
 
-/// What a living guard wrote down.
+/// The content of a live guard's lock file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GuardNote {
     pub(super) pid: u32,
@@ -43,48 +41,48 @@ pub(super) struct GuardNote {
 }
 
 impl GuardNote {
-    /// One length for all, so that no reader sees parts of two.
+    /// All texts have the same length, so that a reader never sees a mix of two.
     fn to_text(&self) -> String {
-        let word = LABELS
+        let label = LABELS
             .iter()
-            .find(|(doing, _)| *doing == self.state)
-            .map_or("", |(_, word)| word);
-        format!("{:>10} {word} {}\n", self.pid, self.fingerprint)
+            .find(|(state, _)| *state == self.state)
+            .map_or("", |(_, label)| label);
+        format!("{:>10} {label} {}\n", self.pid, self.fingerprint)
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        let mut words = text.split_whitespace();
-        let pid = words.next()?.parse().ok()?;
-        let word = words.next()?;
-        let (doing, _) = LABELS.iter().find(|(_, known)| known.trim() == word)?;
+        let mut fields = text.split_whitespace();
+        let pid = fields.next()?.parse().ok()?;
+        let label = fields.next()?;
+        let (state, _) = LABELS.iter().find(|(_, known)| known.trim() == label)?;
         Some(Self {
             pid,
-            state: *doing,
-            fingerprint: words.next()?.to_owned(),
+            state: *state,
+            fingerprint: fields.next()?.to_owned(),
         })
     }
 
-    /// Whether the pid is a guard's: between taking the lock and writing, a new guard's file shows its predecessor's.
+    /// Whether the pid belongs to a guard: between locking and writing, a new guard's file contains its predecessor's
+    /// pid.
     pub(super) fn is_guard_process(&self) -> bool {
-        process::inspect(self.pid).is_some_and(|running| running.command_line.contains(GUARD_SUBCOMMAND))
+        process::inspect(self.pid).is_some_and(|process_info| process_info.command_line.contains(GUARD_SUBCOMMAND))
     }
 }
 
-/// What a look at the guard's lock saw.
 #[derive(Debug)]
 pub(super) enum GuardPresence {
     Absent,
-    /// One lives; its note, if it has written one.
+    /// The guard's note, if it has written one.
     Alive(Option<GuardNote>),
 }
 
-/// Looks for a living guard.
+/// Checks for a live guard.
 ///
 /// # Errors
 /// [`PostgresError::Io`] if the lock file cannot be opened.
 pub(super) fn probe(data_dir: &Path) -> Result<GuardPresence, PostgresError> {
     let path = path(data_dir);
-    match LockFile::probe(&path).map_err(io_at("look at", &path))? {
+    match LockFile::probe(&path).map_err(io_at("inspect", &path))? {
         LockProbe::Held => Ok(GuardPresence::Alive(
             fs::read_to_string(&path)
                 .ok()
@@ -95,22 +93,22 @@ pub(super) fn probe(data_dir: &Path) -> Result<GuardPresence, PostgresError> {
     }
 }
 
-/// Takes the lock for a guard; `None` if another one has it.
+/// Takes the lock for a guard; `None` if another guard holds it.
 ///
 /// # Errors
-/// Whatever the file system says.
+/// Those of the file system.
 pub(super) fn acquire(data_dir: &Path) -> std::io::Result<Option<LockFile>> {
     LockFile::acquire(&path(data_dir), LOCK_TIMEOUT)
 }
 
-/// Writes down what this process, as the guard, is doing.
+/// Writes the state of this process, the guard.
 ///
 /// # Errors
-/// Whatever the file system says.
-pub(super) fn write_state(lock: &LockFile, doing: GuardState, fingerprint: &str) -> std::io::Result<()> {
+/// Those of the file system.
+pub(super) fn write_state(lock: &LockFile, state: GuardState, fingerprint: &str) -> std::io::Result<()> {
     let note = GuardNote {
         pid: std::process::id(),
-        state: doing,
+        state,
         fingerprint: fingerprint.to_owned(),
     };
     lock.write(&note.to_text())
@@ -125,12 +123,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_of_every_state_are_read_back_and_have_one_length() {
+    fn notes_of_every_state_round_trip_with_equal_length() {
         let mut lengths = std::collections::BTreeSet::new();
-        for (pid, (doing, _)) in [1, 99_999, u32::MAX].into_iter().zip(LABELS) {
+        for (pid, (state, _)) in [1, 99_999, u32::MAX].into_iter().zip(LABELS) {
             let note = GuardNote {
                 pid,
-                state: doing,
+                state,
                 fingerprint: "0123456789abcdef".to_owned(),
             };
             assert_eq!(GuardNote::from_text(&note.to_text()), Some(note.clone()));
@@ -143,17 +141,17 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_guards_note_means_nothing() {
+    fn note_of_a_dead_guard_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
         assert!(matches!(probe(dir.path()).unwrap(), GuardPresence::Absent));
-        let lock = acquire(dir.path()).unwrap().expect("nobody holds it");
+        let lock = acquire(dir.path()).unwrap().expect("the lock is free");
         assert!(matches!(probe(dir.path()).unwrap(), GuardPresence::Alive(None)));
         write_state(&lock, GuardState::Serving, "ff").unwrap();
         let GuardPresence::Alive(Some(note)) = probe(dir.path()).unwrap() else {
-            panic!("the note is there")
+            panic!("the note is missing")
         };
         assert_eq!((note.pid, note.state), (std::process::id(), GuardState::Serving));
-        assert!(!note.is_guard_process(), "this is a test, not a guard");
+        assert!(!note.is_guard_process(), "this process is a test, not a guard");
         drop(lock);
         assert!(matches!(probe(dir.path()).unwrap(), GuardPresence::Absent));
     }

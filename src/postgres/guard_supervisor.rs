@@ -1,7 +1,7 @@
-//! How does a service make sure that its server has a guard?
+//! Supervision of the guard by the service.
 //!
-//! It looks at the guard's lock, and starts a guard where none lives. A guard that goes is waited for, one that runs
-//! another plan is asked to go; so the same look, repeated, leads from every state to the wanted one.
+//! [`GuardSupervisor::ensure_guard`] probes the guard's lock and starts a guard if none is alive. It waits for a guard
+//! that is exiting, and stops one that runs another plan; repeated calls therefore converge from every state.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -25,29 +25,28 @@ use super::plan::ServerPlan;
 use super::postmaster;
 use super::process;
 
-/// Pause between two looks at the guard's lock while the service runs.
+/// Interval between probes of the guard's lock while the service runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Pause after a look that failed, so that a lasting failure does not fill the log.
+/// Delay after a failed probe, so that a lasting failure does not fill the log.
 const ERROR_BACKOFF: Duration = Duration::from_secs(5);
 
-/// Pause between two looks while waiting for a guard to end.
+/// Interval between probes while waiting for a guard to exit.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What an ordered stop may take beyond the guard's own patience: its looks, and a server that had to be killed.
+/// Margin beyond the guard's own stop timeouts: its polling, and a server that had to be killed.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
 
-/// Mode of the log: it names paths and tables.
+/// The log names paths and tables.
 const LOG_MODE: u32 = 0o600;
 
-/// How the server is guarded at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuardStatus {
     /// A guard runs our plan.
     Serving,
-    /// A guard is beginning, or another one is ending; look again.
+    /// A guard is starting, or another one is exiting; probe again.
     Changing,
-    /// There was none, and one has been started now; look again.
+    /// A guard was missing and has been started; probe again.
     Started,
 }
 
@@ -72,10 +71,10 @@ impl GuardSupervisor {
         &self.plan
     }
 
-    /// Starts a guard if none lives; asks one with another plan to go.
+    /// Starts a guard if none is alive; stops one with another plan.
     ///
     /// # Errors
-    /// [`PostgresError::Io`] if the lock cannot be looked at or the guard cannot be started.
+    /// [`PostgresError::Io`] if the lock cannot be probed or the guard cannot be started.
     pub(super) fn ensure_guard(&self) -> Result<GuardStatus, PostgresError> {
         let mut child = self.child();
         match guard_lock::probe(&self.plan.data_dir)? {
@@ -96,7 +95,7 @@ impl GuardSupervisor {
         }
     }
 
-    /// The pid of the living guard.
+    /// The pid of the live guard.
     pub(super) fn guard_pid(&self) -> Option<u32> {
         match guard_lock::probe(&self.plan.data_dir) {
             Ok(GuardPresence::Alive(note)) => note.map(|note| note.pid),
@@ -104,30 +103,30 @@ impl GuardSupervisor {
         }
     }
 
-    /// Has the guard stop the server, and returns when both have ended.
+    /// Stops the server through the guard and returns when both have exited.
     ///
     /// # Errors
-    /// [`PostgresError::DoesNotStop`] if they do not within the guard's patience.
+    /// [`PostgresError::StopTimedOut`] if they do not exit within the guard's timeouts.
     pub(super) fn stop(&self) -> Result<(), PostgresError> {
-        let patience = GRACEFUL_STOP.fast + GRACEFUL_STOP.immediate + STOP_MARGIN;
-        let deadline = Instant::now() + patience;
-        let mut dismissed = None;
+        let timeout = GRACEFUL_STOP.fast + GRACEFUL_STOP.immediate + STOP_MARGIN;
+        let deadline = Instant::now() + timeout;
+        let mut stopped_pid = None;
         while Instant::now() < deadline {
             match guard_lock::probe(&self.plan.data_dir)? {
-                GuardPresence::Alive(Some(note)) if dismissed != Some(note.pid) => {
+                GuardPresence::Alive(Some(note)) if stopped_pid != Some(note.pid) => {
                     request_stop(&note)?;
-                    dismissed = Some(note.pid);
+                    stopped_pid = Some(note.pid);
                 }
                 GuardPresence::Alive(_) => {}
                 GuardPresence::Absent if is_running(&mut self.child()) => {}
                 GuardPresence::Absent if postmaster::running_pid(&self.plan).is_none() => return Ok(()),
-                // The guard was killed and its server lives: only a new guard knows how to end it.
+                // The guard was killed and its server is alive: only a new guard can stop it.
                 GuardPresence::Absent => *self.child() = Some(self.spawn()?),
             }
             thread::sleep(EXIT_POLL_INTERVAL);
         }
         Err(PostgresError::StopTimedOut {
-            seconds: patience.as_secs(),
+            seconds: timeout.as_secs(),
             log: self.plan.log(),
         })
     }
@@ -136,41 +135,39 @@ impl GuardSupervisor {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A process group of its own keeps Ctrl-C from it, and the file system's root as its directory keeps nothing busy.
+    /// An own process group shields the guard from Ctrl-C, and `/` as directory keeps no file system busy.
     fn spawn(&self) -> Result<Child, PostgresError> {
         let log = self.plan.log();
-        let out = OpenOptions::new()
+        let stdout = OpenOptions::new()
             .append(true)
             .create(true)
             .mode(LOG_MODE)
             .open(&log)
             .map_err(io_at("open", &log))?;
-        let errors = out.try_clone().map_err(io_at("open", &log))?;
+        let stderr = stdout.try_clone().map_err(io_at("open", &log))?;
         let spawned = Account::current()
             .command(&self.executable, Path::new("/"))
             .arg(OsString::from(GUARD_SUBCOMMAND))
             .args(self.plan.to_arguments())
-            .stdout(out)
-            .stderr(errors)
+            .stdout(stdout)
+            .stderr(stderr)
             .process_group(0)
             .spawn();
         spawned.map_err(io_at("run", &self.executable))
     }
 }
 
-/// Looks after the guard in the background until it is dropped.
+/// Background thread that keeps a guard alive, until it is dropped.
 pub(super) struct SupervisorThread {
-    /// Closing it ends the thread.
+    /// Dropping the sender ends the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl SupervisorThread {
-    /// Begins to look.
-    ///
     /// # Errors
-    /// If the system has no thread to give.
-    pub(super) fn spawn(keeper: Arc<GuardSupervisor>) -> io::Result<Self> {
+    /// If the thread cannot be created.
+    pub(super) fn spawn(supervisor: Arc<GuardSupervisor>) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("postgres-watch".to_owned())
@@ -178,13 +175,13 @@ impl SupervisorThread {
                 let mut pause = POLL_INTERVAL;
                 while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(pause) {
                     pause = POLL_INTERVAL;
-                    match keeper.ensure_guard() {
+                    match supervisor.ensure_guard() {
                         Ok(GuardStatus::Started) => {
-                            tracing::warn!("the guard of the database was gone; started another")
+                            tracing::warn!("database guard was gone; restarted")
                         }
                         Ok(GuardStatus::Serving | GuardStatus::Changing) => {}
                         Err(error) => {
-                            tracing::error!(%error, "the database has no guard");
+                            tracing::error!(%error, "cannot restart the database guard");
                             pause = ERROR_BACKOFF;
                         }
                     }
@@ -201,7 +198,7 @@ impl Drop for SupervisorThread {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic there was reported there, and there is nothing left to be undone.
+            // The thread has reported its panic, and there is nothing to undo.
             let _ = thread.join();
         }
     }
@@ -215,13 +212,13 @@ fn request_stop(note: &GuardNote) -> Result<(), PostgresError> {
     Ok(())
 }
 
-/// Whether the guard that this process started still runs; one that has ended is reaped.
+/// Whether the guard that this process started still runs; reaps it otherwise.
 fn is_running(child: &mut Option<Child>) -> bool {
-    let runs = child
+    let is_running = child
         .as_mut()
         .is_some_and(|child| matches!(child.try_wait(), Ok(None)));
-    if !runs {
+    if !is_running {
         *child = None;
     }
-    runs
+    is_running
 }

@@ -1,7 +1,7 @@
-//! How does one process know that another one lives?
+//! File locks (flock) for process liveness.
 //!
-//! By a lock on a file (flock), never by a pid alone: the kernel releases it at the very end of its holder, however that
-//! end comes, and no pid can be mistaken for another. The text inside is for people and for signals.
+//! The kernel releases a lock at the end of its holder, however it ends, and unlike a pid a lock cannot be mistaken for
+//! another process's. The file's content is for people and for signals.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -10,36 +10,36 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Pause between two tries for a lock that somebody else holds.
+/// Interval between attempts to take a held lock.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Mode of a lock file: its text names processes, which is nobody else's business.
+/// The content names processes, which is private.
 const LOCK_MODE: u32 = 0o600;
 
-/// A file whose exclusive lock this process holds for as long as the value lives.
+/// A file whose exclusive lock this process holds while the value lives.
 #[derive(Debug)]
 pub(super) struct LockFile {
     file: File,
     path: PathBuf,
 }
 
-/// What a look at somebody else's lock saw.
+/// State of a lock.
 #[derive(Debug)]
 pub(super) enum LockProbe {
     Held,
-    /// Nobody held it; now this value does, until it is dropped.
+    /// The lock was free; this value holds it until it is dropped.
     Free(LockFile),
-    /// There is no such file, or not any more.
+    /// The file does not exist.
     Missing,
 }
 
 impl LockFile {
-    /// Takes the lock, making the file if needed; `None` if it is still held after `patience`.
+    /// Takes the lock and creates the file if needed; `None` if it is still held after `timeout`.
     ///
     /// # Errors
-    /// Whatever the file system says when opening or locking.
-    pub(super) fn acquire(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
-        let deadline = Instant::now() + patience;
+    /// Those of the file system when opening or locking.
+    pub(super) fn acquire(path: &Path, timeout: Duration) -> io::Result<Option<Self>> {
+        let deadline = Instant::now() + timeout;
         let mut options = OpenOptions::new();
         options
             .read(true)
@@ -56,10 +56,10 @@ impl LockFile {
         }
     }
 
-    /// Looks whether somebody holds the lock, without making the file.
+    /// Tests whether the lock is held, without creating the file.
     ///
     /// # Errors
-    /// Whatever the file system says when opening or locking, except that the file is missing.
+    /// Those of the file system when opening or locking, except for a missing file.
     pub(super) fn probe(path: &Path) -> io::Result<LockProbe> {
         match OpenOptions::new().read(true).write(true).open(path) {
             Ok(file) => Ok(try_lock(file, path)?.map_or(LockProbe::Held, LockProbe::Free)),
@@ -68,16 +68,16 @@ impl LockFile {
         }
     }
 
-    /// Replaces the text in the file. Texts of one lock have one length, so that no reader sees half of one.
+    /// Replaces the content. Texts of one lock have the same length, so that a reader never sees a partial one.
     ///
     /// # Errors
-    /// Whatever the file system says when writing.
+    /// Those of the file system when writing.
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
         self.file.write_all_at(text.as_bytes(), 0)?;
         self.file.set_len(text.len() as u64)
     }
 
-    /// Whether the path still leads to the file that is locked: false once the directory was removed or replaced.
+    /// Whether the path still leads to the locked file: false once the directory was removed or replaced.
     pub(super) fn is_at_its_path(&self) -> bool {
         match (self.file.metadata(), std::fs::metadata(&self.path)) {
             (Ok(held), Ok(found)) => (held.dev(), held.ino()) == (found.dev(), found.ino()),
@@ -102,12 +102,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_taker_waits_its_patience_and_goes_without() {
+    fn acquire_of_a_held_lock_times_out() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.lock");
         let held = LockFile::acquire(&path, Duration::ZERO)
             .unwrap()
-            .expect("nobody holds it");
+            .expect("the lock is free");
         assert!(
             LockFile::acquire(&path, Duration::from_millis(50))
                 .unwrap()
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_makes_no_file() {
+    fn probe_creates_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.lock");
         assert!(matches!(LockFile::probe(&path).unwrap(), LockProbe::Missing));
@@ -128,12 +128,12 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_file_is_noticed() {
+    fn replaced_file_is_detected() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.lock");
         let held = LockFile::acquire(&path, Duration::ZERO)
             .unwrap()
-            .expect("nobody holds it");
+            .expect("the lock is free");
         assert!(held.is_at_its_path());
         std::fs::remove_file(&path).unwrap();
         assert!(!held.is_at_its_path());

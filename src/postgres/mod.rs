@@ -1,18 +1,17 @@
-//! Where does the database come from when nobody has given us one?
-//!
-//! From a private Postgres: a real server, in the data directory, reached through a unix socket alone. Its life:
+//! Private Postgres: a real server in the data directory, reached only through a unix socket. Used when no external
+//! database is configured.
 //!
 //! | Step | In memory | On disk |
 //! |---|---|---|
-//! | [`DataDir::open`] | the right to be the only service | `service.lock`, locked by the service |
+//! | [`DataDir::open`] | the exclusive lock | `service.lock`, locked by the service |
 //! | [`PrivatePostgres::start`] | how to run and reach the server | `postgres-password`, `postgres/data` by `initdb` |
-//! | … no guard lives | the guard as a child | `guard.lock`, locked by the guard; `postgres.log` |
-//! | … a guard lives | nothing: guard and server are adopted | as it was |
-//! | [`PrivatePostgres::stop`] | nothing | a cluster that was shut down properly |
-//! | kill -9 instead | nothing | within 5 s, the same: the guard sees the lock free, and ends both |
+//! | … without a live guard | the guard as a child process | `guard.lock`, locked by the guard; `postgres.log` |
+//! | … with a live guard | nothing: guard and server are adopted | unchanged |
+//! | [`PrivatePostgres::stop`] | nothing | a cleanly shut down cluster |
+//! | kill -9 instead | nothing | within 5 s the same: the guard sees the lock free and stops the server |
 //!
-//! The rule: one lock, one life. Whoever holds `service.lock` is the service, whoever holds `guard.lock` is the guard,
-//! and a pid is only a place to send signals to.
+//! Locks decide which process is alive: the holder of `service.lock` is the service, the holder of `guard.lock` is the
+//! guard. A pid is only an address for signals.
 
 mod account;
 mod cluster;
@@ -53,13 +52,13 @@ pub use self::guard_lock::GUARD_SUBCOMMAND;
 pub use self::guard_supervisor::GuardStatus;
 pub use self::settings::Durability;
 
-/// How long a start waits for the server: a recovery reads at most the 2 GB of log that the settings allow.
+/// A recovery reads at most the 2 GB of WAL that the settings allow.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A running private Postgres, and the right to it.
+/// A running private Postgres.
 ///
-/// Dropped without [`PrivatePostgres::stop`], it gives up its share of the data directory's lock; once nobody has one,
-/// the guard stops the server within five seconds.
+/// Dropping it without [`PrivatePostgres::stop`] releases its share of the data directory's lock; once the lock is
+/// free, the guard stops the server within five seconds.
 pub struct PrivatePostgres {
     connection: ConnectionInfo,
     supervisor: Arc<GuardSupervisor>,
@@ -68,14 +67,14 @@ pub struct PrivatePostgres {
 }
 
 impl PrivatePostgres {
-    /// Starts the server of this data directory, or adopts the one that an earlier service left; makes cluster, role and
-    /// database where they are missing. Returns when the server accepts connections.
+    /// Starts the server of this data directory, or adopts the one of an earlier service; creates cluster, role and
+    /// database if they are missing. Returns when the server accepts connections.
     ///
-    /// `guard_executable` is this service's own executable, whose `main` must pass [`GUARD_SUBCOMMAND`] on to
-    /// [`run_guard`]. Blocks: about a second the first time, a tenth of one later, up to 120 s for a recovery.
+    /// `guard_executable` is the service's own executable, whose `main` must pass [`GUARD_SUBCOMMAND`] to
+    /// [`run_guard`]. Blocks: about one second the first time, a tenth of a second later, up to 120 s for a recovery.
     ///
     /// # Errors
-    /// [`PostgresError`], each variant of which says what to do or where to read on.
+    /// [`PostgresError`], each variant of which says what to do or what to read.
     pub fn start(
         data_dir: &DataDir,
         guard_executable: &Path,
@@ -83,21 +82,21 @@ impl PrivatePostgres {
     ) -> Result<Self, PostgresError> {
         let (plan, access) = cluster::prepare(data_dir.path(), durability)?;
         let log = plan.log();
-        let keeper = Arc::new(GuardSupervisor::new(plan, guard_executable));
+        let supervisor = Arc::new(GuardSupervisor::new(plan, guard_executable));
         let mut starts = 0;
         let ready = access.wait_until_ready(Instant::now() + READY_TIMEOUT, || {
-            let guarding = keeper.ensure_guard()?;
-            if guarding == GuardStatus::Started {
+            let status = supervisor.ensure_guard()?;
+            if status == GuardStatus::Started {
                 starts += 1;
             }
-            // A guard that we started does not end while there is hope.
+            // A guard exits early only if the server cannot start: do not restart it.
             if starts > 1 {
                 return Err(PostgresError::StartFailed { log: log.clone() });
             }
-            // The server's own file is asked first: while it recovers, it would log each attempt to connect.
-            match guarding {
-                GuardStatus::Serving if !postmaster::is_serving(keeper.plan()) => Ok(GuardStatus::Changing),
-                guarding => Ok(guarding),
+            // Reads the server's status file first: during recovery the server would log each connection attempt.
+            match status {
+                GuardStatus::Serving if !postmaster::is_serving(supervisor.plan()) => Ok(GuardStatus::Changing),
+                status => Ok(status),
             }
         });
         ready.map_err(|error| match error {
@@ -109,68 +108,69 @@ impl PrivatePostgres {
             },
         })?;
         access.ensure_database()?;
-        let watch = SupervisorThread::spawn(Arc::clone(&keeper)).map_err(io_at("start a thread for", &log))?;
+        let supervisor_thread = SupervisorThread::spawn(Arc::clone(&supervisor)).map_err(io_at("start a thread for", &log))?;
         Ok(Self {
             connection: access,
-            supervisor: keeper,
-            supervisor_thread: watch,
+            supervisor,
+            supervisor_thread,
             _data_dir: data_dir.clone(),
         })
     }
 
-    /// How the service reaches its database: role and database `vouchsafe`.
+    /// Connection options of the service: role and database `vouchsafe`.
     pub fn connect_options(&self) -> PgConnectOptions {
         self.connection.service_options()
     }
 
-    /// How the superuser reaches the server, for tests and for the operator's emergencies.
+    /// Connection options of the superuser, for tests and emergencies.
     pub fn superuser_options(&self) -> PgConnectOptions {
         self.connection.superuser_options()
     }
 
-    /// Makes a further database that belongs to the service's role, empty or as a copy of `template`; reached by
+    /// Creates another database owned by the service's role, empty or as a copy of `template`; connect with
     /// `connect_options().database(name)`. Blocks.
     ///
     /// # Errors
-    /// [`PostgresError::BadDatabaseName`]; [`PostgresError::Sql`], for example if it exists or somebody is connected to
-    /// the template.
+    /// [`PostgresError::BadDatabaseName`]; [`PostgresError::Sql`], for example if the database exists or the template
+    /// has connections.
     pub fn create_database(&self, name: &str, template: Option<&str>) -> Result<(), PostgresError> {
         self.connection.create_database(name, template)
     }
 
-    /// The pid of the server, while there is one.
+    /// The pid of the server, if it is running.
     pub fn postmaster_pid(&self) -> Option<u32> {
         postmaster::running_pid(self.supervisor.plan())
     }
 
-    /// The pid of the guard, while there is one.
+    /// The pid of the guard, if it is alive.
     pub fn guard_pid(&self) -> Option<u32> {
         self.supervisor.guard_pid()
     }
 
-    /// Starts a guard if none lives. A thread does so twice a second; calling it is for those who cannot wait.
+    /// Starts a guard if none is alive. A background thread calls this twice a second; call it directly to avoid the
+    /// delay.
     ///
     /// # Errors
-    /// [`PostgresError::Io`] if the lock cannot be looked at or the guard cannot be started.
+    /// [`PostgresError::Io`] if the lock cannot be probed or the guard cannot be started.
     pub fn ensure_guard(&self) -> Result<GuardStatus, PostgresError> {
         self.supervisor.ensure_guard()
     }
 
-    /// Shuts the server down properly, and returns when it and its guard have ended. Blocks, milliseconds as a rule.
+    /// Shuts the server down cleanly and returns when server and guard have exited. Blocks, usually for milliseconds.
     ///
     /// # Errors
-    /// [`PostgresError::DoesNotStop`] after 22 s.
+    /// [`PostgresError::StopTimedOut`] after 22 s.
     pub fn stop(self) -> Result<(), PostgresError> {
-        let Self { supervisor: keeper, supervisor_thread: watch, .. } = self;
-        drop(watch);
-        keeper.stop()
+        let Self { supervisor, supervisor_thread, .. } = self;
+        drop(supervisor_thread);
+        supervisor.stop()
     }
 }
 
-/// How a command reaches the database of a service that is running on `data_dir`, beside it and without its lock.
+/// Connection options for the database of a service running on `data_dir`, without taking its lock.
 ///
 /// # Errors
-/// [`PostgresError::NotRunning`] if no server of ours has said there where it listens; [`PostgresError::PasswordLost`] or
+/// [`PostgresError::NotRunning`] if no server has written its socket path there; [`PostgresError::PasswordMissing`] or
 /// [`PostgresError::Unusable`] if this process may not use it.
 pub fn find_running(data_dir: &Path) -> Result<PgConnectOptions, PostgresError> {
     let data_dir = fs::canonicalize(data_dir).map_err(io_at("resolve", data_dir))?;

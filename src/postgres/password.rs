@@ -1,7 +1,7 @@
-//! What keeps other users of the machine out of the private Postgres, besides the mode of its socket's directory?
+//! Password of the private Postgres, in `DATA_DIR/postgres-password` with mode 0600.
 //!
-//! A random password, in `DATA_DIR/postgres-password` with mode 0600. It is on disk before the cluster knows it, so that
-//! no crash leaves a cluster that nobody can open.
+//! A second barrier against other users of the machine, besides the mode of the socket's directory. The file is written
+//! before `initdb` runs, so that no crash leaves a cluster without a known password.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -12,13 +12,12 @@ use zeroize::Zeroizing;
 
 use super::error::{PostgresError, io_at};
 
-/// Bytes of chance in a password.
+/// Random bytes.
 const PASSWORD_BYTES: usize = 24;
 
-/// Mode of a file with a password in it.
 const SECRET_MODE: u32 = 0o600;
 
-/// The password of the cluster's roles. It has no `Debug`, so that it cannot reach a log by accident.
+/// The password of the cluster's roles. It has no `Debug`, so that it cannot be logged by accident.
 #[derive(Clone)]
 pub(super) struct Password(Zeroizing<String>);
 
@@ -26,7 +25,7 @@ impl Password {
     /// Reads the password of an existing cluster.
     ///
     /// # Errors
-    /// [`PostgresError::PasswordLost`] if the file is missing or empty.
+    /// [`PostgresError::PasswordMissing`] if the file is missing or empty.
     pub(super) fn read(data_dir: &Path) -> Result<Self, PostgresError> {
         let path = file_path(data_dir);
         match fs::read_to_string(&path) {
@@ -37,10 +36,10 @@ impl Password {
         }
     }
 
-    /// The password for a cluster that is yet to be made: one that an interrupted start left, or a new one.
+    /// The password for a new cluster: one of an interrupted start, or a new one.
     ///
     /// # Errors
-    /// [`PostgresError::Io`] if the file cannot be written or the system has no chance to give.
+    /// [`PostgresError::Io`] if the file cannot be written or the system provides no random bytes.
     pub(super) fn read_or_create(data_dir: &Path) -> Result<Self, PostgresError> {
         match Self::read(data_dir) {
             Err(PostgresError::PasswordMissing(path)) => {
@@ -50,15 +49,15 @@ impl Password {
         }
     }
 
-    /// The password itself, to be handed to a client.
+    /// The password in clear text.
     pub(super) fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Writes the password into a new file that only its owner can read.
+    /// Writes the password to a new file that only its owner can read.
     ///
     /// # Errors
-    /// Whatever the file system says, also if something lies there already.
+    /// Those of the file system, also if the file exists.
     pub(super) fn write_new(&self, path: &Path) -> io::Result<File> {
         let mut file = OpenOptions::new()
             .write(true)
@@ -75,13 +74,13 @@ impl Password {
         let mut bytes = Zeroizing::new([0_u8; PASSWORD_BYTES]);
         getrandom::fill(bytes.as_mut_slice()).map_err(io::Error::other)?;
         let password = Self(Zeroizing::new(hex::encode(bytes.as_slice())));
-        let unfinished = data_dir.join("postgres-password.new");
-        match fs::remove_file(&unfinished) {
+        let temporary = data_dir.join("postgres-password.new");
+        match fs::remove_file(&temporary) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        password.write_new(&unfinished)?;
-        fs::rename(&unfinished, path)?;
+        password.write_new(&temporary)?;
+        fs::rename(&temporary, path)?;
         File::open(data_dir)?.sync_all()?;
         Ok(password)
     }
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_made_once_and_for_its_owner_alone() {
+    fn password_is_created_once_and_private() {
         let dir = tempfile::tempdir().unwrap();
         assert!(matches!(
             Password::read(dir.path()),

@@ -1,7 +1,7 @@
-//! What does a guard have to know?
+//! Server plan: everything a guard needs to run the server, passed as command-line arguments.
 //!
-//! The plan is all of it: handed over as arguments, so that a guard reads no setting and no environment, and two guards
-//! with the same plan are interchangeable. Its fingerprint tells whether a running guard is the one that is wanted.
+//! A guard reads no settings and no environment, so guards with the same plan are interchangeable. The fingerprint
+//! tells whether a running guard has the current plan.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use super::account::Account;
 /// Bytes of the plan's hash that identify it.
 const FINGERPRINT_BYTES: usize = 8;
 
-/// How to run one server, and for which data directory.
+/// How to run the server of a data directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerPlan {
-    /// The service's data directory, where the locks and the log lie.
+    /// The service's data directory, with the locks and the log.
     pub(super) data_dir: PathBuf,
     /// The account that the server runs as.
     pub(super) account: Account,
@@ -41,7 +41,7 @@ impl ServerPlan {
         arguments
     }
 
-    /// Reads what [`Plan::to_arguments`] wrote; `None` if it did not.
+    /// Parses the output of [`ServerPlan::to_arguments`].
     pub(super) fn from_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
         let data_dir = arguments.next()?.into();
         let uid = arguments.next()?.to_str()?.parse().ok()?;
@@ -64,7 +64,7 @@ impl ServerPlan {
         arguments
     }
 
-    /// Two plans with one fingerprint run the same server.
+    /// Plans with the same fingerprint run the same server.
     pub(super) fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         for argument in self.to_arguments() {
@@ -84,7 +84,7 @@ impl ServerPlan {
 pub(super) mod tests {
     use super::*;
 
-    /// A plan for nothing in particular.
+    /// An arbitrary plan.
     pub(in crate::postgres) fn plan() -> ServerPlan {
         ServerPlan {
             data_dir: "/data".into(),
@@ -96,7 +96,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn arguments_carry_the_whole_plan() {
+    fn plan_round_trips_through_arguments() {
         assert_eq!(
             ServerPlan::from_arguments(plan().to_arguments().into_iter()),
             Some(plan())
@@ -108,7 +108,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn another_setting_is_another_fingerprint() {
+    fn fingerprint_changes_with_any_setting() {
         let other = ServerPlan {
             settings: vec!["-c".into(), "fsync=off".into()],
             ..plan()

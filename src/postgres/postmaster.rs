@@ -1,7 +1,8 @@
-//! How is the server process started, recognised and stopped?
+//! Server process: start, adoption, and stop.
 //!
-//! `postmaster.pid` in the cluster names the server that has it. One that runs exactly as planned is adopted, whoever
-//! started it; one that runs otherwise is stopped first. Nothing that Postgres itself watches over is removed.
+//! `postmaster.pid` in the cluster names its server. A server that runs exactly as planned is adopted, whichever
+//! process started it; one that runs otherwise is stopped first. Files that Postgres itself maintains are never
+//! removed.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -19,21 +20,21 @@ use rustix::process::Signal;
 use super::plan::ServerPlan;
 use super::{process, settings, socket};
 
-/// Pause between two looks at a server that is ending.
+/// Interval between checks of a stopping server.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Which line of `postmaster.pid` holds the server's state, counted from 0.
+/// Line of `postmaster.pid` with the server's state, counted from 0.
 const STATE_LINE: usize = 7;
 
-/// Which line of `postmaster.pid` holds the socket's directory, counted from 0.
+/// Line of `postmaster.pid` with the socket's directory, counted from 0.
 const SOCKET_LINE: usize = 4;
 
-/// How long a server may take to end before the next harder signal.
+/// How long a server may take to exit before the next harsher signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StopTimeouts {
-    /// After SIGINT, by which it disconnects everybody, writes a checkpoint and ends.
+    /// After SIGINT: the server disconnects all clients, writes a checkpoint and exits.
     pub(super) fast: Duration,
-    /// After SIGQUIT, by which it ends at once and recovers at the next start.
+    /// After SIGQUIT: the server exits at once and recovers at the next start.
     pub(super) immediate: Duration,
 }
 
@@ -46,15 +47,15 @@ pub(super) enum Postmaster {
     Adopted(u32),
 }
 
-/// Whose the pid in `postmaster.pid` is.
+/// What runs under the pid in `postmaster.pid`.
 #[derive(Debug, PartialEq, Eq)]
 enum PidFileState {
     NoServer,
-    /// A server's that runs as planned.
+    /// A server that runs as planned.
     Matching(u32),
-    /// A server's of this cluster, with other settings or of another version.
+    /// A server of this cluster, with other settings or of another version.
     Different(u32),
-    /// A process's that has nothing to do with this cluster.
+    /// A process unrelated to this cluster.
     Unrelated,
 }
 
@@ -62,8 +63,8 @@ impl Postmaster {
     /// Adopts the running server, or starts one.
     ///
     /// # Errors
-    /// If the program cannot be run. That it runs and fails is seen later, by [`Postmaster::ended`].
-    pub(super) fn adopt_or_start(plan: &ServerPlan, patience: StopTimeouts) -> io::Result<Self> {
+    /// If the program cannot be run. A server that exits again is detected by [`Postmaster::has_ended`].
+    pub(super) fn adopt_or_start(plan: &ServerPlan, timeouts: StopTimeouts) -> io::Result<Self> {
         match read_pid_file(plan) {
             PidFileState::Matching(pid) => {
                 tracing::info!(postmaster.pid = pid, "adopting the running server");
@@ -72,7 +73,7 @@ impl Postmaster {
             PidFileState::Different(pid) => {
                 tracing::info!(postmaster.pid = pid, "stopping a server with other settings");
                 stop(
-                    patience,
+                    timeouts,
                     |signal| process::signal(pid, signal),
                     || Ok(!is_of_cluster(plan, pid)),
                 )?;
@@ -89,14 +90,14 @@ impl Postmaster {
             .stderr(Stdio::inherit())
             .process_group(0)
             .spawn()?;
-        tracing::info!(postmaster.pid = child.id(), "started the server");
+        tracing::info!(postmaster.pid = child.id(), "server started");
         Ok(Self::Child(child))
     }
 
-    /// Whether the process has ended.
+    /// Whether the process has exited.
     ///
     /// # Errors
-    /// What the system says about a child of ours.
+    /// Those of waiting for the child.
     pub(super) fn has_ended(&mut self, plan: &ServerPlan) -> io::Result<bool> {
         match self {
             Self::Child(child) => Ok(child.try_wait()?.is_some()),
@@ -104,20 +105,19 @@ impl Postmaster {
         }
     }
 
-    /// Ends the process, ever harder, and returns when it has ended.
+    /// Stops the process with ever harsher signals and returns when it has exited.
     ///
     /// # Errors
     /// If a signal cannot be sent.
-    pub(super) fn stop(mut self, plan: &ServerPlan, patience: StopTimeouts) -> io::Result<()> {
+    pub(super) fn stop(mut self, plan: &ServerPlan, timeouts: StopTimeouts) -> io::Result<()> {
         let pid = self.pid();
         stop(
-            patience,
+            timeouts,
             |signal| process::signal(pid, signal),
             || self.has_ended(plan),
         )
     }
 
-    /// The server's pid.
     pub(super) fn pid(&self) -> u32 {
         match self {
             Self::Child(child) => child.id(),
@@ -126,13 +126,13 @@ impl Postmaster {
     }
 }
 
-/// Whether this server has said that it takes connections. The pid is compared, because the file of a killed server
-/// says so until its successor has written its own.
+/// Whether this server accepts connections, by its own account. Compares the pid, because the file of a killed server
+/// stays until its successor overwrites it.
 pub(super) fn is_ready(pgdata: &Path, pid: u32) -> bool {
     recorded_pid(pgdata) == Some(pid) && pid_file_line(pgdata, STATE_LINE).is_some_and(|state| state == "ready")
 }
 
-/// Whether a server of the planned cluster runs and takes connections.
+/// Whether a server of the planned cluster runs and accepts connections.
 pub(super) fn is_serving(plan: &ServerPlan) -> bool {
     running_pid(plan).is_some_and(|pid| is_ready(&plan.pgdata, pid))
 }
@@ -145,18 +145,18 @@ pub(super) fn running_pid(plan: &ServerPlan) -> Option<u32> {
     }
 }
 
-/// The directory of the socket on which the server in this cluster said that it listens.
+/// The socket's directory according to `postmaster.pid`.
 pub(super) fn recorded_socket(pgdata: &Path) -> Option<String> {
     pid_file_line(pgdata, SOCKET_LINE).filter(|path| !path.is_empty())
 }
 
 fn stop(
-    patience: StopTimeouts,
+    timeouts: StopTimeouts,
     send: impl Fn(Signal) -> io::Result<()>,
     mut has_ended: impl FnMut() -> io::Result<bool>,
 ) -> io::Result<()> {
-    for (signal, patience) in [(Signal::INT, patience.fast), (Signal::QUIT, patience.immediate)] {
-        let deadline = Instant::now() + patience;
+    for (signal, timeouts) in [(Signal::INT, timeouts.fast), (Signal::QUIT, timeouts.immediate)] {
+        let deadline = Instant::now() + timeouts;
         send(signal)?;
         while Instant::now() < deadline {
             if has_ended()? {
@@ -165,7 +165,7 @@ fn stop(
             thread::sleep(EXIT_POLL_INTERVAL);
         }
     }
-    // Its children notice within moments that it has gone, and end too.
+    // Its child processes notice its death and exit, too.
     send(Signal::KILL)?;
     while !has_ended()? {
         thread::sleep(EXIT_POLL_INTERVAL);
@@ -177,15 +177,15 @@ fn read_pid_file(plan: &ServerPlan) -> PidFileState {
     let Some(pid) = recorded_pid(&plan.pgdata) else {
         return PidFileState::NoServer;
     };
-    let words: Vec<OsString> = iter::once(plan.program.clone().into())
+    let command: Vec<OsString> = iter::once(plan.program.clone().into())
         .chain(plan.server_arguments())
         .collect();
-    let planned = process::join_command_line(words.iter().map(OsString::as_os_str));
+    let planned = process::join_command_line(command.iter().map(OsString::as_os_str));
     match process::inspect(pid) {
-        // Ended and not reaped: Postgres would take it for alive.
+        // A zombie: Postgres would consider it alive.
         None if process::exists(pid) => PidFileState::Unrelated,
         None => PidFileState::NoServer,
-        Some(running) if running.uid == plan.account.uid && running.command_line == planned => {
+        Some(process_info) if process_info.uid == plan.account.uid && process_info.command_line == planned => {
             PidFileState::Matching(pid)
         }
         Some(_) if is_of_cluster(plan, pid) => PidFileState::Different(pid),
@@ -193,42 +193,42 @@ fn read_pid_file(plan: &ServerPlan) -> PidFileState {
     }
 }
 
-/// Whether a process is a server of the planned cluster, with whatever settings.
+/// Whether a process is a server of the planned cluster, with any settings.
 fn is_of_cluster(plan: &ServerPlan, pid: u32) -> bool {
-    let named = format!(" -D {} ", plan.pgdata.display());
-    process::inspect(pid).is_some_and(|running| {
-        running.uid == plan.account.uid
-            && running.command_line.contains("postgres")
-            && format!("{} ", running.command_line).contains(&named)
+    let data_dir_argument = format!(" -D {} ", plan.pgdata.display());
+    process::inspect(pid).is_some_and(|process_info| {
+        process_info.uid == plan.account.uid
+            && process_info.command_line.contains("postgres")
+            && format!("{} ", process_info.command_line).contains(&data_dir_argument)
     })
 }
 
-/// Lets the server start although its old pid belongs to another process now, which it would wait for in vain: after a
-/// restart of the machine or the container that is common. The file is kept, because that of the cluster also names the
-/// shared memory by which Postgres sees whether children of the old server still live; only the pid in it becomes that of
-/// this process, the new server's parent, which Postgres knows to be no server.
+/// Lets the server start although its old pid now belongs to another process, which is common after a restart of the
+/// machine or the container; Postgres would refuse to start. Keeps the file, because it also names the shared memory by
+/// which Postgres detects surviving children of the old server. Only the pid becomes that of this process, the new
+/// server's parent, which Postgres knows not to be a server.
 fn replace_stale_pid(plan: &ServerPlan, path: &Path) -> io::Result<()> {
-    let unfinished = path.with_extension("new");
+    let temporary = path.with_extension("new");
     let text = fs::read_to_string(path)?;
     let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
-    tracing::info!(path = %path.display(), "the pid of the last server belongs to another program now");
-    match fs::remove_file(&unfinished) {
+    tracing::info!(path = %path.display(), "replacing a stale pid that another program reuses");
+    match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    // A new file, moved into place: the directory is another user's, who might have put a link there.
+    // A new file, renamed into place: another user owns the directory and could have planted a link.
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(&unfinished)?;
+        .open(&temporary)?;
     write!(file, "{}\n{rest}", std::process::id())?;
     fchown(&file, Some(plan.account.uid), Some(plan.account.gid))?;
-    fs::rename(unfinished, path)
+    fs::rename(temporary, path)
 }
 
-/// The lock of the socket names the last server, too, and outlives it like the file of the cluster; but a server that does
-/// not get the socket removes the latter as it goes. So it is looked at by itself, before every start.
+/// The socket's lock file also names the last server and outlives it. A server that fails to get the socket removes
+/// `postmaster.pid` on exit, so the lock is checked separately, before every start.
 fn release_socket_lock(plan: &ServerPlan) -> io::Result<()> {
     let Some(lock) = settings::socket_directory(&plan.settings).map(|socket| socket.join(socket::LOCK_FILE))
     else {
@@ -272,18 +272,18 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_file_is_read_line_by_line() {
+    fn pid_file_is_read_by_line() {
         let dir = tempfile::tempdir().unwrap();
         assert!(!is_ready(dir.path(), 4));
         let text = "4\n/pgdata\n1764000000\n5432\n/socket\n\n  123  4\nready   \n";
         fs::write(dir.path().join("postmaster.pid"), text).unwrap();
         assert!(is_ready(dir.path(), 4));
-        assert!(!is_ready(dir.path(), 5), "it is another server that was ready");
+        assert!(!is_ready(dir.path(), 5), "another server was ready");
         assert_eq!(recorded_socket(dir.path()).as_deref(), Some("/socket"));
     }
 
     #[test]
-    fn a_strangers_pid_is_disowned_and_the_shared_memory_kept() {
+    fn stale_pid_is_replaced_and_shared_memory_kept() {
         let dir = tempfile::tempdir().unwrap();
         let plan = plan_in(dir.path());
         let path = dir.path().join("postmaster.pid");
@@ -303,9 +303,9 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_ignores_every_plea_is_killed() {
+    fn server_that_ignores_signals_is_killed() {
         let mut sent = std::cell::RefCell::new(Vec::new());
-        let none = StopTimeouts {
+        let no_wait = StopTimeouts {
             fast: Duration::ZERO,
             immediate: Duration::ZERO,
         };
@@ -313,7 +313,7 @@ mod tests {
             sent.borrow_mut().push(signal);
             Ok(())
         };
-        stop(none, send, || Ok(true)).unwrap();
+        stop(no_wait, send, || Ok(true)).unwrap();
         assert_eq!(*sent.get_mut(), [Signal::INT, Signal::QUIT, Signal::KILL]);
     }
 }

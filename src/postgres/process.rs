@@ -1,7 +1,7 @@
-//! Which program runs under a pid?
+//! Process inspection by pid.
 //!
-//! A pid in a file may long belong to somebody else. So before a process is believed to be the server, or is sent a
-//! signal, its user and its command line are compared with what we would have started.
+//! A pid in a file may have been reused. Before a process is treated as the server or sent a signal, its user and
+//! command line are compared with the expected ones.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,6 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::programs::leading_number;
 
-/// What the system tells about a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProcessInfo {
     pub(super) uid: u32,
@@ -22,31 +21,31 @@ pub(super) struct ProcessInfo {
     pub(super) command_line: String,
 }
 
-/// Looks at a process; `None` if there is none, or it has ended and only waits to be reaped.
+/// `None` if the process does not exist or is a zombie.
 pub(super) fn inspect(pid: u32) -> Option<ProcessInfo> {
-    let found = if Path::new("/proc/self/cmdline").exists() {
+    let info = if Path::new("/proc/self/cmdline").exists() {
         from_proc(pid)
     } else {
         from_ps(pid)
     };
-    found.filter(|running| !running.command_line.is_empty())
+    info.filter(|info| !info.command_line.is_empty())
 }
 
-/// Whether there is a process of this pid, be it only one that waits to be reaped.
+/// Whether a process with this pid exists, including zombies.
 pub(super) fn exists(pid: u32) -> bool {
     to_pid(pid).is_some_and(|pid| !matches!(test_kill_process(pid), Err(Errno::SRCH)))
 }
 
-/// The form in which [`look`] gives a command line.
-pub(super) fn join_command_line<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> String {
-    let words: Vec<_> = words.into_iter().map(OsStr::to_string_lossy).collect();
-    words.join(" ").trim_end().to_owned()
+/// Formats a command line like [`inspect`].
+pub(super) fn join_command_line<'a>(arguments: impl IntoIterator<Item = &'a OsStr>) -> String {
+    let arguments: Vec<_> = arguments.into_iter().map(OsStr::to_string_lossy).collect();
+    arguments.join(" ").trim_end().to_owned()
 }
 
-/// Sends a signal.
+/// Sends a signal; a process that has exited is not an error.
 ///
 /// # Errors
-/// What the system says; that the process has gone is no error.
+/// Those of the operating system.
 pub(super) fn signal(pid: u32, signal: Signal) -> io::Result<()> {
     let pid = to_pid(pid).ok_or(io::ErrorKind::InvalidInput)?;
     match kill_process(pid, signal) {
@@ -62,8 +61,8 @@ fn to_pid(pid: u32) -> Option<Pid> {
 fn from_proc(pid: u32) -> Option<ProcessInfo> {
     let directory = PathBuf::from(format!("/proc/{pid}"));
     let uid = fs::metadata(&directory).ok()?.uid();
-    let words = fs::read(directory.join("cmdline")).ok()?;
-    let command_line = String::from_utf8_lossy(&words)
+    let arguments = fs::read(directory.join("cmdline")).ok()?;
+    let command_line = String::from_utf8_lossy(&arguments)
         .replace('\0', " ")
         .trim_end()
         .to_owned();
@@ -90,13 +89,13 @@ mod tests {
     use crate::postgres::account::Account;
 
     #[test]
-    fn a_process_is_seen_with_user_and_command_line_until_it_ends() {
+    fn process_is_inspected_until_it_exits() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let expected = ProcessInfo {
             uid: Account::current().uid,
             command_line: join_command_line(["sleep", "60"].map(OsStr::new)),
         };
-        // The child is ours a moment before it becomes `sleep`.
+        // Between fork and exec the child has this program's command line.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
         while inspect(child.id()).as_ref() != Some(&expected) {
             assert!(std::time::Instant::now() < deadline, "{:?}", inspect(child.id()));
@@ -108,7 +107,7 @@ mod tests {
             assert!(std::time::Instant::now() < deadline, "{:?}", inspect(child.id()));
             std::thread::yield_now();
         }
-        assert!(exists(child.id()), "it has ended, and nobody has reaped it");
+        assert!(exists(child.id()), "a zombie exists until it is reaped");
         child.wait().unwrap();
         assert!(!exists(child.id()));
         signal(child.id(), Signal::TERM).unwrap();

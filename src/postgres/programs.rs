@@ -1,7 +1,7 @@
-//! Which `initdb` and `postgres` run the private Postgres?
+//! Discovery of the server programs `initdb` and `postgres`.
 //!
-//! A cluster can only be opened by the major version that made it, so an existing one decides; a new one takes the first
-//! pair found: on the PATH, then where distributions hide them, newest first.
+//! Only the major version that created a cluster can open it. A new cluster uses the first suitable pair: on the PATH,
+//! then in the directories of common distributions, newest version first.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use std::{env, fs};
 
 use super::error::PostgresError;
 
-/// The oldest major version with `log_parameter_max_length_on_error`, without which a failing statement's values could
+/// The first major version with `log_parameter_max_length_on_error`, without which a failing statement's values could
 /// reach the log.
 pub(super) const OLDEST_MAJOR: u32 = 13;
 
-/// Where the server's programs lie when they are not on the PATH; `*` stands for a version.
+/// Directories of server programs off the PATH; `*` matches a version.
 const SEARCH_PATTERNS: [&str; 6] = [
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",
@@ -24,40 +24,40 @@ const SEARCH_PATTERNS: [&str; 6] = [
     "/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
 ];
 
-/// The two programs, of one version.
+/// Both programs, of one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerPrograms {
     pub(super) initdb: PathBuf,
     pub(super) postgres: PathBuf,
 }
 
-/// Finds the programs: those of major version `made_by` for an existing cluster, else the first that are new enough.
+/// Finds the programs: of major version `cluster_version` for an existing cluster, else the first that are new enough.
 ///
 /// # Errors
-/// [`PostgresError::ProgramsMissing`], [`PostgresError::VersionMissing`] or [`PostgresError::TooOld`], each saying what to
-/// install.
-pub(super) fn find(made_by: Option<u32>) -> Result<ServerPrograms, PostgresError> {
+/// [`PostgresError::ProgramsMissing`], [`PostgresError::VersionMissing`] or [`PostgresError::TooOld`], each of which
+/// says what to install.
+pub(super) fn find(cluster_version: Option<u32>) -> Result<ServerPrograms, PostgresError> {
     let directories = directories();
     let mut found = Vec::new();
     for programs in directories.iter().filter_map(|directory| find_in_directory(directory)) {
         let version = major_of(&programs.postgres);
-        let fits = match made_by {
-            Some(wanted) => version == Some(wanted),
+        let is_suitable = match cluster_version {
+            Some(required) => version == Some(required),
             None => version.is_some_and(|version| version >= OLDEST_MAJOR),
         };
-        if fits {
+        if is_suitable {
             return Ok(programs);
         }
         let version = version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
         found.push(format!("{} ({version})", programs.postgres.display()));
     }
     let found_list = found.join(", ");
-    Err(match made_by {
+    Err(match cluster_version {
         _ if found.is_empty() => PostgresError::ProgramsMissing {
             searched: searched_paths(&directories),
         },
-        Some(wanted) => PostgresError::VersionMissing {
-            required: wanted,
+        Some(required) => PostgresError::VersionMissing {
+            required,
             found: found_list,
         },
         None => PostgresError::TooOld { found: found_list },
@@ -75,7 +75,7 @@ fn directories() -> Vec<PathBuf> {
     directories
 }
 
-/// The existing directories that a pattern with one `*` means, highest version first.
+/// The existing directories that match a pattern with one `*`, highest version first.
 fn expand(pattern: &Path) -> Vec<PathBuf> {
     let mut matches = vec![PathBuf::new()];
     for part in pattern {
@@ -109,13 +109,13 @@ fn children(base: &Path, part: &OsStr) -> Vec<PathBuf> {
     versions.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Both programs of a directory. Links are followed, because `postgres` looks for its libraries beside itself.
+/// Both programs of a directory. Resolves links, because `postgres` finds its libraries relative to itself.
 fn find_in_directory(directory: &Path) -> Option<ServerPrograms> {
     let initdb = fs::canonicalize(directory.join("initdb")).ok()?;
     let postgres = fs::canonicalize(directory.join("postgres")).ok()?;
-    // Multi-call wrappers of some distributions are one program under many names, and follow nothing.
-    let named = |path: &Path, name: &str| path.file_name() == Some(OsStr::new(name));
-    if named(&initdb, "initdb") && named(&postgres, "postgres") {
+    // Some distributions link both names to one multi-call wrapper, which must be called by its original name.
+    let has_name = |path: &Path, name: &str| path.file_name() == Some(OsStr::new(name));
+    if has_name(&initdb, "initdb") && has_name(&postgres, "postgres") {
         Some(ServerPrograms { initdb, postgres })
     } else {
         Some(ServerPrograms {
@@ -125,8 +125,8 @@ fn find_in_directory(directory: &Path) -> Option<ServerPrograms> {
     }
 }
 
-/// `postgres (PostgreSQL) 15.19 (Debian 15.19-0+deb12u1)` is 15. A program that does not run has no version, and the
-/// search goes on.
+/// `postgres (PostgreSQL) 15.19 (Debian 15.19-0+deb12u1)` is 15. A program that cannot be run has no version and is
+/// skipped.
 fn major_of(postgres: &Path) -> Option<u32> {
     let output = Command::new(postgres)
         .arg("--version")
@@ -138,7 +138,6 @@ fn major_of(postgres: &Path) -> Option<u32> {
         .find_map(leading_number)
 }
 
-/// The number a text begins with.
 pub(super) fn leading_number(text: &str) -> Option<u32> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok()
@@ -157,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_compared_as_numbers() {
+    fn versions_are_sorted_numerically() {
         let dir = tempfile::tempdir().unwrap();
         for version in ["9", "15", "101"] {
             fs::create_dir_all(dir.path().join(version).join("bin")).unwrap();
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_read_from_the_front() {
+    fn leading_number_is_parsed() {
         for (text, number) in [
             ("15.19", Some(15)),
             ("17beta1", Some(17)),
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_of_a_version_that_is_not_there_names_the_version() {
+    fn missing_version_is_named_in_the_error() {
         let error = find(Some(7)).unwrap_err().to_string();
         assert!(error.contains("PostgreSQL 7"), "{error}");
     }

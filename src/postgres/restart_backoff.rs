@@ -1,25 +1,23 @@
-//! When is the server started again, and when does the guard give up or go?
+//! Restart backoff of the server, and the grace period of an absent service.
 //!
-//! Pure: times are arguments. A server that has worked before is started again for ever, ever more slowly; one that never
-//! worked is given up after a while, so that a start that cannot succeed says so. A service that has been away for the
-//! length of the grace is not waited for any longer.
+//! Pure: times are arguments. A server that was ready before is restarted for ever, with a growing backoff; one that
+//! was never ready is given up after a while, so that a start that cannot succeed reports an error.
 
 use std::time::{Duration, Instant};
 
-/// Delay before the first new start: time for the children of a killed server to notice and go.
+/// Time for the children of a killed server to notice and exit.
 const MIN_DELAY: Duration = Duration::from_millis(50);
 
-/// Longest delay before a new start. A full disk is tried this often until somebody makes room.
+/// A server on a full disk is retried this often.
 const MAX_DELAY: Duration = Duration::from_secs(5);
 
-/// How long a server that never worked is tried.
+/// How long a server that was never ready is retried.
 const FIRST_START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a service may be away before its server is stopped: long enough for a restart, short enough that all of it
-/// ends within five seconds.
+/// How long a service may be absent before its server is stopped: long enough for a restart, short enough that
+/// everything ends within five seconds.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
-/// The history of one guard's server, as far as it decides about the next start.
 #[derive(Debug)]
 pub(super) struct RestartBackoff {
     since: Instant,
@@ -27,17 +25,16 @@ pub(super) struct RestartBackoff {
     delay: Duration,
 }
 
-/// What follows when the server has ended.
+/// What to do after the server exited.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RestartDecision {
-    /// Start it again, then.
     StartAt(Instant),
-    /// It never worked, and was tried for long enough.
+    /// The server was never ready and has been retried long enough.
     GiveUp,
 }
 
 impl RestartBackoff {
-    /// Begins at a guard's own start.
+    /// Begins at the guard's own start.
     pub(super) fn new(now: Instant) -> Self {
         Self {
             since: now,
@@ -46,13 +43,12 @@ impl RestartBackoff {
         }
     }
 
-    /// The server takes connections.
     pub(super) fn record_ready(&mut self) {
         self.has_been_ready = true;
         self.delay = MIN_DELAY;
     }
 
-    /// The server has ended, or could not even be run.
+    /// The server exited, or could not be run.
     pub(super) fn record_exit(&mut self, now: Instant) -> RestartDecision {
         if !self.has_been_ready && now.duration_since(self.since) >= FIRST_START_TIMEOUT {
             return RestartDecision::GiveUp;
@@ -63,25 +59,23 @@ impl RestartBackoff {
     }
 }
 
-/// Whether the service was there at the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServicePresence {
-    /// It held its lock.
+    /// Its lock was held.
     Alive,
-    /// Nobody held its lock.
+    /// Its lock was free.
     Away,
 }
 
-/// Since when the service has been away.
 #[derive(Debug, Default)]
 pub(super) struct ServiceAbsence {
     since: Option<Instant>,
 }
 
 impl ServiceAbsence {
-    /// Notes a look; true when the grace is over.
-    pub(super) fn has_expired(&mut self, seen: ServicePresence, now: Instant) -> bool {
-        if seen == ServicePresence::Alive {
+    /// Records a probe; true once the grace period is over.
+    pub(super) fn has_expired(&mut self, presence: ServicePresence, now: Instant) -> bool {
+        if presence == ServicePresence::Alive {
             self.since = None;
             return false;
         }
@@ -94,14 +88,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_double_up_to_the_longest_and_begin_anew_after_success() {
+    fn delays_double_up_to_the_maximum_and_reset_on_success() {
         let start = Instant::now();
         let mut restarts = RestartBackoff::new(start);
         restarts.record_ready();
         let mut delays = Vec::new();
         for _ in 0..9 {
             let RestartDecision::StartAt(at) = restarts.record_exit(start + 2 * FIRST_START_TIMEOUT) else {
-                panic!("what has worked is never given up")
+                panic!("a server that was ready is never given up")
             };
             delays.push((at - start - 2 * FIRST_START_TIMEOUT).as_millis());
         }
@@ -111,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_worked_is_given_up() {
+    fn server_never_ready_is_given_up() {
         let start = Instant::now();
         let mut restarts = RestartBackoff::new(start);
         assert!(matches!(restarts.record_exit(start), RestartDecision::StartAt(_)));
@@ -119,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_absence_without_a_break_ends_the_grace() {
+    fn only_continuous_absence_ends_the_grace_period() {
         let start = Instant::now();
         let mut absence = ServiceAbsence::default();
         let table = [
@@ -130,9 +124,9 @@ mod tests {
             (3999, ServicePresence::Away, false),
             (4000, ServicePresence::Away, true),
         ];
-        for (at_ms, seen, over) in table {
+        for (at_ms, presence, over) in table {
             assert_eq!(
-                absence.has_expired(seen, start + Duration::from_millis(at_ms)),
+                absence.has_expired(presence, start + Duration::from_millis(at_ms)),
                 over,
                 "at {at_ms} ms"
             );

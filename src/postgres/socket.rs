@@ -1,7 +1,7 @@
-//! Through which socket is the private Postgres reached?
+//! Unix socket directory of the private Postgres, which only its account can enter.
 //!
-//! A unix socket alone, in a directory that only its account can enter. The path of a socket must fit into a fixed field
-//! of the kernel; when the data directory lies too deep, a short directory under the temporary one takes its place.
+//! The kernel limits the length of a socket path. If the data directory is nested too deeply, a short directory below
+//! the temporary directory is used instead.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -10,19 +10,19 @@ use super::account::Account;
 use super::error::PostgresError;
 use super::cluster_home::{ClusterHome, create_private_dir, short_name};
 
-/// The port, which only names the socket file here.
+/// Only part of the socket's file name.
 pub(super) const PORT: u16 = 5432;
 
-/// The file by which a server says that the socket is its own.
+/// The server's lock file of the socket.
 pub(super) const LOCK_FILE: &str = ".s.PGSQL.5432.lock";
 
-/// Bytes of the longest usable socket path: 103 on macOS, 107 on Linux.
+/// Longest usable socket path: 103 bytes on macOS, 107 on Linux.
 const MAX_PATH_BYTES: usize = 103;
 
-/// Bytes that Postgres puts behind the directory: `/.s.PGSQL.5432`.
+/// Length of the name that Postgres appends: `/.s.PGSQL.5432`.
 const FILE_NAME_BYTES: usize = "/.s.PGSQL.5432".len();
 
-/// Chooses and makes the directory of the socket; the same one at every start.
+/// Chooses and creates the directory of the socket, the same one at every start.
 ///
 /// # Errors
 /// [`PostgresError::Unusable`] if no directory is both short enough and safe.
@@ -39,7 +39,7 @@ pub(super) fn create_directory(home: &ClusterHome) -> Result<PathBuf, PostgresEr
         create_private_dir(&directory, home.account)?;
         return Ok(directory);
     }
-    let reason = "its path is too long for a socket, and so is that of the temporary directory".to_owned();
+    let reason = "its path and that of the temporary directory are too long for a socket; choose a shorter data directory".to_owned();
     Err(PostgresError::Unusable {
         path: home.path.clone(),
         reason,
@@ -58,7 +58,7 @@ fn short_directory(base: &Path, home: &Path, account: Account) -> Result<Option<
     })
 }
 
-/// Short enough, and text: the client library takes no other path.
+/// Short enough, and UTF-8: the client library accepts no other path.
 fn is_usable(directory: &Path) -> bool {
     directory
         .to_str()
@@ -70,14 +70,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_exact() {
+    fn path_over_the_limit_is_not_usable() {
         let longest = MAX_PATH_BYTES - FILE_NAME_BYTES;
         assert!(is_usable(Path::new(&format!("/{}", "x".repeat(longest - 1)))));
         assert!(!is_usable(Path::new(&format!("/{}", "x".repeat(longest)))));
     }
 
     #[test]
-    fn a_deep_home_gets_a_short_directory_of_its_own() {
+    fn deep_home_gets_a_short_socket_directory() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("d".repeat(MAX_PATH_BYTES));
         let home = ClusterHome {

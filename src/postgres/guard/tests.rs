@@ -1,5 +1,4 @@
-//! Does a guard go for the right reasons, and say so in time? (What it does to a real server is in
-//! `tests/private_postgres`.)
+//! Tests of the guard's exit decisions. `tests/private_postgres` covers a real server.
 
 use std::path::Path;
 
@@ -8,7 +7,7 @@ use crate::postgres::data_dir::DataDir;
 use crate::postgres::guard_lock::GuardPresence;
 use crate::postgres::plan::tests::plan;
 
-/// A guard of a server that it must not start: there is no such program.
+/// A guard whose server program does not exist, so that it starts none.
 fn guard_in(dir: &Path) -> Guard {
     let plan = ServerPlan {
         data_dir: dir.to_path_buf(),
@@ -19,7 +18,7 @@ fn guard_in(dir: &Path) -> Guard {
     Guard::new(plan, lock)
 }
 
-fn doing(dir: &Path) -> GuardState {
+fn state_of(dir: &Path) -> GuardState {
     match guard_lock::probe(dir).unwrap() {
         GuardPresence::Alive(Some(note)) => note.state,
         other => panic!("{other:?}"),
@@ -27,20 +26,20 @@ fn doing(dir: &Path) -> GuardState {
 }
 
 #[test]
-fn it_decides_to_go_only_while_nobody_has_the_services_lock_and_says_so_at_once() {
+fn guard_commits_to_exit_only_while_the_service_lock_is_free() {
     let dir = tempfile::tempdir().unwrap();
     let service = DataDir::open(dir.path()).unwrap();
     let guard = guard_in(service.path());
-    assert!(!guard.commit_to_exit(), "the service is there");
-    assert_eq!(doing(service.path()), GuardState::Starting);
+    assert!(!guard.commit_to_exit(), "the service is alive");
+    assert_eq!(state_of(service.path()), GuardState::Starting);
     let path = service.path().to_path_buf();
     drop(service);
     assert!(guard.commit_to_exit());
-    assert_eq!(doing(&path), GuardState::Stopping);
+    assert_eq!(state_of(&path), GuardState::Stopping);
 }
 
 #[test]
-fn it_goes_when_its_directory_has_gone() {
+fn guard_exits_when_its_directory_is_gone() {
     let dir = tempfile::tempdir().unwrap();
     let service = DataDir::open(dir.path()).unwrap();
     let mut guard = guard_in(service.path());
@@ -50,16 +49,16 @@ fn it_goes_when_its_directory_has_gone() {
 }
 
 #[test]
-fn it_starts_no_server_without_a_service() {
+fn guard_without_a_service_starts_no_server() {
     let dir = tempfile::tempdir().unwrap();
     let mut guard = guard_in(dir.path());
     assert_eq!(guard.step().unwrap(), None);
     assert!(matches!(guard.server, Server::RestartAt(_)));
-    assert_eq!(guard.next_delay(), POLL_INTERVAL, "it looks again like anybody, without haste");
+    assert_eq!(guard.next_delay(), POLL_INTERVAL, "it polls at the normal interval");
 }
 
 #[test]
-fn a_log_that_is_full_is_put_aside() {
+fn full_log_is_rotated() {
     let dir = tempfile::tempdir().unwrap();
     let guard = guard_in(dir.path());
     let log = dir.path().join("postgres.log");
