@@ -1,33 +1,32 @@
-//! When is a vendor left alone that keeps failing? A circuit breaker.
+//! Circuit breaker for vendors that keep failing.
 //!
-//! | State | A call | It is answered | It fails |
+//! | State | A call | On success | On failure |
 //! |---|---|---|---|
-//! | closed | passes | the failures are forgotten | the fifth in a row opens it |
-//! | open | is held back until the pause is over | | |
-//! | half-open | one passes, the others are held back for a moment | closed | open again, for twice as long |
+//! | closed | passes | the failure count is reset | the fifth in a row opens the circuit |
+//! | open | is rejected until the pause is over | | |
+//! | half-open | one trial call passes, others are rejected | closed | open again, for twice as long |
 //!
-//! Rule: plain data, time is an argument. A call that began before the breaker opened changes nothing when it ends; one
-//! that never ends holds the next one back for [`PROBE_PATIENCE`] and no longer.
+//! Plain data; time is an argument. A call that began before the circuit opened does not change the state when it ends.
+//! A trial call that never ends blocks the next one for [`HALF_OPEN_TIMEOUT`].
 
 use std::time::Duration;
 
 use backoff::ExponentialBackoff;
 use backoff::backoff::Backoff as _;
 
-/// Failures in a row that open it: one or two happen on any network.
+/// Failures in a row that open the circuit: one or two happen on any network.
 pub const FAILURE_THRESHOLD: u32 = 5;
 
-/// The first pause and the longest one: soon enough to notice a restart, seldom enough to leave a broken vendor alone.
+/// First and longest pause: soon enough to notice a restart, rare enough to spare a broken vendor.
 pub const OPEN_DURATION: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// How long the one call of a half-open breaker is waited for: longer than any call takes.
+/// How long a trial call blocks others: longer than any call takes.
 pub const HALF_OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a vendor has been of late.
 #[derive(Debug)]
 pub struct CircuitBreaker {
     state: CircuitState,
-    /// Counts the changes after which older calls say nothing any more.
+    /// Increases with each change that makes the results of earlier calls irrelevant.
     epoch: u64,
     backoff: ExponentialBackoff,
 }
@@ -39,19 +38,19 @@ enum CircuitState {
     HalfOpen { until: Duration },
 }
 
-/// The right to make one call. How it ended is told with it.
+/// The permit for one call; return it with the call's result.
 #[derive(Debug)]
-#[must_use = "tell the breaker how the call ended"]
+#[must_use = "record the result of the call"]
 pub struct CallPermit {
     epoch: u64,
 }
 
-/// A call is held back for so long.
+/// The call is rejected; the value is the minimum time to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CircuitOpen(pub Duration);
 
 impl CircuitBreaker {
-    /// A closed one: nothing is known against the vendor.
+    /// Creates a closed circuit.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -61,15 +60,15 @@ impl CircuitBreaker {
         }
     }
 
-    /// Asks for a call at this moment of a monotonic clock.
+    /// Requests a permit at this time of a monotonic clock.
     ///
     /// # Errors
-    /// [`HeldBack`] says how long to wait at least.
+    /// [`CircuitOpen`] with the minimum time to wait.
     pub fn try_acquire(&mut self, now: Duration) -> Result<CallPermit, CircuitOpen> {
         match self.state {
             CircuitState::Closed { .. } => {}
             CircuitState::Open { until } if now < until => return Err(CircuitOpen(until - now)),
-            // The one call is over long before its patience is, and then there is no reason to stay away.
+            // The trial call usually ends long before its timeout: let callers ask again after the shortest pause.
             CircuitState::HalfOpen { until } if now < until => return Err(CircuitOpen((until - now).min(OPEN_DURATION.0))),
             CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => {
                 self.epoch += 1;
@@ -81,19 +80,19 @@ impl CircuitBreaker {
         Ok(CallPermit { epoch: self.epoch })
     }
 
-    /// The call was answered, whatever was said.
-    #[allow(clippy::needless_pass_by_value, reason = "a pass is used once")]
-    pub fn record_success(&mut self, pass: CallPermit) {
-        if pass.epoch == self.epoch {
+    /// The call got a response, whatever it says.
+    #[allow(clippy::needless_pass_by_value, reason = "a permit is used once")]
+    pub fn record_success(&mut self, permit: CallPermit) {
+        if permit.epoch == self.epoch {
             self.state = CircuitState::Closed { failures: 0 };
             self.backoff.reset();
         }
     }
 
-    /// The call failed. Says for how long calls are held back, if that begins now.
-    #[allow(clippy::needless_pass_by_value, reason = "a pass is used once")]
-    pub fn record_failure(&mut self, pass: CallPermit, now: Duration) -> Option<Duration> {
-        if pass.epoch != self.epoch {
+    /// The call failed. Returns the pause if the circuit opens now.
+    #[allow(clippy::needless_pass_by_value, reason = "a permit is used once")]
+    pub fn record_failure(&mut self, permit: CallPermit, now: Duration) -> Option<Duration> {
+        if permit.epoch != self.epoch {
             return None;
         }
         if let CircuitState::Closed { failures } = &mut self.state {
@@ -116,14 +115,14 @@ impl Default for CircuitBreaker {
 }
 
 fn open_backoff() -> ExponentialBackoff {
-    let (first, longest) = OPEN_DURATION;
+    let (first, max) = OPEN_DURATION;
     ExponentialBackoff {
         initial_interval: first,
         current_interval: first,
-        max_interval: longest,
+        max_interval: max,
         multiplier: 2.0,
         max_elapsed_time: None,
-        // Without chance: one call alone comes after a pause.
+        // No jitter: only one trial call follows a pause.
         randomization_factor: 0.0,
         ..ExponentialBackoff::default()
     }

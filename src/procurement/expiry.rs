@@ -1,4 +1,4 @@
-//! Until when is a bought voucher good whose vendor does not say so?
+//! Expiry of purchased vouchers for which the vendor states none.
 
 use time::util::days_in_month;
 use time::{Date, Month};
@@ -6,10 +6,10 @@ use vouchsafe_actors::domain::product::{ExpiryKind, ExpiryPolicy};
 
 use crate::iso_date;
 
-/// The last valid day by the product's policy of a voucher issued on this day; `None` if it never expires.
+/// The last valid day of a voucher issued on this day, by the product's policy; `None` if it never expires.
 ///
-/// A month later is the same day of that month, or its last one where it is shorter. A value that the policy's kind does
-/// not have is refused when a product is put, and counts as no end here.
+/// Adding months keeps the day of the month, or takes the last day of a shorter month. An invalid policy value, which
+/// is rejected when a product is put, counts as no expiry.
 #[must_use]
 pub fn last_valid_day(policy: &ExpiryPolicy, issued: Date) -> Option<Date> {
     let value = policy.value.as_ref()?;
@@ -21,9 +21,9 @@ pub fn last_valid_day(policy: &ExpiryPolicy, issued: Date) -> Option<Date> {
 }
 
 fn months_later(day: Date, months: u32) -> Option<Date> {
-    let counted = u32::from(u8::from(day.month()) - 1) + months;
-    let year = day.year().checked_add(i32::try_from(counted / 12).ok()?)?;
-    let month = Month::try_from(u8::try_from(counted % 12 + 1).ok()?).ok()?;
+    let month_index = u32::from(u8::from(day.month()) - 1) + months;
+    let year = day.year().checked_add(i32::try_from(month_index / 12).ok()?)?;
+    let month = Month::try_from(u8::try_from(month_index % 12 + 1).ok()?).ok()?;
     Date::from_calendar_date(year, month, day.day().min(days_in_month(month, year))).ok()
 }
 
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_policy_says_the_last_valid_day() {
+    fn last_valid_day_follows_the_policy() {
         for (kind, value, issued, expected) in [
             (ExpiryKind::None, json!(null), date!(2026 - 01 - 31), None),
             (

@@ -1,9 +1,8 @@
-//! What does a vendor sell that is fulfilled by hand? Nothing by itself: every purchase waits for an operator, who brings
-//! the vouchers in.
+//! Adapter of vendors fulfilled by hand: every purchase waits for an operator to import the vouchers.
 
 use super::{PurchaseResult, Shortfall};
 
-/// Nothing yet, and the rest may come.
+/// No vouchers yet; more may follow.
 pub(super) const fn pending() -> PurchaseResult {
     PurchaseResult {
         vouchers: Vec::new(),

@@ -1,7 +1,7 @@
-//! What does the sandbox's vendor sell? Visibly fake vouchers of every product, and the product decides how.
+//! Mock vendor of the sandbox: visibly fake vouchers of every product. The product id selects the behavior.
 //!
-//! Rule: it keeps nothing. What was sold is a function of the purchase and the time, so that asking again, after a
-//! restart too, finds the same vouchers, and nothing can be sold twice.
+//! Stateless: what was sold is a function of purchase and time. Polling returns the same vouchers, also after a
+//! restart, and nothing can be sold twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,29 +12,27 @@ use vouchsafe_actors::domain::clock::Clock;
 use super::{PurchaseResult, BuyRequest, VendorFailure, InvalidResponse, PurchaseKey, Shortfall, VendorVoucher, FailureReason};
 use crate::vault::code::{CodeParts, VoucherCode};
 
-/// After how long an ordinary purchase is filled.
+/// Delay of an ordinary purchase.
 pub const USUAL_DELAY: Duration = Duration::from_secs(1);
 
-/// After how long a purchase of `sbx-slow` is filled.
+/// Delay of a purchase of `sbx-slow`.
 pub const SLOW_DELAY: Duration = Duration::from_secs(60);
 
-/// Bytes of a digest that a code shows: enough that no two of a sandbox are alike.
+/// Bytes of a digest in a code: enough to be unique within a sandbox.
 const CODE_BYTES: usize = 8;
 
-/// The sandbox's vendor.
 pub struct MockVendor {
     clock: Arc<dyn Clock>,
 }
 
-/// What a product makes of its purchases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MockBehavior {
-    /// All, after a while.
+    /// Everything, after a delay.
     Delayed(Duration),
-    /// Half, rounded down, after the usual while; never the rest.
+    /// Half, rounded down, after the usual delay; never the rest.
     Half,
     NeverSold,
-    /// All, after the usual while; but the answer to a purchase is lost.
+    /// Everything, after the usual delay, but the response to the purchase is lost.
     ResponseLost,
 }
 
@@ -58,16 +56,13 @@ impl MockBehavior {
 }
 
 impl MockVendor {
-    /// A vendor who reads this clock.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock }
     }
 
-    /// Buys.
-    ///
     /// # Errors
-    /// [`Failure::NotBought`] where the product is never sold, [`Failure::Unknown`] where the answer is lost.
+    /// [`VendorFailure::NotBought`] if the product is never sold, [`VendorFailure::Unknown`] if the response is lost.
     pub fn buy(&self, request: &BuyRequest) -> Result<PurchaseResult, VendorFailure> {
         if MockBehavior::of(request.product_id.as_str()) == MockBehavior::ResponseLost {
             return Err(VendorFailure::Unknown {
@@ -78,21 +73,19 @@ impl MockVendor {
         self.poll(request)
     }
 
-    /// Asks what was sold.
-    ///
     /// # Errors
-    /// [`Failure::NotBought`] where nothing ever is.
+    /// [`VendorFailure::NotBought`] if the product is never sold.
     pub fn poll(&self, request: &BuyRequest) -> Result<PurchaseResult, VendorFailure> {
-        let manner = MockBehavior::of(request.product_id.as_str());
-        // Whoever asks at that moment, and not a quarter of the time later, sees it filled as it is documented.
-        let left = request.requested_at + manner.delay() - self.clock.now();
-        if left.is_positive() {
+        let behavior = MockBehavior::of(request.product_id.as_str());
+        // Returns the exact remaining time, so that the next poll finds the purchase filled after the documented delay.
+        let remaining = request.requested_at + behavior.delay() - self.clock.now();
+        if remaining.is_positive() {
             return Ok(PurchaseResult {
                 vouchers: Vec::new(),
-                shortfall: Shortfall::Pending(Some(left.unsigned_abs())),
+                shortfall: Shortfall::Pending(Some(remaining.unsigned_abs())),
             });
         }
-        let (sold, rest) = match manner {
+        let (sold, shortfall) = match behavior {
             MockBehavior::Delayed(_) | MockBehavior::ResponseLost => (request.quantity, Shortfall::None),
             MockBehavior::Half => (request.quantity / 2, Shortfall::Final),
             MockBehavior::NeverSold => (0, Shortfall::Final),
@@ -103,12 +96,12 @@ impl MockVendor {
         let vouchers = (0..sold).map(|number| voucher(request, number));
         Ok(PurchaseResult {
             vouchers: vouchers.collect::<Result<_, _>>()?,
-            shortfall: rest,
+            shortfall,
         })
     }
 }
 
-/// The voucher with this number of a purchase: the same whenever it is asked for.
+/// The voucher with this number of a purchase; deterministic.
 fn voucher(request: &BuyRequest, number: u32) -> Result<VendorVoucher, InvalidResponse> {
     let index = usize::try_from(number).unwrap_or(usize::MAX);
     let digest = digest(request.key, number);

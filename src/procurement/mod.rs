@@ -1,19 +1,19 @@
-//! How are vouchers bought? The port of the vendors, and the adapters behind it.
+//! Procurement from vendors: the adapters by which vouchers are bought, and the engine's procurement port (`service`).
 //!
-//! Rule: a purchase has one key for ever, made durable by the caller before the first call. A vendor sells once under a
-//! key, so asking again is safe, and every answer has all that was sold under the key so far. A failure says what is
-//! *known* ([`Failure`]), and the caller does what follows from that:
+//! A purchase has one idempotency key, which the caller stores before the first call. A vendor sells once under a key,
+//! so retries are safe, and each result contains everything sold under the key so far. A failure states what is *known*
+//! ([`VendorFailure`]):
 //!
-//! | Answer | What is known | What to do |
+//! | Result | Known | Caller's action |
 //! |---|---|---|
-//! | [`Rest::None`] | all was sold | take the vouchers in |
-//! | [`Rest::ToCome`] | a part was sold, or nothing yet | take it in, poll later |
-//! | [`Rest::Never`] | a part was sold, and no more will be | take it in, the rest is not to be had |
-//! | [`Failure::NotBought`], [`Failure::OutOfStock`] | nothing was sold, nor will be under this key | it is not to be had |
-//! | [`Failure::NotNow`] | this call bought nothing | buy again under the same key, later |
-//! | [`Failure::Unheard`] | the vendor has no such purchase (yet) | buy again under the same key |
-//! | [`Failure::Unknown`] | nothing | poll later; never buy under another key |
-//! | [`Failure::Nonsense`] | the answer was refused, nothing of it was taken | show it to the operator |
+//! | [`Shortfall::None`] | everything was sold | import the vouchers |
+//! | [`Shortfall::Pending`] | a part was sold, or nothing yet | import it, poll later |
+//! | [`Shortfall::Final`] | a part was sold, and no more will be | import it; the rest is final |
+//! | [`VendorFailure::NotBought`], [`VendorFailure::OutOfStock`] | nothing was sold, nor will be under this key | end the purchase |
+//! | [`VendorFailure::RetryLater`] | this call bought nothing | buy again later under the same key |
+//! | [`VendorFailure::PurchaseNotFound`] | the vendor has no such purchase (yet) | buy again under the same key |
+//! | [`VendorFailure::Unknown`] | nothing | poll later; never buy under another key |
+//! | [`VendorFailure::InvalidResponse`] | the response was discarded | show it to the operator |
 
 pub mod circuit_breaker;
 pub mod expiry;
@@ -46,33 +46,30 @@ pub(crate) use service::ProcurementService;
 use self::http::{HttpVendor, AdapterError, RecordStream, Timeouts, VendorUrl};
 use self::mock::MockVendor;
 
-/// How many purchases may be under way with a vendor at a time, unless the operator says so.
+/// Default of concurrent purchases per vendor.
 pub const DEFAULT_CONCURRENCY: u16 = 4;
 
-/// Most purchases under way with a vendor at a time: each may hold a whole answer in memory.
+/// Most concurrent purchases per vendor: each may hold a complete response in memory.
 pub const MAX_CONCURRENCY: u16 = 64;
 
-/// Which adapter speaks to a vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(
-    description = "Which adapter speaks to a vendor: `mock` (the sandbox's, sells fake vouchers), `http` (the vendor \
-    protocol) or `manual` (an operator fulfils)."
+    description = "The adapter of a vendor: `mock` (sandbox, sells fake vouchers), `http` (the vendor protocol) or `manual` \
+    (an operator fulfils)."
 )]
 pub enum AdapterKind {
-    /// The sandbox's: sells fake vouchers.
+    /// Sandbox: sells fake vouchers.
     Mock,
     Http,
     Manual,
 }
 
-/// A word that names no adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected `mock`, `http` or `manual`")]
 pub struct UnknownAdapter;
 
 impl AdapterKind {
-    /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -94,17 +91,17 @@ impl FromStr for AdapterKind {
     }
 }
 
-/// What an adapter is told of its vendor.
+/// The vendor settings that an adapter needs.
 #[derive(Debug)]
 pub struct AdapterConfig {
     pub kind: AdapterKind,
-    /// Where the vendor is; there for [`AdapterKind::Http`].
+    /// Required for [`AdapterKind::Http`].
     pub url: Option<VendorUrl>,
-    /// What it is shown; there for [`AdapterKind::Http`].
+    /// Required for [`AdapterKind::Http`].
     pub credential: Option<SecretString>,
 }
 
-/// What speaks to one vendor. One for all purchases of the vendor: it knows how the vendor has been of late.
+/// The adapter of one vendor, shared by all its purchases: it holds the vendor's circuit breaker.
 pub enum VendorAdapter {
     Mock(MockVendor),
     Http(Box<HttpVendor>),
@@ -112,10 +109,10 @@ pub enum VendorAdapter {
 }
 
 impl VendorAdapter {
-    /// What speaks to a vendor with these terms. Nothing is asked of the vendor yet.
+    /// Creates an adapter; makes no call.
     ///
     /// # Errors
-    /// [`NoClient`] when the terms are not enough, or this machine cannot speak HTTPS.
+    /// [`AdapterError`] if the configuration is incomplete, or this machine cannot use HTTPS.
     pub fn connect(terms: &AdapterConfig, clock: Arc<dyn Clock>) -> Result<Self, AdapterError> {
         Ok(match terms.kind {
             AdapterKind::Mock => Self::Mock(MockVendor::new(clock)),
@@ -124,10 +121,10 @@ impl VendorAdapter {
         })
     }
 
-    /// Buys. May be asked again under the same key, and then sells nothing more.
+    /// Buys. Repeating it under the same key sells nothing more.
     ///
     /// # Errors
-    /// [`Failure`] says what is known.
+    /// [`VendorFailure`] states what is known.
     pub async fn buy(&self, request: &BuyRequest) -> Result<PurchaseResult, VendorFailure> {
         match self {
             Self::Mock(mock) => mock.buy(request),
@@ -136,10 +133,10 @@ impl VendorAdapter {
         }
     }
 
-    /// Asks what became of a purchase. Buys nothing.
+    /// Returns the state of a purchase without buying.
     ///
     /// # Errors
-    /// [`Failure`]; a poll that gets no word is [`Failure::Unknown`], whatever was known before stands.
+    /// [`VendorFailure`]; a poll without a conclusive response is [`VendorFailure::Unknown`] and changes nothing.
     pub async fn poll(&self, request: &BuyRequest) -> Result<PurchaseResult, VendorFailure> {
         match self {
             Self::Mock(mock) => mock.poll(request),
@@ -148,8 +145,7 @@ impl VendorAdapter {
         }
     }
 
-    /// The vendor's records of a day (UTC), a page of them in memory at a time; `None` where the vendor keeps none that
-    /// can be asked for.
+    /// The vendor's records of a UTC day, one page in memory at a time; `None` if the adapter has no records.
     #[must_use]
     pub fn records(&self, day: Date) -> Option<RecordStream<'_>> {
         match self {
@@ -186,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_adapter_has_what_it_needs_or_is_none() {
+    fn adapter_with_incomplete_config_is_refused() {
         let url = Some("http://127.0.0.1:9400");
         let of_http = |url, credential| connect(AdapterKind::Http, url, credential);
         assert!(matches!(of_http(url, Some("a-secret")), Ok(VendorAdapter::Http(_))));
@@ -206,15 +202,15 @@ mod tests {
     }
 
     #[test]
-    fn who_fulfils_by_hand_has_nothing_yet_and_no_books() {
+    fn manual_adapter_is_pending_and_has_no_records() {
         let adapter = connect(AdapterKind::Manual, None, None).unwrap();
-        let waiting = manual::pending();
-        assert!(waiting.vouchers.is_empty() && waiting.shortfall == Shortfall::Pending(None));
+        let result = manual::pending();
+        assert!(result.vouchers.is_empty() && result.shortfall == Shortfall::Pending(None));
         assert!(adapter.records(time::macros::date!(2026 - 11 - 20)).is_none());
     }
 
     #[test]
-    fn an_adapter_is_named_by_one_word() {
+    fn adapter_kind_round_trips_through_text() {
         for kind in [AdapterKind::Mock, AdapterKind::Http, AdapterKind::Manual] {
             assert_eq!(kind.as_str().parse(), Ok(kind));
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());

@@ -1,6 +1,6 @@
-//! What is asked of a vendor, what it sells, and what its books say of it?
+//! Purchase requests, purchased vouchers and vendor records.
 //!
-//! Rule: a code is in a [`VoucherCode`] and nowhere else; a reference is the vendor's name for a voucher and may be shown.
+//! Only [`VoucherCode`] contains a code; a reference is the vendor's id of a voucher and may be shown.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,13 +15,13 @@ use vouchsafe_actors::domain::product::{ExpiryPolicy, ProductId};
 use super::expiry;
 use crate::vault::code::VoucherCode;
 
-/// Most vouchers of one purchase: as many as one order may have.
+/// Most vouchers of a purchase: as many as an order may have.
 pub const MAX_QUANTITY: u32 = 1_000;
 
-/// Longest reference of a vendor, in bytes: several times what an id takes, and short in every row and report.
+/// Longest vendor reference in bytes: several times the length of an id, and short in every row and report.
 pub const MAX_REFERENCE: usize = 128;
 
-/// Names a purchase. It is the vendor's idempotency key: what was sold under it is never sold again.
+/// The vendor's idempotency key: what was sold under it is never sold again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PurchaseKey(pub Uuid);
@@ -32,40 +32,38 @@ impl fmt::Display for PurchaseKey {
     }
 }
 
-/// What is to be bought. The same at each asking, so the caller keeps it with the purchase.
+/// A purchase request. It is identical in each call, so the caller stores it with the purchase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuyRequest {
     pub key: PurchaseKey,
     pub product_id: ProductId,
-    /// At which face value.
+    /// Face value.
     pub denomination: Money,
-    /// How many, 1 to [`MAX_QUANTITY`].
+    /// 1 to [`MAX_QUANTITY`].
     pub quantity: u32,
-    /// When the purchase was made durable; vouchers count as issued on this day.
+    /// When the purchase was stored; vouchers count as issued on this day.
     pub requested_at: OffsetDateTime,
-    /// Until when a voucher is good whose vendor does not say so.
+    /// Applies if the vendor states no expiry.
     pub expiry_policy: ExpiryPolicy,
 }
 
 impl BuyRequest {
-    /// The last valid day of a voucher whose vendor names none; `None` if it never expires.
+    /// The last valid day if the vendor states none; `None` if the voucher never expires.
     #[must_use]
     pub fn last_valid_day(&self) -> Option<Date> {
         expiry::last_valid_day(&self.expiry_policy, self.requested_at.date())
     }
 }
 
-/// The vendor's own name of a voucher: not secret, so it may be shown and reconciled.
+/// The vendor's id of a voucher: not secret, used in reconciliation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VendorReference(String);
 
-/// A text that is no reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected 1 to {MAX_REFERENCE} visible ASCII characters")]
 pub struct InvalidReference;
 
 impl VendorReference {
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -87,56 +85,52 @@ impl fmt::Display for VendorReference {
     }
 }
 
-/// A voucher as a vendor sold it: checked against what was asked for.
+/// A voucher sold by a vendor, validated against the request.
 #[derive(Debug)]
 pub struct VendorVoucher {
-    /// The vendor's own name of it: the same at each asking, and unique within an answer.
+    /// Stable across responses, and unique within one.
     pub reference: VendorReference,
-    /// What is redeemed: code, PIN, serial and URL.
+    /// Code, PIN, serial and URL.
     pub code: VoucherCode,
-    /// Its last valid day, of the vendor's or by the product's policy; `None` if it never expires.
+    /// The last valid day, by the vendor or by the product's policy; `None` if it never expires.
     pub expiry: Option<Date>,
     pub product_id: ProductId,
-    /// At which face value.
+    /// Face value.
     pub denomination: Money,
-    /// What the vendor charges for it; never negative.
+    /// What the vendor charges; never negative.
     pub price: Money,
 }
 
-/// What becomes of those that were asked for and not sold yet.
+/// What happens to the requested vouchers that were not sold yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shortfall {
-    /// There are none: all were sold.
+    /// There are none.
     None,
-    /// They may come: poll, and no sooner than after this, where the vendor says so.
+    /// They may follow: poll, not before this time if the vendor states one.
     Pending(Option<Duration>),
     Final,
 }
 
-/// What was sold under a key so far, all of it, in the vendor's order.
+/// Everything sold under a key so far, in the vendor's order.
 #[derive(Debug)]
 pub struct PurchaseResult {
-    /// The vouchers; those of earlier answers among them, under the same references.
+    /// Includes those of earlier responses, under the same references.
     pub vouchers: Vec<VendorVoucher>,
-    /// What becomes of the others.
     pub shortfall: Shortfall,
 }
 
-/// A sale as the vendor's books have it, for reconciliation. No code.
+/// A sale in the vendor's records, for reconciliation. Contains no code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VendorRecord {
-    /// The vendor's name of the voucher.
     pub reference: VendorReference,
-    /// Under which key it was sold.
     pub key: PurchaseKey,
     pub product_id: ProductId,
-    /// At which face value.
+    /// Face value.
     pub denomination: Money,
     pub sold_at: OffsetDateTime,
 }
 
 impl VendorRecord {
-    /// What the face value is counted in.
     #[must_use]
     pub const fn currency(&self) -> Currency {
         self.denomination.currency

@@ -87,7 +87,7 @@ fn purchase() -> Value {
         "purchase_id": "0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f", "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "item": 0, "vendor": "acme-cards", "product_id": "game-us",
         "denomination": 25.00, "currency": "USD", "quantity": 2, "state": "refused", "answer": "REFUSED",
-        "last_word": "the vendor's answer was refused: vouchers[0].expiry is missing or of the wrong type",
+        "last_word": "invalid vendor response: vouchers[0].expiry does not follow the vendor protocol",
         "sold": 0, "kept": 0, "quarantined": [], "requested_at": "2026-11-20T12:00:00.123456Z",
         "answered_at": "2026-11-20T12:00:01.123456Z", "next_at": "2026-11-20T12:00:01.373456Z",
     })

@@ -1,13 +1,13 @@
-//! How does the service speak the vendor protocol? One call, one word of the vendor; asking again is the caller's.
+//! HTTP client of the vendor protocol. Each method makes one call; retries are up to the caller.
 //!
-//! | Step | File | What may go wrong |
+//! | Step | File | Failure |
 //! |---|---|---|
-//! | the breaker lets the call pass | [`breaker`](super::breaker) | [`Why::Paused`] |
-//! | the call is made, its answer read up to a limit | here | it does not arrive, or does not end |
-//! | the status says what is known | `status` | the table of the protocol |
-//! | the answer is read and checked | `sale`, `records` | [`Nonsense`] |
+//! | the circuit breaker admits the call | [`circuit_breaker`](super::circuit_breaker) | [`FailureReason::CircuitOpen`] |
+//! | the call is sent and its response read up to a limit | here | timeout, lost connection, too large |
+//! | the status is interpreted | `status` | the table of the protocol |
+//! | the body is parsed and validated | `sale`, `records` | [`InvalidResponse`] |
 //!
-//! Rule: what an answer holds is taken whole or not at all, and none of its text goes into an error or a log line.
+//! A response is accepted or rejected as a whole, and none of its text enters an error or a log line.
 
 mod records;
 mod sale;
@@ -34,26 +34,26 @@ use super::{PurchaseResult, BuyRequest, VendorFailure, InvalidResponse, Purchase
 use crate::http_client;
 use crate::secrets::expose;
 
-/// Longest answer that is read, in bytes: 1,000 vouchers, each with parts of the greatest length, and some air.
+/// Longest response body: 1,000 vouchers with parts of maximum length, and a margin.
 pub const MAX_RESPONSE_BYTES: usize = 4 << 20;
 
-/// Longest answer of an error that is read for its code, in bytes. A longer one says nothing.
+/// Longest error body that is parsed for its code. A longer one counts as one without a code.
 const MAX_ERROR_BYTES: usize = 16 << 10;
 
-/// Longest pause that a vendor may ask for: an hour is an outage, and an operator's affair.
+/// Longest accepted Retry-After: a longer pause is an outage for an operator to handle.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3_600);
 
-/// How long a vendor is waited for.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// Until the connection stands.
+    /// Until the connection is established.
     pub connect: Duration,
-    /// Until the last byte of the answer.
+    /// Until the last byte of the response.
     pub total: Duration,
 }
 
 impl Default for Timeouts {
-    /// Vendors issue at their own suppliers while we wait, so the answer may take a while; a connection does not.
+    /// Vendors may issue vouchers at their own suppliers during the call, so a response may take long; connecting may
+    /// not.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
@@ -62,24 +62,22 @@ impl Default for Timeouts {
     }
 }
 
-/// Why nobody can speak to a vendor.
+/// Why no adapter can be created.
 #[derive(Debug, thiserror::Error)]
 pub enum AdapterError {
-    /// TLS cannot be had.
-    #[error("TLS cannot be had: {0}")]
+    #[error("TLS is unavailable: {0}")]
     Tls(#[from] rustls::Error),
-    /// No client can be made, such as where a machine has no certificates.
-    #[error("no HTTP client can be made: {0}")]
+    /// For example on a machine without root certificates.
+    #[error("cannot create an HTTP client: {0}")]
     Client(#[from] reqwest::Error),
-    /// There is no URL, or no credential.
-    #[error("a vendor of the http adapter needs a url and credentials; put both")]
+    #[error("an http vendor needs a url and credentials; put both")]
     Incomplete,
-    /// The credential is none that a header can carry.
-    #[error("the vendor's credential holds characters that cannot be sent; put another one")]
+    /// The credential cannot be sent in a header.
+    #[error("the vendor's credential contains characters that cannot be sent in a header; put another one")]
     Credential,
 }
 
-/// A vendor who speaks the vendor protocol.
+/// A vendor that implements the vendor protocol.
 pub struct HttpVendor {
     client: Client,
     url: VendorUrl,
@@ -87,7 +85,7 @@ pub struct HttpVendor {
     breaker: Mutex<CircuitBreaker>,
 }
 
-/// What is asked for, as the protocol says it.
+/// Body of a purchase request.
 #[derive(Serialize)]
 struct PurchaseBody<'a> {
     purchase_id: PurchaseKey,
@@ -97,14 +95,14 @@ struct PurchaseBody<'a> {
     quantity: u32,
 }
 
-/// An answer with a 2xx, whole. It may hold codes.
+/// A complete 2xx body, which may contain codes.
 type ResponseBody = Zeroizing<Vec<u8>>;
 
 impl HttpVendor {
-    /// A vendor with these terms. Nothing is asked of it yet.
+    /// Creates the client; makes no call.
     ///
     /// # Errors
-    /// [`NoClient`].
+    /// [`AdapterError`].
     pub fn new(terms: &AdapterConfig, timeouts: Timeouts, clock: Arc<dyn Clock>) -> Result<Self, AdapterError> {
         let (Some(url), Some(credential)) = (terms.url.clone(), &terms.credential) else {
             return Err(AdapterError::Incomplete);
@@ -123,7 +121,7 @@ impl HttpVendor {
     }
 
     pub(super) async fn buy(&self, request: &BuyRequest) -> Result<PurchaseResult, VendorFailure> {
-        let wish = PurchaseBody {
+        let body = PurchaseBody {
             purchase_id: request.key,
             product_id: request.product_id.as_str(),
             denomination: request.denomination,
@@ -133,17 +131,17 @@ impl HttpVendor {
         let call = self.client.post(self.url.join("/v1/purchases"));
         let call = call
             .header("Idempotency-Key", request.key.to_string())
-            .json(&wish);
-        let answer = self.send(CallKind::Buy, call).await?;
-        sale::parse_sale(&answer, request, self.today())
+            .json(&body);
+        let body = self.send(CallKind::Buy, call).await?;
+        sale::parse_sale(&body, request, self.today())
     }
 
     pub(super) async fn poll(&self, request: &BuyRequest) -> Result<PurchaseResult, VendorFailure> {
         let call = self
             .client
             .get(self.url.join(&format!("/v1/purchases/{}", request.key)));
-        let answer = self.send(CallKind::Poll, call).await?;
-        sale::parse_sale(&answer, request, self.today())
+        let body = self.send(CallKind::Poll, call).await?;
+        sale::parse_sale(&body, request, self.today())
     }
 
     pub(super) fn records(&self, day: Date) -> RecordStream<'_> {
@@ -154,27 +152,27 @@ impl HttpVendor {
         self.clock.now().date()
     }
 
-    /// Makes a call, if the breaker lets it pass, and tells the breaker how it ended.
+    /// Sends a call if the circuit breaker admits it, and records the result.
     async fn send(&self, call: CallKind, request: reqwest::RequestBuilder) -> Result<ResponseBody, VendorFailure> {
-        let pass = self.breaker().try_acquire(self.clock.monotonic());
-        let pass = pass.map_err(|CircuitOpen(wait)| call.not_now(FailureReason::CircuitOpen, Some(wait)))?;
-        let heard = match request.send().await {
+        let permit = self.breaker().try_acquire(self.clock.monotonic());
+        let permit = permit.map_err(|CircuitOpen(wait)| call.not_now(FailureReason::CircuitOpen, Some(wait)))?;
+        let result = match request.send().await {
             Ok(response) => read_response(call, response).await,
             Err(error) => Err(send_failure(call, &error)),
         };
-        self.record_outcome(pass, &heard);
-        heard
+        self.record_outcome(permit, &result);
+        result
     }
 
-    fn record_outcome(&self, pass: CallPermit, heard: &Result<ResponseBody, VendorFailure>) {
-        let Some(why) = heard.as_ref().err().and_then(status::outage_reason) else {
-            self.breaker().record_success(pass);
+    fn record_outcome(&self, permit: CallPermit, result: &Result<ResponseBody, VendorFailure>) {
+        let Some(reason) = result.as_ref().err().and_then(status::outage_reason) else {
+            self.breaker().record_success(permit);
             return;
         };
-        let opened = self.breaker().record_failure(pass, self.clock.monotonic());
+        let opened = self.breaker().record_failure(permit, self.clock.monotonic());
         if let Some(pause) = opened {
             let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-            tracing::warn!(vendor.url = %self.url, %why, pause_ms, "a vendor keeps failing and is left alone for a while");
+            tracing::warn!(vendor.url = %self.url, %reason, pause_ms, "vendor circuit opened");
         }
     }
 
@@ -191,55 +189,55 @@ fn default_headers(credential: &SecretString) -> Result<HeaderMap, AdapterError>
     Ok(HeaderMap::from_iter([(AUTHORIZATION, bearer), (ACCEPT, json)]))
 }
 
-/// A request that got no answer: where no connection stood, nothing was asked for.
+/// Maps a request without a response. Without a connection nothing was requested.
 fn send_failure(call: CallKind, error: &reqwest::Error) -> VendorFailure {
     if error.is_connect() {
         return call.not_now(FailureReason::Unreachable, None);
     }
-    let why = if error.is_timeout() {
+    let reason = if error.is_timeout() {
         FailureReason::TimedOut
     } else {
         FailureReason::ConnectionLost
     };
-    VendorFailure::Unknown { reason: why, retry_after: None }
+    VendorFailure::Unknown { reason, retry_after: None }
 }
 
 async fn read_response(call: CallKind, response: Response) -> Result<ResponseBody, VendorFailure> {
     let status = response.status();
     if status.is_success() {
         return match read_body(response, MAX_RESPONSE_BYTES).await {
-            Ok(Some(answer)) => Ok(answer),
+            Ok(Some(body)) => Ok(body),
             Ok(None) => Err(InvalidResponse::TooLarge.into()),
-            // The answer had begun: the request was read.
+            // The response had begun, so the vendor has received the request.
             Err(error) if error.is_timeout() => Err(unknown_outcome(FailureReason::TimedOut)),
             Err(_) => Err(unknown_outcome(FailureReason::ConnectionLost)),
         };
     }
-    let after = retry_after(response.headers());
-    // What cannot be read is no word of the vendor's, and its status is all there is.
-    let word = match read_body(response, MAX_ERROR_BYTES).await {
-        Ok(Some(answer)) => status::parse_error_code(&answer),
+    let retry_after = retry_after(response.headers());
+    // Without a readable error body only the status is known.
+    let code = match read_body(response, MAX_ERROR_BYTES).await {
+        Ok(Some(body)) => status::parse_error_code(&body),
         Ok(None) | Err(_) => None,
     };
-    Err(status::failure_for_status(call, status.as_u16(), word, after))
+    Err(status::failure_for_status(call, status.as_u16(), code, retry_after))
 }
 
-const fn unknown_outcome(why: FailureReason) -> VendorFailure {
-    VendorFailure::Unknown { reason: why, retry_after: None }
+const fn unknown_outcome(reason: FailureReason) -> VendorFailure {
+    VendorFailure::Unknown { reason, retry_after: None }
 }
 
-/// The body, or nothing if it has more than so many bytes; then the rest of it is not read.
-async fn read_body(mut response: Response, most: usize) -> Result<Option<ResponseBody>, reqwest::Error> {
-    let said = response
+/// The body, or `None` if it has more than `limit` bytes; the rest is not read then.
+async fn read_body(mut response: Response, limit: usize) -> Result<Option<ResponseBody>, reqwest::Error> {
+    let announced = response
         .content_length()
         .map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-    if said > most {
+    if announced > limit {
         return Ok(None);
     }
-    // Full size from the start where it is known: growing leaves copies behind that nobody wipes.
-    let mut body = Zeroizing::new(Vec::with_capacity(said));
+    // Full capacity from the start if known: growing would leave unwiped copies in memory.
+    let mut body = Zeroizing::new(Vec::with_capacity(announced));
     while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > most {
+        if body.len() + chunk.len() > limit {
             return Ok(None);
         }
         body.extend_from_slice(&chunk);
@@ -247,7 +245,7 @@ async fn read_body(mut response: Response, most: usize) -> Result<Option<Respons
     Ok(Some(body))
 }
 
-/// The pause that an answer asks for, in whole seconds. A date is not understood, and says nothing.
+/// The Retry-After header in seconds. A date is ignored.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
@@ -258,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_asked_for_in_seconds_and_bounded() {
+    fn retry_after_is_parsed_in_seconds_and_bounded() {
         for (text, expected) in [
             ("7", Some(7)),
             (" 0 ", Some(0)),
@@ -277,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_is_sent_and_never_shown() {
+    fn credential_is_sent_and_not_printed() {
         let headers = default_headers(&"a-secret".to_owned().into()).unwrap();
         assert_eq!(headers[AUTHORIZATION], "Bearer a-secret");
         assert!(!format!("{headers:?}").contains("a-secret"));

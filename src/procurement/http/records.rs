@@ -1,4 +1,4 @@
-//! What does the vendor have in its books of a day? Page by page, a page in memory at a time.
+//! Vendor records of a day, fetched page by page with one page in memory.
 
 use std::borrow::Cow;
 
@@ -15,13 +15,13 @@ use super::status::CallKind;
 use crate::json::JsonObject;
 use crate::procurement::{VendorFailure, InvalidResponse, PurchaseKey, VendorRecord};
 
-/// Most records of a page: what a page holds is in memory at once.
+/// Most records of a page: a page is in memory at once.
 pub const MAX_RECORDS_PAGE: usize = 1_000;
 
-/// Most pages of a day: a hundred million records, far from any day; a vendor whose pages do not end is noticed.
+/// A hundred million records, far more than any day has: detects endless pagination.
 pub const MAX_RECORD_PAGES: u32 = 100_000;
 
-/// The records of a day, one after the other, in the vendor's order.
+/// The records of a day, in the vendor's order.
 pub struct RecordStream<'v> {
     vendor: &'v HttpVendor,
     day: Date,
@@ -30,7 +30,6 @@ pub struct RecordStream<'v> {
     pages: u32,
 }
 
-/// Where the walk stands behind the page.
 enum NextPage {
     First,
     At(String),
@@ -68,10 +67,10 @@ impl<'v> RecordStream<'v> {
         }
     }
 
-    /// The next record; `None` behind the last one.
+    /// The next record; `None` after the last one.
     ///
     /// # Errors
-    /// [`Failure`] when a page cannot be had or was refused; asking again asks for that page again.
+    /// [`VendorFailure`] if a page cannot be fetched or is invalid; the next call fetches that page again.
     pub async fn next(&mut self) -> Result<Option<VendorRecord>, VendorFailure> {
         loop {
             if let Some(record) = self.page.next() {
@@ -89,8 +88,8 @@ impl<'v> RecordStream<'v> {
             return Err(InvalidResponse::TooManyPages.into());
         }
         let call = self.vendor.client.get(self.url());
-        let answer = self.vendor.send(CallKind::Poll, call).await?;
-        let (records, next) = parse_page(&answer, self.day)?;
+        let body = self.vendor.send(CallKind::Poll, call).await?;
+        let (records, next) = parse_page(&body, self.day)?;
         if matches!((&self.next, &next), (NextPage::At(this), NextPage::At(next)) if this == next) {
             return Err(InvalidResponse::CursorLoop.into());
         }
@@ -112,8 +111,8 @@ impl<'v> RecordStream<'v> {
     }
 }
 
-fn parse_page(answer: &[u8], day: Date) -> Result<(Vec<VendorRecord>, NextPage), InvalidResponse> {
-    let JsonObject(page): JsonObject<PageBody<'_>> = parse_json(answer)?;
+fn parse_page(body: &[u8], day: Date) -> Result<(Vec<VendorRecord>, NextPage), InvalidResponse> {
+    let JsonObject(page): JsonObject<PageBody<'_>> = parse_json(body)?;
     if page.data.len() > MAX_RECORDS_PAGE {
         return Err(InvalidResponse::PageTooLong);
     }
@@ -129,19 +128,19 @@ fn parse_page(answer: &[u8], day: Date) -> Result<(Vec<VendorRecord>, NextPage),
 
 impl RecordBody<'_> {
     fn validate(&self, index: usize, day: Date) -> Result<VendorRecord, InvalidResponse> {
-        let wrong = |name: &str| InvalidResponse::Schema {
+        let schema_error = |name: &str| InvalidResponse::Schema {
             field: format!("data[{index}].{name}"),
         };
-        let sold_at = OffsetDateTime::parse(&self.sold_at, &Rfc3339).map_err(|_| wrong("sold_at"))?;
+        let sold_at = OffsetDateTime::parse(&self.sold_at, &Rfc3339).map_err(|_| schema_error("sold_at"))?;
         if sold_at.to_offset(UtcOffset::UTC).date() != day {
             return Err(InvalidResponse::OtherDay { index });
         }
         let denomination = self
             .denomination
             .parse(self.currency)
-            .map_err(|_| wrong("denomination"))?;
+            .map_err(|_| schema_error("denomination"))?;
         Ok(VendorRecord {
-            reference: self.reference.parse().map_err(|_| wrong("reference"))?,
+            reference: self.reference.parse().map_err(|_| schema_error("reference"))?,
             key: self.purchase_id,
             product_id: self.product_id.clone(),
             denomination: denomination.of(self.currency),
@@ -167,13 +166,13 @@ mod tests {
         entry
     }
 
-    fn taken(page: &Value) -> Result<(usize, bool), InvalidResponse> {
+    fn parse(page: &Value) -> Result<(usize, bool), InvalidResponse> {
         let (records, next) = parse_page(page.to_string().as_bytes(), date!(2026 - 11 - 20))?;
         Ok((records.len(), matches!(next, NextPage::End)))
     }
 
     #[test]
-    fn a_page_is_taken_whole_or_refused() {
+    fn page_is_accepted_or_rejected_as_a_whole() {
         let schema = |field: &str| {
             Err(InvalidResponse::Schema {
                 field: field.to_owned(),
@@ -196,10 +195,10 @@ mod tests {
             (one("product_id", json!("No Slug")), schema("data[0].product_id")),
             (one("purchase_id", json!(7)), schema("data[0].purchase_id")),
             (json!({ "data": 5 }), schema("data")),
-            (json!([]), schema("the answer")),
+            (json!([]), schema("the response")),
             (long, Err(InvalidResponse::PageTooLong)),
         ] {
-            assert_eq!(taken(&page), expected, "{:.200}", page.to_string());
+            assert_eq!(parse(&page), expected, "{:.200}", page.to_string());
         }
     }
 }

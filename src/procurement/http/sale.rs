@@ -1,7 +1,7 @@
-//! What did the vendor sell? Its answer, held against what was asked for.
+//! Parsing and validation of a purchase response.
 //!
-//! Rule: the vouchers of an answer are taken all or none. What an operator sees of a refused answer is which voucher and
-//! which field, never what stood there.
+//! The vouchers of a response are accepted all or none. The error of an invalid response names the voucher and the
+//! field, never their content.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ use crate::procurement::{
     PurchaseResult, BuyRequest, VendorFailure, InvalidResponse, PurchaseKey, Shortfall, VendorReference, VendorVoucher, FailureReason,
 };
 
-/// A purchase as the protocol says it. Fields that are not known are passed over.
+/// A purchase as in the protocol. Unknown fields are ignored.
 #[derive(Deserialize)]
 struct SaleBody<'a> {
     purchase_id: PurchaseKey,
@@ -57,9 +57,8 @@ struct VoucherBody<'a> {
     url: Option<Cow<'a, str>>,
 }
 
-/// What was sold.
-pub(super) fn parse_sale(answer: &[u8], request: &BuyRequest, today: Date) -> Result<PurchaseResult, VendorFailure> {
-    let JsonObject(sale): JsonObject<SaleBody<'_>> = parse_json(answer)?;
+pub(super) fn parse_sale(body: &[u8], request: &BuyRequest, today: Date) -> Result<PurchaseResult, VendorFailure> {
+    let JsonObject(sale): JsonObject<SaleBody<'_>> = parse_json(body)?;
     if sale.purchase_id != request.key {
         return Err(InvalidResponse::OtherPurchase.into());
     }
@@ -71,32 +70,32 @@ pub(super) fn parse_sale(answer: &[u8], request: &BuyRequest, today: Date) -> Re
         .map(|(index, JsonObject(sold))| sold.validate(index, request, today))
         .collect::<Result<Vec<_>, _>>()?;
     check_distinct(&vouchers)?;
-    let rest = match (missing, sale.status) {
+    let shortfall = match (missing, sale.status) {
         (0, _) => Shortfall::None,
         (_, SaleStatus::Pending) => Shortfall::Pending(None),
         (_, SaleStatus::Completed) if got == 0 => return Err(VendorFailure::NotBought(FailureReason::NotSold)),
         (_, SaleStatus::Completed) => Shortfall::Final,
     };
-    Ok(PurchaseResult { vouchers, shortfall: rest })
+    Ok(PurchaseResult { vouchers, shortfall })
 }
 
-/// Reads JSON of this form. The parser's own words are not passed on: they quote what stood there.
-pub(super) fn parse_json<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, InvalidResponse> {
-    let whole = || InvalidResponse::Schema {
-        field: "the answer".to_owned(),
+/// Parses JSON of this type. The parser's own messages are dropped: they quote the content.
+pub(super) fn parse_json<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, InvalidResponse> {
+    let whole_body = || InvalidResponse::Schema {
+        field: "the response".to_owned(),
     };
-    // What is no JSON at all has no fields to name.
-    serde_json::from_slice::<IgnoredAny>(answer).map_err(|_| whole())?;
-    let mut reader = serde_json::Deserializer::from_slice(answer);
+    // Invalid JSON has no field to name.
+    serde_json::from_slice::<IgnoredAny>(body).map_err(|_| whole_body())?;
+    let mut reader = serde_json::Deserializer::from_slice(body);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| match error.inner().classify() {
         Category::Data if error.path().iter().len() > 0 => InvalidResponse::Schema {
             field: error.path().to_string(),
         },
-        _ => whole(),
+        _ => whole_body(),
     })
 }
 
-/// No voucher comes twice, by its name or by what is redeemed.
+/// No reference and no pair of code and PIN occurs twice.
 fn check_distinct(vouchers: &[VendorVoucher]) -> Result<(), InvalidResponse> {
     let (mut references, mut codes) = (HashSet::new(), HashSet::new());
     for (index, voucher) in vouchers.iter().enumerate() {
@@ -110,20 +109,20 @@ fn check_distinct(vouchers: &[VendorVoucher]) -> Result<(), InvalidResponse> {
     Ok(())
 }
 
-/// The text of a part; empty if there is none.
-fn part_text(code: &VoucherCode, wanted: CodePart) -> &str {
+/// The text of a part; empty if absent.
+fn part_text(code: &VoucherCode, part_name: CodePart) -> &str {
     let mut parts = code.parts();
     parts
-        .find_map(|(part, text)| (part == wanted).then_some(text))
+        .find_map(|(part, text)| (part == part_name).then_some(text))
         .unwrap_or_default()
 }
 
 impl VoucherBody<'_> {
     fn validate(&self, index: usize, request: &BuyRequest, today: Date) -> Result<VendorVoucher, InvalidResponse> {
-        let wrong = |name: &str| InvalidResponse::Schema {
+        let schema_error = |name: &str| InvalidResponse::Schema {
             field: format!("vouchers[{index}].{name}"),
         };
-        let amount = |name, text: &AmountText| text.parse(self.currency).map_err(|_| wrong(name));
+        let amount = |name, text: &AmountText| text.parse(self.currency).map_err(|_| schema_error(name));
         let denomination = amount("denomination", &self.denomination)?.of(self.currency);
         if self.product_id != request.product_id.as_str() || denomination != request.denomination {
             return Err(InvalidResponse::OtherSku { index });
@@ -136,7 +135,7 @@ impl VoucherBody<'_> {
         if part_text(&code, CodePart::Code) == self.reference {
             return Err(InvalidResponse::ReferenceIsCode { index });
         }
-        let reference: VendorReference = self.reference.parse().map_err(|_| wrong("reference"))?;
+        let reference: VendorReference = self.reference.parse().map_err(|_| schema_error("reference"))?;
         Ok(VendorVoucher {
             reference,
             code,
@@ -158,11 +157,11 @@ impl VoucherBody<'_> {
     }
 
     fn expiry(&self, index: usize, request: &BuyRequest, today: Date) -> Result<Option<Date>, InvalidResponse> {
-        let wrong = || InvalidResponse::Schema {
+        let schema_error = || InvalidResponse::Schema {
             field: format!("vouchers[{index}].expiry"),
         };
         let expiry = match &self.expiry {
-            Some(text) => Some(iso_date::parse_date(text).ok_or_else(wrong)?),
+            Some(text) => Some(iso_date::parse_date(text).ok_or_else(schema_error)?),
             None => request.last_valid_day(),
         };
         match expiry {

@@ -1,7 +1,7 @@
-//! What does a status mean for "bought or not"?
+//! Interpretation of HTTP statuses: was something bought?
 //!
-//! Rule: what is certain is the vendor's own word, in the words of the protocol. A status that any box in between could
-//! have given is certain only where it says that nothing was passed on.
+//! Only an error body of the protocol is conclusive. A status that a proxy could have sent is conclusive only if it
+//! implies that the request was not forwarded.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,7 +10,6 @@ use serde::Deserialize;
 
 use crate::procurement::{VendorFailure, InvalidResponse, FailureReason};
 
-/// What a call wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallKind {
     Buy,
@@ -18,16 +17,16 @@ pub(super) enum CallKind {
 }
 
 impl CallKind {
-    /// This call did nothing. A question without an answer leaves what is asked about as unknown as it was.
-    pub(super) const fn not_now(self, why: FailureReason, after: Option<Duration>) -> VendorFailure {
+    /// The failure of a call that had no effect. A poll without a response leaves the purchase's outcome unknown.
+    pub(super) const fn not_now(self, reason: FailureReason, retry_after: Option<Duration>) -> VendorFailure {
         match self {
-            Self::Buy => VendorFailure::RetryLater { reason: why, retry_after: after },
-            Self::Poll => VendorFailure::Unknown { reason: why, retry_after: after },
+            Self::Buy => VendorFailure::RetryLater { reason, retry_after },
+            Self::Poll => VendorFailure::Unknown { reason, retry_after },
         }
     }
 }
 
-/// The code of an error of the protocol.
+/// Error codes of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorCode {
     OutOfStock,
@@ -48,9 +47,9 @@ struct ErrorFields<'a> {
     code: Cow<'a, str>,
 }
 
-/// The code of an error, if the answer is one of the protocol.
-pub(super) fn parse_error_code(answer: &[u8]) -> Option<ErrorCode> {
-    let body: ErrorBody<'_> = serde_json::from_slice(answer).ok()?;
+/// The code of an error body of the protocol.
+pub(super) fn parse_error_code(body: &[u8]) -> Option<ErrorCode> {
+    let body: ErrorBody<'_> = serde_json::from_slice(body).ok()?;
     Some(match &*body.error.code {
         "OUT_OF_STOCK" => ErrorCode::OutOfStock,
         "PURCHASE_NOT_FOUND" => ErrorCode::PurchaseNotFound,
@@ -59,29 +58,30 @@ pub(super) fn parse_error_code(answer: &[u8]) -> Option<ErrorCode> {
     })
 }
 
-/// What is known after an answer without a 2xx.
-pub(super) fn failure_for_status(call: CallKind, status: u16, word: Option<ErrorCode>, after: Option<Duration>) -> VendorFailure {
-    let unknown = |why| VendorFailure::Unknown { reason: why, retry_after: after };
-    match (status, word) {
-        (401 | 403, _) => call.not_now(FailureReason::Credential(status), after),
-        (429, _) => call.not_now(FailureReason::Busy, after),
+/// What is known after a response without a 2xx.
+pub(super) fn failure_for_status(call: CallKind, status: u16, code: Option<ErrorCode>, retry_after: Option<Duration>) -> VendorFailure {
+    let unknown = |reason| VendorFailure::Unknown { reason, retry_after };
+    match (status, code) {
+        (401 | 403, _) => call.not_now(FailureReason::Credential(status), retry_after),
+        (429, _) => call.not_now(FailureReason::Busy, retry_after),
         (408 | 500..=599, _) => unknown(FailureReason::ServerError(status)),
         (404, Some(ErrorCode::PurchaseNotFound)) if call == CallKind::Poll => VendorFailure::PurchaseNotFound,
         (409, Some(ErrorCode::KeyReused)) => InvalidResponse::KeyReused.into(),
         (422, Some(ErrorCode::OutOfStock)) if call == CallKind::Buy => VendorFailure::OutOfStock,
         (409, _) => unknown(FailureReason::Refused(status)),
-        (402, Some(_)) => call.not_now(FailureReason::Refused(status), after),
+        (402, Some(_)) => call.not_now(FailureReason::Refused(status), retry_after),
         (400 | 422, Some(_)) if call == CallKind::Buy => VendorFailure::NotBought(FailureReason::Refused(status)),
         (400 | 422, Some(_)) => unknown(FailureReason::Refused(status)),
         _ => unknown(FailureReason::UnexpectedStatus(status)),
     }
 }
 
-/// Whether the vendor is in trouble: it cannot be reached, says nothing in time, or fails. Being told "no" is no trouble.
+/// The reason if the failure counts for the circuit breaker: unreachable, no timely response, or a server error. A
+/// refusal does not count.
 pub(super) const fn outage_reason(failure: &VendorFailure) -> Option<FailureReason> {
     match failure {
-        VendorFailure::RetryLater { reason: why, .. } | VendorFailure::Unknown { reason: why, .. } => match why {
-            FailureReason::Unreachable | FailureReason::TimedOut | FailureReason::ConnectionLost | FailureReason::ServerError(_) => Some(*why),
+        VendorFailure::RetryLater { reason, .. } | VendorFailure::Unknown { reason, .. } => match reason {
+            FailureReason::Unreachable | FailureReason::TimedOut | FailureReason::ConnectionLost | FailureReason::ServerError(_) => Some(*reason),
             _ => None,
         },
         _ => None,
@@ -92,14 +92,14 @@ pub(super) const fn outage_reason(failure: &VendorFailure) -> Option<FailureReas
 mod tests {
     use super::*;
 
-    /// The table of `docs/vendor-protocol.md`, line by line: status, code, what a purchase and what a poll learn.
+    /// The table of `docs/vendor-protocol.md`: status, code, and the outcome for a purchase and for a poll.
     #[test]
-    fn a_status_says_what_is_known() {
-        let after = Some(Duration::from_secs(7));
-        let unknown = |why| VendorFailure::Unknown { reason: why, retry_after: after };
-        let not_now = |why| VendorFailure::RetryLater { reason: why, retry_after: after };
+    fn status_maps_to_the_documented_failure() {
+        let retry_after = Some(Duration::from_secs(7));
+        let unknown = |reason| VendorFailure::Unknown { reason, retry_after };
+        let not_now = |reason| VendorFailure::RetryLater { reason, retry_after };
         let refused = |status| VendorFailure::NotBought(FailureReason::Refused(status));
-        for (status, word, buy, ask) in [
+        for (status, code, buy, poll) in [
             (300, None, unknown(FailureReason::UnexpectedStatus(300)), unknown(FailureReason::UnexpectedStatus(300))),
             (
                 302,
@@ -185,13 +185,13 @@ mod tests {
             ),
             (600, None, unknown(FailureReason::UnexpectedStatus(600)), unknown(FailureReason::UnexpectedStatus(600))),
         ] {
-            assert_eq!(failure_for_status(CallKind::Buy, status, word, after), buy, "{status} {word:?}");
-            assert_eq!(failure_for_status(CallKind::Poll, status, word, after), ask, "{status} {word:?}");
+            assert_eq!(failure_for_status(CallKind::Buy, status, code, retry_after), buy, "{status} {code:?}");
+            assert_eq!(failure_for_status(CallKind::Poll, status, code, retry_after), poll, "{status} {code:?}");
         }
     }
 
     #[test]
-    fn an_error_is_known_by_its_code() {
+    fn error_code_is_parsed_from_the_body() {
         for (body, expected) in [
             (
                 r#"{"error":{"code":"OUT_OF_STOCK","message":"m"}}"#,
@@ -216,12 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn being_told_no_is_no_trouble() {
+    fn refusal_is_not_an_outage() {
         let (reason, retry_after) = (FailureReason::ServerError(503), None);
         assert_eq!(outage_reason(&VendorFailure::Unknown { reason, retry_after }), Some(reason));
         let reason = FailureReason::Unreachable;
         assert_eq!(outage_reason(&VendorFailure::RetryLater { reason, retry_after }), Some(reason));
-        for calm in [
+        for failure in [
             VendorFailure::OutOfStock,
             VendorFailure::PurchaseNotFound,
             VendorFailure::NotBought(FailureReason::Refused(422)),
@@ -235,7 +235,7 @@ mod tests {
             },
             InvalidResponse::TooLarge.into(),
         ] {
-            assert_eq!(outage_reason(&calm), None, "{calm:?}");
+            assert_eq!(outage_reason(&failure), None, "{failure:?}");
         }
     }
 }

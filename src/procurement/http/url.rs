@@ -1,33 +1,27 @@
-//! Where is a vendor? At a URL that a credential may be sent to.
+//! Validated vendor URL, to which a credential may be sent.
 
 use std::fmt;
 use std::str::FromStr;
 
 use reqwest::Url;
 
-/// Longest URL, in bytes.
 const MAX_BYTES: usize = 2_048;
 
-/// The URL of a vendor: https, or http to this machine; without a slash at its end, so that paths follow it.
+/// https, or http to this machine; without a trailing slash, so that paths can be appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VendorUrl(String);
 
-/// Why a text is no vendor's URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidVendorUrl {
-    /// It is none at all.
-    #[error("expected a URL such as https://vendor.example/api, of at most {MAX_BYTES} bytes")]
+    #[error("expected a URL such as https://vendor.example/api of at most {MAX_BYTES} bytes")]
     NotAUrl,
-    /// Others could read what is sent.
-    #[error("expected https; http is for this machine alone (localhost, 127.0.0.1, [::1])")]
+    #[error("expected https; http is allowed for this machine only (localhost, 127.0.0.1, [::1])")]
     NotSecure,
-    /// It says more than where.
-    #[error("expected no user, password, query or fragment; the credential is a field of its own")]
+    #[error("expected a URL without user, password, query or fragment; the credential is a separate field")]
     ForbiddenPart,
 }
 
 impl VendorUrl {
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -52,8 +46,8 @@ impl FromStr for VendorUrl {
             "http" if is_this_machine(&url) => {}
             _ => return Err(InvalidVendorUrl::NotSecure),
         }
-        let bare = url.username().is_empty() && url.password().is_none();
-        if !bare || url.query().is_some() || url.fragment().is_some() {
+        let has_no_user = url.username().is_empty() && url.password().is_none();
+        if !has_no_user || url.query().is_some() || url.fragment().is_some() {
             return Err(InvalidVendorUrl::ForbiddenPart);
         }
         Ok(Self(url.as_str().trim_end_matches('/').to_owned()))
@@ -80,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_credential_may_be_sent_to_few_urls() {
+    fn vendor_url_requires_https_or_loopback() {
         use InvalidVendorUrl::{NotAUrl, NotSecure, ForbiddenPart};
         for (text, expected) in [
             ("https://vendor.example", Ok("https://vendor.example")),

@@ -1,4 +1,4 @@
-//! What each product of the sandbox makes of a purchase, at which moment.
+//! Tests of the mock vendor's behavior by product and time.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -14,10 +14,10 @@ use super::*;
 
 const BEGIN: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
 
-/// A clock that stands still until it is put forward.
-struct Hand(Mutex<OffsetDateTime>);
+/// A clock that stands still.
+struct FixedClock(Mutex<OffsetDateTime>);
 
-impl Clock for Hand {
+impl Clock for FixedClock {
     fn now(&self) -> OffsetDateTime {
         *self.0.lock().unwrap()
     }
@@ -29,7 +29,7 @@ impl Clock for Hand {
 
 fn mock_at(seconds: f64) -> MockVendor {
     let now = BEGIN + time::Duration::seconds_f64(seconds);
-    MockVendor::new(Arc::new(Hand(Mutex::new(now))))
+    MockVendor::new(Arc::new(FixedClock(Mutex::new(now))))
 }
 
 fn request(product_id: &str, quantity: u32) -> BuyRequest {
@@ -46,13 +46,13 @@ fn request(product_id: &str, quantity: u32) -> BuyRequest {
     }
 }
 
-/// What is seen of an outcome: how many, and what becomes of the rest.
-fn seen(outcome: Result<PurchaseResult, VendorFailure>) -> Result<(usize, Shortfall), VendorFailure> {
+/// The number of vouchers and the shortfall of an outcome.
+fn summary(outcome: Result<PurchaseResult, VendorFailure>) -> Result<(usize, Shortfall), VendorFailure> {
     outcome.map(|bought| (bought.vouchers.len(), bought.shortfall))
 }
 
 #[test]
-fn a_product_decides_how_it_is_sold() {
+fn product_selects_the_behavior() {
     let in_ms = |left| Ok((0, Shortfall::Pending(Some(Duration::from_millis(left)))));
     let unsold = || Err(VendorFailure::NotBought(FailureReason::NotSold));
     for (product_id, quantity, seconds, expected) in [
@@ -73,25 +73,25 @@ fn a_product_decides_how_it_is_sold() {
         ("globe-air", 1_000, 1.0, Ok((1_000, Shortfall::None))),
     ] {
         let (mock, request) = (mock_at(seconds), request(product_id, quantity));
-        assert_eq!(seen(mock.poll(&request)), expected, "{product_id} at {seconds} s");
+        assert_eq!(summary(mock.poll(&request)), expected, "{product_id} at {seconds} s");
         if product_id != "sbx-vendor-timeout" {
-            assert_eq!(seen(mock.buy(&request)), expected, "{product_id} at {seconds} s");
+            assert_eq!(summary(mock.buy(&request)), expected, "{product_id} at {seconds} s");
         }
     }
 }
 
 #[test]
-fn a_lost_answer_is_unknown_and_the_poll_finds_the_sale() {
+fn lost_response_is_unknown_and_the_poll_finds_the_sale() {
     let (mock, request) = (mock_at(1.0), request("sbx-vendor-timeout", 2));
     let lost = VendorFailure::Unknown {
         reason: FailureReason::TimedOut,
         retry_after: None,
     };
-    assert_eq!(seen(mock.buy(&request)), Err(lost));
-    assert_eq!(seen(mock.poll(&request)), Ok((2, Shortfall::None)));
+    assert_eq!(summary(mock.buy(&request)), Err(lost));
+    assert_eq!(summary(mock.poll(&request)), Ok((2, Shortfall::None)));
 }
 
-/// References and codes of what a purchase brought.
+/// References and codes of a purchase's vouchers.
 fn texts(mock: &MockVendor, request: &BuyRequest) -> Vec<(String, Vec<String>)> {
     let bought = mock.poll(request).unwrap();
     let texts = bought.vouchers.iter().map(|voucher| {
@@ -102,7 +102,7 @@ fn texts(mock: &MockVendor, request: &BuyRequest) -> Vec<(String, Vec<String>)> 
 }
 
 #[test]
-fn asking_again_finds_the_same_vouchers_and_another_purchase_others() {
+fn poll_repeats_the_vouchers_of_a_purchase_only() {
     let one = request("globe-air", 50);
     let other = BuyRequest {
         key: PurchaseKey(Uuid::from_u128(8)),
@@ -112,7 +112,7 @@ fn asking_again_finds_the_same_vouchers_and_another_purchase_others() {
     assert_eq!(
         texts(&mock_at(1e7), &one),
         first,
-        "by another process, much later"
+        "in another process, much later"
     );
     let all = [first, texts(&mock_at(1.0), &other)].concat();
     let (references, codes): (HashSet<_>, HashSet<_>) = all.iter().cloned().unzip();
@@ -124,7 +124,7 @@ fn asking_again_finds_the_same_vouchers_and_another_purchase_others() {
 }
 
 #[test]
-fn vouchers_are_what_was_asked_for_and_expire_by_the_policy() {
+fn vouchers_match_the_request_and_expire_by_policy() {
     let request = request("globe-air", 1);
     let voucher = mock_at(1.0).poll(&request).unwrap().vouchers.remove(0);
     assert_eq!(voucher.expiry, Some(date!(2027 - 02 - 20)));

@@ -1,7 +1,7 @@
-//! Which adapter speaks to a vendor? One that was made with its terms of this moment.
+//! Cache of vendor adapters, by vendor and configuration.
 //!
-//! Rule: a vendor's terms are read for each call, so that a change is in force at the next one. While they stay, so does the
-//! adapter, which knows how the vendor was of late.
+//! The configuration is read for every call, so a change applies to the next one. While it is unchanged the adapter is
+//! reused, because it holds the vendor's circuit breaker.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,49 +10,48 @@ use super::ProcurementService;
 use crate::store::{Vendor, VendorWithCredential};
 use crate::procurement::{VendorAdapter, AdapterConfig};
 
-/// A vendor that is spoken to.
 struct CachedAdapter {
     vendor: Vendor,
     adapter: Arc<VendorAdapter>,
 }
 
-/// Those that were spoken to, by id.
+/// Adapters by vendor id.
 #[derive(Default)]
 pub(super) struct AdapterCache(Mutex<HashMap<String, CachedAdapter>>);
 
 impl AdapterCache {
-    /// The adapter for exactly these terms, if there is one.
+    /// The adapter for exactly this configuration.
     fn find(&self, vendor: &Vendor) -> Option<Arc<VendorAdapter>> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = lines
+        let adapters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = adapters
             .get(&vendor.vendor_id)
-            .filter(|line| line.vendor == *vendor)?;
-        Some(Arc::clone(&line.adapter))
+            .filter(|cached| cached.vendor == *vendor)?;
+        Some(Arc::clone(&cached.adapter))
     }
 
-    /// In place of the one for earlier terms. Of two that were made at once the first one stays.
+    /// Replaces the adapter of an earlier configuration. Of two concurrent inserts the first one stays.
     fn insert(&self, vendor: Vendor, adapter: VendorAdapter) -> Arc<VendorAdapter> {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = lines.get(&vendor.vendor_id).filter(|line| line.vendor == vendor) {
-            return Arc::clone(&line.adapter);
+        let mut adapters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cached) = adapters.get(&vendor.vendor_id).filter(|cached| cached.vendor == vendor) {
+            return Arc::clone(&cached.adapter);
         }
         let adapter = Arc::new(adapter);
-        let line = CachedAdapter {
+        let cached = CachedAdapter {
             vendor: vendor.clone(),
             adapter: Arc::clone(&adapter),
         };
-        lines.insert(vendor.vendor_id, line);
+        adapters.insert(vendor.vendor_id, cached);
         adapter
     }
 }
 
 impl ProcurementService {
-    /// What speaks to a vendor now, or why nobody can.
+    /// The adapter of a vendor, or the reason why there is none.
     pub(super) async fn adapter_for(&self, vendor_id: &str) -> Result<Arc<VendorAdapter>, String> {
         let access = self.store.find_vendor(vendor_id.to_owned()).await;
         let access = access
-            .map_err(|error| format!("the vendor cannot be read: {error}"))?
-            .ok_or("there is no such vendor; put it with `vouchsafe vendor put`")?;
+            .map_err(|error| format!("cannot read the vendor: {error}"))?
+            .ok_or("unknown vendor; add it with `vouchsafe vendor put`")?;
         if let Some(adapter) = self.adapters.find(&access.vendor) {
             return Ok(adapter);
         }
@@ -67,9 +66,9 @@ impl ProcurementService {
         let url = vendor.url.as_deref().map(str::parse).transpose();
         let terms = AdapterConfig {
             kind: vendor.adapter,
-            url: url.map_err(|_| "the vendor's url is none; put it again")?,
+            url: url.map_err(|_| "the vendor's url is invalid; put it again")?,
             credential: credential
-                .map_err(|error| format!("the vendor's credential cannot be opened: {error}"))?,
+                .map_err(|error| format!("cannot decrypt the vendor's credential: {error}"))?,
         };
         VendorAdapter::connect(&terms, Arc::clone(&self.clock)).map_err(|error| error.to_string())
     }

@@ -1,7 +1,7 @@
-//! How do vouchers that a vendor sold become stock? Sealed, and kept for the order of their purchase.
+//! Import of purchased vouchers into stock: encrypted, and reserved for the purchase.
 //!
-//! Rule: one code and PIN of a brand comes in once, ever. What was sold before, to us or under another purchase, is named to
-//! operators by the vendor's reference and never sold.
+//! A code and PIN of a brand is stored once, ever. A voucher whose code was sold before, to us or under another
+//! purchase, is reported to operators by the vendor's reference and never sold.
 
 use std::collections::HashSet;
 
@@ -11,48 +11,49 @@ use super::ProcurementService;
 use crate::store::{AuditActor, ImportOutcome, ImportTarget, NewVoucher, StockOrigin, StockBatch};
 use crate::procurement::{BuyRequest, VendorVoucher};
 
-/// What keeps vouchers from being taken in, for a reason of ours.
+/// Why vouchers cannot be imported, for an internal reason.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum IntakeError {
-    #[error("the database did not answer: {0}")]
+    #[error("database error: {0}")]
     Database(#[from] sqlx::Error),
-    #[error("no data key can be had: {0}")]
+    #[error("no data key available: {0}")]
     KeyUnavailable(#[from] crate::keyring::KeyringError),
-    #[error("a code cannot be sealed: {0}")]
+    #[error("cannot encrypt a code: {0}")]
     SealFailed(#[from] crate::vault::seal::SealError),
     /// An operator has changed the product meanwhile.
-    #[error("its product is not in the catalogue as it was")]
+    #[error("the product has changed in the catalogue or was removed")]
     ProductChanged,
 }
 
 impl ProcurementService {
-    /// Makes stock of what is new of these, kept for the order. Gives the vendor's names of those that were sold before.
+    /// Imports the vouchers that are new, reserved for the order. Returns the vendor's references of those whose codes
+    /// were sold before.
     pub(super) async fn import_vouchers(
         &self,
         request: &BuyRequest,
         vouchers: &[VendorVoucher],
     ) -> Result<Vec<String>, IntakeError> {
-        let taken = self.known_references(request).await?;
-        let fresh: Vec<&VendorVoucher> = vouchers
+        let known = self.known_references(request).await?;
+        let new: Vec<&VendorVoucher> = vouchers
             .iter()
-            .filter(|voucher| !taken.contains(voucher.reference.as_str()))
+            .filter(|voucher| !known.contains(voucher.reference.as_str()))
             .collect();
-        if fresh.is_empty() {
+        if new.is_empty() {
             return Ok(Vec::new());
         }
-        let batch = self.seal(request, &fresh).await?;
+        let batch = self.seal(request, &new).await?;
         match self.store.import_stock(batch, AuditActor::service()).await? {
             ImportOutcome::Stored(_) => {}
             ImportOutcome::ProductChanged => return Err(IntakeError::ProductChanged),
         }
-        let taken = self.known_references(request).await?;
-        let names = fresh.into_iter().map(|voucher| voucher.reference.to_string());
-        Ok(names.filter(|name| !taken.contains(name)).collect())
+        let known = self.known_references(request).await?;
+        let references = new.into_iter().map(|voucher| voucher.reference.to_string());
+        Ok(references.filter(|reference| !known.contains(reference)).collect())
     }
 
     async fn known_references(&self, request: &BuyRequest) -> Result<HashSet<String>, sqlx::Error> {
-        let names = self.store.list_bought_references(request.key).await?;
-        Ok(names.into_iter().collect())
+        let references = self.store.list_bought_references(request.key).await?;
+        Ok(references.into_iter().collect())
     }
 
     async fn seal(&self, request: &BuyRequest, vouchers: &[&VendorVoucher]) -> Result<StockBatch, IntakeError> {

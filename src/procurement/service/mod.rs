@@ -1,14 +1,14 @@
-//! What does the engine's procurement rest on? Vendors who are spoken to by their adapters, and the books of purchases.
+//! The engine's procurement port, implemented on Postgres and the vendor adapters.
 //!
-//! | file | answers |
+//! | File | Content |
 //! |---|---|
-//! | `mod` | the engine's port, method by method |
-//! | `lines` | which adapter speaks to a vendor now |
-//! | `word` | what an answer is worth |
-//! | `intake` | how vouchers that were sold become stock |
+//! | `mod` | the port, method by method |
+//! | `adapter_cache` | adapters by vendor configuration |
+//! | `response_mapping` | vendor responses to purchase updates |
+//! | `intake` | import of purchased vouchers into stock |
 //!
-//! Rule: a code goes from the adapter into the vault and no further. Each write is a task of its own, so that whoever waits
-//! for it may die.
+//! A code goes from the adapter into the vault and nowhere else. Each write runs in a task of its own, so that a
+//! cancelled caller does not interrupt it.
 
 mod intake;
 mod adapter_cache;
@@ -37,26 +37,23 @@ use crate::service::CurrentCatalogue;
 use crate::store::{LastAnswer, NewPurchase, PgNode, PgStore, PurchaseUpdate, describe};
 use crate::procurement::{VendorAdapter, AdapterKind, PurchaseResult, BuyRequest, VendorFailure, PurchaseKey};
 
-/// For how long a vendor is believed that it has none of a SKU: as long as an order would wait in vain at worst, and short
-/// enough that a vendor who was restocked is not left out for long.
+/// How long a SKU counts as out of stock at a vendor: as long as an order would wait in vain at worst, and short enough
+/// that a restocked vendor is used again soon.
 const OUT_OF_STOCK_TTL: Duration = Duration::from_secs(300);
 
-/// The engine's way to vendors and books.
 pub(crate) struct ProcurementService {
     store: PgStore,
-    /// This node's name, which its claims have.
+    /// This node's name, stored with its claims.
     node: String,
     keyring: Arc<Keyring>,
-    /// Which product is bought from whom.
+    /// Maps products to vendors.
     catalogue: Arc<CurrentCatalogue>,
     clock: Arc<dyn Clock>,
-    /// What operators see of vendors.
     metrics: VendorMetrics,
     adapters: AdapterCache,
 }
 
 impl ProcurementService {
-    /// The books of this store, as this node keeps them. Nobody is spoken to yet.
     pub(crate) fn new(
         node: &PgNode,
         keyring: Arc<Keyring>,
@@ -75,13 +72,13 @@ impl ProcurementService {
         }
     }
 
-    /// What is to be bought for each line that still waits for something.
+    /// The purchases for each order line with a shortfall.
     fn purchases_for(&self, order: &Order) -> Vec<NewPurchase> {
         let catalogue = self.catalogue.current();
         let requested_at = self.clock.now();
         let lines = (0_u16..).zip(&order.lines);
         let missing = lines.filter(|(_, line)| line.pending() > 0 && !line.stock_only && !order.closed);
-        let wish = |(number, line): (u16, &OrderLine)| {
+        let purchase = |(number, line): (u16, &OrderLine)| {
             let product = catalogue.get(&line.product_id)?;
             Some(NewPurchase {
                 line: number,
@@ -96,17 +93,17 @@ impl ProcurementService {
                 },
             })
         };
-        missing.filter_map(wish).collect()
+        missing.filter_map(purchase).collect()
     }
 
     async fn needs_vendor(&self, order: &Order) -> Result<bool, sqlx::Error> {
         let vendors = self.store.list_vendors().await?.into_iter();
         let kinds: HashMap<_, _> = vendors.map(|vendor| (vendor.vendor_id, vendor.adapter)).collect();
-        let is_asked = |wish: &NewPurchase| {
-            let kind = kinds.get(&wish.vendor);
+        let needs_call = |purchase: &NewPurchase| {
+            let kind = kinds.get(&purchase.vendor);
             kind.is_some_and(|kind| *kind != AdapterKind::Manual)
         };
-        Ok(self.purchases_for(order).iter().any(is_asked))
+        Ok(self.purchases_for(order).iter().any(needs_call))
     }
 
     async fn ask_vendor(&self, claimed: ClaimedPurchase) -> Result<PurchaseRemainder, sqlx::Error> {
@@ -120,44 +117,44 @@ impl ProcurementService {
             return Ok(PurchaseRemainder::Manual);
         }
         let answer = poll_or_buy(&adapter, &purchase.request, claimed.was_requested).await;
-        if let Err(VendorFailure::InvalidResponse(nonsense)) = &answer {
+        if let Err(VendorFailure::InvalidResponse(invalid)) = &answer {
             self.metrics.record_rejected_response(&purchase.vendor);
-            error!(purchase.id = %key, vendor.id = purchase.vendor, %nonsense,
-                "a vendor's answer was refused; an operator must look at it");
+            error!(purchase.id = %key, vendor.id = purchase.vendor, %invalid,
+                "vendor response rejected; operator action required");
         }
-        let taken = match &answer {
+        let imported = match &answer {
             Ok(bought) => self.import_vouchers(&purchase.request, &bought.vouchers).await,
             Err(_) => Ok(Vec::new()),
         };
-        match taken {
+        match imported {
             Ok(quarantined) => {
-                let (said, rest) = response_mapping::map_response(key, answer, quarantined);
-                self.store.record_purchase_update(said).await?;
-                Ok(rest)
+                let (update, remainder) = response_mapping::map_response(key, answer, quarantined);
+                self.store.record_purchase_update(update).await?;
+                Ok(remainder)
             }
             Err(IntakeError::Database(error)) => Err(error),
-            Err(stuck) => self.record_blocked(key, &stuck.to_string()).await,
+            Err(blocked) => self.record_blocked(key, &blocked.to_string()).await,
         }
     }
 
-    /// For a reason of ours, which operators are shown.
+    /// Records an internal reason, which operators see.
     async fn record_blocked(&self, key: PurchaseKey, reason: &str) -> Result<PurchaseRemainder, sqlx::Error> {
-        warn!(purchase.id = %key, reason, "a purchase cannot go on for now");
-        let said = PurchaseUpdate {
+        warn!(purchase.id = %key, reason, "purchase blocked");
+        let update = PurchaseUpdate {
             key,
             answer: LastAnswer::Stuck,
             last_word: Some(reason.to_owned()),
             sold: None,
             quarantined: Vec::new(),
         };
-        self.store.record_purchase_update(said).await?;
+        self.store.record_purchase_update(update).await?;
         Ok(PurchaseRemainder::Pending(None))
     }
 }
 
-/// A vendor that may have heard of it is asked what became of it; one that has not is asked to sell.
-async fn poll_or_buy(adapter: &VendorAdapter, request: &BuyRequest, asked: bool) -> Result<PurchaseResult, VendorFailure> {
-    if asked {
+/// Polls a vendor that may know the purchase; buys if it was never called or does not know it.
+async fn poll_or_buy(adapter: &VendorAdapter, request: &BuyRequest, was_requested: bool) -> Result<PurchaseResult, VendorFailure> {
+    if was_requested {
         match adapter.poll(request).await {
             Err(VendorFailure::PurchaseNotFound) => {}
             answer => return answer,
@@ -166,7 +163,7 @@ async fn poll_or_buy(adapter: &VendorAdapter, request: &BuyRequest, asked: bool)
     adapter.buy(request).await
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
+#[allow(clippy::needless_pass_by_value, reason = "the signature of map_err")]
 fn unavailable(error: sqlx::Error) -> Unavailable {
     Unavailable(describe(&error))
 }
@@ -239,8 +236,8 @@ impl Vendors for ProcurementService {
     }
 
     fn list_reserved_stock(&self, limit: usize) -> StoreFuture<'_, Result<Vec<ReservedStock>, Unavailable>> {
-        let kept = self.store.list_reserved_stock(limit);
-        Box::pin(async move { kept.await.map_err(unavailable) })
+        let reserved = self.store.list_reserved_stock(limit);
+        Box::pin(async move { reserved.await.map_err(unavailable) })
     }
 
     fn find_oldest_waiting_order<'a>(

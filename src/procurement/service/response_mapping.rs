@@ -1,47 +1,48 @@
-//! What is a vendor's answer worth? What operators are told of it, and what becomes of the rest. Pure.
+//! Mapping of vendor responses to purchase updates for operators and to the engine's remainder. Pure.
 
 use vouchsafe_actors::procurement::PurchaseRemainder;
 
 use crate::store::{LastAnswer, PurchaseUpdate};
 use crate::procurement::{Shortfall, PurchaseResult, VendorFailure, PurchaseKey};
 
-/// What is noted of an answer, and what becomes of the rest. `quarantined` names those of its vouchers that were sold before.
+/// The update to store and the engine's remainder. `quarantined` are the references of vouchers whose codes were sold
+/// before.
 pub(super) fn map_response(
     key: PurchaseKey,
-    answer: Result<PurchaseResult, VendorFailure>,
+    response: Result<PurchaseResult, VendorFailure>,
     quarantined: Vec<String>,
 ) -> (PurchaseUpdate, PurchaseRemainder) {
-    let (answer, last_word, sold, rest) = match answer {
-        Ok(PurchaseResult { vouchers, shortfall: rest }) => {
-            let (answer, last_word, rest) = match rest {
+    let (answer, last_word, sold, remainder) = match response {
+        Ok(PurchaseResult { vouchers, shortfall }) => {
+            let (answer, last_word, remainder) = match shortfall {
                 Shortfall::None => (LastAnswer::Sold, None, PurchaseRemainder::Done),
                 Shortfall::Pending(after) => (LastAnswer::Waiting, None, PurchaseRemainder::Pending(after)),
                 Shortfall::Final => (
                     LastAnswer::NoMore,
-                    Some("the vendor has no more of it"),
+                    Some("the vendor will not deliver the remainder"),
                     PurchaseRemainder::Done,
                 ),
             };
             let repeated = quarantined.len();
             let repeated = (repeated > 0).then(|| {
-                format!("{repeated} codes were sold before and are not taken; claim them from the vendor")
+                format!("{repeated} codes were sold before and were quarantined; claim them from the vendor")
             });
             let last_word = repeated.or(last_word.map(ToOwned::to_owned));
-            (answer, last_word, Some(vouchers.len()), rest)
+            (answer, last_word, Some(vouchers.len()), remainder)
         }
         Err(failure) => {
-            let (answer, rest) = map_failure(&failure);
-            (answer, Some(failure.to_string()), None, rest)
+            let (answer, remainder) = map_failure(&failure);
+            (answer, Some(failure.to_string()), None, remainder)
         }
     };
-    let said = PurchaseUpdate {
+    let update = PurchaseUpdate {
         key,
         answer,
         last_word,
         sold: sold.map(|sold| u32::try_from(sold).unwrap_or(u32::MAX)),
         quarantined,
     };
-    (said, rest)
+    (update, remainder)
 }
 
 const fn map_failure(failure: &VendorFailure) -> (LastAnswer, PurchaseRemainder) {
@@ -65,15 +66,15 @@ mod tests {
     use crate::procurement::{InvalidResponse, FailureReason};
 
     #[test]
-    fn only_the_vendors_own_word_ends_a_purchase() {
-        let bought = |rest| {
+    fn purchase_ends_only_by_a_conclusive_vendor_response() {
+        let bought = |shortfall| {
             Ok(PurchaseResult {
                 vouchers: Vec::new(),
-                shortfall: rest,
+                shortfall,
             })
         };
-        let (why, after) = (FailureReason::TimedOut, Some(Duration::from_secs(7)));
-        let schema = InvalidResponse::Schema {
+        let (reason, after) = (FailureReason::TimedOut, Some(Duration::from_secs(7)));
+        let schema_error = InvalidResponse::Schema {
             field: "vouchers".to_owned(),
         };
         let table = [
@@ -91,25 +92,25 @@ mod tests {
             ),
             (Err(VendorFailure::OutOfStock), LastAnswer::OutOfStock, PurchaseRemainder::Done),
             (
-                Err(VendorFailure::RetryLater { reason: why, retry_after: after }),
+                Err(VendorFailure::RetryLater { reason, retry_after: after }),
                 LastAnswer::NotNow,
                 PurchaseRemainder::Pending(after),
             ),
             (Err(VendorFailure::PurchaseNotFound), LastAnswer::NotNow, PurchaseRemainder::Pending(None)),
             (
-                Err(VendorFailure::Unknown { reason: why, retry_after: after }),
+                Err(VendorFailure::Unknown { reason, retry_after: after }),
                 LastAnswer::Unknown,
                 PurchaseRemainder::Pending(after),
             ),
             (
-                Err(VendorFailure::InvalidResponse(schema)),
+                Err(VendorFailure::InvalidResponse(schema_error)),
                 LastAnswer::Refused,
                 PurchaseRemainder::Pending(None),
             ),
         ];
-        for (answer, word, rest) in table {
-            let (said, became) = map_response(PurchaseKey(Uuid::nil()), answer, Vec::new());
-            assert_eq!((said.answer, became), (word, rest));
+        for (response, answer, remainder) in table {
+            let (update, mapped) = map_response(PurchaseKey(Uuid::nil()), response, Vec::new());
+            assert_eq!((update.answer, mapped), (answer, remainder));
         }
     }
 }

@@ -1,120 +1,117 @@
-//! What can go wrong at the simulator, and with which purchases does it?
+//! Faults of the vendor simulator.
 //!
-//! Rule: what goes wrong with a purchase is decided when its key is first seen, and stays with it.
+//! The first request under a key decides the faults of its purchase.
 
 use std::str::FromStr;
 
-/// The ids of products that name their fault begin so.
+/// Prefix of product ids that name a fault.
 const PRODUCT_PREFIX: &str = "sim-";
 
-/// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// The first answer comes late.
+    /// The first response is delayed.
     Slow,
-    /// It sells, then holds the first answer back for longer than anybody waits.
+    /// It sells, then delays the first response beyond any client's timeout.
     Timeout,
-    /// It sells, then drops the connection in the middle of the first answer.
+    /// It sells, then drops the connection within the first response.
     Drop,
-    /// The first call is answered 503, and nothing is sold.
+    /// The first call gets a 503, and nothing is sold.
     Down,
-    /// The first call is answered 429, and nothing is sold.
+    /// The first call gets a 429, and nothing is sold.
     Busy,
     OutOfStock,
     /// It sells half, rounded down, and never the rest.
     Part,
-    /// It sells half, rounded down, and the rest when it is asked again.
+    /// It sells half, rounded down, and the rest on the next call.
     Pending,
     /// The first voucher has the code of an earlier sale of the product.
     RepeatCode,
-    /// The first two vouchers have one code.
+    /// The first two vouchers have the same code.
     SameCode,
-    /// It sells one voucher more than was asked for.
+    /// It sells one voucher more than requested.
     TooMany,
-    /// The first voucher is of another product.
+    /// The first voucher has another product.
     OtherSku,
-    /// The first voucher expired long ago.
+    /// The first voucher has expired.
     Expired,
-    /// The first voucher has a negative price.
     NegativePrice,
-    /// Its answers are not what the protocol says.
+    /// Its responses violate the protocol.
     WrongSchema,
-    /// Its answers have 10 MB.
+    /// Its responses have 10 MB.
     Huge,
-    /// Its books lack the first voucher.
+    /// Its records lack the first voucher.
     RecordDropped,
-    /// Its books have a voucher that was not sold.
+    /// Its records contain a voucher that was not sold.
     RecordAdded,
-    /// Its books have the first voucher at twice its face value.
+    /// Its records state twice the face value of the first voucher.
     RecordAltered,
 }
 
 impl Fault {
-    /// All of them, with the word for each and what it does.
+    /// Every fault with its name and description.
     pub const ALL: [(Self, &str, &str); 19] = [
-        (Self::Slow, "slow", "the first answer comes after --slow-ms"),
+        (Self::Slow, "slow", "delays the first response by --slow-ms"),
         (
             Self::Timeout,
             "timeout",
-            "sells, then holds the first answer back",
+            "sells, then delays the first response beyond the client's timeout",
         ),
         (
             Self::Drop,
             "drop",
-            "sells, then drops the connection in the middle of the first answer",
+            "sells, then drops the connection within the first response",
         ),
         (
             Self::Down,
             "down",
-            "the first call is answered 503, nothing is sold",
+            "answers the first call with 503, sells nothing",
         ),
         (
             Self::Busy,
             "busy",
-            "the first call is answered 429, nothing is sold",
+            "answers the first call with 429, sells nothing",
         ),
         (Self::OutOfStock, "out-of-stock", "sells nothing"),
         (Self::Part, "part", "sells half, rounded down, never the rest"),
         (
             Self::Pending,
             "pending",
-            "sells half, and the rest when it is asked again",
+            "sells half, and the rest on the next call",
         ),
         (
             Self::RepeatCode,
             "repeat-code",
             "repeats a code of an earlier sale of the product",
         ),
-        (Self::SameCode, "same-code", "two vouchers with one code"),
-        (Self::TooMany, "too-many", "a voucher more than was asked for"),
-        (Self::OtherSku, "other-sku", "a voucher of another product"),
-        (Self::Expired, "expired", "a voucher that expired"),
+        (Self::SameCode, "same-code", "sells two vouchers with the same code"),
+        (Self::TooMany, "too-many", "sells one voucher more than requested"),
+        (Self::OtherSku, "other-sku", "sells a voucher of another product"),
+        (Self::Expired, "expired", "sells an expired voucher"),
         (
             Self::NegativePrice,
             "negative-price",
-            "a voucher with a negative price",
+            "sells a voucher with a negative price",
         ),
         (
             Self::WrongSchema,
             "wrong-schema",
-            "answers that are not what the protocol says",
+            "sends responses that violate the protocol",
         ),
-        (Self::Huge, "huge", "answers of 10 MB"),
-        (Self::RecordDropped, "record-dropped", "the books lack a voucher"),
+        (Self::Huge, "huge", "sends responses of 10 MB"),
+        (Self::RecordDropped, "record-dropped", "omits a voucher from the records"),
         (
             Self::RecordAdded,
             "record-added",
-            "the books have a voucher that was not sold",
+            "adds a voucher to the records that was not sold",
         ),
         (
             Self::RecordAltered,
             "record-altered",
-            "the books have a voucher at twice its face value",
+            "doubles the face value of a voucher in the records",
         ),
     ];
 }
 
-/// A text that names no fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a fault such as slow, or slow=3 for the first 3 purchases; see --help")]
 pub struct UnknownFault;
@@ -123,12 +120,12 @@ impl FromStr for Fault {
     type Err = UnknownFault;
 
     fn from_str(text: &str) -> Result<Self, UnknownFault> {
-        let named = Self::ALL.iter().find(|(_, word, _)| *word == text);
-        named.map(|(fault, ..)| *fault).ok_or(UnknownFault)
+        let found = Self::ALL.iter().find(|(_, name, _)| *name == text);
+        found.map(|(fault, ..)| *fault).ok_or(UnknownFault)
     }
 }
 
-/// A fault, and how many purchases it is still for; `None` is all.
+/// A fault and the number of purchases that it still applies to; `None` is all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FaultPlan {
     fault: Fault,
@@ -139,19 +136,19 @@ impl FromStr for FaultPlan {
     type Err = UnknownFault;
 
     fn from_str(text: &str) -> Result<Self, UnknownFault> {
-        let (word, left) = match text.split_once('=') {
-            Some((word, count)) => (word, Some(count.parse().map_err(|_| UnknownFault)?)),
+        let (name, left) = match text.split_once('=') {
+            Some((name, count)) => (name, Some(count.parse().map_err(|_| UnknownFault)?)),
             None => (text, None),
         };
         Ok(Self {
-            fault: word.parse()?,
+            fault: name.parse()?,
             remaining: left,
         })
     }
 }
 
 impl FaultPlan {
-    /// The fault, if the next purchase has it.
+    /// The fault, if it applies to the next purchase.
     fn take(&mut self) -> Option<Fault> {
         match &mut self.remaining {
             None => Some(self.fault),
@@ -164,15 +161,15 @@ impl FaultPlan {
     }
 }
 
-/// What goes wrong with the next purchase, which is of this product.
+/// The faults of the next purchase, which is of this product.
 pub(super) fn faults_of_next_purchase(plans: &mut [FaultPlan], product_id: &str) -> Vec<Fault> {
-    let own = product_id.strip_prefix(PRODUCT_PREFIX).and_then(|word| word.parse().ok());
+    let own = product_id.strip_prefix(PRODUCT_PREFIX).and_then(|name| name.parse().ok());
     plans.iter_mut().filter_map(FaultPlan::take).chain(own).collect()
 }
 
-/// The faults, for the end of the long help.
+/// The list of faults for the long help.
 pub(super) fn help_table() -> String {
-    let lines = Fault::ALL.map(|(_, word, what)| format!("\n  {word:<15} {what}"));
+    let lines = Fault::ALL.map(|(_, name, description)| format!("\n  {name:<15} {description}"));
     format!("Faults:{}", lines.concat())
 }
 
@@ -181,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_is_for_all_purchases_or_for_the_first() {
+    fn fault_applies_to_all_or_the_first_purchases() {
         let mut plans: Vec<FaultPlan> = ["slow", "part=2", "down=0"]
             .map(|text| text.parse().unwrap())
             .into();
@@ -198,21 +195,21 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_the_protocol_has_every_fault() {
+    fn protocol_page_lists_every_fault() {
         let page = include_str!("../../../docs/vendor-protocol.md");
         let rows = page
             .lines()
             .skip_while(|line| *line != "| Fault | What it does |");
         let rows: Vec<&str> = rows.skip(2).take_while(|line| line.starts_with('|')).collect();
         let expected = Fault::ALL
-            .map(|(_, word, what)| format!("| `{word}` | {} |", what.replace("--slow-ms", "`--slow-ms`")));
+            .map(|(_, name, description)| format!("| `{name}` | {} |", description.replace("--slow-ms", "`--slow-ms`")));
         assert_eq!(rows, expected);
     }
 
     #[test]
-    fn a_text_names_one_fault_or_none() {
-        for (fault, word, _) in Fault::ALL {
-            assert_eq!(word.parse(), Ok(fault));
+    fn fault_parses_its_name_only() {
+        for (fault, name, _) in Fault::ALL {
+            assert_eq!(name.parse(), Ok(fault));
         }
         for text in ["", "Slow", "slow=", "slow=x", "slow=-1", "=1"] {
             assert_eq!(text.parse::<FaultPlan>(), Err(UnknownFault), "{text}");

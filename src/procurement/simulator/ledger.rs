@@ -1,6 +1,6 @@
-//! What did the simulator sell, to whom, and what does it say of it? Plain data; time is an argument.
+//! Ledger of the vendor simulator: purchases and sales records. Plain data; time is an argument.
 //!
-//! Rule: a key sells once. What is asked for under it again is answered with what was sold, never with more.
+//! A key sells once. A repeated request returns what was sold, never more.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,12 @@ use super::faults::{self, Fault, FaultPlan};
 use super::voucher::{self, Record, SoldVoucher};
 use crate::procurement::{MAX_QUANTITY, PurchaseKey};
 
-/// Most purchases that are kept: memory for an afternoon of trying.
+/// Bounds the memory.
 const MAX_PURCHASES: usize = 100_000;
 
-/// Records of a page. Few, so that a day has pages.
+/// Small, so that a day has several pages.
 const PAGE_SIZE: usize = 100;
 
-/// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PurchaseRequest {
     pub(super) key: PurchaseKey,
@@ -26,7 +25,6 @@ pub(super) struct PurchaseRequest {
     pub(super) quantity: u32,
 }
 
-/// A purchase that was asked for.
 struct Purchase {
     request: PurchaseRequest,
     faults: Vec<Fault>,
@@ -36,16 +34,14 @@ struct Purchase {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing was sold yet.
     New,
-    /// A part was sold; the rest comes.
+    /// A part was sold; the rest follows.
     PartlySold,
-    /// No more is sold.
     Completed,
     Refused,
 }
 
-/// Why a call is not answered with a purchase.
+/// Why a call gets an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     Quantity,
@@ -57,21 +53,20 @@ pub(super) enum Refusal {
     Full,
 }
 
-/// What is said of a purchase.
+/// The response to a call.
 pub(super) struct PurchaseStatement {
     pub(super) key: PurchaseKey,
     pub(super) completed: bool,
     pub(super) sold: Vec<SoldVoucher>,
-    /// What goes wrong on the way of this answer.
+    /// The faults of this response.
     pub(super) faults: Vec<Fault>,
 }
 
-/// The books.
 pub(super) struct Ledger {
     plans: Vec<FaultPlan>,
     purchases: HashMap<PurchaseKey, Purchase>,
     records: Vec<Record>,
-    /// The first code that was sold of each product.
+    /// The first code sold of each product.
     first_codes: HashMap<String, String>,
 }
 
@@ -85,10 +80,10 @@ impl Ledger {
         }
     }
 
-    /// Sells, or says again what was sold.
-    pub(super) fn buy(&mut self, wish: PurchaseRequest, now: OffsetDateTime) -> Result<PurchaseStatement, Refusal> {
-        let key = wish.key;
-        let is_new = self.register(wish)?;
+    /// Sells, or returns what was sold.
+    pub(super) fn buy(&mut self, request: PurchaseRequest, now: OffsetDateTime) -> Result<PurchaseStatement, Refusal> {
+        let key = request.key;
+        let is_new = self.register(request)?;
         let Some(purchase) = self.purchases.get_mut(&key) else {
             return Err(Refusal::NotFound);
         };
@@ -106,7 +101,7 @@ impl Ledger {
         self.statement(key, is_new)
     }
 
-    /// Says what was sold; what was begun goes on meanwhile.
+    /// Returns what was sold; a partly sold purchase continues.
     pub(super) fn poll(&mut self, key: PurchaseKey, now: OffsetDateTime) -> Result<PurchaseStatement, Refusal> {
         if self
             .purchases
@@ -118,7 +113,7 @@ impl Ledger {
         self.statement(key, false)
     }
 
-    /// A page of the records of a day behind so many others, and whether there are more.
+    /// A page of the records of a day after `skipped` others, and whether there are more.
     pub(super) fn page(&self, day: Date, skipped: usize) -> (Vec<Record>, bool) {
         let of_day = self.records.iter().filter(|record| record.sold_at.date() == day);
         let mut rest = of_day.skip(skipped);
@@ -126,26 +121,26 @@ impl Ledger {
         (page, rest.next().is_some())
     }
 
-    /// Takes a purchase in; says whether it is new.
-    fn register(&mut self, wish: PurchaseRequest) -> Result<bool, Refusal> {
-        if let Some(known) = self.purchases.get(&wish.key) {
-            return if known.request == wish {
+    /// Registers a purchase; returns whether it is new.
+    fn register(&mut self, request: PurchaseRequest) -> Result<bool, Refusal> {
+        if let Some(existing) = self.purchases.get(&request.key) {
+            return if existing.request == request {
                 Ok(false)
             } else {
                 Err(Refusal::KeyReused)
             };
         }
-        if !(1..=MAX_QUANTITY).contains(&wish.quantity) {
+        if !(1..=MAX_QUANTITY).contains(&request.quantity) {
             return Err(Refusal::Quantity);
         }
         if self.purchases.len() == MAX_PURCHASES {
             return Err(Refusal::Full);
         }
         let purchase = Purchase {
-            faults: faults::faults_of_next_purchase(&mut self.plans, &wish.product_id),
+            faults: faults::faults_of_next_purchase(&mut self.plans, &request.product_id),
             sold: Vec::new(),
             stage: Stage::New,
-            request: wish,
+            request,
         };
         self.purchases.insert(purchase.request.key, purchase);
         Ok(true)
@@ -156,19 +151,19 @@ impl Ledger {
             return;
         };
         let (from, to, next) = purchase.next_share();
-        let Purchase { request: wish, faults, .. } = &*purchase;
-        let mut sold: Vec<SoldVoucher> = (from..to).map(|number| voucher::issue_voucher(wish, number)).collect();
+        let Purchase { request, faults, .. } = &*purchase;
+        let mut sold: Vec<SoldVoucher> = (from..to).map(|number| voucher::issue_voucher(request, number)).collect();
         if from == 0 {
-            let earlier = self.first_codes.get(&wish.product_id);
+            let earlier = self.first_codes.get(&request.product_id);
             voucher::apply_faults(&mut sold, faults, earlier.map(String::as_str));
         }
         if let Some(first) = sold.first() {
-            let product_id = wish.product_id.clone();
+            let product_id = request.product_id.clone();
             self.first_codes
                 .entry(product_id)
                 .or_insert_with(|| first.code.clone());
         }
-        self.records.extend(voucher::records_of_sale(wish, &sold, faults, now));
+        self.records.extend(voucher::records_of_sale(request, &sold, faults, now));
         purchase.sold.extend(sold);
         purchase.stage = next;
     }
@@ -190,7 +185,7 @@ impl Ledger {
 }
 
 impl Purchase {
-    /// What is sold now, from which number to which, and what comes of it.
+    /// The range of voucher numbers to sell now, and the next stage.
     fn next_share(&self) -> (u32, u32, Stage) {
         let (quantity, half) = (self.request.quantity, self.request.quantity / 2);
         let has = |fault| self.faults.contains(&fault);

@@ -1,8 +1,8 @@
-//! `vouchsafe vendor-simulator`: a vendor to try the vendor protocol on, with faults on demand.
+//! `vouchsafe vendor-simulator`: a server that implements the vendor protocol, with faults on demand.
 //!
-//! It is a server of its own, not a part of the service. It sells fake vouchers to whoever shows its credential, never
-//! twice under a key, and keeps its books in memory until it ends. The product decides what goes wrong, `sim-FAULT`, or
-//! the settings do for all products ([`faults`]).
+//! It is not part of the service. It sells fake vouchers to clients that present its credential, never twice under a
+//! key, and keeps its records in memory until it ends. The product id (`sim-FAULT`) or the settings select the faults
+//! ([`faults`]).
 
 pub mod faults;
 mod ledger;
@@ -26,32 +26,30 @@ use self::ledger::Ledger;
 use crate::cli::ExitStatus;
 use crate::cli::examples::examples;
 
-/// How long connections are kept after the simulator was told to end: answers that are held back are not waited for.
+/// Delayed responses are abandoned at shutdown.
 const SHUTDOWN_TIMEOUT_S: u64 = 1;
 
-/// Arguments of `vouchsafe vendor-simulator`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = after_help())]
 pub struct SimulatorArgs {
-    /// Where it listens, on this machine alone. Port 0 is any that is free.
+    /// Listen address on loopback; port 0 selects a free port
     #[arg(long, default_value = "127.0.0.1:9400", value_name = "ADDRESS", value_parser = loopback)]
     listen: SocketAddr,
 
-    /// What goes wrong with every purchase, or with the first N; the faults are listed below. A product whose id is
-    /// `sim-FAULT` has that fault as well.
+    /// Faults of every purchase, or of the first N; see the list below. A product whose id is `sim-FAULT` has that
+    /// fault as well
     #[arg(long, value_delimiter = ',', value_name = "FAULT[=N],…")]
     faults: Vec<FaultPlan>,
 
-    /// How long a slow answer takes. Milliseconds.
+    /// Delay of a slow response in milliseconds
     #[arg(long, default_value_t = 2_000, value_name = "MS")]
     slow_ms: u64,
 
-    /// The credential that it sells to.
+    /// Credential that clients must present
     #[arg(long, default_value = "simulator", value_name = "TEXT")]
     credential: SecretString,
 }
 
-/// The end of the command's help.
 fn after_help() -> String {
     const EXAMPLES: &str = examples![
         "vouchsafe vendor-simulator --listen 127.0.0.1:9400",
@@ -60,7 +58,6 @@ fn after_help() -> String {
     format!("{EXAMPLES}\n\n{}", faults::help_table())
 }
 
-/// What every route is given.
 struct Simulator {
     ledger: Mutex<Ledger>,
     credential: SecretString,
@@ -74,7 +71,7 @@ impl Simulator {
     }
 }
 
-/// Sells until it is told to end.
+/// Runs until the process is terminated.
 #[must_use]
 #[allow(clippy::print_stderr)] // nothing logs here
 pub fn run(args: SimulatorArgs) -> ExitCode {
@@ -100,10 +97,10 @@ async fn serve(args: SimulatorArgs) -> anyhow::Result<()> {
         .bind(args.listen)
         .with_context(|| format!("listen on {}", args.listen))?;
     for address in server.addrs() {
-        // Nobody may be reading; it sells all the same.
+        // Stdout may be closed: the server runs all the same.
         drop(writeln!(
             std::io::stdout(),
-            "The vendor simulator sells on http://{address}"
+            "The vendor simulator listens on http://{address}"
         ));
     }
     server.run().await.context("serve")
@@ -114,6 +111,6 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
     if address.ip().is_loopback() {
         Ok(address)
     } else {
-        Err("the simulator listens on this machine alone, such as on 127.0.0.1:9400".to_owned())
+        Err("expected a loopback address such as 127.0.0.1:9400".to_owned())
     }
 }

@@ -1,4 +1,4 @@
-//! The simulator's side of the vendor protocol: its three routes, and what goes wrong on the way of an answer.
+//! HTTP routes of the vendor simulator, and the faults of its responses.
 
 use std::time::Duration;
 
@@ -23,16 +23,14 @@ use crate::iso_date;
 use crate::secrets::expose;
 use crate::procurement::PurchaseKey;
 
-/// How long an answer is held back that nobody is to get: longer than any client waits.
+/// Longer than any client waits.
 const TIMEOUT_DELAY: Duration = Duration::from_secs(3_600);
 
-/// Bytes of an answer that is too large.
 const HUGE_BYTES: usize = 10_000_000;
 
-/// The pause that a busy vendor asks for. Seconds.
+/// Retry-After of a 429. Seconds.
 const BUSY_S: u64 = 1;
 
-/// The three routes.
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
         .route("/v1/purchases", web::post().to(buy))
@@ -75,11 +73,11 @@ async fn buy(simulator: web::Data<Simulator>, request: HttpRequest, body: Bytes)
     if !is_authenticated(&simulator, &request) {
         return error_response(StatusCode::UNAUTHORIZED, "INVALID_CREDENTIAL");
     }
-    let Some(wish) = parse_purchase(&request, &body) else {
+    let Some(purchase) = parse_purchase(&request, &body) else {
         return error_response(StatusCode::BAD_REQUEST, "MALFORMED_REQUEST");
     };
-    let said = simulator.ledger().buy(wish, simulator.clock.now());
-    respond(&simulator, said).await
+    let statement = simulator.ledger().buy(purchase, simulator.clock.now());
+    respond(&simulator, statement).await
 }
 
 async fn poll(
@@ -91,19 +89,19 @@ async fn poll(
         return error_response(StatusCode::UNAUTHORIZED, "INVALID_CREDENTIAL");
     }
     let key = PurchaseKey(purchase_id.into_inner());
-    let said = simulator.ledger().poll(key, simulator.clock.now());
-    respond(&simulator, said).await
+    let statement = simulator.ledger().poll(key, simulator.clock.now());
+    respond(&simulator, statement).await
 }
 
 async fn records(
     simulator: web::Data<Simulator>,
     request: HttpRequest,
-    asked: web::Query<RecordsQuery>,
+    query: web::Query<RecordsQuery>,
 ) -> HttpResponse {
     if !is_authenticated(&simulator, &request) {
         return error_response(StatusCode::UNAUTHORIZED, "INVALID_CREDENTIAL");
     }
-    let Some((day, skipped)) = asked.position() else {
+    let Some((day, skipped)) = query.position() else {
         return error_response(StatusCode::BAD_REQUEST, "MALFORMED_REQUEST");
     };
     let (data, more) = simulator.ledger().page(day, skipped);
@@ -115,7 +113,7 @@ async fn records(
 }
 
 impl RecordsQuery {
-    /// The day, and how many records of it were told already.
+    /// The day, and the number of records to skip.
     fn position(&self) -> Option<(Date, usize)> {
         let skipped = match &self.cursor {
             Some(cursor) => cursor.parse().ok()?,
@@ -126,40 +124,40 @@ impl RecordsQuery {
 }
 
 fn is_authenticated(simulator: &Simulator, request: &HttpRequest) -> bool {
-    let shown = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
-    let shown = shown.and_then(|value| value.strip_prefix(b"Bearer "));
-    shown.is_some_and(|shown| shown.ct_eq(expose(&simulator.credential).as_bytes()).into())
+    let credential = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
+    let credential = credential.and_then(|value| value.strip_prefix(b"Bearer "));
+    credential.is_some_and(|credential| credential.ct_eq(expose(&simulator.credential).as_bytes()).into())
 }
 
-/// What is asked for, if the key stands in the header as well.
+/// Parses a purchase request; the header's key must equal the body's.
 fn parse_purchase(request: &HttpRequest, body: &[u8]) -> Option<PurchaseRequest> {
     let body: PurchaseBody = serde_json::from_slice(body).ok()?;
     let key = request.headers().get("Idempotency-Key")?.to_str().ok()?;
-    let wish = PurchaseRequest {
+    let purchase = PurchaseRequest {
         key: body.purchase_id,
         product_id: body.product_id,
         denomination: body.denomination.parse(body.currency).ok()?.of(body.currency),
         quantity: body.quantity,
     };
-    (key == wish.key.to_string()).then_some(wish)
+    (key == purchase.key.to_string()).then_some(purchase)
 }
 
-async fn respond(simulator: &Simulator, said: Result<PurchaseStatement, Refusal>) -> HttpResponse {
-    let said = match said {
-        Ok(said) => said,
+async fn respond(simulator: &Simulator, statement: Result<PurchaseStatement, Refusal>) -> HttpResponse {
+    let statement = match statement {
+        Ok(statement) => statement,
         Err(refusal) => return refusal.to_response(),
     };
-    let has = |fault| said.faults.contains(&fault);
+    let has = |fault| statement.faults.contains(&fault);
     if has(Fault::Slow) {
         tokio::time::sleep(simulator.slow).await;
     }
     if has(Fault::Timeout) {
         tokio::time::sleep(TIMEOUT_DELAY).await;
     }
-    let body = body(&said);
+    let body = body(&statement);
     if has(Fault::Drop) {
-        let lost = Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
-        let parts = [Ok(Bytes::from(body).slice(..1)), lost];
+        let reset = Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+        let parts = [Ok(Bytes::from(body).slice(..1)), reset];
         return HttpResponse::Ok()
             .content_type("application/json")
             .streaming(stream::iter(parts));
@@ -167,22 +165,22 @@ async fn respond(simulator: &Simulator, said: Result<PurchaseStatement, Refusal>
     HttpResponse::Ok().content_type("application/json").body(body)
 }
 
-/// What is said of a purchase, as its faults want it.
-fn body(said: &PurchaseStatement) -> String {
-    let status = if said.completed { "completed" } else { "pending" };
+/// The response body, changed by the faults.
+fn body(statement: &PurchaseStatement) -> String {
+    let status = if statement.completed { "completed" } else { "pending" };
     let sale = SaleBody {
-        purchase_id: said.key,
+        purchase_id: statement.key,
         status,
-        vouchers: &said.sold,
+        vouchers: &statement.sold,
     };
-    if said.faults.contains(&Fault::Huge) {
+    if statement.faults.contains(&Fault::Huge) {
         return json!({ "padding": "x".repeat(HUGE_BYTES) }).to_string();
     }
-    if said.faults.contains(&Fault::WrongSchema) {
-        let codes: Vec<&str> = said.sold.iter().map(|voucher| voucher.code.as_str()).collect();
-        return json!({ "purchase_id": said.key, "status": status, "vouchers": codes }).to_string();
+    if statement.faults.contains(&Fault::WrongSchema) {
+        let codes: Vec<&str> = statement.sold.iter().map(|voucher| voucher.code.as_str()).collect();
+        return json!({ "purchase_id": statement.key, "status": status, "vouchers": codes }).to_string();
     }
-    // Texts and numbers can always be written.
+    // Strings and numbers always serialize.
     serde_json::to_string(&sale).unwrap_or_default()
 }
 
@@ -201,9 +199,9 @@ impl Refusal {
 }
 
 fn error_response(status: StatusCode, code: &str) -> HttpResponse {
-    let mut answer = HttpResponse::build(status);
+    let mut response = HttpResponse::build(status);
     if status == StatusCode::TOO_MANY_REQUESTS {
-        answer.insert_header((RETRY_AFTER, BUSY_S.to_string()));
+        response.insert_header((RETRY_AFTER, BUSY_S.to_string()));
     }
-    answer.json(json!({ "error": { "code": code, "message": code.to_lowercase().replace('_', " ") } }))
+    response.json(json!({ "error": { "code": code, "message": code.to_lowercase().replace('_', " ") } }))
 }

@@ -1,4 +1,4 @@
-//! What does the simulator sell? Fake vouchers, the same for the same key, and the entry of each in its books.
+//! Fake vouchers of the simulator, deterministic by key, and their records.
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -9,13 +9,12 @@ use super::faults::Fault;
 use super::ledger::PurchaseRequest;
 use crate::procurement::PurchaseKey;
 
-/// Bytes of a digest that a code shows.
 const CODE_BYTES: usize = 8;
 
-/// The last valid day of what is sold, and of what expired.
+/// Expiry of ordinary and of expired vouchers.
 const EXPIRY: (&str, &str) = ("2099-12-31", "2001-01-01");
 
-/// A voucher, as the protocol says it.
+/// A voucher as in the protocol.
 #[derive(Clone, Serialize)]
 pub(super) struct SoldVoucher {
     reference: String,
@@ -28,7 +27,7 @@ pub(super) struct SoldVoucher {
     pin: &'static str,
 }
 
-/// An entry of the books, as the protocol says it.
+/// A record as in the protocol.
 #[derive(Clone, Serialize)]
 pub(super) struct Record {
     reference: String,
@@ -41,24 +40,24 @@ pub(super) struct Record {
 }
 
 /// The voucher with this number of a purchase.
-pub(super) fn issue_voucher(wish: &PurchaseRequest, number: u32) -> SoldVoucher {
+pub(super) fn issue_voucher(request: &PurchaseRequest, number: u32) -> SoldVoucher {
     let digest = Sha256::new()
-        .chain_update(wish.key.0.as_bytes())
+        .chain_update(request.key.0.as_bytes())
         .chain_update(number.to_be_bytes())
         .finalize();
     SoldVoucher {
-        reference: format!("sim-{}-{number}", wish.key.0.as_simple()),
-        product_id: wish.product_id.clone(),
-        denomination: wish.denomination,
-        currency: wish.denomination.currency,
-        price: wish.denomination,
+        reference: format!("sim-{}-{number}", request.key.0.as_simple()),
+        product_id: request.product_id.clone(),
+        denomination: request.denomination,
+        currency: request.denomination.currency,
+        price: request.denomination,
         expiry: EXPIRY.0,
         code: format!("SIMULATED-{}", hex::encode_upper(&digest[..CODE_BYTES])),
         pin: "0000",
     }
 }
 
-/// Makes of the vouchers of a sale what its faults want. `earlier` is a code that was sold before.
+/// Changes the vouchers of a sale according to its faults. `earlier` is a code sold before.
 pub(super) fn apply_faults(sold: &mut [SoldVoucher], faults: &[Fault], earlier: Option<&str>) {
     let second = sold.get(1).map(|voucher| voucher.code.clone());
     let Some(first) = sold.first_mut() else {
@@ -76,14 +75,14 @@ pub(super) fn apply_faults(sold: &mut [SoldVoucher], faults: &[Fault], earlier: 
     }
 }
 
-/// What the books say of a sale, as its faults want it.
-pub(super) fn records_of_sale(wish: &PurchaseRequest, sold: &[SoldVoucher], faults: &[Fault], at: OffsetDateTime) -> Vec<Record> {
+/// The records of a sale, changed by its faults.
+pub(super) fn records_of_sale(request: &PurchaseRequest, sold: &[SoldVoucher], faults: &[Fault], at: OffsetDateTime) -> Vec<Record> {
     let record = |voucher: &SoldVoucher| Record {
         reference: voucher.reference.clone(),
-        purchase_id: wish.key,
-        product_id: wish.product_id.clone(),
-        denomination: wish.denomination,
-        currency: wish.denomination.currency,
+        purchase_id: request.key,
+        product_id: request.product_id.clone(),
+        denomination: request.denomination,
+        currency: request.denomination.currency,
         sold_at: at,
     };
     let mut records: Vec<Record> = sold.iter().map(record).collect();

@@ -1,4 +1,4 @@
-//! Answers of a vendor, right and wrong, and what is taken of each.
+//! Tests of valid and invalid purchase responses.
 
 use serde_json::{Value, json};
 use time::macros::{date, datetime};
@@ -11,7 +11,7 @@ use crate::vault::code::InvalidCode;
 
 const KEY: Uuid = Uuid::from_u128(7);
 
-/// In every code, so that a text which shows one is found.
+/// Part of every code, so that a leaked code is found.
 const CANARY: &str = "CNRY";
 
 fn request() -> BuyRequest {
@@ -46,12 +46,12 @@ fn with(field: &str, value: Value) -> Value {
     sale("completed", &[voucher])
 }
 
-fn take(answer: &Value) -> Result<PurchaseResult, VendorFailure> {
-    parse_sale(answer.to_string().as_bytes(), &request(), date!(2026 - 11 - 20))
+fn parse(body: &Value) -> Result<PurchaseResult, VendorFailure> {
+    parse_sale(body.to_string().as_bytes(), &request(), date!(2026 - 11 - 20))
 }
 
 #[test]
-fn what_was_sold_is_taken_with_what_becomes_of_the_rest() {
+fn sale_is_parsed_with_its_shortfall() {
     let all: Vec<Value> = (0..3).map(voucher).collect();
     for (status, count, expected) in [
         ("completed", 3, Ok((3, Shortfall::None))),
@@ -61,26 +61,26 @@ fn what_was_sold_is_taken_with_what_becomes_of_the_rest() {
         ("completed", 2, Ok((2, Shortfall::Final))),
         ("completed", 0, Err(VendorFailure::NotBought(FailureReason::NotSold))),
     ] {
-        let taken = take(&sale(status, &all[..count]));
-        let seen = taken.map(|bought| (bought.vouchers.len(), bought.shortfall));
-        assert_eq!(seen, expected, "{status} {count}");
+        let result = parse(&sale(status, &all[..count]));
+        let summary = result.map(|bought| (bought.vouchers.len(), bought.shortfall));
+        assert_eq!(summary, expected, "{status} {count}");
     }
 }
 
 #[test]
-fn a_voucher_is_taken_with_all_its_parts() {
-    let mut answer = with("serial", json!("S-1"));
-    answer["vouchers"][0]["url"] = json!("https://redeem.example/1");
-    answer["vouchers"][0]["colour"] = json!({ "new": ["since", "version", 2] });
-    answer["more"] = json!(true);
-    let taken = take(&answer).unwrap().vouchers.remove(0);
-    assert_eq!(taken.reference.as_str(), "ref-0");
+fn voucher_is_parsed_with_all_its_parts() {
+    let mut body = with("serial", json!("S-1"));
+    body["vouchers"][0]["url"] = json!("https://redeem.example/1");
+    body["vouchers"][0]["colour"] = json!({ "new": ["since", "version", 2] });
+    body["more"] = json!(true);
+    let result = parse(&body).unwrap().vouchers.remove(0);
+    assert_eq!(result.reference.as_str(), "ref-0");
     assert_eq!(
-        (taken.price.to_string().as_str(), taken.expiry),
+        (result.price.to_string().as_str(), result.expiry),
         ("24.10", Some(date!(2027 - 06 - 30)))
     );
-    assert_eq!(taken.denomination, request().denomination);
-    let parts: Vec<_> = taken
+    assert_eq!(result.denomination, request().denomination);
+    let parts: Vec<_> = result
         .code
         .parts()
         .map(|(part, text)| (part.as_str(), text))
@@ -95,14 +95,14 @@ fn a_voucher_is_taken_with_all_its_parts() {
 }
 
 #[test]
-fn a_vendor_that_names_no_day_leaves_it_to_the_policy() {
-    let mut answer = with("expiry", Value::Null);
+fn missing_expiry_follows_the_policy() {
+    let mut body = with("expiry", Value::Null);
     for _ in 0..2 {
         assert_eq!(
-            take(&answer).unwrap().vouchers[0].expiry,
+            parse(&body).unwrap().vouchers[0].expiry,
             Some(date!(2027 - 11 - 20))
         );
-        answer["vouchers"][0].as_object_mut().unwrap().remove("expiry");
+        body["vouchers"][0].as_object_mut().unwrap().remove("expiry");
     }
 }
 
@@ -113,7 +113,7 @@ fn schema(field: &str) -> InvalidResponse {
 }
 
 #[test]
-fn nonsense_is_refused_whole_and_not_quoted() {
+fn invalid_response_is_rejected_and_not_quoted() {
     let mut without_code = sale("completed", &[voucher(0)]);
     without_code["vouchers"][0]
         .as_object_mut()
@@ -127,7 +127,7 @@ fn nonsense_is_refused_whole_and_not_quoted() {
     other_purchase["purchase_id"] = json!(Uuid::from_u128(8));
     let four: Vec<_> = (0..4).map(voucher).collect();
     let index = 0;
-    for (answer, expected) in [
+    for (body, expected) in [
         (with("product_id", json!("game-eu")), InvalidResponse::OtherSku { index }),
         (with("denomination", json!(50)), InvalidResponse::OtherSku { index }),
         (with("currency", json!("EUR")), InvalidResponse::OtherSku { index }),
@@ -186,23 +186,23 @@ fn nonsense_is_refused_whole_and_not_quoted() {
         ),
         (
             json!({ "purchase_id": KEY, "status": "completed" }),
-            schema("the answer"),
+            schema("the response"),
         ),
-        (json!([KEY, "completed", []]), schema("the answer")),
-        (json!("CNRY"), schema("the answer")),
+        (json!([KEY, "completed", []]), schema("the response")),
+        (json!("CNRY"), schema("the response")),
     ] {
-        let refused = take(&answer).unwrap_err();
-        assert_eq!(refused, expected.into(), "{answer}");
-        assert!(!format!("{refused} {refused:?}").contains(CANARY), "{refused:?}");
+        let error = parse(&body).unwrap_err();
+        assert_eq!(error, expected.into(), "{body}");
+        assert!(!format!("{error} {error:?}").contains(CANARY), "{error:?}");
     }
     for body in ["", "CNRY", "{\"CNRY\":", "{} CNRY", "\u{feff}{}"] {
-        let refused = parse_sale(body.as_bytes(), &request(), date!(2026 - 11 - 20)).unwrap_err();
-        assert_eq!(refused, schema("the answer").into(), "{body}");
+        let error = parse_sale(body.as_bytes(), &request(), date!(2026 - 11 - 20)).unwrap_err();
+        assert_eq!(error, schema("the response").into(), "{body}");
     }
 }
 
 #[test]
-fn what_was_bought_does_not_show_a_code() {
-    let taken = take(&sale("completed", &[voucher(0), voucher(1)])).unwrap();
-    assert!(!format!("{taken:?}").contains(CANARY), "{taken:?}");
+fn debug_output_hides_codes() {
+    let result = parse(&sale("completed", &[voucher(0), voucher(1)])).unwrap();
+    assert!(!format!("{result:?}").contains(CANARY), "{result:?}");
 }

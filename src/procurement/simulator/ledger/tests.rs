@@ -1,4 +1,4 @@
-//! What the simulator sells, by fault: first asked, asked again, looked at; and what its books say.
+//! Tests of the simulator's sales and records, by fault.
 
 use time::macros::datetime;
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use super::*;
 
 const NOW: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
 
-fn wish(number: u128, product_id: &str, quantity: u32) -> PurchaseRequest {
+fn request(number: u128, product_id: &str, quantity: u32) -> PurchaseRequest {
     PurchaseRequest {
         key: PurchaseKey(Uuid::from_u128(number)),
         product_id: product_id.to_owned(),
@@ -17,17 +17,17 @@ fn wish(number: u128, product_id: &str, quantity: u32) -> PurchaseRequest {
     }
 }
 
-/// How many were sold, and whether that is all.
-type Seen = Result<(usize, bool), Refusal>;
+/// Number of vouchers, and whether the purchase is complete.
+type Summary = Result<(usize, bool), Refusal>;
 
-fn seen(stated: Result<PurchaseStatement, Refusal>) -> Seen {
-    stated.map(|statement| (statement.sold.len(), statement.completed))
+fn summary(statement: Result<PurchaseStatement, Refusal>) -> Summary {
+    statement.map(|statement| (statement.sold.len(), statement.completed))
 }
 
 #[test]
-fn a_key_sells_once_whatever_goes_wrong() {
+fn key_sells_once_under_every_fault() {
     let all = Ok((5, true));
-    for (product_id, bought, again, looked, recorded) in [
+    for (product_id, bought, again, polled, recorded) in [
         ("game-us", all, all, all, 5),
         ("sim-timeout", all, all, all, 5),
         ("sim-drop", all, all, all, 5),
@@ -48,43 +48,43 @@ fn a_key_sells_once_whatever_goes_wrong() {
         ("sim-record-altered", all, all, all, 5),
     ] {
         let mut ledger = Ledger::new(Vec::new());
-        let wish = wish(7, product_id, 5);
-        assert_eq!(seen(ledger.buy(wish.clone(), NOW)), bought, "{product_id}");
-        assert_eq!(seen(ledger.buy(wish.clone(), NOW)), again, "{product_id}");
-        assert_eq!(seen(ledger.poll(wish.key, NOW)), looked, "{product_id}");
-        assert_eq!(seen(ledger.buy(wish.clone(), NOW)), again, "{product_id}");
+        let request = request(7, product_id, 5);
+        assert_eq!(summary(ledger.buy(request.clone(), NOW)), bought, "{product_id}");
+        assert_eq!(summary(ledger.buy(request.clone(), NOW)), again, "{product_id}");
+        assert_eq!(summary(ledger.poll(request.key, NOW)), polled, "{product_id}");
+        assert_eq!(summary(ledger.buy(request.clone(), NOW)), again, "{product_id}");
         assert_eq!(ledger.page(NOW.date(), 0).0.len(), recorded, "{product_id}");
     }
 }
 
 #[test]
-fn what_is_not_sold_has_a_reason() {
+fn refusal_states_its_reason() {
     let mut ledger = Ledger::new(Vec::new());
     assert_eq!(
-        seen(ledger.poll(PurchaseKey(Uuid::from_u128(1)), NOW)),
+        summary(ledger.poll(PurchaseKey(Uuid::from_u128(1)), NOW)),
         Err(Refusal::NotFound)
     );
     for quantity in [0, MAX_QUANTITY + 1] {
         assert_eq!(
-            seen(ledger.buy(wish(1, "game-us", quantity), NOW)),
+            summary(ledger.buy(request(1, "game-us", quantity), NOW)),
             Err(Refusal::Quantity)
         );
     }
     assert_eq!(
-        seen(ledger.buy(wish(1, "game-us", MAX_QUANTITY), NOW)),
+        summary(ledger.buy(request(1, "game-us", MAX_QUANTITY), NOW)),
         Ok((1_000, true))
     );
-    for other in [wish(1, "game-us", 1), wish(1, "game-eu", MAX_QUANTITY)] {
-        assert_eq!(seen(ledger.buy(other, NOW)), Err(Refusal::KeyReused));
+    for other in [request(1, "game-us", 1), request(1, "game-eu", MAX_QUANTITY)] {
+        assert_eq!(summary(ledger.buy(other, NOW)), Err(Refusal::KeyReused));
     }
 }
 
 #[test]
-fn a_repeated_code_is_that_of_an_earlier_sale() {
+fn repeated_code_is_that_of_an_earlier_sale() {
     let mut ledger = Ledger::new(Vec::new());
     let mut codes = |number| {
         let sold = ledger
-            .buy(wish(number, "sim-repeat-code", 2), NOW)
+            .buy(request(number, "sim-repeat-code", 2), NOW)
             .ok()
             .unwrap()
             .sold;
@@ -92,17 +92,17 @@ fn a_repeated_code_is_that_of_an_earlier_sale() {
     };
     let (first, second) = (codes(1), codes(2));
     assert_eq!((first[0] == second[0], first[1] == second[1]), (true, false));
-    let same = ledger.buy(wish(3, "sim-same-code", 2), NOW).ok().unwrap().sold;
+    let same = ledger.buy(request(3, "sim-same-code", 2), NOW).ok().unwrap().sold;
     assert_eq!(same[0].code, same[1].code);
 }
 
 #[test]
-fn a_day_has_pages() {
+fn records_of_a_day_are_paginated() {
     let mut ledger = Ledger::new(Vec::new());
-    assert!(ledger.buy(wish(1, "game-us", 250), NOW).is_ok());
+    assert!(ledger.buy(request(1, "game-us", 250), NOW).is_ok());
     assert!(
         ledger
-            .buy(wish(2, "game-us", 9), NOW + time::Duration::DAY)
+            .buy(request(2, "game-us", 9), NOW + time::Duration::DAY)
             .is_ok()
     );
     let page = |skipped| {
