@@ -1,6 +1,6 @@
-//! Which addresses may be delivered to? Public ones: nobody makes this program speak to what only it can reach.
+//! SSRF guard: classification of public IP addresses.
 //!
-//! Rule: what is not known to be public is not. An IPv4 address in the form of another family counts as what it is.
+//! An address is public only if it is known to be. IPv4 addresses embedded in IPv6 are classified by their IPv4 form.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,17 +14,17 @@ const fn v6(a: u16, b: u16, c: u16, length: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), length)
 }
 
-/// What of IPv4 is not public (IANA's registry of special addresses).
+/// IPv4 networks that are not public (IANA special-purpose address registry).
 const NOT_PUBLIC_V4: [Ipv4Net; 15] = [
     v4(0, 0, 0, 0, 8),       // this network
     v4(10, 0, 0, 0, 8),      // private
-    v4(100, 64, 0, 0, 10),   // behind a carrier's NAT
+    v4(100, 64, 0, 0, 10),   // carrier-grade NAT
     v4(127, 0, 0, 0, 8),     // loopback
-    v4(169, 254, 0, 0, 16),  // link-local, and where clouds keep credentials
+    v4(169, 254, 0, 0, 16),  // link-local, and cloud metadata services
     v4(172, 16, 0, 0, 12),   // private
-    v4(192, 0, 0, 0, 24),    // protocols
+    v4(192, 0, 0, 0, 24),    // IETF protocols
     v4(192, 0, 2, 0, 24),    // documentation
-    v4(192, 88, 99, 0, 24),  // relays of 6to4
+    v4(192, 88, 99, 0, 24),  // 6to4 relays
     v4(192, 168, 0, 0, 16),  // private
     v4(198, 18, 0, 0, 15),   // benchmarks
     v4(198, 51, 100, 0, 24), // documentation
@@ -33,18 +33,17 @@ const NOT_PUBLIC_V4: [Ipv4Net; 15] = [
     v4(240, 0, 0, 0, 4),     // reserved, and broadcast
 ];
 
-/// Where public IPv6 addresses are.
+/// Global unicast.
 const PUBLIC_V6: Ipv6Net = v6(0x2000, 0, 0, 3);
 
-/// What of it is not.
+/// Networks within it that are not public.
 const NOT_PUBLIC_V6: [Ipv6Net; 4] = [
-    v6(0x2001, 0, 0, 23),     // protocols, Teredo among them
+    v6(0x2001, 0, 0, 23),     // IETF protocols, including Teredo
     v6(0x2001, 0xdb8, 0, 32), // documentation
-    v6(0x2002, 0, 0, 16),     // 6to4, which has an IPv4 address inside
+    v6(0x2002, 0, 0, 16),     // 6to4, which embeds an IPv4 address
     v6(0x3fff, 0, 0, 20),     // documentation
 ];
 
-/// Whether anybody may reach it.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => !NOT_PUBLIC_V4.iter().any(|net| net.contains(&address)),
@@ -54,7 +53,6 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Whether it is this machine.
 pub(super) fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
@@ -64,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_this_machine_reaches_is_not_public() {
+    fn special_purpose_addresses_are_not_public() {
         for public in [
             "1.1.1.1",
             "8.8.8.8",

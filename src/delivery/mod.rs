@@ -1,4 +1,4 @@
-//! Deliveries over HTTP: where they may go, how they are signed and sent, and who looks for what is to be delivered.
+//! Webhook delivery over HTTP: URL policy (SSRF guard), signing, sending, and polling for due endpoints.
 
 mod address;
 mod poller;
@@ -25,19 +25,19 @@ use crate::certification::Observer;
 use crate::store::{PgNode, PgOutbox};
 use observed_sender::ObservedSender;
 
-/// What the delivery actors of this node work with. In the sandbox their deliveries are seen.
+/// The dependencies of this node's delivery actors. In the sandbox the sender records observations for certifications.
 pub(crate) fn build_context(
     node: &PgNode,
     sender: &HttpSender,
     clock: &Arc<dyn Clock>,
     metrics: DeliveryMetrics,
-    watch: Option<&Arc<Observer>>,
+    observer: Option<&Arc<Observer>>,
 ) -> DeliveryContext {
-    let sender: Arc<dyn Sender> = match watch {
+    let sender: Arc<dyn Sender> = match observer {
         None => Arc::new(sender.clone()),
-        Some(watch) => Arc::new(ObservedSender {
+        Some(observer) => Arc::new(ObservedSender {
             sender: sender.clone(),
-            observer: Arc::clone(watch),
+            observer: Arc::clone(observer),
             clock: Arc::clone(clock),
         }),
     };
@@ -51,7 +51,7 @@ pub(crate) fn build_context(
     }
 }
 
-/// From 0 to 1; what spreads attempts needs no better than the machine gives, and nought where it gives none.
+/// Jitter between 0 and 1. It needs no cryptographic quality; 0 if the system provides no random bytes.
 fn random_fraction() -> f64 {
     getrandom::u32().map_or(0.0, |random| f64::from(random) / f64::from(u32::MAX))
 }

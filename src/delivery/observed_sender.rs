@@ -1,6 +1,7 @@
-//! What does the sandbox see of deliveries? For certifications: that an event came again to who had taken it.
+//! Sender that records deliveries for certifications (sandbox only): an endpoint may receive an event that it accepted
+//! before.
 //!
-//! Rule: to see takes a lock for a moment, and changes nothing of a delivery.
+//! Recording takes a mutex briefly and does not change the delivery.
 
 use std::sync::Arc;
 
@@ -13,7 +14,6 @@ use super::HttpSender;
 use crate::certification::Observer;
 use crate::certification::delivered::DeliveryResult;
 
-/// A sender whose deliveries are seen.
 pub(super) struct ObservedSender {
     pub(super) sender: HttpSender,
     pub(super) observer: Arc<Observer>,
@@ -21,21 +21,21 @@ pub(super) struct ObservedSender {
 }
 
 impl Sender for ObservedSender {
-    fn send(&self, target: Arc<WebhookTarget>, letter: WebhookEvent) -> StoreFuture<'static, SendResult> {
-        let (watch, clock) = (Arc::clone(&self.observer), Arc::clone(&self.clock));
+    fn send(&self, target: Arc<WebhookTarget>, event: WebhookEvent) -> StoreFuture<'static, SendResult> {
+        let (observer, clock) = (Arc::clone(&self.observer), Arc::clone(&self.clock));
         let (partner_id, webhook_id) = (target.partner_id, target.webhook_id);
-        let event_id = letter.events.event_id(letter.number);
-        let sent = self.sender.send(target, letter);
+        let event_id = event.events.event_id(event.number);
+        let sent = self.sender.send(target, event);
         Box::pin(async move {
-            let answered = sent.await;
+            let result = sent.await;
             let delivery = DeliveryResult {
                 webhook_id,
                 event_id,
-                status: answered.status.ok(),
+                status: result.status.ok(),
                 at: clock.now(),
             };
-            watch.record_delivery(partner_id, delivery);
-            answered
+            observer.record_delivery(partner_id, delivery);
+            result
         })
     }
 }

@@ -1,8 +1,8 @@
-//! Who looks for what is to be delivered? Each process, for the endpoints that it may deliver to.
+//! Poller for due webhook endpoints.
 //!
-//! The bell says whose events were committed here a moment ago; the look finds what other processes have committed, what is
-//! due again, and what nobody delivers. Rule: a process holds no more than its share of the endpoints, so that another one
-//! finds work.
+//! Commit notifications of this process wake the endpoints of the affected partners at once; the poll finds events of
+//! other processes, deliveries due for retry, and endpoints without a lease. A process leases at most its share of the
+//! endpoints, so that other processes get work.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
 use crate::service::Service;
 use crate::store::DueEndpoints;
 
-/// How often it is looked for what the bell does not tell.
+/// Poll interval for work without a commit notification.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Delivers for as long as the service lives. Never returns.
+/// Runs for the lifetime of the service. Never returns.
 pub(crate) async fn run_poller(service: &web::Data<Service>) {
     let mut tick = interval(POLL_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -27,18 +27,18 @@ pub(crate) async fn run_poller(service: &web::Data<Service>) {
         tokio::select! {
             partners = service.engine.commit_notifier.notified() => wake_partners(service, &listening, &partners).await,
             _ = tick.tick() => match service.node.poll_due_endpoints().await {
-                Ok(look) => {
-                    service.metrics.set_endpoints(&look);
-                    assign_endpoints(service, &look).await;
-                    listening = look.ready_by_partner;
+                Ok(due) => {
+                    service.metrics.set_endpoints(&due);
+                    assign_endpoints(service, &due).await;
+                    listening = due.ready_by_partner;
                 }
-                Err(error) => warn!(%error, "what is to be delivered cannot be read now"),
+                Err(error) => warn!(%error, "cannot poll due webhook deliveries"),
             },
         }
     }
 }
 
-/// A new endpoint is found by the next look.
+/// Wakes the known endpoints of these partners; the next poll finds new ones.
 async fn wake_partners(service: &Service, listening: &HashMap<PartnerId, Vec<WebhookId>>, partners: &[PartnerId]) {
     for webhook_id in partners
         .iter()
@@ -49,18 +49,18 @@ async fn wake_partners(service: &Service, listening: &HashMap<PartnerId, Vec<Web
     }
 }
 
-async fn assign_endpoints(service: &Service, look: &DueEndpoints) {
+async fn assign_endpoints(service: &Service, due: &DueEndpoints) {
     service.deliveries.evict_idle();
-    let share = look.enabled.div_ceil(look.nodes.max(1)).max(1);
+    let share = due.enabled.div_ceil(due.nodes.max(1)).max(1);
     let leased = service.deliveries.leased();
     for surplus in leased.iter().skip(share) {
         service.deliveries.release(*surplus).await;
     }
-    let mut room = share.saturating_sub(leased.len());
-    for webhook_id in &look.due {
-        let here = leased.contains(webhook_id);
-        if here || room > 0 {
-            room -= usize::from(!here);
+    let mut capacity = share.saturating_sub(leased.len());
+    for webhook_id in &due.due {
+        let is_leased = leased.contains(webhook_id);
+        if is_leased || capacity > 0 {
+            capacity -= usize::from(!is_leased);
             service.deliveries.wake(*webhook_id).await;
         }
     }

@@ -1,7 +1,7 @@
-//! At which addresses is a host? Looked up for each connection, and connected to as they were checked.
+//! DNS resolver with SSRF guard: connections use exactly the addresses that were checked.
 //!
-//! Rule: the addresses that are checked are those that are connected to. A name that is public when it is registered and
-//! private later is refused later.
+//! The host is resolved for every connection, so a name that resolves to a public address at registration and to a
+//! private one later is refused later.
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -12,13 +12,13 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::url_policy::{UrlPolicy, UrlRejection};
 
-/// Finds the addresses of a host.
+/// Resolves a host name.
 pub(super) type HostLookup = Arc<dyn Fn(String) -> LookupFuture + Send + Sync>;
 
-/// The addresses of a host; none where it has none.
+/// Empty if the host has no address.
 type LookupFuture = Pin<Box<dyn Future<Output = Vec<IpAddr>> + Send>>;
 
-/// What finds the addresses of hosts, and refuses those that are not public.
+/// Resolves hosts and refuses those with a non-public address.
 #[derive(Clone)]
 pub(super) struct Resolver {
     policy: UrlPolicy,
@@ -30,11 +30,11 @@ impl Resolver {
         Self { policy, lookup }
     }
 
-    /// The addresses of a host, all of which may be delivered to.
+    /// The addresses of a host, all of which are allowed.
     pub(super) async fn resolve_host(&self, host: &str, port: Option<u16>) -> Result<Vec<IpAddr>, UrlRejection> {
-        let found = (self.lookup)(host.to_owned()).await;
-        self.policy.check_addresses(&found, port)?;
-        Ok(found)
+        let addresses = (self.lookup)(host.to_owned()).await;
+        self.policy.check_addresses(&addresses, port)?;
+        Ok(addresses)
     }
 }
 
@@ -42,22 +42,22 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let resolver = self.clone();
         Box::pin(async move {
-            let found = resolver.resolve_host(name.as_str(), None).await?;
-            // The port is put in by who connects.
-            let addresses = found.into_iter().map(|address| SocketAddr::new(address, 0));
+            let addresses = resolver.resolve_host(name.as_str(), None).await?;
+            // The connector sets the port.
+            let addresses = addresses.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(addresses) as Addrs)
         })
     }
 }
 
-/// As the machine finds them.
+/// The operating system's resolver.
 pub(super) fn system_lookup() -> HostLookup {
     Arc::new(|host| {
         Box::pin(async move {
-            let found = tokio::net::lookup_host((host.as_str(), 0)).await;
-            found.map_or_else(
+            let addresses = tokio::net::lookup_host((host.as_str(), 0)).await;
+            addresses.map_or_else(
                 |_| Vec::new(),
-                |found| found.map(|address| address.ip()).collect(),
+                |addresses| addresses.map(|address| address.ip()).collect(),
             )
         })
     })

@@ -1,4 +1,4 @@
-//! What does a test send? A sample of each kind of event, of an order that never was.
+//! Sample webhook events for endpoint tests, one of each kind, for a fictitious order.
 
 use time::OffsetDateTime;
 use time::macros::date;
@@ -10,10 +10,10 @@ use vouchsafe_actors::domain::ids::{EventId, OrderId, PartnerId, TransactionId, 
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::order::{Actor, OrderStatus, PendingReason, FulfilmentSource};
 
-/// A sample of this kind; every call has an event of its own. `None` if the sample were broken.
+/// A sample of this kind with a new event id.
 pub(crate) fn sample_event(partner_id: PartnerId, kind: EventKind, now: OffsetDateTime) -> Option<Envelope> {
     let (status, step) = status_and_step(kind);
-    let told = CommittedEvents {
+    let events = CommittedEvents {
         partner_id,
         first_number: 1,
         bundle: bundle(status, step, now)?,
@@ -21,7 +21,7 @@ pub(crate) fn sample_event(partner_id: PartnerId, kind: EventKind, now: OffsetDa
     };
     Some(Envelope {
         event_id: EventId::generate(),
-        ..told.envelope(1)?
+        ..events.envelope(1)?
     })
 }
 
@@ -57,7 +57,7 @@ fn status_and_step(kind: EventKind) -> (OrderStatus, EventStep) {
 }
 
 fn bundle(status: OrderStatus, step: EventStep, now: OffsetDateTime) -> Option<EventBundle> {
-    let holds = matches!(status, OrderStatus::Delivered | OrderStatus::PartiallyDelivered);
+    let has_vouchers = matches!(status, OrderStatus::Delivered | OrderStatus::PartiallyDelivered);
     let voucher = VoucherSnapshot {
         voucher_id: VoucherId::generate(),
         line: 0,
@@ -70,10 +70,10 @@ fn bundle(status: OrderStatus, step: EventStep, now: OffsetDateTime) -> Option<E
         status,
         total: Amount::from_minor(2_500),
         currency: "USD".parse().ok()?,
-        fulfilled_from: holds.then_some(FulfilmentSource::Cache),
-        pending_reason: (!holds).then_some(PendingReason::Vendor),
+        fulfilled_from: has_vouchers.then_some(FulfilmentSource::Cache),
+        pending_reason: (!has_vouchers).then_some(PendingReason::Vendor),
         lines: vec![("sample".parse().ok()?, Amount::from_minor(2_500))],
-        vouchers: holds.then_some(voucher).into_iter().collect(),
+        vouchers: has_vouchers.then_some(voucher).into_iter().collect(),
     })
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_a_sample_of_each_kind_and_each_has_an_id_of_its_own() {
+    fn sample_exists_for_each_kind_with_a_unique_id() {
         let now = time::macros::datetime!(2026-11-20 12:00 UTC);
         for kind in EventKind::ALL {
             let partner = PartnerId::generate();

@@ -1,8 +1,8 @@
-//! How does a letter get to its receiver? Spelled out, signed, posted, and heard as far as an answer is kept.
+//! HTTP sender of webhooks.
 //!
-//! Rules: what is sent is made for each attempt and kept nowhere. No redirect is followed, no proxy stands between, and an
-//! address that is not public is not connected to. The status decides; of the body the first bytes are kept, and a receiver
-//! that goes on sending is cut off.
+//! Bodies are serialized and signed per attempt and stored nowhere. The client follows no redirects, uses no proxy, and
+//! connects to allowed addresses only (SSRF guard, [`UrlPolicy`]). The status decides the outcome; the first bytes of
+//! the response body are kept, and a receiver that keeps sending is cut off.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -27,22 +27,21 @@ use crate::keyring::Keyring;
 use crate::http_client;
 use crate::vault::seal::WebhookSecret;
 
-/// How long a connection that nobody uses is kept: an address is looked up again after it.
+/// Idle connections are closed after this time, so that the host is resolved again.
 const IDLE_CONNECTION: Duration = Duration::from_secs(30);
 
-/// How much of an answer is read, so that the connection can be used again. Bytes.
+/// How much of a response is read, so that the connection can be reused. Bytes.
 const MAX_READ_BYTES: usize = 16 * 1_024;
 
-/// How long the rest of an answer is waited for, once its status is known.
+/// How long to wait for the body once the status is known.
 const BODY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What is left of the time for an attempt when its answer is handed over.
+/// Part of the attempt's timeout that is reserved for handing over the response.
 const TIMEOUT_MARGIN: Duration = Duration::from_millis(20);
 
-/// The header of what is a test, in no feed.
+/// Marks test deliveries, which are in no feed.
 const TEST_HEADER: &str = "X-Vouchsafe-Test";
 
-/// What a sender is made of.
 pub(crate) struct SenderConfig {
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -50,7 +49,7 @@ pub(crate) struct SenderConfig {
     pub(crate) runtime: Handle,
 }
 
-/// What carries letters over HTTP. Cheap to clone.
+/// Sends webhooks over HTTP. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct HttpSender(Arc<SenderInner>);
 
@@ -60,36 +59,31 @@ struct SenderInner {
     policy: UrlPolicy,
     resolver: Resolver,
     http_client: Client,
-    /// Absent on a machine without certificates, where no https can be trusted.
+    /// Absent on a machine without root certificates.
     https_client: Option<Client>,
     runtime: Handle,
 }
 
-/// How a parcel is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SigningMode {
     /// With the endpoint's secrets.
     Valid,
-    /// With a key that nobody has: for a test alone.
+    /// With a random key, for endpoint tests.
     Invalid,
 }
 
-/// What is sent in one attempt.
+/// The request of one attempt.
 #[derive(Clone)]
 pub(crate) struct WebhookRequest {
     pub(crate) id: String,
     pub(crate) body: Vec<u8>,
-    /// Whether it is a test.
     pub(crate) test: bool,
-    /// How it is signed.
     pub(crate) signing: SigningMode,
 }
 
 impl HttpSender {
-    /// A sender that looks addresses up as the machine does.
-    ///
     /// # Errors
-    /// When no client can be made.
+    /// If no HTTP client can be created.
     pub(crate) fn new(parts: SenderConfig) -> anyhow::Result<Self> {
         let resolver = Resolver::new(parts.policy.clone(), system_lookup());
         let client = |scheme: &str| -> anyhow::Result<Client> {
@@ -106,7 +100,7 @@ impl HttpSender {
         };
         let secure = client("https:");
         if let Err(error) = &secure {
-            tracing::warn!(%error, "no webhook can be delivered over https: this machine trusts nobody");
+            tracing::warn!(%error, "webhooks over https are disabled: no root certificates found");
         }
         Ok(Self(Arc::new(SenderInner {
             http_client: client("http:")?,
@@ -119,29 +113,29 @@ impl HttpSender {
         })))
     }
 
-    /// Checks a URL that is about to be registered, with every address that its host has. One without an address may get
-    /// one: it is looked up again at each connection.
+    /// Checks a URL before its registration, with every address of its host. A host that does not resolve is accepted:
+    /// it is resolved again at each connection.
     pub(crate) async fn check(&self, text: &str) -> Result<(), UrlRejection> {
         let url = self.0.policy.parse(text)?;
-        let found = tokio::time::timeout(ATTEMPT_TIMEOUT, self.0.resolve_url(&url)).await;
-        match found {
+        let resolved = tokio::time::timeout(ATTEMPT_TIMEOUT, self.0.resolve_url(&url)).await;
+        match resolved {
             Ok(Err(refused)) if refused != UrlRejection::Unresolved => Err(refused),
             _ => Ok(()),
         }
     }
 
-    /// Sends a parcel, at most for the time of an attempt; says how long it took.
-    pub(crate) async fn post(&self, target: Arc<WebhookTarget>, parcel: WebhookRequest) -> (SendResult, Duration) {
+    /// Sends a request within the timeout of an attempt; returns the result and the duration.
+    pub(crate) async fn post(&self, target: Arc<WebhookTarget>, request: WebhookRequest) -> (SendResult, Duration) {
         let parts = Arc::clone(&self.0);
-        let began = Instant::now();
-        let attempt = self.spawn(async move { parts.post(&target, parcel).await });
-        let answered = tokio::time::timeout(ATTEMPT_TIMEOUT, attempt).await;
-        let answered = answered.unwrap_or_else(|_| SendResult::failed(DeliveryFault::Timeout));
-        (answered, began.elapsed())
+        let started = Instant::now();
+        let attempt = self.spawn(async move { parts.post(&target, request).await });
+        let result = tokio::time::timeout(ATTEMPT_TIMEOUT, attempt).await;
+        let result = result.unwrap_or_else(|_| SendResult::failed(DeliveryFault::Timeout));
+        (result, started.elapsed())
     }
 
-    /// Runs an attempt where connections live; it is broken off when nobody waits for it.
-    #[allow(clippy::disallowed_methods)] // the one place that starts tasks on the runtime of connections
+    /// Runs an attempt on the runtime of the connections; dropping the future aborts it.
+    #[allow(clippy::disallowed_methods)] // the only place that spawns on the runtime of the connections
     fn spawn(
         &self,
         attempt: impl Future<Output = SendResult> + Send + 'static,
@@ -165,13 +159,13 @@ impl Drop for AbortOnDrop {
 }
 
 impl Sender for HttpSender {
-    fn send(&self, target: Arc<WebhookTarget>, letter: WebhookEvent) -> StoreFuture<'static, SendResult> {
+    fn send(&self, target: Arc<WebhookTarget>, event: WebhookEvent) -> StoreFuture<'static, SendResult> {
         let parts = Arc::clone(&self.0);
         self.spawn(async move {
-            match webhook_request(&letter) {
-                Some(parcel) => parts.post(&target, parcel).await,
+            match webhook_request(&event) {
+                Some(request) => parts.post(&target, request).await,
                 None => {
-                    tracing::error!(partner.id = %letter.events.partner_id, event.number = letter.number, "an event does not read");
+                    tracing::error!(partner.id = %event.events.partner_id, event.number = event.number, "cannot decode webhook event");
                     SendResult::failed(DeliveryFault::Internal)
                 }
             }
@@ -179,8 +173,8 @@ impl Sender for HttpSender {
     }
 }
 
-fn webhook_request(letter: &WebhookEvent) -> Option<WebhookRequest> {
-    let envelope = letter.events.envelope(letter.number)?;
+fn webhook_request(event: &WebhookEvent) -> Option<WebhookRequest> {
+    let envelope = event.events.envelope(event.number)?;
     Some(WebhookRequest {
         id: envelope.event_id.to_string(),
         body: serde_json::to_vec(&envelope).ok()?,
@@ -190,12 +184,12 @@ fn webhook_request(letter: &WebhookEvent) -> Option<WebhookRequest> {
 }
 
 impl SenderInner {
-    async fn post(&self, target: &WebhookTarget, parcel: WebhookRequest) -> SendResult {
-        let began = Instant::now();
+    async fn post(&self, target: &WebhookTarget, request: WebhookRequest) -> SendResult {
+        let started = Instant::now();
         let Ok(url) = self.policy.parse(&target.url) else {
             return SendResult::failed(DeliveryFault::Forbidden);
         };
-        // Connections are checked by host; that a port is not one of ours, here.
+        // The resolver checks hosts only; the program's own ports are checked here.
         if self.policy.is_own_port(&url)
             && let Err(error) = self.resolve_url(&url).await
         {
@@ -206,40 +200,40 @@ impl SenderInner {
         } else {
             Some(&self.http_client)
         };
-        let (Some(client), Some(signed)) = (client, self.sign(target, &parcel).await) else {
+        let (Some(client), Some(signed)) = (client, self.sign(target, &request).await) else {
             return SendResult::failed(DeliveryFault::Internal);
         };
-        let mut request = client
+        let mut builder = client
             .post(url)
             .header(CONTENT_TYPE, "application/json")
-            .header("webhook-id", parcel.id)
+            .header("webhook-id", request.id)
             .header("webhook-timestamp", signed.timestamp)
             .header("webhook-signature", signed.webhook_signature)
             .header("X-Signature", signed.x_signature)
-            .body(parcel.body);
-        if parcel.test {
-            request = request.header(TEST_HEADER, "true");
+            .body(request.body);
+        if request.test {
+            builder = builder.header(TEST_HEADER, "true");
         }
-        match request.send().await {
+        match builder.send().await {
             Ok(response) => {
-                let left = ATTEMPT_TIMEOUT.saturating_sub(began.elapsed() + TIMEOUT_MARGIN);
-                self.read_response(response, left.min(BODY_TIMEOUT)).await
+                let remaining = ATTEMPT_TIMEOUT.saturating_sub(started.elapsed() + TIMEOUT_MARGIN);
+                self.read_response(response, remaining.min(BODY_TIMEOUT)).await
             }
             Err(error) => SendResult::failed(fault_of_error(&error)),
         }
     }
 
-    async fn sign(&self, target: &WebhookTarget, parcel: &WebhookRequest) -> Option<SignatureHeaders> {
+    async fn sign(&self, target: &WebhookTarget, request: &WebhookRequest) -> Option<SignatureHeaders> {
         let now = self.clock.now();
-        let secrets = match parcel.signing {
+        let secrets = match request.signing {
             SigningMode::Valid => self.secrets_of(target, now).await?,
             SigningMode::Invalid => vec![WebhookSecret::generate().ok()?],
         };
         let keys: Vec<&[u8]> = secrets.iter().map(WebhookSecret::key).collect();
-        Some(sign(&parcel.id, now.unix_timestamp(), &parcel.body, &keys))
+        Some(sign(&request.id, now.unix_timestamp(), &request.body, &keys))
     }
 
-    /// What signs now, the newest first.
+    /// The valid secrets, newest first.
     async fn secrets_of(&self, target: &WebhookTarget, now: OffsetDateTime) -> Option<Vec<WebhookSecret>> {
         let mut secrets = vec![self.open(target, &target.secret).await?];
         if let Some((sealed, until)) = &target.previous_secret
@@ -250,22 +244,22 @@ impl SenderInner {
         Some(secrets)
     }
 
-    /// Another node may have sealed it under a key that is not loaded here yet.
+    /// Decrypts a secret; reloads the data keys if another node encrypted it under a newer one.
     async fn open(&self, target: &WebhookTarget, sealed: &SealedSecret) -> Option<WebhookSecret> {
         let webhook_id = target.webhook_id.as_uuid();
         if let Ok(secret) = self.keyring.vault().open_webhook_secret(webhook_id, &sealed.0) {
             return Some(secret);
         }
-        let complain = |error: &dyn std::fmt::Display| {
-            tracing::error!(%error, webhook.id = %target.webhook_id, "a delivery cannot be signed");
+        let log_error = |error: &dyn std::fmt::Display| {
+            tracing::error!(%error, webhook.id = %target.webhook_id, "cannot decrypt webhook secret");
         };
         let vault = self.keyring.reload().await;
-        let vault = vault.inspect_err(|error| complain(error)).ok()?;
+        let vault = vault.inspect_err(|error| log_error(error)).ok()?;
         let opened = vault.open_webhook_secret(webhook_id, &sealed.0);
-        opened.inspect_err(|error| complain(error)).ok()
+        opened.inspect_err(|error| log_error(error)).ok()
     }
 
-    /// Finds the host of a URL, all of whose addresses may be delivered to.
+    /// Resolves the host of a URL; all its addresses must be allowed.
     async fn resolve_url(&self, url: &Url) -> Result<(), UrlRejection> {
         match (literal_address(url), url.host_str()) {
             (Some(_), _) => Ok(()),
@@ -278,35 +272,35 @@ impl SenderInner {
         }
     }
 
-    async fn read_response(&self, mut response: Response, patience: Duration) -> SendResult {
+    async fn read_response(&self, mut response: Response, timeout: Duration) -> SendResult {
         let retry_after = retry_after(response.headers(), self.clock.now());
         let status = response.status().as_u16();
-        let mut heard = Vec::new();
+        let mut body = Vec::new();
         let read = async {
             while let Ok(Some(chunk)) = response.chunk().await {
-                append_bounded(&mut heard, &chunk);
-                if heard.len() >= MAX_READ_BYTES {
+                append_bounded(&mut body, &chunk);
+                if body.len() >= MAX_READ_BYTES {
                     break;
                 }
             }
         };
-        // What comes later is not waited for: the status is known.
-        let _ = tokio::time::timeout(patience, read).await;
-        heard.truncate(MAX_STORED_RESPONSE_BYTES);
+        // The status is known: a slow body is cut off.
+        let _ = tokio::time::timeout(timeout, read).await;
+        body.truncate(MAX_STORED_RESPONSE_BYTES);
         SendResult {
             status: Ok(status),
             retry_after,
-            body: printable(&heard),
+            body: printable(&body),
         }
     }
 }
 
-fn append_bounded(heard: &mut Vec<u8>, chunk: &Bytes) {
-    let room = MAX_READ_BYTES.saturating_sub(heard.len());
-    heard.extend_from_slice(&chunk[..chunk.len().min(room)]);
+fn append_bounded(body: &mut Vec<u8>, chunk: &Bytes) {
+    let remaining = MAX_READ_BYTES.saturating_sub(body.len());
+    body.extend_from_slice(&chunk[..chunk.len().min(remaining)]);
 }
 
-/// As a text that a database takes and a terminal shows.
+/// Replaces characters that Postgres cannot store or a terminal would interpret.
 fn printable(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .chars()
@@ -314,16 +308,16 @@ fn printable(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// How long the receiver asks to wait: in seconds, or up to a moment.
+/// Retry-After in seconds, or as an HTTP date.
 fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    let form = time::macros::format_description!(
+    let format = time::macros::format_description!(
         "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
     );
-    let at = time::PrimitiveDateTime::parse(text, form).ok()?.assume_utc();
+    let at = time::PrimitiveDateTime::parse(text, format).ok()?.assume_utc();
     Duration::try_from(at - now).ok()
 }
 
@@ -334,7 +328,7 @@ const fn fault_of_rejection(error: UrlRejection) -> DeliveryFault {
     }
 }
 
-/// Why there was no answer: the causes of the client's error say so.
+/// Classifies a client error by its chain of causes.
 fn fault_of_error(error: &reqwest::Error) -> DeliveryFault {
     if error.is_timeout() {
         return DeliveryFault::Timeout;

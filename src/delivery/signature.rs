@@ -1,19 +1,18 @@
-//! How does a receiver know that a delivery is ours? By two signatures of one key, of which it checks the one it knows.
+//! Webhook signatures: two headers from the same key; a receiver verifies either.
 //!
-//! | header | what is signed |
+//! | Header | Signed content |
 //! |---|---|
 //! | `webhook-signature: v1,<base64>` | `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks) |
-//! | `X-Signature: t=<timestamp>,v1=<hex>` | `<timestamp>.<body>`, in the style of requests |
+//! | `X-Signature: t=<timestamp>,v1=<hex>` | `<timestamp>.<body>`, in the style of request signatures |
 //!
-//! Rule: the timestamp is the attempt's, the id is the event's. In a rotation both headers carry two signatures, the new
-//! one first.
+//! The timestamp is the attempt's, the id is the event's. During a secret rotation both headers carry two signatures,
+//! the new one first.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-/// What is sent of a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SignatureHeaders {
     pub(super) timestamp: String,
@@ -43,7 +42,7 @@ pub(super) fn sign(id: &str, timestamp: i64, body: &[u8], keys: &[&[u8]]) -> Sig
 
 fn mac(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
-        unreachable!("HMAC takes a key of any length");
+        unreachable!("HMAC accepts keys of any length");
     };
     for part in parts {
         mac.update(part);
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_standard_webhooks_is_signed_as_it_shows() {
+    fn signature_matches_the_standard_webhooks_example() {
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let body = br#"{"test": 2432232314}"#;
         let signed = sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body, &[&key]);
@@ -65,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_rotation_both_keys_sign_and_the_first_stands_first() {
+    fn rotation_signs_with_both_keys_new_one_first() {
         let both = sign("evt_1", 1_700_000_000, b"{}", &[b"new", b"old"]);
         let new = sign("evt_1", 1_700_000_000, b"{}", &[b"new"]);
         let old = sign("evt_1", 1_700_000_000, b"{}", &[b"old"]);

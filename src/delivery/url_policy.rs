@@ -1,4 +1,4 @@
-//! Where may an endpoint be? At a URL on public ground: checked when it is registered, and again at each attempt.
+//! SSRF guard for webhook URLs: checked at registration and again at each attempt.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,10 +7,9 @@ use reqwest::Url;
 use super::address::{is_loopback, is_public};
 use crate::access::environment::Environment;
 
-/// Longest URL. Bytes.
 pub(crate) const MAX_URL_BYTES: usize = 2_048;
 
-/// On which ground endpoints may be.
+/// Which URLs and addresses webhooks may be delivered to.
 #[derive(Debug, Clone)]
 pub(crate) struct UrlPolicy {
     environment: Environment,
@@ -18,27 +17,27 @@ pub(crate) struct UrlPolicy {
     own_ports: Vec<u16>,
 }
 
-/// Why a URL is none for an endpoint.
+/// Why a URL is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UrlRejection {
-    #[error("expected a URL such as https://shop.example/webhooks, of at most {MAX_URL_BYTES} bytes")]
+    #[error("expected a URL such as https://shop.example/webhooks of at most {MAX_URL_BYTES} bytes")]
     NotAUrl,
     #[error("expected https")]
     NotSecure,
     #[error(
-        "expected https; http is for receivers on this machine alone (localhost, 127.0.0.1, [::1]), and for the sandbox"
+        "expected https; the sandbox allows http for receivers on this machine only (localhost, 127.0.0.1, [::1])"
     )]
     NotSecureHere,
-    #[error("expected no user, password or fragment")]
+    #[error("expected a URL without user, password or fragment")]
     ForbiddenPart,
-    #[error("the address of the host must be a public one")]
+    #[error("the host must have public addresses only")]
     NotPublic,
-    #[error("the host has no address; check its name")]
+    #[error("cannot resolve the host; check its name")]
     Unresolved,
 }
 
 impl UrlPolicy {
-    /// Those of this environment; the listeners of this program are none.
+    /// `own` are this program's listeners, to which nothing is delivered.
     pub(crate) fn new(environment: Environment, own: &[SocketAddr]) -> Self {
         Self {
             environment,
@@ -46,7 +45,7 @@ impl UrlPolicy {
         }
     }
 
-    /// Reads a URL, as far as its text tells.
+    /// Parses and checks a URL, without resolving its host.
     pub(crate) fn parse(&self, text: &str) -> Result<Url, UrlRejection> {
         let url = Url::parse(text)
             .ok()
@@ -68,29 +67,29 @@ impl UrlPolicy {
         }
     }
 
-    /// Whether one of this program's listeners could be meant.
+    /// Whether the URL has the port of one of this program's listeners.
     pub(super) fn is_own_port(&self, url: &Url) -> bool {
         url.port_or_known_default()
             .is_some_and(|port| self.own_ports.contains(&port))
     }
 
-    /// Whether an address may be delivered to. In the sandbox this machine may, but for its own listeners.
+    /// Whether an address may be delivered to. The sandbox allows loopback except for the program's own listeners.
     pub(super) fn is_allowed(&self, address: IpAddr, port: Option<u16>) -> bool {
         let own = port.is_some_and(|port| self.own_ports.contains(&port));
         is_public(address) || (self.environment == Environment::Sandbox && is_loopback(address) && !own)
     }
 
-    /// Checks every address that a host was found at: one that is not public condemns all.
-    pub(super) fn check_addresses(&self, found: &[IpAddr], port: Option<u16>) -> Result<(), UrlRejection> {
-        if found.is_empty() {
+    /// Checks every address of a host: a single non-public one rejects the host.
+    pub(super) fn check_addresses(&self, addresses: &[IpAddr], port: Option<u16>) -> Result<(), UrlRejection> {
+        if addresses.is_empty() {
             return Err(UrlRejection::Unresolved);
         }
-        let admitted = found.iter().all(|address| self.is_allowed(*address, port));
-        admitted.then_some(()).ok_or(UrlRejection::NotPublic)
+        let allowed = addresses.iter().all(|address| self.is_allowed(*address, port));
+        allowed.then_some(()).ok_or(UrlRejection::NotPublic)
     }
 }
 
-/// The address that stands in a URL for a host, however it is written.
+/// The IP literal in a URL, in any notation.
 pub(super) fn literal_address(url: &Url) -> Option<IpAddr> {
     let host = url.host_str()?;
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
@@ -104,13 +103,13 @@ fn is_this_machine(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn grounds(environment: Environment) -> UrlPolicy {
+    fn policy(environment: Environment) -> UrlPolicy {
         UrlPolicy::new(environment, &["127.0.0.1:8080".parse().unwrap()])
     }
 
     #[test]
-    fn in_production_a_url_is_https_to_a_public_host() {
-        let grounds = grounds(Environment::Production);
+    fn production_requires_https_to_a_public_host() {
+        let policy = policy(Environment::Production);
         for (text, expected) in [
             ("https://shop.example/hooks?token=1", None),
             ("https://shop.example:8443/", None),
@@ -130,15 +129,15 @@ mod tests {
             ("https://[::ffff:127.0.0.1]/", Some(UrlRejection::NotPublic)),
             ("https://169.254.169.254/latest", Some(UrlRejection::NotPublic)),
         ] {
-            assert_eq!(grounds.parse(text).err(), expected, "{text}");
+            assert_eq!(policy.parse(text).err(), expected, "{text}");
         }
         let long = format!("https://shop.example/{}", "a".repeat(MAX_URL_BYTES));
-        assert_eq!(grounds.parse(&long).err(), Some(UrlRejection::NotAUrl));
+        assert_eq!(policy.parse(&long).err(), Some(UrlRejection::NotAUrl));
     }
 
     #[test]
-    fn in_the_sandbox_this_machine_may_listen_but_for_our_own_listeners() {
-        let grounds = grounds(Environment::Sandbox);
+    fn sandbox_allows_loopback_except_own_listeners() {
+        let policy = policy(Environment::Sandbox);
         for (text, expected) in [
             ("http://127.0.0.1:9000/hooks", None),
             ("http://localhost:9000/hooks", None),
@@ -148,16 +147,16 @@ mod tests {
             ("https://10.0.0.1/", Some(UrlRejection::NotPublic)),
             ("http://127.0.0.1:8080/api/v1/orders", Some(UrlRejection::NotPublic)),
         ] {
-            assert_eq!(grounds.parse(text).err(), expected, "{text}");
+            assert_eq!(policy.parse(text).err(), expected, "{text}");
         }
     }
 
     #[test]
-    fn one_address_that_is_not_public_condemns_all() {
-        let grounds = grounds(Environment::Production);
+    fn single_private_address_rejects_the_host() {
+        let policy = policy(Environment::Production);
         let check = |addresses: &[&str]| {
-            let found: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
-            grounds.check_addresses(&found, Some(443)).err()
+            let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
+            policy.check_addresses(&addresses, Some(443)).err()
         };
         assert_eq!(check(&["1.1.1.1", "8.8.8.8"]), None);
         assert_eq!(check(&["1.1.1.1", "10.0.0.1"]), Some(UrlRejection::NotPublic));

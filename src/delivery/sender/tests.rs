@@ -1,4 +1,4 @@
-//! What a receiver may say and what becomes of it.
+//! Tests of Retry-After, stored response bodies and DNS rebinding.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use crate::access::environment::Environment;
 use crate::delivery::resolver::HostLookup;
 
 #[test]
-fn a_receiver_may_ask_for_seconds_or_for_a_moment() {
+fn retry_after_is_parsed_as_seconds_or_date() {
     let now = datetime!(2026-11-20 12:00 UTC);
     for (text, expected) in [
         ("120", Some(120)),
@@ -32,20 +32,20 @@ fn a_receiver_may_ask_for_seconds_or_for_a_moment() {
 }
 
 #[test]
-fn what_is_kept_of_an_answer_can_be_stored_and_shown() {
+fn response_body_is_stored_without_control_characters() {
     assert_eq!(printable(b"ok\n\0\x1b[31m\xff"), "ok\n  [31m\u{fffd}");
 }
 
 #[tokio::test]
-async fn a_name_that_is_public_first_and_private_later_is_refused_later() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let look_up: HostLookup = Arc::new(move |_| {
-        let first = asked.fetch_add(1, Ordering::Relaxed) == 0;
+async fn host_rebound_to_a_private_address_is_refused() {
+    let lookups = Arc::new(AtomicUsize::new(0));
+    let lookup: HostLookup = Arc::new(move |_| {
+        let first = lookups.fetch_add(1, Ordering::Relaxed) == 0;
         let address: IpAddr = if first { "1.1.1.1" } else { "127.0.0.1" }.parse().unwrap();
         Box::pin(async move { vec![address] })
     });
-    let grounds = UrlPolicy::new(Environment::Production, &[]);
-    let resolver = Resolver::new(grounds, look_up);
+    let policy = UrlPolicy::new(Environment::Production, &[]);
+    let resolver = Resolver::new(policy, lookup);
     assert!(resolver.resolve_host("shop.example", Some(443)).await.is_ok());
     let client = http_client::client_builder("http:")
         .unwrap()
