@@ -1,7 +1,7 @@
-//! Is a code among what a vendor's books say for references?
+//! Detection of voucher codes used as references in vendor records.
 //!
-//! References are stored and shown, codes are neither. A vendor that mixes them up is found out by the blind index, as far as
-//! its codes have no PIN: one with a PIN is not told from a reference.
+//! References are stored and shown, codes must not be. The blind index finds codes among the references, except codes
+//! with a PIN, whose index depends on it.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,10 @@ use crate::service::Service;
 use crate::vault::blind_index::BlindIndex;
 use crate::vault::code::{CodeParts, VoucherCode};
 
-/// Which line is the first that has a code of ours for a reference, from 0.
+/// The index of the first line whose reference is a code of ours, from 0.
 ///
 /// # Errors
-/// [`sqlx::Error`] when the database does not answer.
+/// [`sqlx::Error`] if the database fails.
 pub(crate) async fn first_leaked_code(service: &Service, lines: &[RecordLine]) -> Result<Option<usize>, sqlx::Error> {
     let (catalogue, vault) = (service.catalogue.current(), service.keyring.vault());
     let index = |line: &RecordLine| {
@@ -26,8 +26,8 @@ pub(crate) async fn first_leaked_code(service: &Service, lines: &[RecordLine]) -
         Some(vault.blind_index(&product.brand, &code))
     };
     let indexes: Vec<_> = lines.iter().map(index).collect();
-    let meant = indexes.iter().flatten().copied().collect();
-    let codes: HashSet<_> = service.store.find_known_indexes(meant).await?.into_iter().collect();
+    let candidates = indexes.iter().flatten().copied().collect();
+    let codes: HashSet<_> = service.store.find_known_indexes(candidates).await?.into_iter().collect();
     let is_code = |index: &Option<BlindIndex>| {
         index
             .as_ref()

@@ -1,44 +1,44 @@
-//! Which of our vouchers must a day's books have? Those that were bought in its span.
+//! Time span of our purchases that the vendor records of a day must contain.
 //!
-//! A vendor's clock and ours are not the same, and a voucher that is sold at 23:59:59 may be ours at 00:00:01. So the span
-//! of a day ends an hour before the day does, when the books of the day after are not yet known: what was bought in the
-//! last hour is looked for a day later, in the books of both. Spans of neighbours that were compared meet, in whatever
-//! order they were compared, so that each voucher is due once.
+//! The vendor's clock and ours differ: a voucher sold at 23:59:59 may be recorded here at 00:00:01. The span of a day
+//! therefore ends one hour before the day if the records of the next day are not known yet; purchases of that hour are
+//! compared one day later, with the records of both days. Spans of adjacent days meet, in whatever order they were
+//! compared, so that each voucher is due once.
 
 use time::{Date, Duration, OffsetDateTime, Time};
 
-/// How far a vendor's clock and ours may be apart, with the time that an answer takes on its way.
+/// Largest clock difference to a vendor, including the latency of a response.
 pub const CLOCK_ALLOWANCE: Duration = Duration::HOUR;
 
-/// From when on, and before when.
+/// Half-open: from inclusive, to exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     pub from: OffsetDateTime,
     pub to: OffsetDateTime,
 }
 
-/// What is known of the days beside it.
+/// What is known about the days before and after.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AdjacentDays {
-    /// Where the span of the day before ends, if the whole of its books is known.
+    /// End of the previous day's span, if its records are complete.
     pub previous_to: Option<OffsetDateTime>,
-    /// Where the span of the day after begins, if its books are known.
+    /// Start of the next day's span, if its records are known.
     pub next_from: Option<OffsetDateTime>,
 }
 
-/// The first moment of a day (UTC).
+/// The start of a day in UTC.
 #[must_use]
 pub const fn midnight(day: Date) -> OffsetDateTime {
     day.with_time(Time::MIDNIGHT).assume_utc()
 }
 
-/// The span of a day whose books are known up to a moment.
+/// The span of a day whose records are known up to `known_to`.
 #[must_use]
-pub fn comparison_span(day: Date, neighbours: AdjacentDays, known_to: OffsetDateTime) -> Span {
+pub fn comparison_span(day: Date, adjacent: AdjacentDays, known_to: OffsetDateTime) -> Span {
     let end = midnight(day).saturating_add(Duration::DAY);
-    let from = neighbours.previous_to.unwrap_or(midnight(day));
-    let to = neighbours.next_from.unwrap_or(end - CLOCK_ALLOWANCE);
-    // A day that is not over has what was sold so far.
+    let from = adjacent.previous_to.unwrap_or(midnight(day));
+    let to = adjacent.next_from.unwrap_or(end - CLOCK_ALLOWANCE);
+    // The records of an unfinished day contain the sales so far.
     let to = if known_to < end { to.min(known_to) } else { to };
     Span {
         from,
@@ -60,15 +60,15 @@ mod tests {
         after_from: Option<OffsetDateTime>,
         known_to: OffsetDateTime,
     ) -> Span {
-        let neighbours = AdjacentDays {
+        let adjacent = AdjacentDays {
             previous_to: before_to,
             next_from: after_from,
         };
-        comparison_span(DAY, neighbours, known_to)
+        comparison_span(DAY, adjacent, known_to)
     }
 
     #[test]
-    fn a_span_begins_where_the_day_before_ended_and_leaves_the_last_hour_to_the_next() {
+    fn span_starts_at_the_previous_end_and_leaves_the_last_hour() {
         let (begin, end) = (datetime!(2026-11-20 00:00 UTC), datetime!(2026-11-20 23:00 UTC));
         for (before_to, after_from, known_to, expected) in [
             (None, None, LATER, (begin, end)),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_meet_in_whatever_order_they_are_compared() {
+    fn spans_of_adjacent_days_meet_in_any_order() {
         let next = DAY.next_day().unwrap();
         let later = LATER + Duration::DAY;
         let first = comparison_span(DAY, AdjacentDays::default(), later);

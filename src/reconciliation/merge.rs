@@ -1,62 +1,58 @@
-//! What does the next pair of two sorted streams tell, ours and the vendor's? A merge by reference, one step at a time.
+//! Merge join of two streams sorted by reference: our vouchers and the vendor's records.
 //!
-//! | Ours | The vendor's | Found |
+//! | Ours | Vendor's | Result |
 //! |---|---|---|
-//! | has it | has the same | matched |
-//! | has it | says something else of it | [`Kind::Differs`] |
-//! | has it | has it on an earlier day, too | [`Kind::Repeated`] |
-//! | has it, and it was due | has it not | [`Kind::Missing`] |
-//! | has it, and it was not due | has it not | nothing: it belongs to another day |
-//! | has it not | has it | [`Kind::Unknown`] |
+//! | present | equal | matched |
+//! | present | differs | [`DriftKind::Differs`] |
+//! | present | present, also on an earlier day | [`DriftKind::Repeated`] |
+//! | present, due | absent | [`DriftKind::Missing`] |
+//! | present, not due | absent | none: it belongs to another day |
+//! | absent | present | [`DriftKind::Unknown`] |
 //!
-//! Rule: plain data, no memory: both streams ascend by the bytes of the reference, and whoever walks them holds one entry
-//! of each. A record is a pair to one voucher of ours; a second one of the same name has none.
+//! Pure and stateless: both streams ascend by the bytes of the reference, and the caller holds one entry of each. A
+//! record matches one of our vouchers; a second voucher with the same reference has no match.
 
 use std::cmp::Ordering;
 
 use super::{OwnVoucher, DriftKind, VendorEntry};
 
-/// What a step goes past.
+/// The streams that a step advances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Ours,
-    /// One of the vendor's.
+    /// The vendor's.
     Theirs,
     Both,
 }
 
-/// What was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
-    /// Both say the same.
     Matched,
     Drift(DriftKind),
 }
 
-/// One step of the merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MergeStep {
-    /// What it goes past.
     pub side: Side,
-    /// What was found; `None` where it belongs to another day.
+    /// `None` if the voucher belongs to another day.
     pub comparison: Option<Comparison>,
 }
 
-/// How many were compared, and what came of it.
+/// Counts of a comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Both say the same.
+    /// Equal on both sides.
     pub matched: i64,
-    /// Both have it, and do not agree.
+    /// Present on both sides, with differences.
     pub drifted: i64,
-    /// One side alone has it.
+    /// Present on one side only.
     pub unmatched: i64,
 }
 
-/// The step from where both streams stand; `None` at the end of both.
+/// The next step; `None` at the end of both streams.
 #[must_use]
 pub fn merge_step(ours: Option<&OwnVoucher>, theirs: Option<&VendorEntry>) -> Option<MergeStep> {
-    let takes = match (ours, theirs) {
+    let side = match (ours, theirs) {
         (None, None) => return None,
         (Some(_), None) => Side::Ours,
         (None, Some(_)) => Side::Theirs,
@@ -66,12 +62,12 @@ pub fn merge_step(ours: Option<&OwnVoucher>, theirs: Option<&VendorEntry>) -> Op
             Ordering::Equal => Side::Both,
         },
     };
-    let found = match (takes, ours, theirs) {
+    let comparison = match (side, ours, theirs) {
         (Side::Both, Some(ours), Some(theirs)) => Some(compare(ours, theirs)),
         (Side::Ours, Some(ours), _) => ours.due.then_some(Comparison::Drift(DriftKind::Missing)),
         _ => Some(Comparison::Drift(DriftKind::Unknown)),
     };
-    Some(MergeStep { side: takes, comparison: found })
+    Some(MergeStep { side, comparison })
 }
 
 fn compare(ours: &OwnVoucher, theirs: &VendorEntry) -> Comparison {
@@ -85,16 +81,15 @@ fn compare(ours: &OwnVoucher, theirs: &VendorEntry) -> Comparison {
 }
 
 impl Tally {
-    /// Counts a finding.
-    pub const fn count(&mut self, found: Comparison) {
-        match found {
+    pub const fn count(&mut self, comparison: Comparison) {
+        match comparison {
             Comparison::Matched => self.matched += 1,
             Comparison::Drift(kind) if kind.is_one_sided() => self.unmatched += 1,
             Comparison::Drift(_) => self.drifted += 1,
         }
     }
 
-    /// How many were compared.
+    /// The number of compared vouchers.
     #[must_use]
     pub const fn compared(&self) -> i64 {
         self.matched + self.drifted + self.unmatched

@@ -1,7 +1,7 @@
-//! Are our books and a vendor's the same? What either side says of a voucher, and what comes of comparing.
+//! Reconciliation of our vouchers with a vendor's records.
 //!
-//! Rule: a voucher is named by its vendor's reference, which names one voucher for ever and is no secret. A code is
-//! neither asked for nor compared: no type here could hold one.
+//! A voucher is identified by its vendor's reference, which is permanent and not secret. Codes are neither requested
+//! nor compared: no type here can hold one.
 
 pub mod day;
 pub(crate) mod job;
@@ -14,46 +14,42 @@ use vouchsafe_actors::domain::product::ProductId;
 
 use crate::procurement::{PurchaseKey, VendorRecord, VendorReference};
 
-/// What a side says of a voucher.
+/// What one side records about a voucher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VoucherTerms {
-    /// Under which key it was bought; `None` where the side does not say.
+    /// The purchase key; `None` if the side does not record it.
     pub purchase: Option<PurchaseKey>,
     pub product_id: ProductId,
-    /// At which face value.
+    /// Face value.
     pub denomination: Money,
 }
 
-/// A voucher that we have bought.
+/// A voucher that we bought.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnVoucher {
-    /// The vendor's name of it.
+    /// The vendor's id of the voucher.
     pub reference: String,
-    /// What we say of it.
     pub terms: VoucherTerms,
-    /// Whether the books of the day must have it: it was bought then, and no other day's books have it.
+    /// Whether the records of the day must contain it: bought in the day's span, and in no other day's records.
     pub due: bool,
 }
 
-/// A voucher in the books of the day.
+/// A voucher in the vendor's records of the day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VendorEntry {
-    /// The vendor's name of it.
+    /// The vendor's id of the voucher.
     pub reference: String,
-    /// What the vendor says of it.
     pub terms: VoucherTerms,
-    /// Whether the books of an earlier day have it, too.
+    /// Whether the records of an earlier day contain it, too.
     pub repeated: bool,
 }
 
-/// A line of a vendor's books, as it comes in.
+/// A line of the vendor's records, as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordLine {
-    /// The vendor's name of the voucher.
+    /// The vendor's id of the voucher.
     pub reference: VendorReference,
-    /// What it says of it.
     pub terms: VoucherTerms,
-    /// When it was sold.
     pub sold_at: OffsetDateTime,
 }
 
@@ -71,24 +67,22 @@ impl From<VendorRecord> for RecordLine {
     }
 }
 
-/// How both sides do not say the same.
+/// How both sides differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DriftKind {
-    /// We have it, the vendor's books do not.
+    /// We have it, the vendor's records do not.
     Missing,
-    /// The vendor's books have it, we do not.
+    /// The vendor's records contain it, we do not have it.
     Unknown,
-    /// Both have it, and say different things of it.
+    /// Both have it, with different terms.
     Differs,
-    /// The vendor's books have it on an earlier day, too.
+    /// The vendor's records of an earlier day contain it, too.
     Repeated,
 }
 
 impl DriftKind {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Missing, Self::Unknown, Self::Differs, Self::Repeated];
 
-    /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -99,27 +93,26 @@ impl DriftKind {
         }
     }
 
-    /// Whether one side alone has the voucher: it counts as unmatched, and otherwise as drifted.
+    /// Whether only one side has the voucher: it counts as unmatched, otherwise as drifted.
     #[must_use]
     pub const fn is_one_sided(self) -> bool {
         matches!(self, Self::Missing | Self::Unknown)
     }
 
-    /// The kind with this word.
     #[must_use]
-    pub fn from_label(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    pub fn from_label(label: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == label)
     }
 }
 
 impl VoucherTerms {
-    /// In which fields another side says something else. What a side does not say is no difference.
+    /// The fields that differ. A field that one side does not record is no difference.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let other_purchase = self
             .purchase
             .zip(other.purchase)
-            .is_some_and(|(one, other)| one != other);
+            .is_some_and(|(own, other)| own != other);
         let differ = [
             ("purchase_id", other_purchase),
             ("product_id", self.product_id != other.product_id),

@@ -13,10 +13,10 @@ const HEADER: &str = "reference,product_id,denomination,currency,sold_at";
 
 async fn upload(operator: &mut Operator, path: &str, file: &str) -> Value {
     let path = format!("/admin/v1/reconciliation/{path}");
-    let answer = operator
+    let response = operator
         .call(Method::POST, &path, "text/csv", file.to_owned())
         .await;
-    expect_error(&answer, 422, "VALIDATION_FAILED")
+    expect_error(&response, 422, "VALIDATION_FAILED")
 }
 
 #[tokio::test]
@@ -24,8 +24,8 @@ async fn reconciliation_route_without_preview_is_not_found() {
     let mut operator = Operator::of(shared());
     let mut partner: Partner = operator.add_partner("0").await;
     for date in ["2026-11-20", "not-a-date", "9999-12-31"] {
-        let answer = partner.get(&format!("/reconciliation/{date}")).await;
-        expect_error(&answer, 404, "ROUTE_NOT_FOUND");
+        let response = partner.get(&format!("/reconciliation/{date}")).await;
+        expect_error(&response, 404, "ROUTE_NOT_FOUND");
     }
 }
 
@@ -34,11 +34,11 @@ async fn preview_of_invalid_or_unreconciled_date_is_rejected() {
     let service = Instance::start_with(&[("VOUCHSAFE_RECONCILIATION_PREVIEW", "on")]);
     let partner = Operator::of(&service).add_partner("0").await;
     for date in ["2026-11-31", "20261120", "2026-11-20T00:00:00Z", "x"] {
-        let answer = get_preview(&service, &partner, date).await;
-        expect_error(&answer, 422, "VALIDATION_FAILED");
+        let response = get_preview(&service, &partner, date).await;
+        expect_error(&response, 422, "VALIDATION_FAILED");
     }
-    let answer = get_preview(&service, &partner, "2001-01-01").await;
-    expect_error(&answer, 404, "RECONCILIATION_NOT_FOUND");
+    let response = get_preview(&service, &partner, "2001-01-01").await;
+    expect_error(&response, 404, "RECONCILIATION_NOT_FOUND");
 }
 
 #[tokio::test]
@@ -88,8 +88,8 @@ async fn invalid_reconciliation_request_is_rejected_by_field() {
         assert!(!error.to_string().contains("SECRET"), "{error}");
     }
     let path = format!("/admin/v1/reconciliation/{}", at("2026-11-20"));
-    let answer = operator.call(Method::POST, &path, "application/json", good).await;
-    expect_error(&answer, 415, "UNSUPPORTED_MEDIA_TYPE");
+    let response = operator.call(Method::POST, &path, "application/json", good).await;
+    expect_error(&response, 415, "UNSUPPORTED_MEDIA_TYPE");
     let run = |body: Value| {
         (
             Method::POST,
@@ -155,8 +155,8 @@ async fn invalid_reconciliation_request_is_rejected_by_field() {
         } else {
             body.to_string()
         };
-        let answer = operator.call(method, &path, "application/json", body).await;
-        expect_error(&answer, status, code);
+        let response = operator.call(method, &path, "application/json", body).await;
+        expect_error(&response, status, code);
     }
 }
 
@@ -220,17 +220,17 @@ async fn invalid_vendor_records_are_rejected_entirely_and_reported() {
         (
             "no-books",
             json!("SECRET-CODE"),
-            "data is not as the vendor protocol says",
+            "data does not follow the vendor protocol",
         ),
         (
             "other-day",
             json!([record("A-1", noon), record("A-2", "2026-11-02T00:00:00Z")]),
-            "record 1 is of another day",
+            "record 1 belongs to another day",
         ),
         (
             "twice",
             json!([record("A-1", noon), record("SECRET", noon), record("A-1", noon)]),
-            "record 3 names a voucher",
+            "record 3 repeats the reference",
         ),
     ] {
         let url = start_fixed_response_vendor(json!({ "data": data, "next_cursor": null }).to_string());
@@ -266,7 +266,7 @@ async fn invalid_vendor_records_are_rejected_entirely_and_reported() {
     );
     let log = service.log();
     assert!(
-        log.contains("a vendor's books were refused") && !log.contains("SECRET"),
+        log.contains("vendor records rejected") && !log.contains("SECRET"),
         "{log}"
     );
     service.assert_verified();
