@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn client_prefix_is_the_ipv4_address_or_the_ipv6_64() {
-        for (one, other, same) in [
+        for (first, second, same) in [
             ("203.0.113.7", "::ffff:203.0.113.7", true),
             ("203.0.113.7", "203.0.113.8", false),
             ("2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", true),
@@ -134,9 +134,9 @@ mod tests {
             ("::1", "0.0.0.1", false),
         ] {
             assert_eq!(
-                ClientPrefix::of(address(one)) == ClientPrefix::of(address(other)),
+                ClientPrefix::of(address(first)) == ClientPrefix::of(address(second)),
                 same,
-                "{one} {other}"
+                "{first} {second}"
             );
         }
     }

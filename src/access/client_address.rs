@@ -222,8 +222,8 @@ mod tests {
             ("10.0.0.1,proxy", 1),
             ("10.0.0.1 10.0.0.2", 0),
         ] {
-            let refused = text.parse::<TrustedProxies>();
-            assert_eq!(refused, Err(InvalidAllowlist::Entry { position }), "{text}");
+            let result = text.parse::<TrustedProxies>();
+            assert_eq!(result, Err(InvalidAllowlist::Entry { position }), "{text}");
         }
         assert_eq!(resolved("", "10.0.0.1", &["198.51.100.1"]), "10.0.0.1");
     }

@@ -90,19 +90,19 @@ fn check_result(check: Check, newest: Option<TrialOutcome>) -> CheckResult {
     }
 }
 
-const fn passed(at: OffsetDateTime, why: &'static str) -> TrialOutcome {
+const fn passed(at: OffsetDateTime, reason: &'static str) -> TrialOutcome {
     TrialOutcome {
         passed: true,
         at,
-        reason: why,
+        reason,
     }
 }
 
-const fn failed(at: OffsetDateTime, why: &'static str) -> TrialOutcome {
+const fn failed(at: OffsetDateTime, reason: &'static str) -> TrialOutcome {
     TrialOutcome {
         passed: false,
         at,
-        reason: why,
+        reason,
     }
 }
 
@@ -111,7 +111,7 @@ fn with_later(observations: &[Observation]) -> impl Iterator<Item = (&Observatio
     observations
         .iter()
         .enumerate()
-        .map(|(index, one)| (one, &observations[index + 1..]))
+        .map(|(index, observation)| (observation, &observations[index + 1..]))
 }
 
 /// A trial is an order whose response was lost.
@@ -179,7 +179,7 @@ fn partial_code_trials(observations: &[Observation], now: OffsetDateTime) -> Vec
     }
     let trial = |order_id: OrderId| {
         let whole = ObservationKind::CodesInFull { order_id };
-        let fetched = observations.iter().find(|one| one.kind == whole);
+        let fetched = observations.iter().find(|observation| observation.kind == whole);
         let until = delivered.get(&order_id).map(|at| *at + REFETCH_WINDOW);
         match (fetched, until) {
             (Some(fetched), until) if until.is_none_or(|until| fetched.at <= until) => Some(passed(

@@ -119,7 +119,7 @@ impl HttpSender {
         let url = self.0.policy.parse(text)?;
         let resolved = tokio::time::timeout(ATTEMPT_TIMEOUT, self.0.resolve_url(&url)).await;
         match resolved {
-            Ok(Err(refused)) if refused != UrlRejection::Unresolved => Err(refused),
+            Ok(Err(rejection)) if rejection != UrlRejection::Unresolved => Err(rejection),
             _ => Ok(()),
         }
     }
@@ -334,19 +334,19 @@ fn fault_of_error(error: &reqwest::Error) -> DeliveryFault {
         return DeliveryFault::Timeout;
     }
     let mut cause: Option<&(dyn Error + 'static)> = error.source();
-    while let Some(one) = cause {
-        if let Some(refused) = one.downcast_ref::<UrlRejection>() {
-            return fault_of_rejection(*refused);
+    while let Some(error) = cause {
+        if let Some(rejection) = error.downcast_ref::<UrlRejection>() {
+            return fault_of_rejection(*rejection);
         }
-        if one.is::<rustls::Error>() {
+        if error.is::<rustls::Error>() {
             return DeliveryFault::Tls;
         }
-        if let Some(io) = one.downcast_ref::<std::io::Error>()
+        if let Some(io) = error.downcast_ref::<std::io::Error>()
             && io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
         {
             return DeliveryFault::Tls;
         }
-        cause = one.source();
+        cause = error.source();
     }
     if error.is_connect() || error.is_request() {
         DeliveryFault::Connection

@@ -103,11 +103,11 @@ mod tests {
             Password::read(dir.path()),
             Err(PostgresError::PasswordMissing(_))
         ));
-        let made = Password::read_or_create(dir.path()).unwrap();
-        assert_eq!(made.reveal().len(), 2 * PASSWORD_BYTES);
+        let created = Password::read_or_create(dir.path()).unwrap();
+        assert_eq!(created.reveal().len(), 2 * PASSWORD_BYTES);
         assert_eq!(
             Password::read_or_create(dir.path()).unwrap().reveal(),
-            made.reveal()
+            created.reveal()
         );
         let mode = fs::metadata(file_path(dir.path())).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, SECRET_MODE);

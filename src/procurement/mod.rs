@@ -113,10 +113,10 @@ impl VendorAdapter {
     ///
     /// # Errors
     /// [`AdapterError`] if the configuration is incomplete, or this machine cannot use HTTPS.
-    pub fn connect(terms: &AdapterConfig, clock: Arc<dyn Clock>) -> Result<Self, AdapterError> {
-        Ok(match terms.kind {
+    pub fn connect(config: &AdapterConfig, clock: Arc<dyn Clock>) -> Result<Self, AdapterError> {
+        Ok(match config.kind {
             AdapterKind::Mock => Self::Mock(MockVendor::new(clock)),
-            AdapterKind::Http => Self::Http(Box::new(HttpVendor::new(terms, Timeouts::default(), clock)?)),
+            AdapterKind::Http => Self::Http(Box::new(HttpVendor::new(config, Timeouts::default(), clock)?)),
             AdapterKind::Manual => Self::Manual,
         })
     }
@@ -172,13 +172,13 @@ mod tests {
     use super::*;
 
     fn connect(kind: AdapterKind, url: Option<&str>, credential: Option<&str>) -> Result<VendorAdapter, AdapterError> {
-        let terms = AdapterConfig {
+        let config = AdapterConfig {
             kind,
             url: url.map(|url| url.parse().unwrap()),
             credential: credential.map(SecretString::from),
         };
-        assert!(!format!("{terms:?}").contains("a-secret"));
-        VendorAdapter::connect(&terms, Arc::new(SystemClock::new()))
+        assert!(!format!("{config:?}").contains("a-secret"));
+        VendorAdapter::connect(&config, Arc::new(SystemClock::new()))
     }
 
     #[test]

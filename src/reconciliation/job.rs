@@ -106,10 +106,10 @@ async fn reconcile_day(service: &web::Data<Service>, claimed: ClaimedDay) -> Str
                     warn!(vendor.id = vendor, %day, %reason, "reconciliation failed; the day will be retried")
                 }
             }
-            let noted = service
+            let recorded = service
                 .store
                 .record_reconciliation_failure(vendor.clone(), *day, reason.to_string());
-            if let Err(error) = noted.await {
+            if let Err(error) = recorded.await {
                 warn!(%error, vendor.id = vendor, %day, "cannot record the reconciliation failure");
             }
         }
@@ -128,12 +128,12 @@ async fn reconcile(service: &Service, claimed: &ClaimedDay) -> Result<(), Reconc
         actor: None,
     };
     let (sender, intake) = channel(PAGES_AHEAD);
-    let (streamed, compared) = tokio::join!(
+    let (streamed, outcome) = tokio::join!(
         stream_records(service, records, sender),
         service.store.reconcile(run, intake)
     );
     streamed?;
-    match compared? {
+    match outcome? {
         ReconciliationOutcome::Completed => Ok(()),
         ReconciliationOutcome::Busy => Err(ReconciliationError::Busy),
         ReconciliationOutcome::DuplicateReference { record } => Err(ReconciliationError::RepeatedReference(record)),
@@ -212,12 +212,12 @@ async fn connect(service: &Service, vendor_id: &str) -> Result<VendorAdapter, Re
     let open = |sealed| service.keyring.vault().open_credential(vendor_id, sealed);
     let credential = access.credential.as_ref().map(open).transpose();
     let url = access.vendor.url.as_deref().map(str::parse).transpose();
-    let terms = AdapterConfig {
+    let config = AdapterConfig {
         kind: access.vendor.adapter,
         url: url.map_err(|_| unavailable("its url is invalid".to_owned()))?,
         credential: credential.map_err(|error| unavailable(error.to_string()))?,
     };
-    VendorAdapter::connect(&terms, Arc::clone(&service.clock)).map_err(|error| unavailable(error.to_string()))
+    VendorAdapter::connect(&config, Arc::clone(&service.clock)).map_err(|error| unavailable(error.to_string()))
 }
 
 async fn update_metrics(service: &Service) {
@@ -226,12 +226,12 @@ async fn update_metrics(service: &Service) {
     loop {
         tick.tick().await;
         match service.store.list_reconciliation_statuses().await {
-            Ok(standings) => {
-                for standing in standings {
-                    let last_day = standing.last_day.map(seconds);
+            Ok(statuses) => {
+                for status in statuses {
+                    let last_day = status.last_day.map(seconds);
                     service
                         .metrics
-                        .set_reconciliation(&standing.vendor, standing.open, last_day);
+                        .set_reconciliation(&status.vendor, status.open, last_day);
                 }
             }
             Err(error) => warn!(%error, "cannot count drifts"),

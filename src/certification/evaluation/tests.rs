@@ -27,18 +27,18 @@ fn evaluate_check_at(now: i64, check: Check, observed: &[(i64, ObservationKind)]
             kind: observed.clone(),
         })
         .collect();
-    let findings = evaluate(&observations, second(now));
-    assert_eq!(findings.len(), Check::ALL.len());
-    let finding = findings
+    let results = evaluate(&observations, second(now));
+    assert_eq!(results.len(), Check::ALL.len());
+    let result = results
         .into_iter()
-        .find(|finding| finding.check == check)
+        .find(|result| result.check == check)
         .unwrap();
     assert_eq!(
-        finding.at.is_none(),
-        finding.state == CheckState::NotSeen,
-        "{finding:?}"
+        result.at.is_none(),
+        result.state == CheckState::NotSeen,
+        "{result:?}"
     );
-    (finding.state, finding.at.map(|at| (at - NOON).whole_seconds()))
+    (result.state, result.at.map(|at| (at - NOON).whole_seconds()))
 }
 
 const NOT_SEEN: (CheckState, Option<i64>) = (CheckState::NotSeen, None);

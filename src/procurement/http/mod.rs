@@ -103,8 +103,8 @@ impl HttpVendor {
     ///
     /// # Errors
     /// [`AdapterError`].
-    pub fn new(terms: &AdapterConfig, timeouts: Timeouts, clock: Arc<dyn Clock>) -> Result<Self, AdapterError> {
-        let (Some(url), Some(credential)) = (terms.url.clone(), &terms.credential) else {
+    pub fn new(config: &AdapterConfig, timeouts: Timeouts, clock: Arc<dyn Clock>) -> Result<Self, AdapterError> {
+        let (Some(url), Some(credential)) = (config.url.clone(), &config.credential) else {
             return Err(AdapterError::Incomplete);
         };
         let client = http_client::client_builder(url.as_str())?

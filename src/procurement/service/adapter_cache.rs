@@ -64,12 +64,12 @@ impl ProcurementService {
         let open = |sealed| self.keyring.vault().open_credential(&vendor.vendor_id, sealed);
         let credential = credential.as_ref().map(open).transpose();
         let url = vendor.url.as_deref().map(str::parse).transpose();
-        let terms = AdapterConfig {
+        let config = AdapterConfig {
             kind: vendor.adapter,
             url: url.map_err(|_| "the vendor's url is invalid; put it again")?,
             credential: credential
                 .map_err(|error| format!("cannot decrypt the vendor's credential: {error}"))?,
         };
-        VendorAdapter::connect(&terms, Arc::clone(&self.clock)).map_err(|error| error.to_string())
+        VendorAdapter::connect(&config, Arc::clone(&self.clock)).map_err(|error| error.to_string())
     }
 }

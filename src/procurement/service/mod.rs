@@ -116,19 +116,19 @@ impl ProcurementService {
         if matches!(*adapter, VendorAdapter::Manual) {
             return Ok(PurchaseRemainder::Manual);
         }
-        let answer = poll_or_buy(&adapter, &purchase.request, claimed.was_requested).await;
-        if let Err(VendorFailure::InvalidResponse(invalid)) = &answer {
+        let response = poll_or_buy(&adapter, &purchase.request, claimed.was_requested).await;
+        if let Err(VendorFailure::InvalidResponse(invalid)) = &response {
             self.metrics.record_rejected_response(&purchase.vendor);
             error!(purchase.id = %key, vendor.id = purchase.vendor, %invalid,
                 "vendor response rejected; operator action required");
         }
-        let imported = match &answer {
+        let imported = match &response {
             Ok(bought) => self.import_vouchers(&purchase.request, &bought.vouchers).await,
             Err(_) => Ok(Vec::new()),
         };
         match imported {
             Ok(quarantined) => {
-                let (update, remainder) = response_mapping::map_response(key, answer, quarantined);
+                let (update, remainder) = response_mapping::map_response(key, response, quarantined);
                 self.store.record_purchase_update(update).await?;
                 Ok(remainder)
             }
@@ -157,7 +157,7 @@ async fn poll_or_buy(adapter: &VendorAdapter, request: &BuyRequest, was_requeste
     if was_requested {
         match adapter.poll(request).await {
             Err(VendorFailure::PurchaseNotFound) => {}
-            answer => return answer,
+            response => return response,
         }
     }
     adapter.buy(request).await
@@ -172,11 +172,11 @@ impl Vendors for ProcurementService {
     fn list_capacities(&self) -> StoreFuture<'_, Result<Vec<VendorCapacity>, Unavailable>> {
         Box::pin(async move {
             let vendors = self.store.list_vendors().await.map_err(unavailable)?;
-            let supplier = |vendor: crate::store::Vendor| VendorCapacity {
+            let capacity = |vendor: crate::store::Vendor| VendorCapacity {
                 vendor_id: VendorId(vendor.vendor_id.into()),
                 concurrency: usize::from(vendor.concurrency),
             };
-            Ok(vendors.into_iter().map(supplier).collect())
+            Ok(vendors.into_iter().map(capacity).collect())
         })
     }
 
@@ -185,8 +185,8 @@ impl Vendors for ProcurementService {
         after: Option<OrderId>,
         limit: usize,
     ) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>> {
-        let waiting = self.store.list_orders_awaiting_vendor(after, limit);
-        Box::pin(async move { waiting.await.map_err(unavailable) })
+        let orders = self.store.list_orders_awaiting_vendor(after, limit);
+        Box::pin(async move { orders.await.map_err(unavailable) })
     }
 
     fn is_purchasable(&self, order: &Order) -> StoreFuture<'_, Result<bool, Unavailable>> {
@@ -197,10 +197,10 @@ impl Vendors for ProcurementService {
     fn open_purchases(&self, order: Order) -> StoreFuture<'_, Result<(), Unavailable>> {
         Box::pin(async move {
             let (partner_id, order_id) = (order.partner_id, order.order_id);
-            let opened = self
+            let created = self
                 .store
                 .create_purchases(partner_id, order_id, self.purchases_for(&order));
-            opened.await.map_err(unavailable)
+            created.await.map_err(unavailable)
         })
     }
 
@@ -219,20 +219,20 @@ impl Vendors for ProcurementService {
     }
 
     fn release_claim(&self, purchase_id: Uuid, after: Option<Duration>) -> StoreFuture<'_, Result<(), Unavailable>> {
-        let noted = self.store.reschedule_purchase(purchase_id, after);
-        Box::pin(async move { noted.await.map_err(unavailable) })
+        let rescheduled = self.store.reschedule_purchase(purchase_id, after);
+        Box::pin(async move { rescheduled.await.map_err(unavailable) })
     }
 
     fn release_own_claims(&self, vendor_id: &VendorId) -> StoreFuture<'_, Result<(), Unavailable>> {
-        let given_back = self
+        let released = self
             .store
             .release_purchase_claims(self.node.clone(), vendor_id.to_string());
-        Box::pin(async move { given_back.await.map_err(unavailable) })
+        Box::pin(async move { released.await.map_err(unavailable) })
     }
 
     fn release_remainder(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<Sku>, Unavailable>> {
-        let passed = self.store.release_remainder(purchase_id);
-        Box::pin(async move { passed.await.map_err(unavailable) })
+        let released = self.store.release_remainder(purchase_id);
+        Box::pin(async move { released.await.map_err(unavailable) })
     }
 
     fn list_reserved_stock(&self, limit: usize) -> StoreFuture<'_, Result<Vec<ReservedStock>, Unavailable>> {
@@ -249,8 +249,8 @@ impl Vendors for ProcurementService {
         Box::pin(async move { first.await.map_err(unavailable) })
     }
 
-    fn release_reservation(&self, kept_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>> {
-        let released = self.store.release_reservation(kept_id);
+    fn release_reservation(&self, reservation_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>> {
+        let released = self.store.release_reservation(reservation_id);
         Box::pin(async move { released.await.map_err(unavailable) })
     }
 

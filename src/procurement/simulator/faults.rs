@@ -136,13 +136,13 @@ impl FromStr for FaultPlan {
     type Err = UnknownFault;
 
     fn from_str(text: &str) -> Result<Self, UnknownFault> {
-        let (name, left) = match text.split_once('=') {
+        let (name, remaining) = match text.split_once('=') {
             Some((name, count)) => (name, Some(count.parse().map_err(|_| UnknownFault)?)),
             None => (text, None),
         };
         Ok(Self {
             fault: name.parse()?,
-            remaining: left,
+            remaining,
         })
     }
 }
@@ -153,8 +153,8 @@ impl FaultPlan {
         match &mut self.remaining {
             None => Some(self.fault),
             Some(0) => None,
-            Some(left) => {
-                *left -= 1;
+            Some(remaining) => {
+                *remaining -= 1;
                 Some(self.fault)
             }
         }

@@ -48,7 +48,7 @@ fn merge(ours: &[OwnVoucher], theirs: &[VendorEntry]) -> Vec<(String, Comparison
             Side::Theirs => theirs.next().map(|left| &left.reference),
             Side::Both => ours.next().and(theirs.next()).map(|left| &left.reference),
         };
-        comparisons.extend(step.comparison.map(|finding| (reference.unwrap().clone(), finding)));
+        comparisons.extend(step.comparison.map(|comparison| (reference.unwrap().clone(), comparison)));
     }
     comparisons
 }
@@ -128,14 +128,14 @@ fn differences_name_the_fields() {
 fn naive(ours: &BTreeMap<String, OwnVoucher>, theirs: &BTreeMap<String, VendorEntry>) -> Vec<(String, Comparison)> {
     let mut comparisons = Vec::new();
     for (reference, voucher) in ours {
-        let finding = match theirs.get(reference) {
+        let comparison = match theirs.get(reference) {
             Some(record) if record.repeated => Comparison::Drift(DriftKind::Repeated),
             Some(record) if record.terms == voucher.terms => Comparison::Matched,
             Some(_) => Comparison::Drift(DriftKind::Differs),
             None if voucher.due => Comparison::Drift(DriftKind::Missing),
             None => continue,
         };
-        comparisons.push((reference.clone(), finding));
+        comparisons.push((reference.clone(), comparison));
     }
     let unknown = theirs.keys().filter(|reference| !ours.contains_key(*reference));
     comparisons.extend(unknown.map(|reference| (reference.clone(), Comparison::Drift(DriftKind::Unknown))));
@@ -160,7 +160,7 @@ proptest! {
         let comparisons = merge(&streams.0, &streams.1);
         prop_assert_eq!(&comparisons, &naive(&ours, &theirs));
         let mut tally = Tally::default();
-        comparisons.iter().for_each(|(_, finding)| tally.count(*finding));
+        comparisons.iter().for_each(|(_, comparison)| tally.count(*comparison));
         prop_assert_eq!(usize::try_from(tally.compared()), Ok(comparisons.len()));
     }
 }
