@@ -1,4 +1,4 @@
-//! Interpretation of HTTP statuses: was something bought?
+//! Interpretation of HTTP statuses: whether a call bought something.
 //!
 //! Only an error body of the protocol is conclusive. A status that a proxy could have sent is conclusive only if it
 //! implies that the request was not forwarded.
