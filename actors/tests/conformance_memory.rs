@@ -35,9 +35,9 @@ async fn failure_without_guard(guard: Guard, case: &str) -> Option<String> {
 async fn guard_removed_fails_its_case() {
     for (guard, case) in GUARDS {
         let removed = Guard::from_name(guard).unwrap();
-        let complaint = failure_without_guard(removed, case).await;
+        let failure = failure_without_guard(removed, case).await;
         assert!(
-            complaint.is_some(),
+            failure.is_some(),
             "{case} passes without the guard {guard}"
         );
     }

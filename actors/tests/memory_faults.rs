@@ -76,8 +76,8 @@ async fn detached_statement_is_applied_unless_lane_was_recovered() {
         tokio::time::sleep(wait).await;
         assert_eq!(lane.recover(batch).await, Ok(fate));
         tokio::time::sleep(2 * SECOND).await;
-        let there = db.order(build::order_id(&format!("{batch}"))).is_some();
-        assert_eq!(there, fate == BatchOutcome::Committed);
+        let exists = db.order(build::order_id(&format!("{batch}"))).is_some();
+        assert_eq!(exists, fate == BatchOutcome::Committed);
     }
 }
 
@@ -101,13 +101,13 @@ async fn scripted_faults_occur_as_often_as_scripted() {
     assert!(lane.load_verdicts(&record).await.is_ok());
     assert!(store.find_response(record[0].claim.key).await.unwrap().is_some());
     let counts = db.fault_counts();
-    let struck: Vec<_> = counts
+    let occurred: Vec<_> = counts
         .iter()
         .filter(|(_, count)| **count > 0)
         .map(|(kind, count)| (*kind, *count))
         .collect();
     assert_eq!(
-        struck,
+        occurred,
         [
             (FaultKind::ResponseLost, 1),
             (FaultKind::ReadError, 1),

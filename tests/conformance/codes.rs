@@ -197,8 +197,8 @@ async fn retrieval_blocked_by_cancellation_sees_returned_vouchers() {
 async fn failing_retrieval_fails_alone() {
     let subject = PgSubject::new().await;
     let fixture = PartnerOrders::create(&subject, &[1; 40]).await;
-    let damaged = "UPDATE codes SET product_id = '' WHERE code_id = (SELECT min(code_id) FROM codes)";
-    sqlx::query(damaged).execute(subject.pool()).await.unwrap();
+    let damage = "UPDATE codes SET product_id = '' WHERE code_id = (SELECT min(code_id) FROM codes)";
+    sqlx::query(damage).execute(subject.pool()).await.unwrap();
     let mut requests = Vec::new();
     for (order_id, _) in &fixture.orders {
         requests.push(subject.retrieval(fixture.partner, *order_id).await);
@@ -224,8 +224,8 @@ async fn failing_retrieval_fails_alone() {
 async fn retrieval_blocked_past_lock_timeout_fails_alone() {
     let subject = PgSubject::new().await;
     let fixture = PartnerOrders::create(&subject, &[1; 10]).await;
-    let standing = sqlx::query("SELECT FROM orders WHERE order_id = $1 FOR UPDATE");
-    let transaction = subject.begin_with(standing.bind(fixture.orders[4].0.as_uuid())).await;
+    let lock_query = sqlx::query("SELECT FROM orders WHERE order_id = $1 FOR UPDATE");
+    let transaction = subject.begin_with(lock_query.bind(fixture.orders[4].0.as_uuid())).await;
     let mut requests = Vec::new();
     for (order_id, _) in &fixture.orders {
         requests.push(subject.retrieval(fixture.partner, *order_id).await);

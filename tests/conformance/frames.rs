@@ -106,7 +106,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
-    /// Skips messages through the server's ReadyForQuery.
+    /// Skips messages through the server's `ReadyForQuery`.
     pub(crate) async fn skip_until_ready(&mut self) -> io::Result<()> {
         while self.next().await?.tag() != READY_FOR_QUERY {}
         Ok(())

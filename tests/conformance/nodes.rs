@@ -118,8 +118,8 @@ async fn failing_claim_fails_alone() {
         }));
     }
     // Not a representable date.
-    let damaged = "UPDATE stock SET expiry = 'infinity' WHERE stock_id = (SELECT max(stock_id) FROM stock)";
-    sqlx::query(damaged).execute(subject.pool()).await.unwrap();
+    let damage = "UPDATE stock SET expiry = 'infinity' WHERE stock_id = (SELECT max(stock_id) FROM stock)";
+    sqlx::query(damage).execute(subject.pool()).await.unwrap();
     let mut failed = Vec::new();
     for (claimed, face) in join_all(claims).await.into_iter().zip(1..) {
         match claimed {
@@ -133,7 +133,7 @@ async fn failing_claim_fails_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn node_paused_past_its_lease_sells_none_of_the_claimed_stock() {
-    const GONE: Verdict = Verdict::Stale(StaleReason::Stock);
+    const STALE_STOCK: Verdict = Verdict::Stale(StaleReason::Stock);
     let subject = PgSubject::new().await;
     let partner = build::partner(1);
     subject.add_partner(partner).await;
@@ -151,7 +151,7 @@ async fn node_paused_past_its_lease_sells_none_of_the_claimed_stock() {
         early.chunks.is_empty() && early.unclaimable == UnclaimableStock::OwnedByOtherNode,
         "{early:?}"
     );
-    assert_eq!(commit(&mut other_lane, 1, &order("early", 0)).await, GONE);
+    assert_eq!(commit(&mut other_lane, 1, &order("early", 0)).await, STALE_STOCK);
 
     subject.expire_lease("one").await;
     assert_eq!(claim(&other).await.chunks.len(), 1);
@@ -159,8 +159,8 @@ async fn node_paused_past_its_lease_sells_none_of_the_claimed_stock() {
     assert!(matches!(sold, Verdict::Committed(Some(_))), "{sold:?}");
 
     // The paused node's decisions are rejected, for the sold voucher and for the free one.
-    assert_eq!(commit(&mut paused_lane, 1, &order("sold", 0)).await, GONE);
-    assert_eq!(commit(&mut paused_lane, 2, &order("free", 1)).await, GONE);
+    assert_eq!(commit(&mut paused_lane, 1, &order("sold", 0)).await, STALE_STOCK);
+    assert_eq!(commit(&mut paused_lane, 2, &order("free", 1)).await, STALE_STOCK);
     // The paused node can still renew its lease and commit; only the stock has another owner.
     assert!(paused.renew_lease().await.unwrap());
     let pending = commit(&mut paused_lane, 3, &build::pending_order(partner, "bought", 500)).await;

@@ -121,13 +121,13 @@ const SPEND: &str = "
       FROM booked AS b";
 
 async fn wallet_is_reread_after_lock_wait(subject: &PgSubject) {
-    const SHORT: Verdict = Verdict::Stale(StaleReason::Balance);
+    const STALE_BALANCE: Verdict = Verdict::Stale(StaleReason::Balance);
     let (partner, node) = open(subject).await;
     let mut lane = node.open_lane(0).await.unwrap();
     let record = build::pending_order(partner, "a", 8_000);
     let transaction = subject.begin_with(sqlx::query(SPEND)).await;
     let verdict = commit_while_blocked(subject, &mut lane, 1, &record, async || transaction.commit().await).await;
-    assert_eq!(verdict, SHORT);
+    assert_eq!(verdict, STALE_BALANCE);
     let record = build::pending_order(partner, "b", 2_000);
     let transaction = subject.begin_with(sqlx::query("UPDATE wallets SET balance = 0")).await;
     let verdict = commit_while_blocked(subject, &mut lane, 2, &record, async || transaction.rollback().await).await;
@@ -186,7 +186,7 @@ async fn wallet_is_locked_before_it_is_read(subject: &PgSubject) {
 }
 
 async fn chunk_is_reread_after_lock_wait(subject: &PgSubject) {
-    const GONE: Verdict = Verdict::Stale(StaleReason::Stock);
+    const STALE_STOCK: Verdict = Verdict::Stale(StaleReason::Stock);
     const TAKE: &str = "UPDATE chunks SET node = 'two'";
     let (partner, node) = open(subject).await;
     let _other_node = subject.start("two").await;
@@ -205,7 +205,7 @@ async fn chunk_is_reread_after_lock_wait(subject: &PgSubject) {
         transaction.commit().await
     })
     .await;
-    assert_eq!(verdict, GONE);
+    assert_eq!(verdict, STALE_STOCK);
 }
 
 /// Guard `chunk-range`: a voucher outside the stated chunk is not sold.

@@ -229,7 +229,7 @@ pub(crate) async fn events(pool: &PgPool, partner_id: PartnerId) -> Vec<FeedEntr
     .fetch_all(pool)
     .await
     .unwrap();
-    let tell = |(number, count, order_id, first_sequence, body): (i64, i32, Uuid, i32, String)| {
+    let to_entry = |(number, count, order_id, first_sequence, body): (i64, i32, Uuid, i32, String)| {
         let mut bundle: EventBundle = serde_json::from_str(&body).unwrap();
         bundle.order_id = OrderId::from_uuid(order_id);
         let columns = (count.cast_unsigned(), first_sequence.cast_unsigned());
@@ -240,5 +240,5 @@ pub(crate) async fn events(pool: &PgPool, partner_id: PartnerId) -> Vec<FeedEntr
         );
         FeedEntry { number, bundle }
     };
-    rows.into_iter().map(tell).collect()
+    rows.into_iter().map(to_entry).collect()
 }

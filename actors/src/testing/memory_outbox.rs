@@ -112,10 +112,10 @@ impl Outbox for MemoryOutbox {
 
     fn flush(&self, _: WebhookId, flush: FlushRequest) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>> {
         Box::pin(async move {
-            let pace = self.tables.lock().unwrap().latency;
-            sleep(pace.before).await;
+            let latency = self.tables.lock().unwrap().latency;
+            sleep(latency.before).await;
             let page = self.write_and_read(&flush);
-            sleep(pace.after).await;
+            sleep(latency.after).await;
             page
         })
     }

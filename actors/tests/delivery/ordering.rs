@@ -56,8 +56,8 @@ async fn backlog_of_failing_endpoint_is_not_loaded_and_follows_first_success() {
         harness.run_until(3_600).await;
         let rows = harness.outbox.tables.lock().unwrap().rows.len();
         assert_eq!(rows, 5, "attempted before the endpoint was failing");
-        let tried = harness.receiver.numbers_and_seconds().len();
-        assert!(tried < 14, "{tried} attempts in an hour");
+        let attempts_before = harness.receiver.numbers_and_seconds().len();
+        assert!(attempts_before < 14, "{attempts_before} attempts in an hour");
         assert!(
             harness.deliveries.leased().is_empty(),
             "no process holds the lease"
@@ -65,7 +65,7 @@ async fn backlog_of_failing_endpoint_is_not_loaded_and_follows_first_success() {
         harness.receiver.set_behavior(ACCEPT);
         harness.run_until(5_700).await;
         let (first, second) = {
-            let attempt = &harness.receiver.numbers_and_seconds()[tried..];
+            let attempt = &harness.receiver.numbers_and_seconds()[attempts_before..];
             let mut numbers: Vec<_> = attempt.iter().map(|(number, _)| *number).collect();
             assert_eq!(numbers[0], 1, "the oldest");
             numbers.sort_unstable();

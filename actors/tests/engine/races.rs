@@ -58,15 +58,15 @@ const RACES: [(InitialState, &[Operation]); 6] = [
 type Outcomes = BTreeMap<String, BTreeSet<String>>;
 
 fn allowed_outcomes() -> Outcomes {
-    let mut ends = Outcomes::new();
+    let mut outcomes = Outcomes::new();
     let mut race = String::new();
     for line in include_str!("races/allowed.txt").lines() {
         match line.strip_prefix("    ") {
-            Some(end) => drop(ends.entry(race.clone()).or_default().insert(end.to_owned())),
+            Some(end) => drop(outcomes.entry(race.clone()).or_default().insert(end.to_owned())),
             None => race = line.to_owned(),
         }
     }
-    ends
+    outcomes
 }
 
 /// Runs one schedule of a race; returns its outcome.
@@ -127,11 +127,11 @@ simulation_tests! {
             for pair in pairs(acts) {
                 for nodes in [1, 2] {
                     let name = format!("{state:?}: {:?} and {:?}, nodes: {nodes}", pair[0], pair[1]);
-                    let mut ends = BTreeSet::new();
+                    let mut outcomes = BTreeSet::new();
                     for seed in 0..seeds() {
-                        ends.insert(race(state, pair, nodes, seed).await);
+                        outcomes.insert(race(state, pair, nodes, seed).await);
                     }
-                    assert_eq!(ends, allowed.remove(&name).unwrap_or_default(), "{name}");
+                    assert_eq!(outcomes, allowed.remove(&name).unwrap_or_default(), "{name}");
                 }
             }
         }

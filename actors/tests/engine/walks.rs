@@ -54,11 +54,11 @@ fn random_walks_violate_no_invariant() {
     let steps = from_env("VOUCHSAFE_WALK_STEPS", 300);
     let mut sum = WalkReport::default();
     for seed in first..first + seeds {
-        let walked = run_walk(seed, steps);
-        add(&mut sum.faults, &walked.faults);
-        add(&mut sum.steps, &walked.steps);
-        add(&mut sum.replies, &walked.replies);
-        add(&mut sum.vendor_faults, &walked.vendor_faults);
+        let report = run_walk(seed, steps);
+        add(&mut sum.faults, &report.faults);
+        add(&mut sum.steps, &report.steps);
+        add(&mut sum.replies, &report.replies);
+        add(&mut sum.vendor_faults, &report.vendor_faults);
         let walks = seed + 1 - first;
         if walks.is_multiple_of(REPORT_INTERVAL) || walks == seeds {
             println!("{walks} walks of {steps} steps: {:?}", sum.steps);

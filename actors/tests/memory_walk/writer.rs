@@ -34,7 +34,7 @@ impl LaneWriter<'_> {
     /// Whether the batch's outcome is final.
     async fn try_write(&mut self, records: &[Record]) -> Option<bool> {
         self.batch += 1;
-        let (verdicts, why) = match self.lane.commit(self.batch, records).await {
+        let (verdicts, reason) = match self.lane.commit(self.batch, records).await {
             Ok(verdicts) => (Some(verdicts), ""),
             Err(CommitError::Busy(_)) => (None, "busy"),
             Err(CommitError::Contended(_)) => (None, "contended"),
@@ -46,9 +46,9 @@ impl LaneWriter<'_> {
         };
         match &verdicts {
             Some(verdicts) => self.assert_verdicts(records, verdicts),
-            None => self.assert_absent(records, why),
+            None => self.assert_absent(records, reason),
         }
-        Some(verdicts.is_some() || why == "poisoned")
+        Some(verdicts.is_some() || reason == "poisoned")
     }
 
     async fn recover(&mut self) -> Option<BatchOutcome> {
@@ -75,17 +75,17 @@ impl LaneWriter<'_> {
         for (record, verdict) in records.iter().zip(verdicts) {
             let committed = matches!(verdict, Verdict::Committed(_));
             assert!(
-                self.is_there(record).is_none_or(|there| there == committed),
+                self.is_there(record).is_none_or(|exists| exists == committed),
                 "{verdict:?}: {record:?}"
             );
         }
         self.walk.record_step(format!("batch {}: {verdicts:?}", self.batch));
     }
 
-    fn assert_absent(&self, records: &[Record], why: &str) {
+    fn assert_absent(&self, records: &[Record], reason: &str) {
         let written = records.iter().find(|record| self.is_there(record) == Some(true));
-        assert!(written.is_none(), "{why}, but written: {written:?}");
-        self.walk.record_step(format!("batch {}: {why}", self.batch));
+        assert!(written.is_none(), "{reason}, but written: {written:?}");
+        self.walk.record_step(format!("batch {}: {reason}", self.batch));
     }
 
     fn is_there(&self, record: &Record) -> Option<bool> {

@@ -30,7 +30,7 @@ impl PgOutboxSubject {
 
     /// Waits until the audit log is locked. Databases are copies of one template, so the query compares the database too.
     async fn wait_for_audit_log_lock(&self) {
-        let standing = "SELECT EXISTS (
+        let lock_query = "SELECT EXISTS (
             SELECT
               FROM pg_locks AS l
               JOIN pg_database AS d ON d.oid = l.database
@@ -38,7 +38,7 @@ impl PgOutboxSubject {
                AND l.relation = 'audit_log'::regclass
                AND l.mode = 'ExclusiveLock'
                AND l.granted)";
-        while !sqlx::query_scalar::<_, bool>(standing)
+        while !sqlx::query_scalar::<_, bool>(lock_query)
             .fetch_one(&self.pool)
             .await
             .unwrap()
@@ -202,7 +202,7 @@ async fn healthy_endpoints_do_not_wait_for_failing_ones() {
     let number = subject.commit(1).await;
     let outbox = subject.start("one").await;
     let failing = outbox.lease(subject.webhook_id).await.unwrap().unwrap();
-    let taking = outbox.lease(healthy).await.unwrap().unwrap();
+    let healthy_lease = outbox.lease(healthy).await.unwrap().unwrap();
 
     let mut row = subject.pool.begin().await.unwrap();
     sqlx::query("SELECT FROM webhook_progress WHERE webhook_id = $1 FOR UPDATE")
@@ -213,7 +213,7 @@ async fn healthy_endpoints_do_not_wait_for_failing_ones() {
     let failures = (0..16).map(|_| outbox.flush(subject.webhook_id, recovery_request(failing.lease)));
     let (written, numbers) = tokio::join!(join_all(failures), async {
         subject.wait_for_blocked(1).await;
-        let page = outbox.flush(healthy, read_request(taking.lease)).await;
+        let page = outbox.flush(healthy, read_request(healthy_lease.lease)).await;
         let leased = outbox.lease(idle).await;
         row.rollback().await.unwrap();
         assert!(leased.unwrap().is_some(), "the idle endpoint is leased");

@@ -102,17 +102,17 @@ pub async fn aborted_batch_writes_nothing<S: Subject>(subject: &S) {
 pub async fn poisoned_record_fails_alone<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let gifts = fixture.add_stock(2).await;
-    let sound = [fixture.delivered_order("a", &gifts[..1]), fixture.delivered_order("b", &gifts[1..])];
+    let valid = [fixture.delivered_order("a", &gifts[..1]), fixture.delivered_order("b", &gifts[1..])];
     let poisoned = build::with_nul_byte(fixture.pending_order("c", 100));
-    let spoiled = [sound[0].clone(), poisoned.clone(), sound[1].clone()];
-    for batch in [&spoiled[..], &spoiled[1..2]] {
+    let with_poisoned = [valid[0].clone(), poisoned.clone(), valid[1].clone()];
+    for batch in [&with_poisoned[..], &with_poisoned[1..2]] {
         let outcome = fixture.lane.send(batch).await;
         assert!(matches!(outcome, Err(CommitError::Poisoned(_))), "{outcome:?}");
     }
-    for record in &spoiled {
+    for record in &with_poisoned {
         fixture.assert_absent(record).await;
     }
-    let verdicts = fixture.lane.commit(&sound).await;
+    let verdicts = fixture.lane.commit(&valid).await;
     assert!(
         verdicts
             .iter()

@@ -32,7 +32,7 @@ struct AvailableStock {
     /// Sorted by earliest expiry.
     candidates: Vec<Candidate>,
     emptied: Vec<ChunkId>,
-    elsewhere: UnclaimableStock,
+    unclaimable: UnclaimableStock,
 }
 
 impl MemoryDatabase {
@@ -43,13 +43,13 @@ impl MemoryDatabase {
     }
 
     /// Claims the stock reserved for a purchase.
-    pub(super) fn claim_bought(&self, by: &Owner, purchase: Uuid) -> Vec<StockVoucher> {
-        self.with(|state| claim_bought(state, by, purchase))
+    pub(super) fn claim_reserved(&self, by: &Owner, purchase: Uuid) -> Vec<StockVoucher> {
+        self.with(|state| claim_reserved(state, by, purchase))
     }
 }
 
 /// Skips chunks locked by a commit, for which Postgres would have waited.
-fn claim_bought(state: &mut State, by: &Owner, purchase: Uuid) -> Vec<StockVoucher> {
+fn claim_reserved(state: &mut State, by: &Owner, purchase: Uuid) -> Vec<StockVoucher> {
     if !state.tables.is_current(by) {
         return Vec::new();
     }
@@ -77,8 +77,8 @@ fn claim_bought(state: &mut State, by: &Owner, purchase: Uuid) -> Vec<StockVouch
 }
 
 fn claim(state: &mut State, by: &Owner, request: &StockRequest, now: DbTime) -> ClaimedStock {
-    let offer = available_stock(&state.tables, by, request, now);
-    for chunk_id in offer.emptied {
+    let stock = available_stock(&state.tables, by, request, now);
+    for chunk_id in stock.emptied {
         state
             .tables
             .chunks
@@ -91,7 +91,7 @@ fn claim(state: &mut State, by: &Owner, request: &StockRequest, now: DbTime) -> 
         0
     };
     let (mut claimed, mut vouchers) = (ClaimedStock::default(), 0);
-    for candidate in offer.candidates {
+    for candidate in stock.candidates {
         if vouchers >= enough || state.locks.is_held(&Lock::Chunk(candidate.chunk_id)) {
             claimed.next_expiry.get_or_insert(candidate.first_expiry());
             continue;
@@ -107,20 +107,20 @@ fn claim(state: &mut State, by: &Owner, request: &StockRequest, now: DbTime) -> 
     }
     // Reported only if the claim found nothing; otherwise no caller waits for it.
     if claimed.chunks.is_empty() && claimed.next_expiry.is_none() {
-        claimed.unclaimable = offer.elsewhere;
+        claimed.unclaimable = stock.unclaimable;
     }
     claimed
 }
 
 fn available_stock(tables: &Tables, by: &Owner, request: &StockRequest, now: DbTime) -> AvailableStock {
-    let mut offer = AvailableStock::default();
+    let mut stock = AvailableStock::default();
     let of_sku = tables.chunks.iter().filter(|(_, chunk)| {
         chunk.sku == request.sku && !chunk.emptied && chunk.purchase.is_none_or(is_for_any_waiting_order)
     });
     for (chunk_id, chunk) in of_sku {
         let mut vouchers = tables.free_vouchers(chunk);
         if vouchers.is_empty() {
-            offer.emptied.push(*chunk_id);
+            stock.emptied.push(*chunk_id);
             continue;
         }
         vouchers.retain(|(_, expiry)| *expiry >= request.not_before);
@@ -128,22 +128,22 @@ fn available_stock(tables: &Tables, by: &Owner, request: &StockRequest, now: DbT
             continue;
         }
         if chunk.purchase.is_some() {
-            offer.elsewhere = UnclaimableStock::Reserved;
+            stock.unclaimable = UnclaimableStock::Reserved;
         } else if is_leased_by_other_node(tables, chunk, by, now) {
-            if offer.elsewhere == UnclaimableStock::None {
-                offer.elsewhere = UnclaimableStock::OwnedByOtherNode;
+            if stock.unclaimable == UnclaimableStock::None {
+                stock.unclaimable = UnclaimableStock::OwnedByOtherNode;
             }
         } else if !request.loaded_chunks.contains(chunk_id) {
-            offer.candidates.push(Candidate {
+            stock.candidates.push(Candidate {
                 chunk_id: *chunk_id,
                 vouchers,
             });
         }
     }
-    offer
+    stock
         .candidates
         .sort_by_key(|candidate| (candidate.first_expiry(), candidate.chunk_id));
-    offer
+    stock
 }
 
 /// Whether another node owns the chunk under an unexpired lease.

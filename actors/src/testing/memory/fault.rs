@@ -210,17 +210,17 @@ impl FaultInjector {
             .scripted_calls
             .get_mut(&(node.to_owned(), kind))
             .filter(|remaining| **remaining > 0);
-        let strikes = match scripted {
+        let occurs = match scripted {
             Some(remaining) => {
                 *remaining -= 1;
                 true
             }
             None => self.random.as_mut().is_some_and(|chance| chance.should_fail(kind)),
         };
-        if strikes {
+        if occurs {
             self.count(kind);
         }
-        strikes
+        occurs
     }
 
     /// Delay of a read, if it is slow.

@@ -139,12 +139,12 @@ impl MemoryDatabase {
         let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             // Registered before the attempt, so that a transaction ending in between is not missed.
-            let freed = self.shared.lock_released.notified();
+            let released = self.shared.lock_released.notified();
             if let Some(acquired) = self.with(&mut attempt) {
                 return Ok(acquired);
             }
             let _waiting = BlockedGuard::begin(self);
-            timeout_at(deadline, freed).await.map_err(|_| LockTimeout)?;
+            timeout_at(deadline, released).await.map_err(|_| LockTimeout)?;
         }
     }
 

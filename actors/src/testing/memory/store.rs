@@ -160,7 +160,7 @@ impl Store for MemoryStore {
     fn claim_reserved(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Vec<StockVoucher>, Unavailable>> {
         Box::pin(async move {
             self.db.simulate_read(&self.owner.node).await?;
-            Ok(self.db.claim_bought(&self.owner, purchase_id))
+            Ok(self.db.claim_reserved(&self.owner, purchase_id))
         })
     }
 

@@ -12,7 +12,7 @@ use crate::testing::build::NOW;
 /// A clock that follows tokio's.
 #[derive(Debug)]
 pub struct TestClock {
-    began: Instant,
+    started_at: Instant,
     skew_ms: AtomicI64,
 }
 
@@ -21,7 +21,7 @@ impl TestClock {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            began: Instant::now(),
+            started_at: Instant::now(),
             skew_ms: AtomicI64::new(0),
         }
     }
@@ -46,6 +46,6 @@ impl Clock for TestClock {
     }
 
     fn monotonic(&self) -> Duration {
-        self.began.elapsed()
+        self.started_at.elapsed()
     }
 }

@@ -59,11 +59,11 @@ impl Node {
         let void = self.voided_stock();
         let on_sale = shelf.free_vouchers().filter(|voucher| mine(&voucher));
         let on_sale: BTreeSet<_> = on_sale.filter(|v| !void.contains(&v.stock_id)).collect();
-        let sound = shelf.held() == 0 && on_sale == free;
-        sound.then_some(()).map_or_else(
+        let matches = shelf.held() == 0 && on_sale == free;
+        matches.then_some(()).map_or_else(
             || {
-                let differ: Vec<_> = on_sale.symmetric_difference(&free).collect();
-                Some(format!("{sku} holds {}, stock differs by {differ:?}", shelf.held()))
+                let difference: Vec<_> = on_sale.symmetric_difference(&free).collect();
+                Some(format!("{sku} holds {}, stock differs by {difference:?}", shelf.held()))
             },
             |()| None,
         )

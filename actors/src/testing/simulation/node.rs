@@ -88,6 +88,9 @@ impl Node {
     }
 
     /// Runs a top-up or an adjustment.
+    ///
+    /// # Errors
+    /// The error of the flow, see [`TopUpError`].
     pub async fn top_up(&self, command: TopUp) -> Result<TopUpResult, TopUpError> {
         self.start_top_up(command).await.expect("the node is running")
     }

@@ -24,7 +24,7 @@ use crate::store::{StoreFuture, Unavailable};
 use crate::testing::{MemoryDatabase, build};
 
 /// Vendors with their concurrency limits.
-const SUPPLIERS: [(&str, usize); 2] = [("one-by-one", 1), ("many", 3)];
+const CAPACITIES: [(&str, usize); 2] = [("one-by-one", 1), ("many", 3)];
 
 /// Maximum latency of a slow vendor: longer than the decision timeout.
 const MAX_LATENCY: Duration = Duration::from_secs(4);
@@ -46,7 +46,7 @@ pub(super) struct NodeVendors {
 /// Vendor of a product of [`catalogue`](super::catalogue).
 #[must_use]
 pub fn vendor_of(sku: &Sku) -> VendorId {
-    let (name, _) = SUPPLIERS[usize::from(sku.product_id.as_str() == "bought")];
+    let (name, _) = CAPACITIES[usize::from(sku.product_id.as_str() == "bought")];
     VendorId(name.into())
 }
 
@@ -127,8 +127,8 @@ impl SimulatedVendors {
     }
 
     /// Requests the purchase from the vendor and imports new vouchers.
-    async fn ask(&self, purchase_id: Uuid) -> Result<PurchaseRemainder, Unavailable> {
-        let _asking = InFlightCall::begin(self);
+    async fn request_vouchers(&self, purchase_id: Uuid) -> Result<PurchaseRemainder, Unavailable> {
+        let _in_flight = InFlightCall::begin(self);
         let delay = self.records().faults.latency(MAX_LATENCY);
         if let Some(delay) = delay {
             tokio::time::sleep(delay).await;
@@ -150,11 +150,11 @@ impl SimulatedVendors {
 struct InFlightCall<'a>(&'a SimulatedVendors);
 
 impl<'a> InFlightCall<'a> {
-    fn begin(market: &'a SimulatedVendors) -> Self {
-        let mut records = market.records();
+    fn begin(vendors: &'a SimulatedVendors) -> Self {
+        let mut records = vendors.records();
         records.in_flight += 1;
         records.max_in_flight = records.max_in_flight.max(records.in_flight);
-        Self(market)
+        Self(vendors)
     }
 }
 
@@ -167,17 +167,17 @@ impl Drop for InFlightCall<'_> {
 /// Lines of an order that can be bought: line number, SKU, quantity.
 fn purchasable_lines(order: &Order) -> impl Iterator<Item = (u16, Sku, u32)> {
     let lines = (0_u16..).zip(&order.lines);
-    let missing = lines.filter(|(_, line)| line.pending() > 0 && !line.stock_only);
-    missing.map(|(number, line)| (number, line.sku(), line.pending()))
+    let purchasable = lines.filter(|(_, line)| line.pending() > 0 && !line.stock_only);
+    purchasable.map(|(number, line)| (number, line.sku(), line.pending()))
 }
 
 impl Vendors for NodeVendors {
     fn list_capacities(&self) -> StoreFuture<'_, Result<Vec<VendorCapacity>, Unavailable>> {
-        let supplier = |(name, concurrency): (&str, usize)| VendorCapacity {
+        let capacity = |(name, concurrency): (&str, usize)| VendorCapacity {
             vendor_id: VendorId(name.into()),
             concurrency,
         };
-        Box::pin(async move { self.vendors.try_records().map(|_| SUPPLIERS.map(supplier).to_vec()) })
+        Box::pin(async move { self.vendors.try_records().map(|_| CAPACITIES.map(capacity).to_vec()) })
     }
 
     fn list_waiting_orders(
@@ -199,8 +199,8 @@ impl Vendors for NodeVendors {
     }
 
     fn is_purchasable(&self, order: &Order) -> StoreFuture<'_, Result<bool, Unavailable>> {
-        let request = purchasable_lines(order).next().is_some();
-        Box::pin(async move { self.vendors.try_records().map(|_| request) })
+        let purchasable = purchasable_lines(order).next().is_some();
+        Box::pin(async move { self.vendors.try_records().map(|_| purchasable) })
     }
 
     fn open_purchases(&self, order: Order) -> StoreFuture<'_, Result<(), Unavailable>> {
@@ -224,7 +224,7 @@ impl Vendors for NodeVendors {
     }
 
     fn request_vouchers(&self, claimed: ClaimedPurchase) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>> {
-        Box::pin(self.vendors.ask(claimed.delivery.reservation_id))
+        Box::pin(self.vendors.request_vouchers(claimed.delivery.reservation_id))
     }
 
     fn release_claim(&self, purchase_id: Uuid, after: Option<Duration>) -> StoreFuture<'_, Result<(), Unavailable>> {
@@ -266,13 +266,13 @@ impl Vendors for NodeVendors {
     ) -> StoreFuture<'a, Result<Option<(PartnerId, OrderId)>, Unavailable>> {
         Box::pin(async move {
             drop(self.vendors.try_records()?);
-            let waits = |order: &Order| {
+            let is_waiting = |order: &Order| {
                 order
                     .lines
                     .iter()
                     .any(|line| line.pending() > 0 && line.sku() == *sku)
             };
-            let first = orders_after(self.vendors.db.waiting_orders(), after).find(waits);
+            let first = orders_after(self.vendors.db.waiting_orders(), after).find(is_waiting);
             Ok(first.map(|order| (order.partner_id, order.order_id)))
         })
     }

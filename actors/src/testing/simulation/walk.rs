@@ -164,12 +164,12 @@ impl Walk {
 
     /// Collects finished calls and checks the invariants that hold at any time.
     async fn check(&mut self) {
-        let (over, open) = std::mem::take(&mut self.calls)
+        let (finished, open) = std::mem::take(&mut self.calls)
             .into_iter()
             .partition(Call::is_finished);
         self.calls = open;
-        let over: Vec<Call> = over;
-        for call in over {
+        let finished: Vec<Call> = finished;
+        for call in finished {
             self.collect(call).await;
         }
         self.assert_empty("invariants", self.simulation.db.invariants());
@@ -177,10 +177,10 @@ impl Walk {
         self.assert_empty("replies", self.history.violations());
     }
 
-    fn assert_empty(&self, what: &str, violations: Vec<String>) {
+    fn assert_empty(&self, description: &str, violations: Vec<String>) {
         let before = self.report.lines.len().saturating_sub(60);
         let lines = self.report.lines[before..].join("\n");
-        assert!(violations.is_empty(), "{lines}\n{what}: {violations:#?}");
+        assert!(violations.is_empty(), "{lines}\n{description}: {violations:#?}");
     }
 
     async fn collect(&mut self, call: Call) {
@@ -191,26 +191,26 @@ impl Walk {
                 self.count_reply(rng::reply_label(&reply), &format!("{} {:?}", request.key, request.lines));
             }
             Call::TopUp(command, task) => match task.await {
-                Ok(booked) => self.collect_top_up(&command, booked),
+                Ok(result) => self.collect_top_up(&command, result),
                 Err(_) => self.count_reply("top-up cancelled", &command.reference),
             },
-            Call::Change(what, task) => match task.await {
-                Ok(name) => self.count_reply(name, &what),
-                Err(error) if error.is_cancelled() => self.count_reply("disconnected", &what),
+            Call::Change(description, task) => match task.await {
+                Ok(name) => self.count_reply(name, &description),
+                Err(error) if error.is_cancelled() => self.count_reply("disconnected", &description),
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             },
         }
     }
 
-    fn collect_top_up(&mut self, command: &TopUp, booked: Result<TopUpResult, TopUpError>) {
-        let name = rng::top_up_label(&booked);
-        if let Ok(booked) = booked {
+    fn collect_top_up(&mut self, command: &TopUp, result: Result<TopUpResult, TopUpError>) {
+        let name = rng::top_up_label(&result);
+        if let Ok(result) = result {
             let first = self
                 .posted
                 .entry(command.reference.clone())
-                .or_insert(booked.transaction_id);
+                .or_insert(result.transaction_id);
             assert_eq!(
-                *first, booked.transaction_id,
+                *first, result.transaction_id,
                 "{} is posted once",
                 command.reference
             );
@@ -218,9 +218,9 @@ impl Walk {
         self.count_reply(name, &command.reference);
     }
 
-    fn count_reply(&mut self, name: &'static str, what: &str) {
+    fn count_reply(&mut self, name: &'static str, description: &str) {
         *self.report.replies.entry(name).or_default() += 1;
-        self.note(format!("    {what}: {name}"));
+        self.note(format!("    {description}: {name}"));
     }
 
     /// Waits until everything has settled: a crashed node's claim lasts two minutes, and an old purchase is polled every five.

@@ -38,11 +38,11 @@ pub(super) fn find_duplicate<'a>(
         let order_twice = record.order.as_ref().is_some_and(|order| {
             tables.orders.contains_key(&order.order_id) || !orders.insert(order.order_id)
         });
-        let booked_twice = record.movement.as_ref().is_some_and(|movement| {
+        let transaction_twice = record.movement.as_ref().is_some_and(|movement| {
             let transaction_id = movement.transaction_id;
             tables.transactions.contains(&transaction_id) || !transactions.insert(transaction_id)
         });
-        let constraints = [(order_twice, "orders_pkey"), (booked_twice, "ledger_pkey")];
+        let constraints = [(order_twice, "orders_pkey"), (transaction_twice, "ledger_pkey")];
         constraints
             .into_iter()
             .find(|(twice, _)| *twice)

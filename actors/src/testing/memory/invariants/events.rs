@@ -42,11 +42,11 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
         let with_events: Vec<_> = order.timeline.iter().map(|milestone| milestone.status).collect();
         let with_events = with_events.strip_prefix(&[OrderStatus::Pending]).unwrap_or(&with_events);
         let issued = issued.get(&order.order_id).copied().unwrap_or_default();
-        let whole = published.created == 1
+        let complete = published.created == 1
             && published.issued == issued
             && published.statuses == with_events
             && published.refunded == order.refunded.minor();
-        findings.check("I12 published once", whole, || {
+        findings.check("I12 published once", complete, || {
             format!("{order:?}, {issued} vouchers, published as {published:?}")
         });
     }

@@ -71,13 +71,13 @@ fn check_money(order: &Order, net: i64, findings: &mut Findings) {
         .map(|line| line.unit_price.minor() * i64::from(line.quantity))
         .sum();
     findings.check("I6 total", price == total, || format!("{order:?} costs {price}"));
-    let worth = |units: fn(&OrderLine) -> u32| -> i64 {
+    let value = |units: fn(&OrderLine) -> u32| -> i64 {
         let lines = order.lines.iter();
         lines
             .map(|line| line.unit_price.minor() * i64::from(units(line)))
             .sum()
     };
-    let (delivered, pending) = (worth(|line| line.delivered), worth(OrderLine::pending));
+    let (delivered, pending) = (value(|line| line.delivered), value(OrderLine::pending));
     findings.check(
         "I4 units and money",
         total == delivered + pending + refunded,
@@ -93,7 +93,7 @@ fn check_completeness(order: &Order, findings: &mut Findings) {
         format!("{order:?} delivered {delivered}")
     });
     let failed: u32 = order.lines.iter().map(|line| line.failed).sum();
-    let whole = match order.status {
+    let complete = match order.status {
         OrderStatus::Pending => delivered + failed == 0,
         OrderStatus::Processing => delivered == 0,
         OrderStatus::PartiallyDelivered => (1..ordered).contains(&delivered),
@@ -101,7 +101,7 @@ fn check_completeness(order: &Order, findings: &mut Findings) {
         OrderStatus::Cancelled => false,
         OrderStatus::Refunded => failed == ordered && order.refunded == order.total.amount,
     };
-    findings.check("I6 completeness", whole, || {
+    findings.check("I6 completeness", complete, || {
         format!("{order:?} delivered {delivered} of {ordered}, {failed} failed")
     });
     let closed = order.closed == (delivered + failed == ordered);
@@ -109,7 +109,7 @@ fn check_completeness(order: &Order, findings: &mut Findings) {
         format!("{order:?} has a wrong closed flag")
     });
     let steps = order.timeline.windows(2);
-    let mut edges = steps.map(|pair| (pair[0].status, pair[1].status));
-    let odd = edges.find(|(from, to)| !from.can_become(*to));
-    findings.check("I19 edges", odd.is_none(), || format!("{order:?} has an illegal transition {odd:?}"));
+    let mut transitions = steps.map(|pair| (pair[0].status, pair[1].status));
+    let illegal = transitions.find(|(from, to)| !from.can_become(*to));
+    findings.check("I19 edges", illegal.is_none(), || format!("{order:?} has an illegal transition {illegal:?}"));
 }

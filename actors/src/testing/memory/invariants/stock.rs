@@ -68,9 +68,9 @@ fn check_allocations_match_orders(tables: &Tables, findings: &mut Findings) {
             Holder::Void => None,
         })
         .collect();
-    let differ: Vec<_> = shown.symmetric_difference(&allocated).collect();
-    findings.check("I6 allocations of an order", differ.is_empty(), || {
-        format!("only in orders or only in allocations: {differ:?}")
+    let difference: Vec<_> = shown.symmetric_difference(&allocated).collect();
+    findings.check("I6 allocations of an order", difference.is_empty(), || {
+        format!("only in orders or only in allocations: {difference:?}")
     });
 }
 

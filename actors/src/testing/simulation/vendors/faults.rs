@@ -98,9 +98,9 @@ impl VendorFaults {
         if !self.should_fail(VendorFault::Slow) {
             return None;
         }
-        let most_ms = u64::try_from(max.as_millis()).unwrap_or(u64::MAX);
+        let max_ms = u64::try_from(max.as_millis()).unwrap_or(u64::MAX);
         let rng = self.rng.as_mut()?;
-        Some(Duration::from_millis(rng.random_range(1..=most_ms)))
+        Some(Duration::from_millis(rng.random_range(1..=max_ms)))
     }
 
     pub(super) fn counts(&self) -> BTreeMap<VendorFault, u64> {

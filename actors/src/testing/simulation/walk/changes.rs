@@ -111,7 +111,7 @@ impl Walk {
             return;
         };
         let (partner_id, order_id) = (order.partner_id, order.order_id);
-        let some = 1 + self.rng.below(3);
+        let quantity = 1 + self.rng.below(3);
         let (simulation, engine) = (self.simulation.clone(), Arc::clone(&self.random_node().engine));
         let procurement = Arc::clone(&self.random_node().procurement);
         let task = self.random_node().spawn(async move {
@@ -128,7 +128,7 @@ impl Walk {
                 return "nothing to supply";
             };
             let line = &order.lines[0];
-            let expiries = vec![build::day(400); (line.pending().min(some)) as usize];
+            let expiries = vec![build::day(400); (line.pending().min(quantity)) as usize];
             if expiries.is_empty() || line.stock_only {
                 return "nothing to supply";
             }
@@ -145,7 +145,7 @@ impl Walk {
                 Ok(_) => "supplied",
             }
         });
-        let reference = format!("fulfil {partner_id} {some}");
+        let reference = format!("fulfil {partner_id} {quantity}");
         self.calls.push(Call::Change(reference, task));
     }
 
@@ -223,12 +223,12 @@ impl Walk {
         }
     }
 
-    fn track(&mut self, what: &str, order: &Order, task: JoinHandle<&'static str>) {
+    fn track(&mut self, operation: &str, order: &Order, task: JoinHandle<&'static str>) {
         if self.rng.percent(15) {
             task.abort();
         }
         let reference = order.reference.clone().unwrap_or_default();
-        self.calls.push(Call::Change(format!("{what} {reference}"), task));
+        self.calls.push(Call::Change(format!("{operation} {reference}"), task));
     }
 
     /// One of the 30 newest matching orders.

@@ -48,7 +48,7 @@ pub const REPLIES: [&str; 37] = [
     "outcome unknown",
     "poisoned",
     "disconnected",
-    "booked",
+    "top-up posted",
     "top-up replayed",
     "insufficient balance",
     "top-up unavailable",
@@ -100,10 +100,10 @@ pub(super) fn error_label(reason: &FlowError) -> &'static str {
     }
 }
 
-pub(super) fn top_up_label(booked: &Result<TopUpResult, TopUpError>) -> &'static str {
-    match booked {
-        Ok(booked) if booked.replayed => "top-up replayed",
-        Ok(_) => "booked",
+pub(super) fn top_up_label(result: &Result<TopUpResult, TopUpError>) -> &'static str {
+    match result {
+        Ok(result) if result.replayed => "top-up replayed",
+        Ok(_) => "top-up posted",
         Err(TopUpError::Flow(FlowError::KeyReused)) => "top-up key reused",
         Err(TopUpError::Flow(_)) => "top-up unavailable",
         Err(TopUpError::InsufficientBalance(_) | TopUpError::TooLarge) => "insufficient balance",

@@ -82,9 +82,9 @@ impl Walk {
         let all: u32 = STEPS.iter().map(|(_, weight)| weight).sum();
         let mut roll = self.rng.below(all);
         let chosen = STEPS.iter().find(|(_, weight)| {
-            let hit = roll < *weight;
+            let is_hit = roll < *weight;
             roll = roll.saturating_sub(*weight);
-            hit
+            is_hit
         });
         let name = chosen.map_or("order", |(name, _)| *name);
         *self.report.steps.entry(name).or_default() += 1;
@@ -319,12 +319,12 @@ impl Walk {
 
     /// Exhausts the admission permits for a moment.
     async fn occupy_admission(&mut self) {
-        let crowds: Vec<_> = self.nodes.iter().flatten().map(|node| node.occupy_admission(0)).collect();
+        let permits: Vec<_> = self.nodes.iter().flatten().map(|node| node.occupy_admission(0)).collect();
         for _ in 0..3 {
             self.order();
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
-        drop(crowds);
+        drop(permits);
     }
 
     /// A node crashes; its next incarnation starts now or at a later restart.
