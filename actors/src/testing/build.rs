@@ -196,7 +196,8 @@ pub(super) fn accepted_order(partner_id: PartnerId, name: &str, order: Order, pe
     }
 }
 
-/// Record of a change to an order whose last event is `expected_sequence`. Returned vouchers get the stock ids `numbers`, in one chunk.
+/// Record of a change to an order whose last event is `expected_sequence`. Returned vouchers get the stock
+/// ids `numbers`, in one chunk.
 #[must_use]
 pub fn order_change(name: &str, expected_sequence: u32, progress: OrderTransition, numbers: &[StockId]) -> Record {
     let TransitionEffects {

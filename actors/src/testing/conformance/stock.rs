@@ -1,4 +1,5 @@
-//! Conformance cases: stock that the commit verifies. The voucher is free, the node owns its chunk, a rejected record leaves no rows.
+//! Conformance cases: stock that the commit verifies. The voucher is free, the node owns its chunk, and a rejected record
+//! leaves no rows.
 
 use super::fixture::{Fixture, INITIAL_BALANCE, STALE_STOCK, LaneClient, NODE, PRICE, STALE_BALANCE, other_response, claim, gift, assert_blocked};
 use super::subject::{OtherTransaction, Subject};
