@@ -32,15 +32,15 @@ fn deployment_under_load_passes_audit_and_cleans_up() {
         .build()
         .unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
-    let mut stand = runtime.block_on(TestDeployment::start(program)).unwrap();
-    let data_dir = stand.data_dir();
-    let furnishing = SeedData::even(1, ORDERS, 1, 25 * ORDERS);
-    let buyers = runtime.block_on(seed(stand.operator(), &furnishing)).unwrap();
+    let mut deployment = runtime.block_on(TestDeployment::start(program)).unwrap();
+    let data_dir = deployment.data_dir();
+    let seed_data = SeedData::even(1, ORDERS, 1, 25 * ORDERS);
+    let buyers = runtime.block_on(seed(deployment.operator(), &seed_data)).unwrap();
 
-    let mut auditor = PartnerClient::new(&stand.base_url(), buyers[0].credentials.clone()).unwrap();
+    let mut auditor = PartnerClient::new(&deployment.base_url(), buyers[0].credentials.clone()).unwrap();
     let opening = runtime.block_on(read_wallets(&mut auditor)).unwrap();
     let ran = run_single_partner(SinglePartnerRun {
-        base_url: stand.base_url(),
+        base_url: deployment.base_url(),
         credentials: buyers[0].credentials.clone(),
         workload: Workload::one_sku(&product_id(0), "25", 1).unwrap(),
         connections: 16,
@@ -55,12 +55,12 @@ fn deployment_under_load_passes_audit_and_cleans_up() {
     let audit = runtime.block_on(audit(&mut auditor, ran.tally.acknowledgements, Some(opening)));
     assert!(audit.has_passed(), "{audit}");
 
-    let postgres = stand.postgres().unwrap();
+    let postgres = deployment.postgres().unwrap();
     for options in [postgres.service_options(), postgres.superuser_options()] {
         let connection = runtime.block_on(PgConnection::connect_with(&options)).unwrap();
         runtime.block_on(connection.close()).unwrap();
     }
-    stand.stop().unwrap();
+    deployment.stop().unwrap();
     assert!(!data_dir.exists(), "{} was not removed", data_dir.display());
 }
 
@@ -88,7 +88,7 @@ fn full_scenario_passes_every_audit_check() {
         .build()
         .unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
-    let mut stand = runtime.block_on(TestDeployment::start(program)).unwrap();
+    let mut deployment = runtime.block_on(TestDeployment::start(program)).unwrap();
     let options = GeneratorOptions {
         signing: SigningTime::Presigned,
         seed: 1,
@@ -96,7 +96,7 @@ fn full_scenario_passes_every_audit_check() {
         samples: 20,
     };
     let scenario = Scenario::parse(FULL_SCENARIO.as_bytes()).unwrap();
-    let report = run_scenario(&scenario, &mut stand, options).unwrap();
+    let report = run_scenario(&scenario, &mut deployment, options).unwrap();
     assert!(report.audit.has_passed(), "{report}");
     let checks: Vec<_> = report.audit.checks.iter().map(|check| check.name).collect();
     let expected = [
@@ -117,7 +117,7 @@ fn full_scenario_passes_every_audit_check() {
     let database = report.database.as_ref().unwrap();
     assert_eq!((&*database.fsync, &*database.synchronous_commit), ("on", "on"));
     assert!(report.scenario.as_ref().unwrap().pauses > Some(0), "{report}");
-    stand.stop().unwrap();
+    deployment.stop().unwrap();
 }
 
 #[test]

@@ -43,9 +43,9 @@ fn holder() {
 
 #[test]
 fn first_start_is_fast_durable_and_logs_no_values() {
-    let data_dir_ = TestDataDir::new();
+    let data_dir = TestDataDir::new();
     let start_time = Instant::now();
-    let postgres = start(&data_dir_.open(), Durability::Durable);
+    let postgres = start(&data_dir.open(), Durability::Durable);
     assert!(start_time.elapsed() < WAIT_TIMEOUT, "first start took {:?}", start_time.elapsed());
     let settings = [
         ("SELECT current_setting('fsync')", "on"),
@@ -65,20 +65,20 @@ fn first_start_is_fast_durable_and_logs_no_values() {
             "false",
         ),
     ];
-    for (query, answer) in settings {
+    for (query, response) in settings {
         assert_eq!(
             query_text(&postgres.connect_options(), query).unwrap(),
-            answer,
+            response,
             "{query}"
         );
     }
     violate_unique_constraint(&postgres, "geheim");
-    let log = data_dir_.log();
+    let log = data_dir.log();
     assert!(log.contains("duplicate key") && !log.contains("geheim"), "{log}");
     postgres.stop().unwrap();
 
     let start_time = Instant::now();
-    let second = start(&data_dir_.open(), Durability::Durable);
+    let second = start(&data_dir.open(), Durability::Durable);
     assert!(
         start_time.elapsed() < EXIT_TIMEOUT,
         "second start took {:?}",
@@ -86,9 +86,9 @@ fn first_start_is_fast_durable_and_logs_no_values() {
     );
     second.stop().unwrap();
     assert!(
-        !data_dir_.log().contains("automatic recovery"),
+        !data_dir.log().contains("automatic recovery"),
         "Postgres was not shut down cleanly:\n{}",
-        data_dir_.log()
+        data_dir.log()
     );
 }
 
@@ -111,65 +111,65 @@ fn violate_unique_constraint(postgres: &PrivatePostgres, value: &str) {
 
 #[test]
 fn connection_without_password_is_rejected() {
-    let data_dir_ = TestDataDir::new();
-    let postgres = data_dir_.start();
+    let data_dir = TestDataDir::new();
+    let postgres = data_dir.start();
     let wrong = postgres.connect_options().password("wrong");
     let error = query_text(&wrong, "SELECT 'in'").unwrap_err();
     assert_eq!(error.as_database_error().unwrap().code().unwrap(), "28P01");
     postgres.stop().unwrap();
 
-    fs::write(data_dir_.path().join("postgres-password"), "").unwrap();
-    let lost = PrivatePostgres::start(&data_dir_.open(), Path::new(EXECUTABLE), Durability::ForTests);
-    assert!(matches!(lost.err(), Some(PostgresError::PasswordMissing(_))));
+    fs::write(data_dir.path().join("postgres-password"), "").unwrap();
+    let started = PrivatePostgres::start(&data_dir.open(), Path::new(EXECUTABLE), Durability::ForTests);
+    assert!(matches!(started.err(), Some(PostgresError::PasswordMissing(_))));
 }
 
 #[test]
 fn stop_leaves_no_process() {
-    let data_dir_ = TestDataDir::new();
-    let postgres = data_dir_.start();
-    assert!(!processes_of(&data_dir_).is_empty());
+    let data_dir = TestDataDir::new();
+    let postgres = data_dir.start();
+    assert!(!processes_of(&data_dir).is_empty());
     postgres.stop().unwrap();
-    assert_eq!(processes_of(&data_dir_), Vec::<String>::new());
+    assert_eq!(processes_of(&data_dir), Vec::<String>::new());
     assert!(matches!(
-        postgres::find_running(&data_dir_.path()),
+        postgres::find_running(&data_dir.path()),
         Err(PostgresError::NotRunning(_))
     ));
 }
 
 #[test]
 fn second_service_is_rejected_with_pid_of_first() {
-    let data_dir_ = TestDataDir::new();
-    let holder = Holder::start(&data_dir_);
-    let DataDirError::InUse { pid, .. } = DataDir::open(&data_dir_.path()).unwrap_err() else {
+    let data_dir = TestDataDir::new();
+    let holder = Holder::start(&data_dir);
+    let DataDirError::InUse { pid, .. } = DataDir::open(&data_dir.path()).unwrap_err() else {
         panic!("the directory must be in use")
     };
     assert_eq!(pid, holder.0.id().to_string());
     // A command needs no lock while the service runs.
-    let connection_options = postgres::find_running(&data_dir_.path()).unwrap();
+    let connection_options = postgres::find_running(&data_dir.path()).unwrap();
     assert_eq!(query_text(&connection_options, "SELECT 'beside'").unwrap(), "beside");
     holder.kill();
-    data_dir_.start().stop().unwrap();
+    data_dir.start().stop().unwrap();
 }
 
 #[test]
 fn guard_lock_check_never_blocks_start() {
-    let data_dir_ = TestDataDir::new();
-    data_dir_.start().stop().unwrap();
-    let holder = Holder::start(&data_dir_);
+    let data_dir = TestDataDir::new();
+    data_dir.start().stop().unwrap();
+    let holder = Holder::start(&data_dir);
     holder.kill();
     // Until it exits, the guard checks the free lock.
     let end = Instant::now() + Duration::from_millis(1_500);
     while Instant::now() < end {
-        drop(DataDir::open(&data_dir_.path()).unwrap());
+        drop(DataDir::open(&data_dir.path()).unwrap());
     }
-    data_dir_.start().stop().unwrap();
+    data_dir.start().stop().unwrap();
 }
 
 #[test]
 fn reused_pid_in_pid_file_does_not_block_start() {
-    let data_dir_ = TestDataDir::new();
-    data_dir_.start().stop().unwrap();
-    let pid_file = data_dir_.path().join("postgres/data/postmaster.pid");
+    let data_dir = TestDataDir::new();
+    data_dir.start().stop().unwrap();
+    let pid_file = data_dir.path().join("postgres/data/postmaster.pid");
     // As after a reboot: another program of the same user has the last server's pid.
     let mut unrelated = Command::new("sleep");
     unrelated.arg("60");
@@ -184,7 +184,7 @@ fn reused_pid_in_pid_file_does_not_block_start() {
         format!("{}\n{}\n", unrelated.id(), pid_file.parent().unwrap().display()),
     )
     .unwrap();
-    let postgres = data_dir_.start();
+    let postgres = data_dir.start();
     assert!(is_answering(&postgres));
     postgres.stop().unwrap();
     assert!(
@@ -197,11 +197,11 @@ fn reused_pid_in_pid_file_does_not_block_start() {
 
 #[test]
 fn failed_start_reports_log_path() {
-    let data_dir_ = TestDataDir::new();
-    data_dir_.start().stop().unwrap();
-    let control = data_dir_.path().join("postgres/data/global/pg_control");
+    let data_dir = TestDataDir::new();
+    data_dir.start().stop().unwrap();
+    let control = data_dir.path().join("postgres/data/global/pg_control");
     fs::write(&control, "broken").unwrap();
-    let error = PrivatePostgres::start(&data_dir_.open(), Path::new(EXECUTABLE), Durability::ForTests)
+    let error = PrivatePostgres::start(&data_dir.open(), Path::new(EXECUTABLE), Durability::ForTests)
         .err()
         .unwrap();
     let PostgresError::StartFailed { log } = &error else {
@@ -210,15 +210,15 @@ fn failed_start_reports_log_path() {
     assert!(
         fs::read_to_string(log).unwrap().contains("PANIC"),
         "{}",
-        data_dir_.log()
+        data_dir.log()
     );
-    wait_until("all processes to exit", EXIT_TIMEOUT, || processes_of(&data_dir_).is_empty());
+    wait_until("all processes to exit", EXIT_TIMEOUT, || processes_of(&data_dir).is_empty());
 }
 
 #[test]
 fn test_databases_are_created_from_template() {
-    let data_dir_ = TestDataDir::new();
-    let postgres = data_dir_.start();
+    let data_dir = TestDataDir::new();
+    let postgres = data_dir.start();
     postgres.create_database("template_of_tests", None).unwrap();
     let template = postgres.connect_options().database("template_of_tests");
     query_text(&template, "WITH made AS (SELECT 1) SELECT 'x' FROM made").unwrap();
@@ -246,33 +246,33 @@ fn data_directory_longer_than_socket_path_works() {
         "a-directory-with-a-name-of-fifty-bytes-or-not-far-off/",
         "data"
     );
-    let data_dir_ = TestDataDir::with_mode(DEEP, 0o755);
-    let postgres = data_dir_.start();
+    let data_dir = TestDataDir::with_mode(DEEP, 0o755);
+    let postgres = data_dir.start();
     assert!(is_answering(&postgres));
     let socket = postgres.connect_options().get_socket().unwrap().clone();
-    assert!(!socket.starts_with(data_dir_.path()), "{socket:?}");
+    assert!(!socket.starts_with(data_dir.path()), "{socket:?}");
     postgres.stop().unwrap();
     fs::remove_dir_all(socket).unwrap();
 }
 
 #[test]
 fn data_directory_inaccessible_to_postgres_user_works() {
-    let data_dir_ = TestDataDir::with_mode("data", 0o700);
-    let postgres = data_dir_.start();
+    let data_dir = TestDataDir::with_mode("data", 0o700);
+    let postgres = data_dir.start();
     assert!(is_answering(&postgres));
-    let home = fs::canonicalize(data_dir_.path().join("postgres")).unwrap();
+    let home = fs::canonicalize(data_dir.path().join("postgres")).unwrap();
     postgres.stop().unwrap();
     // The second start uses the same cluster.
-    let second = data_dir_.start();
+    let second = data_dir.start();
     assert!(is_answering(&second));
     second.stop().unwrap();
-    assert_eq!(fs::canonicalize(data_dir_.path().join("postgres")).unwrap(), home);
+    assert_eq!(fs::canonicalize(data_dir.path().join("postgres")).unwrap(), home);
     if rustix::process::geteuid().is_root() {
         assert!(home.starts_with("/var/lib/vouchsafe"), "{home:?}");
         fs::remove_dir_all(home).unwrap();
     } else {
         assert!(
-            home.starts_with(fs::canonicalize(data_dir_.path()).unwrap()),
+            home.starts_with(fs::canonicalize(data_dir.path()).unwrap()),
             "{home:?}"
         );
     }

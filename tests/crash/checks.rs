@@ -11,8 +11,8 @@ use crate::load_session::LoadSession;
 use crate::invariants;
 
 /// Panics on the first violation.
-pub(crate) async fn check_everything(front: &LoadSession, database: &mut PgConnection) {
-    let history = front.history();
+pub(crate) async fn check_everything(session: &LoadSession, database: &mut PgConnection) {
+    let history = session.history();
     if let Err(violation) = check(&history) {
         panic!("{violation}\n{}", operations_named_by(&history, &violation));
     }
@@ -24,7 +24,7 @@ pub(crate) async fn check_everything(front: &LoadSession, database: &mut PgConne
         .unwrap();
     let broken = invariants::find_broken(&mut snapshot).await;
     assert!(broken.is_empty(), "broken in the database: {broken:#?}");
-    assert_only_acknowledged_orders_exist(front, &history, &mut snapshot).await;
+    assert_only_acknowledged_orders_exist(session, &history, &mut snapshot).await;
     assert_code_reads_are_audited(&history, &mut snapshot).await;
     snapshot.rollback().await.unwrap();
     assert_no_idle_transactions(database).await;
@@ -88,8 +88,8 @@ fn has_progressed(acknowledged: &Event, read: &Event) -> bool {
 }
 
 /// The database holds exactly the acknowledged orders: all keys are resolved by now.
-async fn assert_only_acknowledged_orders_exist(front: &LoadSession, history: &History, snapshot: &mut PgConnection) {
-    let partners: BTreeSet<&str> = front
+async fn assert_only_acknowledged_orders_exist(session: &LoadSession, history: &History, snapshot: &mut PgConnection) {
+    let partners: BTreeSet<&str> = session
         .buyers
         .iter()
         .map(|buyer| buyer.partner_id.as_str())

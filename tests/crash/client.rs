@@ -26,7 +26,7 @@ pub(crate) enum OrderMix {
 }
 
 pub(crate) struct Client {
-    front: Arc<LoadSession>,
+    session: Arc<LoadSession>,
     proc: u32,
     buyer: usize,
     order_mix: OrderMix,
@@ -36,12 +36,12 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(front: &Arc<LoadSession>, proc: u32, base_url: &str, order_mix: OrderMix, mut rng: Rng) -> Self {
-        let buyer = proc as usize % front.buyers.len();
-        let connection = front.buyers[buyer].client(base_url).with_timeout(RESPONSE_TIMEOUT);
+    pub(crate) fn new(session: &Arc<LoadSession>, proc: u32, base_url: &str, order_mix: OrderMix, mut rng: Rng) -> Self {
+        let buyer = proc as usize % session.buyers.len();
+        let connection = session.buyers[buyer].client(base_url).with_timeout(RESPONSE_TIMEOUT);
         let order_count = u32::try_from(rng.between(0, u64::from(u32::MAX / 2))).unwrap();
         Self {
-            front: Arc::clone(front),
+            session: Arc::clone(session),
             proc,
             buyer,
             order_mix,
@@ -53,25 +53,25 @@ impl Client {
 
     /// Sends requests until the session stops.
     pub(crate) async fn run(mut self) {
-        while !self.front.is_stopped() {
+        while !self.session.is_stopped() {
             let question = self.next_request();
             let impatient = self.rng.percent(3);
             let timeout = impatient.then(|| Duration::from_millis(self.rng.between(0, MAX_CLIENT_TIMEOUT_MS)));
             let outcome = self
-                .front
+                .session
                 .send_recorded(self.proc, &mut self.connection, &question, timeout)
                 .await;
-            if !outcome.is_ok_and(|answer| !answer.status.is_server_error()) {
+            if !outcome.is_ok_and(|response| !response.status.is_server_error()) {
                 tokio::time::sleep(RETRY_DELAY).await;
             }
         }
     }
 
     fn next_request(&mut self) -> Request {
-        let acknowledged = self.front.random_acknowledged(self.buyer, &mut self.rng);
+        let acknowledged = self.session.random_acknowledged(self.buyer, &mut self.rng);
         match (self.rng.between(0, 99), acknowledged) {
-            (0..=2, Some(taken)) if taken.delivered => Request::GetCodes(taken),
-            (3..=5, Some(taken)) => Request::GetOrder(taken),
+            (0..=2, Some(order)) if order.delivered => Request::GetCodes(order),
+            (3..=5, Some(order)) => Request::GetOrder(order),
             _ => Request::Order(self.next_order()),
         }
     }
@@ -87,33 +87,33 @@ impl Client {
     /// Returns a new order under a new key and shares it, so that other clients can repeat it.
     fn new_order(&mut self) -> OrderRequest {
         self.order_count += 1;
-        let wish = OrderRequest {
+        let order = OrderRequest {
             buyer: self.buyer,
             key: format!("key-{}-{}", self.proc, self.order_count),
             body: self.random_body(),
         };
-        self.front.remember_order(&wish);
-        wish
+        self.session.remember_order(&order);
+        order
     }
 
     /// Returns an order of this partner sent earlier: mostly a recent one, which may still be in flight.
     fn earlier_order(&mut self) -> Option<OrderRequest> {
         let is_recent = self.rng.percent(70);
-        self.front.with_sent_orders(|wishes| {
+        self.session.with_sent_orders(|orders| {
             let recent = if is_recent {
-                wishes.len().saturating_sub(20)
+                orders.len().saturating_sub(20)
             } else {
                 0
             };
-            let wish = self.rng.pick(&wishes[recent..])?;
-            (wish.buyer == self.buyer).then(|| wish.clone())
+            let order = self.rng.pick(&orders[recent..])?;
+            (order.buyer == self.buyer).then(|| order.clone())
         })
     }
 
     /// Returns a key used earlier with a different order.
     fn order_with_reused_key(&mut self) -> Option<OrderRequest> {
         let body = self.random_body();
-        self.earlier_order().map(|wish| OrderRequest { body, ..wish })
+        self.earlier_order().map(|order| OrderRequest { body, ..order })
     }
 
     fn random_body(&mut self) -> Bytes {

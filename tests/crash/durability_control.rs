@@ -75,17 +75,17 @@ impl CrashTest {
     async fn find_loss(&mut self, round: u64) -> Option<String> {
         self.restock(round).await;
         let load = self.start_clients(OrderMix::OneStockedProduct);
-        let mut beside = self.database().await;
+        let mut database = self.database().await;
         tokio::time::sleep(std::time::Duration::from_millis(self.rng.between(400, 900))).await;
         let server = postmaster_pid(self.program.data_dir());
         let kind = Fault::ServiceAndPostmaster;
-        inject(kind, &mut self.program, &mut beside, &mut self.rng).await;
+        inject(kind, &mut self.program, &mut database, &mut self.rng).await;
         self.session.set_running(false);
         self.recover(kind, server).await;
         load.join_all().await;
         replay_unresolved(&self.session, &self.program.base_url()).await;
-        let taken = self.session.acknowledged_orders();
-        read_back(&self.session, &self.program.base_url(), &taken).await;
+        let acknowledged = self.session.acknowledged_orders();
+        read_back(&self.session, &self.program.base_url(), &acknowledged).await;
         check(&self.session.history())
             .err()
             .map(|violation| violation.to_string())

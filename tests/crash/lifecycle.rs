@@ -54,8 +54,8 @@ impl LifecycleLoad {
         let simulator = Simulator::start(program);
         let mut operator = Operator::of(program);
         operator.put_vendor(simulator::VENDOR_ID, &simulator.url).await;
-        for goods in &LIFECYCLE_PRODUCTS {
-            operator.put_product(goods).await;
+        for product in &LIFECYCLE_PRODUCTS {
+            operator.put_product(product).await;
         }
         let mut buyers: Vec<Buyer> = Vec::new();
         for number in 0..PARTNERS {
@@ -72,14 +72,14 @@ impl LifecycleLoad {
     /// The clients run until the session stops.
     pub(crate) fn start_clients(
         &self,
-        front: &Arc<LoadSession>,
+        session: &Arc<LoadSession>,
         program: &Program,
-        chance: &mut Rng,
+        rng: &mut Rng,
     ) -> JoinSet<()> {
         let mut clients = JoinSet::new();
         for proc in 0..CLIENTS {
-            let client = LifecycleClient::new(&self.log, proc, program, chance.fork());
-            clients.spawn(client.run(Arc::clone(front)));
+            let client = LifecycleClient::new(&self.log, proc, program, rng.fork());
+            clients.spawn(client.run(Arc::clone(session)));
         }
         clients
     }
@@ -98,8 +98,8 @@ impl LifecycleLoad {
         checker::check_acknowledged(&self.log, database).await;
         let mut resolver = LifecycleClient::new(&self.log, RESOLVER, program, Rng::new(0));
         for (order_id, body) in self.log.take_newly_cancelled() {
-            let answer = resolver.send_until_definite(&LifecycleRequest::GetOrder(order_id.clone())).await;
-            assert_eq!(answer.body, body, "{order_id} differs from the cancellation response");
+            let response = resolver.send_until_definite(&LifecycleRequest::GetOrder(order_id.clone())).await;
+            assert_eq!(response.body, body, "{order_id} differs from the cancellation response");
         }
     }
 

@@ -41,7 +41,7 @@ impl Request {
     pub(crate) const fn buyer(&self) -> usize {
         match self {
             Self::Order(order) => order.buyer,
-            Self::GetOrder(taken) | Self::GetCodes(taken) => taken.buyer,
+            Self::GetOrder(order) | Self::GetCodes(order) => order.buyer,
         }
     }
 }
@@ -88,8 +88,8 @@ impl LoadSession {
         let partner = &self.buyers[request.buyer()].partner_id;
         let intent = match request {
             Request::Order(order) => Intent::order(proc, partner, &order.key, &order.body),
-            Request::GetOrder(taken) => Intent::get_order(proc, partner, &taken.order_id),
-            Request::GetCodes(taken) => Intent::codes(proc, partner, &taken.order_id),
+            Request::GetOrder(order) => Intent::get_order(proc, partner, &order.order_id),
+            Request::GetCodes(order) => Intent::codes(proc, partner, &order.order_id),
         };
         let pending = self.recorder.invoke(intent).unwrap();
         let limit = timeout.unwrap_or(Duration::MAX);
@@ -106,17 +106,17 @@ impl LoadSession {
 
     fn record_outcome(&self, order: &OrderRequest, outcome: &Result<ApiResponse, RequestFailure>) {
         match outcome {
-            Ok(answer) if answer.status.is_success() => {
-                let order_id = order_id_of(answer);
-                let delivered = answer.status.as_u16() == 201;
-                let taken = AcknowledgedOrder {
+            Ok(response) if response.status.is_success() => {
+                let order_id = order_id_of(response);
+                let delivered = response.status.as_u16() == 201;
+                let acknowledged = AcknowledgedOrder {
                     buyer: order.buyer,
                     order_id: order_id.clone(),
                     delivered,
                 };
-                lock(&self.acknowledged).insert(order_id, taken);
+                lock(&self.acknowledged).insert(order_id, acknowledged);
             }
-            Ok(answer) if answer.status.is_server_error() => lock(&self.unresolved).push(order.clone()),
+            Ok(response) if response.status.is_server_error() => lock(&self.unresolved).push(order.clone()),
             Err(RequestFailure::Unknown(_)) => lock(&self.unresolved).push(order.clone()),
             Ok(_) | Err(RequestFailure::NotSent(_)) => {}
         }
@@ -132,15 +132,15 @@ impl LoadSession {
     }
 
     /// Returns one of the partner's last acknowledged orders.
-    pub(crate) fn random_acknowledged(&self, buyer: usize, chance: &mut Rng) -> Option<AcknowledgedOrder> {
-        let taken = lock(&self.acknowledged);
-        let recent: Vec<_> = taken
+    pub(crate) fn random_acknowledged(&self, buyer: usize, rng: &mut Rng) -> Option<AcknowledgedOrder> {
+        let acknowledged = lock(&self.acknowledged);
+        let recent: Vec<_> = acknowledged
             .values()
             .rev()
-            .filter(|taken| taken.buyer == buyer)
+            .filter(|order| order.buyer == buyer)
             .take(50)
             .collect();
-        chance.pick(&recent).map(|&taken| taken.clone())
+        rng.pick(&recent).map(|&order| order.clone())
     }
 
     /// Returns the acknowledged orders by id, which is by time.
@@ -173,13 +173,13 @@ impl LoadSession {
 async fn send(client: &mut PartnerClient, request: &Request) -> Result<ApiResponse, RequestFailure> {
     match request {
         Request::Order(order) => client.order(&order.key, order.body.clone()).await,
-        Request::GetOrder(taken) => client.get(&format!("/orders/{}", taken.order_id)).await,
-        Request::GetCodes(taken) => client.get_codes(&taken.order_id).await,
+        Request::GetOrder(order) => client.get(&format!("/orders/{}", order.order_id)).await,
+        Request::GetCodes(order) => client.get_codes(&order.order_id).await,
     }
 }
 
-fn order_id_of(answer: &ApiResponse) -> String {
-    let body: serde_json::Value = answer.json().unwrap();
+fn order_id_of(response: &ApiResponse) -> String {
+    let body: serde_json::Value = response.json().unwrap();
     body["order_id"].as_str().unwrap().to_owned()
 }
 

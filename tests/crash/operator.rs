@@ -51,17 +51,17 @@ impl Operator {
     async fn call_until_success(&mut self, method: Method, path: &str, kind: &str, body: String) -> Value {
         let deadline = Instant::now() + RETRY_TIMEOUT;
         loop {
-            let answer = self.call(method.clone(), path, kind, body.clone()).await;
-            match answer {
-                Ok(answer) if answer.status.is_success() => return answer.json().unwrap(),
-                Ok(answer) if answer.status.is_client_error() && answer.status.as_u16() != 409 => {
+            let response = self.call(method.clone(), path, kind, body.clone()).await;
+            match response {
+                Ok(response) if response.status.is_success() => return response.json().unwrap(),
+                Ok(response) if response.status.is_client_error() && response.status.as_u16() != 409 => {
                     panic!(
                         "{path}: {} {}",
-                        answer.status,
-                        String::from_utf8_lossy(&answer.body)
+                        response.status,
+                        String::from_utf8_lossy(&response.body)
                     )
                 }
-                _ => assert!(Instant::now() < deadline, "{path} keeps failing: {answer:?}"),
+                _ => assert!(Instant::now() < deadline, "{path} keeps failing: {response:?}"),
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -98,18 +98,18 @@ impl Operator {
         .await;
     }
 
-    pub(crate) async fn put_product(&mut self, goods: &TestProduct) {
+    pub(crate) async fn put_product(&mut self, product: &TestProduct) {
         let manual = json!({ "adapter": "manual" });
         self.send_json(Method::PUT, "/admin/v1/vendors/manual", &manual).await;
         let body = json!({
-            "name": "A product", "brand": goods.product_id, "category_id": "retail", "vendor": goods.vendor,
-            "currency": "USD", "countries": ["US"], "denominations": [goods.usd],
+            "name": "A product", "brand": product.product_id, "category_id": "retail", "vendor": product.vendor,
+            "currency": "USD", "countries": ["US"], "denominations": [product.usd],
             "expiry_policy": { "type": "NONE" }, "redemption": { "instructions": "", "terms": "" },
-            "route": goods.route, "approval": goods.approval, "returnable": goods.returnable,
+            "route": product.route, "approval": product.approval, "returnable": product.returnable,
         });
         self.send_json(
             Method::PUT,
-            &format!("/admin/v1/products/{}", goods.product_id),
+            &format!("/admin/v1/products/{}", product.product_id),
             &body,
         )
         .await;
@@ -129,10 +129,10 @@ impl Operator {
     }
 
     /// Imports `count` vouchers; repeating a `delivery` imports nothing twice.
-    pub(crate) async fn import_stock(&mut self, goods: &TestProduct, delivery: &str, count: u64) {
+    pub(crate) async fn import_stock(&mut self, product: &TestProduct, delivery: &str, count: u64) {
         let path = format!(
             "/admin/v1/stock?product_id={}&denomination={}",
-            goods.product_id, goods.usd
+            product.product_id, product.usd
         );
         let mut csv = String::from("code,pin,serial,url,expiry\n");
         for number in 0..count {
@@ -140,7 +140,7 @@ impl Operator {
             let day = 30 + number % 2;
             csv.push_str(&format!(
                 "{}-{delivery}-{number:05},{number:04},,,2099-12-{day}\n",
-                goods.product_id
+                product.product_id
             ));
         }
         let report = self.call_until_success(Method::POST, &path, "text/csv", csv).await;
@@ -150,11 +150,11 @@ impl Operator {
 
     /// Returns a value of `/metrics` by the start of its line.
     pub(crate) async fn metric(&mut self, line: &str) -> u64 {
-        let answer = self
+        let response = self
             .call(Method::GET, "/metrics", "text/plain", String::new())
             .await
             .unwrap();
-        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        let text = String::from_utf8_lossy(&response.body).into_owned();
         let value = text.lines().find_map(|candidate| candidate.strip_prefix(line));
         value
             .and_then(|rest| rest.trim().parse().ok())

@@ -50,7 +50,7 @@ pub(crate) async fn inject(
     kind: Fault,
     program: &mut Program,
     observer: &mut PgConnection,
-    chance: &mut Rng,
+    rng: &mut Rng,
 ) {
     let mut victims: Vec<&str> = match kind {
         Fault::Service => vec!["service"],
@@ -68,7 +68,7 @@ pub(crate) async fn inject(
             );
         }
     };
-    chance.shuffle(&mut victims);
+    rng.shuffle(&mut victims);
     let (server, guard) = (postmaster_pid(program.data_dir()), guard_pid(program.data_dir()));
     for victim in victims {
         match victim {
@@ -122,10 +122,10 @@ pub(crate) fn send_signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 
-pub(crate) fn wait_until(what: &str, within: Duration, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_until(description: &str, within: Duration, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + within;
     while !condition() {
-        assert!(Instant::now() < deadline, "not within {within:?}: {what}");
+        assert!(Instant::now() < deadline, "not within {within:?}: {description}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -115,10 +115,10 @@ impl Program {
             Client::new(Origin::parse(&self.admin_url()).unwrap()).with_timeout(Duration::from_secs(5));
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
-            let answer = client
+            let response = client
                 .call(Method::GET, "/readyz", HeaderMap::new(), Bytes::new())
                 .await;
-            if answer.is_ok_and(|answer| answer.status.is_success()) {
+            if response.is_ok_and(|response| response.status.is_success()) {
                 return;
             }
             if let Some((child, _)) = &mut self.running {

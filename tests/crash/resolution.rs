@@ -27,14 +27,14 @@ pub(crate) struct ReplayOutcomes {
     pub(crate) not_written: usize,
 }
 
-pub(crate) async fn replay_unresolved(front: &Arc<LoadSession>, base_url: &str) -> ReplayOutcomes {
-    let unresolved = front.take_unresolved().into_iter().map(Request::Order).collect();
-    let responses = send_all(front, base_url, unresolved).await;
+pub(crate) async fn replay_unresolved(session: &Arc<LoadSession>, base_url: &str) -> ReplayOutcomes {
+    let unresolved = session.take_unresolved().into_iter().map(Request::Order).collect();
+    let responses = send_all(session, base_url, unresolved).await;
     // A replay with a temporary error is recorded as unresolved too, although a later attempt resolved it.
-    drop(front.take_unresolved());
+    drop(session.take_unresolved());
     let committed = responses
         .iter()
-        .filter(|(_, answer)| answer.header("idempotent-replayed") == Some("true"))
+        .filter(|(_, response)| response.header("idempotent-replayed") == Some("true"))
         .count();
     ReplayOutcomes {
         committed,
@@ -42,41 +42,41 @@ pub(crate) async fn replay_unresolved(front: &Arc<LoadSession>, base_url: &str) 
     }
 }
 
-pub(crate) async fn read_back(front: &Arc<LoadSession>, base_url: &str, orders: &[AcknowledgedOrder]) {
+pub(crate) async fn read_back(session: &Arc<LoadSession>, base_url: &str, orders: &[AcknowledgedOrder]) {
     let requests = orders.iter().cloned().map(Request::GetOrder).collect();
-    send_all(front, base_url, requests).await;
+    send_all(session, base_url, requests).await;
 }
 
 /// Fetches the codes of those orders that are delivered; returns how many.
 pub(crate) async fn fetch_codes(
-    front: &Arc<LoadSession>,
+    session: &Arc<LoadSession>,
     base_url: &str,
     orders: impl Iterator<Item = AcknowledgedOrder>,
 ) -> usize {
     let requests = orders
-        .filter(|taken| taken.delivered)
+        .filter(|order| order.delivered)
         .map(Request::GetCodes)
         .collect();
-    let responses = send_all(front, base_url, requests).await;
-    for (request, answer) in &responses {
-        assert!(answer.status.is_success(), "{request:?}: {}", answer.status);
+    let responses = send_all(session, base_url, requests).await;
+    for (request, response) in &responses {
+        assert!(response.status.is_success(), "{request:?}: {}", response.status);
     }
     responses.len()
 }
 
 /// Sends each request until its response is definite.
-async fn send_all(front: &Arc<LoadSession>, base_url: &str, requests: Vec<Request>) -> Vec<(Request, ApiResponse)> {
+async fn send_all(session: &Arc<LoadSession>, base_url: &str, requests: Vec<Request>) -> Vec<(Request, ApiResponse)> {
     let queue = Arc::new(Mutex::new(requests));
     let mut workers = JoinSet::new();
     for proc in FIRST_PROC..FIRST_PROC + CONCURRENCY {
-        let mut clients: Vec<_> = front.buyers.iter().map(|buyer| buyer.client(base_url)).collect();
-        let (front, queue) = (Arc::clone(front), Arc::clone(&queue));
+        let mut clients: Vec<_> = session.buyers.iter().map(|buyer| buyer.client(base_url)).collect();
+        let (session, queue) = (Arc::clone(session), Arc::clone(&queue));
         workers.spawn(async move {
             let mut responses = Vec::new();
             while let Some(request) = next_request(&queue) {
                 let client = &mut clients[request.buyer()];
-                let answer = send_until_definite(&front, proc, client, &request).await;
-                responses.push((request, answer));
+                let response = send_until_definite(&session, proc, client, &request).await;
+                responses.push((request, response));
             }
             responses
         });
@@ -89,16 +89,16 @@ fn next_request(queue: &Mutex<Vec<Request>>) -> Option<Request> {
 }
 
 pub(crate) async fn send_until_definite(
-    front: &LoadSession,
+    session: &LoadSession,
     proc: u32,
     client: &mut PartnerClient,
     request: &Request,
 ) -> ApiResponse {
     let deadline = Instant::now() + RESOLUTION_TIMEOUT;
     loop {
-        let outcome = front.send_recorded(proc, client, request, None).await;
+        let outcome = session.send_recorded(proc, client, request, None).await;
         match outcome {
-            Ok(answer) if !is_temporary(&answer) => return answer,
+            Ok(response) if !is_temporary(&response) => return response,
             _ => assert!(
                 Instant::now() < deadline,
                 "no definite response within {RESOLUTION_TIMEOUT:?}: {outcome:?}"
@@ -109,9 +109,9 @@ pub(crate) async fn send_until_definite(
 }
 
 /// Returns whether the response leaves the outcome open, so that the same request must be repeated.
-pub(crate) fn is_temporary(answer: &ApiResponse) -> bool {
-    let in_progress = answer
+pub(crate) fn is_temporary(response: &ApiResponse) -> bool {
+    let in_progress = response
         .error_code()
         .is_some_and(|code| code == "IDEMPOTENCY_IN_PROGRESS");
-    answer.status.is_server_error() || answer.status.as_u16() == 429 || in_progress
+    response.status.is_server_error() || response.status.as_u16() == 429 || in_progress
 }

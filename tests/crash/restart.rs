@@ -29,8 +29,8 @@ fn first_order_after_kill_uses_claimed_stock() {
         program.start().await;
         let buyers = seed_service(&program, &[1_000_000]).await;
         Operator::of(&program).import_stock(&HOT, "all", STOCK).await;
-        let front = Arc::new(LoadSession::new(buyers, &directory.path().join("history.jsonl")));
-        place_first_order(&front, &program, "begin").await;
+        let session = Arc::new(LoadSession::new(buyers, &directory.path().join("history.jsonl")));
+        place_first_order(&session, &program, "begin").await;
         for trial in 0..TRIALS {
             assert_eq!(
                 unclaimed_chunks(&program).await,
@@ -44,7 +44,7 @@ fn first_order_after_kill_uses_claimed_stock() {
             program.kill();
             let started = Instant::now();
             program.spawn();
-            place_first_order(&front, &program, &format!("trial-{trial}")).await;
+            place_first_order(&session, &program, &format!("trial-{trial}")).await;
             let elapsed = started.elapsed();
             let killed = if with_server {
                 "service and server"
@@ -62,8 +62,8 @@ fn first_order_after_kill_uses_claimed_stock() {
 }
 
 /// Retries under one key until the order is placed.
-async fn place_first_order(front: &LoadSession, program: &Program, key: &str) {
-    let mut client = front.buyers[0].client(&program.base_url());
+async fn place_first_order(session: &LoadSession, program: &Program, key: &str) {
+    let mut client = session.buyers[0].client(&program.base_url());
     let order = OrderRequest {
         buyer: 0,
         key: key.to_owned(),
@@ -71,11 +71,11 @@ async fn place_first_order(front: &LoadSession, program: &Program, key: &str) {
     };
     let deadline = Instant::now() + 2 * FIRST_ORDER_TIMEOUT;
     loop {
-        let outcome = front
+        let outcome = session
             .send_recorded(0, &mut client, &Request::Order(order.clone()), None)
             .await;
         match outcome {
-            Ok(answer) if answer.status.as_u16() == 201 => return,
+            Ok(response) if response.status.as_u16() == 201 => return,
             outcome => assert!(
                 Instant::now() < deadline,
                 "no order placed: {outcome:?}\n{}",

@@ -15,10 +15,10 @@ impl Rng {
 
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        word ^ (word >> 31)
+        let mut state = self.0;
+        state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        state ^ (state >> 31)
     }
 
     /// Returns a number from `from` to `to`, both included.
@@ -39,7 +39,7 @@ impl Rng {
     }
 
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
-        for end in (1..these.len()).rev() {
+        for end in (1..items.len()).rev() {
             let other = usize::try_from(self.between(0, end as u64)).unwrap();
             items.swap(end, other);
         }

@@ -64,13 +64,13 @@ fn acknowledged_orders_after_kills_exist_once() {
     println!("VOUCHSAFE_CRASH_SEED={seed} VOUCHSAFE_CRASH_ROUNDS={rounds}");
     run(async {
         let mut crash = CrashTest::start(seed).await;
-        let life = LifecycleLoad::start(&crash.program).await;
+        let lifecycle_load = LifecycleLoad::start(&crash.program).await;
         for round in 1..=rounds {
             let _context = SeedOnPanic { seed, round };
-            crash.run_round(round, &life).await;
+            crash.run_round(round, &lifecycle_load).await;
         }
         let _context = SeedOnPanic { seed, round: rounds };
-        crash.finish(rounds, life).await;
+        crash.finish(rounds, lifecycle_load).await;
     });
 }
 
@@ -117,12 +117,12 @@ impl CrashTest {
         let mut program = Program::new(&directory.path().join("data"), &[]);
         println!("first start: {} ms", program.start().await.as_millis());
         let buyers = seed_service(&program, &OPENING_BALANCES).await;
-        let front = Arc::new(LoadSession::new(buyers, &directory.path().join("history.jsonl")));
-        let chance = Rng::new(seed);
+        let session = Arc::new(LoadSession::new(buyers, &directory.path().join("history.jsonl")));
+        let rng = Rng::new(seed);
         Self {
-            rng: chance,
+            rng,
             program,
-            session: front,
+            session,
             remaining_faults: Vec::new(),
             tally: Tally::default(),
             killed_starts: 0,
@@ -132,37 +132,37 @@ impl CrashTest {
         }
     }
 
-    async fn run_round(&mut self, round: u64, life: &LifecycleLoad) {
+    async fn run_round(&mut self, round: u64, lifecycle_load: &LifecycleLoad) {
         let first = self.session.next_operation();
         let kind = self.next_fault();
         self.restock(round).await;
         let (load, supplies) = self.start_load(round);
-        let lifecycle = life.start_clients(&self.session, &self.program, &mut self.rng);
+        let lifecycle = lifecycle_load.start_clients(&self.session, &self.program, &mut self.rng);
         let mut observer = self.database().await;
         tokio::time::sleep(Duration::from_millis(self.rng.between(20, 900))).await;
         let server = postmaster_pid(self.program.data_dir());
         inject(kind, &mut self.program, &mut observer, &mut self.rng).await;
-        let away = self.recover(kind, server).await;
+        let downtime = self.recover(kind, server).await;
         tokio::time::sleep(Duration::from_millis(self.rng.between(50, 300))).await;
         self.session.set_running(false);
         load.join_all().await;
         supplies.join_all().await;
         lifecycle.join_all().await;
-        let answers = ResponseCounts::since(&self.session.history(), first);
-        let settled = replay_unresolved(&self.session, &self.program.base_url()).await;
-        life.resolve_open_requests(&self.program).await;
+        let responses = ResponseCounts::since(&self.session.history(), first);
+        let replays = replay_unresolved(&self.session, &self.program.base_url()).await;
+        lifecycle_load.resolve_open_requests(&self.program).await;
         println!(
-            "round {round:>3}: {kind:?}, ready after {} ms; {answers:?}, {settled:?}",
-            away.as_millis()
+            "round {round:>3}: {kind:?}, ready after {} ms; {responses:?}, {replays:?}",
+            downtime.as_millis()
         );
-        self.tally.add(kind, answers, settled, away);
+        self.tally.add(kind, responses, replays, downtime);
         self.place_final_order(round).await;
         self.read_back_new_orders().await;
         let mut database = self.database().await;
         check_everything(&self.session, &mut database).await;
-        life.check(&self.program, &mut database).await;
+        lifecycle_load.check(&self.program, &mut database).await;
         if round.is_multiple_of(VERIFY_EVERY) {
-            life.wait_until_vendor_orders_end(&mut database).await;
+            lifecycle_load.wait_until_vendor_orders_end(&mut database).await;
             self.program.verify();
         }
         if round == 1 {
@@ -183,10 +183,10 @@ impl CrashTest {
     /// Imports enough to sell, and little enough that it sometimes runs out.
     pub(crate) async fn restock(&mut self, round: u64) {
         let mut operator = Operator::of(&self.program);
-        for goods in [HOT, OTHERS[0], OTHERS[1]] {
+        for product in [HOT, OTHERS[0], OTHERS[1]] {
             let count = self.rng.between(200, 1_200);
-            operator.import_stock(&goods, &format!("before-{round}"), count).await;
-            self.imported += if goods.product_id == HOT.product_id {
+            operator.import_stock(&product, &format!("before-{round}"), count).await;
+            self.imported += if product.product_id == HOT.product_id {
                 count
             } else {
                 0
@@ -266,17 +266,17 @@ impl CrashTest {
                 .import_stock(&HOT, &format!("after-{round}-{delivery}"), FINAL_IMPORT)
                 .await;
             self.imported += FINAL_IMPORT;
-            let answer = send_until_definite(&self.session, 0, &mut client, &Request::Order(order)).await;
-            if answer.status.as_u16() == 201 {
+            let response = send_until_definite(&self.session, 0, &mut client, &Request::Order(order)).await;
+            if response.status.as_u16() == 201 {
                 return;
             }
-            let is_shortage = answer
+            let is_shortage = response
                 .error_code()
                 .is_some_and(|code| code == "INSUFFICIENT_INVENTORY");
             assert!(
                 is_shortage && delivery < MAX_FINAL_IMPORTS,
                 "{}",
-                String::from_utf8_lossy(&answer.body)
+                String::from_utf8_lossy(&response.body)
             );
         }
     }
@@ -297,12 +297,12 @@ impl CrashTest {
     }
 
     /// Reads everything once more after the last round and stops the service.
-    async fn finish(mut self, rounds: u64, life: LifecycleLoad) {
+    async fn finish(mut self, rounds: u64, lifecycle_load: LifecycleLoad) {
         let acknowledged = self.session.acknowledged_orders();
         read_back(&self.session, &self.program.base_url(), &acknowledged).await;
         let mut database = self.database().await;
-        life.wait_until_vendor_orders_end(&mut database).await;
-        life.check(&self.program, &mut database).await;
+        lifecycle_load.wait_until_vendor_orders_end(&mut database).await;
+        lifecycle_load.check(&self.program, &mut database).await;
         check_everything(&self.session, &mut database).await;
         let poor = &self.session.buyers[OPENING_BALANCES.len() - 1];
         let cents = 100 * u64::from(ALLOWANCE) * (rounds + 1);
@@ -313,7 +313,7 @@ impl CrashTest {
             acknowledged.len(),
             self.killed_starts,
             self.tally,
-            life.counts()
+            lifecycle_load.counts()
         );
         if rounds >= Fault::ALL.len() as u64 {
             assert!(
@@ -321,10 +321,10 @@ impl CrashTest {
                 "faults that never occurred: {:?}",
                 self.tally.unused_faults()
             );
-            let settled = self.tally.replays();
+            let replays = self.tally.replays();
             assert!(
-                settled.committed > 0 && settled.not_written > 0,
-                "both replay outcomes must occur: {settled:?}"
+                replays.committed > 0 && replays.not_written > 0,
+                "both replay outcomes must occur: {replays:?}"
             );
         }
         assert!(

@@ -23,12 +23,12 @@ pub(crate) struct ResponseCounts {
 impl ResponseCounts {
     /// Counts the order calls from this operation on.
     pub(crate) fn since(history: &History, first: u64) -> Self {
-        let mut answers = Self::default();
+        let mut responses = Self::default();
         let ops = history
             .ops()
             .filter(|op| op.invoke.op_id >= first && op.invoke.f == Call::Order);
-        ops.for_each(|op| answers.count(op));
-        answers
+        ops.for_each(|op| responses.count(op));
+        responses
     }
 
     fn count(&mut self, op: &Op) {
@@ -62,19 +62,19 @@ struct FaultSummary {
 pub(crate) struct Tally(BTreeMap<Fault, FaultSummary>);
 
 impl Tally {
-    pub(crate) fn add(&mut self, strike: Fault, answers: ResponseCounts, settled: ReplayOutcomes, away: Duration) {
-        let line = self.0.entry(strike).or_default();
-        line.rounds += 1;
-        line.slowest = line.slowest.max(away);
+    pub(crate) fn add(&mut self, fault: Fault, responses: ResponseCounts, replays: ReplayOutcomes, downtime: Duration) {
+        let summary = self.0.entry(fault).or_default();
+        summary.rounds += 1;
+        summary.slowest = summary.slowest.max(downtime);
         for (sum, more) in [
-            (&mut line.responses.acknowledged, answers.acknowledged),
-            (&mut line.responses.refused, answers.refused),
-            (&mut line.responses.postponed, answers.postponed),
-            (&mut line.responses.unavailable, answers.unavailable),
-            (&mut line.responses.unanswered, answers.unanswered),
-            (&mut line.responses.not_sent, answers.not_sent),
-            (&mut line.replays.committed, settled.committed),
-            (&mut line.replays.not_written, settled.not_written),
+            (&mut summary.responses.acknowledged, responses.acknowledged),
+            (&mut summary.responses.refused, responses.refused),
+            (&mut summary.responses.postponed, responses.postponed),
+            (&mut summary.responses.unavailable, responses.unavailable),
+            (&mut summary.responses.unanswered, responses.unanswered),
+            (&mut summary.responses.not_sent, responses.not_sent),
+            (&mut summary.replays.committed, replays.committed),
+            (&mut summary.replays.not_written, replays.not_written),
         ] {
             *sum += more;
         }
@@ -83,16 +83,16 @@ impl Tally {
     pub(crate) fn unused_faults(&self) -> Vec<Fault> {
         Fault::ALL
             .into_iter()
-            .filter(|strike| !self.0.contains_key(strike))
+            .filter(|fault| !self.0.contains_key(fault))
             .collect()
     }
 
     /// Returns the sum of all replay outcomes.
     pub(crate) fn replays(&self) -> ReplayOutcomes {
-        let sum = |of: fn(&ReplayOutcomes) -> usize| self.0.values().map(|line| of(&line.replays)).sum();
+        let sum = |of: fn(&ReplayOutcomes) -> usize| self.0.values().map(|summary| of(&summary.replays)).sum();
         ReplayOutcomes {
-            committed: sum(|settled| settled.committed),
-            not_written: sum(|settled| settled.not_written),
+            committed: sum(|replays| replays.committed),
+            not_written: sum(|replays| replays.not_written),
         }
     }
 }
@@ -114,17 +114,17 @@ impl fmt::Display for Tally {
             "not committed",
             "ready after"
         )?;
-        for (strike, line) in &self.0 {
+        for (fault, summary) in &self.0 {
             let FaultSummary {
                 rounds,
                 responses: a,
                 replays: s,
                 slowest,
-            } = line;
+            } = summary;
             writeln!(
                 f,
                 "{:22}{rounds:>7}{:>7}{:>9}{:>11}{:>6}{:>11}{:>10}   {:>11}{:>13}{:>12}",
-                format!("{strike:?}"),
+                format!("{fault:?}"),
                 a.acknowledged,
                 a.refused,
                 a.postponed,

@@ -8,7 +8,7 @@
 //! | it imports new stock | sells again | sells |
 
 use std::sync::Arc;
-use std::duration::{Duration, Instant};
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
@@ -79,38 +79,38 @@ impl NodePair {
             &[MASTER_KEY, ("DATABASE_URL", url.as_str())],
         );
         second.start().await;
-        let front = Arc::new(LoadSession::new(buyers, &directory.join("history.jsonl")));
+        let session = Arc::new(LoadSession::new(buyers, &directory.join("history.jsonl")));
         let database = PgConnection::connect_with(&options).await.unwrap();
         let pair = Self {
             first,
             second,
-            session: front,
+            session,
             database,
             rng: Rng::new(7),
         };
         for (node, name) in [(&pair.first, "first"), (&pair.second, "second")] {
-            for goods in [HOT, OTHERS[0]] {
-                Operator::of(node).import_stock(&goods, name, OWN_STOCK).await;
-                pair.place_order(node, &format!("claim-{name}-{}", goods.product_id), goods, 1)
+            for product in [HOT, OTHERS[0]] {
+                Operator::of(node).import_stock(&product, name, OWN_STOCK).await;
+                pair.place_order(node, &format!("claim-{name}-{}", product.product_id), product, 1)
                     .await;
             }
         }
         pair
     }
 
-    async fn place_order(&self, node: &Program, key: &str, goods: TestProduct, quantity: u64) {
+    async fn place_order(&self, node: &Program, key: &str, product: TestProduct, quantity: u64) {
         let order = OrderRequest {
             buyer: 0,
             key: key.to_owned(),
-            body: order_body(&[(goods, quantity)]),
+            body: order_body(&[(product, quantity)]),
         };
         let mut client = self.session.buyers[0].client(&node.base_url());
-        let answer = send_until_definite(&self.session, 0, &mut client, &Request::Order(order)).await;
+        let response = send_until_definite(&self.session, 0, &mut client, &Request::Order(order)).await;
         assert_eq!(
-            answer.status.as_u16(),
+            response.status.as_u16(),
             201,
             "{key}: {}",
-            String::from_utf8_lossy(&answer.body)
+            String::from_utf8_lossy(&response.body)
         );
     }
 
@@ -138,7 +138,7 @@ impl NodePair {
 
     async fn run_load_for(&mut self, duration: Duration) {
         let load = self.start_load();
-        tokio::duration::sleep(duration).await;
+        tokio::time::sleep(duration).await;
         self.session.set_running(false);
         load.join_all().await;
     }
@@ -176,10 +176,10 @@ impl NodePair {
             "each node must own stock: {first}, {second}"
         );
         let load = self.start_load();
-        tokio::duration::sleep(Duration::from_millis(200)).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
         send_signal(self.first.pid(), Signal::STOP);
         let started = Instant::now();
-        tokio::duration::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
         self.session.set_running(false);
         load.join_all().await;
         let mut number = 0;
@@ -192,8 +192,8 @@ impl NodePair {
             "stock taken over {} ms after SIGSTOP",
             started.elapsed().as_millis()
         );
-        let settled = replay_unresolved(&self.session, &self.second.base_url()).await;
-        println!("orders in flight at the suspended node, resolved at the other: {settled:?}");
+        let replays = replay_unresolved(&self.session, &self.second.base_url()).await;
+        println!("orders in flight at the suspended node, resolved at the other: {replays:?}");
         assert!(
             self.owned_chunks().await.1 > 0,
             "some of the taken stock must be left to sell"
@@ -261,7 +261,7 @@ impl NodePair {
 
     async fn finish(mut self) {
         Operator::of(&self.first).import_stock(&HOT, "last", OWN_STOCK).await;
-        let settled = replay_unresolved(&self.session, &self.first.base_url()).await;
+        let replays = replay_unresolved(&self.session, &self.first.base_url()).await;
         let acknowledged = self.session.acknowledged_orders();
         let (half, other) = acknowledged.split_at(acknowledged.len() / 2);
         read_back(&self.session, &self.first.base_url(), other).await;
@@ -274,7 +274,7 @@ impl NodePair {
             spent_elsewhere += Operator::of(node).metric(line).await;
         }
         println!(
-            "{} orders on two nodes, {settled:?}; {spent_elsewhere} rejected for a stale balance",
+            "{} orders on two nodes, {replays:?}; {spent_elsewhere} rejected for a stale balance",
             acknowledged.len()
         );
         assert!(spent_elsewhere > 0, "the nodes must compete for one wallet");

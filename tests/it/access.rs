@@ -9,10 +9,10 @@ use vouchsafe_load::signer::{API_KEY, API_SECRET};
 use crate::support::{Operator, Partner, expect_success, order_body, expect_error, shared};
 
 /// Returns the error without the parts that differ per request.
-fn error_without_trace(answer: &ApiResponse, status: u16, code: &str) -> (Value, Vec<String>) {
-    let mut error = expect_error(answer, status, code);
+fn error_without_trace(response: &ApiResponse, status: u16, code: &str) -> (Value, Vec<String>) {
+    let mut error = expect_error(response, status, code);
     error["trace_id"] = Value::Null;
-    let headers = answer.headers.iter();
+    let headers = response.headers.iter();
     let headers = headers.filter(|(name, _)| !["x-trace-id", "date"].contains(&name.as_str()));
     let mut headers: Vec<_> = headers
         .map(|(name, value)| format!("{name}: {value:?}"))
@@ -114,13 +114,13 @@ async fn invalid_credentials_of_any_kind_return_same_error() {
     assert!(key.starts_with("vs_sandbox_"));
     let mut errors = Vec::new();
     for (name, headers) in cases {
-        let answer = partner
+        let response = partner
             .client
             .send_raw(Method::GET, "/api/v1/wallets", headers, "")
             .await
             .unwrap();
-        assert_eq!(answer.status, 401, "{name}: {:?}", answer.body);
-        errors.push(error_without_trace(&answer, 401, "INVALID_CREDENTIALS"));
+        assert_eq!(response.status, 401, "{name}: {:?}", response.body);
+        errors.push(error_without_trace(&response, 401, "INVALID_CREDENTIALS"));
     }
     assert!(errors.iter().all(|one| *one == errors[0]), "{errors:#?}");
     expect_success(&partner.get("/wallets").await, 200);
@@ -136,8 +136,8 @@ async fn signed_request_with_unknown_key_or_wrong_secret_returns_same_error() {
     for (name, value) in [(API_KEY, "vs_sandbox_unknown"), (API_SECRET, "wrong")] {
         let mut headers = partner.headers("/api/v1/orders", body.as_bytes());
         headers.insert(name, HeaderValue::from_static(value));
-        let answer = partner.post(headers, body.clone()).await;
-        errors.push(error_without_trace(&answer, 401, "INVALID_CREDENTIALS"));
+        let response = partner.post(headers, body.clone()).await;
+        errors.push(error_without_trace(&response, 401, "INVALID_CREDENTIALS"));
     }
     assert_eq!(errors[0], errors[1]);
 }
@@ -158,12 +158,12 @@ async fn partner_route_without_credentials_is_rejected() {
         (Method::POST, "/credentials/rotate"),
     ] {
         let path = format!("/api/v1{path}");
-        let answer = partner
+        let response = partner
             .client
             .send_raw(method, &path, HeaderMap::new(), "")
             .await
             .unwrap();
-        expect_error(&answer, 401, "INVALID_CREDENTIALS");
+        expect_error(&response, 401, "INVALID_CREDENTIALS");
     }
 }
 
@@ -177,18 +177,18 @@ async fn address_off_allowlist_is_rejected_after_authentication() {
             error["message"].as_str().unwrap().contains("127.0.0.1"),
             "{error}"
         );
-        let answer = partner.send_signed(Method::POST, "/orders", "{}").await;
-        expect_error(&answer, 403, "IP_NOT_ALLOWED");
+        let response = partner.send_signed(Method::POST, "/orders", "{}").await;
+        expect_error(&response, 403, "IP_NOT_ALLOWED");
         // Without the right secret the response does not reveal the allowlist.
         let wrong = change_headers(&partner, |headers| {
             drop(headers.insert(API_SECRET, HeaderValue::from_static("wrong")))
         });
-        let answer = partner
+        let response = partner
             .client
             .send_raw(Method::GET, "/api/v1/wallets", wrong, "")
             .await
             .unwrap();
-        expect_error(&answer, 401, "INVALID_CREDENTIALS");
+        expect_error(&response, 401, "INVALID_CREDENTIALS");
         operator
             .patch_partner(&partner, &json!({ "allowlist": ["127.0.0.1"] }))
             .await;
@@ -209,12 +209,12 @@ async fn forwarding_header_without_proxy_is_ignored() {
         let spoofed = change_headers(&partner, |headers| {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         });
-        let answer = partner
+        let response = partner
             .client
             .send_raw(Method::GET, "/api/v1/wallets", spoofed, "")
             .await
             .unwrap();
-        expect_error(&answer, 403, "IP_NOT_ALLOWED");
+        expect_error(&response, 403, "IP_NOT_ALLOWED");
     }
 }
 
@@ -239,13 +239,13 @@ async fn credential_allowlist_narrows_partner_allowlist() {
                 );
             }
         });
-        let answer = partner
+        let response = partner
             .reconnect()
             .client
             .send_raw(Method::GET, "/api/v1/wallets", narrowed, "")
             .await
             .unwrap();
-        assert_eq!(answer.status.as_u16(), status, "{allowlist}: {:?}", answer.body);
+        assert_eq!(response.status.as_u16(), status, "{allowlist}: {:?}", response.body);
     }
 }
 
@@ -278,10 +278,10 @@ async fn revoked_credential_is_rejected_while_new_one_works() {
             );
         }
     });
-    let answer = partner
+    let response = partner
         .client
         .send_raw(Method::GET, "/api/v1/wallets", next, "")
         .await
         .unwrap();
-    expect_success(&answer, 200);
+    expect_success(&response, 200);
 }

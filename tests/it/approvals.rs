@@ -124,9 +124,9 @@ async fn approved_order_in_stock_is_delivered() {
     assert_eq!(order["partner_id"], json!(partner.partner_id));
     assert_eq!(usd_balances(&mut partner).await, (50.0, 0.0));
     assert_eq!(operator.get(&format!("/admin/v1/orders/{order_id}")).await, order);
-    let seen = partner.read(&format!("/orders/{order_id}")).await;
+    let fetched = partner.read(&format!("/orders/{order_id}")).await;
     assert_eq!(
-        (&seen["status"], &seen["timeline"]),
+        (&fetched["status"], &fetched["timeline"]),
         (&json!("DELIVERED"), &order["timeline"])
     );
     let codes = expect_success(&partner.get_codes(&order_id).await, 200);
@@ -152,17 +152,17 @@ async fn approved_order_with_unavailable_remainder_is_refunded() {
     let sale = add_stocked_product_under_approval(&mut operator, 3).await;
     let mut partner = operator.add_partner("200").await;
     // Approval checks stock without reserving it: three orders wait for three vouchers.
-    let [whole, part, none] = [
+    let [available, partial, none] = [
         place_order_awaiting_approval(&mut partner, &sale, 2).await,
         place_order_awaiting_approval(&mut partner, &sale, 3).await,
         place_order_awaiting_approval(&mut partner, &sale, 1).await,
     ];
     assert_eq!(usd_balances(&mut partner).await, (50.0, 150.0));
-    let whole = expect_success(&decide(&mut operator, "approve", &whole).await, 200);
-    assert_eq!(whole["status"], "DELIVERED");
-    let part = expect_success(&decide(&mut operator, "approve", &part).await, 200);
+    let available = expect_success(&decide(&mut operator, "approve", &available).await, 200);
+    assert_eq!(available["status"], "DELIVERED");
+    let partial = expect_success(&decide(&mut operator, "approve", &partial).await, 200);
     assert_eq!(
-        stages(&part),
+        stages(&partial),
         [
             ACCEPTED,
             APPROVED,
@@ -170,9 +170,9 @@ async fn approved_order_with_unavailable_remainder_is_refunded() {
             ("PARTIALLY_DELIVERED", "system", Some(UNAVAILABLE_REMAINDER))
         ]
     );
-    assert_eq!((line_counts(&part), &part["closed"]), ([1, 0, 2], &json!(true)));
+    assert_eq!((line_counts(&partial), &partial["closed"]), ([1, 0, 2], &json!(true)));
     assert_eq!(
-        (&part["refunded_amount"], &part["pending_reason"]),
+        (&partial["refunded_amount"], &partial["pending_reason"]),
         (&json!(50.0), &Value::Null)
     );
     assert_eq!(usd_balances(&mut partner).await, (100.0, 25.0));
@@ -273,8 +273,8 @@ async fn order_not_awaiting_approval_cannot_be_decided() {
     expect_success(&decide(&mut operator, "reject", &rejected).await, 200);
     for order_id in [&delivered, &unapproved, &approved, &rejected] {
         for verb in ["approve", "reject"] {
-            let answer = decide(&mut operator, verb, order_id).await;
-            expect_error(&answer, 409, "ORDER_NOT_AWAITING_APPROVAL");
+            let response = decide(&mut operator, verb, order_id).await;
+            expect_error(&response, 409, "ORDER_NOT_AWAITING_APPROVAL");
         }
     }
     for verb in ["approve", "reject", "cancel"] {
@@ -312,13 +312,13 @@ async fn decision_without_reason_is_rejected() {
             (json!({ "reason": 1 }), "reason"),
             (json!({ "reason": "so", "force": true }), "force"),
         ] {
-            let answer = post_decision(&mut operator, verb, &order_id, &body).await;
-            let error = expect_error(&answer, 422, "VALIDATION_FAILED");
+            let response = post_decision(&mut operator, verb, &order_id, &body).await;
+            let error = expect_error(&response, 422, "VALIDATION_FAILED");
             assert_eq!(error["details"][0]["field"], field, "{body}");
         }
     }
-    let seen = partner.read(&format!("/orders/{order_id}")).await;
-    assert_eq!(seen["pending_reason"], "APPROVAL");
+    let fetched = partner.read(&format!("/orders/{order_id}")).await;
+    assert_eq!(fetched["pending_reason"], "APPROVAL");
     let longest = json!({ "reason": "ß".repeat(500) });
     expect_success(&post_decision(&mut operator, "approve", &order_id, &longest).await, 200);
 }

@@ -28,10 +28,10 @@ async fn top_up_creates_ledger_entry() {
     let mut partner = operator.add_partner("0").await;
     let reference = unique("statement");
     let body = json!({ "amount": "1000.5", "reference": reference });
-    let answer = post_booking(&mut operator, &partner, "top-ups", "KWD", &body).await;
-    let entry = expect_success(&answer, 201);
+    let response = post_booking(&mut operator, &partner, "top-ups", "KWD", &body).await;
+    let entry = expect_success(&response, 201);
     assert!(
-        text_of(&answer).contains(r#""amount":1000.500,"currency":"KWD","balance_after":1000.500"#),
+        text_of(&response).contains(r#""amount":1000.500,"currency":"KWD","balance_after":1000.500"#),
         "{entry}"
     );
     assert_eq!(
@@ -71,8 +71,8 @@ async fn booking_with_same_reference_is_posted_once() {
     let mut partner = operator.add_partner("0").await;
     let body = json!({ "amount": 25, "reference": "r-1" });
     let first = post_booking(&mut operator, &partner, "top-ups", "USD", &body).await;
-    for again in [json!({ "amount": "25.00", "reference": " r-1 " }), body.clone()] {
-        let second = post_booking(&mut operator, &partner, "top-ups", "USD", &again).await;
+    for repeated in [json!({ "amount": "25.00", "reference": " r-1 " }), body.clone()] {
+        let second = post_booking(&mut operator, &partner, "top-ups", "USD", &repeated).await;
         assert_eq!(expect_success(&second, 201), expect_success(&first, 201));
         assert_eq!(second.header("idempotent-replayed"), Some("true"));
     }
@@ -119,16 +119,16 @@ async fn concurrent_bookings_with_same_reference_post_once() {
             .await
         }
     });
-    let answers = futures_util::future::join_all(bookings).await;
-    let ids: Vec<_> = answers
+    let responses = futures_util::future::join_all(bookings).await;
+    let ids: Vec<_> = responses
         .iter()
-        .map(|answer| expect_success(answer, 201)["transaction_id"].clone())
+        .map(|response| expect_success(response, 201)["transaction_id"].clone())
         .collect();
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     assert_eq!(
-        answers
+        responses
             .iter()
-            .filter(|answer| answer.header("idempotent-replayed").is_none())
+            .filter(|response| response.header("idempotent-replayed").is_none())
             .count(),
         1
     );
@@ -257,8 +257,8 @@ async fn invalid_booking_is_rejected_by_field() {
             "currency",
         ),
     ] {
-        let answer = post_booking(&mut operator, &partner, kind, currency, &body).await;
-        let error = expect_error(&answer, 422, "VALIDATION_FAILED");
+        let response = post_booking(&mut operator, &partner, kind, currency, &body).await;
+        let error = expect_error(&response, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], json!(field), "{body}");
     }
 }

@@ -18,8 +18,8 @@ struct Canary {
 }
 
 fn fixed_canaries() -> Vec<Canary> {
-    let canary = |what, text: &str, may_be_in| Canary {
-        name: what,
+    let canary = |name, text: &str, may_be_in| Canary {
+        name,
         text: text.to_owned(),
         allowed_in: may_be_in,
     };
@@ -38,7 +38,7 @@ fn fixed_canaries() -> Vec<Canary> {
 }
 
 /// Returns the files and responses that contain a text, plain or as hexadecimal digits.
-fn find_occurrences(scratch: &Path, seen: &[RecordedResponse], text: &str) -> Vec<String> {
+fn find_occurrences(scratch: &Path, recorded: &[RecordedResponse], text: &str) -> Vec<String> {
     let in_hex = hex::encode(text);
     let found = Command::new("grep")
         .args(["-raFil", "-e", text, "-e", &in_hex])
@@ -48,11 +48,11 @@ fn find_occurrences(scratch: &Path, seen: &[RecordedResponse], text: &str) -> Ve
     let stderr = String::from_utf8_lossy(&found.stderr);
     assert!(found.status.code().is_some_and(|code| code < 2), "{stderr}");
     let files = String::from_utf8(found.stdout).unwrap();
-    let answers = seen
+    let responses = recorded
         .iter()
-        .filter(|seen| seen.text.contains(text) || seen.text.contains(&in_hex));
-    let answers = answers.map(|seen| seen.request.clone());
-    files.lines().map(str::to_owned).chain(answers).collect()
+        .filter(|response| response.text.contains(text) || response.text.contains(&in_hex));
+    let responses = responses.map(|response| response.request.clone());
+    files.lines().map(str::to_owned).chain(responses).collect()
 }
 
 #[tokio::test]
@@ -100,9 +100,9 @@ fn assert_search_works(scratch: &Path) {
     assert!(find_occurrences(scratch, &[], &code).is_empty());
     std::fs::write(scratch.join("data/planted"), format!("\0\u{1}{code}")).unwrap();
     std::fs::write(scratch.join("planted.log"), hex::encode(&code)).unwrap();
-    let answer = RecordedResponse {
+    let response = RecordedResponse {
         request: "GET /metrics".to_owned(),
         text: format!("vouchsafe_{code} 1"),
     };
-    assert_eq!(find_occurrences(scratch, &[answer], &code).len(), 3);
+    assert_eq!(find_occurrences(scratch, &[response], &code).len(), 3);
 }

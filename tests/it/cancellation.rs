@@ -34,11 +34,11 @@ async fn cancelled_order_is_refunded_and_restocked() {
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
     let placed = expect_success(&partner.order(&sale, 2).await, 201);
-    let answer = cancel(&mut partner, &id_of(&placed), r#"{"reason":"ordered twice"}"#).await;
-    let order = expect_success(&answer, 200);
+    let response = cancel(&mut partner, &id_of(&placed), r#"{"reason":"ordered twice"}"#).await;
+    let order = expect_success(&response, 200);
     assert_eq!(order["status"], "REFUNDED");
     assert_eq!((&order["vouchers"], &order["closed"]), (&json!([]), &json!(true)));
-    assert!(text_of(&answer).contains(r#""refunded_amount":50.00"#));
+    assert!(text_of(&response).contains(r#""refunded_amount":50.00"#));
     assert_eq!(
         stages(&order),
         [
@@ -53,7 +53,7 @@ async fn cancelled_order_is_refunded_and_restocked() {
     let refused_codes = partner.get_codes(&id_of(&placed)).await;
     expect_error(&refused_codes, 409, "ORDER_NOT_READY");
     // The same two codes under new voucher ids.
-    let again = expect_success(&partner.order(&sale, 2).await, 201);
+    let replacement = expect_success(&partner.order(&sale, 2).await, 201);
     let ids = |order: &Value| -> Vec<String> {
         let vouchers = order["vouchers"].as_array().unwrap();
         vouchers
@@ -61,9 +61,9 @@ async fn cancelled_order_is_refunded_and_restocked() {
             .map(|voucher| voucher["voucher_id"].to_string())
             .collect()
     };
-    assert!(ids(&again).iter().all(|id| !ids(&placed).contains(id)));
+    assert!(ids(&replacement).iter().all(|id| !ids(&placed).contains(id)));
     assert_eq!(
-        expect_success(&partner.get_codes(&id_of(&again)).await, 200)["data"]
+        expect_success(&partner.get_codes(&id_of(&replacement)).await, 200)["data"]
             .as_array()
             .unwrap()
             .len(),
@@ -118,8 +118,8 @@ async fn order_with_retrieved_codes_cannot_be_cancelled() {
     let mut partner = operator.add_partner("25").await;
     let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
     expect_success(&partner.get_codes(&order_id).await, 200);
-    let answer = cancel(&mut partner, &order_id, "").await;
-    expect_error(&answer, 409, "ORDER_NOT_CANCELLABLE");
+    let response = cancel(&mut partner, &order_id, "").await;
+    expect_error(&response, 409, "ORDER_NOT_CANCELLABLE");
     assert_eq!(partner.balance("USD").await, "0.00");
 }
 
@@ -189,14 +189,14 @@ async fn bought_vouchers_are_returned_only_if_returnable() {
             (partner.read(&format!("/orders/{order_id}")).await["closed"] == true).then_some(())
         })
         .await;
-        let answer = cancel(&mut partner, &order_id, "").await;
+        let response = cancel(&mut partner, &order_id, "").await;
         let mut from_stock = order_body(&sale, 1);
         from_stock["fulfilment"] = json!("CACHE_ONLY");
         if returnable {
-            assert_eq!(expect_success(&answer, 200)["status"], "REFUNDED");
+            assert_eq!(expect_success(&response, 200)["status"], "REFUNDED");
             expect_success(&partner.send(&unique("key"), &from_stock).await, 201);
         } else {
-            let error = expect_error(&answer, 409, "ORDER_NOT_CANCELLABLE");
+            let error = expect_error(&response, 409, "ORDER_NOT_CANCELLABLE");
             assert!(
                 error["message"].as_str().unwrap().contains(&sale.product_id),
                 "{error}"
@@ -219,8 +219,8 @@ async fn order_ended_by_operator_cannot_be_cancelled_by_partner() {
     for verb in ["reject", "cancel"] {
         let order_id = place_order_awaiting_approval(&mut partner, &sale, 1).await;
         expect_success(&decide(&mut operator, verb, &order_id).await, 200);
-        let answer = cancel(&mut partner, &order_id, "").await;
-        expect_error(&answer, 409, "ORDER_NOT_CANCELLABLE");
+        let response = cancel(&mut partner, &order_id, "").await;
+        expect_error(&response, 409, "ORDER_NOT_CANCELLABLE");
     }
     assert_eq!(partner.balance("USD").await, "50.00");
 }
@@ -236,8 +236,8 @@ async fn order_with_expired_voucher_cannot_be_cancelled() {
     let yesterday = "UPDATE stock SET expiry = (now() AT TIME ZONE 'UTC')::date - 1
                       WHERE stock_id = (SELECT max(stock_id) FROM allocations WHERE order_id IS NOT NULL)";
     Database::of(&service).await.run(yesterday.to_owned()).await;
-    let answer = cancel(&mut partner, &order_id, "").await;
-    expect_error(&answer, 409, "ORDER_NOT_CANCELLABLE");
+    let response = cancel(&mut partner, &order_id, "").await;
+    expect_error(&response, 409, "ORDER_NOT_CANCELLABLE");
     assert_eq!(partner.balance("USD").await, "0.00");
 }
 

@@ -50,8 +50,8 @@ async fn product_response_has_all_fields() {
     });
     let sale = operator.add_product_with(changes, "20.500", 30).await;
     let mut partner = operator.add_partner("0").await;
-    let answer = partner.get(&format!("/products/{}", sale.product_id)).await;
-    let updated_at = expect_success(&answer, 200)["updated_at"].as_str().unwrap().to_owned();
+    let response = partner.get(&format!("/products/{}", sale.product_id)).await;
+    let updated_at = expect_success(&response, 200)["updated_at"].as_str().unwrap().to_owned();
     assert!(updated_at.ends_with('Z'), "{updated_at}");
     let shared = [
         format!(
@@ -75,7 +75,7 @@ async fn product_response_has_all_fields() {
         format!(r#"{{"denomination":{value},"availability":"{availability}"}}"#)
     });
     assert_eq!(
-        text_of(&answer),
+        text_of(&response),
         format!(r#"{},"stock":[{}]}}"#, shared.concat(), stock.join(","))
     );
     // The list omits the stock per denomination.
@@ -160,8 +160,8 @@ async fn invalid_product_filter_is_rejected() {
         ("country=", "country"),
         ("category_id=", "category_id"),
     ] {
-        let answer = partner.get(&format!("/products?{query}")).await;
-        let error = expect_error(&answer, 422, "VALIDATION_FAILED");
+        let response = partner.get(&format!("/products?{query}")).await;
+        let error = expect_error(&response, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], json!(field), "{query}");
     }
 }
@@ -206,16 +206,16 @@ async fn category_without_products_is_not_listed() {
     let (full, _) = add_category(&mut operator, &vec![json!({}); 3]).await;
     let (empty, _) = add_category(&mut operator, &[]).await;
     let mut partner = operator.add_partner("0").await;
-    let (mut seen, mut path) = (Vec::new(), "/categories?limit=100".to_owned());
+    let (mut categories, mut path) = (Vec::new(), "/categories?limit=100".to_owned());
     loop {
         let page = partner.read(&path).await;
-        seen.extend(page["data"].as_array().unwrap().clone());
+        categories.extend(page["data"].as_array().unwrap().clone());
         let Some(cursor) = page["next_cursor"].as_str() else {
             break;
         };
         path = format!("/categories?limit=100&cursor={cursor}");
     }
-    let of = |id: &str| seen.iter().find(|category| category["category_id"] == *id);
+    let of = |id: &str| categories.iter().find(|category| category["category_id"] == *id);
     let expected =
         json!({ "category_id": full, "name": "A shelf", "parent_id": "retail", "product_count": 3 });
     assert_eq!(of(&full), Some(&expected));
@@ -228,13 +228,13 @@ async fn availability_after_order_is_current() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_product_with(json!({ "low_stock_at": 2 }), "25", 4).await;
     let mut partner = operator.add_partner("1000").await;
-    let mut seen = vec![availability(&mut partner, &sale).await];
+    let mut counts = vec![availability(&mut partner, &sale).await];
     for _ in 0..4 {
         expect_success(&partner.order(&sale, 1).await, 201);
-        seen.push(availability(&mut partner, &sale).await);
+        counts.push(availability(&mut partner, &sale).await);
     }
     assert_eq!(
-        seen,
+        counts,
         ["IN_STOCK", "IN_STOCK", "IN_STOCK", "LOW_STOCK", "OUT_OF_STOCK"]
     );
     operator.restock(&sale, 1, "").await;

@@ -73,12 +73,12 @@ async fn put_product_applies_to_next_request() {
     let mut partner = operator.add_partner("0").await;
     let id = unique("card");
     let path = format!("/admin/v1/products/{id}");
-    let answer = put(&mut operator, &path, &product_body(&json!({}))).await;
-    expect_success(&answer, 201);
+    let response = put(&mut operator, &path, &product_body(&json!({}))).await;
+    expect_success(&response, 201);
     assert!(
-        text_of(&answer).contains(r#""denominations":[25.50,50.00]"#),
+        text_of(&response).contains(r#""denominations":[25.50,50.00]"#),
         "{}",
-        text_of(&answer)
+        text_of(&response)
     );
     expect_success(&partner.get(&format!("/products/{id}")).await, 200);
     let changed = expect_success(
@@ -178,6 +178,6 @@ async fn invalid_product_is_rejected_by_field() {
             .collect();
         assert_eq!(found, fields, "{change}");
     }
-    let answer = operator.call(Method::GET, &path, "application/json", "").await;
-    expect_error(&answer, 404, "PRODUCT_NOT_FOUND");
+    let response = operator.call(Method::GET, &path, "application/json", "").await;
+    expect_error(&response, 404, "PRODUCT_NOT_FOUND");
 }

@@ -40,13 +40,13 @@ pub(crate) async fn wait_for_state(partner: &mut Partner, point: &str, expected:
 /// Places an order whose response is lost.
 async fn place_order_with_lost_response(partner: &Partner, base_url: &str, key: &str) {
     let mut client = PartnerClient::new(base_url, partner.client.credentials().clone()).unwrap();
-    let lost = async || match client.order(key, LOST_RESPONSE_ORDER).await {
+    let is_lost = async || match client.order(key, LOST_RESPONSE_ORDER).await {
         Err(RequestFailure::Unknown(_)) => Some(()),
         // Retry on a busy machine.
-        Ok(answer) if answer.status == 503 => None,
+        Ok(response) if response.status == 503 => None,
         other => panic!("{other:?}"),
     };
-    eventually("the response to be lost", WAIT_TIMEOUT, lost).await;
+    eventually("the response to be lost", WAIT_TIMEOUT, is_lost).await;
 }
 
 #[tokio::test]
@@ -67,10 +67,10 @@ async fn send_wrong_signature(partner: &mut Partner, variant: u8) -> Value {
     let time = headers["x-timestamp"].to_str().unwrap();
     let wrong = format!("t={time},v1={}", hex::encode([variant; 32]));
     headers.insert("x-signature", HeaderValue::from_str(&wrong).unwrap());
-    let again = headers.clone();
+    let repeated = headers.clone();
     expect_error(&partner.post(headers, LOST_RESPONSE_ORDER).await, 401, "INVALID_SIGNATURE");
     if variant == 1 {
-        expect_error(&partner.post(again, LOST_RESPONSE_ORDER).await, 401, "INVALID_SIGNATURE")
+        expect_error(&partner.post(repeated, LOST_RESPONSE_ORDER).await, 401, "INVALID_SIGNATURE")
     } else {
         Value::Null
     }
@@ -98,14 +98,14 @@ async fn deliver_in_parts(partner: &mut Partner, database: &mut Database) -> Str
     wait_for_order_status(partner, &path, "PARTIALLY_DELIVERED").await;
     let codes = expect_success(&partner.get_codes(&order_id).await, 200);
     assert_eq!(codes["data"].as_array().unwrap().len(), 1);
-    let seen = "SELECT count(*) FROM certification_observations WHERE seen ->> 'order_id' = $1";
-    wait_for_rows(database, seen, &order_id).await;
+    let observed = "SELECT count(*) FROM certification_observations WHERE seen ->> 'order_id' = $1";
+    wait_for_rows(database, observed, &order_id).await;
     // The vendor was polled once; the next poll is due when the minute is over.
-    let asked = "SELECT count(*)
+    let requested = "SELECT count(*)
                    FROM purchases
                   WHERE 'ord_' || replace(order_id::text, '-', '') = $1
                     AND next_at > now() + interval '5 seconds'";
-    wait_for_rows(database, asked, &order_id).await;
+    wait_for_rows(database, requested, &order_id).await;
     let of = format!("order_id = '{}'", order_id.strip_prefix("ord_").unwrap());
     database
         .run(format!(
@@ -169,8 +169,8 @@ const INSTANT_ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denominati
 async fn rate_limited_client_that_pauses_passes() {
     let mut operator = Operator::of(shared());
     let mut patient = add_partner_at_limit(&mut operator, 3).await;
-    let answer = patient.send_text(&unique("key"), INSTANT_ORDER).await;
-    expect_error(&answer, 429, "RATE_LIMIT_EXCEEDED");
+    let response = patient.send_text(&unique("key"), INSTANT_ORDER).await;
+    expect_error(&response, 429, "RATE_LIMIT_EXCEEDED");
     // Requests of another class do not count: the patient partner reads its checklist meanwhile.
     wait_for_state(&mut patient, "RATE_LIMIT", "PASSED").await;
     let mut impatient = add_partner_at_limit(&mut operator, 60).await;
@@ -216,8 +216,8 @@ async fn observations_after_restart_are_retained() {
     assert_eq!(service.stop(), Some(0));
     service.restart();
     let mut database = Database::of(&service).await;
-    let lost = "SELECT count(DISTINCT at) FROM certification_observations WHERE seen ->> 'what' = $1";
-    assert_eq!(database.count(lost, "answer_lost").await, 2);
+    let is_lost = "SELECT count(DISTINCT at) FROM certification_observations WHERE seen ->> 'what' = $1";
+    assert_eq!(database.count(is_lost, "answer_lost").await, 2);
     service.assert_verified();
 }
 
@@ -267,10 +267,10 @@ async fn operators_read_and_restart_certification() {
         .await;
     assert_eq!(trail["data"][0]["before"], json!({ "observations": 2 }));
     let unknown = "ptn_00000000000070008000000000000000";
-    let said = run_error(&["partner", "certification", unknown]);
-    assert!(said.contains("PARTNER_NOT_FOUND"), "{said}");
-    let said = run_error(&["partner", "certification", unknown, "--start-over"]);
-    assert!(said.contains("PARTNER_NOT_FOUND"), "{said}");
+    let stderr = run_error(&["partner", "certification", unknown]);
+    assert!(stderr.contains("PARTNER_NOT_FOUND"), "{stderr}");
+    let stderr = run_error(&["partner", "certification", unknown, "--start-over"]);
+    assert!(stderr.contains("PARTNER_NOT_FOUND"), "{stderr}");
 }
 
 #[tokio::test]

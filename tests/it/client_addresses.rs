@@ -71,12 +71,12 @@ async fn rightmost_untrusted_hop_is_matched_against_allowlist() {
         (&["203.0.113.7,"], false),
         (&[""], false),
     ] {
-        let answer = read_with_headers(&mut partner, forwarded, None).await;
+        let response = read_with_headers(&mut partner, forwarded, None).await;
         if admitted {
-            expect_success(&answer, 200);
+            expect_success(&response, 200);
         } else {
-            expect_error(&answer, 403, "IP_NOT_ALLOWED");
-            assert_eq!(answer.header("ratelimit"), None, "an unknown client must not consume quota");
+            expect_error(&response, 403, "IP_NOT_ALLOWED");
+            assert_eq!(response.header("ratelimit"), None, "an unknown client must not consume quota");
         }
     }
 }
@@ -89,8 +89,8 @@ async fn other_forwarding_headers_are_ignored() {
         ("x-real-ip", CLIENT_ADDRESS),
         ("true-client-ip", CLIENT_ADDRESS),
     ] {
-        let answer = read_with_headers(&mut partner, &["198.51.100.1"], Some((name, value))).await;
-        let error = expect_error(&answer, 403, "IP_NOT_ALLOWED");
+        let response = read_with_headers(&mut partner, &["198.51.100.1"], Some((name, value))).await;
+        let error = expect_error(&response, 403, "IP_NOT_ALLOWED");
         assert!(
             error["message"].as_str().unwrap().contains("198.51.100.1"),
             "{error}"
@@ -133,12 +133,12 @@ async fn code_read_is_audited_with_client_address() {
 }
 
 /// Returns the error without the parts that differ per request.
-fn error_without_trace(answer: &ApiResponse) -> (Value, Option<&str>, Vec<&str>) {
-    let mut error = crate::support::json_of(answer)["error"].clone();
+fn error_without_trace(response: &ApiResponse) -> (Value, Option<&str>, Vec<&str>) {
+    let mut error = crate::support::json_of(response)["error"].clone();
     error["trace_id"] = Value::Null;
-    let mut names: Vec<&str> = answer.headers.keys().map(HeaderName::as_str).collect();
+    let mut names: Vec<&str> = response.headers.keys().map(HeaderName::as_str).collect();
     names.sort_unstable();
-    (error, answer.header("retry-after"), names)
+    (error, response.header("retry-after"), names)
 }
 
 #[tokio::test]
@@ -164,23 +164,23 @@ async fn repeated_auth_failures_hide_reason_and_admit_valid_requests() {
     }
     let mut errors = Vec::new();
     for wrong in WRONG {
-        let answer = read_with_headers(&mut partner, &[address_of_failures], Some(wrong)).await;
-        expect_error(&answer, 429, "RATE_LIMIT_EXCEEDED");
-        let wait_s: u32 = answer.header("retry-after").unwrap().parse().unwrap();
+        let response = read_with_headers(&mut partner, &[address_of_failures], Some(wrong)).await;
+        expect_error(&response, 429, "RATE_LIMIT_EXCEEDED");
+        let wait_s: u32 = response.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=86_400).contains(&wait_s));
-        errors.push(answer);
+        errors.push(response);
     }
     // A wrong signature with the right key counts as well.
     let mut headers = partner.headers("/api/v1/orders", b"{}");
     headers.insert(FORWARDED_FOR, HeaderValue::from_static("203.0.113.50"));
     headers.insert("x-signature", HeaderValue::from_static("t=1,v1=0"));
     errors.push(partner.post(headers, "{}").await);
-    let names = |answer: &ApiResponse| error_without_trace(answer).2.join(" ");
+    let names = |response: &ApiResponse| error_without_trace(response).2.join(" ");
     assert!(
-        errors.iter().all(|answer| names(answer) == names(&errors[0])),
+        errors.iter().all(|response| names(response) == names(&errors[0])),
         "{errors:#?}"
     );
-    assert!(errors.iter().all(|answer| answer.status == 429), "{errors:#?}");
+    assert!(errors.iter().all(|response| response.status == 429), "{errors:#?}");
     // Valid requests from the same address still pass, and failures from another address have their own limit.
     expect_success(&read_with_headers(&mut partner, &[address_of_failures], None).await, 200);
     expect_error(
@@ -206,8 +206,8 @@ async fn ipv6_clients_share_limit_per_64() {
         );
     }
     for (address, status) in [("2001:db8:6464:1:ffff::", 429), ("2001:db8:6464:2::1", 401)] {
-        let answer = read_with_headers(&mut partner, &[address], wrong).await;
-        assert_eq!(answer.status.as_u16(), status, "{address}: {}", text_of(&answer));
+        let response = read_with_headers(&mut partner, &[address], wrong).await;
+        assert_eq!(response.status.as_u16(), status, "{address}: {}", text_of(&response));
     }
 }
 

@@ -34,26 +34,26 @@ async fn codes_are_returned_as_imported() {
     let sale = add_two_vouchers(&mut operator, &prefix).await;
     let mut partner = operator.add_partner("100").await;
     let (order_id, ids) = order_both(&mut partner, &sale).await;
-    let answer = partner.get_codes(&order_id).await;
-    expect_success(&answer, 200);
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let response = partner.get_codes(&order_id).await;
+    expect_success(&response, 200);
+    assert_eq!(response.header("cache-control"), Some("no-store"));
     let voucher = |id: &str, expiry: &str, credentials: &str| {
         let product = &sale.product_id;
         format!(
             r#"{{"voucher_id":"{id}","product_id":"{product}","denomination":25.00,"currency":"USD","expiry":{expiry},"credentials":[{credentials}]}}"#
         )
     };
-    let whole = format!(
+    let full_code = format!(
         r#"{{"type":"code","value":"{prefix}-A"}},{{"type":"pin","value":"{prefix}-PIN"}},{{"type":"serial","value":"{prefix}-SER"}},{{"type":"url","value":"https://redeem.test/{prefix}"}}"#
     );
     let bare = format!(r#"{{"type":"code","value":"{prefix}-B"}}"#);
     let vouchers = [
-        voucher(&ids[0], r#""2050-01-31""#, &whole),
+        voucher(&ids[0], r#""2050-01-31""#, &full_code),
         voucher(&ids[1], "null", &bare),
     ]
     .join(",");
     assert_eq!(
-        text_of(&answer),
+        text_of(&response),
         format!(r#"{{"order_id":"{order_id}","data":[{vouchers}]}}"#)
     );
 }
@@ -67,19 +67,19 @@ async fn order_responses_contain_no_code() {
     let placed = partner.order(&sale, 2).await;
     let order_id = expect_success(&placed, 201)["order_id"].as_str().unwrap().to_owned();
     expect_success(&partner.get_codes(&order_id).await, 200);
-    let mut seen = vec![text_of(&placed).to_owned()];
+    let mut texts = vec![text_of(&placed).to_owned()];
     for path in [
         &format!("/orders/{order_id}"),
         "/transactions",
         "/wallets",
         &format!("/products/{}", sale.product_id),
     ] {
-        seen.push(text_of(&partner.get(path).await).to_owned());
+        texts.push(text_of(&partner.get(path).await).to_owned());
     }
-    seen.push(operator.get("/admin/v1/audit?limit=100").await.to_string());
-    seen.push(operator.get("/admin/v1/stock").await.to_string());
+    texts.push(operator.get("/admin/v1/audit?limit=100").await.to_string());
+    texts.push(operator.get("/admin/v1/stock").await.to_string());
     let mut database = Database::of(shared()).await;
-    seen.extend(
+    texts.extend(
         database
             .texts(
                 "SELECT body FROM events WHERE order_id = $1::uuid",
@@ -87,8 +87,8 @@ async fn order_responses_contain_no_code() {
             )
             .await,
     );
-    assert_eq!(seen.len(), 8);
-    assert!(seen.iter().all(|text| !text.contains(&prefix)), "{seen:#?}");
+    assert_eq!(texts.len(), 8);
+    assert!(texts.iter().all(|text| !text.contains(&prefix)), "{texts:#?}");
 }
 
 #[tokio::test]
@@ -121,10 +121,10 @@ async fn every_code_read_is_audited_and_first_is_recorded() {
         "ORDER_NOT_FOUND",
     );
     assert_eq!(database.count(READS, id).await, 0);
-    let first_answer = partner.get_codes(&order_id).await;
+    let first_response = partner.get_codes(&order_id).await;
     let first = database.texts(FIRST, id).await;
     assert_eq!((database.count(READS, id).await, first.len()), (1, 2));
-    assert_eq!(partner.get_codes(&order_id).await.body, first_answer.body);
+    assert_eq!(partner.get_codes(&order_id).await.body, first_response.body);
     assert_eq!(
         (database.count(READS, id).await, database.texts(FIRST, id).await),
         (2, first)
@@ -133,11 +133,11 @@ async fn every_code_read_is_audited_and_first_is_recorded() {
         "SELECT concat_ws(' ', replace(partner_id::text, '-', ''), replace(credential_id::text, '-', ''),
                                   address, vouchers, trace_id)
                    FROM code_retrievals WHERE order_id = $1::uuid ORDER BY retrieval_id";
-    let (who, with) = (uuid_of(&partner.partner_id), uuid_of(&partner.credential_id));
-    let trace = first_answer.header("x-trace-id").unwrap();
+    let (partner_id, credential_id) = (uuid_of(&partner.partner_id), uuid_of(&partner.credential_id));
+    let trace = first_response.header("x-trace-id").unwrap();
     assert_eq!(
         database.texts(trail, id).await[0],
-        format!("{who} {with} 127.0.0.1 2 {trace}")
+        format!("{partner_id} {credential_id} 127.0.0.1 2 {trace}")
     );
 }
 
@@ -182,9 +182,9 @@ async fn code_imported_twice_is_sold_once() {
     let sale = operator.add_stocked_product(0).await;
     let csv = format!("code\n{}\n{}\n", unique("CNRY"), unique("CNRY"));
     assert_eq!(operator.import_csv(&sale, csv.clone()).await["imported"], 2);
-    let again = operator.import_csv(&sale, csv).await;
+    let result = operator.import_csv(&sale, csv).await;
     assert_eq!(
-        (&again["imported"], &again["duplicates"]),
+        (&result["imported"], &result["duplicates"]),
         (&Value::from(0), &Value::from(2))
     );
     let mut partner = operator.add_partner("100").await;

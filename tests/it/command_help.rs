@@ -210,13 +210,13 @@ fn read_request_line(connection: &TcpStream) -> (String, String) {
 #[test]
 fn commands_with_response_have_json_option() {
     for command in commands().iter().filter(|command| !command.is_group) {
-        let has_answer = ![
+        let has_response = ![
             "vouchsafe serve",
             "vouchsafe vendor-simulator",
             "vouchsafe completions",
         ]
         .contains(&command.command_line.as_str());
-        assert_eq!(command.has_json, has_answer, "{}", command.command_line);
+        assert_eq!(command.has_json, has_response, "{}", command.command_line);
     }
 }
 

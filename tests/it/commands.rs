@@ -236,8 +236,8 @@ async fn call_command_orders_as_sandbox_partner() {
     let order = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
     let output = run(&["call", "POST", "/orders", order]);
     assert!(output.status.success(), "{}", utf8(&output.stderr));
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(answer["status"], "DELIVERED");
+    let response: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(response["status"], "DELIVERED");
     let refused = run(&["call", "POST", "/orders", r#"{"items":[]}"#]);
     assert!(!refused.status.success() && utf8(&refused.stdout).contains("VALIDATION_FAILED"));
 }

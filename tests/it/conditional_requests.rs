@@ -7,10 +7,10 @@ use crate::support::{Operator, Partner, expect_success, shared, text_of, unique}
 
 const IF_NONE_MATCH: &str = "if-none-match";
 
-fn etag_of(answer: &ApiResponse) -> String {
-    let tag = answer
+fn etag_of(response: &ApiResponse) -> String {
+    let tag = response
         .header("etag")
-        .unwrap_or_else(|| panic!("no ETag: {answer:?}"));
+        .unwrap_or_else(|| panic!("no ETag: {response:?}"));
     assert!(
         tag.starts_with('"') && tag.ends_with('"') && tag.len() == 34,
         "{tag}"
@@ -20,14 +20,14 @@ fn etag_of(answer: &ApiResponse) -> String {
 
 /// Asserts 304 for the known tag.
 async fn assert_unchanged(partner: &mut Partner, path: &str, known: &str) {
-    let answer = partner.get_with_header(path, (IF_NONE_MATCH, known)).await;
-    assert_eq!((answer.status.as_u16(), text_of(&answer)), (304, ""), "{path}");
+    let response = partner.get_with_header(path, (IF_NONE_MATCH, known)).await;
+    assert_eq!((response.status.as_u16(), text_of(&response)), (304, ""), "{path}");
     assert_eq!(
-        answer.header("etag"),
+        response.header("etag"),
         Some(known.trim_start_matches("W/")),
         "{path}"
     );
-    assert!(answer.header("x-trace-id").is_some());
+    assert!(response.header("x-trace-id").is_some());
 }
 
 #[tokio::test]
@@ -52,10 +52,10 @@ async fn matching_etag_returns_304_until_change() {
     ];
     let mut tags = Vec::new();
     for path in &paths {
-        let answer = partner.get(path).await;
-        expect_success(&answer, 200);
-        assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
-        let tag = etag_of(&answer);
+        let response = partner.get(path).await;
+        expect_success(&response, 200);
+        assert_eq!(response.header("cache-control"), Some("private, no-cache"));
+        let tag = etag_of(&response);
         assert_unchanged(&mut partner, path, &tag).await;
         assert_unchanged(&mut partner, path, &format!("W/{tag}")).await;
         expect_success(&partner.get_with_header(path, (IF_NONE_MATCH, "\"another\"")).await, 200);
@@ -64,9 +64,9 @@ async fn matching_etag_returns_304_until_change() {
     // Selling the last voucher changes every response that shows availability.
     expect_success(&partner.order(&sale, 1).await, 201);
     for (path, known) in paths.iter().zip(&tags).take(3) {
-        let answer = partner.get_with_header(path, (IF_NONE_MATCH, known)).await;
-        assert!(text_of(&answer).contains("OUT_OF_STOCK"), "{path}: {answer:?}");
-        assert_ne!(etag_of(&answer), *known, "{path}");
+        let response = partner.get_with_header(path, (IF_NONE_MATCH, known)).await;
+        assert!(text_of(&response).contains("OUT_OF_STOCK"), "{path}: {response:?}");
+        assert_ne!(etag_of(&response), *known, "{path}");
     }
     assert_unchanged(&mut partner, &paths[3], &tags[3]).await;
     operator.restock(&sale, 1, "2099-12-31").await;

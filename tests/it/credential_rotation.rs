@@ -44,11 +44,11 @@ async fn assert_rejected(partner: &mut Partner) {
 async fn both_credentials_work_during_overlap() {
     let mut operator = Operator::of(shared());
     let mut old = operator.add_partner("0").await;
-    let answer = request_rotation(&mut old, "{}").await;
-    let issued = expect_success(&answer, 201);
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let response = request_rotation(&mut old, "{}").await;
+    let issued = expect_success(&response, 201);
+    assert_eq!(response.header("cache-control"), Some("no-store"));
     assert!(
-        answer
+        response
             .header("ratelimit-policy")
             .unwrap()
             .starts_with(r#""auth";"#)
@@ -75,16 +75,16 @@ async fn both_credentials_work_during_overlap() {
         of_old["rotated_at"].is_string() && of_new["first_used_at"].is_string(),
         "{shown:?}"
     );
-    let asked_at = OffsetDateTime::parse(of_old["rotated_at"].as_str().unwrap(), &Rfc3339).unwrap();
-    assert_eq!(previous_expires_at(&issued) - asked_at, time::Duration::DAY);
+    let rotated_at = OffsetDateTime::parse(of_old["rotated_at"].as_str().unwrap(), &Rfc3339).unwrap();
+    assert_eq!(previous_expires_at(&issued) - rotated_at, time::Duration::DAY);
 }
 
 #[tokio::test]
 async fn rotation_is_audited_as_partner_without_secret() {
     let mut operator = Operator::of(shared());
     let mut old = operator.add_partner("0").await;
-    let answer = request_rotation(&mut old, "").await;
-    let issued = expect_success(&answer, 201);
+    let response = request_rotation(&mut old, "").await;
+    let issued = expect_success(&response, 201);
     let trail = operator
         .get(&format!("/admin/v1/audit?operator={}", old.partner_id))
         .await;
@@ -101,7 +101,7 @@ async fn rotation_is_audited_as_partner_without_secret() {
             )
         })
         .collect();
-    let trace = answer.header("x-trace-id");
+    let trace = response.header("x-trace-id");
     let new_id = issued["credential_id"].as_str().unwrap();
     assert_eq!(
         entries,
@@ -135,9 +135,9 @@ async fn rotation_without_overlap_ends_old_credential() {
 async fn repeated_rotation_revokes_unused_credential() {
     let mut operator = Operator::of(shared());
     let mut old = operator.add_partner("0").await;
-    let (mut lost, _) = rotate(&mut old, "{}").await;
+    let (mut rotated_out, _) = rotate(&mut old, "{}").await;
     let (mut second, _) = rotate(&mut old, "{}").await;
-    assert_rejected(&mut lost).await;
+    assert_rejected(&mut rotated_out).await;
     assert_works(&mut second).await;
     assert_eq!(count_live(&mut operator, &old).await, 2);
     // A credential that was used is not revoked.
@@ -152,21 +152,21 @@ async fn repeated_rotation_revokes_unused_credential() {
 async fn rejected_request_does_not_count_as_use() {
     let mut operator = Operator::of(shared());
     let mut old = operator.add_partner("0").await;
-    let (mut lost, _) = rotate(&mut old, "{}").await;
+    let (mut rotated_out, _) = rotate(&mut old, "{}").await;
     // A request without the right secret or signature does not prove that the response arrived.
-    let answer = lost
+    let response = rotated_out
         .client
-        .send_raw(Method::GET, "/api/v1/wallets", key_without_secret(&lost), "")
+        .send_raw(Method::GET, "/api/v1/wallets", key_without_secret(&rotated_out), "")
         .await
         .unwrap();
-    expect_error(&answer, 401, "INVALID_CREDENTIALS");
+    expect_error(&response, 401, "INVALID_CREDENTIALS");
     expect_error(
-        &lost.get("/orders/ord_0/vouchers").await,
+        &rotated_out.get("/orders/ord_0/vouchers").await,
         401,
         "INVALID_SIGNATURE",
     );
     rotate(&mut old, "{}").await;
-    assert_rejected(&mut lost).await;
+    assert_rejected(&mut rotated_out).await;
 }
 
 fn key_without_secret(partner: &Partner) -> hyper::HeaderMap {
@@ -242,12 +242,12 @@ async fn invalid_rotation_is_rejected() {
     ] {
         expect_error(&request_rotation(&mut old, body).await, status, code);
     }
-    let answer = old
+    let response = old
         .client
         .send_raw(Method::POST, "/api/v1/credentials/rotate", identity(&old), "")
         .await
         .unwrap();
-    expect_error(&answer, 401, "INVALID_SIGNATURE");
+    expect_error(&response, 401, "INVALID_SIGNATURE");
     expect_error(&old.get("/credentials/rotate").await, 405, "METHOD_NOT_ALLOWED");
     assert_eq!(count_live(&mut operator, &old).await, 1);
 }
@@ -286,8 +286,8 @@ async fn concurrent_first_use_and_rotation_are_consistent() {
     for _ in 0..10 {
         let (mut new, _) = rotate(&mut old.reconnect(), "{}").await;
         let mut asking = old.reconnect();
-        let (used, asked) = tokio::join!(new.get("/wallets"), request_rotation(&mut asking, "{}"));
-        let third = expect_success(&asked, 201);
+        let (used, rotated) = tokio::join!(new.get("/wallets"), request_rotation(&mut asking, "{}"));
+        let third = expect_success(&rotated, 201);
         match used.status.as_u16() {
             200 => assert_works(&mut new).await,
             _ => {
@@ -307,7 +307,7 @@ async fn credential_use_after_kill_is_retained() {
     let [mut with_use, mut without_use] = [operator.add_partner("0").await, operator.add_partner("0").await];
     let (mut used, _) = rotate(&mut with_use, "{}").await;
     assert_works(&mut used).await;
-    let (lost, _) = rotate(&mut without_use, "{}").await;
+    let (rotated_out, _) = rotate(&mut without_use, "{}").await;
     service.kill();
     service.restart();
     let base_url = service.base_url();
@@ -316,9 +316,9 @@ async fn credential_use_after_kill_is_retained() {
     rotate(&mut with_use, "{}").await;
     rotate(&mut without_use, "{}").await;
     assert_works(&mut used.connect_to(&base_url)).await;
-    assert_rejected(&mut lost.connect_to(&base_url)).await;
+    assert_rejected(&mut rotated_out.connect_to(&base_url)).await;
     assert_eq!(count_live(&mut operator, &with_use).await, 3);
-    let answer = operator
+    let response = operator
         .call(
             Method::GET,
             "/admin/v1/partners/nobody/credentials",
@@ -326,5 +326,5 @@ async fn credential_use_after_kill_is_retained() {
             "",
         )
         .await;
-    assert_eq!(answer.status, 404, "{}", text_of(&answer));
+    assert_eq!(response.status, 404, "{}", text_of(&response));
 }

@@ -14,8 +14,8 @@ async fn register_webhook(partner: &mut Partner, receiver: &Receiver, more: &Val
     let mut body = json!({ "url": receiver.url() });
     let more = more.as_object().unwrap().clone();
     body.as_object_mut().unwrap().extend(more);
-    let answer = partner.send_signed(Method::POST, "/webhooks", &body.to_string()).await;
-    expect_success(&answer, 201)
+    let response = partner.send_signed(Method::POST, "/webhooks", &body.to_string()).await;
+    expect_success(&response, 201)
 }
 
 async fn webhook_state(partner: &mut Partner) -> Value {
@@ -24,9 +24,9 @@ async fn webhook_state(partner: &mut Partner) -> Value {
 
 /// Asserts that the first receipts of each order's events are in sequence.
 fn assert_in_sequence(events: &[ReceivedEvent]) {
-    let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+    let mut last_numbers: BTreeMap<String, u64> = BTreeMap::new();
     for event in events {
-        let last = seen.entry(event.order_id()).or_default();
+        let last = last_numbers.entry(event.order_id()).or_default();
         if event.sequence() > *last {
             assert_eq!(event.sequence(), *last + 1, "of {}", event.order_id());
             *last += 1;
@@ -132,7 +132,7 @@ async fn failed_event_is_retried_and_blocks_its_order() {
 }
 
 #[tokio::test]
-async fn endpoint_answering_410_is_disabled_until_operator_enables_it() {
+async fn endpoint_returning_410_is_disabled_until_operator_enables_it() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(5).await;
     let mut partner = operator.add_partner("1000").await;
@@ -171,12 +171,12 @@ async fn replay_sends_one_event_or_range() {
     let webhook = register_webhook(&mut partner, &receiver, &json!({})).await;
     let path = format!("/webhooks/{}/replay", webhook["webhook_id"].as_str().unwrap());
     let event = json!({ "event_id": feed[2]["event_id"] }).to_string();
-    let answer = partner.send_signed(Method::POST, &path, &event).await;
-    assert_eq!(expect_success(&answer, 202)["replayed"], 1);
+    let response = partner.send_signed(Method::POST, &path, &event).await;
+    assert_eq!(expect_success(&response, 202)["replayed"], 1);
     assert_eq!(receiver.wait_for_events(1)[0].body(), feed[2]);
     let range = json!({ "from": feed[0]["created_at"] }).to_string();
-    let answer = partner.send_signed(Method::POST, &path, &range).await;
-    assert_eq!(expect_success(&answer, 202)["replayed"], 7);
+    let response = partner.send_signed(Method::POST, &path, &range).await;
+    assert_eq!(expect_success(&response, 202)["replayed"], 7);
     let events = receiver.wait_for_events(8);
     assert_in_sequence(&events[1..]);
     let unknown = json!({ "event_id": format!("evt_{}", "0".repeat(32)) }).to_string();
@@ -192,16 +192,16 @@ async fn replay_sends_one_event_or_range() {
         ))
         .await;
     let delivery = deliveries["data"][0]["delivery_id"].as_str().unwrap().to_owned();
-    let again = operator
+    let replay = operator
         .send_json(
             Method::POST,
             &format!("/admin/v1/deliveries/{delivery}/replay"),
             &json!({}),
         )
         .await;
-    assert_eq!(again["status"], "WAITING");
+    assert_eq!(replay["status"], "WAITING");
     let events = receiver.wait_for_events(9);
-    assert_eq!(events[8].event_id(), again["event_id"].as_str().unwrap());
+    assert_eq!(events[8].event_id(), replay["event_id"].as_str().unwrap());
 }
 
 /// A replay is completed by an attempt that starts after it was accepted, not by the one in flight.
@@ -219,8 +219,8 @@ async fn replay_of_event_in_flight_is_sent_afterwards() {
     let path = format!("/webhooks/{webhook_id}/replay");
     let event = json!({ "event_id": feed[0]["event_id"] }).to_string();
     for _ in 0..2 {
-        let answer = partner.send_signed(Method::POST, &path, &event).await;
-        assert_eq!(expect_success(&answer, 202)["replayed"], 1);
+        let response = partner.send_signed(Method::POST, &path, &event).await;
+        assert_eq!(expect_success(&response, 202)["replayed"], 1);
         receiver.wait_for_events(1);
     }
     receiver.set_behavior(Behavior::Status(204));
@@ -249,10 +249,10 @@ async fn kill_keeps_all_events_in_order() {
         for _ in 0..15 {
             // A start on a busy machine may take longer than an order waits: the partner retries.
             let key = unique("key");
-            let answer = eventually("the order", WAIT_TIMEOUT, async || {
-                Some(partner.order_with_key(&key, &sale, 1).await).filter(|answer| answer.status != 503)
+            let response = eventually("the order", WAIT_TIMEOUT, async || {
+                Some(partner.order_with_key(&key, &sale, 1).await).filter(|response| response.status != 503)
             });
-            expect_success(&answer.await, 201);
+            expect_success(&response.await, 201);
         }
         receiver.wait_for_events(5 + round * 20);
         service.kill();

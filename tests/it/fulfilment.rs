@@ -13,8 +13,8 @@ const FILL_TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn place_pending_order(partner: &mut Partner, product: &str, quantity: u32) -> String {
     let body = json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": quantity }] });
-    let answer = partner.send(&unique("key"), &body).await;
-    expect_success(&answer, 202)["order_id"].as_str().unwrap().to_owned()
+    let response = partner.send(&unique("key"), &body).await;
+    expect_success(&response, 202)["order_id"].as_str().unwrap().to_owned()
 }
 
 /// Waits until the order is closed and returns it.

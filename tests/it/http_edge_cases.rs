@@ -29,8 +29,8 @@ async fn unfinished_request_head_times_out() {
         exchange_undocumented(address, partial_head),
         send_slowly_undocumented(address, partial_head, b'x')
     );
-    for answer in [silent, slow] {
-        assert_eq!(answer.status, 408, "{answer:?}");
+    for response in [silent, slow] {
+        assert_eq!(response.status, 408, "{response:?}");
     }
 }
 
@@ -104,16 +104,16 @@ async fn unsupported_method_returns_405_and_head_has_no_body() {
     ] {
         for method in ["OPTIONS", "TRACE", "PATCH", "DELETE", "BREW", "get", "GETGET"] {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            let answer = partner
+            let response = partner
                 .client
                 .send_raw(method, path, identity.clone(), "")
                 .await
                 .unwrap();
-            expect_error(&answer, 405, "METHOD_NOT_ALLOWED");
-            assert!(answer.header("allow").is_some(), "{path}");
+            expect_error(&response, 405, "METHOD_NOT_ALLOWED");
+            assert!(response.header("allow").is_some(), "{path}");
         }
-        let answer = exchange_bytes(shared().http_address(), &request_head(&format!("HEAD {path}"), &identity)).await;
-        let text = String::from_utf8(answer).unwrap();
+        let response = exchange_bytes(shared().http_address(), &request_head(&format!("HEAD {path}"), &identity)).await;
+        let text = String::from_utf8(response).unwrap();
         assert!(text.starts_with("HTTP/1.1 405 "), "{path}: {text}");
         assert!(text.ends_with("\r\n\r\n"), "a HEAD has no body: {text}");
     }
@@ -166,12 +166,12 @@ async fn ambiguous_framing_is_rejected() {
             &body,
         ),
     ];
-    for (what, line, body) in lines {
+    for (description, line, body) in lines {
         let mut request = request_head("POST /api/v1/orders", &partner.headers(ORDERS, body.as_bytes()));
         request.truncate(request.len() - 2);
         request.extend_from_slice(format!("{line}\r\n\r\n{body}").as_bytes());
-        let answer = exchange_undocumented(address, &request).await;
-        assert!(answer.status.is_client_error(), "{what}: {answer:?}");
+        let response = exchange_undocumented(address, &request).await;
+        assert!(response.status.is_client_error(), "{description}: {response:?}");
     }
     assert_eq!(partner.balance("USD").await, "1000.00");
 }
@@ -180,7 +180,7 @@ async fn ambiguous_framing_is_rejected() {
 async fn chunk_with_wrong_length_is_rejected() {
     let (mut partner, body) = add_buyer(1).await;
     let length = body.len();
-    for (what, wire) in [
+    for (description, wire) in [
         (
             "past all numbers",
             format!("{}\r\n{body}\r\n0\r\n\r\n", "f".repeat(17)),
@@ -195,8 +195,8 @@ async fn chunk_with_wrong_length_is_rejected() {
             "chunked",
         );
         let request = [request_head("POST /api/v1/orders", &headers), wire.into_bytes()].concat();
-        let answer = exchange(shared().http_address(), &request).await;
-        assert!(answer.status.is_client_error(), "{what}: {answer:?}");
+        let response = exchange(shared().http_address(), &request).await;
+        assert!(response.status.is_client_error(), "{description}: {response:?}");
     }
     assert_eq!(partner.balance("USD").await, "1000.00");
 }
@@ -216,12 +216,12 @@ async fn request_smuggled_in_rejected_body_is_not_executed() {
         let request = String::from_utf8(request)
             .unwrap()
             .replace("connection: close\r\n", "");
-        let answer = exchange(
+        let response = exchange(
             shared().http_address(),
             &[request.into_bytes(), smuggled.clone()].concat(),
         )
         .await;
-        assert_eq!(answer.status, 415, "{answer:?}");
+        assert_eq!(response.status, 415, "{response:?}");
     }
     assert_eq!(partner.balance("USD").await, "1000.00");
 }

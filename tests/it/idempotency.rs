@@ -102,8 +102,8 @@ async fn invalid_or_repeated_key_header_is_rejected() {
         for value in values {
             headers.append(IDEMPOTENCY_KEY, HeaderValue::from_bytes(value).unwrap());
         }
-        let answer = partner.post(headers, body.clone()).await;
-        let error = expect_error(&answer, 400, "MISSING_IDEMPOTENCY_KEY");
+        let response = partner.post(headers, body.clone()).await;
+        let error = expect_error(&response, 400, "MISSING_IDEMPOTENCY_KEY");
         assert_eq!(error["retryable"], false);
     }
     assert_eq!(partner.balance("USD").await, "100.00");
@@ -207,9 +207,9 @@ async fn other_rejections_leave_key_unused() {
         .put_product(&sale.product_id, json!({ "denominations": [25, 30] }))
         .await;
     operator.restock(&sale, 1, "").await;
-    let answer = partner.send(&key, &body).await;
-    expect_success(&answer, 201);
-    assert_eq!(answer.header("idempotent-replayed"), None);
+    let response = partner.send(&key, &body).await;
+    expect_success(&response, 201);
+    assert_eq!(response.header("idempotent-replayed"), None);
 }
 
 #[tokio::test]

@@ -36,8 +36,8 @@ fn lines(prefix: &str, count: usize) -> String {
     (0..count).map(|n| format!("{prefix}-{n},{n:04}\n")).collect()
 }
 
-fn import_counts(answer: &ApiResponse) -> (u64, u64, u64) {
-    let report = expect_success(answer, 200);
+fn import_counts(response: &ApiResponse) -> (u64, u64, u64) {
+    let report = expect_success(response, 200);
     let count = |name: &str| report[name].as_u64().unwrap();
     (count("imported"), count("duplicates"), count("rejected_count"))
 }
@@ -149,8 +149,8 @@ async fn invalid_lines_are_reported_and_others_imported() {
     let file = format!(
         "expiry,code,pin\n2099-01-31,{canary}-1,1\n2020-01-31,{canary}-2,1\nsoon,{canary}-3,1\n,{canary}-4\n\n,\"{canary}-5,1\n,,1\n,{canary}-6,\n"
     );
-    let answer = import(&mut operator, &sale, "text/csv; charset=utf-8", file).await;
-    assert_eq!(import_counts(&answer), (2, 0, 5));
+    let response = import(&mut operator, &sale, "text/csv; charset=utf-8", file).await;
+    assert_eq!(import_counts(&response), (2, 0, 5));
     let rejected = json!([
         { "line": 3, "reason": "expired on 2020-01-31" },
         { "line": 4, "reason": "expiry is not a date as YYYY-MM-DD" },
@@ -158,15 +158,15 @@ async fn invalid_lines_are_reported_and_others_imported() {
         { "line": 7, "reason": "a quote is not closed on its line" },
         { "line": 8, "reason": "the code is missing" },
     ]);
-    assert_eq!(json_of(&answer)["rejected"], rejected);
-    assert!(!text_of(&answer).contains("CNRY") && !shared().log().contains("CNRY"));
+    assert_eq!(json_of(&response)["rejected"], rejected);
+    assert!(!text_of(&response).contains("CNRY") && !shared().log().contains("CNRY"));
     assert_eq!(stock_level(&mut operator, &sale).await["next_expiry"], "2099-01-31");
     let many = format!("code\n{}", ",\n".repeat(1_500));
-    let answer = import(&mut operator, &sale, "text/csv", many).await;
+    let response = import(&mut operator, &sale, "text/csv", many).await;
     assert_eq!(
         (
-            import_counts(&answer),
-            json_of(&answer)["rejected"].as_array().unwrap().len()
+            import_counts(&response),
+            json_of(&response)["rejected"].as_array().unwrap().len()
         ),
         ((0, 0, 1_500), 1_000)
     );
@@ -207,8 +207,8 @@ async fn invalid_import_is_rejected_entirely() {
         ("text/csv", "pin\n1\n", 422, "VALIDATION_FAILED"),
         ("application/json", "{}", 415, "UNSUPPORTED_MEDIA_TYPE"),
     ] {
-        let answer = import(&mut operator, &sale, content_type, body).await;
-        expect_error(&answer, status, code);
+        let response = import(&mut operator, &sale, content_type, body).await;
+        expect_error(&response, status, code);
     }
     let id = &sale.product_id;
     for (query, status, code) in [
@@ -281,8 +281,8 @@ async fn import_body_idle_for_10_s_times_out() {
     let (address, mut request) = raw_import(&sale, ("content-length", "1000"));
     request.extend(b"code\nWHOLE\nHALF");
     let started = std::time::Instant::now();
-    let answer = exchange(address, &request).await;
-    expect_error(&answer, 408, "REQUEST_TIMEOUT");
+    let response = exchange(address, &request).await;
+    expect_error(&response, 408, "REQUEST_TIMEOUT");
     assert!(started.elapsed().as_secs() >= 9, "{:?}", started.elapsed());
     assert_eq!(
         stock_level(&mut operator, &sale).await,
@@ -297,8 +297,8 @@ async fn interrupted_import_keeps_committed_lines_only() {
     let sale = operator.add_stocked_product(0).await;
     let (address, mut request) = raw_import(&sale, ("content-length", "100000000"));
     let prefix = unique("C");
-    let whole: String = (0..10_000).map(|n| format!("{prefix}-{n}\n")).collect();
-    request.extend(format!("code\n{whole}{prefix}-HALF").into_bytes());
+    let complete: String = (0..10_000).map(|n| format!("{prefix}-{n}\n")).collect();
+    request.extend(format!("code\n{complete}{prefix}-HALF").into_bytes());
     let mut connection = TcpStream::connect(address).await.unwrap();
     connection.write_all(&request).await.unwrap();
     let committed = eventually("the first block to be committed", WAIT_TIMEOUT, async || {
@@ -307,9 +307,9 @@ async fn interrupted_import_keeps_committed_lines_only() {
     });
     assert_eq!(committed.await, 9_999, "a block has the header and 9,999 vouchers");
     drop(connection);
-    let again = format!("code\n{whole}{prefix}-HALFWAY\n");
+    let resumed = format!("code\n{complete}{prefix}-HALFWAY\n");
     assert_eq!(
-        import_counts(&import(&mut operator, &sale, "text/csv", again).await),
+        import_counts(&import(&mut operator, &sale, "text/csv", resumed).await),
         (2, 9_999, 0)
     );
 }
@@ -347,8 +347,8 @@ async fn imported_stock_is_sold_immediately_earliest_expiry_first() {
 
 /// Resident memory of the service. MiB.
 async fn resident_mib(operator: &mut Operator) -> u64 {
-    let answer = operator.call(Method::GET, "/metrics", "text/plain", "").await;
-    let line = text_of(&answer)
+    let response = operator.call(Method::GET, "/metrics", "text/plain", "").await;
+    let line = text_of(&response)
         .lines()
         .find_map(|line| line.strip_prefix("process_resident_memory_bytes "));
     line.unwrap().parse::<u64>().unwrap() >> 20
@@ -372,7 +372,7 @@ async fn large_import_uses_bounded_memory() {
         }
     };
     let imported = tokio::select! {
-        answer = import(&mut operator, &sale, "text/csv", file) => import_counts(&answer),
+        response = import(&mut operator, &sale, "text/csv", file) => import_counts(&response),
         () = observing => unreachable!("the observer never completes"),
     };
     assert_eq!(imported, (150_000, 0, 0));

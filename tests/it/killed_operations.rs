@@ -52,13 +52,13 @@ enum Target {
     Payout,
 }
 
-const fn operation(about: Target, by: Caller, verb: &'static str, [first, again]: [u16; 2], end: &'static str) -> Operation {
+const fn operation(about: Target, by: Caller, verb: &'static str, [first, repeated]: [u16; 2], end: &'static str) -> Operation {
     Operation {
         target: about,
         caller: by,
         verb,
         first_status: first,
-        repeated_status: again,
+        repeated_status: repeated,
         final_status: end,
     }
 }
@@ -205,8 +205,8 @@ async fn kill_during_each_operation(outcome: StatementOutcome) -> usize {
         applied += usize::from(was_applied);
         let description = format!("{:?} {:?} {}, {outcome:?}", operation.target, operation.caller, operation.verb);
         for expected in [if was_applied { operation.repeated_status } else { operation.first_status }, operation.repeated_status] {
-            let answer = operation.send(&mut operator, &mut scenario.partner, &id).await.unwrap();
-            assert_eq!(answer.status, expected, "{description}");
+            let response = operation.send(&mut operator, &mut scenario.partner, &id).await.unwrap();
+            assert_eq!(response.status, expected, "{description}");
             assert_eq!(
                 scenario.partner.read(&operation.path(&id)).await["status"],
                 operation.final_status,
@@ -232,18 +232,18 @@ async fn kill_during_keyed_requests(outcome: StatementOutcome) {
     for _ in 0..2 {
         let ordered = scenario.partner.send_text("order", &order).await;
         let paid_out = request_payout(&mut scenario.partner, "payout").await.unwrap();
-        for (answer, status) in [(ordered, 201), (paid_out, 202)] {
-            let replayed = answer.header("idempotent-replayed") == Some("true");
-            responses.push((replayed, expect_success(&answer, status)));
+        for (response, status) in [(ordered, 201), (paid_out, 202)] {
+            let replayed = response.header("idempotent-replayed") == Some("true");
+            responses.push((replayed, expect_success(&response, status)));
         }
     }
-    let [first, paid, again, paid_again] = &responses[..] else {
+    let [ordered, paid, ordered_again, paid_again] = &responses[..] else {
         unreachable!("two responses each")
     };
-    assert_eq!((&first.1, &paid.1), (&again.1, &paid_again.1));
-    assert!(again.0 && paid_again.0, "the second response must be a replay");
+    assert_eq!((&ordered.1, &paid.1), (&ordered_again.1, &paid_again.1));
+    assert!(ordered_again.0 && paid_again.0, "the second response must be a replay");
     let written = outcome == StatementOutcome::Written;
-    assert_eq!((first.0, paid.0), (written, written));
+    assert_eq!((ordered.0, paid.0), (written, written));
     let orders = scenario.partner.list_all("/orders").await.len();
     let payouts = scenario.partner.list_all("/payouts").await.len();
     assert_eq!((orders, payouts), (1, 1));

@@ -15,8 +15,8 @@ async fn orders_appear_as_debits_without_gaps() {
         ids.push(order["order_id"].as_str().unwrap().to_owned());
     }
     expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
-    let answer = partner.get("/transactions").await;
-    let shown = expect_success(&answer, 200);
+    let response = partner.get("/transactions").await;
+    let shown = expect_success(&response, 200);
     assert_eq!(
         (&shown["has_more"], &shown["next_cursor"]),
         (&json!(false), &Value::Null)
@@ -42,7 +42,7 @@ async fn orders_appear_as_debits_without_gaps() {
     );
     for (amount, after) in [("-50.00", "25.00"), ("-25.00", "75.00"), ("100.00", "100.00")] {
         let expected = format!(r#""amount":{amount},"currency":"USD","balance_after":{after},"#);
-        assert!(text_of(&answer).contains(&expected), "{expected} in {answer:?}");
+        assert!(text_of(&response).contains(&expected), "{expected} in {response:?}");
     }
     assert!(
         entries

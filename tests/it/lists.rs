@@ -146,9 +146,9 @@ async fn orders_filter_by_status_reference_and_time() {
     ] {
         let mut body = order_body(sale, 1);
         body["reference"] = json!(reference);
-        let answer = partner.send(&unique("key"), &body).await;
-        assert!(answer.status.is_success(), "{answer:?}");
-        placed.insert(0, serde_json::from_slice::<Value>(&answer.body).unwrap());
+        let response = partner.send(&unique("key"), &body).await;
+        assert!(response.status.is_success(), "{response:?}");
+        placed.insert(0, serde_json::from_slice::<Value>(&response.body).unwrap());
     }
     let ids = field_values(&placed, "order_id");
     let at = |n: usize| escape_time(&placed[n]["created_at"]);
@@ -325,14 +325,14 @@ async fn pagination_during_writes_lists_older_entries_once() {
             }
         };
         let paginating = async {
-            let seen = list_field(&mut partner, &format!("{list}?limit=1"), id).await;
+            let listed = list_field(&mut partner, &format!("{list}?limit=1"), id).await;
             finished.set(true);
-            seen
+            listed
         };
-        let (seen, ()) = tokio::join!(paginating, ordering);
+        let (listed, ()) = tokio::join!(paginating, ordering);
         assert!(placed.get() > 0, "no order was placed during the pagination");
-        let newer = seen.len() - older.len();
-        assert_eq!(seen[newer..], older, "{list}");
-        assert!(seen[..newer].iter().all(|new| !older.contains(new)), "{list}");
+        let newer = listed.len() - older.len();
+        assert_eq!(listed[newer..], older, "{list}");
+        assert!(listed[..newer].iter().all(|new| !older.contains(new)), "{list}");
     }
 }

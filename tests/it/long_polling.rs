@@ -20,9 +20,9 @@ const MAX_WAITERS: usize = 100;
 /// Places an order that is pending at a vendor or delivered from stock; returns its path.
 async fn place_order(operator: &mut Operator, partner: &mut Partner, route: &str) -> String {
     let sale = operator.add_product(route, usize::from(route == "stock")).await;
-    let answer = partner.order(&sale, 1).await;
-    assert!(answer.status.is_success(), "{answer:?}");
-    let order: Value = serde_json::from_slice(&answer.body).unwrap();
+    let response = partner.order(&sale, 1).await;
+    assert!(response.status.is_success(), "{response:?}");
+    let order: Value = serde_json::from_slice(&response.body).unwrap();
     format!("/orders/{}", order["order_id"].as_str().unwrap())
 }
 
@@ -43,12 +43,12 @@ async fn completed_order_is_returned_immediately() {
     let partner = &mut operator.add_partner("100").await;
     let delivered = place_order(&mut operator, partner, "stock").await;
     let mut partner = with_short_timeout(partner);
-    let answer = get_with_preference(&mut partner, &delivered, "wait=30").await;
-    assert_eq!(expect_success(&answer, 200)["status"], "DELIVERED");
-    assert_eq!(answer.header(PREFERENCE_APPLIED), Some("wait=30"));
+    let response = get_with_preference(&mut partner, &delivered, "wait=30").await;
+    assert_eq!(expect_success(&response, 200)["status"], "DELIVERED");
+    assert_eq!(response.header(PREFERENCE_APPLIED), Some("wait=30"));
     let unknown = "/orders/ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
-    let answer = get_with_preference(&mut partner, unknown, "wait=30").await;
-    expect_error(&answer, 404, "ORDER_NOT_FOUND");
+    let response = get_with_preference(&mut partner, unknown, "wait=30").await;
+    expect_error(&response, 404, "ORDER_NOT_FOUND");
 }
 
 #[tokio::test]
@@ -66,9 +66,9 @@ async fn wait_preference_is_applied_capped_or_ignored() {
         (&delivered, "wait=3600", Some("wait=30")),
         (&delivered, "wait=-1", None),
     ] {
-        let answer = get_with_preference(&mut partner, path, preference).await;
-        expect_success(&answer, 200);
-        assert_eq!(answer.header(PREFERENCE_APPLIED), applied, "{preference}");
+        let response = get_with_preference(&mut partner, path, preference).await;
+        expect_success(&response, 200);
+        assert_eq!(response.header(PREFERENCE_APPLIED), applied, "{preference}");
     }
     assert_eq!(partner.get(&pending).await.header(PREFERENCE_APPLIED), None);
 }
@@ -83,10 +83,10 @@ async fn waiters_beyond_limit_are_not_held() {
         // Long enough for all requests to wait concurrently.
         async move { get_with_preference(&mut partner, pending, "wait=8").await }
     });
-    let answers = join_all(waiting).await;
-    let granted = answers.iter().filter(|answer| {
-        expect_success(answer, 200);
-        answer.header(PREFERENCE_APPLIED) == Some("wait=8")
+    let responses = join_all(waiting).await;
+    let granted = responses.iter().filter(|response| {
+        expect_success(response, 200);
+        response.header(PREFERENCE_APPLIED) == Some("wait=8")
     });
     assert_eq!(granted.count(), MAX_WAITERS);
 }
@@ -109,14 +109,14 @@ async fn order_change_or_shutdown_ends_wait() {
         let sql = "UPDATE orders SET status = 'CANCELLED' WHERE order_id = $1::uuid RETURNING status";
         assert_eq!(database.texts(sql, order_id).await, ["CANCELLED"]);
     };
-    let (answer, ()) = tokio::join!(get_with_preference(&mut waiting, &changing, "wait=30"), change);
-    assert_eq!(expect_success(&answer, 200)["status"], "CANCELLED");
-    assert_eq!(answer.header(PREFERENCE_APPLIED), Some("wait=30"));
+    let (response, ()) = tokio::join!(get_with_preference(&mut waiting, &changing, "wait=30"), change);
+    assert_eq!(expect_success(&response, 200)["status"], "CANCELLED");
+    assert_eq!(response.header(PREFERENCE_APPLIED), Some("wait=30"));
     let shutdown = async {
         expect_success(&get_with_preference(&mut partner, &unchanged, "wait=1").await, 200);
         service.terminate();
     };
-    let (answer, ()) = tokio::join!(get_with_preference(&mut waiting, &unchanged, "wait=30"), shutdown);
-    assert_eq!(expect_success(&answer, 200)["status"], "PENDING");
+    let (response, ()) = tokio::join!(get_with_preference(&mut waiting, &unchanged, "wait=30"), shutdown);
+    assert_eq!(expect_success(&response, 200)["status"], "PENDING");
     assert_eq!(service.wait_for_exit(), Some(0), "{}", service.log());
 }

@@ -15,12 +15,12 @@ async fn lost_response_is_replayed_and_paid_once() {
     let credentials = partner.client.credentials().clone();
     let mut client = PartnerClient::new(&service.base_url(), credentials).unwrap();
     for key in [unique("key"), unique("key")] {
-        let lost = client.order(&key, ORDER).await;
-        assert!(matches!(lost, Err(RequestFailure::Unknown(_))), "{lost:?}");
-        let again = partner.send_text(&key, ORDER).await;
-        let order = expect_success(&again, 201);
+        let outcome = client.order(&key, ORDER).await;
+        assert!(matches!(outcome, Err(RequestFailure::Unknown(_))), "{outcome:?}");
+        let repeated = partner.send_text(&key, ORDER).await;
+        let order = expect_success(&repeated, 201);
         assert_eq!(order["status"], "DELIVERED");
-        assert_eq!(again.header("idempotent-replayed"), Some("true"));
+        assert_eq!(repeated.header("idempotent-replayed"), Some("true"));
     }
     assert_eq!(partner.balance("USD").await, "50.00");
 }

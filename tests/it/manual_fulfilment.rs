@@ -27,16 +27,16 @@ fn codes(count: usize) -> Vec<Value> {
 
 async fn fulfil(operator: &mut Operator, order_id: &str, body: &Value) -> ApiResponse {
     let path = format!("/admin/v1/orders/{order_id}/fulfil");
-    let answer = operator
+    let response = operator
         .call(Method::POST, &path, "application/json", body.to_string())
         .await;
-    assert!(!text_of(&answer).contains(CANARY), "{}", text_of(&answer));
-    answer
+    assert!(!text_of(&response).contains(CANARY), "{}", text_of(&response));
+    response
 }
 
 /// Returns the imported and duplicate counts and the order status.
-fn fulfilment_summary(answer: &ApiResponse) -> [Value; 3] {
-    let report = expect_success(answer, 200);
+fn fulfilment_summary(response: &ApiResponse) -> [Value; 3] {
+    let report = expect_success(response, 200);
     ["imported", "duplicates"]
         .map(|field| report[field].clone())
         .into_iter()
@@ -53,14 +53,14 @@ async fn repeated_partial_fulfilment_imports_once() {
     let all = codes(3);
     let part = json!({ "vouchers": all[..2] });
     for [imported, duplicates] in [[2, 0], [0, 2]] {
-        let answer = fulfil(&mut operator, &order_id, &part).await;
+        let response = fulfil(&mut operator, &order_id, &part).await;
         let expected = [json!(imported), json!(duplicates), json!("PARTIALLY_DELIVERED")];
-        assert_eq!(fulfilment_summary(&answer), expected);
+        assert_eq!(fulfilment_summary(&response), expected);
     }
     for [imported, duplicates] in [[1, 2], [0, 3]] {
-        let answer = fulfil(&mut operator, &order_id, &json!({ "vouchers": all })).await;
+        let response = fulfil(&mut operator, &order_id, &json!({ "vouchers": all })).await;
         let expected = [json!(imported), json!(duplicates), json!("DELIVERED")];
-        assert_eq!(fulfilment_summary(&answer), expected);
+        assert_eq!(fulfilment_summary(&response), expected);
     }
     let order = partner.read(&format!("/orders/{order_id}")).await;
     assert_eq!(
@@ -118,8 +118,8 @@ async fn invalid_fulfilment_is_rejected_without_quoting_codes() {
             "product_id",
         ),
     ] {
-        let answer = fulfil(&mut operator, &order_id, &body).await;
-        let error = expect_error(&answer, 422, "VALIDATION_FAILED");
+        let response = fulfil(&mut operator, &order_id, &body).await;
+        let error = expect_error(&response, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], field, "{error}");
         assert!(!error.to_string().contains("47114711"), "{error}");
     }
@@ -128,12 +128,12 @@ async fn invalid_fulfilment_is_rejected_without_quoting_codes() {
         "PENDING"
     );
     let unknown = "ord_00000000000000000000000000000000";
-    let answer = fulfil(&mut operator, unknown, &json!({ "vouchers": codes(1) })).await;
-    expect_error(&answer, 404, "ORDER_NOT_FOUND");
+    let response = fulfil(&mut operator, unknown, &json!({ "vouchers": codes(1) })).await;
+    expect_error(&response, 404, "ORDER_NOT_FOUND");
     let placed = expect_success(&partner.order(&operator.add_stocked_product(1).await, 1).await, 201);
     let delivered = placed["order_id"].as_str().unwrap();
-    let answer = fulfil(&mut operator, delivered, &json!({ "vouchers": codes(1) })).await;
-    expect_error(&answer, 409, "ORDER_NOT_FULFILLABLE");
+    let response = fulfil(&mut operator, delivered, &json!({ "vouchers": codes(1) })).await;
+    expect_error(&response, 409, "ORDER_NOT_FULFILLABLE");
 }
 
 #[tokio::test]
@@ -152,8 +152,8 @@ async fn multi_product_order_is_fulfilled_per_product_by_command() {
         202,
     );
     let order_id = placed["order_id"].as_str().unwrap();
-    let answer = fulfil(&mut operator, order_id, &json!({ "vouchers": codes(1) })).await;
-    let error = expect_error(&answer, 422, "VALIDATION_FAILED");
+    let response = fulfil(&mut operator, order_id, &json!({ "vouchers": codes(1) })).await;
+    let error = expect_error(&response, 422, "VALIDATION_FAILED");
     assert_eq!(error["details"][0]["field"], "product_id");
     let directory = tempfile::tempdir().unwrap();
     let mut statuses = Vec::new();

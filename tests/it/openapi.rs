@@ -10,12 +10,12 @@ async fn listeners_serve_own_document_without_credentials() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("0").await;
     let anonymous = HeaderMap::new();
-    let answer = partner
+    let response = partner
         .client
         .send_raw(Method::GET, "/openapi.json", anonymous, "")
         .await
         .unwrap();
-    let of_partners = expect_success(&answer, 200);
+    let of_partners = expect_success(&response, 200);
     let of_operators = expect_success(&operator.call_without_token(Method::GET, "/openapi.json", &[]).await, 200);
     for (document, own, foreign) in [
         (of_partners, "/api/v1/orders", "/admin/v1/partners"),
@@ -34,16 +34,16 @@ async fn documented_paths_exist_with_their_methods() {
     let mut operator = Operator::of(service);
     let mut partner = operator.add_partner("0").await;
     for path in paths(Listener::Partner) {
-        let answer = partner
+        let response = partner
             .client
             .send_raw(Method::TRACE, &path, HeaderMap::new(), "")
             .await
             .unwrap();
-        expect_error(&answer, 405, "METHOD_NOT_ALLOWED");
+        expect_error(&response, 405, "METHOD_NOT_ALLOWED");
     }
     for path in paths(Listener::Operator) {
-        let answer = operator.call(Method::TRACE, &path, "application/json", "").await;
-        expect_error(&answer, 405, "METHOD_NOT_ALLOWED");
+        let response = operator.call(Method::TRACE, &path, "application/json", "").await;
+        expect_error(&response, 405, "METHOD_NOT_ALLOWED");
     }
 }
 
@@ -56,7 +56,7 @@ async fn secured_operations_without_credentials_are_rejected() {
             for (method, operation) in item.as_object().unwrap() {
                 let path = &fill_template(template);
                 let method: Method = method.to_uppercase().parse().unwrap();
-                let answer = match listener {
+                let response = match listener {
                     Listener::Partner => partner
                         .client
                         .send_raw(method, path, HeaderMap::new(), "")
@@ -64,8 +64,8 @@ async fn secured_operations_without_credentials_are_rejected() {
                         .unwrap(),
                     Listener::Operator => operator.call_without_token(method, path, &[]).await,
                 };
-                let refused = answer.error_code().as_deref() == Some("INVALID_CREDENTIALS");
-                assert_eq!(refused, operation["security"].is_array(), "{path}: {answer:?}");
+                let refused = response.error_code().as_deref() == Some("INVALID_CREDENTIALS");
+                assert_eq!(refused, operation["security"].is_array(), "{path}: {response:?}");
             }
         }
     }

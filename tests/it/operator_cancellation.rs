@@ -24,8 +24,8 @@ async fn operator_cancels_unretrieved_order() {
     );
     assert_eq!((line_counts(&order), &order["vouchers"]), ([0, 0, 2], &json!([])));
     assert_eq!(usd_balances(&mut partner).await, (100.0, 0.0));
-    let again = expect_success(&decide(&mut operator, "cancel", &order_id).await, 200);
-    assert_eq!(again, order, "a repeated call must return the first response");
+    let repeated = expect_success(&decide(&mut operator, "cancel", &order_id).await, 200);
+    assert_eq!(repeated, order, "a repeated call must return the first response");
     assert_eq!(
         decisions_in_audit_log(&mut operator, &order_id).await.len(),
         1,
@@ -53,8 +53,8 @@ async fn operator_cancel_keeps_retrieved_vouchers() {
     assert_eq!((line_counts(&order), &order["closed"]), ([1, 0, 2], &json!(true)));
     assert_eq!(order["refunded_amount"], json!(50.0));
     assert_eq!(usd_balances(&mut partner).await, (975.0, 0.0));
-    let again = expect_success(&decide(&mut operator, "cancel", &order_id).await, 200);
-    assert_eq!(again, order, "a repeated call must return the first response");
+    let repeated = expect_success(&decide(&mut operator, "cancel", &order_id).await, 200);
+    assert_eq!(repeated, order, "a repeated call must return the first response");
     let audited = decisions_in_audit_log(&mut operator, &order_id).await;
     let actions: Vec<_> = audited
         .iter()
@@ -63,10 +63,10 @@ async fn operator_cancel_keeps_retrieved_vouchers() {
     assert_eq!(actions, ["order.approve", "order.cancel"]);
 
     let sale = operator.add_stocked_product(1).await;
-    let whole = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
-    expect_success(&partner.get_codes(&whole).await, 200);
+    let available = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
+    expect_success(&partner.get_codes(&available).await, 200);
     expect_error(
-        &decide(&mut operator, "cancel", &whole).await,
+        &decide(&mut operator, "cancel", &available).await,
         409,
         "ORDER_NOT_CANCELLABLE",
     );

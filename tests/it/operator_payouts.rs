@@ -92,8 +92,8 @@ async fn invalid_payout_decision_is_rejected() {
             (json!({ "reference": reference }), "reference"),
             (json!({ "amount": 1 }), "amount"),
         ] {
-            let answer = post_decision(&mut operator, verb, UNKNOWN_PAYOUT, &Value::to_string(&body)).await;
-            let error = expect_error(&answer, 422, "VALIDATION_FAILED");
+            let response = post_decision(&mut operator, verb, UNKNOWN_PAYOUT, &Value::to_string(&body)).await;
+            let error = expect_error(&response, 422, "VALIDATION_FAILED");
             assert_eq!(error["details"][0]["field"], field, "{body}");
         }
         expect_error(

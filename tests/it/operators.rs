@@ -83,18 +83,18 @@ async fn request_without_operator_token_is_rejected() {
     ];
     for (method, path) in &ROUTES {
         for headers in cases {
-            let answer = send(service, method.clone(), path, headers).await;
-            expect_error(&answer, 401, "INVALID_CREDENTIALS");
+            let response = send(service, method.clone(), path, headers).await;
+            expect_error(&response, 401, "INVALID_CREDENTIALS");
         }
     }
-    let answer = send(
+    let response = send(
         service,
         Method::GET,
         "/admin/v1/partners",
         &[("authorization", &valid_token)],
     )
     .await;
-    expect_success(&answer, 200);
+    expect_success(&response, 200);
 }
 
 #[tokio::test]
@@ -122,14 +122,14 @@ async fn operator_listener_has_no_partner_routes() {
         metrics.status.is_success() && text.contains("vouchsafe_journal_commit_seconds"),
         "{text}"
     );
-    for word in [
+    for verdict in [
         "committed",
         "key_known",
         "stale_balance",
         "stale_stock",
         "poisoned",
     ] {
-        let counter = format!("vouchsafe_journal_verdicts_total{{verdict=\"{word}\"}} ");
+        let counter = format!("vouchsafe_journal_verdicts_total{{verdict=\"{verdict}\"}} ");
         assert!(text.contains(&counter), "{counter}: {text}");
     }
     let described: Vec<_> = text.lines().filter(|line| line.starts_with("# ")).collect();
@@ -147,8 +147,8 @@ async fn operator_listener_has_no_partner_routes() {
 async fn unknown_admin_route_is_404_and_wrong_method_405() {
     let mut operator = Operator::of(shared());
     for path in ["/admin/v1/nowhere", "/admin/v1/partners/", "/admin/v1"] {
-        let answer = operator.call(Method::GET, path, "application/json", "").await;
-        expect_error(&answer, 404, "ROUTE_NOT_FOUND");
+        let response = operator.call(Method::GET, path, "application/json", "").await;
+        expect_error(&response, 404, "ROUTE_NOT_FOUND");
     }
     for (method, path, allowed) in [
         (Method::DELETE, "/admin/v1/partners", "GET, POST"),
@@ -157,9 +157,9 @@ async fn unknown_admin_route_is_404_and_wrong_method_405() {
         (Method::GET, "/admin/v1/stock/void", "POST"),
         (Method::POST, "/admin/v1/audit", "GET"),
     ] {
-        let answer = operator.call(method, path, "application/json", "").await;
-        expect_error(&answer, 405, "METHOD_NOT_ALLOWED");
-        assert_eq!(answer.header("allow"), Some(allowed), "{path}");
+        let response = operator.call(method, path, "application/json", "").await;
+        expect_error(&response, 405, "METHOD_NOT_ALLOWED");
+        assert_eq!(response.header("allow"), Some(allowed), "{path}");
     }
 }
 
@@ -193,7 +193,7 @@ async fn invalid_json_body_is_rejected() {
         ),
         (large.as_str(), 413, "PAYLOAD_TOO_LARGE"),
     ] {
-        let answer = operator
+        let response = operator
             .call(
                 Method::POST,
                 "/admin/v1/partners",
@@ -201,12 +201,12 @@ async fn invalid_json_body_is_rejected() {
                 body.to_owned(),
             )
             .await;
-        expect_error(&answer, status, code);
+        expect_error(&response, status, code);
     }
-    let answer = operator
+    let response = operator
         .call(Method::POST, "/admin/v1/partners", "text/plain", "{}")
         .await;
-    expect_error(&answer, 415, "UNSUPPORTED_MEDIA_TYPE");
+    expect_error(&response, 415, "UNSUPPORTED_MEDIA_TYPE");
 }
 
 #[tokio::test]
@@ -238,7 +238,7 @@ async fn list_cursors_are_bound_to_list_and_filter() {
         ("shoe=1", 422, "VALIDATION_FAILED"),
         ("cursor=AAAA", 400, "INVALID_CURSOR"),
     ] {
-        let answer = operator
+        let response = operator
             .call(
                 Method::GET,
                 &format!("/admin/v1/partners?{query}"),
@@ -246,7 +246,7 @@ async fn list_cursors_are_bound_to_list_and_filter() {
                 "",
             )
             .await;
-        expect_error(&answer, status, code);
+        expect_error(&response, status, code);
     }
     let other_filter = format!("/admin/v1/audit?action=partner.create&cursor={cursor}");
     expect_error(
@@ -310,7 +310,7 @@ async fn actors_are_listed_busiest_first() {
         (1, &json!(0))
     );
     for query in ["limit=0", "limit=10001", "kind=shoe", "shoe=1"] {
-        let answer = operator
+        let response = operator
             .call(
                 Method::GET,
                 &format!("/admin/v1/actors?{query}"),
@@ -318,6 +318,6 @@ async fn actors_are_listed_busiest_first() {
                 "",
             )
             .await;
-        expect_error(&answer, 422, "VALIDATION_FAILED");
+        expect_error(&response, 422, "VALIDATION_FAILED");
     }
 }

@@ -177,9 +177,9 @@ async fn malformed_order_id_is_not_found() {
         "ord_%2e",
         &long,
     ] {
-        let answer = partner.get(&format!("/orders/{id}")).await;
-        assert_eq!(answer.status, 404, "{id:.60}: {:?}", answer.body);
-        expect_error(&answer, 404, "ORDER_NOT_FOUND");
+        let response = partner.get(&format!("/orders/{id}")).await;
+        assert_eq!(response.status, 404, "{id:.60}: {:?}", response.body);
+        expect_error(&response, 404, "ORDER_NOT_FOUND");
     }
     for id in ["x", "ord_0", "ord_00000000000000000000000000000000"] {
         expect_error(&partner.get_codes(id).await, 404, "ORDER_NOT_FOUND");

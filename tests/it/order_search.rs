@@ -11,9 +11,9 @@ async fn place_order(operator: &mut Operator, partner: &mut Partner, route: &str
     let sale = operator.add_product(route, usize::from(route == "stock")).await;
     let mut body = order_body(&sale, 1);
     body["reference"] = json!(reference);
-    let answer = partner.send(&unique("key"), &body).await;
-    assert!(answer.status.is_success(), "{answer:?}");
-    serde_json::from_slice(&answer.body).unwrap()
+    let response = partner.send(&unique("key"), &body).await;
+    assert!(response.status.is_success(), "{response:?}");
+    serde_json::from_slice(&response.body).unwrap()
 }
 
 fn ids(orders: &[Value]) -> Vec<&Value> {
@@ -75,8 +75,8 @@ async fn operator_order_view_adds_partner_id() {
     let order = place_order(&mut operator, &mut partner, "stock", "PO 1").await;
     let order_id = order["order_id"].as_str().unwrap();
     let path = format!("/admin/v1/orders/{order_id}");
-    let answer = operator.call(Method::GET, &path, "application/json", "").await;
-    let mut shown = expect_success(&answer, 200);
+    let response = operator.call(Method::GET, &path, "application/json", "").await;
+    let mut shown = expect_success(&response, 200);
     let partner_id = shown.as_object_mut().unwrap().remove("partner_id");
     assert_eq!((partner_id, &shown), (Some(json!(partner.partner_id)), &order));
     for (path, status, code) in [

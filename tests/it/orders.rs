@@ -17,16 +17,16 @@ async fn order_in_stock_returns_whole_order_without_codes() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
-    let answer = partner.order(&sale, 2).await;
-    let order = expect_success(&answer, 201);
+    let response = partner.order(&sale, 2).await;
+    let order = expect_success(&response, 201);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let (order_id, at) = (text(&order["order_id"]), text(&order["created_at"]));
     let [first, second] = [0, 1].map(|n| text(&order["vouchers"][n]["voucher_id"]));
     assert_eq!(
-        answer.header("location"),
+        response.header("location"),
         Some(format!("/api/v1/orders/{order_id}").as_str())
     );
-    assert_eq!(answer.header("idempotent-replayed"), None);
+    assert_eq!(response.header("idempotent-replayed"), None);
     assert_id(&order_id, "ord_");
     assert_id(&first, "vch_");
     assert_ne!(first, second);
@@ -47,7 +47,7 @@ async fn order_in_stock_returns_whole_order_without_codes() {
         format!(r#""timeline":[{{"status":"DELIVERED","at":"{at}","by":"partner","reason":null}}],"#),
         format!(r#""created_at":"{at}","updated_at":"{at}"}}"#),
     ];
-    assert_eq!(text_of(&answer), expected.concat());
+    assert_eq!(text_of(&response), expected.concat());
 }
 
 #[tokio::test]
@@ -82,22 +82,22 @@ async fn reference_and_metadata_are_returned_verbatim() {
     let line = order_line(&sale, 1);
     let metadata = r#"{ "price" : 1.500, "note":"\u00e9\/",  "yes":true }"#;
     let body = format!(r#"{{"items":[{line}],"reference":"  PO 7 ","metadata":{metadata}}}"#);
-    let answer = partner.send_text(&unique("key"), &body).await;
-    expect_success(&answer, 201);
+    let response = partner.send_text(&unique("key"), &body).await;
+    expect_success(&response, 201);
     assert!(
-        text_of(&answer).contains(&format!(r#""reference":"  PO 7 ","metadata":{metadata},"#)),
-        "{answer:?}"
+        text_of(&response).contains(&format!(r#""reference":"  PO 7 ","metadata":{metadata},"#)),
+        "{response:?}"
     );
     let read = partner
         .get(
-            answer
+            response
                 .header("location")
                 .unwrap()
                 .strip_prefix("/api/v1")
                 .unwrap(),
         )
         .await;
-    assert_eq!(text_of(&read), text_of(&answer));
+    assert_eq!(text_of(&read), text_of(&response));
 }
 
 #[tokio::test]
@@ -189,11 +189,11 @@ async fn currencies_with_0_or_3_decimals_are_exact() {
         let sale = operator.add_product_with(changes, denomination, 2).await;
         let mut partner = operator.add_partner("0").await;
         operator.top_up(&partner.partner_id, currency, money).await;
-        let answer = partner.order(&sale, 2).await;
-        expect_success(&answer, 201);
+        let response = partner.order(&sale, 2).await;
+        expect_success(&response, 201);
         assert!(
-            text_of(&answer).contains(total) && text_of(&answer).contains(face_value),
-            "{answer:?}"
+            text_of(&response).contains(total) && text_of(&response).contains(face_value),
+            "{response:?}"
         );
         assert_eq!(partner.balance(currency).await, expected_balance);
     }
@@ -234,16 +234,16 @@ async fn order_of_maximum_size_is_delivered() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1_000).await;
     let mut partner = operator.add_partner("25000").await;
-    let answer = partner
+    let response = partner
         .send(&unique("key"), &json!({ "items": vec![order_line(&sale, 10); 100] }))
         .await;
-    let order = expect_success(&answer, 201);
+    let order = expect_success(&response, 201);
     assert_eq!(order["vouchers"].as_array().unwrap().len(), 1_000);
     assert_eq!(partner.balance("USD").await, "0.00");
     let read = partner
         .get(&format!("/orders/{}", order["order_id"].as_str().unwrap()))
         .await;
-    assert_eq!(text_of(&read), text_of(&answer));
+    assert_eq!(text_of(&read), text_of(&response));
 }
 
 #[tokio::test]

@@ -17,28 +17,28 @@ const UNAUTHENTICATED_ORDER: &str = "POST /api/v1/orders HTTP/1.1\r\nhost: vouch
 /// Sends the order and reads head and body of the response.
 async fn send_order(connection: &mut TcpStream) -> String {
     connection.write_all(UNAUTHENTICATED_ORDER.as_bytes()).await.unwrap();
-    let mut answer = String::new();
+    let mut response = String::new();
     let mut buffer = [0; 4096];
-    while !answer.ends_with("}}") {
+    while !response.ends_with("}}") {
         let read = connection.read(&mut buffer).await.unwrap();
-        assert!(read > 0, "the connection was closed after {answer}");
-        answer.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
+        assert!(read > 0, "the connection was closed after {response}");
+        response.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
     }
-    answer
+    response
 }
 
 async fn send_order_on_new_connection(address: SocketAddr) -> (TcpStream, String) {
     let mut connection = TcpStream::connect(address).await.unwrap();
-    let answer = send_order(&mut connection).await;
-    (connection, answer)
+    let response = send_order(&mut connection).await;
+    (connection, response)
 }
 
 /// Retries an order on 409 and 503 until it is placed.
 async fn order_until_placed(mut partner: Partner, sale: &Sale) {
     let key = unique("key");
     let placed = eventually("the order to be placed", WAIT_TIMEOUT * 3, async || {
-        let answer = partner.order_with_key(&key, sale, 1).await;
-        Some(answer.status.as_u16()).filter(|status| ![409, 503].contains(status))
+        let response = partner.order_with_key(&key, sale, 1).await;
+        Some(response.status.as_u16()).filter(|status| ![409, 503].contains(status))
     });
     assert_eq!(placed.await, 201);
 }
@@ -53,14 +53,14 @@ async fn order_beyond_admission_limit_is_rejected_unread_on_open_connection() {
     let lanes =
         "SELECT pid::text FROM pg_stat_activity WHERE application_name LIKE 'vouchsafe lane%' AND $1 = ''";
     let lanes = Database::of(&service).await.texts(lanes, "").await;
-    let signal_lanes = |what| lanes.iter().for_each(|pid| send_signal(pid.parse().unwrap(), what));
+    let signal_lanes = |signal| lanes.iter().for_each(|pid| send_signal(pid.parse().unwrap(), signal));
     let connect = || send_order_on_new_connection(service.http_address());
     assert!(connect().await.1.starts_with("HTTP/1.1 401 "));
 
     signal_lanes(Signal::STOP);
     let at_limit = async {
         let rejected = eventually("the admission limit to be reached", WAIT_TIMEOUT, async || {
-            Some(connect().await).filter(|(_, answer)| answer.starts_with("HTTP/1.1 503 "))
+            Some(connect().await).filter(|(_, response)| response.starts_with("HTTP/1.1 503 "))
         });
         let (mut connection, rejected) = rejected.await;
         for expected in [
@@ -77,10 +77,10 @@ async fn order_beyond_admission_limit_is_rejected_unread_on_open_connection() {
     };
     let ordering = join_all((0..orders).map(|_| order_until_placed(partner.reconnect(), &sale)));
     tokio::join!(ordering, at_limit);
-    let (_, answer) = connect().await;
+    let (_, response) = connect().await;
     assert!(
-        answer.starts_with("HTTP/1.1 401 "),
-        "orders must be admitted again: {answer}"
+        response.starts_with("HTTP/1.1 401 "),
+        "orders must be admitted again: {response}"
     );
     let mut partner = partner.reconnect();
     assert_eq!(

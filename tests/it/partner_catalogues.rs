@@ -60,11 +60,11 @@ impl TestCategories {
     async fn assert_visible(&self, partner: &mut Partner, expected: &[usize]) {
         assert_eq!(self.visible_products(partner).await, expected);
         for (index, sale) in self.sales.iter().enumerate() {
-            let answer = partner.order(sale, 1).await;
+            let response = partner.order(sale, 1).await;
             if expected.contains(&index) {
-                expect_success(&answer, 201);
+                expect_success(&response, 201);
             } else {
-                expect_error(&answer, 404, "PRODUCT_NOT_FOUND");
+                expect_error(&response, 404, "PRODUCT_NOT_FOUND");
             }
         }
     }
@@ -123,7 +123,7 @@ async fn rejection_outside_catalogue_is_not_stored() {
     expect_success(&partner.send(&key, &both).await, 201);
     // Existing orders stay visible after the catalogue changes.
     operator.patch_partner(&partner, &json!({ "catalogue": {} })).await;
-    let answer = partner.send(&key, &both).await;
-    assert_eq!(answer.header("idempotent-replayed"), Some("true"));
+    let response = partner.send(&key, &both).await;
+    assert_eq!(response.header("idempotent-replayed"), Some("true"));
     assert_eq!(partner.list_all("/orders").await.len(), 1);
 }

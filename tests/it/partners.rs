@@ -23,14 +23,14 @@ async fn created_partner_secret_is_shown_once() {
         "name": format!(" {name} "), "allowlist": ["127.0.0.1", "::ffff:10.0.0.0/104"],
         "limits": { "orders": { "quota": 5, "window_s": 60 } },
     });
-    let answer = post(&mut operator, "/admin/v1/partners", &body).await;
-    let created = expect_success(&answer, 201);
+    let response = post(&mut operator, "/admin/v1/partners", &body).await;
+    let created = expect_success(&response, 201);
     let partner_id = created["partner_id"].as_str().unwrap();
     assert_eq!(
-        answer.header("location"),
+        response.header("location"),
         Some(format!("/admin/v1/partners/{partner_id}").as_str())
     );
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    assert_eq!(response.header("cache-control"), Some("no-store"));
     assert_eq!(created["name"], json!(name));
     assert_eq!(created["allowlist"], json!(["127.0.0.1/32", "10.0.0.0/8"]));
     assert_eq!(
@@ -162,7 +162,7 @@ async fn empty_partner_patch_is_not_audited() {
 async fn partner_change_is_audited_with_previous_values() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
-    let answer = operator
+    let response = operator
         .call(
             Method::PATCH,
             &path_of(&partner),
@@ -170,7 +170,7 @@ async fn partner_change_is_audited_with_previous_values() {
             r#"{"suspended":true}"#,
         )
         .await;
-    expect_success(&answer, 200);
+    expect_success(&response, 200);
     let trail = operator
         .get(&format!("/admin/v1/audit?subject={}", partner.partner_id))
         .await;
@@ -187,7 +187,7 @@ async fn partner_change_is_audited_with_previous_values() {
     );
     assert_eq!(
         (&change["operator"], change["trace_id"].as_str()),
-        (&json!("admin"), answer.header("x-trace-id"))
+        (&json!("admin"), response.header("x-trace-id"))
     );
     assert_eq!(entries[1]["before"], Value::Null);
 }
@@ -227,12 +227,12 @@ async fn issued_credential_narrows_allowlist() {
             &post(&mut operator, &path, &json!({ "allowlist": allowlist })).await,
             201,
         );
-        let answer = partner.with_credential(&issued).get("/wallets").await;
+        let response = partner.with_credential(&issued).get("/wallets").await;
         assert_eq!(
-            answer.status.is_success(),
+            response.status.is_success(),
             works,
             "{allowlist}: {}",
-            text_of(&answer)
+            text_of(&response)
         );
     }
 }
@@ -243,8 +243,8 @@ async fn repeated_revocation_returns_204() {
     let partner = operator.add_partner("0").await;
     let path = format!("/admin/v1/credentials/{}", partner.credential_id);
     for _ in 0..2 {
-        let answer = operator.call(Method::DELETE, &path, "application/json", "").await;
-        assert_eq!((answer.status.as_u16(), answer.body.len()), (204, 0));
+        let response = operator.call(Method::DELETE, &path, "application/json", "").await;
+        assert_eq!((response.status.as_u16(), response.body.len()), (204, 0));
     }
     let trail = operator
         .get(&format!("/admin/v1/audit?subject={}", partner.credential_id))
@@ -306,8 +306,8 @@ async fn unknown_resources_return_404() {
             "PRODUCT_NOT_FOUND",
         ),
     ] {
-        let answer = operator.call(method, &path, "application/json", body).await;
-        expect_error(&answer, 404, code);
+        let response = operator.call(method, &path, "application/json", body).await;
+        expect_error(&response, 404, code);
     }
 }
 
@@ -319,10 +319,10 @@ async fn concurrent_changes_leave_memory_and_database_equal() {
         let (mut other, path) = (Operator::of(shared()), path_of(&partner));
         async move {
             let patch = json!({ "suspended": n % 2 == 0 });
-            let answer = other
+            let response = other
                 .call(Method::PATCH, &path, "application/json", patch.to_string())
                 .await;
-            assert!(answer.status.is_success(), "{}", json_of(&answer));
+            assert!(response.status.is_success(), "{}", json_of(&response));
         }
     });
     futures_util::future::join_all(changes).await;

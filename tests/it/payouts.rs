@@ -36,14 +36,14 @@ async fn payout_debits_wallet_and_is_pending() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
     let key = unique("key");
-    let answer = request_payout(&mut partner, &key, &payout_body("30.5")).await;
-    let payout = expect_success(&answer, 202);
+    let response = request_payout(&mut partner, &key, &payout_body("30.5")).await;
+    let payout = expect_success(&response, 202);
     let id = payout["payout_id"].as_str().unwrap().to_owned();
     assert_eq!(
-        answer.header("location"),
+        response.header("location"),
         Some(format!("/api/v1/payouts/{id}").as_str())
     );
-    assert!(text_of(&answer).contains(r#""amount":30.50,"currency":"USD","#));
+    assert!(text_of(&response).contains(r#""amount":30.50,"currency":"USD","#));
     assert_eq!(
         payout["destination"],
         json!({ "type": "bank_account", "iban": "****3000", "name": "****GmbH" })
@@ -63,16 +63,16 @@ async fn payout_debits_wallet_and_is_pending() {
         (&entry["amount"], &entry["payout_id"]),
         (&json!(-30.5), &json!(id))
     );
-    let again = request_payout(&mut partner, &key, &payout_body("30.5")).await;
-    assert_eq!((again.status, text_of(&again)), (answer.status, text_of(&answer)));
-    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    let repeated = request_payout(&mut partner, &key, &payout_body("30.5")).await;
+    assert_eq!((repeated.status, text_of(&repeated)), (response.status, text_of(&response)));
+    assert_eq!(repeated.header("idempotent-replayed"), Some("true"));
     expect_error(
         &request_payout(&mut partner, &key, &payout_body("31")).await,
         422,
         "IDEMPOTENCY_KEY_REUSED",
     );
     let read = partner.get(&format!("/payouts/{id}")).await;
-    assert_eq!(text_of(&read), text_of(&answer));
+    assert_eq!(text_of(&read), text_of(&response));
 }
 
 #[tokio::test]
@@ -94,11 +94,11 @@ async fn payout_beyond_balance_is_rejected() {
                 .as_u16()
         }
     });
-    let answers = futures_util::future::join_all(calls).await;
-    assert_eq!(answers.iter().filter(|&&status| status == 202).count(), 2);
+    let responses = futures_util::future::join_all(calls).await;
+    assert_eq!(responses.iter().filter(|&&status| status == 202).count(), 2);
     assert_eq!(partner.balance("USD").await, "0.00");
-    let again = request_payout(&mut partner, &key, &payout_body("10.01")).await;
-    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    let repeated = request_payout(&mut partner, &key, &payout_body("10.01")).await;
+    assert_eq!(repeated.header("idempotent-replayed"), Some("true"));
 }
 
 #[tokio::test]
@@ -157,8 +157,8 @@ async fn invalid_payout_is_rejected_without_debit() {
         body.as_object_mut()
             .unwrap()
             .extend(change.as_object().unwrap().clone());
-        let answer = request_payout(&mut partner, &unique("key"), &body.to_string()).await;
-        let error = expect_error(&answer, 422, "VALIDATION_FAILED");
+        let response = request_payout(&mut partner, &unique("key"), &body.to_string()).await;
+        let error = expect_error(&response, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], field);
     }
     assert_eq!(partner.balance("USD").await, "100.00");
@@ -185,8 +185,8 @@ async fn payout_decision_pays_or_refunds_once() {
         let body = json!({ "reason": "as agreed", "reference": "bank-7" });
         let decided = expect_success(&decide(&mut operator, &id, verb, &body).await, 200);
         assert_eq!(decided["status"], status);
-        for again in ["pay", "reject", "fail"] {
-            let late = decide(&mut operator, &id, again, &json!({})).await;
+        for decision in ["pay", "reject", "fail"] {
+            let late = decide(&mut operator, &id, decision, &json!({})).await;
             expect_error(&late, 409, "PAYOUT_NOT_PENDING");
         }
         let read = partner.read(&format!("/payouts/{id}")).await;

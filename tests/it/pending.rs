@@ -15,11 +15,11 @@ async fn vendor_order_is_accepted_pending_and_paid() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_product("vendor", 0).await;
     let mut partner = operator.add_partner("100").await;
-    let answer = partner.order(&sale, 3).await;
-    let order = expect_success(&answer, 202);
+    let response = partner.order(&sale, 3).await;
+    let order = expect_success(&response, 202);
     let order_id = order["order_id"].as_str().unwrap();
     assert_eq!(
-        answer.header("location"),
+        response.header("location"),
         Some(format!("/api/v1/orders/{order_id}").as_str())
     );
     let product = &sale.product_id;
@@ -33,10 +33,10 @@ async fn vendor_order_is_accepted_pending_and_paid() {
         format!(r#""timeline":[{{"status":"PENDING","at":"{at}","by":"partner","reason":null}}],"#),
         format!(r#""created_at":"{at}","updated_at":"{at}"}}"#),
     ];
-    assert_eq!(text_of(&answer), expected.concat());
+    assert_eq!(text_of(&response), expected.concat());
     assert_eq!(
         text_of(&partner.get(&format!("/orders/{order_id}")).await),
-        text_of(&answer)
+        text_of(&response)
     );
     let wallets = partner.get("/wallets").await;
     let expected = r#""currency":"USD","balance":25.00,"pending_orders":75.00,"pending_payouts":0.00,"#;

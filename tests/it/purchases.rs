@@ -51,8 +51,8 @@ async fn invalid_vendor_response_is_shown_counted_and_ended_by_operator() {
         202,
     );
     let order_id = placed["order_id"].as_str().unwrap();
-    let refused_answer = |purchase: &Value| purchase["state"] == "refused";
-    let purchase = wait_for_purchase(&mut operator, order_id, refused_answer).await;
+    let is_refused = |purchase: &Value| purchase["state"] == "refused";
+    let purchase = wait_for_purchase(&mut operator, order_id, is_refused).await;
     assert_eq!(
         (&purchase["answer"], &purchase["kept"]),
         (&json!("REFUSED"), &json!(0))
@@ -81,8 +81,8 @@ async fn invalid_vendor_response_is_shown_counted_and_ended_by_operator() {
         (&ended["state"], &ended["next_at"]),
         (&json!("ended"), &Value::Null)
     );
-    let again = expect_success(&end_purchase(&mut operator, purchase_id, "another reason").await, 200);
-    assert_eq!(again, ended);
+    let repeated = expect_success(&end_purchase(&mut operator, purchase_id, "another reason").await, 200);
+    assert_eq!(repeated, ended);
     eventually("the order to be refunded", WAIT_TIMEOUT, async || {
         let order = partner.read(&format!("/orders/{order_id}")).await;
         (order["status"] == "REFUNDED").then_some(())
@@ -114,8 +114,8 @@ async fn out_of_stock_vendor_blocks_orders_until_reconfigured() {
     assert_eq!(purchase["answer"], "OUT_OF_STOCK");
     let order_body = json!({ "items": [{ "product_id": "sim-out-of-stock", "denomination": 25, "quantity": 1 }] });
     let rejection = eventually("the out-of-stock response to take effect", WAIT_TIMEOUT, async || {
-        let answer = partner.send(&unique("key"), &order_body).await;
-        (answer.status == 409).then_some(answer)
+        let response = partner.send(&unique("key"), &order_body).await;
+        (response.status == 409).then_some(response)
     })
     .await;
     let error = expect_error(&rejection, 409, "INSUFFICIENT_INVENTORY");
@@ -213,9 +213,9 @@ async fn unknown_purchase_and_vendor_are_rejected() {
         "countries": [], "denominations": [25], "expiry_policy": { "type": "NONE" }, "redemption": {}, "route": "vendor",
     });
     let path = format!("/admin/v1/products/{}", unique("product"));
-    let answer = operator
+    let response = operator
         .call(Method::PUT, &path, "application/json", product.to_string())
         .await;
-    let error = expect_error(&answer, 422, "VALIDATION_FAILED");
+    let error = expect_error(&response, 422, "VALIDATION_FAILED");
     assert_eq!(error["details"][0]["field"], "vendor");
 }

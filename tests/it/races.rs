@@ -18,10 +18,10 @@ async fn order_concurrently(partner: &Partner, bodies: Vec<serde_json::Value>) -
 }
 
 /// Counts the placed orders and asserts the error of all others.
-fn count_placed(answers: &[ApiResponse], status: u16, code: &str) -> usize {
-    let (placed, others): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
-    for answer in others {
-        expect_error(answer, status, code);
+fn count_placed(responses: &[ApiResponse], status: u16, code: &str) -> usize {
+    let (placed, rejected): (Vec<_>, Vec<_>) = responses.iter().partition(|response| response.status == 201);
+    for response in rejected {
+        expect_error(response, status, code);
     }
     placed.len()
 }
@@ -36,14 +36,14 @@ async fn concurrent_orders_sell_last_vouchers_once() {
             .map(|_| json!({ "items": [order_line(&sale, 1)] }))
             .collect::<Vec<_>>()
     };
-    let (mut answers, others) = tokio::join!(order_concurrently(&first, bodies()), order_concurrently(&second, bodies()));
-    answers.extend(others);
-    assert_eq!(count_placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 7);
-    let voucher_ids = answers
+    let (mut responses, others) = tokio::join!(order_concurrently(&first, bodies()), order_concurrently(&second, bodies()));
+    responses.extend(others);
+    assert_eq!(count_placed(&responses, 409, "INSUFFICIENT_INVENTORY"), 7);
+    let voucher_ids = responses
         .iter()
-        .filter(|answer| answer.status == 201)
-        .map(|answer| {
-            expect_success(answer, 201)["vouchers"][0]["voucher_id"]
+        .filter(|response| response.status == 201)
+        .map(|response| {
+            expect_success(response, 201)["vouchers"][0]["voucher_id"]
                 .as_str()
                 .unwrap()
                 .to_owned()
@@ -57,8 +57,8 @@ async fn concurrent_orders_spend_last_money_once() {
     let sale = operator.add_stocked_product(40).await;
     let mut partner = operator.add_partner("130").await;
     let bodies = (0..24).map(|_| json!({ "items": [order_line(&sale, 1)] })).collect();
-    let answers = order_concurrently(&partner, bodies).await;
-    assert_eq!(count_placed(&answers, 402, "INSUFFICIENT_FUNDS"), 5);
+    let responses = order_concurrently(&partner, bodies).await;
+    assert_eq!(count_placed(&responses, 402, "INSUFFICIENT_FUNDS"), 5);
     assert_eq!(partner.balance("USD").await, "5.00");
     let ledger = partner.read("/transactions?limit=100").await;
     let entries = ledger["data"].as_array().unwrap();
@@ -81,8 +81,8 @@ async fn concurrent_orders_for_same_products_do_not_deadlock() {
         let (first, second) = if n % 2 == 0 { (&a, &b) } else { (&b, &a) };
         json!({ "items": [order_line(first, 1), order_line(second, 1)] })
     });
-    let answers = order_concurrently(&partner, bodies.collect()).await;
-    assert_eq!(count_placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 20);
+    let responses = order_concurrently(&partner, bodies.collect()).await;
+    assert_eq!(count_placed(&responses, 409, "INSUFFICIENT_INVENTORY"), 20);
 }
 
 #[tokio::test]
@@ -91,8 +91,8 @@ async fn order_short_of_one_product_takes_none_of_other() {
     let [plenty, scarce] = [operator.add_stocked_product(12).await, operator.add_stocked_product(4).await];
     let partner = operator.add_partner("10000").await;
     let bodies = (0..12).map(|_| json!({ "items": [order_line(&plenty, 1), order_line(&scarce, 1)] }));
-    let answers = order_concurrently(&partner, bodies.collect()).await;
-    assert_eq!(count_placed(&answers, 409, "INSUFFICIENT_INVENTORY"), 4);
+    let responses = order_concurrently(&partner, bodies.collect()).await;
+    assert_eq!(count_placed(&responses, 409, "INSUFFICIENT_INVENTORY"), 4);
     expect_success(&partner.reconnect().order(&plenty, 8).await, 201);
 }
 
@@ -107,18 +107,18 @@ async fn concurrent_requests_with_same_key_execute_once() {
         let (key, sale) = (&key, &sale);
         async move { partner.order_with_key(key, sale, 1).await }
     });
-    let answers = join_all(requests).await;
-    let (placed, busy): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
-    for answer in busy {
-        expect_error(answer, 409, "IDEMPOTENCY_IN_PROGRESS");
-        assert_eq!(answer.header("retry-after"), Some("1"));
+    let responses = join_all(requests).await;
+    let (placed, busy): (Vec<_>, Vec<_>) = responses.iter().partition(|response| response.status == 201);
+    for response in busy {
+        expect_error(response, 409, "IDEMPOTENCY_IN_PROGRESS");
+        assert_eq!(response.header("retry-after"), Some("1"));
     }
     let fresh: Vec<_> = placed
         .iter()
-        .filter(|answer| answer.header("idempotent-replayed").is_none())
+        .filter(|response| response.header("idempotent-replayed").is_none())
         .collect();
     assert_eq!(fresh.len(), 1);
-    assert!(placed.iter().all(|answer| answer.body == fresh[0].body));
+    assert!(placed.iter().all(|response| response.body == fresh[0].body));
     assert_eq!(partner.balance("USD").await, "975.00");
     assert_eq!(partner.order_with_key(&key, &sale, 1).await.body, fresh[0].body);
 }
@@ -137,14 +137,14 @@ async fn concurrent_requests_with_same_key_and_other_bodies_execute_once() {
         );
         async move { partner.send(key, &body).await }
     });
-    let answers = join_all(requests).await;
-    let (placed, others): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
+    let responses = join_all(requests).await;
+    let (placed, rejected): (Vec<_>, Vec<_>) = responses.iter().partition(|response| response.status == 201);
     assert_eq!(placed.len(), 1);
-    for answer in others {
-        if answer.status == 409 {
-            expect_error(answer, 409, "IDEMPOTENCY_IN_PROGRESS");
+    for response in rejected {
+        if response.status == 409 {
+            expect_error(response, 409, "IDEMPOTENCY_IN_PROGRESS");
         } else {
-            expect_error(answer, 422, "IDEMPOTENCY_KEY_REUSED");
+            expect_error(response, 422, "IDEMPOTENCY_KEY_REUSED");
         }
     }
     assert_eq!(partner.balance("USD").await, "975.00");

@@ -34,11 +34,11 @@ async fn set_quotas(operator: &mut Operator, partner: &Partner, quotas: &[(&str,
 }
 
 /// Returns class, quota and remaining requests from the response headers.
-fn rate_limit_of(answer: &ApiResponse) -> (String, u32, u32) {
-    let policy = answer.header("ratelimit-policy").unwrap_or_default();
-    let (class, limit) = policy.split_once(";q=").unwrap_or_else(|| panic!("{answer:?}"));
+fn rate_limit_of(response: &ApiResponse) -> (String, u32, u32) {
+    let policy = response.header("ratelimit-policy").unwrap_or_default();
+    let (class, limit) = policy.split_once(";q=").unwrap_or_else(|| panic!("{response:?}"));
     let (quota, window_s) = limit.split_once(";w=").unwrap();
-    let standing = answer.header("ratelimit").unwrap();
+    let standing = response.header("ratelimit").unwrap();
     let (same_class, left) = standing.split_once(";r=").unwrap();
     let (remaining, more_in_s) = left.split_once(";t=").unwrap();
     assert_eq!((class, window_s), (same_class, "86400"), "{policy} {standing}");
@@ -47,24 +47,24 @@ fn rate_limit_of(answer: &ApiResponse) -> (String, u32, u32) {
     (class, quota.parse().unwrap(), remaining.parse().unwrap())
 }
 
-fn assert_rate_limit(answer: &ApiResponse, class: &str, quota: u32, remaining: u32) {
+fn assert_rate_limit(response: &ApiResponse, class: &str, quota: u32, remaining: u32) {
     assert_eq!(
-        rate_limit_of(answer),
+        rate_limit_of(response),
         (class.to_owned(), quota, remaining),
         "{}",
-        text_of(answer)
+        text_of(response)
     );
 }
 
 /// Asserts a 429 with a correct `Retry-After`.
-fn assert_exhausted(answer: &ApiResponse, class: &str, quota: u32) {
-    let error = expect_error(answer, 429, "RATE_LIMIT_EXCEEDED");
+fn assert_exhausted(response: &ApiResponse, class: &str, quota: u32) {
+    let error = expect_error(response, 429, "RATE_LIMIT_EXCEEDED");
     assert_eq!(error["retryable"], true);
-    assert_rate_limit(answer, class, quota, 0);
-    let wait_s: u32 = answer.header("retry-after").unwrap().parse().unwrap();
+    assert_rate_limit(response, class, quota, 0);
+    let wait_s: u32 = response.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=WINDOW_S).contains(&wait_s), "{wait_s}");
     assert!(
-        answer
+        response
             .header("ratelimit")
             .unwrap()
             .ends_with(&format!(";t={wait_s}"))
@@ -99,9 +99,9 @@ async fn each_class_has_own_quota_and_reports_remaining() {
             0,
         ),
     ] {
-        let answer = partner.send_text(&key, body).await;
-        assert_eq!(answer.status.as_u16(), status, "{}", text_of(&answer));
-        assert_rate_limit(&answer, "orders", 4, left);
+        let response = partner.send_text(&key, body).await;
+        assert_eq!(response.status.as_u16(), status, "{}", text_of(&response));
+        assert_rate_limit(&response, "orders", 4, left);
     }
     assert_exhausted(&partner.order(&sale, 1).await, "orders", 4);
 
@@ -129,14 +129,14 @@ async fn each_class_has_own_quota_and_reports_remaining() {
     assert_exhausted(&partner.send_signed(Method::GET, &codes, "").await, "vouchers", 3);
 
     for left in [1, 0] {
-        let answer = partner
+        let response = partner
             .send_signed(Method::POST, "/credentials/rotate", r#"{"overlap_seconds":-1}"#)
             .await;
-        expect_error(&answer, 422, "VALIDATION_FAILED");
-        assert_rate_limit(&answer, "auth", 2, left);
+        expect_error(&response, 422, "VALIDATION_FAILED");
+        assert_rate_limit(&response, "auth", 2, left);
     }
-    let answer = partner.send_signed(Method::POST, "/credentials/rotate", "{}").await;
-    assert_exhausted(&answer, "auth", 2);
+    let response = partner.send_signed(Method::POST, "/credentials/rotate", "{}").await;
+    assert_exhausted(&response, "auth", 2);
 }
 
 #[tokio::test]
@@ -147,15 +147,15 @@ async fn order_beyond_quota_of_100_is_limited() {
     let limits = json!({ "limits": { "orders": { "quota": 100, "window_s": 3600 } } });
     operator.patch_partner(&partner, &limits).await;
     for left in (0..100).rev() {
-        let answer = partner.order(&sale, 1).await;
+        let response = partner.order(&sale, 1).await;
         let expected = format!(r#""orders";r={left};t="#);
-        assert_ne!(answer.status, 429);
+        assert_ne!(response.status, 429);
         assert!(
-            answer.header("ratelimit").unwrap().starts_with(&expected),
-            "{answer:?}"
+            response.header("ratelimit").unwrap().starts_with(&expected),
+            "{response:?}"
         );
         assert_eq!(
-            answer.header("ratelimit-policy"),
+            response.header("ratelimit-policy"),
             Some(r#""orders";q=100;w=3600"#)
         );
     }
@@ -175,10 +175,10 @@ async fn rate_limited_request_executes_nothing_and_leaves_key_unused() {
     assert_eq!(partner.balance("USD").await, "975.00");
     // Rate-limited requests do not count: raising the quota by one admits one.
     set_quotas(&mut operator, &partner, &[("orders", 2)]).await;
-    let answer = partner.order_with_key(&key, &sale, 2).await;
-    expect_success(&answer, 201);
-    assert_eq!(answer.header("idempotent-replayed"), None);
-    assert_rate_limit(&answer, "orders", 2, 0);
+    let response = partner.order_with_key(&key, &sale, 2).await;
+    expect_success(&response, 201);
+    assert_eq!(response.header("idempotent-replayed"), None);
+    assert_rate_limit(&response, "orders", 2, 0);
     assert_eq!(partner.balance("USD").await, "925.00");
 }
 
@@ -201,9 +201,9 @@ async fn changed_limit_applies_to_next_request_and_keeps_count() {
     operator
         .patch_partner(&partner, &json!({ "limits": { "general": null } }))
         .await;
-    let answer = partner.get("/wallets").await;
+    let response = partner.get("/wallets").await;
     assert_eq!(
-        answer.header("ratelimit-policy"),
+        response.header("ratelimit-policy"),
         Some(r#""general";q=1000000;w=60"#)
     );
 }
@@ -230,14 +230,14 @@ async fn unauthenticated_request_consumes_no_quota() {
     for _ in 0..3 {
         let mut headers = partner.headers(ORDERS, body.as_bytes());
         headers.insert(SIGNATURE, HeaderValue::from_static("t=1,v1=00"));
-        let answer = partner.post(headers, body.clone()).await;
-        expect_error(&answer, 401, "INVALID_SIGNATURE");
+        let response = partner.post(headers, body.clone()).await;
+        expect_error(&response, 401, "INVALID_SIGNATURE");
         let mut headers = partner.headers(ORDERS, body.as_bytes());
         headers.insert("x-api-secret", HeaderValue::from_static("wrong"));
-        let answer = partner.post(headers, body.clone()).await;
-        expect_error(&answer, 401, "INVALID_CREDENTIALS");
+        let response = partner.post(headers, body.clone()).await;
+        expect_error(&response, 401, "INVALID_CREDENTIALS");
         assert_eq!(
-            (answer.header("ratelimit"), answer.header("ratelimit-policy")),
+            (response.header("ratelimit"), response.header("ratelimit-policy")),
             (None, None)
         );
     }
@@ -253,8 +253,8 @@ async fn exhausted_quota_is_reported_before_body_is_read() {
     expect_success(&partner.order(&sale, 1).await, 201);
     // The announced body never arrives: a service that waits for it would return 408.
     let headers = with_header(partner.headers(ORDERS, b"{}"), CONTENT_LENGTH, "2");
-    let answer = exchange(shared().http_address(), &request_head("POST /api/v1/orders", &headers)).await;
-    assert_exhausted(&answer, "orders", 1);
+    let response = exchange(shared().http_address(), &request_head("POST /api/v1/orders", &headers)).await;
+    assert_exhausted(&response, "orders", 1);
 }
 
 #[tokio::test]
@@ -281,15 +281,15 @@ async fn rate_limited_requests_are_counted_in_metrics() {
     let mut headers = partner.headers(ORDERS, b"{}");
     headers.insert("x-timestamp", HeaderValue::from_static("1"));
     expect_error(&partner.post(headers, "{}").await, 401, "TIMESTAMP_OUT_OF_RANGE");
-    let answer = operator.call(Method::GET, "/metrics", "text/plain", "").await;
+    let response = operator.call(Method::GET, "/metrics", "text/plain", "").await;
     for metric in [
         r#"vouchsafe_rate_limited_total{class="vouchers"} "#,
         r#"vouchsafe_failed_authentications_total{code="TIMESTAMP_OUT_OF_RANGE"} "#,
     ] {
         assert!(
-            text_of(&answer).contains(metric),
+            text_of(&response).contains(metric),
             "{metric}: {}",
-            text_of(&answer)
+            text_of(&response)
         );
     }
 }

@@ -77,15 +77,15 @@ async fn assert_each_purchase_paid_once(harness: &mut ReconciliationHarness) {
         (FIRST_ORDERS.len() + SECOND_ORDERS.len(), purchases.len())
     );
     for purchase in purchases {
-        let words: Vec<&str> = purchase.split(' ').collect();
-        let quantity: u64 = words[2].parse().unwrap();
-        let expected = match words[1] {
+        let fields: Vec<&str> = purchase.split(' ').collect();
+        let quantity: u64 = fields[2].parse().unwrap();
+        let expected = match fields[1] {
             "sim-part" => quantity / 2,
             "sim-record-added" => quantity + 1,
             "sim-record-dropped" => quantity - 1,
             _ => quantity,
         };
-        assert_eq!(sales[words[0]], (words[1].to_owned(), expected), "{purchase}");
+        assert_eq!(sales[fields[0]], (fields[1].to_owned(), expected), "{purchase}");
     }
 }
 
@@ -93,8 +93,8 @@ async fn assert_each_purchase_paid_once(harness: &mut ReconciliationHarness) {
 async fn preview_of_both_days(harness: &mut ReconciliationHarness, partner: &mut Partner) -> ([u64; 5], Vec<Value>) {
     let (mut sums, mut drifts) = ([0; 5], Vec::new());
     for day in harness.days().await {
-        let answer = harness::get_preview(&harness.service, partner, &day.to_string()).await;
-        let body = expect_success(&answer, 200);
+        let response = harness::get_preview(&harness.service, partner, &day.to_string()).await;
+        let body = expect_success(&response, 200);
         assert_eq!(body["date"], day.to_string());
         sums = add_counts(sums, &body["summary"]);
         drifts.extend(body["drifts"].as_array().unwrap().iter().cloned());
@@ -178,9 +178,9 @@ async fn assert_resolution_is_retained(harness: &mut ReconciliationHarness, drif
     let trail = harness.operator.get(&audit).await;
     assert_eq!(trail["data"][0]["after"], product_of);
     assert_eq!(trail["data"][0]["before"]["resolution"], "pending");
-    let (_, again) = harness.reconcile().await;
-    assert_eq!(drift_summary(&again), expected_drifts());
-    let retained = again.iter().find(|drift| drift["drift_id"] == drift_id);
+    let (_, repeated) = harness.reconcile().await;
+    assert_eq!(drift_summary(&repeated), expected_drifts());
+    let retained = repeated.iter().find(|drift| drift["drift_id"] == drift_id);
     assert_eq!(retained, Some(&after));
 }
 
@@ -192,8 +192,8 @@ async fn assert_upload_gives_same_drifts(harness: &mut ReconciliationHarness) {
     for day in days {
         let path = format!("/admin/v1/reconciliation/{day}/records?vendor={VENDOR}");
         let file = records_csv(&records, day);
-        let answer = harness.operator.call(Method::POST, &path, "text/csv", file).await;
-        assert_eq!(expect_success(&answer, 200)["vendors"][0]["source"], "csv");
+        let response = harness.operator.call(Method::POST, &path, "text/csv", file).await;
+        assert_eq!(expect_success(&response, 200)["vendors"][0]["source"], "csv");
     }
     assert_eq!(harness.summary_counts(&days).await, [9, 22, 20, 1, 2]);
     assert_eq!(harness.drifts().await, before);
@@ -201,11 +201,11 @@ async fn assert_upload_gives_same_drifts(harness: &mut ReconciliationHarness) {
     let header = records_csv(&[], days[0]);
     for day in days {
         let path = format!("/admin/v1/reconciliation/{day}/records?vendor={VENDOR}");
-        let answer = harness
+        let response = harness
             .operator
             .call(Method::POST, &path, "text/csv", header.clone())
             .await;
-        expect_success(&answer, 200);
+        expect_success(&response, 200);
     }
     let path = format!("/admin/v1/reconciliation/{}", days[1]);
     let today = harness.operator.get(&path).await;
@@ -219,9 +219,9 @@ async fn assert_unfinished_day_is_rejected(harness: &mut ReconciliationHarness) 
     assert_eq!(harness.summary_counts(&days).await[2..], [0, 0, 0]);
     let tomorrow = days[1].next_day().unwrap();
     let path = format!("/admin/v1/reconciliation/{tomorrow}/run");
-    let answer = harness
+    let response = harness
         .operator
         .call(Method::POST, &path, "application/json", "")
         .await;
-    expect_error(&answer, 422, "VALIDATION_FAILED");
+    expect_error(&response, 422, "VALIDATION_FAILED");
 }

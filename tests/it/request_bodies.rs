@@ -135,8 +135,8 @@ async fn missing_body_times_out() {
     let start = Instant::now();
     let (silent, slow) = tokio::join!(exchange(address, &silent), send_slowly(address, &slow, b' '));
     let elapsed = start.elapsed();
-    for answer in [silent, slow] {
-        let error = expect_error(&answer, 408, "REQUEST_TIMEOUT");
+    for response in [silent, slow] {
+        let error = expect_error(&response, 408, "REQUEST_TIMEOUT");
         assert_eq!(error["retryable"], true);
     }
     assert!(SLOW_BODY.contains(&elapsed), "{elapsed:?}");
@@ -185,8 +185,8 @@ async fn request_with_two_lengths_is_rejected() {
             encode_chunked(body.as_bytes(), 4_096),
         ]
         .concat();
-        let answer = exchange_undocumented(address, &request).await;
-        assert_eq!(answer.status, 400, "{answer:?}");
+        let response = exchange_undocumented(address, &request).await;
+        assert_eq!(response.status, 400, "{response:?}");
     }
     assert_eq!(partner.balance("USD").await, "1000.00");
 }
@@ -202,18 +202,18 @@ async fn invalid_http_closes_only_its_connection() {
         b"\0\0\0\0\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
     ] {
-        let answer = exchange_undocumented(address, garbage).await;
+        let response = exchange_undocumented(address, garbage).await;
         assert!(
-            answer.status.is_client_error() || answer.status.is_server_error(),
-            "{answer:?}"
+            response.status.is_client_error() || response.status.is_server_error(),
+            "{response:?}"
         );
     }
     let many = HeaderMap::from_iter([(
         HeaderName::from_static("x-long"),
         HeaderValue::from_str(&"x".repeat(200_000)).unwrap(),
     )]);
-    let answer = exchange_undocumented(address, &request_head("GET /api/v1/wallets", &many)).await;
-    assert!(answer.status.is_client_error(), "{answer:?}");
+    let response = exchange_undocumented(address, &request_head("GET /api/v1/wallets", &many)).await;
+    assert!(response.status.is_client_error(), "{response:?}");
     expect_success(&partner.get("/wallets").await, 200);
 }
 

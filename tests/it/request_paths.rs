@@ -16,12 +16,12 @@ async fn signed_request_with_query_is_rejected() {
         "/api/v1/orders?x=/api/v1/orders",
     ] {
         let headers = partner.headers(ORDERS, body.as_bytes());
-        let answer = partner
+        let response = partner
             .client
             .send_raw(Method::POST, path, headers, body.clone())
             .await
             .unwrap();
-        expect_error(&answer, 400, "UNEXPECTED_QUERY");
+        expect_error(&response, 400, "UNEXPECTED_QUERY");
     }
     let order = expect_success(&partner.send_text(&unique("key"), &body).await, 201);
     let path = format!("/orders/{}/vouchers?x=1", order["order_id"].as_str().unwrap());
@@ -55,11 +55,11 @@ async fn alternative_path_spellings_are_rejected() {
             &body.len().to_string(),
         );
         let request = [request_head(&format!("POST {path}"), &headers), body.clone().into_bytes()].concat();
-        let answer = exchange_undocumented(address, &request).await;
-        let (status, code) = (answer.status.as_u16(), answer.error_code().unwrap_or_default());
+        let response = exchange_undocumented(address, &request).await;
+        let (status, code) = (response.status.as_u16(), response.error_code().unwrap_or_default());
         let expected = [(404, "ROUTE_NOT_FOUND"), (401, "INVALID_SIGNATURE")];
-        assert!(expected.contains(&(status, code.as_str())), "{path}: {answer:?}");
-        expect_error(&answer, status, &code);
+        assert!(expected.contains(&(status, code.as_str())), "{path}: {response:?}");
+        expect_error(&response, status, &code);
     }
     assert_eq!(partner.balance("USD").await, "1000.00");
 }
@@ -79,8 +79,8 @@ async fn absolute_request_target_is_rejected() {
             body.clone().into_bytes(),
         ]
         .concat();
-        let answer = exchange_undocumented(address, &request).await;
-        expect_error(&answer, 400, "MALFORMED_REQUEST");
+        let response = exchange_undocumented(address, &request).await;
+        expect_error(&response, 400, "MALFORMED_REQUEST");
     }
     assert_eq!(partner.balance("USD").await, "1000.00");
 }
@@ -100,8 +100,8 @@ async fn byte_moved_between_path_and_body_invalidates_signature() {
         let headers = partner.headers(ORDERS, signed.strip_prefix(ORDERS).unwrap().as_bytes());
         let headers = with_header(headers, CONTENT_LENGTH, &body.len().to_string());
         let request = [request_head(&format!("POST {path}"), &headers), body.as_bytes().to_vec()].concat();
-        let answer = exchange(address, &request).await;
-        assert!(answer.status.is_client_error(), "{path}: {answer:?}");
+        let response = exchange(address, &request).await;
+        assert!(response.status.is_client_error(), "{path}: {response:?}");
     }
     assert_eq!(partner.balance("USD").await, "1000.00");
 }

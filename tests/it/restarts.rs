@@ -23,13 +23,13 @@ async fn assert_replayed(partner: &mut Partner, sale: &Sale, stored: &[StoredRes
     for StoredResponse {
         key,
         quantity,
-        response: answer,
+        response,
     } in stored
     {
-        let again = partner.order_with_key(key, sale, *quantity).await;
-        assert_eq!((again.status, text_of(&again)), (answer.status, text_of(answer)));
-        assert_eq!(again.header("idempotent-replayed"), Some("true"));
-        assert_eq!(again.header("location"), answer.header("location"));
+        let repeated = partner.order_with_key(key, sale, *quantity).await;
+        assert_eq!((repeated.status, text_of(&repeated)), (response.status, text_of(response)));
+        assert_eq!(repeated.header("idempotent-replayed"), Some("true"));
+        assert_eq!(repeated.header("location"), response.header("location"));
     }
 }
 
@@ -42,12 +42,12 @@ async fn responses_after_stop_and_kill_are_replayed() {
     let mut stored = Vec::new();
     for (quantity, status) in [(1, 201), (5, 402), (2, 409), (1, 201)] {
         let key = unique("key");
-        let answer = partner.order_with_key(&key, &sale, quantity).await;
-        assert_eq!(answer.status.as_u16(), status, "{answer:?}");
+        let response = partner.order_with_key(&key, &sale, quantity).await;
+        assert_eq!(response.status.as_u16(), status, "{response:?}");
         stored.push(StoredResponse {
             key,
             quantity,
-            response: answer,
+            response,
         });
     }
     assert_eq!(service.stop(), Some(0));
@@ -99,10 +99,10 @@ async fn claimed_stock_after_kill_is_available_immediately() {
     let start = Instant::now();
     service.restart();
     let mut partner = partner.connect_to(&service.base_url());
-    let answer = eventually("the first order to be placed", FIRST_ORDER_TIMEOUT, async || {
-        Some(partner.order_with_key(&key, &sale, 20).await).filter(|answer| answer.status != 503)
+    let response = eventually("the first order to be placed", FIRST_ORDER_TIMEOUT, async || {
+        Some(partner.order_with_key(&key, &sale, 20).await).filter(|response| response.status != 503)
     });
-    expect_success(&answer.await, 201);
+    expect_success(&response.await, 201);
     let elapsed = start.elapsed();
     println!("first order {elapsed:?} after the restart (promised: 3 s)");
     assert!(elapsed < FIRST_ORDER_TIMEOUT, "{elapsed:?}");
@@ -129,11 +129,11 @@ async fn service_without_database_reports_unready_and_recovers() {
     for address in [service.base_url().replace("/api/v1", ""), service.admin_url()] {
         let mut anonymous = partner.connect_to(&address);
         let unready = eventually("the service to be unready", WAIT_TIMEOUT, async || {
-            Some(anonymous.get("/readyz").await).filter(|answer| answer.status != 200)
+            Some(anonymous.get("/readyz").await).filter(|response| response.status != 200)
         });
-        let answer = unready.await;
-        expect_error(&answer, 503, "SERVICE_UNAVAILABLE");
-        assert_eq!(answer.header("retry-after"), Some("1"));
+        let response = unready.await;
+        expect_error(&response, 503, "SERVICE_UNAVAILABLE");
+        assert_eq!(response.header("retry-after"), Some("1"));
         assert_eq!(anonymous.get("/healthz").await.status, 200);
     }
     let rejection = expect_error(&partner.get("/wallets").await, 503, "SERVICE_UNAVAILABLE");
@@ -142,11 +142,11 @@ async fn service_without_database_reports_unready_and_recovers() {
     assert!([409, 503].contains(&rejection.status.as_u16()), "{rejection:?}");
     assert_eq!(rejection.header("retry-after"), Some("1"));
     send_signal(guard, Signal::CONT);
-    let answer = eventually("the order to be placed", WAIT_TIMEOUT, async || {
-        let answer = partner.order_with_key(&key, &sale, 1).await;
-        Some(answer).filter(|answer| ![409, 503].contains(&answer.status.as_u16()))
+    let response = eventually("the order to be placed", WAIT_TIMEOUT, async || {
+        let response = partner.order_with_key(&key, &sale, 1).await;
+        Some(response).filter(|response| ![409, 503].contains(&response.status.as_u16()))
     });
-    expect_success(&answer.await, 201);
+    expect_success(&response.await, 201);
     assert_eq!(partner.balance("USD").await, "50.00");
     let mut anonymous = partner.connect_to(&service.base_url().replace("/api/v1", ""));
     expect_success(&anonymous.get("/readyz").await, 200);

@@ -18,12 +18,12 @@ async fn unknown_route_is_404_and_wrong_method_405() {
         "/orders",
         "/api/v1/orders/a/b/c",
     ] {
-        let answer = partner
+        let response = partner
             .client
             .send_raw(Method::GET, path, HeaderMap::new(), "")
             .await
             .unwrap();
-        expect_error(&answer, 404, "ROUTE_NOT_FOUND");
+        expect_error(&response, 404, "ROUTE_NOT_FOUND");
     }
     for (method, path, allowed) in [
         (Method::DELETE, "/api/v1/orders", "GET, POST"),
@@ -35,17 +35,17 @@ async fn unknown_route_is_404_and_wrong_method_405() {
         (Method::TRACE, "/api/v1/transactions", "GET"),
         (Method::POST, "/healthz", "GET"),
     ] {
-        let answer = partner
+        let response = partner
             .client
             .send_raw(method, path, HeaderMap::new(), "")
             .await
             .unwrap();
-        expect_error(&answer, 405, "METHOD_NOT_ALLOWED");
+        expect_error(&response, 405, "METHOD_NOT_ALLOWED");
         assert!(
-            answer
+            response
                 .header("allow")
                 .is_some_and(|methods| methods.contains(allowed)),
-            "{path}: {answer:?}"
+            "{path}: {response:?}"
         );
     }
 }
@@ -59,16 +59,16 @@ async fn listeners_have_separate_routes() {
     let bearer = HeaderValue::from_str(&format!("Bearer {}", token.trim())).unwrap();
     let headers = HeaderMap::from_iter([(HeaderName::from_static("authorization"), bearer)]);
     for path in ["/admin/v1/partners", "/admin/v1/actors", "/admin/v1", "/metrics"] {
-        let answer = partner
+        let response = partner
             .client
             .send_raw(Method::GET, path, headers.clone(), "")
             .await
             .unwrap();
-        expect_error(&answer, 404, "ROUTE_NOT_FOUND");
+        expect_error(&response, 404, "ROUTE_NOT_FOUND");
     }
     for path in ["/api/v1/orders", "/api/v1/wallets", "/api/v1/products"] {
-        let answer = operator.call(Method::GET, path, "application/json", "").await;
-        expect_error(&answer, 404, "ROUTE_NOT_FOUND");
+        let response = operator.call(Method::GET, path, "application/json", "").await;
+        expect_error(&response, 404, "ROUTE_NOT_FOUND");
     }
 }
 
@@ -90,8 +90,8 @@ async fn operator_route_without_token_is_rejected() {
     ];
     for headers in cases {
         for path in ["/admin/v1/partners", "/admin/v1/no-such-route"] {
-            let answer = operator.call_without_token(Method::GET, path, headers).await;
-            expect_error(&answer, 401, "INVALID_CREDENTIALS");
+            let response = operator.call_without_token(Method::GET, path, headers).await;
+            expect_error(&response, 401, "INVALID_CREDENTIALS");
         }
     }
 }
@@ -106,19 +106,19 @@ async fn partner_trace_id_is_continued() {
         "traceparent",
         HeaderValue::from_static("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
     );
-    let answer = partner
+    let response = partner
         .client
         .send_raw(Method::GET, "/api/v1/orders/ord_0", headers.clone(), "")
         .await
         .unwrap();
-    assert_eq!(expect_error(&answer, 404, "ORDER_NOT_FOUND")["trace_id"], trace);
+    assert_eq!(expect_error(&response, 404, "ORDER_NOT_FOUND")["trace_id"], trace);
     headers.insert("traceparent", HeaderValue::from_static("00-zz-1-1"));
-    let answer = partner
+    let response = partner
         .client
         .send_raw(Method::GET, "/api/v1/orders/ord_0", headers, "")
         .await
         .unwrap();
-    assert_ne!(expect_error(&answer, 404, "ORDER_NOT_FOUND")["trace_id"], trace);
+    assert_ne!(expect_error(&response, 404, "ORDER_NOT_FOUND")["trace_id"], trace);
 }
 
 #[tokio::test]
@@ -135,14 +135,14 @@ async fn list_with_invalid_query_is_rejected() {
             ("cursor=AAAA", 400, "INVALID_CURSOR"),
             ("cursor=%FF%00", 400, "INVALID_CURSOR"),
         ] {
-            let answer = partner.get(&format!("{list}?{query}")).await;
+            let response = partner.get(&format!("{list}?{query}")).await;
             assert_eq!(
-                answer.status.as_u16(),
+                response.status.as_u16(),
                 status,
                 "{list}?{query}: {}",
-                json_of(&answer)
+                json_of(&response)
             );
-            expect_error(&answer, status, code);
+            expect_error(&response, status, code);
         }
         for query in ["limit=1", "limit=100"] {
             expect_success(&partner.get(&format!("{list}?{query}")).await, 200);

@@ -73,8 +73,8 @@ async fn kill_of_one_node_leaves_delivery_in_order_to_other() {
     }
     eventually("all events to arrive", TAKEOVER_TIMEOUT, async || {
         let found = events_by_endpoint(&receiver.received());
-        let whole = found.len() == PARTNERS * 10 && found.values().all(|ids| ids.len() == ORDERS_PER_PARTNER * EVENTS_PER_ORDER);
-        whole.then_some(())
+        let is_complete = found.len() == PARTNERS * 10 && found.values().all(|ids| ids.len() == ORDERS_PER_PARTNER * EVENTS_PER_ORDER);
+        is_complete.then_some(())
     })
     .await;
     let all = receiver.received().len();

@@ -26,7 +26,7 @@ async fn order_until_shutdown(mut partner: Partner, sale: &Sale, placed: &Cell<u
         let key = unique("key");
         let outcome = partner.client.order(&key, order_body(sale, 1).to_string()).await;
         let is_unreachable = matches!(outcome, Err(RequestFailure::NotSent(_)));
-        if outcome.as_ref().is_ok_and(|answer| answer.status == 201) {
+        if outcome.as_ref().is_ok_and(|response| response.status == 201) {
             placed.set(placed.get() + 1);
         }
         sent.push(SentOrder { key, outcome });
@@ -58,7 +58,7 @@ async fn shutdown_under_load_completes_open_requests() {
     });
     let sent: Vec<SentOrder> = sent.into_iter().flatten().collect();
     let count = |of: fn(&SentOrder) -> bool| sent.iter().filter(|sent| of(sent)).count();
-    let rejected = count(|sent| sent.outcome.as_ref().is_ok_and(|answer| answer.status == 503));
+    let rejected = count(|sent| sent.outcome.as_ref().is_ok_and(|response| response.status == 503));
     let unknown = count(|sent| matches!(sent.outcome, Err(RequestFailure::Unknown(_))));
     println!(
         "{} placed, {rejected} rejected, {unknown} without a response",
@@ -69,12 +69,12 @@ async fn shutdown_under_load_completes_open_requests() {
     let mut partner = partner.connect_to(&service.base_url());
     for SentOrder { key, outcome } in &sent {
         match outcome {
-            Ok(answer) if answer.status == 201 => {
-                let again = partner.order_with_key(key, &sale, 1).await;
-                assert_eq!((again.status, text_of(&again)), (answer.status, text_of(answer)));
-                assert_eq!(again.header("idempotent-replayed"), Some("true"));
+            Ok(response) if response.status == 201 => {
+                let repeated = partner.order_with_key(key, &sale, 1).await;
+                assert_eq!((repeated.status, text_of(&repeated)), (response.status, text_of(response)));
+                assert_eq!(repeated.header("idempotent-replayed"), Some("true"));
             }
-            Ok(answer) => drop(expect_error(answer, 503, "SERVICE_UNAVAILABLE")),
+            Ok(response) => drop(expect_error(response, 503, "SERVICE_UNAVAILABLE")),
             Err(_) => {}
         }
     }
@@ -86,10 +86,10 @@ async fn shutdown_under_load_completes_open_requests() {
         .filter(|sent| sent.outcome.is_err())
         .map(|sent| &sent.key)
     {
-        let answer = partner.order_with_key(key, &sale, 1).await;
-        expect_success(&answer, 201);
+        let response = partner.order_with_key(key, &sale, 1).await;
+        expect_success(&response, 201);
         assert_eq!(
-            answer.header("idempotent-replayed"),
+            response.header("idempotent-replayed"),
             None,
             "the order was executed without a response"
         );
@@ -156,14 +156,14 @@ async fn metrics_cover_journal_actors_and_responses() {
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("100").await;
     expect_success(&partner.order(&sale, 1).await, 201);
-    let answer = operator.call_without_token(hyper::Method::GET, "/metrics", &[]).await;
-    let metrics = text_of(&answer);
+    let response = operator.call_without_token(hyper::Method::GET, "/metrics", &[]).await;
+    let metrics = text_of(&response);
     assert!(
-        answer
+        response
             .header("content-type")
             .unwrap()
             .starts_with("application/openmetrics-text"),
-        "{answer:?}"
+        "{response:?}"
     );
     assert!(metrics.ends_with("# EOF\n"));
     for (name, at_least) in [

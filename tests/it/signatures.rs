@@ -190,9 +190,9 @@ async fn valid_signature_variants_are_accepted() {
             credentials: &credentials,
         };
         change(&mut draft);
-        let answer = partner.post(draft.headers, draft.body).await;
-        assert_eq!(answer.status, 201, "{name}: {:?}", answer.body);
-        expect_success(&answer, 201);
+        let response = partner.post(draft.headers, draft.body).await;
+        assert_eq!(response.status, 201, "{name}: {:?}", response.body);
+        expect_success(&response, 201);
     }
 }
 
@@ -216,15 +216,15 @@ async fn invalid_signature_is_rejected_without_effect() {
             credentials: &credentials,
         };
         change(&mut draft);
-        let answer = partner.post(draft.headers, draft.body).await;
+        let response = partner.post(draft.headers, draft.body).await;
         assert_eq!(
-            answer.error_code().as_deref(),
+            response.error_code().as_deref(),
             Some(code),
             "{name}: {} {:?}",
-            answer.status,
-            answer.body
+            response.status,
+            response.body
         );
-        expect_error(&answer, 401, code);
+        expect_error(&response, 401, code);
     }
     assert_eq!(partner.balance("USD").await, "1000.00");
 }
@@ -271,15 +271,15 @@ async fn code_read_requires_signature() {
     credentials
         .sign("POST", &path, b"", unix_seconds())
         .apply_to(&mut headers);
-    let answer = partner
+    let response = partner
         .client
         .send_raw(Method::GET, &path, headers.clone(), "")
         .await
         .unwrap();
-    expect_error(&answer, 401, "INVALID_SIGNATURE");
+    expect_error(&response, 401, "INVALID_SIGNATURE");
     credentials
         .sign("GET", short, b"", unix_seconds())
         .apply_to(&mut headers);
-    let answer = partner.client.send_raw(Method::GET, &path, headers, "").await.unwrap();
-    expect_success(&answer, 200);
+    let response = partner.client.send_raw(Method::GET, &path, headers, "").await.unwrap();
+    expect_success(&response, 200);
 }

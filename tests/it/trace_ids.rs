@@ -7,8 +7,8 @@ use crate::support::{Database, Instance, Operator, WAIT_TIMEOUT, expect_success,
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-fn trace_of(answer: &ApiResponse) -> &str {
-    answer.header("x-trace-id").unwrap()
+fn trace_of(response: &ApiResponse) -> &str {
+    response.header("x-trace-id").unwrap()
 }
 
 /// Waits for the log line with this message and trace id.

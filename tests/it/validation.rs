@@ -6,8 +6,8 @@ use vouchsafe_load::client::ApiResponse;
 use crate::support::{Operator, Partner, order_line, expect_error, shared, unique};
 
 /// Asserts a validation error and returns its fields.
-fn invalid_fields(answer: &ApiResponse) -> Vec<String> {
-    let error = expect_error(answer, 422, "VALIDATION_FAILED");
+fn invalid_fields(response: &ApiResponse) -> Vec<String> {
+    let error = expect_error(response, 422, "VALIDATION_FAILED");
     assert_eq!(error["retryable"], false);
     let named = error["details"]
         .as_array()
@@ -45,9 +45,9 @@ async fn invalid_json_is_malformed() {
         deep(100_000),
     ];
     for body in bodies {
-        let answer = partner.send_text(&unique("key"), &body).await;
-        assert_eq!(answer.status, 400, "{body:.60}: {:?}", answer.body);
-        expect_error(&answer, 400, "MALFORMED_REQUEST");
+        let response = partner.send_text(&unique("key"), &body).await;
+        assert_eq!(response.status, 400, "{body:.60}: {:?}", response.body);
+        expect_error(&response, 400, "MALFORMED_REQUEST");
     }
     // One level less is parsed and then fails validation.
     assert_eq!(
@@ -122,9 +122,9 @@ async fn invalid_order_fields_are_named() {
         (order("fulfilment", json!("MAYBE")), "fulfilment"),
     ];
     for (body, field) in cases {
-        let answer = partner.send_text(&unique("key"), &body).await;
-        assert_eq!(answer.status, 422, "{body:.80}: {:?}", answer.body);
-        let named = invalid_fields(&answer);
+        let response = partner.send_text(&unique("key"), &body).await;
+        assert_eq!(response.status, 422, "{body:.80}: {:?}", response.body);
+        let named = invalid_fields(&response);
         // 1,001 vouchers in one line also exceed the order limit.
         assert!(
             named[0] == field && named[1..].iter().all(|name| name == "items"),
@@ -183,13 +183,13 @@ async fn out_of_range_numbers_are_rejected() {
             let body = format!(
                 r#"{{"items":[{{"product_id":"sbx-instant","denomination":{denomination},"quantity":{quantity}}}]}}"#
             );
-            let answer = partner.send_text(&unique("key"), &body).await;
-            let code = answer.error_code().unwrap();
+            let response = partner.send_text(&unique("key"), &body).await;
+            let code = response.error_code().unwrap();
             assert!(
                 ["VALIDATION_FAILED", "DENOMINATION_NOT_ALLOWED"].contains(&code.as_str()),
-                "{body}: {answer:?}"
+                "{body}: {response:?}"
             );
-            expect_error(&answer, 422, &code);
+            expect_error(&response, 422, &code);
         }
     }
 }

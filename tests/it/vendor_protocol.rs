@@ -119,7 +119,7 @@ fn unknown_outcome(why: FailureReason) -> CallOutcome {
 /// Per product: outcome of the purchase, of a poll and of a repeated purchase, and the number of vendor records.
 fn fault_table() -> Vec<(&'static str, CallOutcome, CallOutcome, CallOutcome, usize)> {
     let all = || Ok((5, Shortfall::None));
-    let same = |product_id, seen: CallOutcome, sold| (product_id, seen.clone(), seen.clone(), seen, sold);
+    let same = |product_id, outcome: CallOutcome, sold| (product_id, outcome.clone(), outcome.clone(), outcome, sold);
     let busy = VendorFailure::RetryLater {
         reason: FailureReason::Busy,
         retry_after: Some(Duration::from_secs(1)),
@@ -178,7 +178,7 @@ async fn vendor_fault_leaves_known_outcome_and_single_sale() {
     let simulator = Simulator::start(&["--slow-ms", "10"]);
     let (log, _guard) = CapturedLog::start();
     let mut texts = String::new();
-    for (product_id, bought, polled, again, sold) in fault_table() {
+    for (product_id, bought, polled, repeated, sold) in fault_table() {
         let (adapter, request) = (adapter(&simulator.url), request(product_id, 5));
         let outcomes = [
             adapter.buy(&request).await,
@@ -186,7 +186,7 @@ async fn vendor_fault_leaves_known_outcome_and_single_sale() {
             adapter.buy(&request).await,
             adapter.buy(&request).await,
         ];
-        for (outcome, expected) in outcomes.iter().zip([&bought, &polled, &again, &again]) {
+        for (outcome, expected) in outcomes.iter().zip([&bought, &polled, &repeated, &repeated]) {
             assert_eq!(outcome_of(outcome), *expected, "{product_id}");
             texts += &format!("{outcome:?}\n");
             if let Err(failure) = outcome {
@@ -217,9 +217,9 @@ async fn poll_after_timeout_finds_purchase() {
     assert_eq!(outcome_of(&adapter.buy(&request).await), unknown_outcome(FailureReason::TimedOut));
     let polled = adapter.poll(&request).await;
     assert_eq!(outcome_of(&polled), Ok((3, Shortfall::None)));
-    let again = adapter.buy(&request).await;
-    assert_eq!(first_code(&again), first_code(&polled));
-    assert!(first_code(&again)[0].starts_with(CODE));
+    let repeated = adapter.buy(&request).await;
+    assert_eq!(first_code(&repeated), first_code(&polled));
+    assert!(first_code(&repeated)[0].starts_with(CODE));
     assert_eq!(vendor_records_of(&adapter, &request).await.len(), 3);
 }
 

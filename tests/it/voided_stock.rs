@@ -78,12 +78,12 @@ async fn voided_codes_are_not_sold() {
     let codes = json!([
         { "code": sold, "pin": "1" }, { "code": free, "pin": "2" }, { "code": voided }, { "code": free }, { "code": "never" },
     ]);
-    let answer = expect_success(&void_stock(&mut operator, &named(codes)).await, 200);
+    let response = expect_success(&void_stock(&mut operator, &named(codes)).await, 200);
     let rejected = json!([
         { "index": 0, "reason": "SOLD" }, { "index": 2, "reason": "ALREADY_OUT" },
         { "index": 3, "reason": "UNKNOWN" }, { "index": 4, "reason": "UNKNOWN" },
     ]);
-    assert_eq!(answer, json!({ "voided": 1, "refused": rejected }));
+    assert_eq!(response, json!({ "voided": 1, "refused": rejected }));
     expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
     let trail = operator
         .get(&format!(

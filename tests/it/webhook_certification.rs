@@ -16,8 +16,8 @@ impl RegisteredReceiver {
     async fn register(partner: &mut Partner) -> Self {
         let receiver = Receiver::new();
         let body = json!({ "url": receiver.url() }).to_string();
-        let made = expect_success(&partner.send_signed(Method::POST, "/webhooks", &body).await, 201);
-        let text = |name: &str| made[name].as_str().unwrap().to_owned();
+        let created = expect_success(&partner.send_signed(Method::POST, "/webhooks", &body).await, 201);
+        let text = |name: &str| created[name].as_str().unwrap().to_owned();
         Self {
             receiver,
             webhook_id: text("webhook_id"),
@@ -56,8 +56,8 @@ async fn wait_for_reason(partner: &mut Partner, point: &str, expected: &str, why
         let checklist = partner.read("/certification").await;
         let mut points = checklist["points"].as_array().unwrap().iter();
         let found = points.find(|found| found["point"] == point).unwrap();
-        let said = found["why"].as_str().unwrap();
-        (found["state"] == expected && said.contains(why)).then_some(())
+        let reason = found["why"].as_str().unwrap();
+        (found["state"] == expected && reason.contains(why)).then_some(())
     };
     eventually(&format!("{point} is {expected}: {why}"), WAIT_TIMEOUT, found).await;
 }
@@ -69,9 +69,9 @@ async fn verifying_deduplicating_receiver_passes_both_checks() {
     registered.respond_with(401, 200);
     let result = registered.send_test_event(&mut partner).await;
     assert_eq!((&result["delivered"], &result["status"]), (&json!(true), &json!(204)));
-    let said = |name: &str| json!([result[name]["passed"], result[name]["status"], result[name]["fault"]]);
-    assert_eq!(said("wrong_signature"), json!([true, 401, null]));
-    assert_eq!(said("duplicate"), json!([true, 200, null]));
+    let outcome = |name: &str| json!([result[name]["passed"], result[name]["status"], result[name]["fault"]]);
+    assert_eq!(outcome("wrong_signature"), json!([true, 401, null]));
+    assert_eq!(outcome("duplicate"), json!([true, 200, null]));
     wait_for_state(&mut partner, "WEBHOOK_SIGNATURE", "PASSED").await;
     wait_for_state(&mut partner, "DUPLICATE_EVENT", "PASSED").await;
     assert_eq!(registered.receiver.received().len(), 3, "each event must be sent once");

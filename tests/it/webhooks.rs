@@ -24,25 +24,25 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 async fn endpoint_registration_is_idempotent_and_shows_secret_once() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let url = Receiver::new().url();
-    let answer = put_webhook(&mut partner, &json!({ "url": url, "description": "shop" })).await;
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    let created = expect_success(&answer, 201);
+    let response = put_webhook(&mut partner, &json!({ "url": url, "description": "shop" })).await;
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    let created = expect_success(&response, 201);
     assert!(text(&created, "webhook_id").starts_with("wh_") && text(&created, "secret").starts_with("whsec_"));
     assert_eq!(
         (&created["url"], &created["enabled"], &created["status"]),
         (&json!(url), &json!(true), &json!("active"))
     );
     assert_eq!(created["events"].as_array().unwrap().len(), 7, "all event types by default");
-    let again = expect_success(
+    let repeated = expect_success(
         &put_webhook(&mut partner, &json!({ "url": url, "events": ["order.created"] })).await,
         200,
     );
-    assert_eq!(again["webhook_id"], created["webhook_id"]);
+    assert_eq!(repeated["webhook_id"], created["webhook_id"]);
     assert_eq!(
-        (&again["events"], &again["description"]),
+        (&repeated["events"], &repeated["description"]),
         (&json!(["order.created"]), &json!("shop"))
     );
-    assert!(again.get("secret").is_none());
+    assert!(repeated.get("secret").is_none());
     let new_url = Receiver::new().url();
     let change = json!({ "url": new_url, "webhook_id": created["webhook_id"], "enabled": false });
     let changed = expect_success(&put_webhook(&mut partner, &change).await, 200);
@@ -206,9 +206,9 @@ async fn rotated_secret_signs_with_both_during_overlap() {
     let receiver = Receiver::new();
     let created = expect_success(&put_webhook(&mut partner, &json!({ "url": receiver.url() })).await, 201);
     let path = |action| format!("/webhooks/{}/{action}", text(&created, "webhook_id"));
-    let answer = partner.send_signed(Method::POST, &path("rotate"), "").await;
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
-    let rotated = expect_success(&answer, 200);
+    let response = partner.send_signed(Method::POST, &path("rotate"), "").await;
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    let rotated = expect_success(&response, 200);
     assert!(rotated["previous_secret_expires_at"].is_string());
     let (old, new) = (text(&created, "secret"), text(&rotated, "secret"));
     assert_ne!(old, new);

@@ -88,9 +88,9 @@ impl Collector {
     }
 
     fn requests(&self) -> Vec<ExportTraceServiceRequest> {
-        let asked = self.bodies.lock().unwrap();
+        let bodies = self.bodies.lock().unwrap();
         let decode = |body: &Vec<u8>| ExportTraceServiceRequest::decode(&body[..]).unwrap();
-        asked.iter().map(decode).collect()
+        bodies.iter().map(decode).collect()
     }
 }
 
@@ -141,7 +141,7 @@ fn read_body(stream: &TcpStream) -> Vec<u8> {
 }
 
 fn respond(stream: &mut TcpStream, status: &str) {
-    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let response = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     // The exporter may have disconnected.
-    drop(stream.write_all(answer.as_bytes()));
+    drop(stream.write_all(response.as_bytes()));
 }

@@ -63,24 +63,24 @@ async fn place_order(partner: &mut PartnerClient, key: &str, traceparent: Option
         let name = HeaderName::from_static("traceparent");
         headers.insert(name, HeaderValue::from_str(traceparent).unwrap());
     }
-    let answer = partner
+    let response = partner
         .send_signed(Method::POST, "/orders", ORDER, headers)
         .await
         .unwrap();
-    assert_eq!(answer.status, 201, "{:?}", answer.body);
-    answer
+    assert_eq!(response.status, 201, "{:?}", response.body);
+    response
 }
 
-fn trace_of(answer: &ApiResponse) -> &str {
-    answer.header("x-trace-id").unwrap()
+fn trace_of(response: &ApiResponse) -> &str {
+    response.header("x-trace-id").unwrap()
 }
 
 async fn metric(service: &Instance, name: &str) -> u64 {
     let mut client = Client::new(Origin::parse(&service.admin_url()).unwrap());
-    let answer = client
+    let response = client
         .call(Method::GET, "/metrics", HeaderMap::new(), "".into())
         .await;
-    let text = String::from_utf8(answer.unwrap().body.to_vec()).unwrap();
+    let text = String::from_utf8(response.unwrap().body.to_vec()).unwrap();
     let value = text
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -105,9 +105,9 @@ async fn read_codes(partner: &mut PartnerClient, order: &ApiResponse) -> Vec<Str
 fn order_spans<'a>(spans: &'a [Span], trace: &str, caller: &str) -> BTreeMap<&'a str, &'a Span> {
     let matching = spans.iter().filter(|span| span.trace == trace);
     let matching: Vec<_> = matching.map(|span| (span.name.as_str(), span)).collect();
-    let story: BTreeMap<_, _> = matching.iter().copied().collect();
+    let by_name: BTreeMap<_, _> = matching.iter().copied().collect();
     assert_eq!(
-        story.keys().copied().collect::<Vec<_>>(),
+        by_name.keys().copied().collect::<Vec<_>>(),
         [
             "commit",
             "hold inventory",
@@ -116,13 +116,13 @@ fn order_spans<'a>(spans: &'a [Span], trace: &str, caller: &str) -> BTreeMap<&'a
             "request"
         ]
     );
-    assert_eq!(matching.len(), story.len(), "duplicate span names: {matching:?}");
-    assert_eq!(story["request"].parent, caller);
-    assert_eq!(story["place_order"].parent, story["request"].id);
+    assert_eq!(matching.len(), by_name.len(), "duplicate span names: {matching:?}");
+    assert_eq!(by_name["request"].parent, caller);
+    assert_eq!(by_name["place_order"].parent, by_name["request"].id);
     for name in ["hold wallet", "hold inventory", "commit"] {
-        assert_eq!(story[name].parent, story["place_order"].id, "{name}");
+        assert_eq!(by_name[name].parent, by_name["place_order"].id, "{name}");
     }
-    story
+    by_name
 }
 
 fn attribute<'a>(span: &'a Span, name: &str) -> &'a str {

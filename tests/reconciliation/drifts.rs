@@ -32,7 +32,7 @@ async fn each_drift_kind_is_found() {
     shop.compare(earlier, vec![vendor_record(earlier, "A-5", Some(purchase))])
         .await;
     let mut more_expensive = vendor_record(DAY, "A-2", Some(purchase));
-    more_expensive.said.denomination.amount = Amount::from_minor(5_000);
+    more_expensive.terms.denomination.amount = Amount::from_minor(5_000);
     let lines = vec![
         vendor_record(DAY, "A-1", Some(purchase)),
         more_expensive,
@@ -83,7 +83,7 @@ async fn repeated_comparison_keeps_resolution_of_unchanged_drift() {
     shop.add_vouchers(purchase, "A-", 4, at(DAY, 8)).await;
     let of_price = |reference: &str, minor| {
         let mut line = vendor_record(DAY, reference, Some(purchase));
-        line.said.denomination.amount = Amount::from_minor(minor);
+        line.terms.denomination.amount = Amount::from_minor(minor);
         line
     };
     let first = vec![

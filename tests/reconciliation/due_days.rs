@@ -87,9 +87,9 @@ async fn failed_day_backs_off_and_requested_day_is_due_immediately() {
         assert_eq!(claim_due_days(&shop).await, []);
     }
     assert_eq!(delays, [1, 2, 4, 8, 16, 32, 60, 60]);
-    let mut books = TestShop::run_for(last);
-    books.source = RecordsSource::Http;
-    shop.try_compare(books, vec![vendor_record(last, "A-1", None)]).await;
+    let mut run = TestShop::run_for(last);
+    run.source = RecordsSource::Http;
+    shop.try_compare(run, vec![vendor_record(last, "A-1", None)]).await;
     let found = shop.store.list_reconciliations(last).await.unwrap().remove(0);
     assert_eq!((found.attempts, found.last_word, found.next_at), (0, None, None));
     assert_eq!(claim_due_days(&shop).await, [], "the day is reconciled");

@@ -46,13 +46,13 @@ async fn add_vouchers_around_midnight(shop: &mut TestShop) -> [Vec<RecordLine>; 
 async fn sale_across_midnight_is_no_drift_in_any_order() {
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let mut shop = TestShop::open().await;
-        let books = add_vouchers_around_midnight(&mut shop).await;
+        let records = add_vouchers_around_midnight(&mut shop).await;
         for day_index in order {
-            shop.compare([DAY, NEXT, LAST][day_index], books[day_index].clone()).await;
+            shop.compare([DAY, NEXT, LAST][day_index], records[day_index].clone()).await;
         }
         // Compare again, now with the records of the adjacent days.
         for day_index in [0, 1, 2] {
-            shop.compare([DAY, NEXT, LAST][day_index], books[day_index].clone()).await;
+            shop.compare([DAY, NEXT, LAST][day_index], records[day_index].clone()).await;
         }
         let mut found = Vec::new();
         for day in [DAY, NEXT, LAST] {
@@ -66,8 +66,8 @@ async fn sale_across_midnight_is_no_drift_in_any_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn purchase_in_last_hour_is_matched_next_day() {
     let mut shop = TestShop::open().await;
-    let books = add_vouchers_around_midnight(&mut shop).await;
-    let [first, second, _] = books;
+    let records = add_vouchers_around_midnight(&mut shop).await;
+    let [first, second, _] = records;
     shop.compare(DAY, first).await;
     assert_eq!(shop.drift_kinds(DAY).await, []);
     shop.compare(NEXT, second).await;
@@ -81,21 +81,21 @@ async fn unfinished_day_is_compared_until_now() {
     let purchase = shop.add_purchase(VENDOR, at(DAY, 8)).await;
     shop.add_vouchers(purchase, "A-", 2, at(DAY, 8)).await;
     shop.add_vouchers(purchase, "B-", 1, at(DAY, 14)).await;
-    let asked_at = |hour, source| {
-        let mut books = TestShop::run_for(DAY);
-        books.begun_at = at(DAY, hour);
-        books.source = source;
-        books
+    let run_at = |hour, source| {
+        let mut run = TestShop::run_for(DAY);
+        run.begun_at = at(DAY, hour);
+        run.source = source;
+        run
     };
     let noon_records = || vec![vendor_record(DAY, "A-1", Some(purchase))];
     // A file covers the time until its last sale, at noon; an HTTP run covers the time until it started, at 15:00.
     assert_eq!(
-        shop.try_compare(asked_at(15, RecordsSource::Csv), noon_records()).await,
+        shop.try_compare(run_at(15, RecordsSource::Csv), noon_records()).await,
         ReconciliationOutcome::Completed
     );
     assert_eq!(shop.drift_kinds(DAY).await, [("A-2".to_owned(), "MISSING")]);
     assert_eq!(
-        shop.try_compare(asked_at(15, RecordsSource::Http), noon_records()).await,
+        shop.try_compare(run_at(15, RecordsSource::Http), noon_records()).await,
         ReconciliationOutcome::Completed
     );
     assert_eq!(shop.drift_kinds(DAY).await.len(), 2);

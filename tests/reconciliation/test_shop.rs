@@ -26,7 +26,7 @@ pub(crate) struct TestShop {
 pub(crate) fn vendor_record(day: Date, reference: &str, purchase: Option<Uuid>) -> RecordLine {
     RecordLine {
         reference: reference.parse().unwrap(),
-        said: VoucherTerms {
+        terms: VoucherTerms {
             purchase: purchase.map(PurchaseKey),
             product_id: "game-us".parse().unwrap(),
             denomination: Amount::from_minor(2_500).of("USD".parse().unwrap()),
@@ -113,13 +113,13 @@ impl TestShop {
         self.summary(day).await
     }
 
-    pub(crate) async fn try_compare(&self, books: ReconciliationRun, lines: Vec<RecordLine>) -> ReconciliationOutcome {
+    pub(crate) async fn try_compare(&self, run: ReconciliationRun, lines: Vec<RecordLine>) -> ReconciliationOutcome {
         let (sender, intake) = channel(lines.len() + 1);
         for line in lines {
             sender.send(RecordsMessage::Records(vec![line])).await.unwrap();
         }
         sender.send(RecordsMessage::End).await.unwrap();
-        self.store.reconcile(books, intake).await.unwrap()
+        self.store.reconcile(run, intake).await.unwrap()
     }
 
     pub(crate) async fn summary(&self, day: Date) -> ReconciliationSummary {

@@ -62,10 +62,10 @@ impl Builder {
         let read = flush(1, QueueChanges::default(), Vec::new(), LeaseAction::Keep(Some(ALL_EVENTS)));
         let page = outbox.flush(webhook_id, read).await.unwrap().unwrap();
         let [first, second, third] = group_by_order(&page);
-        let again = DeliveryOutcome::RetryAt(Duration::from_secs(5));
-        let behind = first[1..].iter().map(|pending| mark(pending, DeliveryOutcome::Blocked, 0));
-        let failed = [mark(first[0], again, 1), mark(second[0], again, 1)];
-        let numbers = failed.map(|mark| mark.number);
+        let retry = DeliveryOutcome::RetryAt(Duration::from_secs(5));
+        let blocked = first[1..].iter().map(|pending| update(pending, DeliveryOutcome::Blocked, 0));
+        let failed = [update(first[0], retry, 1), update(second[0], retry, 1)];
+        let numbers = failed.map(|update| update.number);
         let changes = QueueChanges {
             cursor: page.scanned_to,
             health: EndpointHealth {
@@ -73,7 +73,7 @@ impl Builder {
                 backoff_step: 1,
                 not_before: Duration::ZERO,
             },
-            updates: failed.into_iter().chain(behind).collect(),
+            updates: failed.into_iter().chain(blocked).collect(),
             recovered: false,
         };
         let failed = FlushRequest {
@@ -88,10 +88,10 @@ impl Builder {
         outbox.flush(webhook_id, failed).await.unwrap().unwrap();
         let changes = QueueChanges {
             cursor: page.scanned_to,
-            updates: vec![mark(second[0], DeliveryOutcome::Delivered, 1)],
+            updates: vec![update(second[0], DeliveryOutcome::Delivered, 1)],
             ..QueueChanges::default()
         };
-        let taken = FlushRequest {
+        let request = FlushRequest {
             delivered: 1,
             ..flush(
                 3,
@@ -100,12 +100,12 @@ impl Builder {
                 LeaseAction::Keep(None),
             )
         };
-        outbox.flush(webhook_id, taken).await.unwrap().unwrap();
-        let again = &third[0].event;
-        let wish = ReplayRequest::Event(again.events.event_id(again.number));
+        outbox.flush(webhook_id, request).await.unwrap().unwrap();
+        let replayed = &third[0].event;
+        let request = ReplayRequest::Event(replayed.events.event_id(replayed.number));
         let replayed = self
             .store
-            .replay_events(self.partner.partner_id, webhook_id, wish, AuditActor::service());
+            .replay_events(self.partner.partner_id, webhook_id, request, AuditActor::service());
         assert_eq!(replayed.await.unwrap(), ReplayOutcome::Scheduled(1));
     }
 }
@@ -125,7 +125,7 @@ fn group_by_order(page: &DeliveryPage) -> [Vec<&PendingDelivery>; 3] {
     orders.try_into().expect("three orders exist")
 }
 
-fn mark(pending: &PendingDelivery, outcome: DeliveryOutcome, attempts: u32) -> DeliveryUpdate {
+fn update(pending: &PendingDelivery, outcome: DeliveryOutcome, attempts: u32) -> DeliveryUpdate {
     DeliveryUpdate {
         number: pending.event.number,
         order_id: pending.order_id,

@@ -25,7 +25,7 @@ impl Builder {
             },
             sold_at: now,
         };
-        let books = ReconciliationRun {
+        let run = ReconciliationRun {
             vendor: "nobody".to_owned(),
             day: now.date(),
             source: RecordsSource::Http,
@@ -36,7 +36,7 @@ impl Builder {
         let lines = vec![line("A-1", Some(PurchaseKey(due.purchase_id))), line("A-2", None)];
         sender.send(RecordsMessage::Records(lines)).await.unwrap();
         sender.send(RecordsMessage::End).await.unwrap();
-        let reconciled = self.store.reconcile(books, intake).await.unwrap();
+        let reconciled = self.store.reconcile(run, intake).await.unwrap();
         assert_eq!(reconciled, ReconciliationOutcome::Completed);
         let drifts = self.store.list_drifts(DriftFilter::default(), None, 10);
         let drifts = drifts.await.unwrap();

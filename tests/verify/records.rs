@@ -56,7 +56,7 @@ impl Builder {
             .await
             .unwrap();
         let by = build::operator();
-        let deed = AuditEntry::on_order(
+        let entry = AuditEntry::on_order(
             &by,
             DecisionAction::CancelOrder,
             "ordered twice",
@@ -64,7 +64,7 @@ impl Builder {
             progress.order(),
         );
         Record {
-            audit_entry: Some(deed),
+            audit_entry: Some(entry),
             ..build::order_change("cancelled", stored.last_sequence, progress, &numbers)
         }
     }

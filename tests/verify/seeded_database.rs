@@ -208,7 +208,7 @@ impl Builder {
             trace_id: "trace".to_owned(),
         };
         self.store.retrieve_codes(retrieval).await.unwrap();
-        let wish = NewPurchase {
+        let purchase = NewPurchase {
             line: 0,
             vendor: "nobody".to_owned(),
             request: BuyRequest {
@@ -222,7 +222,7 @@ impl Builder {
         };
         let partner_id = self.partner.partner_id;
         self.store
-            .create_purchases(partner_id, second, vec![wish])
+            .create_purchases(partner_id, second, vec![purchase])
             .await
             .unwrap();
         self.record_reconciliation(second).await;

@@ -30,7 +30,7 @@ struct OrderRow {
 struct PayoutRow {
     payout_id: String,
     status: String,
-    taken: i64,
+    debits: i64,
     refunds: i64,
     decisions: i64,
 }
@@ -135,12 +135,12 @@ fn check_payouts(acknowledged: &BTreeMap<String, PayoutFacts>, rows: Vec<PayoutR
         let PayoutRow {
             payout_id,
             status,
-            taken,
+            debits,
             refunds,
             decisions,
         } = row;
         let expected_refunds = i64::from(status == "REJECTED" || status == "FAILED");
-        assert_eq!((*taken, *refunds), (1, expected_refunds), "{payout_id} is {status}");
+        assert_eq!((*debits, *refunds), (1, expected_refunds), "{payout_id} is {status}");
         assert_eq!(
             *decisions,
             i64::from(status != "PENDING"),
@@ -195,7 +195,7 @@ async fn payout_rows(snapshot: &mut PgConnection, partner_id: &str) -> Vec<Payou
                 (SELECT count(*)
                    FROM ledger AS l
                   WHERE l.partner_id = p.partner_id AND l.payout_id = p.payout_id
-                    AND l.kind = 'PAYOUT' AND l.amount = -p.amount) AS taken,
+                    AND l.kind = 'PAYOUT' AND l.amount = -p.amount) AS debits,
                 (SELECT count(*)
                    FROM ledger AS l
                   WHERE l.partner_id = p.partner_id AND l.payout_id = p.payout_id

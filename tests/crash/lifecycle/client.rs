@@ -51,12 +51,12 @@ impl LifecycleClient {
         }
     }
 
-    pub(super) async fn run(mut self, front: Arc<LoadSession>) {
-        while !front.is_stopped() {
+    pub(super) async fn run(mut self, session: Arc<LoadSession>) {
+        while !session.is_stopped() {
             let Some(request) = self.next_request() else { continue };
             let outcome = self.send_recorded(&request).await;
             let think_time = Duration::from_millis(self.rng.between(0, MAX_THINK_TIME_MS));
-            let is_available = outcome.is_ok_and(|answer| !answer.status.is_server_error());
+            let is_available = outcome.is_ok_and(|response| !response.status.is_server_error());
             tokio::time::sleep(if is_available { think_time } else { RETRY_DELAY }).await;
         }
     }
@@ -66,7 +66,7 @@ impl LifecycleClient {
         let deadline = Instant::now() + RESOLUTION_TIMEOUT;
         loop {
             match self.send_recorded(request).await {
-                Ok(answer) if !is_temporary(&answer) => return answer,
+                Ok(response) if !is_temporary(&response) => return response,
                 outcome => assert!(Instant::now() < deadline, "no definite response to {request:?}: {outcome:?}"),
             }
             tokio::time::sleep(RETRY_DELAY).await;
@@ -120,22 +120,22 @@ impl LifecycleClient {
     }
 
     fn next_request(&mut self) -> Option<LifecycleRequest> {
-        let chance = &mut self.rng;
-        match chance.between(0, 99) {
+        let rng = &mut self.rng;
+        match rng.between(0, 99) {
             0..=39 => Some(self.new_keyed_request(true)),
             40..=44 => Some(self.new_keyed_request(false)),
-            45..=49 => self.log.random_sent(chance),
-            50..=64 => self.log.random_order(chance).map(LifecycleRequest::Cancel),
-            65..=74 => self.log.random_order(chance).map(LifecycleRequest::GetCodes),
+            45..=49 => self.log.random_sent(rng),
+            50..=64 => self.log.random_order(rng).map(LifecycleRequest::Cancel),
+            65..=74 => self.log.random_order(rng).map(LifecycleRequest::GetCodes),
             75..=89 => {
-                let verb = if chance.percent(70) { "approve" } else { "reject" };
-                let order_id = self.log.random_awaiting_approval(chance)?;
+                let verb = if rng.percent(70) { "approve" } else { "reject" };
+                let order_id = self.log.random_awaiting_approval(rng)?;
                 Some(LifecycleRequest::DecideOrder { order_id, verb })
             }
-            90..=92 => self.log.random_order(chance).map(LifecycleRequest::CancelByOperator),
+            90..=92 => self.log.random_order(rng).map(LifecycleRequest::CancelByOperator),
             _ => {
-                let verb = *chance.pick(&["pay", "reject", "fail"])?;
-                let payout_id = self.log.random_payout(chance)?;
+                let verb = *rng.pick(&["pay", "reject", "fail"])?;
+                let payout_id = self.log.random_payout(rng)?;
                 Some(LifecycleRequest::EndPayout { payout_id, verb })
             }
         }

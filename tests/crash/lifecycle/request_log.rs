@@ -96,29 +96,29 @@ impl RequestLog {
     }
 
     /// Returns a recent keyed request of any client, which may still be in flight.
-    pub(super) fn random_sent(&self, chance: &mut Rng) -> Option<LifecycleRequest> {
+    pub(super) fn random_sent(&self, rng: &mut Rng) -> Option<LifecycleRequest> {
         let state = self.lock();
         let recent = state.sent.len().saturating_sub(RECENT);
-        chance.pick(&state.sent[recent..]).cloned()
+        rng.pick(&state.sent[recent..]).cloned()
     }
 
-    pub(super) fn random_order(&self, chance: &mut Rng) -> Option<String> {
+    pub(super) fn random_order(&self, rng: &mut Rng) -> Option<String> {
         let state = self.lock();
         let recent: Vec<_> = state.orders.keys().rev().take(RECENT).collect();
-        chance.pick(&recent).map(|id| (*id).clone())
+        rng.pick(&recent).map(|id| (*id).clone())
     }
 
-    pub(super) fn random_awaiting_approval(&self, chance: &mut Rng) -> Option<String> {
+    pub(super) fn random_awaiting_approval(&self, rng: &mut Rng) -> Option<String> {
         let state = self.lock();
         let waited = state.orders.iter().rev().filter(|(_, facts)| facts.awaits_approval);
         let recent: Vec<_> = waited.take(RECENT / 4).map(|(id, _)| id).collect();
-        chance.pick(&recent).map(|id| (*id).clone())
+        rng.pick(&recent).map(|id| (*id).clone())
     }
 
-    pub(super) fn random_payout(&self, chance: &mut Rng) -> Option<String> {
+    pub(super) fn random_payout(&self, rng: &mut Rng) -> Option<String> {
         let state = self.lock();
         let recent: Vec<_> = state.payouts.keys().rev().take(RECENT / 4).collect();
-        chance.pick(&recent).map(|id| (*id).clone())
+        rng.pick(&recent).map(|id| (*id).clone())
     }
 
     pub(super) fn buyer_of(&self, order_id: &str) -> usize {
@@ -128,13 +128,13 @@ impl RequestLog {
     pub(super) fn record_outcome(&self, request: &LifecycleRequest, outcome: &Result<ApiResponse, RequestFailure>) {
         let mut state = self.lock();
         let outcome_index = match outcome {
-            Ok(answer) if answer.status.is_success() => {
-                state.record_acknowledged(request, answer);
+            Ok(response) if response.status.is_success() => {
+                state.record_acknowledged(request, response);
                 0
             }
-            Ok(answer) if is_temporary(answer) => 2,
-            Ok(answer) => {
-                state.record_refused(request, answer);
+            Ok(response) if is_temporary(response) => 2,
+            Ok(response) => {
+                state.record_refused(request, response);
                 1
             }
             Err(RequestFailure::NotSent(_)) => 1,
@@ -178,12 +178,12 @@ impl RequestLog {
 }
 
 impl LogState {
-    fn record_acknowledged(&mut self, request: &LifecycleRequest, answer: &ApiResponse) {
-        let body: Value = answer.json().unwrap();
+    fn record_acknowledged(&mut self, request: &LifecycleRequest, response: &ApiResponse) {
+        let body: Value = response.json().unwrap();
         let id = |name: &str| body[name].as_str().unwrap().to_owned();
         match request {
             LifecycleRequest::Order { buyer, key, .. } => {
-                self.check_stored_response(*buyer, key, answer);
+                self.check_stored_response(*buyer, key, response);
                 self.orders.entry(id("order_id")).or_insert_with(|| OrderFacts {
                     buyer: *buyer,
                     awaits_approval: body["pending_reason"] == "APPROVAL",
@@ -191,7 +191,7 @@ impl LogState {
                 });
             }
             LifecycleRequest::Payout { buyer, key, .. } => {
-                self.check_stored_response(*buyer, key, answer);
+                self.check_stored_response(*buyer, key, response);
                 self.payouts
                     .entry(id("payout_id"))
                     .or_insert_with(|| PayoutFacts {
@@ -199,7 +199,7 @@ impl LogState {
                         final_status: None,
                     });
             }
-            LifecycleRequest::Cancel(order_id) => self.record_cancellation(order_id, answer),
+            LifecycleRequest::Cancel(order_id) => self.record_cancellation(order_id, response),
             LifecycleRequest::GetCodes(order_id) => self.record_code_read(order_id, &body),
             LifecycleRequest::GetOrder(_) => {}
             LifecycleRequest::DecideOrder { order_id, verb } => {
@@ -216,34 +216,34 @@ impl LogState {
     }
 
     /// Only these two errors are stored under a key.
-    fn record_refused(&mut self, request: &LifecycleRequest, answer: &ApiResponse) {
-        let code = answer.error_code().unwrap_or_default();
+    fn record_refused(&mut self, request: &LifecycleRequest, response: &ApiResponse) {
+        let code = response.error_code().unwrap_or_default();
         if let LifecycleRequest::Order { buyer, key, .. } | LifecycleRequest::Payout { buyer, key, .. } = request
             && ["INSUFFICIENT_FUNDS", "INSUFFICIENT_INVENTORY"].contains(&code.as_str())
         {
-            self.check_stored_response(*buyer, key, answer);
+            self.check_stored_response(*buyer, key, response);
         }
     }
 
-    fn check_stored_response(&mut self, buyer: usize, key: &str, answer: &ApiResponse) {
+    fn check_stored_response(&mut self, buyer: usize, key: &str, response: &ApiResponse) {
         let first = self.stored_responses.entry((buyer, key.to_owned()));
-        let first = first.or_insert_with(|| answer.clone());
+        let first = first.or_insert_with(|| response.clone());
         assert_eq!(
             (first.status, &first.body),
-            (answer.status, &answer.body),
+            (response.status, &response.body),
             "{key}: the repeated request has another response"
         );
     }
 
-    fn record_cancellation(&mut self, order_id: &str, answer: &ApiResponse) {
+    fn record_cancellation(&mut self, order_id: &str, response: &ApiResponse) {
         let facts = self.order_mut(order_id);
         assert_eq!(facts.code_reads, 0, "{order_id} was cancelled after its codes were read");
         match &facts.cancel_response {
-            Some(first) => assert_eq!(*first, answer.body, "{order_id}: repeated cancellations differ"),
+            Some(first) => assert_eq!(*first, response.body, "{order_id}: repeated cancellations differ"),
             None => {
-                facts.cancel_response = Some(answer.body.clone());
+                facts.cancel_response = Some(response.body.clone());
                 self.newly_cancelled
-                    .push((order_id.to_owned(), answer.body.clone()));
+                    .push((order_id.to_owned(), response.body.clone()));
             }
         }
     }

@@ -64,13 +64,13 @@ impl CanaryHarness {
         }
     }
 
-    fn record(&mut self, method: &Method, path: &str, answer: ApiResponse) -> ApiResponse {
-        let headers = format!("{:?}", answer.headers);
+    fn record(&mut self, method: &Method, path: &str, response: ApiResponse) -> ApiResponse {
+        let headers = format!("{:?}", response.headers);
         self.responses.push(RecordedResponse {
             request: format!("{method} {path}"),
-            text: headers + &String::from_utf8_lossy(&answer.body),
+            text: headers + &String::from_utf8_lossy(&response.body),
         });
-        answer
+        response
     }
 
     /// Sends a signed partner request with a canary as idempotency key; `path` is the full path.
@@ -83,8 +83,8 @@ impl CanaryHarness {
         let key = HeaderValue::from_str(&format!("{KEY_PREFIX}-{key}")).unwrap();
         headers.insert(IDEMPOTENCY_KEY, key);
         let client = &mut self.partner.client;
-        let answer = client.send_raw(method.clone(), path, headers, body.to_owned()).await;
-        self.record(&method, path, answer.unwrap())
+        let response = client.send_raw(method.clone(), path, headers, body.to_owned()).await;
+        self.record(&method, path, response.unwrap())
     }
 
     async fn order(&mut self, key: &str, body: &Value) -> ApiResponse {
@@ -100,10 +100,10 @@ impl CanaryHarness {
 
     async fn call_as_operator(&mut self, method: Method, path: &str, media_type: &str, body: &str) -> ApiResponse {
         let operator = &mut self.operator;
-        let answer = operator
+        let response = operator
             .call(method.clone(), path, media_type, body.to_owned())
             .await;
-        self.record(&method, path, answer)
+        self.record(&method, path, response)
     }
 
     async fn import(&mut self, body: &str) -> ApiResponse {
@@ -160,11 +160,11 @@ impl CanaryHarness {
         let wrong = json!({ "vouchers": [{ "code": STRAY_CODE, "expiry": STRAY_CODE }] }).to_string();
         let right =
             json!({ "vouchers": [{ "code": format!("{CODE}-HAND"), "pin": format!("{CODE}-PIN-HAND") }] });
-        let answer = self.call_as_operator(Method::POST, &path, "application/json", &wrong).await;
-        expect_error(&answer, 422, "VALIDATION_FAILED");
+        let response = self.call_as_operator(Method::POST, &path, "application/json", &wrong).await;
+        expect_error(&response, 422, "VALIDATION_FAILED");
         let right = right.to_string();
-        let answer = self.call_as_operator(Method::POST, &path, "application/json", &right).await;
-        assert_eq!(expect_success(&answer, 200)["imported"], 1);
+        let response = self.call_as_operator(Method::POST, &path, "application/json", &right).await;
+        assert_eq!(expect_success(&response, 200)["imported"], 1);
     }
 
     /// Requests a payout to a bank account twice.
@@ -197,7 +197,7 @@ impl CanaryHarness {
             format!("{{{STRAY_CODE}"),
             format!(r#"{{"items":[],"currency":"{STRAY_CODE}"}}"#),
         ] {
-            let answer = self
+            let response = self
                 .call_as_partner(
                     Method::POST,
                     "/api/v1/orders",
@@ -205,14 +205,14 @@ impl CanaryHarness {
                     &body,
                 )
                 .await;
-            assert!(answer.status.is_client_error(), "{body}: {answer:?}");
+            assert!(response.status.is_client_error(), "{body}: {response:?}");
         }
         let mut headers = self.partner.headers("/api/v1/orders", b"{}");
         let signature = HeaderValue::from_str(&format!("t=1,v1={STRAY_CODE}")).unwrap();
         headers.insert("x-signature", signature);
-        let answer = self.partner.post(headers, "{}").await;
-        let answer = self.record(&Method::POST, "/api/v1/orders", answer);
-        expect_error(&answer, 401, "INVALID_SIGNATURE");
+        let response = self.partner.post(headers, "{}").await;
+        let response = self.record(&Method::POST, "/api/v1/orders", response);
+        expect_error(&response, 401, "INVALID_SIGNATURE");
         let product = format!("/admin/v1/products/{}", self.product.product_id);
         let void = json!({ "product_id": STRAY_CODE, "codes": [{ "code": STRAY_CODE }], "reason": "r" });
         for (method, path, body) in [
@@ -233,10 +233,10 @@ impl CanaryHarness {
                 json!({ "name": "n", "allowlist": [STRAY_CODE] }),
             ),
         ] {
-            let answer = self
+            let response = self
                 .call_as_operator(method, path, "application/json", &body.to_string())
                 .await;
-            assert!(answer.status.is_client_error(), "{body}: {answer:?}");
+            assert!(response.status.is_client_error(), "{body}: {response:?}");
         }
         let lines = format!("code,pin,serial,url,expiry\n{STRAY_CODE}-1,,,,{STRAY_CODE}\n{STRAY_CODE}-2,,\n");
         let rejected = expect_success(&self.import(&lines).await, 200);
@@ -270,7 +270,7 @@ impl CanaryHarness {
         let failed = self
             .responses
             .iter()
-            .filter(|seen| seen.text.contains("SERVICE_UNAVAILABLE") || seen.text.contains("INTERNAL_ERROR"));
+            .filter(|response| response.text.contains("SERVICE_UNAVAILABLE") || response.text.contains("INTERNAL_ERROR"));
         assert!(failed.count() >= WRITTEN_TABLES.len(), "each table must reject a request");
     }
 
@@ -353,8 +353,8 @@ impl CanaryHarness {
                 &["POST /api/v1/webhooks"],
             ),
         ]
-        .map(|(what, text, may_be_in)| Canary {
-            name: what,
+        .map(|(name, text, may_be_in)| Canary {
+            name,
             text,
             allowed_in: may_be_in,
         })
@@ -365,8 +365,8 @@ impl CanaryHarness {
     pub(super) fn secrets_in_files(&self) -> Vec<Canary> {
         let read = |name: &str| std::fs::read_to_string(self.service.data_dir().join(name)).unwrap();
         let seeded: Value = serde_json::from_str(&read("sandbox-partner.json")).unwrap();
-        let secret = |what, text: &str, may_be_in| Canary {
-            name: what,
+        let secret = |name, text: &str, may_be_in| Canary {
+            name,
             text: text.trim().to_owned(),
             allowed_in: may_be_in,
         };

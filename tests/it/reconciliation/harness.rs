@@ -52,8 +52,8 @@ impl ReconciliationHarness {
         for (product, quantity) in quantities {
             let body =
                 json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": quantity }] });
-            let answer = partner.send(&unique("key"), &body).await;
-            let order_id = expect_success(&answer, 202)["order_id"].as_str().unwrap().to_owned();
+            let response = partner.send(&unique("key"), &body).await;
+            let order_id = expect_success(&response, 202)["order_id"].as_str().unwrap().to_owned();
             let path = format!("/orders/{order_id}");
             eventually("the order to be closed", COMPLETION_TIMEOUT, async || {
                 let order = partner.read(&path).await;
@@ -82,8 +82,8 @@ impl ReconciliationHarness {
         let days = self.days().await;
         for day in days {
             let path = format!("/admin/v1/reconciliation/{day}/run");
-            let asked = self.operator.call(Method::POST, &path, "application/json", "");
-            expect_success(&asked.await, 202);
+            let response = self.operator.call(Method::POST, &path, "application/json", "");
+            expect_success(&response.await, 202);
             self.wait_until_reconciled(day).await;
         }
         (self.summary_counts(&days).await, self.drifts().await)

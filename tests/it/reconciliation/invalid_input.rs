@@ -100,12 +100,12 @@ async fn invalid_reconciliation_request_is_rejected_by_field() {
     let resolve =
         |drift_id: &str, body: Value| (Method::POST, format!("/admin/v1/drifts/{drift_id}/resolve"), body);
     let drift_id = "drf_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
-    let word = json!({ "resolution": "resolved", "reason": "paid back" });
+    let resolution = json!({ "resolution": "resolved", "reason": "paid back" });
     for ((method, path, body), status, code) in [
         (run(json!({ "vendor": vendor })), 422, "VALIDATION_FAILED"),
         (run(json!({ "vendors": [] })), 422, "VALIDATION_FAILED"),
-        (resolve(drift_id, word.clone()), 404, "DRIFT_NOT_FOUND"),
-        (resolve("ord_1", word), 404, "DRIFT_NOT_FOUND"),
+        (resolve(drift_id, resolution.clone()), 404, "DRIFT_NOT_FOUND"),
+        (resolve("ord_1", resolution), 404, "DRIFT_NOT_FOUND"),
         (
             resolve(drift_id, json!({ "resolution": "pending", "reason": "x" })),
             422,

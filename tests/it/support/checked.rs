@@ -38,19 +38,19 @@ impl CheckedPartner {
     }
 
     pub(crate) async fn order(&mut self, key: &str, body: impl Into<Bytes>) -> Result<ApiResponse, RequestFailure> {
-        let answer = self.client.order(key, body).await?;
-        Ok(self.assert_documented(&Method::POST, "/orders", answer))
+        let response = self.client.order(key, body).await?;
+        Ok(self.assert_documented(&Method::POST, "/orders", response))
     }
 
     /// Sends a `GET`; `path` is below the API prefix.
     pub(crate) async fn get(&mut self, path: &str) -> Result<ApiResponse, RequestFailure> {
-        let answer = self.client.get(path).await?;
-        Ok(self.assert_documented(&Method::GET, path, answer))
+        let response = self.client.get(path).await?;
+        Ok(self.assert_documented(&Method::GET, path, response))
     }
 
     pub(crate) async fn get_codes(&mut self, order_id: &str) -> Result<ApiResponse, RequestFailure> {
-        let answer = self.client.get_codes(order_id).await?;
-        Ok(self.assert_documented(&Method::GET, &format!("/orders/{order_id}/vouchers"), answer))
+        let response = self.client.get_codes(order_id).await?;
+        Ok(self.assert_documented(&Method::GET, &format!("/orders/{order_id}/vouchers"), response))
     }
 
     /// Sends a signed request; `path` is below the API prefix.
@@ -61,8 +61,8 @@ impl CheckedPartner {
         body: impl Into<Bytes>,
         headers: HeaderMap,
     ) -> Result<ApiResponse, RequestFailure> {
-        let answer = self.client.send_signed(method.clone(), path, body, headers).await?;
-        Ok(self.assert_documented(&method, path, answer))
+        let response = self.client.send_signed(method.clone(), path, body, headers).await?;
+        Ok(self.assert_documented(&method, path, response))
     }
 
     /// Sends a request with exactly these headers; `path` is the full path.
@@ -73,13 +73,13 @@ impl CheckedPartner {
         headers: HeaderMap,
         body: impl Into<Bytes>,
     ) -> Result<ApiResponse, RequestFailure> {
-        let answer = self.client.send_raw(method.clone(), path, headers, body).await?;
-        Ok(assert_documented(Listener::Partner, &method, path, answer))
+        let response = self.client.send_raw(method.clone(), path, headers, body).await?;
+        Ok(assert_documented(Listener::Partner, &method, path, response))
     }
 
     /// `path` is below the API prefix.
-    fn assert_documented(&self, method: &Method, path: &str, answer: ApiResponse) -> ApiResponse {
-        assert_documented(Listener::Partner, method, &self.origin.path(path), answer)
+    fn assert_documented(&self, method: &Method, path: &str, response: ApiResponse) -> ApiResponse {
+        assert_documented(Listener::Partner, method, &self.origin.path(path), response)
     }
 }
 
@@ -98,7 +98,7 @@ impl CheckedOperator {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<ApiResponse, RequestFailure> {
-        let answer = self.0.call(method.clone(), path, headers, body).await?;
-        Ok(assert_documented(Listener::Operator, &method, path, answer))
+        let response = self.0.call(method.clone(), path, headers, body).await?;
+        Ok(assert_documented(Listener::Operator, &method, path, response))
     }
 }

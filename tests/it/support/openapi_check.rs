@@ -42,28 +42,28 @@ impl Listener {
 }
 
 /// Asserts that the document describes the response, and returns it.
-pub(crate) fn assert_documented(listener: Listener, method: &Method, target: &str, answer: ApiResponse) -> ApiResponse {
+pub(crate) fn assert_documented(listener: Listener, method: &Method, target: &str, response: ApiResponse) -> ApiResponse {
     let path = target.split('?').next().unwrap_or_default();
     let document = listener.document();
-    let status = answer.status.as_u16();
+    let status = response.status.as_u16();
     match document.find(path) {
-        _ if status == 401 && listener.is_route_hidden(path) => document.assert_error(&answer, "INVALID_CREDENTIALS"),
-        None => document.assert_error(&answer, "ROUTE_NOT_FOUND"),
+        _ if status == 401 && listener.is_route_hidden(path) => document.assert_error(&response, "INVALID_CREDENTIALS"),
+        None => document.assert_error(&response, "ROUTE_NOT_FOUND"),
         Some(found) => match document.operation(&found, method) {
-            Some(operation) => document.assert_response(&operation, &answer),
+            Some(operation) => document.assert_response(&operation, &response),
             None => {
-                document.assert_error(&answer, "METHOD_NOT_ALLOWED");
+                document.assert_error(&response, "METHOD_NOT_ALLOWED");
                 assert_eq!(
-                    answer.header("allow"),
+                    response.header("allow"),
                     Some(document.methods(&found).as_str()),
                     "{target}"
                 );
             }
         },
     }
-    answer
+    response
 }
 
-fn body_of(answer: &ApiResponse) -> Value {
-    serde_json::from_slice(&answer.body).unwrap_or_else(|error| panic!("{error}: {:?}", answer.body))
+fn body_of(response: &ApiResponse) -> Value {
+    serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {:?}", response.body))
 }

@@ -89,19 +89,19 @@ impl Operator {
 
     /// Sends JSON and asserts success.
     pub(crate) async fn send_json(&mut self, method: Method, path: &str, body: &Value) -> Value {
-        let answer = self
+        let response = self
             .call(method, path, "application/json", body.to_string())
             .await;
-        let text = String::from_utf8_lossy(&answer.body).into_owned();
-        assert!(answer.status.is_success(), "{path}: {} {text}", answer.status);
+        let text = String::from_utf8_lossy(&response.body).into_owned();
+        assert!(response.status.is_success(), "{path}: {} {text}", response.status);
         serde_json::from_str(&text).unwrap_or(Value::Null)
     }
 
     /// Sends a GET and asserts success.
     pub(crate) async fn get(&mut self, path: &str) -> Value {
-        let answer = self.call(Method::GET, path, "application/json", "").await;
-        assert!(answer.status.is_success(), "{path}: {}", answer.status);
-        serde_json::from_slice(&answer.body).unwrap()
+        let response = self.call(Method::GET, path, "application/json", "").await;
+        assert!(response.status.is_success(), "{path}: {}", response.status);
+        serde_json::from_slice(&response.body).unwrap()
     }
 
     /// Creates a partner with a balance in USD that may call from this machine.
@@ -115,10 +115,10 @@ impl Operator {
 
     /// Creates a partner without balance.
     pub(crate) async fn add_partner_with_allowlist(&mut self, allowlist: &[&str]) -> Partner {
-        let made = json!({ "name": unique("partner"), "allowlist": allowlist });
-        let made = self.send_json(Method::POST, "/admin/v1/partners", &made).await;
-        let partner_id = made["partner_id"].as_str().unwrap().to_owned();
-        let text = |name: &str| made["credential"][name].as_str().unwrap().to_owned();
+        let body = json!({ "name": unique("partner"), "allowlist": allowlist });
+        let created = self.send_json(Method::POST, "/admin/v1/partners", &body).await;
+        let partner_id = created["partner_id"].as_str().unwrap().to_owned();
+        let text = |name: &str| created["credential"][name].as_str().unwrap().to_owned();
         let credentials = Credentials::new(&text("api_key"), &text("api_secret")).unwrap();
         Partner::new(&self.base_url, partner_id, credentials).with_credential_id(text("credential_id"))
     }
@@ -209,13 +209,13 @@ impl Operator {
             denomination,
         } = sale;
         let path = format!("/admin/v1/stock?product_id={product_id}&denomination={denomination}");
-        let answer = self.call(Method::POST, &path, "text/csv", csv).await;
+        let response = self.call(Method::POST, &path, "text/csv", csv).await;
         assert!(
-            answer.status.is_success(),
+            response.status.is_success(),
             "{}",
-            String::from_utf8_lossy(&answer.body)
+            String::from_utf8_lossy(&response.body)
         );
-        serde_json::from_slice(&answer.body).unwrap()
+        serde_json::from_slice(&response.body).unwrap()
     }
 
     pub(crate) async fn call_without_token(

@@ -107,15 +107,15 @@ impl Partner {
 
     /// Sends a GET, asserts success and returns the body.
     pub(crate) async fn read(&mut self, path: &str) -> Value {
-        let answer = self.get(path).await;
-        assert_eq!(answer.status, 200, "{path}: {:?}", answer.body);
-        json_of(&answer)
+        let response = self.get(path).await;
+        assert_eq!(response.status, 200, "{path}: {:?}", response.body);
+        json_of(&response)
     }
 
     /// Returns the exact balance; empty if there is no such wallet.
     pub(crate) async fn balance(&mut self, currency: &str) -> String {
-        let answer = self.get("/wallets").await;
-        let wallets: ListView<WalletView<'_>> = answer.json().unwrap();
+        let response = self.get("/wallets").await;
+        let wallets: ListView<WalletView<'_>> = response.json().unwrap();
         let found = wallets.data.iter().find(|wallet| wallet.currency == currency);
         found
             .map(|wallet| wallet.balance.get().to_owned())

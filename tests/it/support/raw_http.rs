@@ -33,8 +33,8 @@ pub(crate) fn request_head(request_line: &str, headers: &HeaderMap) -> Vec<u8> {
 
 /// Sends a request, reads until the service closes and checks the response against the document.
 pub(crate) async fn exchange(address: SocketAddr, request: &[u8]) -> ApiResponse {
-    let answer = exchange_undocumented(address, request).await;
-    assert_documented_response(address, request, answer)
+    let response = exchange_undocumented(address, request).await;
+    assert_documented_response(address, request, response)
 }
 
 /// Like [`exchange`] for bytes that belong to no operation, such as invalid HTTP or another spelling of a path.
@@ -54,8 +54,8 @@ pub(crate) async fn exchange_bytes(address: SocketAddr, request: &[u8]) -> Vec<u
 
 /// Sends the first bytes immediately and then the endless byte repeatedly, until a documented response arrives.
 pub(crate) async fn send_slowly(address: SocketAddr, first: &[u8], endless: u8) -> ApiResponse {
-    let answer = send_slowly_undocumented(address, first, endless).await;
-    assert_documented_response(address, first, answer)
+    let response = send_slowly_undocumented(address, first, endless).await;
+    assert_documented_response(address, first, response)
 }
 
 pub(crate) async fn send_slowly_undocumented(address: SocketAddr, first: &[u8], endless: u8) -> ApiResponse {
@@ -68,13 +68,13 @@ pub(crate) async fn send_slowly_undocumented(address: SocketAddr, first: &[u8], 
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        answer = read_response(read) => answer,
+        response = read_response(read) => response,
         () = sending => unreachable!("the sender never completes"),
     }
 }
 
 /// Checks the response to a request that starts with these bytes.
-fn assert_documented_response(address: SocketAddr, request: &[u8], answer: ApiResponse) -> ApiResponse {
+fn assert_documented_response(address: SocketAddr, request: &[u8], response: ApiResponse) -> ApiResponse {
     let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let mut parts = std::str::from_utf8(line).unwrap().split(' ');
     let (method, target) = (parts.next().unwrap(), parts.next().unwrap());
@@ -83,7 +83,7 @@ fn assert_documented_response(address: SocketAddr, request: &[u8], answer: ApiRe
     } else {
         Listener::Partner
     };
-    assert_documented(listener, &method.parse().unwrap(), target, answer)
+    assert_documented(listener, &method.parse().unwrap(), target, response)
 }
 
 async fn connect(address: SocketAddr) -> (OwnedReadHalf, OwnedWriteHalf) {

@@ -157,8 +157,8 @@ impl Receiver {
 
     /// Waits until this many events have arrived.
     pub(crate) fn wait_for_events(&self, count: usize) -> Vec<ReceivedEvent> {
-        let what = format!("{count} deliveries at {}", self.address);
-        wait_until(&what, WAIT_TIMEOUT, || {
+        let description = format!("{count} deliveries at {}", self.address);
+        wait_until(&description, WAIT_TIMEOUT, || {
             let event = self.received();
             (event.len() >= count).then_some(event)
         })

@@ -9,40 +9,40 @@ const INTERNALS: [&str; 11] = [
     "/src",
 ];
 
-pub(crate) fn json_of(answer: &ApiResponse) -> Value {
-    serde_json::from_slice(&answer.body).unwrap_or_else(|error| panic!("{error}: {:?}", answer.body))
+pub(crate) fn json_of(response: &ApiResponse) -> Value {
+    serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {:?}", response.body))
 }
 
-pub(crate) fn text_of(answer: &ApiResponse) -> &str {
-    std::str::from_utf8(&answer.body).unwrap()
+pub(crate) fn text_of(response: &ApiResponse) -> &str {
+    std::str::from_utf8(&response.body).unwrap()
 }
 
 /// Asserts the status and returns the body.
-pub(crate) fn expect_success(answer: &ApiResponse, status: u16) -> Value {
-    assert_eq!(answer.status.as_u16(), status, "{:?}", answer.body);
-    assert_eq!(answer.header("content-type"), Some("application/json"));
-    assert_trace_id(answer.header("x-trace-id").unwrap_or_default());
-    json_of(answer)
+pub(crate) fn expect_success(response: &ApiResponse, status: u16) -> Value {
+    assert_eq!(response.status.as_u16(), status, "{:?}", response.body);
+    assert_eq!(response.header("content-type"), Some("application/json"));
+    assert_trace_id(response.header("x-trace-id").unwrap_or_default());
+    json_of(response)
 }
 
 /// Asserts the error and returns it (spec part 7, contract §7).
-pub(crate) fn expect_error(answer: &ApiResponse, status: u16, code: &str) -> Value {
-    let error = expect_stored_error(answer, status, code);
-    assert_eq!(answer.header("x-trace-id"), error["trace_id"].as_str(), "{error}");
+pub(crate) fn expect_error(response: &ApiResponse, status: u16, code: &str) -> Value {
+    let error = expect_stored_error(response, status, code);
+    assert_eq!(response.header("x-trace-id"), error["trace_id"].as_str(), "{error}");
     error
 }
 
 /// Like [`expect_error`] for an error that may be replayed: its body then has the trace id of the first request.
-pub(crate) fn expect_stored_error(answer: &ApiResponse, status: u16, code: &str) -> Value {
-    let text = String::from_utf8_lossy(&answer.body);
+pub(crate) fn expect_stored_error(response: &ApiResponse, status: u16, code: &str) -> Value {
+    let text = String::from_utf8_lossy(&response.body);
     assert_eq!(
-        (answer.status.as_u16(), answer.error_code().as_deref()),
+        (response.status.as_u16(), response.error_code().as_deref()),
         (status, Some(code)),
         "{text}"
     );
-    assert_eq!(answer.header("content-type"), Some("application/json"), "{text}");
-    assert_trace_id(answer.header("x-trace-id").unwrap_or_default());
-    let body = json_of(answer);
+    assert_eq!(response.header("content-type"), Some("application/json"), "{text}");
+    assert_trace_id(response.header("x-trace-id").unwrap_or_default());
+    let body = json_of(response);
     assert_eq!(field_names(&body), ["error"], "{text}");
     let error = &body["error"];
     assert_error_fields(error, code);

@@ -33,9 +33,9 @@ impl Document {
         let mut connection = TcpStream::connect(address).unwrap();
         let request = b"GET /openapi.json HTTP/1.1\r\nhost: vouchsafe.test\r\nconnection: close\r\n\r\n";
         connection.write_all(request).unwrap();
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut response = String::new();
+        connection.read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         Self::new(serde_json::from_str(body).unwrap())
     }
@@ -85,26 +85,26 @@ impl Document {
     }
 
     /// Asserts that the operation documents the response.
-    pub(super) fn assert_response(&self, operation: &Operation<'_>, answer: &ApiResponse) {
-        let status = answer.status.as_u16();
+    pub(super) fn assert_response(&self, operation: &Operation<'_>, response: &ApiResponse) {
+        let status = response.status.as_u16();
         let context = format!("{} {status}", operation.name);
         let spec = &operation.spec["responses"][status.to_string()];
-        assert!(spec.is_object(), "undocumented response: {context}: {:?}", answer.body);
-        self.assert_headers(&context, spec, answer);
+        assert!(spec.is_object(), "undocumented response: {context}: {:?}", response.body);
+        self.assert_headers(&context, spec, response);
         let Some(contents) = spec["content"].as_object() else {
             assert!(
-                answer.body.is_empty(),
+                response.body.is_empty(),
                 "{context}: the document has no body: {:?}",
-                answer.body
+                response.body
             );
             return;
         };
-        let media_type = answer.header("content-type").unwrap_or_default();
+        let media_type = response.header("content-type").unwrap_or_default();
         let content = contents.get(media_type);
         let content =
             content.unwrap_or_else(|| panic!("{context}: undocumented content-type {media_type:?}"));
         if media_type == "application/json" {
-            let body = body_of(answer);
+            let body = body_of(response);
             self.assert_valid(&context, &content["schema"], &body);
             if let Some(code) = body["error"]["code"].as_str().filter(|_| status >= 400) {
                 assert!(
@@ -116,21 +116,21 @@ impl Document {
     }
 
     /// Asserts that the response is this error in the standard format.
-    pub(super) fn assert_error(&self, answer: &ApiResponse, code: &str) {
-        assert_eq!(answer.error_code().as_deref(), Some(code), "{:?}", answer.body);
-        assert!(answer.header("x-trace-id").is_some(), "{answer:?}");
+    pub(super) fn assert_error(&self, response: &ApiResponse, code: &str) {
+        assert_eq!(response.error_code().as_deref(), Some(code), "{:?}", response.body);
+        assert!(response.header("x-trace-id").is_some(), "{response:?}");
         self.assert_valid(
             code,
             &json!({ "$ref": "#/components/schemas/Error" }),
-            &body_of(answer),
+            &body_of(response),
         );
     }
 
-    fn assert_headers(&self, context: &str, spec: &Value, answer: &ApiResponse) {
+    fn assert_headers(&self, context: &str, spec: &Value, response: &ApiResponse) {
         for (name, reference) in spec["headers"].as_object().into_iter().flatten() {
             let pointer = reference["$ref"].as_str().unwrap().trim_start_matches('#');
             let header = self.served.pointer(pointer).unwrap();
-            let Some(text) = answer.header(name) else {
+            let Some(text) = response.header(name) else {
                 assert_ne!(header["required"], true, "{context}: header {name} is missing");
                 continue;
             };

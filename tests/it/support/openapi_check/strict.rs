@@ -56,7 +56,7 @@ mod tests {
             "Word": { "type": "string", "x-extensible-enum": ["ONE", "TWO"] },
         });
         let part = json!({ "$ref": "#/components/Part" });
-        let whole = json!({
+        let schema = json!({
             "components": components,
             "properties": {
                 "list": { "type": "array", "items": part },
@@ -75,7 +75,7 @@ mod tests {
             (json!({ "both": { "a": 1, "c": 1 } }), false),
             (json!({ "x": 1 }), false),
         ] {
-            assert_eq!(accepts(whole.clone(), &value), right, "{value}");
+            assert_eq!(accepts(schema.clone(), &value), right, "{value}");
         }
     }
 }
