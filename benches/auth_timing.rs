@@ -24,12 +24,12 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use rustix::process::{Signal, kill_process};
 use vouchsafe::access::allowlist::Allowlist;
 use vouchsafe::access::client_address::ClientAddress;
-use vouchsafe::access::credential::{ApiSecret, ApiKeyPair, generate_key_pair};
+use vouchsafe::access::credential::{ApiKeyPair, ApiSecret, generate_key_pair};
 use vouchsafe::access::environment::Environment;
 use vouchsafe::access::framing::{CanonicalRequest, SignedRequest, Timestamp};
-use vouchsafe::access::headers::{UniqueHeader, AuthHeaders};
+use vouchsafe::access::headers::{AuthHeaders, UniqueHeader};
 use vouchsafe::access::limits::Limits;
-use vouchsafe::access::registry::{PartnerAccess, AccessRegistry, PartnerStatus};
+use vouchsafe::access::registry::{AccessRegistry, PartnerAccess, PartnerStatus};
 use vouchsafe::access::signature;
 use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
 use vouchsafe_actors::domain::ids::PartnerId;
@@ -90,13 +90,22 @@ impl Timings {
     fn print(&self, heading: &str) {
         println!("{heading}, {SAMPLES} requests of each kind");
         for (pair, first, second) in [
-            ("unknown key / wrong secret", RequestDefect::UnknownKey, RequestDefect::WrongSecret),
-            ("first byte / last byte", RequestDefect::FirstByte, RequestDefect::LastByte),
+            (
+                "unknown key / wrong secret",
+                RequestDefect::UnknownKey,
+                RequestDefect::WrongSecret,
+            ),
+            (
+                "first byte / last byte",
+                RequestDefect::FirstByte,
+                RequestDefect::LastByte,
+            ),
         ] {
             let (first, second) = (self.of(first), self.of(second));
             let bound = percentile(&[first, second].concat(), OUTLIER_PERCENTILE);
             let without_outliers = |samples: &[f64]| {
-                samples.iter()
+                samples
+                    .iter()
                     .copied()
                     .filter(|duration| *duration <= bound)
                     .collect::<Vec<_>>()
@@ -129,7 +138,11 @@ fn welch_t(first: &[f64], second: &[f64]) -> f64 {
 fn mean_and_error(samples: &[f64]) -> (f64, f64) {
     let count = samples.len() as f64;
     let mean = samples.iter().sum::<f64>() / count;
-    let variance = samples.iter().map(|duration| (duration - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let variance = samples
+        .iter()
+        .map(|duration| (duration - mean).powi(2))
+        .sum::<f64>()
+        / (count - 1.0);
     (mean, variance / count)
 }
 
@@ -151,7 +164,10 @@ fn with_other_digit(text: &str, at: usize) -> String {
 
 fn wrong_first_and_last(signature: &str) -> [String; 2] {
     let first = signature.len() - 64;
-    [with_other_digit(signature, first), with_other_digit(signature, signature.len() - 1)]
+    [
+        with_other_digit(signature, first),
+        with_other_digit(signature, signature.len() - 1),
+    ]
 }
 
 fn in_process() -> Timings {
@@ -181,7 +197,11 @@ fn in_process() -> Timings {
         body: BODY.as_bytes(),
     };
     let timestamp = Timestamp::from_unix_s(clock.now().unix_timestamp()).unwrap();
-    let signature = signature::sign(&api_secret, timestamp, &CanonicalRequest::new(timestamp, request).unwrap());
+    let signature = signature::sign(
+        &api_secret,
+        timestamp,
+        &CanonicalRequest::new(timestamp, request).unwrap(),
+    );
     let [first, last] = wrong_first_and_last(&signature);
     let address = ClientAddress::Known([127, 0, 0, 1].into());
     let mut timings = Timings::default();

@@ -146,7 +146,12 @@ async fn place_orders(
     orders
 }
 
-async fn run(endpoints: usize, (hanging, unhealthy): (usize, UnhealthyEndpoints), rate: usize, span: Duration) {
+async fn run(
+    endpoints: usize,
+    (hanging, unhealthy): (usize, UnhealthyEndpoints),
+    rate: usize,
+    span: Duration,
+) {
     let service = Instance::start();
     let mut operator = Operator::of(&service);
     let sale = operator.add_stocked_product(0).await;
@@ -250,7 +255,13 @@ async fn main() {
     }
     if std::env::args().any(|argument| argument == "dead") {
         for unhealthy in [UnhealthyEndpoints::Absent, UnhealthyEndpoints::Hang] {
-            run(HEALTHY_ENDPOINTS + HANGING_ENDPOINTS, (HANGING_ENDPOINTS, unhealthy), RATE_WITH_HANGING, SPAN_WITH_HANGING).await;
+            run(
+                HEALTHY_ENDPOINTS + HANGING_ENDPOINTS,
+                (HANGING_ENDPOINTS, unhealthy),
+                RATE_WITH_HANGING,
+                SPAN_WITH_HANGING,
+            )
+            .await;
         }
         return;
     }

@@ -13,14 +13,14 @@
     reason = "a bench reports to the terminal only and may panic"
 )]
 
-#[path = "parts/growth.rs"]
-#[allow(dead_code, reason = "shared with other benches")]
-mod growth;
-#[path = "parts/bench_engine.rs"]
-mod bench_engine;
 #[path = "parts/always_commits.rs"]
 #[allow(dead_code, reason = "shared with other benches")]
 mod always_commits;
+#[path = "parts/bench_engine.rs"]
+mod bench_engine;
+#[path = "parts/growth.rs"]
+#[allow(dead_code, reason = "shared with other benches")]
+mod growth;
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
@@ -29,7 +29,7 @@ use tokio::task::LocalSet;
 use vouchsafe::access::credential::{ApiKeyPair, generate_key_pair};
 use vouchsafe::access::environment::Environment;
 use vouchsafe::access::framing::{CanonicalRequest, SignedRequest, Timestamp};
-use vouchsafe::access::headers::{UniqueHeader, AuthHeaders};
+use vouchsafe::access::headers::{AuthHeaders, UniqueHeader};
 use vouchsafe::access::signature;
 use vouchsafe::http::orders::request;
 use vouchsafe_actors::domain::ledger::WalletState;
@@ -37,8 +37,8 @@ use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::testing::build::NOW;
 use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, ReserveRequest};
 
-use crate::bench_engine::{CONCURRENT_ORDERS, BenchEngine};
 use crate::always_commits::StockClaims;
+use crate::bench_engine::{BenchEngine, CONCURRENT_ORDERS};
 
 /// Environment variable of a counted process: workload and repetitions, for example `verify 1024`.
 const WORKLOAD_VARIABLE: &str = "VOUCHSAFE_BENCH_WORK";
@@ -123,7 +123,10 @@ fn settle_holds(repetitions: u64) {
     };
     let mut purse = Purse::new(newest);
     for _ in 0..repetitions {
-        assert_eq!(purse.hold(black_box(ReserveRequest::Debit(price))), PurseDecision::Held);
+        assert_eq!(
+            purse.hold(black_box(ReserveRequest::Debit(price))),
+            PurseDecision::Held
+        );
         newest.sequence += 1;
         purse.settle(price, black_box(Some(newest)));
     }
@@ -138,8 +141,14 @@ fn count_instructions(name: &str, repetitions: u64) -> u64 {
         .output()
         .unwrap_or_else(|error| panic!("cannot run valgrind: {error}; install it"));
     let output_text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name}: {}\n{output_text}", output.status);
-    let count = output_text.lines().find_map(|line| line.split_once(RESULT_PREFIX));
+    assert!(
+        output.status.success(),
+        "{name}: {}\n{output_text}",
+        output.status
+    );
+    let count = output_text
+        .lines()
+        .find_map(|line| line.split_once(RESULT_PREFIX));
     let (_, count) = count.unwrap_or_else(|| panic!("callgrind reported no count:\n{output_text}"));
     count.trim().parse().unwrap()
 }
@@ -163,7 +172,8 @@ fn main() -> ExitCode {
     }
     let [few, many] = REPETITIONS;
     for (name, _) in WORKLOADS {
-        let each = (count_instructions(name, many) - count_instructions(name, few)) as f64 / (many - few) as f64;
+        let each =
+            (count_instructions(name, many) - count_instructions(name, few)) as f64 / (many - few) as f64;
         println!("{name:<14}{each:>10.0} instructions");
     }
     ExitCode::SUCCESS

@@ -10,6 +10,9 @@
     reason = "a bench may panic, and its lanes end with the process"
 )]
 
+#[path = "parts/always_commits.rs"]
+#[allow(dead_code, reason = "shared with other benches")]
+mod always_commits;
 #[path = "../tests/support/database.rs"]
 #[allow(dead_code, reason = "shared with the tests")]
 mod database;
@@ -19,9 +22,6 @@ mod growth;
 #[path = "../tests/conformance/rows.rs"]
 #[allow(dead_code, reason = "shared with the tests")]
 mod rows;
-#[path = "parts/always_commits.rs"]
-#[allow(dead_code, reason = "shared with other benches")]
-mod always_commits;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,13 +41,13 @@ use vouchsafe_actors::domain::ids::{ChunkId, PartnerId};
 use vouchsafe_actors::domain::stock::StockRequest;
 use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_actors::engine::{DEFAULT_LANES, MAX_ADMITTED};
-use vouchsafe_actors::journal::{Journal, JournalMetrics, RecordOutcome, Record, Ticket};
-use vouchsafe_actors::idempotency::{KeyStatus, IdempotencyKeys};
+use vouchsafe_actors::idempotency::{IdempotencyKeys, KeyStatus};
+use vouchsafe_actors::journal::{Journal, JournalMetrics, Record, RecordOutcome, Ticket};
 use vouchsafe_actors::store::Store;
 use vouchsafe_actors::testing::build;
 
+use crate::always_commits::{AlwaysCommits, StockClaims};
 use crate::database::Database;
-use crate::always_commits::{StockClaims, AlwaysCommits};
 
 /// Concurrent records.
 const AT_ONCE: [usize; 3] = [1, 16, 256];
@@ -107,7 +107,12 @@ impl JournalBench {
                 .execute(&pool)
                 .await
                 .unwrap();
-            rows::top_up(&pool, build::usd_wallet(partner_id), build::minor(1_000_000_000_000)).await;
+            rows::top_up(
+                &pool,
+                build::usd_wallet(partner_id),
+                build::minor(1_000_000_000_000),
+            )
+            .await;
         }
         let store = PgStore::open(database.options(), Handle::current());
         let node = PgNode::start(store, "bench".to_owned()).await.unwrap();
@@ -151,7 +156,11 @@ impl JournalBench {
         self.record_count += 1;
         let partner_id: PartnerId = build::partner(self.record_count % PARTNERS + 1);
         let sku = build::sku("hot", 2_500);
-        build::delivered_order(partner_id, &format!("order {}", self.record_count), &[(&sku, &[voucher])])
+        build::delivered_order(
+            partner_id,
+            &format!("order {}", self.record_count),
+            &[(&sku, &[voucher])],
+        )
     }
 
     fn ticket(&self, record: &Record) -> Ticket {

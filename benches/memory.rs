@@ -11,12 +11,12 @@
     reason = "a bench reports to the terminal only"
 )]
 
-#[path = "parts/growth.rs"]
-#[allow(dead_code, reason = "shared with other benches")]
-mod growth;
 #[path = "parts/always_commits.rs"]
 #[allow(dead_code, reason = "shared with other benches")]
 mod always_commits;
+#[path = "parts/growth.rs"]
+#[allow(dead_code, reason = "shared with other benches")]
+mod growth;
 
 use std::alloc::System;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ use vouchsafe_actors::testing::build::{day, partner, sku, usd};
 use vouchsafe_actors::wallet::Wallets;
 use vouchsafe_actors::wallet::purse::ReserveRequest;
 
-use crate::always_commits::{StockClaims, AlwaysCommits};
+use crate::always_commits::{AlwaysCommits, StockClaims};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -98,12 +98,18 @@ fn filled_shelf(vouchers: u32, expiry: fn(i64) -> Expiry) -> Shelf {
 
 fn vouchers() {
     for size in [10_000, 100_000, 1_000_000] {
-        drop(measure_memory("voucher, one expiry day", size, VOUCHER_LIMIT, || {
-            filled_shelf(size, |_| day(0))
-        }));
-        drop(measure_memory("voucher, 1,000 days by chunk", size, VOUCHER_LIMIT, || {
-            filled_shelf(size, |number| day(number / CHUNK * 7_919 % 1_000))
-        }));
+        drop(measure_memory(
+            "voucher, one expiry day",
+            size,
+            VOUCHER_LIMIT,
+            || filled_shelf(size, |_| day(0)),
+        ));
+        drop(measure_memory(
+            "voucher, 1,000 days by chunk",
+            size,
+            VOUCHER_LIMIT,
+            || filled_shelf(size, |number| day(number / CHUNK * 7_919 % 1_000)),
+        ));
         // Worst case: no two neighbours share an expiry, so none can be stored as a run.
         drop(measure_memory(
             "voucher, all neighbours differ",
@@ -122,14 +128,12 @@ fn actors() {
         let wallets = Wallets::new(Spawner::CurrentThread, store());
         local.block_on(&runtime, async {
             for number in 1..=ACTORS {
-                let (request, deadline) = (ReserveRequest::Debit(Amount::from_minor(1)), DecisionDeadline::start());
-                let partner_id = partner(number.into());
-                drop(
-                    wallets
-                        .hold(partner_id, usd(), request, &deadline)
-                        .await
-                        .unwrap(),
+                let (request, deadline) = (
+                    ReserveRequest::Debit(Amount::from_minor(1)),
+                    DecisionDeadline::start(),
                 );
+                let partner_id = partner(number.into());
+                drop(wallets.hold(partner_id, usd(), request, &deadline).await.unwrap());
             }
         });
         wallets

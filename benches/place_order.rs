@@ -10,21 +10,21 @@
     reason = "a bench may panic, and runs on its own thread"
 )]
 
-#[path = "parts/growth.rs"]
-mod growth;
-#[path = "parts/bench_engine.rs"]
-mod bench_engine;
 #[path = "parts/always_commits.rs"]
 #[allow(dead_code, reason = "shared with other benches")]
 mod always_commits;
+#[path = "parts/bench_engine.rs"]
+mod bench_engine;
+#[path = "parts/growth.rs"]
+mod growth;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-use crate::growth::DECADES;
-use crate::bench_engine::{CONCURRENT_ORDERS, BenchEngine};
 use crate::always_commits::StockClaims;
+use crate::bench_engine::{BenchEngine, CONCURRENT_ORDERS};
+use crate::growth::DECADES;
 
 /// Vouchers per chunk in benches with many SKUs.
 const CHUNK: i64 = 32;
@@ -42,13 +42,21 @@ fn orders_at_once(criterion: &mut Criterion, runtime: &Runtime) {
     group.finish();
 }
 
-fn orders_by(criterion: &mut Criterion, runtime: &Runtime, name: &str, sku_and_partner_count: fn(u32) -> (u32, u32)) {
+fn orders_by(
+    criterion: &mut Criterion,
+    runtime: &Runtime,
+    name: &str,
+    sku_and_partner_count: fn(u32) -> (u32, u32),
+) {
     let mut group = growth::group(criterion, name);
     group.throughput(Throughput::Elements(CONCURRENT_ORDERS as u64));
     for size in DECADES {
         let local = LocalSet::new();
         let (skus, partners) = sku_and_partner_count(size);
-        let engine = local.block_on(runtime, BenchEngine::new(StockClaims::OneChunk(CHUNK), skus, partners));
+        let engine = local.block_on(
+            runtime,
+            BenchEngine::new(StockClaims::OneChunk(CHUNK), skus, partners),
+        );
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
             bencher.iter_custom(|rounds| local.block_on(runtime, engine.place(rounds, CONCURRENT_ORDERS)));
         });

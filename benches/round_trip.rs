@@ -5,11 +5,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench may panic")]
 
-#[path = "parts/growth.rs"]
-mod growth;
 #[path = "parts/always_commits.rs"]
 #[allow(dead_code, reason = "shared with other benches")]
 mod always_commits;
+#[path = "parts/growth.rs"]
+mod growth;
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ use vouchsafe_actors::testing::build::{partner, sku, usd};
 use vouchsafe_actors::wallet::purse::ReserveRequest;
 use vouchsafe_actors::wallet::{Funds, Wallets};
 
+use crate::always_commits::{AlwaysCommits, StockClaims};
 use crate::growth::DECADES;
-use crate::always_commits::{StockClaims, AlwaysCommits};
 
 /// Vouchers per SKU.
 const STOCK: i64 = 4;
@@ -57,7 +57,10 @@ impl WalletGroup {
 
 impl ActorGroup for WalletGroup {
     async fn hold_and_release(&self, index: usize) {
-        let (request, deadline) = (ReserveRequest::Debit(Amount::from_minor(1)), DecisionDeadline::start());
+        let (request, deadline) = (
+            ReserveRequest::Debit(Amount::from_minor(1)),
+            DecisionDeadline::start(),
+        );
         let partner_id = self.partners[index % self.partners.len()];
         match self.wallets.hold(partner_id, usd(), request, &deadline).await {
             Ok(Funds::Held(hold)) => drop(black_box(hold)),
@@ -108,10 +111,13 @@ fn bench_here<C: ActorGroup>(criterion: &mut Criterion, name: &str, create_group
     let mut group = growth::group(criterion, name);
     group.throughput(Throughput::Elements(1));
     for size in DECADES {
-        let (local, actors, mut next_index) = (LocalSet::new(), create_group(Spawner::CurrentThread, size), 0);
+        let (local, actors, mut next_index) =
+            (LocalSet::new(), create_group(Spawner::CurrentThread, size), 0);
         local.block_on(&runtime, time_requests(&actors, &mut next_index, size.into()));
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
-            bencher.iter_custom(|rounds| local.block_on(&runtime, time_requests(&actors, &mut next_index, rounds)));
+            bencher.iter_custom(|rounds| {
+                local.block_on(&runtime, time_requests(&actors, &mut next_index, rounds))
+            });
         });
     }
     group.finish();

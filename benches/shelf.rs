@@ -4,11 +4,7 @@
 //! measures hold and release. The shelf contains 100 to a million vouchers with 1,000 expiry days; with
 //! `VOUCHSAFE_BENCH_LARGEST` also ten million, which take long to load.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a bench may panic"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench may panic")]
 
 #[path = "parts/growth.rs"]
 mod growth;

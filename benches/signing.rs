@@ -13,7 +13,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use vouchsafe::access::credential::{ApiKeyPair, generate_key_pair};
 use vouchsafe::access::environment::Environment;
 use vouchsafe::access::framing::{CanonicalRequest, SignedRequest, Timestamp};
-use vouchsafe::access::headers::{UniqueHeader, AuthHeaders};
+use vouchsafe::access::headers::{AuthHeaders, UniqueHeader};
 use vouchsafe::access::signature;
 use vouchsafe_actors::testing::build::NOW;
 

@@ -74,7 +74,8 @@ pub(crate) async fn read(headers: &HeaderMap, payload: Payload) -> Result<Bytes,
     match tokio::time::timeout(deadline, collect(payload, length.unwrap_or(0))).await {
         Ok(body) => body,
         Err(_) => {
-            let message = format!("the body did not arrive within {BODY_DEADLINE_S} seconds; retry the same request");
+            let message =
+                format!("the body did not arrive within {BODY_DEADLINE_S} seconds; retry the same request");
             Err(ApiError::new(Code::RequestTimeout, message))
         }
     }
@@ -105,7 +106,10 @@ async fn collect(mut payload: Payload, expected: usize) -> Result<Bytes, ApiErro
 /// The client disconnected, or the transfer encoding is invalid.
 #[must_use]
 pub(crate) fn incomplete() -> ApiError {
-    ApiError::new(Code::MalformedRequest, "the body is incomplete; send the whole body")
+    ApiError::new(
+        Code::MalformedRequest,
+        "the body is incomplete; send the whole body",
+    )
 }
 
 fn too_large() -> ApiError {

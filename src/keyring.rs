@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::store::{DataKeys, PgStore, KeyWrapper};
+use crate::store::{DataKeys, KeyWrapper, PgStore};
 use crate::vault::data_key::DataKey;
 use crate::vault::master_key::MasterKey;
 use crate::vault::seal::{UnlockError, Vault};

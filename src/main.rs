@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use vouchsafe::cli::{ExitStatus, LocalService};
 use vouchsafe::postgres::{GUARD_SUBCOMMAND, run_guard};
-use vouchsafe::settings::{Cli, Command, SettingsError};
 use vouchsafe::procurement::simulator;
+use vouchsafe::settings::{Cli, Command, SettingsError};
 use vouchsafe::{cli, startup, telemetry};
 
 /// Saves a fifth of an order's CPU time compared with the system allocator (docs/decisions/0007-mimalloc.md).

@@ -1,6 +1,7 @@
 //! Prometheus metrics of the service, served under `/metrics`.
 
-use std::fmt::Write as _;
+mod process;
+
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -64,7 +65,9 @@ impl VendorMetrics {
     /// Counts a vendor response that was rejected as invalid.
     pub fn record_rejected_response(&self, vendor: &str) {
         let vendor = vendor.to_owned();
-        self.rejected_responses.get_or_create(&VendorLabels { vendor }).inc();
+        self.rejected_responses
+            .get_or_create(&VendorLabels { vendor })
+            .inc();
     }
 }
 
@@ -113,7 +116,9 @@ impl Metrics {
             restarts: Family::default(),
             records_in_flight: Gauge::default(),
             http_responses: Family::default(),
-            http_response_seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.000_25, 2.0, 16))),
+            http_response_seconds: Family::new_with_constructor(|| {
+                Histogram::new(exponential_buckets(0.000_25, 2.0, 16))
+            }),
             rate_limit_windows: Gauge::default(),
             failing_addresses: Gauge::default(),
             rate_limited: Family::default(),
@@ -150,7 +155,11 @@ impl Metrics {
             "Actors that are loading their state or have stopped",
             self.not_ready.clone(),
         );
-        registry.register("actor_messages_handled", "Messages handled, by actor kind", self.handled.clone());
+        registry.register(
+            "actor_messages_handled",
+            "Messages handled, by actor kind",
+            self.handled.clone(),
+        );
         registry.register(
             "actor_restarts",
             "Actors rebuilt from the store after a panic",
@@ -167,9 +176,18 @@ impl Metrics {
             self.http_responses.clone(),
         );
         let seconds = "Time from request headers to response, by listener";
-        registry.register_with_unit("http_response", seconds, Unit::Seconds, self.http_response_seconds.clone());
+        registry.register_with_unit(
+            "http_response",
+            seconds,
+            Unit::Seconds,
+            self.http_response_seconds.clone(),
+        );
         let rejected = "Vendor responses rejected as invalid, by vendor";
-        registry.register("vendor_responses_rejected", rejected, self.vendors.rejected_responses.clone());
+        registry.register(
+            "vendor_responses_rejected",
+            rejected,
+            self.vendors.rejected_responses.clone(),
+        );
         self.register_limits();
         self.register_reconciliation();
         self.register_deliveries();
@@ -279,7 +297,8 @@ impl Metrics {
         self.webhook_endpoints.set(gauge(due.enabled));
         self.failing_webhook_endpoints.set(gauge(due.failing));
         let age = due.backlog_age.as_secs();
-        self.webhook_backlog_seconds.set(i64::try_from(age).unwrap_or(i64::MAX));
+        self.webhook_backlog_seconds
+            .set(i64::try_from(age).unwrap_or(i64::MAX));
     }
 
     /// Counts a response and its duration.
@@ -305,7 +324,9 @@ impl Metrics {
     /// Counts a request that failed authentication.
     pub fn record_authentication_failure(&self, code: Code) {
         let code = code.as_str();
-        self.authentication_failures.get_or_create(&CodeLabels { code }).inc();
+        self.authentication_failures
+            .get_or_create(&CodeLabels { code })
+            .inc();
     }
 
     /// Renders all metrics in the Prometheus text format.
@@ -329,13 +350,14 @@ impl Metrics {
             // Writing into a string fails only out of memory.
             text.clear();
         }
-        resident_memory(&mut text);
+        process::append_resident_memory(&mut text);
         text
     }
 
     fn refresh_rate_limits(&self, rate_limits: &RateLimiter) {
         let (windows, addresses) = rate_limits.window_counts();
-        self.rate_limit_windows.set(i64::try_from(windows).unwrap_or(i64::MAX));
+        self.rate_limit_windows
+            .set(i64::try_from(windows).unwrap_or(i64::MAX));
         self.failing_addresses
             .set(i64::try_from(addresses).unwrap_or(i64::MAX));
     }
@@ -359,25 +381,4 @@ impl Metrics {
 /// Sets a counter to the total that the actors maintain.
 fn set_counter(counter: &Counter<u64, AtomicU64>, value: u64) {
     counter.inner().store(value, std::sync::atomic::Ordering::Relaxed);
-}
-
-/// Inserts the resident memory before the closing `# EOF`, on systems with `/proc`.
-fn resident_memory(text: &mut String) {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib = status.lines().find_map(|line| {
-        line.strip_prefix("VmRSS:")?
-            .trim()
-            .strip_suffix(" kB")?
-            .parse::<u64>()
-            .ok()
-    });
-    let Some(kib) = kib else { return };
-    let end = text.rfind("# EOF").unwrap_or(text.len());
-    text.truncate(end);
-    // Writing into a string does not fail.
-    let _ = writeln!(
-        text,
-        "# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes {}\n# EOF",
-        kib * 1024
-    );
 }

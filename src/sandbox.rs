@@ -96,7 +96,11 @@ async fn credit_wallets(service: &Service, partner_id: PartnerId) -> anyhow::Res
             partner_id,
             money: Amount::parse(amount, currency)?.of(currency),
             kind: LedgerKind::TopUp,
-            key: scoped_hash(partner_id, IdempotencyScope::TopUp, &format!("{currency}:{reference}")),
+            key: scoped_hash(
+                partner_id,
+                IdempotencyScope::TopUp,
+                &format!("{currency}:{reference}"),
+            ),
             fingerprint: fingerprint("seed", currency.as_str(), amount.as_bytes()),
             reference,
             operator: AuditActor::service().into(),
@@ -137,7 +141,8 @@ pub fn print_banner(settings: &ServeSettings, data_dir: &Path) {
 
 /// A command to paste into any shell on this machine.
 fn example_order_command(base_url: &str, data_dir: &Path) -> String {
-    let program = std::env::current_exe().map_or_else(|_| "vouchsafe".to_owned(), |path| shell_quote_path(&path));
+    let program =
+        std::env::current_exe().map_or_else(|_| "vouchsafe".to_owned(), |path| shell_quote_path(&path));
     let order = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
     format!(
         "{program} --data-dir {} call --url {base_url} POST /orders '{order}'",

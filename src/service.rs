@@ -12,7 +12,7 @@ use vouchsafe_actors::procurement::Procurement;
 use crate::access::client_address::TrustedProxies;
 use crate::access::environment::Environment;
 use crate::access::rate_limiter::RateLimiter;
-use crate::access::registry::{PartnerAccess, AccessRegistry};
+use crate::access::registry::{AccessRegistry, PartnerAccess};
 use crate::certification::Observer;
 use crate::delivery::HttpSender;
 use crate::http::ReadinessGate;

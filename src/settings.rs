@@ -16,11 +16,11 @@ use self::limits::LimitSettings;
 pub use self::preview::Preview;
 use crate::access::client_address::TrustedProxies;
 use crate::access::environment::Environment;
-use crate::cli::examples::examples;
 use crate::cli;
+use crate::cli::examples::examples;
+use crate::procurement::simulator::SimulatorArgs;
 use crate::secrets::expose;
 use crate::startup::listeners::default_workers;
-use crate::procurement::simulator::SimulatorArgs;
 
 /// Vouchsafe: partners order vouchers over a signed REST API.
 #[derive(Debug, Parser)]
@@ -204,10 +204,7 @@ pub enum SettingsError {
     #[error(transparent)]
     Arguments(#[from] clap::Error),
     #[error("invalid settings file {path}: {reason}")]
-    File {
-        path: PathBuf,
-        reason: String,
-    },
+    File { path: PathBuf, reason: String },
 }
 
 impl Cli {
@@ -239,7 +236,10 @@ impl Cli {
 }
 
 /// Removes the word `serve` and parses the rest, so that settings are valid before and after it.
-fn parse_without_serve(command: &clap::Command, arguments: &[OsString]) -> Result<clap::ArgMatches, clap::Error> {
+fn parse_without_serve(
+    command: &clap::Command,
+    arguments: &[OsString],
+) -> Result<clap::ArgMatches, clap::Error> {
     let positions = arguments.iter().enumerate().filter(|(_, word)| *word == "serve");
     // Another `serve` may be a value, such as a directory. Removing that one leaves the subcommand.
     let parsed = positions.map(|(position, _)| {
@@ -290,7 +290,9 @@ fn read_file(path: &Path) -> Result<Vec<(String, String)>, SettingsError> {
 fn environment_variables(command: &clap::Command) -> BTreeSet<String> {
     let variables = command.get_arguments().filter_map(clap::Arg::get_env);
     let variables = variables.filter_map(|name| Some(name.to_str()?.to_owned()));
-    variables.chain(command.get_subcommands().flat_map(environment_variables)).collect()
+    variables
+        .chain(command.get_subcommands().flat_map(environment_variables))
+        .collect()
 }
 
 /// Sets the values of the file as defaults of the arguments with these environment variables.

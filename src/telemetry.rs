@@ -6,9 +6,9 @@
 mod collector;
 #[cfg(feature = "otlp")]
 mod export;
-mod fields;
 #[cfg(any(test, not(feature = "otlp")))]
 mod export_disabled;
+mod fields;
 
 use std::io::{IsTerminal as _, stderr};
 
@@ -21,9 +21,9 @@ use tracing_subscriber::{EnvFilter, Registry};
 
 pub use self::collector::{CollectorUrl, InvalidCollectorUrl};
 use self::export::SpanExport;
-use self::fields::PlainFields;
 #[cfg(not(feature = "otlp"))]
 use self::export_disabled as export;
+use self::fields::PlainFields;
 use crate::secrets::expose;
 use crate::settings::{LogFormat, ServeSettings};
 use crate::trace::Traceparent;

@@ -70,7 +70,8 @@ pub async fn trace_request(
 
 /// Creates a response with a trace id but without a span, for requests that are rejected early.
 pub fn respond_without_span(headers: &HeaderMap, answer: impl FnOnce() -> HttpResponse) -> HttpResponse {
-    let trace_id = parse_traceparent(headers).map_or_else(random_trace_id, |parent| parent.trace_id.to_owned());
+    let trace_id =
+        parse_traceparent(headers).map_or_else(random_trace_id, |parent| parent.trace_id.to_owned());
     let header = HeaderValue::from_str(&trace_id);
     let mut response = TRACE_ID.sync_scope(trace_id, answer);
     if let Ok(value) = header {

@@ -16,7 +16,7 @@ use time::{Duration, OffsetDateTime};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 use vouchsafe::access::limits::RequestClass;
-use vouchsafe::certification::{Observation, Check, ObservationKind, CheckState, evaluate};
+use vouchsafe::certification::{Check, CheckState, Observation, ObservationKind, evaluate};
 use vouchsafe::store::PgStore;
 use vouchsafe_actors::domain::ids::{CredentialId, EventId, PartnerId, WebhookId};
 
@@ -55,14 +55,22 @@ async fn observations_beyond_limit_are_deleted_oldest_first() {
         store.write_observations(observations.collect()).await.unwrap();
     }
     let stored = store.list_observations(first).await.unwrap();
-    let expected: Vec<_> = std::iter::once(pause).chain((100..300).map(repeated_response)).collect();
+    let expected: Vec<_> = std::iter::once(pause)
+        .chain((100..300).map(repeated_response))
+        .collect();
     assert_eq!(stored, expected);
-    assert_eq!(store.list_observations(second).await.unwrap(), [repeated_response(0)]);
+    assert_eq!(
+        store.list_observations(second).await.unwrap(),
+        [repeated_response(0)]
+    );
     let newest = store
         .list_observations_since(NOON + Duration::seconds(297))
         .await
         .unwrap();
-    assert_eq!(newest, [(first, repeated_response(298)), (first, repeated_response(299))]);
+    assert_eq!(
+        newest,
+        [(first, repeated_response(298)), (first, repeated_response(299))]
+    );
     database.remove().await;
 }
 
@@ -121,7 +129,13 @@ async fn observations_written_concurrently_are_stored_once() {
     let database = Database::create().await;
     let store = PgStore::open(database.options(), Handle::current());
     let partner = PartnerId::generate();
-    let write = || store.write_observations((0..250).map(|number| (partner, repeated_response(number))).collect());
+    let write = || {
+        store.write_observations(
+            (0..250)
+                .map(|number| (partner, repeated_response(number)))
+                .collect(),
+        )
+    };
     for written in futures_util::future::join_all((0..4).map(|_| write())).await {
         written.unwrap();
     }

@@ -120,7 +120,10 @@ async fn exhausted_key_is_rotated_and_still_decrypts() {
 
     let mut connection = database.connect().await;
     let exhaust_key = format!("SELECT setval('code_ids', {SEALS_BEFORE_ROTATION})");
-    connection.execute(sqlx::AssertSqlSafe(exhaust_key)).await.unwrap();
+    connection
+        .execute(sqlx::AssertSqlSafe(exhaust_key))
+        .await
+        .unwrap();
     let (one, other) = (
         Keyring::open(store.clone(), master("ab")),
         Keyring::open(store.clone(), master("ab")),

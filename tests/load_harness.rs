@@ -1,10 +1,6 @@
 //! Load harness against the real program: deploys, seeds, loads, audits and stops it. The harness's own tests use a stub.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "tests panic on failure"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,14 +8,14 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection};
 use vouchsafe_load::audit::{audit, read_wallets};
 use vouchsafe_load::client::DEFAULT_TIMEOUT;
+use vouchsafe_load::deployment::TestDeployment;
+use vouchsafe_load::deployment::seed::{SeedData, product_id, seed};
 use vouchsafe_load::load_run::SigningTime;
-use vouchsafe_load::nodes::{NodesPlan as NodesPlan, measure_nodes};
+use vouchsafe_load::nodes::{NodesPlan, measure_nodes};
 use vouchsafe_load::partner::PartnerClient;
-use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
 use vouchsafe_load::run::{RunLength, SinglePartnerRun, run_single_partner};
 use vouchsafe_load::scenario::Scenario;
-use vouchsafe_load::deployment::TestDeployment;
-use vouchsafe_load::deployment::seed::{SeedData, seed, product_id};
+use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
 use vouchsafe_load::workload::Workload;
 
 /// Enough to fill batches, few enough for a debug build.

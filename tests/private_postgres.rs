@@ -3,16 +3,12 @@
 //! This test binary, started again as `holder`, plays the service that is killed. Expectations are polled until they hold or
 //! time out.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "tests panic on failure"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
 
-#[path = "private_postgres/kills.rs"]
-mod kills;
 #[path = "private_postgres/harness.rs"]
 mod harness;
+#[path = "private_postgres/kills.rs"]
+mod kills;
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +20,8 @@ use sqlx::{Connection, Executor, PgConnection};
 use vouchsafe::postgres::{self, DataDir, DataDirError, Durability, PostgresError, PrivatePostgres};
 
 use crate::harness::{
-    EXIT_TIMEOUT, EXECUTABLE, HOLDER_VARIABLE, Holder, TestDataDir, WAIT_TIMEOUT, is_answering, query_text, processes_of, start, wait_until,
+    EXECUTABLE, EXIT_TIMEOUT, HOLDER_VARIABLE, Holder, TestDataDir, WAIT_TIMEOUT, is_answering, processes_of,
+    query_text, start, wait_until,
 };
 
 /// Not a test: the code that a [`Holder`] process runs.
@@ -46,7 +43,11 @@ fn first_start_is_fast_durable_and_logs_no_values() {
     let data_dir = TestDataDir::new();
     let start_time = Instant::now();
     let postgres = start(&data_dir.open(), Durability::Durable);
-    assert!(start_time.elapsed() < WAIT_TIMEOUT, "first start took {:?}", start_time.elapsed());
+    assert!(
+        start_time.elapsed() < WAIT_TIMEOUT,
+        "first start took {:?}",
+        start_time.elapsed()
+    );
     let settings = [
         ("SELECT current_setting('fsync')", "on"),
         ("SELECT current_setting('synchronous_commit')", "on"),
@@ -146,7 +147,10 @@ fn second_service_is_rejected_with_pid_of_first() {
     assert_eq!(pid, holder.0.id().to_string());
     // A command needs no lock while the service runs.
     let connection_options = postgres::find_running(&data_dir.path()).unwrap();
-    assert_eq!(query_text(&connection_options, "SELECT 'beside'").unwrap(), "beside");
+    assert_eq!(
+        query_text(&connection_options, "SELECT 'beside'").unwrap(),
+        "beside"
+    );
     holder.kill();
     data_dir.start().stop().unwrap();
 }
@@ -212,7 +216,9 @@ fn failed_start_reports_log_path() {
         "{}",
         data_dir.log()
     );
-    wait_until("all processes to exit", EXIT_TIMEOUT, || processes_of(&data_dir).is_empty());
+    wait_until("all processes to exit", EXIT_TIMEOUT, || {
+        processes_of(&data_dir).is_empty()
+    });
 }
 
 #[test]
@@ -226,7 +232,10 @@ fn test_databases_are_created_from_template() {
         .create_database("test_1", Some("template_of_tests"))
         .unwrap();
     let options = postgres.connect_options().database("test_1");
-    assert_eq!(query_text(&options, "SELECT current_database()::text").unwrap(), "test_1");
+    assert_eq!(
+        query_text(&options, "SELECT current_database()::text").unwrap(),
+        "test_1"
+    );
     assert!(matches!(
         postgres.create_database("test_1", None),
         Err(PostgresError::Sql(_))

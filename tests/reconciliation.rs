@@ -10,15 +10,15 @@
 #[path = "support/database.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
 mod database;
-#[path = "reconciliation/midnight.rs"]
-mod midnight;
-#[path = "reconciliation/due_days.rs"]
-mod due_days;
 #[path = "reconciliation/drifts.rs"]
 mod drifts;
-#[path = "reconciliation/memory.rs"]
-mod memory;
-#[path = "reconciliation/test_shop.rs"]
-mod test_shop;
+#[path = "reconciliation/due_days.rs"]
+mod due_days;
 #[path = "reconciliation/exclusivity.rs"]
 mod exclusivity;
+#[path = "reconciliation/memory.rs"]
+mod memory;
+#[path = "reconciliation/midnight.rs"]
+mod midnight;
+#[path = "reconciliation/test_shop.rs"]
+mod test_shop;

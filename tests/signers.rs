@@ -3,19 +3,12 @@
 //!
 //! A missing program fails the test with an installation hint.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "tests panic on failure"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
 
 #[path = "signers/commands.rs"]
 mod commands;
 #[path = "signers/languages.rs"]
 mod languages;
-#[path = "it/support/wait.rs"]
-#[allow(dead_code, reason = "shared with other suites")]
-mod wait;
 #[path = "signers/postman.rs"]
 mod postman;
 #[path = "signers/programs.rs"]
@@ -37,12 +30,15 @@ mod rust_signer;
 #[path = "it/support/service.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
 mod service;
+#[path = "it/support/wait.rs"]
+#[allow(dead_code, reason = "shared with other suites")]
+mod wait;
 
 use serde::Deserialize;
 use time::OffsetDateTime;
 use vouchsafe::access::credential::ApiSecret;
 use vouchsafe::access::framing::{API_PREFIX, SignedRequest};
-use vouchsafe::access::headers::{UniqueHeader, AuthHeaders};
+use vouchsafe::access::headers::{AuthHeaders, UniqueHeader};
 use vouchsafe::access::signature;
 
 use crate::languages::languages;
@@ -134,11 +130,15 @@ fn signers_place_order() {
             ORDER,
         ];
         let arguments = [&["-sS", "-i", &url][..], &read, &given].concat();
-        let answer = workspace.run("curl", &arguments, &headers);
-        assert!(answer.starts_with("HTTP/1.1 201"), "{}: {answer}", language.name);
+        let response = workspace.run("curl", &arguments, &headers);
         assert!(
-            answer.contains(r#""status":"DELIVERED""#),
-            "{}: {answer}",
+            response.starts_with("HTTP/1.1 201"),
+            "{}: {response}",
+            language.name
+        );
+        assert!(
+            response.contains(r#""status":"DELIVERED""#),
+            "{}: {response}",
             language.name
         );
     }

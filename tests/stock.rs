@@ -15,17 +15,17 @@ use sqlx::{Executor as _, PgConnection};
 use time::macros::{date, datetime};
 use tokio::runtime::Handle;
 use vouchsafe::keyring::Keyring;
+use vouchsafe::procurement::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe::store::verify;
 use vouchsafe::store::{
-    AuditActor, Category, ImportOutcome, ImportTarget, ImportSummary, NewVoucher, StockOrigin, PgStore, PutProductOutcome, StockBatch,
-    ExpiryBatch, VendorConfig,
+    AuditActor, Category, ExpiryBatch, ImportOutcome, ImportSummary, ImportTarget, NewVoucher, PgStore,
+    PutProductOutcome, StockBatch, StockOrigin, VendorConfig,
 };
 use vouchsafe::vault::code::{CodeParts, VoucherCode};
 use vouchsafe::vault::master_key::MasterKey;
-use vouchsafe::procurement::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::{
-    ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, SupplyRoute, Sku,
+    ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
 };
 use vouchsafe_actors::domain::voucher::Expiry;
 
@@ -104,7 +104,10 @@ impl TestShop {
             stock_ids: ids.stock,
             origin: StockOrigin::Import,
         };
-        self.store.import_stock(batch, AuditActor::service()).await.unwrap()
+        self.store
+            .import_stock(batch, AuditActor::service())
+            .await
+            .unwrap()
     }
 }
 
@@ -142,7 +145,10 @@ async fn concurrent_id_allocations_are_contiguous() {
     let mut all = Vec::new();
     for ids in futures_util::future::join_all(allocations).await {
         let ids = ids.unwrap();
-        assert!(ids.stock.windows(2).all(|pair| pair[1] == pair[0] + 1), "stock ids have a gap");
+        assert!(
+            ids.stock.windows(2).all(|pair| pair[1] == pair[0] + 1),
+            "stock ids have a gap"
+        );
         assert_eq!((ids.codes.len(), ids.stock.len()), (3_000, 3_000));
         all.extend(ids.stock);
     }
@@ -272,11 +278,18 @@ async fn expired_stock_is_removed_in_steps() {
     let expired = u64::try_from(level.expired).unwrap();
     assert!(expired > 5_000 && level.free > 60, "{level:?}");
     let first = shop.store.expire_vouchers().await.unwrap();
-    assert_eq!((first.expired, first.has_more), (5_000, true), "a step sweeps ten chunks");
+    assert_eq!(
+        (first.expired, first.has_more),
+        (5_000, true),
+        "a step sweeps ten chunks"
+    );
     assert_eq!(first.skus, std::slice::from_ref(&shop.target.sku));
     let second = shop.store.expire_vouchers().await.unwrap();
     assert_eq!((second.expired, second.has_more), (expired - 5_000, false));
-    assert_eq!(shop.store.expire_vouchers().await.unwrap(), ExpiryBatch::default());
+    assert_eq!(
+        shop.store.expire_vouchers().await.unwrap(),
+        ExpiryBatch::default()
+    );
     assert_eq!(count_expired(&mut connection).await.unsigned_abs(), expired);
     let after = shop.store.stock_levels(None, None, 1).await.unwrap().remove(0);
     assert_eq!(after, level, "the sweep must not change the levels");
@@ -307,7 +320,10 @@ async fn expiry_sweep_without_lock_does_nothing() {
         .execute("SELECT pg_advisory_xact_lock(x'5653737765657000'::bigint)")
         .await
         .unwrap();
-    assert_eq!(shop.store.expire_vouchers().await.unwrap(), ExpiryBatch::default());
+    assert_eq!(
+        shop.store.expire_vouchers().await.unwrap(),
+        ExpiryBatch::default()
+    );
     connection.execute("COMMIT").await.unwrap();
     assert_eq!(shop.store.expire_vouchers().await.unwrap().expired, 10);
     database.remove().await;

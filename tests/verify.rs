@@ -11,11 +11,11 @@
 
 #[path = "verify/breakages.rs"]
 mod breakages;
-#[path = "verify/delivery_breakages.rs"]
-mod delivery_breakages;
 #[path = "support/database.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
 mod database;
+#[path = "verify/delivery_breakages.rs"]
+mod delivery_breakages;
 #[path = "verify/seeded_database.rs"]
 mod seeded_database;
 

@@ -4,16 +4,16 @@ pub mod delivery;
 pub mod domain;
 pub mod engine;
 pub mod flows;
+pub mod idempotency;
 pub mod inventory;
 pub mod journal;
-pub mod idempotency;
+pub mod long_poll;
 pub mod procurement;
 pub mod store;
 pub mod supervisor;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod wallet;
-pub mod long_poll;
 
 /// Tracing target of every exported span, the request spans of the service included. The engine's spans have level DEBUG,
 /// so they cost nothing while no subscriber enables them. Log output filters this target out.

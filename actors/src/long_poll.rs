@@ -53,7 +53,11 @@ impl LongPollRegistry {
 
     /// Subscribes to an order; `None` if a limit is reached or the service is shutting down.
     #[must_use]
-    pub fn subscribe(self: &Arc<Self>, credential_id: CredentialId, order_id: OrderId) -> Option<Subscription> {
+    pub fn subscribe(
+        self: &Arc<Self>,
+        credential_id: CredentialId,
+        order_id: OrderId,
+    ) -> Option<Subscription> {
         if *self.closed.borrow() {
             return None;
         }
@@ -134,10 +138,12 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.registry.orders.remove_if_mut(&self.order_id, |_, order_subscribers| {
-            order_subscribers.subscribers -= 1;
-            order_subscribers.subscribers == 0
-        });
+        self.registry
+            .orders
+            .remove_if_mut(&self.order_id, |_, order_subscribers| {
+                order_subscribers.subscribers -= 1;
+                order_subscribers.subscribers == 0
+            });
         self.registry
             .per_credential
             .remove_if_mut(&self.credential_id, |_, waiting| {

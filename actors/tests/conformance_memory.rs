@@ -36,10 +36,7 @@ async fn guard_removed_fails_its_case() {
     for (guard, case) in GUARDS {
         let removed = Guard::from_name(guard).unwrap();
         let failure = failure_without_guard(removed, case).await;
-        assert!(
-            failure.is_some(),
-            "{case} passes without the guard {guard}"
-        );
+        assert!(failure.is_some(), "{case} passes without the guard {guard}");
     }
 }
 

@@ -8,7 +8,7 @@ use vouchsafe_actors::domain::ledger::WalletState;
 use vouchsafe_actors::domain::money::{Amount, Currency};
 use vouchsafe_actors::domain::order::StoredOrder;
 use vouchsafe_actors::domain::payout::Payout;
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock, StockRequest};
+use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_actors::journal::{Record, Verdict};
 use vouchsafe_actors::store::{
@@ -99,7 +99,10 @@ impl Store for AlwaysCommits {
         })
     }
 
-    fn load_wallets(&self, _: PartnerId) -> StoreFuture<'_, Result<Vec<(Currency, WalletState)>, Unavailable>> {
+    fn load_wallets(
+        &self,
+        _: PartnerId,
+    ) -> StoreFuture<'_, Result<Vec<(Currency, WalletState)>, Unavailable>> {
         let funded = WalletState {
             sequence: 1,
             balance: Amount::from_minor(i64::MAX),

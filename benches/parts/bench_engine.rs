@@ -5,20 +5,24 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use vouchsafe_actors::domain::idempotency::{Response, Fingerprint, KeyHash};
 use vouchsafe_actors::domain::catalogue::{Assortment, Catalogue, RequestedLine, RequestedOrder};
 use vouchsafe_actors::domain::clock::SystemClock;
+use vouchsafe_actors::domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::order::{Fulfilment, Order};
-use vouchsafe_actors::domain::product::{ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, SupplyRoute};
+use vouchsafe_actors::domain::product::{
+    ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, SupplyRoute,
+};
 use vouchsafe_actors::engine::{Engine, EngineParts};
-use vouchsafe_actors::flows::{PlaceOrder, IdempotentResponse, OrderRefusal, OrderResponseEncoder, place_order};
+use vouchsafe_actors::flows::{
+    IdempotentResponse, OrderRefusal, OrderResponseEncoder, PlaceOrder, place_order,
+};
 use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::supervisor::Spawner;
 use vouchsafe_actors::testing::build::{partner, usd};
 
-use crate::always_commits::{StockClaims, AlwaysCommits};
+use crate::always_commits::{AlwaysCommits, StockClaims};
 
 /// Concurrent orders in benches that vary another parameter.
 pub(crate) const CONCURRENT_ORDERS: usize = 64;

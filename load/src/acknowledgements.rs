@@ -125,7 +125,8 @@ impl Acknowledgements {
 
     fn partner_mut(&mut self, partner: usize) -> &mut PartnerAcknowledgements {
         if self.partners.len() <= partner {
-            self.partners.resize_with(partner + 1, PartnerAcknowledgements::default);
+            self.partners
+                .resize_with(partner + 1, PartnerAcknowledgements::default);
         }
         &mut self.partners[partner]
     }
@@ -227,7 +228,10 @@ mod tests {
             .unwrap()
             .replace("vch_", "v_");
         acknowledgements.record(0, "k", &Bytes::new(), 201, &text.into());
-        assert_eq!((acknowledgements.malformed, acknowledgements.samples().len()), (2, 0));
+        assert_eq!(
+            (acknowledgements.malformed, acknowledgements.samples().len()),
+            (2, 0)
+        );
     }
 
     #[test]

@@ -134,7 +134,15 @@ mod tests {
 
     #[test]
     fn invalid_rate_is_rejected() {
-        let with = |rate| schedule(rate, Spacing::Constant, seconds(0), RunLength::Time(seconds(1)), 0);
+        let with = |rate| {
+            schedule(
+                rate,
+                Spacing::Constant,
+                seconds(0),
+                RunLength::Time(seconds(1)),
+                0,
+            )
+        };
         for rate in [0.0, -1.0, f64::INFINITY] {
             assert_eq!(with(rate), Err(ArrivalsError::Rate(rate)));
         }

@@ -5,8 +5,8 @@
 
 mod account;
 mod samples;
-mod settle;
 mod scenario_checks;
+mod settle;
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::acknowledgements::Acknowledgements;
 use crate::partner::PartnerClient;
 
 pub use self::account::{AuditedPartner, WalletBalances, read_wallets};
-pub use self::scenario_checks::{check_refusals, check_stable_responses, check_stock_sold, check_invariants};
+pub use self::scenario_checks::{check_invariants, check_refusals, check_stable_responses, check_stock_sold};
 
 /// Result of one check.
 #[derive(Clone, Debug, Serialize)]
@@ -61,23 +61,45 @@ impl fmt::Display for Audit {
 
 /// Audits a run of one partner. `opening` holds the balances before its first order; `None` if others spend from the
 /// same wallets, which makes their change meaningless.
-pub async fn audit(client: &mut PartnerClient, acknowledgements: Acknowledgements, opening: Option<WalletBalances>) -> Audit {
-    audit_all(&mut [AuditedPartner::without_order_check(client.new_connection(), opening)], acknowledgements)
-        .await
-        .0
+pub async fn audit(
+    client: &mut PartnerClient,
+    acknowledgements: Acknowledgements,
+    opening: Option<WalletBalances>,
+) -> Audit {
+    audit_all(
+        &mut [AuditedPartner::without_order_check(
+            client.new_connection(),
+            opening,
+        )],
+        acknowledgements,
+    )
+    .await
+    .0
 }
 
 /// Audits a run of several partners, in the order of the run. Returns the acknowledgements with all unknown outcomes
 /// settled.
-pub async fn audit_all(accounts: &mut [AuditedPartner], mut acknowledgements: Acknowledgements) -> (Audit, Acknowledgements) {
+pub async fn audit_all(
+    accounts: &mut [AuditedPartner],
+    mut acknowledgements: Acknowledgements,
+) -> (Audit, Acknowledgements) {
     accounts.iter_mut().for_each(AuditedPartner::reconnect);
     let settled = settle::settle(accounts, &mut acknowledgements).await;
     let mut checks = vec![
         Check::new("unknown outcomes settled", settled),
         Check::new("orders acknowledged", check_well_formed(&acknowledgements)),
-        Check::new("vouchers unique", check_vouchers_unique(&mut acknowledgements.vouchers)),
-        Check::new("read back", samples::check_read_back(accounts, acknowledgements.samples()).await),
-        Check::new("replayed", samples::check_replay(accounts, acknowledgements.samples()).await),
+        Check::new(
+            "vouchers unique",
+            check_vouchers_unique(&mut acknowledgements.vouchers),
+        ),
+        Check::new(
+            "read back",
+            samples::check_read_back(accounts, acknowledgements.samples()).await,
+        ),
+        Check::new(
+            "replayed",
+            samples::check_replay(accounts, acknowledgements.samples()).await,
+        ),
     ];
     if accounts.iter().any(AuditedPartner::has_exclusive_wallets) {
         checks.push(Check::new(
@@ -104,7 +126,10 @@ fn check_well_formed(acknowledgements: &Acknowledgements) -> Result<String, Stri
     }
     match acknowledgements.orders {
         0 => Err("no order was acknowledged; nothing is proven".to_owned()),
-        orders => Ok(format!("{orders} orders, {} vouchers", acknowledgements.vouchers.len())),
+        orders => Ok(format!(
+            "{orders} orders, {} vouchers",
+            acknowledgements.vouchers.len()
+        )),
     }
 }
 
@@ -114,6 +139,10 @@ fn check_vouchers_unique(vouchers: &mut [u128]) -> Result<String, String> {
     let repeated: Vec<_> = vouchers.windows(2).filter(|pair| pair[0] == pair[1]).collect();
     match repeated.first() {
         None => Ok(format!("{} distinct", vouchers.len())),
-        Some(pair) => Err(format!("{} repeated, for example vch_{:032x}", repeated.len(), pair[0])),
+        Some(pair) => Err(format!(
+            "{} repeated, for example vch_{:032x}",
+            repeated.len(),
+            pair[0]
+        )),
     }
 }

@@ -16,8 +16,8 @@
 //! The service stores 2xx responses and two refusals (funds, inventory) under a key. Other 409s, 429 and 5xx mean
 //! "not now" and may precede, separate or follow the stored response.
 
-mod responses;
 mod orders;
+mod responses;
 mod violation;
 mod vouchers;
 

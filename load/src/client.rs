@@ -172,7 +172,8 @@ impl Client {
     }
 
     async fn connect(&self) -> Result<Box<OpenConnection>, RequestFailure> {
-        let not_sent = |error: &dyn std::fmt::Display| RequestFailure::NotSent(format!("cannot connect: {error}"));
+        let not_sent =
+            |error: &dyn std::fmt::Display| RequestFailure::NotSent(format!("cannot connect: {error}"));
         let connecting = TcpStream::connect(self.origin.address());
         let stream = match tokio::time::timeout(self.timeout, connecting).await {
             Ok(connected) => connected.map_err(|error| not_sent(&error))?,
@@ -196,7 +197,10 @@ impl Client {
         let exchange = poll_both(driver, send_request(sender, request));
         let outcome = match tokio::time::timeout(self.timeout, exchange).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(unknown_outcome(&format!("no complete response within {:?}", self.timeout))),
+            Err(_) => Err(unknown_outcome(&format!(
+                "no complete response within {:?}",
+                self.timeout
+            ))),
         };
         if outcome.is_ok() && connection.driver.is_some() {
             self.connection = Some(connection);
@@ -205,7 +209,10 @@ impl Client {
     }
 }
 
-async fn send_request(sender: &mut SendRequest<Full<Bytes>>, request: Request<Full<Bytes>>) -> Result<ApiResponse, FailedExchange> {
+async fn send_request(
+    sender: &mut SendRequest<Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+) -> Result<ApiResponse, FailedExchange> {
     if let Err(error) = sender.ready().await {
         return Err(FailedExchange {
             failure: RequestFailure::NotSent(error.to_string()),

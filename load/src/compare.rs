@@ -4,11 +4,11 @@
 //! Rule: a figure counts only if its audit passed and every order of its turn was sold. Ratios are taken within a
 //! round.
 
-pub mod contender;
-pub mod statistics;
 pub mod audit_method;
+pub mod contender;
+pub(crate) mod maintenance;
 pub mod report;
 pub mod rounds;
 pub mod search;
+pub mod statistics;
 pub mod turn;
-pub(crate) mod maintenance;

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use self::proc::{MachineCpuTime, CpuUsage};
-use self::server::{WalCost, ServerCounters};
+use self::proc::{CpuUsage, MachineCpuTime};
+use self::server::{ServerCounters, WalCost};
 
 pub use self::batches::JournalBatchCounters;
-pub use self::table::{CostRow, format_value, cost_rows};
+pub use self::table::{CostRow, cost_rows, format_value};
 
 /// Clients of Postgres with at least this share of the CPU time of their name are reported separately: lanes do most
 /// of the work and the rest of a pool hardly any.
@@ -170,7 +170,11 @@ fn micros(time: Duration) -> f64 {
 }
 
 /// Groups the usage of all threads by component and name.
-fn costs_by_thread(before: &BTreeMap<u32, ThreadSample>, after: &BTreeMap<u32, ThreadSample>, each: f64) -> Vec<ThreadCost> {
+fn costs_by_thread(
+    before: &BTreeMap<u32, ThreadSample>,
+    after: &BTreeMap<u32, ThreadSample>,
+    each: f64,
+) -> Vec<ThreadCost> {
     let mut named: BTreeMap<(Component, &str), Vec<CpuUsage>> = BTreeMap::new();
     for (id, task) in after {
         // A new thread has used all of its time since `before`.

@@ -3,10 +3,10 @@
 //!
 //! Rule: a deployment leaves nothing behind and signals only processes that it started.
 
-pub mod seed;
-mod second_node;
 pub mod operator;
 pub mod postgres;
+mod second_node;
+pub mod seed;
 mod service_process;
 
 use std::io;
@@ -17,9 +17,9 @@ use tempfile::TempDir;
 use crate::origin::UrlError;
 use crate::resource_monitor::MonitorTarget;
 
-pub use self::second_node::SecondNode;
 use self::operator::{Operator, OperatorError};
 use self::postgres::{DeploymentPostgres, SERVICE_DATABASE};
+pub use self::second_node::SecondNode;
 use self::service_process::ServiceProcess;
 
 const PROGRAM_NAME: &str = "vouchsafe";
@@ -37,21 +37,12 @@ pub enum DeploymentError {
     },
     /// The service ended before it was ready, or the deadline passed.
     #[error("the service {reason}; end of its log:\n{log}")]
-    NotReady {
-        reason: String,
-        log: String,
-    },
+    NotReady { reason: String, log: String },
     /// The service did not stop cleanly.
     #[error("after SIGTERM the service {reason}; end of its log:\n{log}")]
-    NotEnded {
-        reason: String,
-        log: String,
-    },
+    NotEnded { reason: String, log: String },
     #[error("no free port from {first} to {last}")]
-    NoPort {
-        first: u16,
-        last: u16,
-    },
+    NoPort { first: u16, last: u16 },
     /// A directory or file of the deployment cannot be used.
     #[error("cannot {action} `{path}`")]
     File {
@@ -90,7 +81,8 @@ impl TestDeployment {
         let mut operator = Operator::new(&program.admin_url(), &token)?;
         // Another process may have taken the port and be ready, but it does not accept this token.
         let reachable = operator.get("/admin/v1/stock?limit=1").await;
-        reachable.map_err(|error| program.not_ready(format!("at its address is another process: {error}")))?;
+        reachable
+            .map_err(|error| program.not_ready(format!("at its address is another process: {error}")))?;
         Ok(Self {
             program,
             operator,
@@ -103,7 +95,12 @@ impl TestDeployment {
     /// # Errors
     /// As [`TestDeployment::start`] and [`TestDeployment::postgres`].
     pub async fn start_second_node(&self) -> Result<SecondNode, DeploymentError> {
-        SecondNode::start(self.program(), &self.data_dir(), &self.postgres()?.service_options()).await
+        SecondNode::start(
+            self.program(),
+            &self.data_dir(),
+            &self.postgres()?.service_options(),
+        )
+        .await
     }
 
     /// The service's program in the directory of the current program, where `cargo build` puts both.

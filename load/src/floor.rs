@@ -10,9 +10,9 @@ use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use crate::audit::Check;
+use crate::compare::audit_method::{check_row_growth, count_floor_rows};
 use crate::compare::statistics::{Spread, index_of_max};
-use crate::compare::audit_method::{count_floor_rows, check_row_growth};
-use crate::database::{DatabaseInspector, DatabaseFacts};
+use crate::database::{DatabaseFacts, DatabaseInspector};
 use crate::machine::Machine;
 use crate::peer::clock;
 use crate::peer::schema::create_tables;
@@ -117,8 +117,14 @@ pub async fn run_floor_benchmark(
         best: index_of_max(&medians),
         points,
         sql: BATCH_SQL,
-        rows: Check::new("rows", check_row_growth(before, count_floor_rows(database).await?, written)),
-        database: DatabaseInspector::connect_with(database).await?.read_facts().await?,
+        rows: Check::new(
+            "rows",
+            check_row_growth(before, count_floor_rows(database).await?, written),
+        ),
+        database: DatabaseInspector::connect_with(database)
+            .await?
+            .read_facts()
+            .await?,
         machine: machine.observe_after(),
     })
 }

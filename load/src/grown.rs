@@ -7,12 +7,12 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::costs::Component;
-use crate::prefill::{PrefillSizes, prefill_database};
-use crate::scenario_run::{GeneratorOptions, run_scenario};
-use crate::report::Report;
-use crate::scenario::Scenario;
 use crate::deployment::TestDeployment;
 use crate::deployment::postgres::SERVICE_DATABASE;
+use crate::prefill::{PrefillSizes, prefill_database};
+use crate::report::Report;
+use crate::scenario::Scenario;
+use crate::scenario_run::{GeneratorOptions, run_scenario};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct GrownReport {
@@ -70,7 +70,10 @@ pub fn compare_empty_and_grown(
     say(&format!("inserting {growth}"));
     let mut deployment = runtime.block_on(TestDeployment::start(program))?;
     let started = Instant::now();
-    let superuser = deployment.postgres()?.superuser_options().database(SERVICE_DATABASE);
+    let superuser = deployment
+        .postgres()?
+        .superuser_options()
+        .database(SERVICE_DATABASE);
     runtime.block_on(prefill_database(&superuser, &growth))?;
     let grown_in_s = started.elapsed().as_secs_f64();
     // The service reads partners and products at its start.

@@ -138,7 +138,10 @@ fn read_case(directory: &Path) -> Result<Option<(String, BenchPoint)>, BenchCost
     let point = BenchPoint {
         size,
         ns: per_element(median.point_estimate),
-        interval_ns: (per_element(interval.lower_bound), per_element(interval.upper_bound)),
+        interval_ns: (
+            per_element(interval.lower_bound),
+            per_element(interval.upper_bound),
+        ),
     };
     Ok(Some((benchmark.group_id, point)))
 }

@@ -199,7 +199,10 @@ impl History {
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |end| end + 1);
-        for (index, line) in text[..complete].split_inclusive(|byte| *byte == b'\n').enumerate() {
+        for (index, line) in text[..complete]
+            .split_inclusive(|byte| *byte == b'\n')
+            .enumerate()
+        {
             let event = serde_json::from_slice(line);
             history.add(event.map_err(|source| HistoryError::Parse {
                 line: index + 1,

@@ -19,11 +19,11 @@ use rand::rngs::StdRng;
 use tokio::task::LocalSet;
 
 use crate::arrivals::schedule;
-use crate::pacing::{ArrivalCursor, SendWindow, SendSchedule};
-use crate::run_history::{RunHistory, OrderHistory, SentOrders};
+use crate::pacing::{ArrivalCursor, SendSchedule, SendWindow};
 use crate::partner::PartnerClient;
 use crate::progress::Progress;
-use crate::run::{RunLength, RunResult, RunError};
+use crate::run::{RunError, RunLength, RunResult};
+use crate::run_history::{OrderHistory, RunHistory, SentOrders};
 use crate::scenario::Pace;
 use crate::sent_orders::SentLog;
 use crate::signer::Credentials;
@@ -108,19 +108,21 @@ impl LoadPlan {
         let total = match (self.signing, schedule, self.length) {
             (SigningTime::OnDemand, _, _) => 0,
             (_, Some(schedule), _) if schedule.last().is_some_and(|last| *last > MAX_PRESIGNED_RUN) => {
-                return invalid(format!("signatures expire; the run must end within {MAX_PRESIGNED_RUN:?}"));
+                return invalid(format!(
+                    "signatures expire; the run must end within {MAX_PRESIGNED_RUN:?}"
+                ));
             }
             (_, Some(schedule), _) => schedule.len(),
             (_, None, RunLength::Orders(orders)) if self.warm_up.is_zero() => {
                 usize::try_from(orders).unwrap_or(usize::MAX)
             }
             _ => {
-                return invalid(
-                    "a closed loop needs a fixed number of orders and no warm-up".to_owned(),
-                );
+                return invalid("a closed loop needs a fixed number of orders and no warm-up".to_owned());
             }
         };
-        Ok((0..self.threads).map(|index| self.thread_share(total, index)).collect())
+        Ok((0..self.threads)
+            .map(|index| self.thread_share(total, index))
+            .collect())
     }
 }
 

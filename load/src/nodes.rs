@@ -12,19 +12,19 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::Serialize;
 
-pub use self::model::{Bounds, ThroughputModel, Prediction, NodeObservation, StationCosts};
+pub use self::model::{Bounds, NodeObservation, Prediction, StationCosts, ThroughputModel};
 use crate::audit::{Check, check_invariants};
-use crate::compare::statistics::Spread;
 use crate::compare::audit_method::AuditMethod;
-use crate::compare::turn::{LoadSettings, Target, Turn, run_concurrent_turns, run_turn};
 use crate::compare::maintenance;
-use crate::costs::{OrderCosts, Component};
-use crate::database::{DatabaseInspector, DatabaseFacts};
+use crate::compare::statistics::Spread;
+use crate::compare::turn::{LoadSettings, Target, Turn, run_concurrent_turns, run_turn};
+use crate::costs::{Component, OrderCosts};
+use crate::database::{DatabaseFacts, DatabaseInspector};
+use crate::deployment::TestDeployment;
+use crate::deployment::postgres::SERVICE_DATABASE;
+use crate::deployment::seed::{SeedData, product_id, seed};
 use crate::machine::Machine;
 use crate::scenario::Pace;
-use crate::deployment::TestDeployment;
-use crate::deployment::seed::{SeedData, seed, product_id};
-use crate::deployment::postgres::SERVICE_DATABASE;
 
 /// Wallet balance of each partner, in USD.
 const USD: u64 = 900_000_000;
@@ -151,7 +151,8 @@ impl NodeRow {
 
 /// CPU time of all processes, in microseconds per order.
 fn busy_us(costs: &OrderCosts) -> Option<f64> {
-    let components = [Component::Service, Component::Postgres, Component::Generator].map(|component| costs.cpu_us(component));
+    let components = [Component::Service, Component::Postgres, Component::Generator]
+        .map(|component| costs.cpu_us(component));
     let components: Option<Vec<f64>> = components.into_iter().collect();
     Some(components?.into_iter().sum::<f64>() + costs.others_us.unwrap_or_default())
 }

@@ -67,7 +67,9 @@ impl SendWindow {
         let open = match &self.end {
             WindowEnd::At(end) => now < *end,
             WindowEnd::After(remaining) => remaining
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| remaining.checked_sub(1))
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| {
+                    remaining.checked_sub(1)
+                })
                 .is_ok(),
         };
         open.then_some(Phase::Measured)

@@ -84,8 +84,9 @@ impl PartnerClient {
     /// # Errors
     /// [`RequestFailure::NotSent`] if the key is not a valid header value.
     pub fn sign_order(&self, key: &str, body: Bytes) -> Result<SignedRequest, RequestFailure> {
-        let key = HeaderValue::from_str(key)
-            .map_err(|_| RequestFailure::NotSent("the idempotency key is not a valid header value".to_owned()))?;
+        let key = HeaderValue::from_str(key).map_err(|_| {
+            RequestFailure::NotSent("the idempotency key is not a valid header value".to_owned())
+        })?;
         let signed = self
             .credentials
             .sign("POST", self.orders.path(), &body, unix_seconds());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::signer::{Credentials, CredentialEncodingError};
+use crate::signer::{CredentialEncodingError, Credentials};
 
 /// Reason for an unusable credentials file.
 #[derive(Debug, thiserror::Error)]

@@ -185,12 +185,12 @@ mod tests {
         });
         let recovery = PauseRecovery::measure(&pauses, &run(&pauses, start)).unwrap();
         assert_eq!(recovery.before_p99_us, 5_000);
-        let p99s: Vec<_> = recovery.windows[..4]
-            .iter()
-            .map(|window| window.p99_us)
-            .collect();
+        let p99s: Vec<_> = recovery.windows[..4].iter().map(|window| window.p99_us).collect();
         assert_eq!(p99s, [90_000, 90_000, 90_000, 5_000]);
-        assert_eq!((recovery.recovered_after_ms, recovery.is_within_target()), (Some(300), true));
+        assert_eq!(
+            (recovery.recovered_after_ms, recovery.is_within_target()),
+            (Some(300), true)
+        );
         assert_eq!(recovery.windows[0].orders, 20, "orders of both pauses");
         // The second pause begins 1,500 ms after the first; the run ends 1,000 ms after the second.
         assert_eq!((recovery.windows.len(), recovery.windows[13].orders), (14, 10));
@@ -211,7 +211,10 @@ mod tests {
             }
         }
         let recovery = PauseRecovery::measure(&[pause], &samples).unwrap();
-        assert_eq!((recovery.recovered_after_ms, recovery.is_within_target()), (None, false));
+        assert_eq!(
+            (recovery.recovered_after_ms, recovery.is_within_target()),
+            (None, false)
+        );
         assert!(recovery.to_string().contains("no, never"));
         assert_eq!(PauseRecovery::measure(&[], &samples), None);
     }

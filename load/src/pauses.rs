@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
 
-use crate::pause_recovery::Pause;
 use crate::database::DatabaseInspector;
+use crate::pause_recovery::Pause;
 use crate::scenario;
 
 /// Thread that pauses Postgres until stopped.
@@ -102,7 +102,11 @@ impl Drop for PostgresPauser {
 struct StoppedBackends(Vec<Pid>);
 
 impl StoppedBackends {
-    fn stop_all(runtime: &Runtime, server: &mut DatabaseInspector, database: &str) -> Result<Self, PauseError> {
+    fn stop_all(
+        runtime: &Runtime,
+        server: &mut DatabaseInspector,
+        database: &str,
+    ) -> Result<Self, PauseError> {
         let pids = runtime.block_on(server.list_backend_pids(database))?;
         let mut stopped = Self(Vec::new());
         for pid in pids.into_iter().filter_map(Pid::from_raw) {

@@ -47,10 +47,7 @@ pub struct PrefillSizes {
 #[derive(Debug, thiserror::Error)]
 pub enum PrefillError {
     #[error("--keys {keys} exceeds --orders {orders}")]
-    Keys {
-        keys: u64,
-        orders: u64,
-    },
+    Keys { keys: u64, orders: u64 },
     #[error("cannot prefill the database")]
     Database(#[from] sqlx::Error),
 }
@@ -73,7 +70,11 @@ impl PrefillSizes {
         let row_kind = |name, sql, rows| RowKind { name, sql, rows };
         [
             row_kind("SKUs", include_str!("prefill/sql/products.sql"), self.sku_count()),
-            row_kind("partners", include_str!("prefill/sql/partners.sql"), self.partners),
+            row_kind(
+                "partners",
+                include_str!("prefill/sql/partners.sql"),
+                self.partners,
+            ),
             row_kind(
                 "chunks",
                 include_str!("prefill/sql/chunks.sql"),
@@ -105,7 +106,10 @@ impl fmt::Display for PrefillSizes {
 ///
 /// # Errors
 /// [`PrefillError`]; rows of earlier statements remain.
-pub async fn prefill_database(options: &PgConnectOptions, prefill: &PrefillSizes) -> Result<(), PrefillError> {
+pub async fn prefill_database(
+    options: &PgConnectOptions,
+    prefill: &PrefillSizes,
+) -> Result<(), PrefillError> {
     let PrefillSizes { orders, keys, .. } = *prefill;
     if keys > orders {
         return Err(PrefillError::Keys { keys, orders });
@@ -119,7 +123,14 @@ pub async fn prefill_database(options: &PgConnectOptions, prefill: &PrefillSizes
     ] {
         sqlx::query(setting).execute(&mut connection).await?;
     }
-    let sizes = [orders, keys, prefill.stock, prefill.partners, prefill.sku_count(), CHUNK_SIZE];
+    let sizes = [
+        orders,
+        keys,
+        prefill.stock,
+        prefill.partners,
+        prefill.sku_count(),
+        CHUNK_SIZE,
+    ];
     let mut plan = sqlx::query(include_str!("prefill/sql/plan.sql"));
     for size in sizes {
         plan = plan.bind(i64::try_from(size).unwrap_or(i64::MAX));
@@ -156,7 +167,12 @@ async fn insert_rows(connection: &mut PgConnection, row_kind: RowKind) -> sqlx::
 
 /// First and last row number of each statement, counted from 1.
 fn row_ranges(rows: u64) -> impl Iterator<Item = (u64, u64)> {
-    (0..rows.div_ceil(ROWS_PER_STATEMENT)).map(move |step| (step * ROWS_PER_STATEMENT + 1, rows.min((step + 1) * ROWS_PER_STATEMENT)))
+    (0..rows.div_ceil(ROWS_PER_STATEMENT)).map(move |step| {
+        (
+            step * ROWS_PER_STATEMENT + 1,
+            rows.min((step + 1) * ROWS_PER_STATEMENT),
+        )
+    })
 }
 
 /// Visible only on a terminal.
@@ -182,7 +198,13 @@ mod tests {
             (0, vec![]),
             (1, vec![(1, 1)]),
             (ROWS_PER_STATEMENT, vec![(1, ROWS_PER_STATEMENT)]),
-            (ROWS_PER_STATEMENT + 1, vec![(1, ROWS_PER_STATEMENT), (ROWS_PER_STATEMENT + 1, ROWS_PER_STATEMENT + 1)]),
+            (
+                ROWS_PER_STATEMENT + 1,
+                vec![
+                    (1, ROWS_PER_STATEMENT),
+                    (ROWS_PER_STATEMENT + 1, ROWS_PER_STATEMENT + 1),
+                ],
+            ),
         ] {
             assert_eq!(row_ranges(rows).collect::<Vec<_>>(), expected);
         }

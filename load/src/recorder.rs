@@ -148,7 +148,11 @@ impl Recorder {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn complete(&self, pending: PendingOperation, outcome: &Result<ApiResponse, RequestFailure>) -> io::Result<()> {
+    pub fn complete(
+        &self,
+        pending: PendingOperation,
+        outcome: &Result<ApiResponse, RequestFailure>,
+    ) -> io::Result<()> {
         let mut event = Event {
             t_ns: self.now_ns(),
             ..pending.0

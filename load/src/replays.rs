@@ -62,9 +62,10 @@ pub fn check_replays(tally: &Tally) -> Check {
             mismatches.count
         )),
         None if succeeded == 0 => Err("no replay succeeded; nothing is proven".to_owned()),
-        None if mismatches.compared < succeeded => {
-            Err(format!("only {} of {succeeded} responses were compared", mismatches.compared))
-        }
+        None if mismatches.compared < succeeded => Err(format!(
+            "only {} of {succeeded} responses were compared",
+            mismatches.compared
+        )),
         None => Ok(format!("{succeeded} identical responses")),
     };
     Check::new("replayed after a restart", result)

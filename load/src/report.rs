@@ -1,7 +1,7 @@
 //! Run report: metrics, outcomes, audit, machine and database, as text and JSON. `html.rs` renders the HTML page.
 
-mod metrics;
 mod html;
+mod metrics;
 mod plot;
 
 use std::collections::BTreeMap;
@@ -10,19 +10,20 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::pause_recovery::PauseRecovery;
 use crate::audit::Audit;
 use crate::database::DatabaseFacts;
 use crate::machine::Machine;
-use crate::webhook_receiver::WebhookSummary;
+use crate::pause_recovery::PauseRecovery;
 use crate::replays::ReplayReport;
-use crate::restart::RestartTimes;
 use crate::resource_monitor::ResourceUsage;
+use crate::restart::RestartTimes;
+use crate::webhook_receiver::WebhookSummary;
 
-pub use self::metrics::{
-    RequestMetrics, RunMetrics, FormMetrics, Latency, Percentile, RefusalMetrics, PROMPT_REFUSAL_MS, Setup, request_metrics,
-};
 pub use self::html::render_html;
+pub use self::metrics::{
+    FormMetrics, Latency, PROMPT_REFUSAL_MS, Percentile, RefusalMetrics, RequestMetrics, RunMetrics, Setup,
+    request_metrics,
+};
 
 /// Report of one run. Metrics are never published without their audit.
 #[derive(Clone, Debug, Serialize)]
@@ -179,7 +180,11 @@ impl fmt::Display for Report {
                 writeln!(f, "pauses of Postgres: {pauses}")?;
             }
         }
-        let status = if self.audit.has_passed() { "passed" } else { "FAILED" };
+        let status = if self.audit.has_passed() {
+            "passed"
+        } else {
+            "FAILED"
+        };
         let after: String = self
             .follow_up
             .lines()

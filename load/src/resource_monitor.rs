@@ -16,8 +16,8 @@ use tokio::runtime::Runtime;
 
 use crate::client::Client;
 use crate::costs::proc::{read_machine_time, read_resident_kib, read_threads};
-use crate::costs::server::{ServerStatsReader, MonitoredServer, read_server_usage};
-use crate::costs::{JournalBatchCounters, OrderCosts, UsageSnapshot, ThreadSample, Component};
+use crate::costs::server::{MonitoredServer, ServerStatsReader, read_server_usage};
+use crate::costs::{Component, JournalBatchCounters, OrderCosts, ThreadSample, UsageSnapshot};
 use crate::origin::Origin;
 use crate::progress::Progress;
 
@@ -184,7 +184,8 @@ fn monitor_run(sampler: &mut Sampler, length: Duration, stop_receiver: &Receiver
         }
     }
     let (time, after) = (started.elapsed(), sampler.snapshot());
-    usage.costs = OrderCosts::between(&before, &after, time).map(|costs| sampler.split_wal(costs, &before, &after));
+    usage.costs =
+        OrderCosts::between(&before, &after, time).map(|costs| sampler.split_wal(costs, &before, &after));
     usage
 }
 
@@ -250,7 +251,11 @@ impl Sampler {
             None => Default::default(),
         };
         let generator_threads = read_threads(std::process::id(), Component::Generator);
-        let (threads, ended_backends) = match (generator_threads, self.service_threads(), read_server_usage(&processes)) {
+        let (threads, ended_backends) = match (
+            generator_threads,
+            self.service_threads(),
+            read_server_usage(&processes),
+        ) {
             (Ok(generator_threads), Ok(mut threads), Ok((backends, ended_backends))) => {
                 threads.extend(generator_threads);
                 threads.extend(backends);
@@ -269,7 +274,12 @@ impl Sampler {
     }
 
     /// Splits the WAL into records and images. Decoding is slow, so it runs after the measurement.
-    fn split_wal(&mut self, mut costs: OrderCosts, before: &UsageSnapshot, after: &UsageSnapshot) -> OrderCosts {
+    fn split_wal(
+        &mut self,
+        mut costs: OrderCosts,
+        before: &UsageSnapshot,
+        after: &UsageSnapshot,
+    ) -> OrderCosts {
         if let (Some(reader), Some(before), Some(after), Some(wal)) =
             (&mut self.server, &before.server, &after.server, &mut costs.wal)
         {

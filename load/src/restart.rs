@@ -12,9 +12,9 @@ use uuid::Uuid;
 
 use crate::acknowledgements::{Acknowledgements, Unsettled};
 use crate::client::RequestFailure;
+use crate::deployment::{DeploymentError, TestDeployment};
 use crate::partner::PartnerClient;
 use crate::signer::Credentials;
-use crate::deployment::{TestDeployment, DeploymentError};
 use crate::traffic::{RequestSpec, Traffic};
 
 /// Delay between attempts: far below the measured time.
@@ -92,7 +92,9 @@ pub async fn measure_restarts(
         deployment.restart()?;
         while !try_order(&deployment.base_url(), source, &mut rng, acknowledgements).await? {
             if started.elapsed() >= RESTART_TIMEOUT {
-                return Err(deployment.not_ready_error(format!("acknowledged no order within {RESTART_TIMEOUT:?}")));
+                return Err(
+                    deployment.not_ready_error(format!("acknowledged no order within {RESTART_TIMEOUT:?}"))
+                );
             }
             tokio::time::sleep(RETRY_DELAY).await;
         }
@@ -125,7 +127,9 @@ async fn try_order(
         }
         Ok(response) if !response.status.is_server_error() => {}
         Err(RequestFailure::NotSent(_)) => {}
-        Ok(_) | Err(RequestFailure::Unknown(_)) => acknowledgements.unsettled.push(Unsettled { partner, key, body }),
+        Ok(_) | Err(RequestFailure::Unknown(_)) => {
+            acknowledgements.unsettled.push(Unsettled { partner, key, body })
+        }
     }
     Ok(false)
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::arrivals::ArrivalsError;
 use crate::load_run::{LoadPlan, SigningTime, run_load};
-use crate::run_history::{RunHistory, SentOrders};
 use crate::origin::UrlError;
 use crate::progress::Progress;
+use crate::run_history::{RunHistory, SentOrders};
 use crate::scenario::Pace;
 use crate::signer::Credentials;
 use crate::tally::Tally;

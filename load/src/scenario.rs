@@ -171,9 +171,7 @@ pub struct RequestShare {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Pace {
     /// Each connection sends its next request after the response to the previous one.
-    Closed {
-        connections: usize,
-    },
+    Closed { connections: usize },
     /// Requests leave at times fixed before the run.
     Open {
         /// A request that finds no free connection leaves late; the delay is part of its latency.

@@ -7,28 +7,30 @@ use std::time::Instant;
 
 use tokio::runtime::Runtime;
 
-use self::follow_up::{run_follow_up, measure_recovery};
-use crate::audit::{AuditedPartner, audit_all, check_refusals, check_stable_responses, check_stock_sold, check_invariants};
+use self::follow_up::{measure_recovery, run_follow_up};
 use crate::acknowledgements::Acknowledgements;
+use crate::audit::{
+    AuditedPartner, audit_all, check_invariants, check_refusals, check_stable_responses, check_stock_sold,
+};
 use crate::client::DEFAULT_TIMEOUT;
 use crate::database::DatabaseInspector;
+use crate::deployment::operator::OperatorError;
+use crate::deployment::postgres::SERVICE_DATABASE;
+use crate::deployment::seed::seed;
+use crate::deployment::{DeploymentError, TestDeployment};
 use crate::load_run::{LoadPlan, SigningTime, run_load};
-use crate::run_history::{RunHistory, OrderHistory};
 use crate::machine::Machine;
 use crate::partner::PartnerClient;
 use crate::pauses::{PauseError, PostgresPauser};
-use crate::progress::{RunProgressBar, Progress};
-use crate::webhook_receiver::WebhookReceiver;
-use crate::report::{RunMetrics, ScenarioInfo, Report, Setup};
-use crate::run::{RunLength, RunResult, RunError};
+use crate::progress::{Progress, RunProgressBar};
+use crate::report::{Report, RunMetrics, ScenarioInfo, Setup};
+use crate::resource_monitor::ResourceMonitor;
+use crate::run::{RunError, RunLength, RunResult};
+use crate::run_history::{OrderHistory, RunHistory};
 use crate::scenario::{Scenario, ScenarioError};
 use crate::signer::Credentials;
-use crate::deployment::seed::seed;
-use crate::deployment::operator::OperatorError;
-use crate::deployment::postgres::SERVICE_DATABASE;
-use crate::deployment::{TestDeployment, DeploymentError};
 use crate::traffic::Traffic;
-use crate::resource_monitor::ResourceMonitor;
+use crate::webhook_receiver::WebhookReceiver;
 
 /// Generator settings that do not depend on the scenario.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +78,11 @@ pub enum ScenarioRunError {
 ///
 /// # Errors
 /// [`ScenarioRunError`] if the run could not complete. Errors of the service are in the report.
-pub fn run_scenario(scenario: &Scenario, deployment: &mut TestDeployment, options: GeneratorOptions) -> Result<Report, ScenarioRunError> {
+pub fn run_scenario(
+    scenario: &Scenario,
+    deployment: &mut TestDeployment,
+    options: GeneratorOptions,
+) -> Result<Report, ScenarioRunError> {
     scenario.validate()?;
     let traffic = Traffic::from_scenario(scenario)?;
     let forms = traffic.forms();
@@ -97,7 +103,11 @@ pub fn run_scenario(scenario: &Scenario, deployment: &mut TestDeployment, option
         false => None,
     };
     let pauses = match scenario.pauses {
-        Some(pauses) => Some(PostgresPauser::start(pauses, &postgres.superuser_options(), SERVICE_DATABASE)?),
+        Some(pauses) => Some(PostgresPauser::start(
+            pauses,
+            &postgres.superuser_options(),
+            SERVICE_DATABASE,
+        )?),
         None => None,
     };
     let progress = Progress::default();
@@ -109,11 +119,18 @@ pub fn run_scenario(scenario: &Scenario, deployment: &mut TestDeployment, option
 
     let metrics = RunMetrics::from_run(describe_setup(scenario, url, forms, options), &result);
     let order_source = (credentials.as_slice(), &traffic);
-    let (mut follow_up, checks) = run_follow_up(scenario, (&runtime, deployment), order_source, options, &mut result)?;
+    let (mut follow_up, checks) = run_follow_up(
+        scenario,
+        (&runtime, deployment),
+        order_source,
+        options,
+        &mut result,
+    )?;
     follow_up.recovery = measure_recovery(pauses.as_ref(), &result);
     let refusals = check_refusals(&result.tally, &scenario.refusals);
     let stable_responses = check_stable_responses(&result.tally.mismatches);
-    let (mut audit, acknowledgements) = runtime.block_on(audit_all(&mut audited_partners, result.tally.acknowledgements));
+    let (mut audit, acknowledgements) =
+        runtime.block_on(audit_all(&mut audited_partners, result.tally.acknowledgements));
     audit.checks.extend([refusals, stable_responses]);
     audit.checks.extend(checks);
     if let Some(receiver) = receiver {
@@ -131,7 +148,9 @@ pub fn run_scenario(scenario: &Scenario, deployment: &mut TestDeployment, option
         let mut database = DatabaseInspector::connect_with(&postgres.service_options()).await?;
         database.read_facts().await
     })?;
-    audit.checks.push(check_invariants(deployment.program(), &deployment.data_dir()));
+    audit
+        .checks
+        .push(check_invariants(deployment.program(), &deployment.data_dir()));
     Ok(Report {
         scenario: Some(ScenarioInfo {
             name: scenario.name.clone(),
@@ -149,7 +168,11 @@ pub fn run_scenario(scenario: &Scenario, deployment: &mut TestDeployment, option
 }
 
 /// Registers one receiver as the webhook endpoint of every partner.
-fn start_receiver(runtime: &Runtime, url: &str, credentials: &[Credentials]) -> Result<WebhookReceiver, ScenarioRunError> {
+fn start_receiver(
+    runtime: &Runtime,
+    url: &str,
+    credentials: &[Credentials],
+) -> Result<WebhookReceiver, ScenarioRunError> {
     let receiver = WebhookReceiver::start()?;
     let registered = runtime.block_on(receiver.register_endpoints(url, credentials));
     registered.map_err(ScenarioRunError::Endpoint)?;

@@ -123,10 +123,17 @@ impl SentLog {
     }
 
     /// Compares a response with the first stored response under the key, or records it as the first.
-    pub(crate) fn compare_or_store(&mut self, index: usize, response: &ApiResponse, mismatches: &mut ResponseMismatches) {
+    pub(crate) fn compare_or_store(
+        &mut self,
+        index: usize,
+        response: &ApiResponse,
+        mismatches: &mut ResponseMismatches,
+    ) {
         let Some(stored) = stored(response) else { return };
         match self.orders[index].stored {
-            Some(first) => mismatches.compare(first == stored, || example("different response under the key", response)),
+            Some(first) => mismatches.compare(first == stored, || {
+                example("different response under the key", response)
+            }),
             None => {
                 self.orders[index].stored = Some(stored);
                 if stored.delivered && stored.order_number.is_some() {
@@ -137,7 +144,12 @@ impl SentLog {
     }
 
     /// Compares a read with the stored response of the order.
-    pub(crate) fn compare_read(&self, index: usize, response: &ApiResponse, mismatches: &mut ResponseMismatches) {
+    pub(crate) fn compare_read(
+        &self,
+        index: usize,
+        response: &ApiResponse,
+        mismatches: &mut ResponseMismatches,
+    ) {
         let Some(first) = self.orders[index].stored else {
             return;
         };
@@ -189,7 +201,8 @@ fn digest(body: &[u8]) -> u64 {
 }
 
 fn example(description: &str, response: &ApiResponse) -> String {
-    let text = String::from_utf8_lossy(&response.body[..response.body.len().min(MAX_EXAMPLE_BYTES)]).into_owned();
+    let text =
+        String::from_utf8_lossy(&response.body[..response.body.len().min(MAX_EXAMPLE_BYTES)]).into_owned();
     format!("{description}: {} {text}", response.status)
 }
 
@@ -240,7 +253,11 @@ mod tests {
             ),
         ] {
             log.compare_or_store(index, &response(status, &body), &mut mismatches);
-            assert_eq!((mismatches.compared, mismatches.count), expected, "{status} {body}");
+            assert_eq!(
+                (mismatches.compared, mismatches.count),
+                expected,
+                "{status} {body}"
+            );
         }
         assert!(mismatches.first.unwrap().contains("PENDING"));
         let id = format!("ord_{:032x}", 5);
@@ -259,7 +276,9 @@ mod tests {
         assert_eq!(earlier.count(), 2);
         let mut part = earlier.share_of_thread(0, 2);
         assert_eq!(part.orders().len(), 1);
-        assert!(part.pick_delivered(0.0).is_some() && earlier.share_of_thread(1, 2).pick_delivered(0.0).is_none());
+        assert!(
+            part.pick_delivered(0.0).is_some() && earlier.share_of_thread(1, 2).pick_delivered(0.0).is_none()
+        );
         part.compare_or_store(0, &response(201, &order("PENDING")), &mut mismatches);
         assert_eq!((mismatches.compared, mismatches.count), (1, 1));
     }

@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hdrhistogram::Histogram;
 
-use crate::latency_breakdown::LatencyBreakdown;
 use crate::acknowledgements::{Acknowledgements, Unsettled};
 use crate::client::{ApiResponse, RequestFailure};
+use crate::latency_breakdown::LatencyBreakdown;
+use crate::outcome::{merge_outcomes, record_outcome};
 use crate::run_history::LatencySample;
-use crate::outcome::{record_outcome, merge_outcomes};
 use crate::sent_orders::ResponseMismatches;
 use crate::timeline::Timeline;
 use crate::traffic::RequestKind;
 
-pub use crate::outcome::{Outcome, Outcomes, OutcomeCount};
+pub use crate::outcome::{Outcome, OutcomeCount, Outcomes};
 
 /// Upper bound of recorded latencies in microseconds: twice the client's timeout.
 const MAX_LATENCY_US: u64 = 60_000_000;
@@ -109,7 +109,12 @@ impl Tally {
     }
 
     /// Records an order that completed at `end`.
-    pub fn record(&mut self, sent: OrderAttempt<'_>, end: Instant, outcome: &Result<ApiResponse, RequestFailure>) {
+    pub fn record(
+        &mut self,
+        sent: OrderAttempt<'_>,
+        end: Instant,
+        outcome: &Result<ApiResponse, RequestFailure>,
+    ) {
         match sent.phase {
             Phase::WarmUp => record_outcome(&mut self.warm_up, outcome),
             Phase::Measured => record_outcome(&mut self.measured, outcome),
@@ -148,7 +153,11 @@ impl Tally {
     }
 
     /// Records data for the audit; returns the number of vouchers of an acknowledged order.
-    fn record_for_audit(&mut self, sent: &OrderAttempt<'_>, outcome: &Result<ApiResponse, RequestFailure>) -> Option<u64> {
+    fn record_for_audit(
+        &mut self,
+        sent: &OrderAttempt<'_>,
+        outcome: &Result<ApiResponse, RequestFailure>,
+    ) -> Option<u64> {
         match outcome {
             Ok(response) if response.status.is_success() => {
                 return Some(self.acknowledgements.record(
@@ -173,12 +182,20 @@ impl Tally {
     }
 
     /// Records a measured background request.
-    pub fn record_background(&mut self, kind: RequestKind, latency: Duration, outcome: &Result<ApiResponse, RequestFailure>) {
+    pub fn record_background(
+        &mut self,
+        kind: RequestKind,
+        latency: Duration,
+        outcome: &Result<ApiResponse, RequestFailure>,
+    ) {
         let stats = self.background.entry(kind).or_insert_with(|| BackgroundStats {
             latency_us: new_histogram(),
             measured: Outcomes::new(),
         });
-        if outcome.as_ref().is_ok_and(|response| response.status.is_success()) {
+        if outcome
+            .as_ref()
+            .is_ok_and(|response| response.status.is_success())
+        {
             stats.latency_us.saturating_record(micros(latency));
         }
         record_outcome(&mut stats.measured, outcome);
@@ -329,7 +346,10 @@ mod tests {
             .iter()
             .map(|(kind, stats)| (*kind, stats.latency_us.len(), stats.measured.len()))
             .collect();
-        assert_eq!(counts, [(RequestKind::Duplicate, 1, 2), (RequestKind::Feed, 1, 1)]);
+        assert_eq!(
+            counts,
+            [(RequestKind::Duplicate, 1, 2), (RequestKind::Feed, 1, 1)]
+        );
         assert!(one.latency_us.is_empty() && one.measured.is_empty());
         assert_eq!(one.late_us.len(), 1);
     }

@@ -37,7 +37,9 @@ impl Timeline {
     pub(crate) fn record(&mut self, end: Instant, latency: Option<Duration>) {
         let Some(from) = self.from else { return };
         let elapsed_s = end.saturating_duration_since(from).as_secs();
-        let index = usize::try_from(elapsed_s).unwrap_or(MAX_SECONDS).min(MAX_SECONDS - 1);
+        let index = usize::try_from(elapsed_s)
+            .unwrap_or(MAX_SECONDS)
+            .min(MAX_SECONDS - 1);
         if self.seconds.len() <= index {
             self.seconds.resize(index + 1, TimelineSecond::default());
         }
@@ -56,7 +58,8 @@ impl Timeline {
     pub(crate) fn merge(&mut self, other: &Self) {
         self.from = self.from.or(other.from);
         if self.seconds.len() < other.seconds.len() {
-            self.seconds.resize(other.seconds.len(), TimelineSecond::default());
+            self.seconds
+                .resize(other.seconds.len(), TimelineSecond::default());
         }
         for (own, added) in self.seconds.iter_mut().zip(&other.seconds) {
             own.orders += added.orders;

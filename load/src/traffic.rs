@@ -9,8 +9,8 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::{Scenario, ScenarioError, OrderForm};
 use crate::deployment::seed::{DENOMINATION, product_id};
+use crate::scenario::{OrderForm, Scenario, ScenarioError};
 use crate::weights::Weights;
 use crate::workload::{Item, Workload};
 
@@ -112,10 +112,14 @@ impl Traffic {
     pub fn from_scenario(scenario: &Scenario) -> Result<Self, ScenarioError> {
         let count = scenario.skus.count;
         let popularity = scenario.skus.popularity.weights(count);
-        let popularity = popularity.ok_or(ScenarioError::Invalid("the popularity exponent must be a finite number"))?;
+        let popularity = popularity.ok_or(ScenarioError::Invalid(
+            "the popularity exponent must be a finite number",
+        ))?;
         let invalid_weights = ScenarioError::Invalid("weights must not be negative or all zero");
         let shares = Weights::new(scenario.orders.iter().map(|shape| shape.weight));
-        let Some(shares) = shares else { return Err(invalid_weights) };
+        let Some(shares) = shares else {
+            return Err(invalid_weights);
+        };
         let orders = OrderGenerator::Random {
             shapes: scenario.orders.clone(),
             shares,
@@ -129,7 +133,9 @@ impl Traffic {
                 Weights::new(requests.iter().map(|share| share.weight)),
             ),
         };
-        let Some(shares) = shares else { return Err(invalid_weights) };
+        let Some(shares) = shares else {
+            return Err(invalid_weights);
+        };
         Ok(Self {
             partners: scenario.partners,
             kinds,
@@ -149,7 +155,12 @@ impl Traffic {
 
     /// Whether the mix includes requests for earlier orders, which must then be recorded.
     pub(crate) fn needs_past_orders(&self) -> bool {
-        let is_past_order_kind = |kind: &RequestKind| matches!(kind, RequestKind::Duplicate | RequestKind::Read | RequestKind::Codes);
+        let is_past_order_kind = |kind: &RequestKind| {
+            matches!(
+                kind,
+                RequestKind::Duplicate | RequestKind::Read | RequestKind::Codes
+            )
+        };
         self.kinds.iter().any(is_past_order_kind)
     }
 
@@ -267,14 +278,24 @@ mod tests {
         assert!(traffic.needs_past_orders());
         let requests_drawn = draw_many(&traffic, 1_000);
         assert_eq!(requests_drawn, draw_many(&traffic, 1_000));
-        let orders = requests_drawn.iter().filter(|request| matches!(request, RequestSpec::Order { .. })).count();
+        let orders = requests_drawn
+            .iter()
+            .filter(|request| matches!(request, RequestSpec::Order { .. }))
+            .count();
         assert!((700..800).contains(&orders), "{orders}");
-        assert!(requests_drawn.iter().all(|request| !matches!(request, RequestSpec::PartnerRead { .. })));
+        assert!(
+            requests_drawn
+                .iter()
+                .all(|request| !matches!(request, RequestSpec::PartnerRead { .. }))
+        );
     }
 
     #[test]
     fn invalid_weights_are_rejected() {
         let invalid_weights = scenario(r#"[{ "kind": "order", "weight": 0 }]"#);
-        assert!(matches!(Traffic::from_scenario(&invalid_weights), Err(ScenarioError::Invalid(_))));
+        assert!(matches!(
+            Traffic::from_scenario(&invalid_weights),
+            Err(ScenarioError::Invalid(_))
+        ));
     }
 }

@@ -76,7 +76,11 @@ impl WebhookReceiver {
         let url = format!("http://{}/", listener.local_addr()?);
         let webhooks = Arc::<Mutex<ReceivedWebhooks>>::default();
         let shared = web::Data::from(Arc::clone(&webhooks));
-        let app = move || App::new().app_data(shared.clone()).default_service(web::to(receive));
+        let app = move || {
+            App::new()
+                .app_data(shared.clone())
+                .default_service(web::to(receive))
+        };
         let server = HttpServer::new(app)
             .workers(1)
             .disable_signals()
@@ -131,7 +135,10 @@ impl WebhookReceiver {
                 .last
                 .map_or(0.0, |last| last.saturating_duration_since(loaded).as_secs_f64()),
         };
-        let check = Check::new("webhook events delivered", check_event_count(events, summary.events));
+        let check = Check::new(
+            "webhook events delivered",
+            check_event_count(events, summary.events),
+        );
         Ok((summary, check))
     }
 
@@ -149,7 +156,11 @@ fn check_event_count(expected: u64, received: u64) -> Result<String, String> {
     }
 }
 
-async fn receive(webhooks: web::Data<Mutex<ReceivedWebhooks>>, request: HttpRequest, _body: web::Bytes) -> HttpResponse {
+async fn receive(
+    webhooks: web::Data<Mutex<ReceivedWebhooks>>,
+    request: HttpRequest,
+    _body: web::Bytes,
+) -> HttpResponse {
     let Some(event) = request.headers().get(EVENT_ID_HEADER) else {
         return HttpResponse::BadRequest().finish();
     };
@@ -195,6 +206,10 @@ mod tests {
 
     #[test]
     fn wrong_event_count_fails() {
-        assert!(check_event_count(3, 2).is_err() && check_event_count(3, 4).is_err() && check_event_count(3, 3).is_ok());
+        assert!(
+            check_event_count(3, 2).is_err()
+                && check_event_count(3, 4).is_err()
+                && check_event_count(3, 3).is_ok()
+        );
     }
 }

@@ -27,16 +27,16 @@ pub struct Allowlist {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAllowlist {
     /// Neither an address nor a network.
-    #[error("entry {position} is neither an address (203.0.113.7) nor a network in CIDR notation (203.0.113.0/24)")]
+    #[error(
+        "entry {position} is neither an address (203.0.113.7) nor a network in CIDR notation (203.0.113.0/24)"
+    )]
     Entry {
         /// Counted from 0.
         position: usize,
     },
     /// More than [`MAX_NETWORKS`].
     #[error("the list has {count} entries; at most {MAX_NETWORKS} are allowed")]
-    TooMany {
-        count: usize,
-    },
+    TooMany { count: usize },
 }
 
 impl Allowlist {
@@ -75,7 +75,9 @@ impl PartialSchema for Allowlist {
             .description(Some("An address, or a network in CIDR notation."))
             .examples(["203.0.113.0/24"]);
         ArrayBuilder::new()
-            .description(Some("Networks from which calls are allowed; an empty list allows none."))
+            .description(Some(
+                "Networks from which calls are allowed; an empty list allows none.",
+            ))
             .items(network)
             .max_items(Some(MAX_NETWORKS))
             .into()

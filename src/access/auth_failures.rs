@@ -177,7 +177,10 @@ mod tests {
         let capacity = u32::try_from(MAX_SOURCES).unwrap() - 1;
         fill(&mut failures, 1, capacity + 1);
         assert_eq!(failures.source_count(), MAX_SOURCES);
-        assert!(failures.record(early, 2 * SECOND).is_err(), "nothing was evicted yet");
+        assert!(
+            failures.record(early, 2 * SECOND).is_err(),
+            "nothing was evicted yet"
+        );
         fill(&mut failures, capacity + 1, capacity + 2);
         assert_eq!(
             failures.source_count(),
@@ -192,6 +195,9 @@ mod tests {
         for _ in 0..4 {
             assert!(failures.record(last.into(), 3 * SECOND).is_ok());
         }
-        assert!(failures.record(last.into(), 3 * SECOND).is_err(), "the newest was kept");
+        assert!(
+            failures.record(last.into(), 3 * SECOND).is_err(),
+            "the newest was kept"
+        );
     }
 }

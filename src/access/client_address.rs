@@ -30,9 +30,7 @@ pub enum ClientAddress {
     /// In canonical form.
     Known(IpAddr),
     /// The proxy forwarded something that is not an address.
-    Unreadable {
-        proxy: IpAddr,
-    },
+    Unreadable { proxy: IpAddr },
 }
 
 impl ClientAddress {
@@ -70,7 +68,11 @@ impl TrustedProxies {
     }
 
     /// Returns the client behind `peer`; `forwarded` are the values of `X-Forwarded-For` in wire order.
-    pub fn resolve_client<'a>(&self, peer: IpAddr, forwarded: impl IntoIterator<Item = &'a [u8]>) -> ClientAddress {
+    pub fn resolve_client<'a>(
+        &self,
+        peer: IpAddr,
+        forwarded: impl IntoIterator<Item = &'a [u8]>,
+    ) -> ClientAddress {
         let peer = peer.to_canonical();
         if !self.0.contains(peer) {
             return ClientAddress::Known(peer);
@@ -127,7 +129,9 @@ mod tests {
     fn resolved(proxies: &str, peer: &str, forwarded: &[&str]) -> String {
         let proxies: TrustedProxies = proxies.parse().unwrap();
         let forwarded = forwarded.iter().map(|value| value.as_bytes());
-        proxies.resolve_client(peer.parse().unwrap(), forwarded).to_string()
+        proxies
+            .resolve_client(peer.parse().unwrap(), forwarded)
+            .to_string()
     }
 
     #[test]

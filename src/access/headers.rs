@@ -100,7 +100,10 @@ mod tests {
         ] {
             let unique = UniqueHeader::from_values(values);
             assert_eq!(unique, expected);
-            assert_eq!(unique.value().is_some(), matches!(expected, UniqueHeader::Single(_)));
+            assert_eq!(
+                unique.value().is_some(),
+                matches!(expected, UniqueHeader::Single(_))
+            );
         }
     }
 

@@ -140,8 +140,14 @@ mod tests {
                 "{text:?}"
             );
         }
-        assert_eq!(IdempotencyKey::parse(UniqueHeader::Missing), Err(KeyError::Missing));
-        assert_eq!(IdempotencyKey::parse(UniqueHeader::Repeated), Err(KeyError::Malformed));
+        assert_eq!(
+            IdempotencyKey::parse(UniqueHeader::Missing),
+            Err(KeyError::Missing)
+        );
+        assert_eq!(
+            IdempotencyKey::parse(UniqueHeader::Repeated),
+            Err(KeyError::Malformed)
+        );
         assert_eq!(
             IdempotencyKey::parse(UniqueHeader::Single(&[b'k'; 10 << 20])),
             Err(KeyError::Malformed)

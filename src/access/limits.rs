@@ -144,7 +144,10 @@ impl Limits {
     #[must_use]
     pub fn first_out_of_range(&self) -> Option<&'static str> {
         let wrong = |class: &RequestClass| self.get(*class).is_some_and(|limit| !limit.is_in_range());
-        RequestClass::ALL.into_iter().find(wrong).map(RequestClass::as_str)
+        RequestClass::ALL
+            .into_iter()
+            .find(wrong)
+            .map(RequestClass::as_str)
     }
 }
 

@@ -18,10 +18,10 @@
 //! `RATE_LIMIT_EXCEEDED`.
 
 pub mod allowlist;
+pub mod auth_failures;
 pub mod client_address;
 pub mod credential;
 pub mod environment;
-pub mod auth_failures;
 pub mod framing;
 pub mod headers;
 pub mod idempotency;

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 
-use super::credential::ApiKeyHash;
 use super::auth_failures::AuthFailures;
-use super::limits::{RequestClass, DefaultLimits, Limits};
+use super::credential::ApiKeyHash;
+use super::limits::{DefaultLimits, Limits, RequestClass};
 use super::sliding_window::{Exhausted, RateLimitStatus, SlidingWindow};
 
 /// The window that a request counts against, with the partner's own limits.
@@ -46,10 +46,16 @@ impl RateLimiter {
     ///
     /// # Errors
     /// [`Exhausted`]: the request is over the limit and was not counted.
-    pub fn try_acquire(&self, limit_key: RateLimitKey<'_>, now: Duration) -> Result<RateLimitStatus, Exhausted> {
+    pub fn try_acquire(
+        &self,
+        limit_key: RateLimitKey<'_>,
+        now: Duration,
+    ) -> Result<RateLimitStatus, Exhausted> {
         let limit = self.defaults.effective_limit(limit_key.limits, limit_key.class);
         let window = self.windows.entry((limit_key.key_hash, limit_key.class));
-        window.or_insert_with(|| SlidingWindow::new(limit)).try_acquire(limit, now)
+        window
+            .or_insert_with(|| SlidingWindow::new(limit))
+            .try_acquire(limit, now)
     }
 
     /// Returns the status of a window without counting a request.
@@ -155,15 +161,27 @@ mod tests {
         };
         let (five, one) = (own(5), own(1));
         for n in 0..5 {
-            let status = limits.try_acquire(limit_key(1, RequestClass::Orders, &five), SECOND).unwrap();
+            let status = limits
+                .try_acquire(limit_key(1, RequestClass::Orders, &five), SECOND)
+                .unwrap();
             assert_eq!(status.remaining, 4 - n);
         }
-        assert!(limits.try_acquire(limit_key(1, RequestClass::Orders, &five), SECOND).is_err());
         assert!(
-            limits.try_acquire(limit_key(1, RequestClass::Orders, &one), 60 * SECOND).is_err(),
+            limits
+                .try_acquire(limit_key(1, RequestClass::Orders, &five), SECOND)
+                .is_err()
+        );
+        assert!(
+            limits
+                .try_acquire(limit_key(1, RequestClass::Orders, &one), 60 * SECOND)
+                .is_err(),
             "the lowered quota is exceeded by five"
         );
-        assert!(limits.try_acquire(limit_key(1, RequestClass::Orders, &one), 61 * SECOND).is_ok());
+        assert!(
+            limits
+                .try_acquire(limit_key(1, RequestClass::Orders, &one), 61 * SECOND)
+                .is_ok()
+        );
     }
 
     #[test]
@@ -181,7 +199,11 @@ mod tests {
             let _ = limits.record_auth_failure("203.0.113.7".parse().unwrap(), SECOND);
         }
         assert_eq!(limits.window_counts(), (0, 1));
-        assert!(limits.try_acquire(limit_key(1, RequestClass::Orders, &NONE), 2 * SECOND).is_ok());
+        assert!(
+            limits
+                .try_acquire(limit_key(1, RequestClass::Orders, &NONE), 2 * SECOND)
+                .is_ok()
+        );
         limits.evict_idle(61 * SECOND);
         assert_eq!(limits.window_counts(), (1, 0));
         limits.evict_idle(62 * SECOND);

@@ -73,9 +73,7 @@ pub enum AccessError {
         address: ClientAddress,
     },
     #[error("the partner is suspended")]
-    PartnerSuspended {
-        partner_id: PartnerId,
-    },
+    PartnerSuspended { partner_id: PartnerId },
 }
 
 /// The authenticated caller of a request, with the data that later checks need.
@@ -133,7 +131,8 @@ impl AccessRegistry {
             .entry(credential.key_hash)
             .or_insert_with(|| Arc::new(credential.clone()));
         credential.revoked_at = slot.revoked_at.or(credential.revoked_at);
-        self.key_hashes.insert(credential.credential_id, credential.key_hash);
+        self.key_hashes
+            .insert(credential.credential_id, credential.key_hash);
         *slot = Arc::new(credential);
     }
 
@@ -141,7 +140,8 @@ impl AccessRegistry {
     pub fn retain_credentials(&self, live: &HashSet<CredentialId>) {
         self.credentials
             .retain(|_, credential| live.contains(&credential.credential_id));
-        self.key_hashes.retain(|credential_id, _| live.contains(credential_id));
+        self.key_hashes
+            .retain(|credential_id, _| live.contains(credential_id));
     }
 
     /// Revokes a credential from the next request on. Returns false if it is unknown.
@@ -221,7 +221,11 @@ impl AccessRegistry {
 
     /// Returns the credential of this key and secret. Computes everything before it decides, so that an unknown key
     /// takes as long as a wrong secret.
-    fn verify_secret(&self, headers: &AuthHeaders<'_>, now: OffsetDateTime) -> Option<(Arc<Credential>, ApiSecret)> {
+    fn verify_secret(
+        &self,
+        headers: &AuthHeaders<'_>,
+        now: OffsetDateTime,
+    ) -> Option<(Arc<Credential>, ApiSecret)> {
         let key = ApiKey::parse(headers.api_key.value()?).ok()?;
         let secret = ApiSecret::parse(headers.api_secret.value()?).ok()?;
         let found = self

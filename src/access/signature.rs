@@ -21,7 +21,7 @@ use time::OffsetDateTime;
 
 use super::credential::ApiSecret;
 use super::framing::{CanonicalRequest, FramingError, SignedRequest, Timestamp};
-use super::headers::{UniqueHeader, AuthHeaders};
+use super::headers::{AuthHeaders, UniqueHeader};
 
 /// Largest difference between a timestamp and the server's clock, in seconds, either way, inclusive.
 pub const MAX_SKEW_S: u64 = 300;
@@ -104,7 +104,9 @@ pub fn verify(
 #[must_use]
 pub fn sign(secret: &ApiSecret, timestamp: Timestamp, canonical: &CanonicalRequest<'_>) -> String {
     let digits: String = timestamp.digits().iter().copied().map(char::from).collect();
-    let mac = compute_hmac(secret, canonical.as_received()).finalize().into_bytes();
+    let mac = compute_hmac(secret, canonical.as_received())
+        .finalize()
+        .into_bytes();
     format!("t={digits},v1={}", hex::encode(mac))
 }
 

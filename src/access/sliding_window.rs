@@ -112,7 +112,10 @@ impl SlidingWindow {
     /// Rounds up, so that no slot becomes free early, and never below the last bucket.
     fn record(&mut self, bucket: Bucket) {
         self.used += bucket.count;
-        let at_ns = bucket.at_ns.div_ceil(self.tick_ns()).saturating_mul(self.tick_ns());
+        let at_ns = bucket
+            .at_ns
+            .div_ceil(self.tick_ns())
+            .saturating_mul(self.tick_ns());
         match self.buckets.back_mut() {
             Some(last) if last.at_ns >= at_ns => last.count += bucket.count,
             _ => self.buckets.push_back(Bucket {

@@ -151,8 +151,8 @@ fn parse_query(request: &HttpRequest) -> Result<(usize, Option<String>), ApiErro
                     .parse()
                     .ok()
                     .filter(|number| (1..=MAX_LIMIT).contains(number));
-                limit =
-                    number.ok_or_else(|| ApiError::invalid_field("limit", format!("expected 1 to {MAX_LIMIT}")))?;
+                limit = number
+                    .ok_or_else(|| ApiError::invalid_field("limit", format!("expected 1 to {MAX_LIMIT}")))?;
             }
             ("kind", kind_name) if KINDS.contains(&kind_name) => kind = Some(value),
             ("kind", _) => {

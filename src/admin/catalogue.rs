@@ -12,7 +12,7 @@ use super::products::ProductRequest;
 use crate::errors::{ApiError, Code};
 use crate::http::PageRequest;
 use crate::service::Service;
-use crate::store::{Category, PutCategoryOutcome, PutProductOutcome, ProductView};
+use crate::store::{Category, ProductView, PutCategoryOutcome, PutProductOutcome};
 
 /// Definition of a category.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -36,9 +36,11 @@ pub(super) async fn list_categories(
     let all = service.store.list_categories().await?.into_iter();
     let after = page.after::<String>()?;
     let rest = all.filter(|category| after.as_ref().is_none_or(|after| category.category_id > *after));
-    Ok(page.response(rest.take(page.fetch_limit()).collect(), |category| {
-        category.category_id.clone()
-    }))
+    Ok(
+        page.response(rest.take(page.fetch_limit()).collect(), |category| {
+            category.category_id.clone()
+        }),
+    )
 }
 
 /// `PUT /categories/{category_id}`: 201 if created, 200 if replaced.
@@ -77,7 +79,10 @@ pub(super) async fn list_products(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = PageRequest::read(&request, &[])?;
-    let products = service.store.list_products(page.after()?, page.fetch_limit()).await?;
+    let products = service
+        .store
+        .list_products(page.after()?, page.fetch_limit())
+        .await?;
     let views = products.iter().map(ProductView::of).collect();
     Ok(page.response(views, |product| product.product_id().to_string()))
 }

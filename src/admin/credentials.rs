@@ -19,7 +19,7 @@ use crate::access::environment::Environment;
 use crate::errors::{ApiError, Code};
 use crate::http::PageRequest;
 use crate::service::Service;
-use crate::store::{CredentialSummary, IssueOutcome, MAX_LIVE_CREDENTIALS, CertificationPolicy};
+use crate::store::{CertificationPolicy, CredentialSummary, IssueOutcome, MAX_LIVE_CREDENTIALS};
 
 /// Request for a credential.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -86,7 +86,10 @@ pub(super) async fn issue(
         Environment::Production => CertificationPolicy::Required,
     };
     let outcome = config_change::apply(&service, |service| async move {
-        let outcome = service.store.insert_credential(credential.clone(), policy, actor).await?;
+        let outcome = service
+            .store
+            .insert_credential(credential.clone(), policy, actor)
+            .await?;
         if outcome == IssueOutcome::Issued {
             service.registry.upsert_credential(credential);
         }
@@ -113,7 +116,7 @@ fn limit_reached() -> ApiError {
 
 /// A credential without key and secret.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Credential)]
+#[schema(as = CredentialDetails)]
 pub(super) struct CredentialBody {
     #[serde(flatten)]
     summary: CredentialSummary,

@@ -36,7 +36,8 @@ use crate::http::{self, resource};
 use crate::openapi::to_value;
 use crate::service::Service;
 
-static DOCUMENTATION: LazyLock<DocsSite> = LazyLock::new(|| DocsSite::new(Some(&to_value(&openapi::document()))));
+static DOCUMENTATION: LazyLock<DocsSite> =
+    LazyLock::new(|| DocsSite::new(Some(&to_value(&openapi::document()))));
 
 /// Partner routes are 404 on this listener.
 pub fn configure_listener(config: &mut web::ServiceConfig) {

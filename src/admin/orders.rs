@@ -10,10 +10,10 @@ use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::order::Order;
 
 pub(super) use self::decide::{approve, cancel, reject};
-pub(super) use self::fulfil::{FulfilRequest, FulfilReport, fulfil};
+pub(super) use self::fulfil::{FulfilReport, FulfilRequest, fulfil};
 use super::operator::Operator;
 use crate::errors::{ApiError, Code};
-use crate::http::orders::{parse_filter, not_found, parse_id};
+use crate::http::orders::{not_found, parse_filter, parse_id};
 use crate::http::{OrderBody, PageRequest};
 use crate::service::Service;
 use crate::store::OrderFilter;

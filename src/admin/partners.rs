@@ -12,7 +12,7 @@ pub(super) use self::patch::PartnerPatch;
 use self::patch::{LimitsPatch, validate_limits};
 use super::body::{Json, deserialize_some_object, validate_name};
 use super::config_change;
-use super::credentials::{IssuedCredential, CredentialBody, mint_credential};
+use super::credentials::{CredentialBody, IssuedCredential, mint_credential};
 use super::operator::{Operator, Role};
 use crate::access::allowlist::Allowlist;
 use crate::access::environment::Environment;
@@ -104,7 +104,10 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = PageRequest::read(&request, &[])?;
-    let partners = service.store.list_partners(page.after()?, page.fetch_limit()).await?;
+    let partners = service
+        .store
+        .list_partners(page.after()?, page.fetch_limit())
+        .await?;
     Ok(page.response(partners, |partner| partner.partner_id.to_string()))
 }
 

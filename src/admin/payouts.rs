@@ -10,11 +10,13 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::{PartnerId, PayoutId};
 use vouchsafe_actors::domain::money::{Currency, Money};
-use vouchsafe_actors::domain::payout::{Payout, PayoutDecision, PayoutOutcome, PayoutMilestone, PayoutStatus};
+use vouchsafe_actors::domain::payout::{
+    Payout, PayoutDecision, PayoutMilestone, PayoutOutcome, PayoutStatus,
+};
 use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
 
 use super::body::OptionalJson;
-use super::decision::{validate_reason, validate_reference, decision_error};
+use super::decision::{decision_error, validate_reason, validate_reference};
 use super::operator::{Operator, Role};
 use crate::errors::{ApiError, Code};
 use crate::http::PageRequest;
@@ -89,7 +91,7 @@ pub(super) struct PayoutDecisionRequest {
 impl PayoutDecisionRequest {
     fn decision(&self, outcome: PayoutOutcome) -> Result<PayoutDecision, ApiError> {
         Ok(PayoutDecision {
-            outcome: outcome,
+            outcome,
             reason: self.reason.as_deref().map(validate_reason).transpose()?,
             reference: self.reference.as_deref().map(validate_reference).transpose()?,
         })

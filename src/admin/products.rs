@@ -5,13 +5,14 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency};
 use vouchsafe_actors::domain::product::{
-    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute, check_slug,
+    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute,
+    check_slug,
 };
 use vouchsafe_actors::domain::schema::expiry_value;
 
 use super::body;
-use crate::iso_date;
 use crate::errors::{ApiError, FieldError};
+use crate::iso_date;
 use crate::json::{self, JsonObject};
 
 /// Listed face values; use a range for more.
@@ -175,8 +176,8 @@ impl ProductRequest {
         let countries = check_countries(self.countries, &mut errors);
         let denominations = parse_denominations(&self.denominations, self.currency, &mut errors);
         let range = self.denomination_range.as_ref();
-        let range =
-            range.and_then(|JsonObject(range)| errors.or_none("denomination_range", range.parse(self.currency)));
+        let range = range
+            .and_then(|JsonObject(range)| errors.or_none("denomination_range", range.parse(self.currency)));
         if self.denominations.is_empty() && self.denomination_range.is_none() {
             errors.add("denominations", "expected at least one, or a denomination_range");
         }
@@ -289,7 +290,10 @@ impl ExpiryPolicyRequest {
         let value = self.value.filter(|value| !value.is_null());
         let right = match (self.kind, &value) {
             (ExpiryKind::None, value) => value.is_none(),
-            (ExpiryKind::FixedDate, value) => value.as_ref().and_then(|v| iso_date::parse_date(v.as_str()?)).is_some(),
+            (ExpiryKind::FixedDate, value) => value
+                .as_ref()
+                .and_then(|v| iso_date::parse_date(v.as_str()?))
+                .is_some(),
             (ExpiryKind::MonthsFromIssue, value) => {
                 let months = value.as_ref().and_then(serde_json::Value::as_u64);
                 months.is_some_and(|months| (1..=MAX_MONTHS).contains(&months))

@@ -15,12 +15,12 @@ use crate::access::environment::Environment;
 use crate::errors::{ApiError, Code};
 use crate::http::PageRequest;
 use crate::json;
+use crate::procurement::http::VendorUrl;
+use crate::procurement::{AdapterKind, DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
 use crate::secrets::expose;
 use crate::service::Service;
 use crate::store::{PutVendorOutcome, VendorConfig};
 use crate::vault::seal::SealedBlob;
-use crate::procurement::http::VendorUrl;
-use crate::procurement::{AdapterKind, DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
 
 /// In bytes: tokens with claims take a few KiB, and the credential must fit into a header.
 const MAX_CREDENTIAL: usize = 4_096;
@@ -112,7 +112,9 @@ impl VendorRequest {
                         })?;
                 Ok(Some(url.as_str().to_owned()))
             }
-            (AdapterKind::Http, None) => Err(ApiError::invalid_field("url", "required for the adapter `http`")),
+            (AdapterKind::Http, None) => {
+                Err(ApiError::invalid_field("url", "required for the adapter `http`"))
+            }
             (AdapterKind::Mock | AdapterKind::Manual, None) => Ok(None),
             (AdapterKind::Mock | AdapterKind::Manual, Some(_)) => Err(http_only_error("url")),
         }
@@ -125,7 +127,11 @@ impl VendorRequest {
             .ok_or_else(|| ApiError::invalid_field("concurrency", format!("expected 1 to {MAX_CONCURRENCY}")))
     }
 
-    async fn seal_credentials(&self, service: &Service, vendor_id: &str) -> Result<Option<SealedBlob>, ApiError> {
+    async fn seal_credentials(
+        &self,
+        service: &Service,
+        vendor_id: &str,
+    ) -> Result<Option<SealedBlob>, ApiError> {
         let Some(credential) = &self.credentials else {
             return Ok(None);
         };

@@ -10,7 +10,7 @@ use vouchsafe_actors::domain::idempotency::Fingerprint;
 use vouchsafe_actors::domain::ids::PartnerId;
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::{Amount, AmountText, Currency, Money};
-use vouchsafe_actors::flows::{TopUpError, TopUp, FlowError};
+use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
 
 use super::body::{Json, validate_text};
 use super::operator::{Operator, Role};
@@ -95,11 +95,23 @@ fn parse_posting(
             "expected a non-zero amount of at most 10^15 minor units",
         ));
     }
-    Ok(build_posting(partner_id, amount.of(currency), kind, reference, actor))
+    Ok(build_posting(
+        partner_id,
+        amount.of(currency),
+        kind,
+        reference,
+        actor,
+    ))
 }
 
 /// References are unique per wallet and kind.
-fn build_posting(partner_id: PartnerId, money: Money, kind: LedgerKind, reference: String, actor: AuditActor) -> TopUp {
+fn build_posting(
+    partner_id: PartnerId,
+    money: Money,
+    kind: LedgerKind,
+    reference: String,
+    actor: AuditActor,
+) -> TopUp {
     let endpoint = match kind {
         LedgerKind::TopUp => IdempotencyScope::TopUp,
         _ => IdempotencyScope::Adjustment,

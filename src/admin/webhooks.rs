@@ -15,7 +15,7 @@ use crate::errors::{ApiError, Code};
 use crate::http::{PageRequest, webhooks};
 use crate::service::Service;
 use crate::store::{
-    DeliveryFilter, DeliveryState, DisabledReason, DeliveryView, Webhook, WebhookFilter, WebhookStatus,
+    DeliveryFilter, DeliveryState, DeliveryView, DisabledReason, Webhook, WebhookFilter, WebhookStatus,
 };
 
 const WEBHOOK_FILTERS: [&str; 2] = ["partner_id", "status"];

@@ -9,9 +9,9 @@ use serde::Serialize;
 use time::{Duration, OffsetDateTime};
 use vouchsafe_actors::domain::ids::OrderId;
 
-use super::observation::{Observation, RequestHash, ObservationKind};
-use super::session::Pause;
 use super::check::Check;
+use super::observation::{Observation, ObservationKind, RequestHash};
+use super::session::Pause;
 
 /// Within this time the same order under another key counts as a client that abandoned the first key; later it is a new
 /// order.
@@ -173,7 +173,9 @@ fn partial_code_trials(observations: &[Observation], now: OffsetDateTime) -> Vec
     for Observation { at, kind } in observations {
         match kind {
             ObservationKind::OrderDelivered { order_id } => drop(delivered.insert(*order_id, *at)),
-            ObservationKind::CodesInPart { order_id } if !partial.contains(order_id) => partial.push(*order_id),
+            ObservationKind::CodesInPart { order_id } if !partial.contains(order_id) => {
+                partial.push(*order_id)
+            }
             _ => {}
         }
     }
@@ -239,7 +241,10 @@ fn webhook_test_trials(observations: &[Observation]) -> Vec<Option<TrialOutcome>
             return None;
         };
         Some(match (is_status_class(4, wrong), is_status_class(2, right)) {
-            (true, true) => passed(*at, "the endpoint responded 4xx to a wrong signature and 2xx to a valid one"),
+            (true, true) => passed(
+                *at,
+                "the endpoint responded 4xx to a wrong signature and 2xx to a valid one",
+            ),
             (false, _) if is_status_class(2, wrong) => failed(
                 *at,
                 "the endpoint responded 2xx to a wrong signature: verify every signature before you respond, and respond 401 to a wrong one",

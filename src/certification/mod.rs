@@ -8,15 +8,15 @@
 //!
 //! Observing never delays or fails a request. Only ids, hashes and statuses are stored.
 
-pub mod evaluation;
-pub(crate) mod recorder;
-pub mod observation;
-pub mod session;
 pub mod check;
 pub mod delivered;
+pub mod evaluation;
+pub mod observation;
 pub mod observer;
+pub(crate) mod recorder;
+pub mod session;
 
-pub use evaluation::{CheckResult, CheckState, evaluate};
-pub use observation::{Observation, RequestHash, ObservationKind};
 pub use check::Check;
+pub use evaluation::{CheckResult, CheckState, evaluate};
+pub use observation::{Observation, ObservationKind, RequestHash};
 pub use observer::Observer;

@@ -37,32 +37,19 @@ impl RequestHash {
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum ObservationKind {
     /// An order was placed and its response dropped on purpose.
-    AnswerLost {
-        key: Uuid,
-        request: RequestHash,
-    },
+    AnswerLost { key: Uuid, request: RequestHash },
     /// The same order was repeated under the same key, and answered.
-    AnswerRepeated {
-        key: Uuid,
-    },
+    AnswerRepeated { key: Uuid },
     /// A request was refused for its signature.
-    SignatureRefused {
-        request: RequestHash,
-    },
+    SignatureRefused { request: RequestHash },
     /// The first request with a valid signature after such a refusal.
     SignedRight,
     /// The codes of a partially delivered order were fetched.
-    CodesInPart {
-        order_id: OrderId,
-    },
+    CodesInPart { order_id: OrderId },
     /// All codes of an order were fetched that had been partially delivered.
-    CodesInFull {
-        order_id: OrderId,
-    },
+    CodesInFull { order_id: OrderId },
     /// Such an order was delivered: looked up for the evaluation, never stored.
-    OrderDelivered {
-        order_id: OrderId,
-    },
+    OrderDelivered { order_id: OrderId },
     /// A request was answered with 429.
     PauseAsked {
         credential_id: CredentialId,
@@ -129,8 +116,9 @@ mod tests {
 
     #[test]
     fn request_hash_covers_signatures_and_body() {
-        let hash =
-            |signatures: &[&[u8]], body: &[u8]| RequestHash::from_signed_request(signatures.iter().copied(), body);
+        let hash = |signatures: &[&[u8]], body: &[u8]| {
+            RequestHash::from_signed_request(signatures.iter().copied(), body)
+        };
         let one = hash(&[b"t=1,v1=a"], b"{}");
         assert_eq!(one, hash(&[b"t=1,v1=a"], b"{}"));
         for other in [

@@ -11,9 +11,9 @@ use time::OffsetDateTime;
 use tokio::sync::Notify;
 use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId};
 
+use super::delivered::{DeliveredEvents, DeliveryResult};
 use super::observation::{Observation, ObservationKind};
 use super::session::CertificationSession;
-use super::delivered::{DeliveryResult, DeliveredEvents};
 use crate::access::limits::RequestClass;
 
 /// Capacity of the queue: several seconds of a client that does nothing else.
@@ -32,10 +32,7 @@ pub enum NotePayload {
     /// A complete observation.
     Seen(ObservationKind),
     /// A number of codes was fetched; the recorder looks up whether these are all.
-    CodesFetched {
-        order_id: OrderId,
-        vouchers: usize,
-    },
+    CodesFetched { order_id: OrderId, vouchers: usize },
 }
 
 /// Collects the observations of one process.
@@ -62,7 +59,13 @@ impl Observer {
         });
     }
 
-    pub fn record_codes_fetched(&self, partner_id: PartnerId, at: OffsetDateTime, order_id: OrderId, vouchers: usize) {
+    pub fn record_codes_fetched(
+        &self,
+        partner_id: PartnerId,
+        at: OffsetDateTime,
+        order_id: OrderId,
+        vouchers: usize,
+    ) {
         self.enqueue(Note {
             partner_id,
             at,
@@ -207,14 +210,22 @@ mod tests {
 
     #[test]
     fn ordinary_request_is_not_observed() {
-        let (observer, partner, key) = (Observer::default(), PartnerId::generate(), CredentialId::generate());
+        let (observer, partner, key) = (
+            Observer::default(),
+            PartnerId::generate(),
+            CredentialId::generate(),
+        );
         observer.record_request(partner, key, RequestClass::Orders, true, NOON);
         assert_eq!(observer.peek_oldest(10), []);
     }
 
     #[test]
     fn request_after_429_or_wrong_signature_is_observed_once() {
-        let (observer, partner, key) = (Observer::default(), PartnerId::generate(), CredentialId::generate());
+        let (observer, partner, key) = (
+            Observer::default(),
+            PartnerId::generate(),
+            CredentialId::generate(),
+        );
         observer.record_rate_limited(partner, key, RequestClass::Orders, 30, NOON);
         let request = RequestHash::from_signed_request(std::iter::empty(), b"");
         observer.record(partner, NOON, ObservationKind::SignatureRefused { request });
@@ -231,7 +242,11 @@ mod tests {
 
     #[test]
     fn observation_of_another_node_opens_a_trial() {
-        let (observer, partner, key) = (Observer::default(), PartnerId::generate(), CredentialId::generate());
+        let (observer, partner, key) = (
+            Observer::default(),
+            PartnerId::generate(),
+            CredentialId::generate(),
+        );
         let (class, pause_s) = (RequestClass::General, 30);
         let kind = ObservationKind::PauseAsked {
             credential_id: key,

@@ -12,7 +12,7 @@ use vouchsafe_actors::domain::order::{Order, OrderStatus};
 use vouchsafe_actors::store::Unavailable;
 
 use super::observation::{Observation, ObservationKind};
-use super::observer::{Note, Observer, NotePayload};
+use super::observer::{Note, NotePayload, Observer};
 use crate::service::Service;
 use crate::store::unavailable;
 
@@ -74,7 +74,12 @@ pub(crate) async fn flush(service: &Service, observer: &Observer) {
 
 async fn write_batch(service: &Service, notes: &[Note]) -> Result<(), Unavailable> {
     let mut observations: Vec<(PartnerId, Observation)> = Vec::with_capacity(notes.len());
-    for Note { partner_id, at, payload } in notes {
+    for Note {
+        partner_id,
+        at,
+        payload,
+    } in notes
+    {
         let kind = match payload {
             NotePayload::Seen(kind) => Some(kind.clone()),
             NotePayload::CodesFetched { order_id, vouchers } => {

@@ -84,7 +84,12 @@ impl CertificationSession {
 
     /// The observation that a request of this key and class causes, if any.
     #[must_use]
-    pub fn on_request(&self, credential_id: CredentialId, class: RequestClass, at: OffsetDateTime) -> Option<ObservationKind> {
+    pub fn on_request(
+        &self,
+        credential_id: CredentialId,
+        class: RequestClass,
+        at: OffsetDateTime,
+    ) -> Option<ObservationKind> {
         let pause = self.pauses.get(&(credential_id, class))?;
         pause
             .is_broken_at(at)
@@ -178,8 +183,13 @@ mod tests {
     fn pause_too_short_or_expired_is_ignored() {
         let (partner_id, credential_id) = (PartnerId::generate(), CredentialId::generate());
         let mut session = CertificationSession::default();
-        assert_eq!(session.on_rate_limited(credential_id, RequestClass::Auth, 1, NOON), None);
-        let pause = session.on_rate_limited(credential_id, RequestClass::Auth, 2, NOON).unwrap();
+        assert_eq!(
+            session.on_rate_limited(credential_id, RequestClass::Auth, 1, NOON),
+            None
+        );
+        let pause = session
+            .on_rate_limited(credential_id, RequestClass::Auth, 2, NOON)
+            .unwrap();
         session.apply(
             partner_id,
             &Observation {

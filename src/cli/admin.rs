@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::client::{ErrorResponse, build_client, parse_url, send};
 use super::output::{self, Column};
-use super::{LocalService, CommandOutput};
+use super::{CommandOutput, LocalService};
 use crate::secrets::{OPERATOR_TOKEN_FILE, expose};
 
 /// Options of all operator commands.

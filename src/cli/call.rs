@@ -11,10 +11,10 @@ use serde::{Deserialize, Deserializer};
 use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
 
 use super::client::{build_client, parse_url};
-use super::print_error;
 use super::examples::examples;
 use super::exit::UsageError;
-use super::{LocalService, CommandOutput};
+use super::print_error;
+use super::{CommandOutput, LocalService};
 use crate::access::credential::ApiSecret;
 use crate::access::framing::{API_PREFIX, CanonicalRequest, SignedRequest, Timestamp};
 use crate::access::signature::sign;
@@ -112,7 +112,11 @@ pub(super) async fn run(args: CallArgs, nearby: &LocalService) -> anyhow::Result
 }
 
 /// Prints status and headers to standard error, the body to standard output.
-async fn send_and_print(request: reqwest::RequestBuilder, url: &str, body_alone: bool) -> anyhow::Result<CommandOutput> {
+async fn send_and_print(
+    request: reqwest::RequestBuilder,
+    url: &str,
+    body_alone: bool,
+) -> anyhow::Result<CommandOutput> {
     let response = request
         .send()
         .await
@@ -163,7 +167,12 @@ fn resolve_url(base: &str, path: &str) -> anyhow::Result<reqwest::Url> {
     Ok(url.map_err(|_| UsageError(format!("{path}: expected a path such as /orders")))?)
 }
 
-fn sign_request(secret: &SecretString, method: &str, path: &str, body: &[u8]) -> anyhow::Result<(String, String)> {
+fn sign_request(
+    secret: &SecretString,
+    method: &str,
+    path: &str,
+    body: &[u8],
+) -> anyhow::Result<(String, String)> {
     let secret = ApiSecret::parse(expose(secret).as_bytes()).context("api_secret")?;
     let timestamp =
         Timestamp::from_unix_s(SystemClock::new().now().unix_timestamp()).context("read the system clock")?;

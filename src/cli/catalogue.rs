@@ -159,7 +159,11 @@ pub(super) async fn category(action: CategoryAction, admin: &AdminClient) -> any
             let path = format!("/categories/{}", percent_encode(&category_id));
             admin.change(Method::PUT, &path, Some(&body)).await
         }
-        CategoryAction::List(page) => admin.show_list("/categories", &page.query(), &CATEGORY_COLUMNS).await,
+        CategoryAction::List(page) => {
+            admin
+                .show_list("/categories", &page.query(), &CATEGORY_COLUMNS)
+                .await
+        }
     }
 }
 
@@ -177,9 +181,15 @@ pub(super) async fn product(action: ProductAction, admin: &AdminClient) -> anyho
                 None => admin.change(Method::PUT, &path, Some(&product_body(&args))).await,
             }
         }
-        ProductAction::List(page) => admin.show_list("/products", &page.query(), &PRODUCT_COLUMNS).await,
+        ProductAction::List(page) => {
+            admin
+                .show_list("/products", &page.query(), &PRODUCT_COLUMNS)
+                .await
+        }
         ProductAction::Show { product_id } => {
-            admin.show_object(&format!("/products/{}", percent_encode(&product_id))).await
+            admin
+                .show_object(&format!("/products/{}", percent_encode(&product_id)))
+                .await
         }
     }
 }

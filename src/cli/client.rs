@@ -8,7 +8,7 @@ use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
 
 use super::advice::find_advice;
-use super::exit::{UsageError, UnreachableError};
+use super::exit::{UnreachableError, UsageError};
 use crate::http_client;
 
 /// The service is on the same machine or network.

@@ -8,8 +8,8 @@ use super::CommandOutput;
 use super::admin::{AdminClient, AdminOptions, NO_BODY, PageOptions, percent_encode};
 use super::examples::examples;
 use super::id;
-use super::partner::partner_path;
 use super::output::Column;
+use super::partner::partner_path;
 
 const COLUMNS: [Column; 6] = [
     ("CREDENTIAL", "credential_id"),

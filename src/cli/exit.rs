@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn exit_status_follows_root_cause() {
-        let connection_refused = || sqlx::Error::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+        let connection_refused =
+            || sqlx::Error::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
         for (error, expected) in [
             (anyhow!("no"), ExitStatus::Failure),
             (sqlx::Error::RowNotFound.into(), ExitStatus::Failure),

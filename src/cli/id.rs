@@ -35,8 +35,7 @@ pub(super) const DRIFTS: &str = "`vouchsafe drift list` lists and filters drifts
 
 pub(super) const WEBHOOKS: &str = "`vouchsafe webhook list` lists and filters endpoints";
 
-pub(super) const DELIVERIES: &str =
-    "`vouchsafe webhook deliveries` lists deliveries that failed or wait";
+pub(super) const DELIVERIES: &str = "`vouchsafe webhook deliveries` lists deliveries that failed or wait";
 
 pub(super) fn partner(text: &str) -> Result<String, String> {
     check_id::<PartnerId>(text, PartnerId::PREFIX, PARTNERS)

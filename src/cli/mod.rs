@@ -16,11 +16,11 @@ mod exit;
 mod id;
 mod monitoring;
 mod order;
+mod output;
 mod partner;
 mod payout;
 mod purchase;
 mod reconciliation;
-mod output;
 mod stock;
 mod upload;
 mod vendor;
@@ -104,7 +104,10 @@ struct CommandOutput {
 
 impl From<String> for CommandOutput {
     fn from(text: String) -> Self {
-        Self { text, succeeded: true }
+        Self {
+            text,
+            succeeded: true,
+        }
     }
 }
 
@@ -146,12 +149,23 @@ pub fn run(command: Command, nearby: &LocalService) -> ExitCode {
         Err(error) => Err(error.into()),
     };
     match outcome {
-        Ok(CommandOutput { text, succeeded: done }) => {
+        Ok(CommandOutput {
+            text,
+            succeeded: done,
+        }) => {
             print_output(&text);
-            if done { ExitStatus::Success } else { ExitStatus::Failure }.into()
+            if done {
+                ExitStatus::Success
+            } else {
+                ExitStatus::Failure
+            }
+            .into()
         }
         Err(error) => {
-            if let Some(raw) = error.downcast_ref::<ErrorResponse>().and_then(ErrorResponse::raw_body) {
+            if let Some(raw) = error
+                .downcast_ref::<ErrorResponse>()
+                .and_then(ErrorResponse::raw_body)
+            {
                 print_output(raw);
             }
             print_error(&format!("vouchsafe: {error:#}"));

@@ -9,7 +9,7 @@ use serde_json::json;
 use vouchsafe_actors::domain::order::OrderStatus;
 
 use super::CommandOutput;
-use super::admin::{AdminClient, AdminOptions, PageOptions, percent_encode, given_filters};
+use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percent_encode};
 use super::examples::examples;
 use super::id;
 use super::output::Column;

@@ -190,9 +190,13 @@ mod tests {
         let columns = [("PRODUCT", "product_id"), ("PRICE", "price"), ("GONE", "gone")];
         let body = r#"{"data":[{"price":25.00,"product_id":"ä"},{"product_id":"longer-one","price":1}],
             "has_more":true,"next_cursor":"abc"}"#;
-        let expected = "PRODUCT     PRICE  GONE\nä           25.00  -\nlonger-one  1      -\nNext page: --cursor abc";
+        let expected =
+            "PRODUCT     PRICE  GONE\nä           25.00  -\nlonger-one  1      -\nNext page: --cursor abc";
         assert_eq!(format_list(body, &columns).unwrap(), expected);
         let empty = r#"{"data":[],"has_more":false,"next_cursor":null}"#;
-        assert_eq!(format_list(empty, &columns[..1]).unwrap(), "PRODUCT\n(no entries)");
+        assert_eq!(
+            format_list(empty, &columns[..1]).unwrap(),
+            "PRODUCT\n(no entries)"
+        );
     }
 }

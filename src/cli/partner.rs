@@ -10,7 +10,7 @@ use super::admin::{AdminClient, AdminOptions, NO_BODY, PageOptions, percent_enco
 use super::examples::examples;
 use super::output::{self, Column};
 use super::{CommandOutput, id};
-use crate::access::limits::{RequestClass, InvalidLimit, Limit};
+use crate::access::limits::{InvalidLimit, Limit, RequestClass};
 
 const COLUMNS: [Column; 5] = [
     ("PARTNER", "partner_id"),
@@ -158,7 +158,9 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                 admin.change(Method::DELETE, &path, NO_BODY).await
             } else {
                 let response = admin.call(Method::GET, &path, NO_BODY).await?;
-                admin.show(response, |response| output::format_field_table(response, "points", &CERTIFICATION_COLUMNS))
+                admin.show(response, |response| {
+                    output::format_field_table(response, "points", &CERTIFICATION_COLUMNS)
+                })
             }
         }
         Action::Suspend { partner_id } => set_suspended(admin, &partner_id, true).await,
@@ -170,7 +172,11 @@ pub(super) fn partner_path(partner_id: &str) -> String {
     format!("/partners/{}", percent_encode(partner_id))
 }
 
-async fn set_suspended(admin: &AdminClient, partner_id: &str, suspended: bool) -> anyhow::Result<CommandOutput> {
+async fn set_suspended(
+    admin: &AdminClient,
+    partner_id: &str,
+    suspended: bool,
+) -> anyhow::Result<CommandOutput> {
     admin
         .change(
             Method::PATCH,
@@ -216,9 +222,15 @@ fn read_limit(text: &str) -> Result<ClassLimit, String> {
     let (class, limit) = text
         .split_once('=')
         .ok_or("expected CLASS=QUOTA/SECONDS or CLASS=default")?;
-    let known = RequestClass::ALL.into_iter().find(|known| known.as_str() == class);
-    let class =
-        known.ok_or_else(|| format!("the classes are {}", RequestClass::ALL.map(RequestClass::as_str).join(", ")))?;
+    let known = RequestClass::ALL
+        .into_iter()
+        .find(|known| known.as_str() == class);
+    let class = known.ok_or_else(|| {
+        format!(
+            "the classes are {}",
+            RequestClass::ALL.map(RequestClass::as_str).join(", ")
+        )
+    })?;
     let limit = match limit {
         "default" => None,
         limit => Some(limit.parse().map_err(|error: InvalidLimit| error.to_string())?),

@@ -140,7 +140,9 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
             };
             let source = UploadSource::open(&file)?;
             let response = upload::send(source, "/stock", &query, content_type, admin).await?;
-            admin.show(response, |response| Ok(format_import_report(&serde_json::from_str(response)?)))
+            admin.show(response, |response| {
+                Ok(format_import_report(&serde_json::from_str(response)?))
+            })
         }
         Action::Levels { product, page } => {
             let mut query = page.query();
@@ -158,7 +160,9 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                 None => json!({ "product_id": product, "denomination": denomination, "reason": reason }),
             };
             let response = admin.call(Method::POST, "/stock/void", Some(&body)).await?;
-            admin.show(response, |response| Ok(format_void_report(&serde_json::from_str(response)?)))
+            admin.show(response, |response| {
+                Ok(format_void_report(&serde_json::from_str(response)?))
+            })
         }
     }
 }

@@ -16,7 +16,7 @@ use sqlx::postgres::PgConnectOptions;
 
 use super::CommandOutput;
 use super::examples::examples;
-use super::exit::{UsageError, UnreachableError};
+use super::exit::{UnreachableError, UsageError};
 use crate::postgres::{self, DataDir, DataDirError, Durability, PrivatePostgres};
 use crate::secrets::expose;
 use crate::store::verify::{Finding, verify};
@@ -45,7 +45,9 @@ pub(super) async fn run(args: VerifyArgs, data_dir: &Path) -> anyhow::Result<Com
             // Not the parser's error: it may quote the URL with its password.
             let options: Option<PgConnectOptions> = expose(url).parse().ok();
             let options = options.ok_or_else(|| {
-                UsageError("DATABASE_URL is not a Postgres URL such as postgres://user@host/database".to_owned())
+                UsageError(
+                    "DATABASE_URL is not a Postgres URL such as postgres://user@host/database".to_owned(),
+                )
             })?;
             verify(&options).await.context(
                 "cannot check the database at DATABASE_URL (is its server running, and is it a database of this service?)",
@@ -62,7 +64,10 @@ pub(super) async fn run(args: VerifyArgs, data_dir: &Path) -> anyhow::Result<Com
     } else {
         format_findings(&findings)
     };
-    Ok(CommandOutput { text, succeeded: holds })
+    Ok(CommandOutput {
+        text,
+        succeeded: holds,
+    })
 }
 
 async fn check_private(data_dir: &Path) -> anyhow::Result<Vec<Finding>> {

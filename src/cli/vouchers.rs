@@ -27,7 +27,10 @@ pub(super) fn read_vouchers(file: &Path) -> anyhow::Result<Vec<Value>> {
         .with_context(|| format!("cannot read {}", file.display()))?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let vouchers = match detect_format(file) {
-        Format::Ndjson => lines.enumerate().map(parse_object).collect::<Result<Vec<_>, _>>()?,
+        Format::Ndjson => lines
+            .enumerate()
+            .map(parse_object)
+            .collect::<Result<Vec<_>, _>>()?,
         Format::Csv => parse_csv(lines),
     };
     if vouchers.is_empty() {

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 
 use super::CommandOutput;
-use super::admin::{AdminClient, AdminOptions, PageOptions, percent_encode, given_filters};
+use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percent_encode};
 use super::examples::examples;
 use super::id;
 use super::output::Column;

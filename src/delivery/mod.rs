@@ -1,25 +1,25 @@
 //! Webhook delivery over HTTP: URL policy (SSRF guard), signing, sending, and polling for due endpoints.
 
 mod address;
+mod observed_sender;
 mod poller;
 mod resolver;
 mod sample;
 mod sender;
 mod signature;
 mod url_policy;
-mod observed_sender;
 
 use std::sync::Arc;
 
+use vouchsafe_actors::delivery::concurrency::{ConcurrencyLimit, MAX_IN_FLIGHT};
 use vouchsafe_actors::delivery::outbox::Sender;
-use vouchsafe_actors::delivery::concurrency::{MAX_IN_FLIGHT, ConcurrencyLimit};
-use vouchsafe_actors::delivery::{DeliveryMetrics, DeliveryContext};
+use vouchsafe_actors::delivery::{DeliveryContext, DeliveryMetrics};
 use vouchsafe_actors::domain::clock::Clock;
 
 pub(crate) use poller::run_poller;
 pub(crate) use sample::sample_event;
-pub(crate) use sender::{HttpSender, WebhookRequest, SenderConfig, SigningMode};
-pub(crate) use url_policy::{UrlPolicy, MAX_URL_BYTES};
+pub(crate) use sender::{HttpSender, SenderConfig, SigningMode, WebhookRequest};
+pub(crate) use url_policy::{MAX_URL_BYTES, UrlPolicy};
 
 use crate::certification::Observer;
 use crate::store::{PgNode, PgOutbox};

@@ -39,7 +39,11 @@ pub(crate) async fn run_poller(service: &web::Data<Service>) {
 }
 
 /// Wakes the known endpoints of these partners; the next poll finds new ones.
-async fn wake_partners(service: &Service, listening: &HashMap<PartnerId, Vec<WebhookId>>, partners: &[PartnerId]) {
+async fn wake_partners(
+    service: &Service,
+    listening: &HashMap<PartnerId, Vec<WebhookId>>,
+    partners: &[PartnerId],
+) {
     for webhook_id in partners
         .iter()
         .filter_map(|partner| listening.get(partner))

@@ -31,7 +31,11 @@ impl Resolver {
     }
 
     /// The addresses of a host, all of which are allowed.
-    pub(super) async fn resolve_host(&self, host: &str, port: Option<u16>) -> Result<Vec<IpAddr>, UrlRejection> {
+    pub(super) async fn resolve_host(
+        &self,
+        host: &str,
+        port: Option<u16>,
+    ) -> Result<Vec<IpAddr>, UrlRejection> {
         let addresses = (self.lookup)(host.to_owned()).await;
         self.policy.check_addresses(&addresses, port)?;
         Ok(addresses)

@@ -8,7 +8,7 @@ use vouchsafe_actors::domain::event::{EventBundle, EventStep, VoucherSnapshot};
 use vouchsafe_actors::domain::event_kind::EventKind;
 use vouchsafe_actors::domain::ids::{EventId, OrderId, PartnerId, TransactionId, VoucherId};
 use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::order::{Actor, OrderStatus, PendingReason, FulfilmentSource};
+use vouchsafe_actors::domain::order::{Actor, FulfilmentSource, OrderStatus, PendingReason};
 
 /// A sample of this kind with a new event id.
 pub(crate) fn sample_event(partner_id: PartnerId, kind: EventKind, now: OffsetDateTime) -> Option<Envelope> {

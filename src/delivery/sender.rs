@@ -17,14 +17,16 @@ use vouchsafe_actors::delivery::ATTEMPT_TIMEOUT;
 use vouchsafe_actors::delivery::outbox::Sender;
 use vouchsafe_actors::delivery::queue::MAX_CONCURRENCY;
 use vouchsafe_actors::domain::clock::Clock;
-use vouchsafe_actors::domain::delivery::{SendResult, DeliveryFault, WebhookEvent, MAX_STORED_RESPONSE_BYTES, SealedSecret, WebhookTarget};
+use vouchsafe_actors::domain::delivery::{
+    DeliveryFault, MAX_STORED_RESPONSE_BYTES, SealedSecret, SendResult, WebhookEvent, WebhookTarget,
+};
 use vouchsafe_actors::store::StoreFuture;
 
 use super::resolver::{Resolver, system_lookup};
 use super::signature::{SignatureHeaders, sign};
 use super::url_policy::{UrlPolicy, UrlRejection, literal_address};
-use crate::keyring::Keyring;
 use crate::http_client;
+use crate::keyring::Keyring;
 use crate::vault::seal::WebhookSecret;
 
 /// Idle connections are closed after this time, so that the host is resolved again.
@@ -125,7 +127,11 @@ impl HttpSender {
     }
 
     /// Sends a request within the timeout of an attempt; returns the result and the duration.
-    pub(crate) async fn post(&self, target: Arc<WebhookTarget>, request: WebhookRequest) -> (SendResult, Duration) {
+    pub(crate) async fn post(
+        &self,
+        target: Arc<WebhookTarget>,
+        request: WebhookRequest,
+    ) -> (SendResult, Duration) {
         let parts = Arc::clone(&self.0);
         let started = Instant::now();
         let attempt = self.spawn(async move { parts.post(&target, request).await });

@@ -59,7 +59,10 @@ mod tests {
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let body = br#"{"test": 2432232314}"#;
         let signed = sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body, &[&key]);
-        assert_eq!(signed.webhook_signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        assert_eq!(
+            signed.webhook_signature,
+            "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+        );
         assert_eq!(signed.timestamp, "1614265330");
     }
 
@@ -68,7 +71,10 @@ mod tests {
         let both = sign("evt_1", 1_700_000_000, b"{}", &[b"new", b"old"]);
         let new = sign("evt_1", 1_700_000_000, b"{}", &[b"new"]);
         let old = sign("evt_1", 1_700_000_000, b"{}", &[b"old"]);
-        assert_eq!(both.webhook_signature, format!("{} {}", new.webhook_signature, old.webhook_signature));
+        assert_eq!(
+            both.webhook_signature,
+            format!("{} {}", new.webhook_signature, old.webhook_signature)
+        );
         let (_, old_hex) = old.x_signature.split_once(',').unwrap();
         assert_eq!(both.x_signature, format!("{},{old_hex}", new.x_signature));
         assert!(new.x_signature.starts_with("t=1700000000,v1="));

@@ -62,7 +62,9 @@ impl UrlPolicy {
             _ => return Err(UrlRejection::NotAUrl),
         }
         match literal_address(&url) {
-            Some(address) if !self.is_allowed(address, url.port_or_known_default()) => Err(UrlRejection::NotPublic),
+            Some(address) if !self.is_allowed(address, url.port_or_known_default()) => {
+                Err(UrlRejection::NotPublic)
+            }
             _ => Ok(url),
         }
     }
@@ -80,7 +82,11 @@ impl UrlPolicy {
     }
 
     /// Checks every address of a host: a single non-public one rejects the host.
-    pub(super) fn check_addresses(&self, addresses: &[IpAddr], port: Option<u16>) -> Result<(), UrlRejection> {
+    pub(super) fn check_addresses(
+        &self,
+        addresses: &[IpAddr],
+        port: Option<u16>,
+    ) -> Result<(), UrlRejection> {
         if addresses.is_empty() {
             return Err(UrlRejection::Unresolved);
         }
@@ -145,7 +151,10 @@ mod tests {
             ("http://shop.example/", Some(UrlRejection::NotSecureHere)),
             ("http://10.0.0.1/", Some(UrlRejection::NotSecureHere)),
             ("https://10.0.0.1/", Some(UrlRejection::NotPublic)),
-            ("http://127.0.0.1:8080/api/v1/orders", Some(UrlRejection::NotPublic)),
+            (
+                "http://127.0.0.1:8080/api/v1/orders",
+                Some(UrlRejection::NotPublic),
+            ),
         ] {
             assert_eq!(policy.parse(text).err(), expected, "{text}");
         }

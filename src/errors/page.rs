@@ -45,8 +45,9 @@ page occur only in the operator API.
 
 /// The generated files: path from the repository root, content.
 fn pages() -> [(&'static str, String); 2] {
-    let (operators, partners): (Vec<Code>, Vec<Code>) =
-        Code::ALL.iter().partition(|code| code.advice().starts_with(OPERATORS_ONLY));
+    let (operators, partners): (Vec<Code>, Vec<Code>) = Code::ALL
+        .iter()
+        .partition(|code| code.advice().starts_with(OPERATORS_ONLY));
     [
         ("docs/partner/errors.md", page(PARTNER_INTRODUCTION, &partners)),
         ("docs/operator-errors.md", page(OPERATOR_INTRODUCTION, &operators)),

@@ -25,14 +25,16 @@ use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 use super::rate_limit_headers;
 use crate::access::client_address::{ClientAddress, X_FORWARDED_FOR};
 use crate::access::framing::{FramingError, SignedRequest};
-use crate::access::headers::{IDEMPOTENCY_KEY, AuthHeaders, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP};
+use crate::access::headers::{
+    AuthHeaders, IDEMPOTENCY_KEY, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP,
+};
 use crate::access::limits::RequestClass;
 use crate::access::rate_limiter::RateLimitKey;
 use crate::access::registry::{self, AccessError, PartnerAccess};
 use crate::access::signature::{self, SignatureError};
 use crate::access::sliding_window::{Exhausted, RateLimitStatus};
 use crate::body;
-use crate::certification::{RequestHash, ObservationKind};
+use crate::certification::{ObservationKind, RequestHash};
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
 
@@ -216,7 +218,11 @@ impl<'a> IncomingRequest<'a> {
     }
 
     /// Last step: records the first use of the credential and takes one request from the quota.
-    async fn admit(&self, caller: registry::Caller, method: AuthenticationMethod) -> Result<AuthenticatedCaller, ApiError> {
+    async fn admit(
+        &self,
+        caller: registry::Caller,
+        method: AuthenticationMethod,
+    ) -> Result<AuthenticatedCaller, ApiError> {
         if caller.is_awaiting_first_use {
             self.record_first_use(&caller).await?;
         }
@@ -250,7 +256,11 @@ impl<'a> IncomingRequest<'a> {
     }
 
     /// Stores the rate-limit status for the response headers, and rejects if the quota is exhausted.
-    fn apply_rate_limit(&self, caller: &registry::Caller, result: Result<RateLimitStatus, Exhausted>) -> Result<(), ApiError> {
+    fn apply_rate_limit(
+        &self,
+        caller: &registry::Caller,
+        result: Result<RateLimitStatus, Exhausted>,
+    ) -> Result<(), ApiError> {
         match result {
             Ok(reading) => {
                 rate_limit_headers::record(self.request, self.class, reading);

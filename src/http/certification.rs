@@ -10,7 +10,7 @@ use utoipa::openapi::Object;
 use vouchsafe_actors::domain::ids::PartnerId;
 
 use super::authentication::AuthenticatedCaller;
-use crate::certification::{CheckResult, CheckState, Check, evaluate};
+use crate::certification::{Check, CheckResult, CheckState, evaluate};
 use crate::errors::{ApiError, Code};
 use crate::openapi::extensible_enum;
 use crate::service::Service;
@@ -52,7 +52,10 @@ struct CheckBody {
 }
 
 fn point_schema() -> Object {
-    extensible_enum("Name of the check.", Check::ALL.iter().map(|point| point.as_str()))
+    extensible_enum(
+        "Name of the check.",
+        Check::ALL.iter().map(|point| point.as_str()),
+    )
 }
 
 fn state_schema() -> Object {

@@ -56,7 +56,10 @@ pub(super) struct RotatedCredentialBody<'a> {
 ///
 /// # Errors
 /// `VALIDATION_FAILED`, `CREDENTIAL_LIMIT_REACHED`, and `INVALID_CREDENTIALS` if the signing credential ended meanwhile.
-pub async fn rotate(service: web::Data<Service>, signed: VerifiedRequest<Auth>) -> Result<HttpResponse, ApiError> {
+pub async fn rotate(
+    service: web::Data<Service>,
+    signed: VerifiedRequest<Auth>,
+) -> Result<HttpResponse, ApiError> {
     let overlap = parse_overlap(&signed.body)?;
     let partner_id = signed.caller.partner_id();
     let minted = generate_key_pair(service.environment, getrandom::fill).map_err(|error| {

@@ -78,7 +78,9 @@ mod tests {
         for line in lines {
             request = request.append_header((IF_NONE_MATCH, line.clone()));
         }
-        conditional_response(&request.to_http_request(), &BODY).unwrap().status()
+        conditional_response(&request.to_http_request(), &BODY)
+            .unwrap()
+            .status()
     }
 
     #[test]
@@ -86,7 +88,10 @@ mod tests {
         let request = TestRequest::default().to_http_request();
         let response = conditional_response(&request, &BODY).unwrap();
         assert_eq!(response.headers().get("etag").unwrap(), &tag());
-        assert_eq!(response.headers().get("cache-control").unwrap(), "private, no-cache");
+        assert_eq!(
+            response.headers().get("cache-control").unwrap(),
+            "private, no-cache"
+        );
         assert!(tag().starts_with('"') && tag().len() == 34, "{}", tag());
         assert_ne!(entity_tag(b"1"), entity_tag(b"2"));
     }
@@ -124,7 +129,11 @@ mod tests {
                 .iter()
                 .map(|line| HeaderValue::from_str(line).unwrap())
                 .collect();
-            assert_eq!(status(&headers) == StatusCode::NOT_MODIFIED, is_cached, "{lines:?}");
+            assert_eq!(
+                status(&headers) == StatusCode::NOT_MODIFIED,
+                is_cached,
+                "{lines:?}"
+            );
         }
     }
 

@@ -44,8 +44,16 @@ pub async fn list(
         .iter()
         .map(to_envelope)
         .collect::<Option<_>>()
-        .ok_or_else(|| ApiError::new(Code::InternalError, "a stored event could not be decoded; contact the operator"))?;
-    let next = events.last().filter(|_| feed.has_more).map(|event| event.event_id);
+        .ok_or_else(|| {
+            ApiError::new(
+                Code::InternalError,
+                "a stored event could not be decoded; contact the operator",
+            )
+        })?;
+    let next = events
+        .last()
+        .filter(|_| feed.has_more)
+        .map(|event| event.event_id);
     Ok(HttpResponse::Ok().json(page.body_with_next(events, next)))
 }
 
@@ -54,6 +62,8 @@ pub async fn list(
 pub fn not_found() -> ApiError {
     ApiError::new(
         Code::EventNotFound,
-        format!("no such event in your feed of the last {FEED_DAYS} days; omit `after` to start with the oldest"),
+        format!(
+            "no such event in your feed of the last {FEED_DAYS} days; omit `after` to start with the oldest"
+        ),
     )
 }

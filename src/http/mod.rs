@@ -1,24 +1,24 @@
 //! Route table of the partner listener: every route below `/api/v1`, plus health and documentation.
 
-mod load_shedding;
 pub mod authentication;
 pub mod categories;
 pub mod certification;
 pub mod credentials;
 pub mod etag;
 pub mod events;
-mod readiness_gate;
 mod header;
 mod health;
-mod rate_limit_headers;
-pub mod pagination;
+mod load_shedding;
 pub(crate) mod openapi;
 pub mod orders;
 pub mod pages;
+pub mod pagination;
 pub mod payouts;
 pub mod period;
 pub mod preference;
 pub mod products;
+mod rate_limit_headers;
+mod readiness_gate;
 pub mod reconciliation;
 pub mod transactions;
 pub mod vouchers;
@@ -28,13 +28,13 @@ pub mod webhooks;
 use actix_web::http::header::{ALLOW, HeaderValue};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, Resource, ResponseError as _, web};
-pub use load_shedding::shed_load;
-pub(crate) use readiness_gate::method_label;
-pub use readiness_gate::{ReadinessGate, operator_gate, partner_gate};
 pub(crate) use health::HealthBody;
 pub use health::routes as health_routes;
-pub use pagination::PageRequest;
+pub use load_shedding::shed_load;
 pub use orders::{OrderBody, keyed_request_error};
+pub use pagination::PageRequest;
+pub(crate) use readiness_gate::method_label;
+pub use readiness_gate::{ReadinessGate, operator_gate, partner_gate};
 pub use transactions::TransactionBody;
 
 use crate::errors::{ApiError, Code};
@@ -101,7 +101,10 @@ pub fn routes(config: &mut web::ServiceConfig) {
 /// A resource at `path` that answers methods not in `allowed` with 405 and an `Allow` header.
 pub fn resource(path: &str, allowed: &'static str) -> Resource {
     let no_method = move || async move {
-        let error = ApiError::new(Code::MethodNotAllowed, format!("the route does not support this method; use {allowed}"));
+        let error = ApiError::new(
+            Code::MethodNotAllowed,
+            format!("the route does not support this method; use {allowed}"),
+        );
         let mut response = error.error_response();
         response
             .headers_mut()

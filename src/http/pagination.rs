@@ -199,7 +199,8 @@ fn check_filter(name: &str, value: &str) -> Result<(), ApiError> {
 }
 
 fn invalid_cursor() -> ApiError {
-    let message = "the cursor is invalid or belongs to another list or other filters; start again without `cursor`";
+    let message =
+        "the cursor is invalid or belongs to another list or other filters; start again without `cursor`";
     ApiError::new(Code::InvalidCursor, message)
 }
 

@@ -14,13 +14,13 @@ use utoipa::ToSchema;
 use vouchsafe_actors::domain::idempotency::Response;
 use vouchsafe_actors::domain::ids::{PartnerId, PayoutId};
 use vouchsafe_actors::domain::money::{Amount, Currency, Money};
-use vouchsafe_actors::domain::payout::{PayoutDestination, Payout, PayoutMilestone, PayoutStatus};
-use vouchsafe_actors::flows::{self, PayoutResponseEncoder, IdempotentResponse, RequestPayout};
+use vouchsafe_actors::domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
+use vouchsafe_actors::flows::{self, IdempotentResponse, PayoutResponseEncoder, RequestPayout};
 
 use self::request::RequestedPayout;
 use super::authentication::{AuthenticatedCaller, General, VerifiedRequest};
+use super::orders::{idempotency_key, key_reuse_error_or, keyed_request_error};
 use super::pagination::PageRequest;
-use super::orders::{idempotency_key, keyed_request_error, key_reuse_error_or};
 use crate::access::idempotency::{IdempotencyScope, fingerprint};
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
@@ -145,13 +145,14 @@ pub async fn get(
 /// The error for an unknown payout, or one of another partner.
 #[must_use]
 pub fn not_found() -> ApiError {
-    ApiError::new(
-        Code::PayoutNotFound,
-        "no such payout; GET /payouts lists yours",
-    )
+    ApiError::new(Code::PayoutNotFound, "no such payout; GET /payouts lists yours")
 }
 
-fn seal_destination(service: &Service, partner_id: PartnerId, payout_request: &RequestedPayout) -> Result<PayoutDestination, ApiError> {
+fn seal_destination(
+    service: &Service,
+    partner_id: PartnerId,
+    payout_request: &RequestedPayout,
+) -> Result<PayoutDestination, ApiError> {
     let vault = service.keyring.vault();
     let sealed = vault.seal_destination(partner_id.as_uuid(), &payout_request.destination);
     let sealed = sealed.map_err(|error| {
@@ -188,7 +189,9 @@ impl PayoutResponseEncoder for JsonEncoder {
     fn insufficient_funds(&self, needed: Money, available: Amount) -> Response {
         let currency = needed.currency;
         let available = available.of(currency);
-        let message = format!("the payout is {needed} {currency}, but the wallet holds only {available} {currency}; request less");
+        let message = format!(
+            "the payout is {needed} {currency}, but the wallet holds only {available} {currency}; request less"
+        );
         let error = ApiError::new(Code::InsufficientFunds, message);
         Response {
             status: error.code.status(),

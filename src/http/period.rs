@@ -21,7 +21,9 @@ const DATE_LENGTH: usize = "2026-11-20".len();
 pub fn from_page(page: &PageRequest) -> Result<Period, ApiError> {
     let [from, to] = PARAMETERS.map(|name| match page.filter(name) {
         None => Ok(None),
-        Some(text) => parse_timestamp(text).map(Some).ok_or_else(|| invalid_timestamp(name)),
+        Some(text) => parse_timestamp(text)
+            .map(Some)
+            .ok_or_else(|| invalid_timestamp(name)),
     });
     Ok(Period { from: from?, to: to? })
 }
@@ -43,8 +45,7 @@ pub(super) fn parse_timestamp(text: &str) -> Option<OffsetDateTime> {
 }
 
 pub(super) fn invalid_timestamp(name: &str) -> ApiError {
-    let message =
-        "expected a date such as 2026-11-20 or a time such as 2026-11-20T12:00:00Z; write + as %2B in a query";
+    let message = "expected a date such as 2026-11-20 or a time such as 2026-11-20T12:00:00Z; write + as %2B in a query";
     ApiError::invalid_field(name, message)
 }
 

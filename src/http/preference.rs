@@ -24,7 +24,9 @@ impl WaitPreference {
     #[must_use]
     pub fn requested(headers: &HeaderMap) -> Option<Self> {
         let lines = headers.get_all(PREFER).filter_map(|line| line.to_str().ok());
-        let mut preferences = lines.flat_map(|line| split_unquoted(line, ',')).map(parse_preference);
+        let mut preferences = lines
+            .flat_map(|line| split_unquoted(line, ','))
+            .map(parse_preference);
         let (_, value) = preferences.find(|(name, _)| name.eq_ignore_ascii_case("wait"))?;
         parse_seconds(value?).map(|seconds| Self { seconds })
     }

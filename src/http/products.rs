@@ -5,7 +5,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Amount, Currency, Money};
-use vouchsafe_actors::domain::product::{ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute, Sku};
+use vouchsafe_actors::domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Sku, SupplyRoute};
 
 use super::authentication::AuthenticatedCaller;
 use super::etag;

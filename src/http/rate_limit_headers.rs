@@ -33,7 +33,10 @@ struct RateLimitReport {
 
 /// Attaches the status to the request, for [`write_headers`].
 pub(super) fn record(request: &HttpRequest, class: RequestClass, reading: RateLimitStatus) {
-    request.extensions_mut().insert(RateLimitReport { class, status: reading });
+    request.extensions_mut().insert(RateLimitReport {
+        class,
+        status: reading,
+    });
 }
 
 /// Removes the status: an unauthenticated caller must not learn the quota of the API key.
@@ -77,7 +80,9 @@ impl RateLimitReport {
 
     fn limit_header(&self) -> Option<HeaderValue> {
         let RateLimitStatus {
-            remaining, next_slot_in: more_in, ..
+            remaining,
+            next_slot_in: more_in,
+            ..
         } = self.status;
         header_value(format_args!(
             r#""{}";r={remaining};t={}"#,

@@ -13,11 +13,11 @@ use vouchsafe_actors::domain::product::ProductId;
 
 use super::authentication::AuthenticatedCaller;
 use super::resource;
-use crate::iso_date;
 use crate::errors::{ApiError, Code};
+use crate::iso_date;
 use crate::service::Service;
 use crate::settings::Preview;
-use crate::store::{Drift, PartnerDay, DriftResolution, ReconciliationSummary};
+use crate::store::{Drift, DriftResolution, PartnerDay, ReconciliationSummary};
 
 /// Maximum drifts in a response. The spec defines no pagination here; `summary` has the total.
 const MAX_DRIFTS: usize = 1_000;
@@ -94,7 +94,8 @@ async fn get(
 /// # Errors
 /// `VALIDATION_FAILED`.
 pub fn parse_date(text: &str) -> Result<Date, ApiError> {
-    iso_date::parse_date(text).ok_or_else(|| ApiError::invalid_field("date", "expected a date in the form YYYY-MM-DD"))
+    iso_date::parse_date(text)
+        .ok_or_else(|| ApiError::invalid_field("date", "expected a date in the form YYYY-MM-DD"))
 }
 
 /// The error for a day without a reconciliation.

@@ -200,7 +200,9 @@ fn assert_objects_described(location: &str, value: &Value) {
                 assert_objects_described(&format!("{location}.{name}"), within);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| assert_objects_described(location, item)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| assert_objects_described(location, item)),
         _ => {}
     }
 }

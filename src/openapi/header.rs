@@ -35,7 +35,10 @@ pub(super) const fn rate_limit_headers(status: u16) -> &'static [ResponseHeader]
     match status {
         200..=399 | 402 | 404 | 409 | 422 => &[ResponseHeader::RateLimitPolicy, ResponseHeader::RateLimit],
         401 => &[],
-        _ => &[ResponseHeader::MaybeRateLimitPolicy, ResponseHeader::MaybeRateLimit],
+        _ => &[
+            ResponseHeader::MaybeRateLimitPolicy,
+            ResponseHeader::MaybeRateLimit,
+        ],
     }
 }
 

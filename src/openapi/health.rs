@@ -5,8 +5,8 @@ use utoipa::ToSchema;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::schema::{Object, ObjectBuilder};
 
-use super::response::OperationResponse;
 use super::operation::Operation;
+use super::response::OperationResponse;
 use crate::http::HealthBody;
 
 /// The operations without authentication.
@@ -51,7 +51,11 @@ fn readiness(method: HttpMethod, id: &'static str, tag: &'static str) -> Operati
 /// `GET /openapi.json`.
 fn document(tag: &'static str) -> Operation {
     Operation::new(HttpMethod::Get, "/openapi.json", "getOpenApi")
-        .describe(tag, "Get this document", "Returns the OpenAPI 3.1 document of this API.")
+        .describe(
+            tag,
+            "Get this document",
+            "Returns the OpenAPI 3.1 document of this API.",
+        )
         .response(OperationResponse::json::<DocumentBody>(
             200,
             "The OpenAPI document.",

@@ -3,13 +3,13 @@
 //! Schemas derive from the wire types, errors from the table in `errors/code.rs`; an operation adds descriptions and examples.
 //! A test compares the operations with the route table.
 
-mod response;
 #[cfg(test)]
 pub(crate) mod check;
 mod header;
 mod health;
 mod operation;
 mod parameter;
+mod response;
 mod schemas;
 
 use actix_web::HttpResponse;
@@ -21,11 +21,11 @@ use utoipa::openapi::{
     ComponentsBuilder, Info, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Server, Tag,
 };
 
-pub(crate) use response::OperationResponse;
 pub(crate) use header::ResponseHeader;
 pub(crate) use health::public_operations;
 pub(crate) use operation::Operation;
-pub(crate) use parameter::{date, filter, integer, text, enum_text};
+pub(crate) use parameter::{date, enum_text, filter, integer, text};
+pub(crate) use response::OperationResponse;
 pub(crate) use schemas::{Schemas, extensible_enum};
 
 /// The parts of a document other than its operations.

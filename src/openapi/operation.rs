@@ -12,9 +12,9 @@ use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{HttpMethod, RefOr, Required, Schema};
 
-use super::response::{OperationResponse, error_response};
 use super::header::{self, ResponseHeader};
-use super::parameter::{any_text, in_header, in_path, in_query, integer, timestamp, text};
+use super::parameter::{any_text, in_header, in_path, in_query, integer, text, timestamp};
+use super::response::{OperationResponse, error_response};
 use super::schemas::Schemas;
 use crate::errors::Code;
 use crate::http::pagination::{DEFAULT_LIMIT, MAX_LIMIT};
@@ -63,7 +63,12 @@ impl Operation {
     }
 
     /// Sets tag, summary and description (Markdown).
-    pub(crate) fn describe(self, tag: &'static str, summary: &'static str, description: &'static str) -> Self {
+    pub(crate) fn describe(
+        self,
+        tag: &'static str,
+        summary: &'static str,
+        description: &'static str,
+    ) -> Self {
         self.edit(|operation| {
             operation
                 .tag(tag)
@@ -73,22 +78,42 @@ impl Operation {
     }
 
     /// Adds a path parameter.
-    pub(crate) fn path_parameter(self, name: &'static str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
+    pub(crate) fn path_parameter(
+        self,
+        name: &'static str,
+        about: &str,
+        schema: impl Into<RefOr<Schema>>,
+    ) -> Self {
         self.parameter(in_path(name, about, schema))
     }
 
     /// Adds an optional query parameter.
-    pub(crate) fn query_parameter(self, name: &'static str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
+    pub(crate) fn query_parameter(
+        self,
+        name: &'static str,
+        about: &str,
+        schema: impl Into<RefOr<Schema>>,
+    ) -> Self {
         self.parameter(in_query(Required::False, name, about, schema))
     }
 
     /// Adds a required query parameter.
-    pub(crate) fn required_query_parameter(self, name: &str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
+    pub(crate) fn required_query_parameter(
+        self,
+        name: &str,
+        about: &str,
+        schema: impl Into<RefOr<Schema>>,
+    ) -> Self {
         self.parameter(in_query(Required::True, name, about, schema))
     }
 
     /// Adds a required request header.
-    pub(crate) fn required_header_parameter(self, name: &str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
+    pub(crate) fn required_header_parameter(
+        self,
+        name: &str,
+        about: &str,
+        schema: impl Into<RefOr<Schema>>,
+    ) -> Self {
         self.parameter(in_header(Required::True, name, about, schema))
     }
 
@@ -104,7 +129,10 @@ impl Operation {
             "`ETag` of the response that you have.",
             text("\"9f86d081884c7d659a2feaa0c55ad015\""),
         )
-        .response(OperationResponse::empty(304, "Unchanged: the response that you have is current.").with_header(ResponseHeader::EntityTag))
+        .response(
+            OperationResponse::empty(304, "Unchanged: the response that you have is current.")
+                .with_header(ResponseHeader::EntityTag),
+        )
     }
 
     /// Adds the time range parameters `from` and `to`.
@@ -149,13 +177,21 @@ impl Operation {
 
     /// Sets a required JSON body, with an example.
     pub(crate) fn json_body<T: ToSchema>(mut self, example: Value) -> Self {
-        self.body = Some(RequestBodySpec::Json(Schemas::request::<T>, example, Required::True));
+        self.body = Some(RequestBodySpec::Json(
+            Schemas::request::<T>,
+            example,
+            Required::True,
+        ));
         self
     }
 
     /// Sets an optional JSON body, with an example.
     pub(crate) fn optional_json_body<T: ToSchema>(mut self, example: Value) -> Self {
-        self.body = Some(RequestBodySpec::Json(Schemas::request::<T>, example, Required::False));
+        self.body = Some(RequestBodySpec::Json(
+            Schemas::request::<T>,
+            example,
+            Required::False,
+        ));
         self
     }
 
@@ -225,7 +261,11 @@ impl Operation {
 
 /// The headers of all responses with this status.
 fn common_headers(limited: bool, status: u16) -> Vec<ResponseHeader> {
-    let limits = if limited { header::rate_limit_headers(status) } else { &[] };
+    let limits = if limited {
+        header::rate_limit_headers(status)
+    } else {
+        &[]
+    };
     [&[ResponseHeader::TraceId], limits].concat()
 }
 

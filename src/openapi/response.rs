@@ -89,7 +89,11 @@ impl OperationResponse {
 }
 
 /// The response for all errors of one status.
-pub(super) fn error_response(codes: &[Code], everywhere: &[ResponseHeader], schemas: &mut Schemas) -> Response {
+pub(super) fn error_response(
+    codes: &[Code],
+    everywhere: &[ResponseHeader],
+    schemas: &mut Schemas,
+) -> Response {
     let line = |code: &Code| format!("`{}`: {}", code.as_str(), code.meaning());
     let lines: Vec<_> = codes.iter().map(line).collect();
     let example = |code: &Code| {
@@ -116,7 +120,10 @@ fn retry_after(codes: &[Code]) -> Option<ResponseHeader> {
     if codes.iter().all(has_delay) {
         Some(ResponseHeader::RetryAfter)
     } else {
-        codes.iter().any(has_delay).then_some(ResponseHeader::MaybeRetryAfter)
+        codes
+            .iter()
+            .any(has_delay)
+            .then_some(ResponseHeader::MaybeRetryAfter)
     }
 }
 

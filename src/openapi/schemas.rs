@@ -102,7 +102,9 @@ fn page_schema(of: &str, item: RefOr<Schema>) -> Object {
         .description(Some("Whether another page follows."));
     let next_cursor = ObjectBuilder::new()
         .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
-        .description(Some("Pass it as `cursor` for the next page. Null on the last page."));
+        .description(Some(
+            "Pass it as `cursor` for the next page. Null on the last page.",
+        ));
     ObjectBuilder::new()
         .description(Some(format!("A page of a list of {of}.")))
         .property("data", ArrayBuilder::new().items(item))

@@ -8,20 +8,23 @@ use std::io::ErrorKind;
 use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 
-use super::error::{PostgresError, io_at};
 use super::cluster_home::ClusterHome;
+use super::connection::{ConnectionInfo, SUPERUSER};
+use super::error::{PostgresError, io_at};
 use super::password::Password;
 use super::plan::ServerPlan;
 use super::programs::{self, ServerPrograms};
 use super::settings::{self, Durability};
 use super::socket;
-use super::connection::{ConnectionInfo, SUPERUSER};
 
 /// Creates what is missing; returns how to run and how to reach the server.
 ///
 /// # Errors
 /// A [`PostgresError`] that says what to do.
-pub(super) fn prepare(data_dir: &Path, durability: Durability) -> Result<(ServerPlan, ConnectionInfo), PostgresError> {
+pub(super) fn prepare(
+    data_dir: &Path,
+    durability: Durability,
+) -> Result<(ServerPlan, ConnectionInfo), PostgresError> {
     let home = match ClusterHome::find(data_dir)? {
         Some(home) => home,
         None => ClusterHome::create(data_dir)?,
@@ -129,11 +132,15 @@ fn copy_password_file(password: &Password, home: &ClusterHome) -> Result<PathBuf
     let path = home.path.join("password.tmp");
     remove_if_exists(&path, |path| fs::remove_file(path))?;
     let file = password.write_new(&path).map_err(io_at("write", &path))?;
-    fchown(&file, Some(home.account.uid), Some(home.account.gid)).map_err(io_at("change the owner of", &path))?;
+    fchown(&file, Some(home.account.uid), Some(home.account.gid))
+        .map_err(io_at("change the owner of", &path))?;
     Ok(path)
 }
 
-fn remove_if_exists(path: &Path, remove: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), PostgresError> {
+fn remove_if_exists(
+    path: &Path,
+    remove: impl FnOnce(&Path) -> std::io::Result<()>,
+) -> Result<(), PostgresError> {
     match remove(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(io_at("remove", path)(error)),
         _ => Ok(()),

@@ -132,7 +132,9 @@ impl ConnectionInfo {
         }
         block_on_thread(async {
             let mut connection = PgConnection::connect_with(&self.superuser_options()).await?;
-            connection.execute(AssertSqlSafe(create_database_sql(name, template))).await?;
+            connection
+                .execute(AssertSqlSafe(create_database_sql(name, template)))
+                .await?;
             Ok(connection.close().await?)
         })?
     }

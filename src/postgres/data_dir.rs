@@ -81,7 +81,9 @@ fn create(path: &Path) -> Result<(), DataDirError> {
     };
     match DirBuilder::new().mode(mode).create(path) {
         // Set again: a strict umask removes bits that the Postgres account needs.
-        Ok(()) => fs::set_permissions(path, Permissions::from_mode(mode)).map_err(io_at("set the mode of", path)),
+        Ok(()) => {
+            fs::set_permissions(path, Permissions::from_mode(mode)).map_err(io_at("set the mode of", path))
+        }
         // Another process created it since the check: the lock decides which one may use it.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         Err(error) => Err(io_at("create", path)(error)),
@@ -100,7 +102,11 @@ fn read_holder_pid(lock_path: &Path) -> String {
 
 fn io_at(operation: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> DataDirError {
     let path = path.to_path_buf();
-    move |source| DataDirError::Io { operation, path, source }
+    move |source| DataDirError::Io {
+        operation,
+        path,
+        source,
+    }
 }
 
 #[cfg(test)]

@@ -32,9 +32,7 @@ pub enum PostgresError {
          postgresql (Debian, Ubuntu, Alpine), postgresql-server (Fedora) or postgresql@17 (Homebrew), \
          or set DATABASE_URL"
     )]
-    ProgramsMissing {
-        searched: String,
-    },
+    ProgramsMissing { searched: String },
     /// No installed version can open this cluster.
     #[error(
         "the data directory was created by PostgreSQL {required}, but only these versions were found: {found}; \
@@ -53,7 +51,9 @@ pub enum PostgresError {
         found: String,
     },
     /// The service runs as root, and no other account exists for Postgres.
-    #[error("Postgres refuses to run as root, and the users postgres and nobody do not exist; create the user postgres")]
+    #[error(
+        "Postgres refuses to run as root, and the users postgres and nobody do not exist; create the user postgres"
+    )]
     NoAccount,
     #[error("{} cannot be used for the private Postgres: {reason}", .path.display())]
     Unusable {
@@ -68,9 +68,7 @@ pub enum PostgresError {
     Initdb(String),
     /// The guard exited before the server was ready.
     #[error("the private Postgres failed to start; see its log: {}", .log.display())]
-    StartFailed {
-        log: PathBuf,
-    },
+    StartFailed { log: PathBuf },
     /// The server did not accept connections in time.
     #[error("the private Postgres was not ready within {seconds} s ({last}); its log: {}", .log.display())]
     NotReady {
@@ -80,10 +78,7 @@ pub enum PostgresError {
         log: PathBuf,
     },
     #[error("the private Postgres did not stop within {seconds} s; its log: {}", .log.display())]
-    StopTimedOut {
-        seconds: u64,
-        log: PathBuf,
-    },
+    StopTimedOut { seconds: u64, log: PathBuf },
     #[error("no private Postgres is running in {}; start the service first", .0.display())]
     NotRunning(PathBuf),
     #[error(
@@ -104,5 +99,9 @@ pub enum PostgresError {
 /// For `map_err`: adds the operation and the path to an [`io::Error`].
 pub(super) fn io_at(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PostgresError {
     let path = path.to_path_buf();
-    move |source| PostgresError::Io { operation, path, source }
+    move |source| PostgresError::Io {
+        operation,
+        path,
+        source,
+    }
 }

@@ -30,8 +30,8 @@ use super::data_dir::service_lock;
 use super::guard_lock::{self, GuardState};
 use super::lock::{LockFile, LockProbe};
 use super::plan::ServerPlan;
-use super::postmaster::{self, StopTimeouts, Postmaster};
-use super::restart_backoff::{ServiceAbsence, RestartDecision, RestartBackoff, ServicePresence};
+use super::postmaster::{self, Postmaster, StopTimeouts};
+use super::restart_backoff::{RestartBackoff, RestartDecision, ServiceAbsence, ServicePresence};
 
 /// Interval between probes of the service's lock.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -177,7 +177,11 @@ impl Guard {
             Server::Running(_) => Duration::ZERO,
             Server::RestartAt(at) => at.saturating_duration_since(Instant::now()),
         };
-        if remaining.is_zero() { POLL_INTERVAL } else { remaining.min(POLL_INTERVAL) }
+        if remaining.is_zero() {
+            POLL_INTERVAL
+        } else {
+            remaining.min(POLL_INTERVAL)
+        }
     }
 
     fn supervise_server(&mut self, service: ServicePresence, now: Instant) -> io::Result<Option<ExitReason>> {

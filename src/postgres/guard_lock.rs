@@ -65,7 +65,8 @@ impl GuardNote {
     /// Whether the pid belongs to a guard: between locking and writing, a new guard's file contains its predecessor's
     /// pid.
     pub(super) fn is_guard_process(&self) -> bool {
-        process::inspect(self.pid).is_some_and(|process_info| process_info.command_line.contains(GUARD_SUBCOMMAND))
+        process::inspect(self.pid)
+            .is_some_and(|process_info| process_info.command_line.contains(GUARD_SUBCOMMAND))
     }
 }
 

@@ -20,7 +20,7 @@ use rustix::process::Signal;
 use super::account::Account;
 use super::error::{PostgresError, io_at};
 use super::guard::GRACEFUL_STOP;
-use super::guard_lock::{self, GuardState, GUARD_SUBCOMMAND, GuardNote, GuardPresence};
+use super::guard_lock::{self, GUARD_SUBCOMMAND, GuardNote, GuardPresence, GuardState};
 use super::plan::ServerPlan;
 use super::postmaster;
 use super::process;
@@ -78,10 +78,12 @@ impl GuardSupervisor {
     pub(super) fn ensure_guard(&self) -> Result<GuardStatus, PostgresError> {
         let mut child = self.child();
         match guard_lock::probe(&self.plan.data_dir)? {
-            GuardPresence::Alive(Some(note)) if note.fingerprint == self.plan.fingerprint() => Ok(match note.state {
-                GuardState::Serving => GuardStatus::Serving,
-                GuardState::Starting | GuardState::Stopping => GuardStatus::Changing,
-            }),
+            GuardPresence::Alive(Some(note)) if note.fingerprint == self.plan.fingerprint() => {
+                Ok(match note.state {
+                    GuardState::Serving => GuardStatus::Serving,
+                    GuardState::Starting | GuardState::Stopping => GuardStatus::Changing,
+                })
+            }
             GuardPresence::Alive(Some(note)) => {
                 request_stop(&note)?;
                 Ok(GuardStatus::Changing)

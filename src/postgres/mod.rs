@@ -15,11 +15,12 @@
 
 mod account;
 mod cluster;
+mod cluster_home;
+mod connection;
 mod data_dir;
 mod error;
 mod guard;
 mod guard_lock;
-mod cluster_home;
 mod guard_supervisor;
 mod lock;
 mod password;
@@ -30,7 +31,6 @@ mod programs;
 mod restart_backoff;
 mod settings;
 mod socket;
-mod connection;
 
 use std::fs;
 use std::path::Path;
@@ -39,11 +39,11 @@ use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnectOptions;
 
-use self::error::io_at;
 use self::cluster_home::ClusterHome;
+use self::connection::{ConnectionInfo, WaitError};
+use self::error::io_at;
 use self::guard_supervisor::{GuardSupervisor, SupervisorThread};
 use self::password::Password;
-use self::connection::{ConnectionInfo, WaitError};
 
 pub use self::data_dir::DataDir;
 pub use self::error::{DataDirError, PostgresError};
@@ -95,7 +95,9 @@ impl PrivatePostgres {
             }
             // Reads the server's status file first: during recovery the server would log each connection attempt.
             match status {
-                GuardStatus::Serving if !postmaster::is_serving(supervisor.plan()) => Ok(GuardStatus::Changing),
+                GuardStatus::Serving if !postmaster::is_serving(supervisor.plan()) => {
+                    Ok(GuardStatus::Changing)
+                }
                 status => Ok(status),
             }
         });
@@ -108,7 +110,8 @@ impl PrivatePostgres {
             },
         })?;
         access.ensure_database()?;
-        let supervisor_thread = SupervisorThread::spawn(Arc::clone(&supervisor)).map_err(io_at("start a thread for", &log))?;
+        let supervisor_thread =
+            SupervisorThread::spawn(Arc::clone(&supervisor)).map_err(io_at("start a thread for", &log))?;
         Ok(Self {
             connection: access,
             supervisor,
@@ -161,7 +164,11 @@ impl PrivatePostgres {
     /// # Errors
     /// [`PostgresError::StopTimedOut`] after 22 s.
     pub fn stop(self) -> Result<(), PostgresError> {
-        let Self { supervisor, supervisor_thread, .. } = self;
+        let Self {
+            supervisor,
+            supervisor_thread,
+            ..
+        } = self;
         drop(supervisor_thread);
         supervisor.stop()
     }

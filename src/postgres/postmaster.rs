@@ -129,7 +129,8 @@ impl Postmaster {
 /// Whether this server accepts connections, by its own account. Compares the pid, because the file of a killed server
 /// stays until its successor overwrites it.
 pub(super) fn is_ready(pgdata: &Path, pid: u32) -> bool {
-    recorded_pid(pgdata) == Some(pid) && pid_file_line(pgdata, STATE_LINE).is_some_and(|state| state == "ready")
+    recorded_pid(pgdata) == Some(pid)
+        && pid_file_line(pgdata, STATE_LINE).is_some_and(|state| state == "ready")
 }
 
 /// Whether a server of the planned cluster runs and accepts connections.
@@ -185,7 +186,9 @@ fn read_pid_file(plan: &ServerPlan) -> PidFileState {
         // A zombie: Postgres would consider it alive.
         None if process::exists(pid) => PidFileState::Unrelated,
         None => PidFileState::NoServer,
-        Some(process_info) if process_info.uid == plan.account.uid && process_info.command_line == planned => {
+        Some(process_info)
+            if process_info.uid == plan.account.uid && process_info.command_line == planned =>
+        {
             PidFileState::Matching(pid)
         }
         Some(_) if is_of_cluster(plan, pid) => PidFileState::Different(pid),

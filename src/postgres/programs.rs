@@ -39,7 +39,10 @@ pub(super) struct ServerPrograms {
 pub(super) fn find(cluster_version: Option<u32>) -> Result<ServerPrograms, PostgresError> {
     let directories = directories();
     let mut found = Vec::new();
-    for programs in directories.iter().filter_map(|directory| find_in_directory(directory)) {
+    for programs in directories
+        .iter()
+        .filter_map(|directory| find_in_directory(directory))
+    {
         let version = major_of(&programs.postgres);
         let is_suitable = match cluster_version {
             Some(required) => version == Some(required),

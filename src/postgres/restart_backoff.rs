@@ -101,7 +101,10 @@ mod tests {
         }
         assert_eq!(delays, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
         restarts.record_ready();
-        assert_eq!(restarts.record_exit(start), RestartDecision::StartAt(start + MIN_DELAY));
+        assert_eq!(
+            restarts.record_exit(start),
+            RestartDecision::StartAt(start + MIN_DELAY)
+        );
     }
 
     #[test]
@@ -109,7 +112,10 @@ mod tests {
         let start = Instant::now();
         let mut restarts = RestartBackoff::new(start);
         assert!(matches!(restarts.record_exit(start), RestartDecision::StartAt(_)));
-        assert_eq!(restarts.record_exit(start + FIRST_START_TIMEOUT), RestartDecision::GiveUp);
+        assert_eq!(
+            restarts.record_exit(start + FIRST_START_TIMEOUT),
+            RestartDecision::GiveUp
+        );
     }
 
     #[test]

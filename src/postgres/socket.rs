@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use super::account::Account;
-use super::error::PostgresError;
 use super::cluster_home::{ClusterHome, create_private_dir, short_name};
+use super::error::PostgresError;
 
 /// Only part of the socket's file name.
 pub(super) const PORT: u16 = 5432;

@@ -69,7 +69,9 @@ impl CircuitBreaker {
             CircuitState::Closed { .. } => {}
             CircuitState::Open { until } if now < until => return Err(CircuitOpen(until - now)),
             // The trial call usually ends long before its timeout: let callers ask again after the shortest pause.
-            CircuitState::HalfOpen { until } if now < until => return Err(CircuitOpen((until - now).min(OPEN_DURATION.0))),
+            CircuitState::HalfOpen { until } if now < until => {
+                return Err(CircuitOpen((until - now).min(OPEN_DURATION.0)));
+            }
             CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => {
                 self.epoch += 1;
                 self.state = CircuitState::HalfOpen {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use time::Date;
 
-use super::http::{MAX_RESPONSE_BYTES, MAX_RECORD_PAGES, MAX_RECORDS_PAGE};
+use super::http::{MAX_RECORD_PAGES, MAX_RECORDS_PAGE, MAX_RESPONSE_BYTES};
 use crate::vault::code::InvalidCode;
 
 /// What is known after a call that returned no vouchers.
@@ -50,9 +50,7 @@ pub enum FailureReason {
     #[error("the vendor refused the purchase with status {0}")]
     Refused(u16),
     /// The vendor rejected the credential.
-    #[error(
-        "the vendor rejected the credential with status {0}; correct it with `vouchsafe vendor put`"
-    )]
+    #[error("the vendor rejected the credential with status {0}; correct it with `vouchsafe vendor put`")]
     Credential(u16),
     /// The vendor rate-limits requests.
     #[error("the vendor's rate limit is reached")]
@@ -93,14 +91,9 @@ pub enum InvalidResponse {
     KeyReused,
     /// More vouchers than requested.
     #[error("it has {got} vouchers, but {asked} were requested")]
-    TooMany {
-        asked: u32,
-        got: usize,
-    },
+    TooMany { asked: u32, got: usize },
     #[error("voucher {index} has another product or denomination")]
-    OtherSku {
-        index: usize,
-    },
+    OtherSku { index: usize },
     #[error("voucher {index} expired on {on}")]
     Expired {
         index: usize,
@@ -108,28 +101,17 @@ pub enum InvalidResponse {
         on: Date,
     },
     #[error("voucher {index} has a negative price")]
-    NegativePrice {
-        index: usize,
-    },
+    NegativePrice { index: usize },
     #[error("voucher {index} repeats the reference of an earlier one")]
-    RepeatedReference {
-        index: usize,
-    },
+    RepeatedReference { index: usize },
     #[error("voucher {index} repeats the code of an earlier one")]
-    RepeatedCode {
-        index: usize,
-    },
+    RepeatedCode { index: usize },
     /// The code is invalid.
     #[error("voucher {index}: {error}")]
-    Code {
-        index: usize,
-        error: InvalidCode,
-    },
+    Code { index: usize, error: InvalidCode },
     /// References are shown to people, codes are not.
     #[error("voucher {index} uses its code as reference")]
-    ReferenceIsCode {
-        index: usize,
-    },
+    ReferenceIsCode { index: usize },
     #[error("a page has more than {MAX_RECORDS_PAGE} records")]
     PageTooLong,
     #[error("the records of the day have more than {MAX_RECORD_PAGES} pages")]

@@ -9,7 +9,10 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use vouchsafe_actors::domain::clock::Clock;
 
-use super::{PurchaseResult, BuyRequest, VendorFailure, InvalidResponse, PurchaseKey, Shortfall, VendorVoucher, FailureReason};
+use super::{
+    BuyRequest, FailureReason, InvalidResponse, PurchaseKey, PurchaseResult, Shortfall, VendorFailure,
+    VendorVoucher,
+};
 use crate::vault::code::{CodeParts, VoucherCode};
 
 /// Delay of an ordinary purchase.

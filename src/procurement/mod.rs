@@ -35,15 +35,15 @@ use time::Date;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::clock::Clock;
 
-pub use failure::{VendorFailure, InvalidResponse, FailureReason};
+pub use failure::{FailureReason, InvalidResponse, VendorFailure};
 pub use purchase::{
-    PurchaseResult, BuyRequest, InvalidReference, MAX_QUANTITY, MAX_REFERENCE, PurchaseKey, Shortfall, VendorRecord,
-    VendorReference, VendorVoucher,
+    BuyRequest, InvalidReference, MAX_QUANTITY, MAX_REFERENCE, PurchaseKey, PurchaseResult, Shortfall,
+    VendorRecord, VendorReference, VendorVoucher,
 };
 
 pub(crate) use service::ProcurementService;
 
-use self::http::{HttpVendor, AdapterError, RecordStream, Timeouts, VendorUrl};
+use self::http::{AdapterError, HttpVendor, RecordStream, Timeouts, VendorUrl};
 use self::mock::MockVendor;
 
 /// Default of concurrent purchases per vendor.
@@ -171,7 +171,11 @@ mod tests {
 
     use super::*;
 
-    fn connect(kind: AdapterKind, url: Option<&str>, credential: Option<&str>) -> Result<VendorAdapter, AdapterError> {
+    fn connect(
+        kind: AdapterKind,
+        url: Option<&str>,
+        credential: Option<&str>,
+    ) -> Result<VendorAdapter, AdapterError> {
         let config = AdapterConfig {
             kind,
             url: url.map(|url| url.parse().unwrap()),
@@ -185,7 +189,10 @@ mod tests {
     fn adapter_with_incomplete_config_is_refused() {
         let url = Some("http://127.0.0.1:9400");
         let of_http = |url, credential| connect(AdapterKind::Http, url, credential);
-        assert!(matches!(of_http(url, Some("a-secret")), Ok(VendorAdapter::Http(_))));
+        assert!(matches!(
+            of_http(url, Some("a-secret")),
+            Ok(VendorAdapter::Http(_))
+        ));
         for (url, credential) in [(None, Some("a-secret")), (url, None), (None, None)] {
             assert!(matches!(of_http(url, credential), Err(AdapterError::Incomplete)));
         }

@@ -14,7 +14,10 @@ use crate::vault::code::{CodeParts, VoucherCode};
 ///
 /// # Errors
 /// [`sqlx::Error`] if the database fails.
-pub(crate) async fn first_leaked_code(service: &Service, lines: &[RecordLine]) -> Result<Option<usize>, sqlx::Error> {
+pub(crate) async fn first_leaked_code(
+    service: &Service,
+    lines: &[RecordLine],
+) -> Result<Option<usize>, sqlx::Error> {
     let (catalogue, vault) = (service.catalogue.current(), service.keyring.vault());
     let index = |line: &RecordLine| {
         let product = catalogue.get(&line.terms.product_id)?;
@@ -27,7 +30,12 @@ pub(crate) async fn first_leaked_code(service: &Service, lines: &[RecordLine]) -
     };
     let indexes: Vec<_> = lines.iter().map(index).collect();
     let candidates = indexes.iter().flatten().copied().collect();
-    let codes: HashSet<_> = service.store.find_known_indexes(candidates).await?.into_iter().collect();
+    let codes: HashSet<_> = service
+        .store
+        .find_known_indexes(candidates)
+        .await?
+        .into_iter()
+        .collect();
     let is_code = |index: &Option<BlindIndex>| {
         index
             .as_ref()

@@ -72,7 +72,12 @@ mod tests {
         let (begin, end) = (datetime!(2026-11-20 00:00 UTC), datetime!(2026-11-20 23:00 UTC));
         for (before_to, after_from, known_to, expected) in [
             (None, None, LATER, (begin, end)),
-            (Some(begin - CLOCK_ALLOWANCE), None, LATER, (begin - CLOCK_ALLOWANCE, end)),
+            (
+                Some(begin - CLOCK_ALLOWANCE),
+                None,
+                LATER,
+                (begin - CLOCK_ALLOWANCE, end),
+            ),
             (
                 None,
                 Some(datetime!(2026-11-21 00:00 UTC)),

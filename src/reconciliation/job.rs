@@ -15,12 +15,14 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{error, info, warn};
 
 use super::RecordLine;
-use super::day::midnight;
 use super::code_leak::first_leaked_code;
-use crate::service::Service;
-use crate::store::{ReconciliationRun, ClaimedDay, RecordsMessage, RECORDS_PAGE, ReconciliationOutcome, RecordsSource};
+use super::day::midnight;
 use crate::procurement::http::RecordStream;
-use crate::procurement::{VendorAdapter, VendorFailure, AdapterConfig, VendorRecord, FailureReason};
+use crate::procurement::{AdapterConfig, FailureReason, VendorAdapter, VendorFailure, VendorRecord};
+use crate::service::Service;
+use crate::store::{
+    ClaimedDay, RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, RecordsMessage, RecordsSource,
+};
 
 /// Poll interval for due days: a day requested by an operator starts at once.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -106,9 +108,10 @@ async fn reconcile_day(service: &web::Data<Service>, claimed: ClaimedDay) -> Str
                     warn!(vendor.id = vendor, %day, %reason, "reconciliation failed; the day will be retried")
                 }
             }
-            let recorded = service
-                .store
-                .record_reconciliation_failure(vendor.clone(), *day, reason.to_string());
+            let recorded =
+                service
+                    .store
+                    .record_reconciliation_failure(vendor.clone(), *day, reason.to_string());
             if let Err(error) = recorded.await {
                 warn!(%error, vendor.id = vendor, %day, "cannot record the reconciliation failure");
             }
@@ -119,7 +122,9 @@ async fn reconcile_day(service: &web::Data<Service>, claimed: ClaimedDay) -> Str
 
 async fn reconcile(service: &Service, claimed: &ClaimedDay) -> Result<(), ReconciliationError> {
     let adapter = connect(service, &claimed.vendor).await?;
-    let records = adapter.records(claimed.day).ok_or(ReconciliationError::RecordsUnavailable)?;
+    let records = adapter
+        .records(claimed.day)
+        .ok_or(ReconciliationError::RecordsUnavailable)?;
     let run = ReconciliationRun {
         vendor: claimed.vendor.clone(),
         day: claimed.day,
@@ -136,7 +141,9 @@ async fn reconcile(service: &Service, claimed: &ClaimedDay) -> Result<(), Reconc
     match outcome? {
         ReconciliationOutcome::Completed => Ok(()),
         ReconciliationOutcome::Busy => Err(ReconciliationError::Busy),
-        ReconciliationOutcome::DuplicateReference { record } => Err(ReconciliationError::RepeatedReference(record)),
+        ReconciliationOutcome::DuplicateReference { record } => {
+            Err(ReconciliationError::RepeatedReference(record))
+        }
         ReconciliationOutcome::Incomplete => Err(ReconciliationError::RecordsUnavailable),
     }
 }
@@ -194,12 +201,25 @@ async fn read_record(records: &mut RecordStream<'_>) -> Result<Option<VendorReco
 
 /// The minimum delay if a retry may succeed.
 fn retry_delay(failure: &VendorFailure) -> Option<Duration> {
-    let (VendorFailure::RetryLater { reason: why, retry_after: after } | VendorFailure::Unknown { reason: why, retry_after: after }) = failure else {
+    let (VendorFailure::RetryLater {
+        reason: why,
+        retry_after: after,
+    }
+    | VendorFailure::Unknown {
+        reason: why,
+        retry_after: after,
+    }) = failure
+    else {
         return None;
     };
     let is_transient = matches!(
         why,
-        FailureReason::Busy | FailureReason::CircuitOpen | FailureReason::Unreachable | FailureReason::TimedOut | FailureReason::ConnectionLost | FailureReason::ServerError(_)
+        FailureReason::Busy
+            | FailureReason::CircuitOpen
+            | FailureReason::Unreachable
+            | FailureReason::TimedOut
+            | FailureReason::ConnectionLost
+            | FailureReason::ServerError(_)
     );
     is_transient.then(|| after.unwrap_or_default())
 }
@@ -217,7 +237,8 @@ async fn connect(service: &Service, vendor_id: &str) -> Result<VendorAdapter, Re
         url: url.map_err(|_| unavailable("its url is invalid".to_owned()))?,
         credential: credential.map_err(|error| unavailable(error.to_string()))?,
     };
-    VendorAdapter::connect(&config, Arc::clone(&service.clock)).map_err(|error| unavailable(error.to_string()))
+    VendorAdapter::connect(&config, Arc::clone(&service.clock))
+        .map_err(|error| unavailable(error.to_string()))
 }
 
 async fn update_metrics(service: &Service) {
@@ -251,7 +272,10 @@ mod tests {
 
     #[test]
     fn only_transient_failures_are_retried() {
-        let unknown = |why| VendorFailure::Unknown { reason: why, retry_after: None };
+        let unknown = |why| VendorFailure::Unknown {
+            reason: why,
+            retry_after: None,
+        };
         let busy = VendorFailure::RetryLater {
             reason: FailureReason::Busy,
             retry_after: Some(Duration::from_secs(7)),
@@ -264,7 +288,11 @@ mod tests {
             (unknown(FailureReason::UnexpectedStatus(404)), None),
             (InvalidResponse::CursorLoop.into(), None),
         ] {
-            assert_eq!(retry_delay(&failure), expected.map(Duration::from_secs), "{failure}");
+            assert_eq!(
+                retry_delay(&failure),
+                expected.map(Duration::from_secs),
+                "{failure}"
+            );
         }
     }
 }

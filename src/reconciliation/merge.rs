@@ -14,7 +14,7 @@
 
 use std::cmp::Ordering;
 
-use super::{OwnVoucher, DriftKind, VendorEntry};
+use super::{DriftKind, OwnVoucher, VendorEntry};
 
 /// The streams that a step advances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 //! A voucher is identified by its vendor's reference, which is permanent and not secret. Codes are neither requested
 //! nor compared: no type here can hold one.
 
+pub(crate) mod code_leak;
 pub mod day;
 pub(crate) mod job;
 pub mod merge;
-pub(crate) mod code_leak;
 
 use time::OffsetDateTime;
 use vouchsafe_actors::domain::money::Money;

@@ -5,13 +5,13 @@ use time::Date;
 use time::macros::date;
 use vouchsafe_actors::domain::money::{Amount, Currency};
 use vouchsafe_actors::domain::product::{
-    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, SupplyRoute, Sku,
+    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
 };
 
-use crate::service::Service;
-use crate::store::{AuditActor, Category, ImportTarget, NewVoucher, StockOrigin, StockBatch, VendorConfig};
-use crate::vault::code::{CodeParts, VoucherCode};
 use crate::procurement::{AdapterKind, DEFAULT_CONCURRENCY};
+use crate::service::Service;
+use crate::store::{AuditActor, Category, ImportTarget, NewVoucher, StockBatch, StockOrigin, VendorConfig};
+use crate::vault::code::{CodeParts, VoucherCode};
 
 const CATEGORIES: [(&str, &str); 4] = [
     ("retail", "Shops"),
@@ -180,13 +180,19 @@ pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
             name: name.to_owned(),
             parent_id: None,
         };
-        service.store.put_category(category, AuditActor::service()).await?;
+        service
+            .store
+            .put_category(category, AuditActor::service())
+            .await?;
     }
     for seed in &PRODUCTS {
         let product = seed
             .build_product(service)
             .with_context(|| format!("product {}", seed.id))?;
-        service.store.put_product(product.clone(), AuditActor::service()).await?;
+        service
+            .store
+            .put_product(product.clone(), AuditActor::service())
+            .await?;
         service.catalogue.put(product.clone());
         for denomination in &product.denominations {
             let sku = Sku {

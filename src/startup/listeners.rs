@@ -69,7 +69,9 @@ pub(super) fn start_operator_listener(
 ) -> anyhow::Result<ServerHandle> {
     let service = service.clone();
     let app = move || {
-        let app = App::new().app_data(service.clone()).configure(admin::configure_listener);
+        let app = App::new()
+            .app_data(service.clone())
+            .configure(admin::configure_listener);
         app.wrap(from_fn(http::operator_gate))
             .wrap(from_fn(trace::trace_request))
     };

@@ -84,7 +84,10 @@ mod tests {
             (3, "VOUCHSAFE_OPERATOR_TOKEN"),
         ] {
             let message = complaint_without(left_out);
-            assert!(message.starts_with(&format!("production requires {named}: ")), "{message}");
+            assert!(
+                message.starts_with(&format!("production requires {named}: ")),
+                "{message}"
+            );
         }
         assert_eq!(complaint(&COMPLETE), "");
         assert_eq!(complaint(&[]), "", "the sandbox generates its own");
@@ -109,7 +112,10 @@ mod tests {
             assert_eq!(complaint(&["--environment", "sandbox", flag, address]), "");
         }
         for address in ["127.0.0.1:8080", "127.9.9.9:8080", "[::1]:8080"] {
-            assert_eq!(complaint(&[&COMPLETE[..], &["--http-addr", address]].concat()), "");
+            assert_eq!(
+                complaint(&[&COMPLETE[..], &["--http-addr", address]].concat()),
+                ""
+            );
         }
     }
 }

@@ -47,7 +47,8 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The next call covers the same entries.
     pub async fn write_audit_checkpoint(&self) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
-        self.run(|pool| async move { write_checkpoint(&pool).await }).await
+        self.run(|pool| async move { write_checkpoint(&pool).await })
+            .await
     }
 }
 

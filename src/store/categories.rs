@@ -5,7 +5,7 @@ use sqlx::{PgConnection, PgPool};
 use utoipa::ToSchema;
 
 use super::PgStore;
-use super::audit::{self, AuditActor, AuditAction};
+use super::audit::{self, AuditAction, AuditActor};
 
 /// A category of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow, ToSchema)]
@@ -37,7 +37,11 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_category(&self, category: Category, actor: AuditActor) -> Result<PutCategoryOutcome, sqlx::Error> {
+    pub async fn put_category(
+        &self,
+        category: Category,
+        actor: AuditActor,
+    ) -> Result<PutCategoryOutcome, sqlx::Error> {
         self.run(move |pool| async move { put(&pool, &category, &actor).await })
             .await
     }
@@ -58,7 +62,11 @@ impl PgStore {
     }
 }
 
-async fn put(pool: &PgPool, category: &Category, actor: &AuditActor) -> Result<PutCategoryOutcome, sqlx::Error> {
+async fn put(
+    pool: &PgPool,
+    category: &Category,
+    actor: &AuditActor,
+) -> Result<PutCategoryOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     // Two concurrent moves could create a cycle that neither sees.
     sqlx::query("LOCK TABLE categories IN SHARE ROW EXCLUSIVE MODE")
@@ -91,7 +99,10 @@ async fn put(pool: &PgPool, category: &Category, actor: &AuditActor) -> Result<P
 }
 
 /// Loads the ids of a category and its ancestors, from the category upwards; empty if the category does not exist.
-async fn load_ancestors(connection: &mut PgConnection, category_id: &str) -> Result<Vec<String>, sqlx::Error> {
+async fn load_ancestors(
+    connection: &mut PgConnection,
+    category_id: &str,
+) -> Result<Vec<String>, sqlx::Error> {
     sqlx::query_scalar(
         "WITH RECURSIVE path AS (
             SELECT category_id, parent_id, 1 AS depth FROM categories WHERE category_id = $1

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
 
 use super::PgStore;
-use super::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
+use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
 use crate::certification::{Observation, ObservationKind};
 
 /// Room for a hundred attempts of a partner at one check, of which the newest decided one counts.
@@ -88,7 +88,11 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn delete_observations(&self, partner_id: PartnerId, actor: AuditActor) -> Result<bool, sqlx::Error> {
+    pub async fn delete_observations(
+        &self,
+        partner_id: PartnerId,
+        actor: AuditActor,
+    ) -> Result<bool, sqlx::Error> {
         self.run(move |pool| async move { delete_observations(&pool, partner_id, &actor).await })
             .await
     }
@@ -113,10 +117,12 @@ async fn load_deliveries(
     partner_id: PartnerId,
     observations: &[Observation],
 ) -> Result<Vec<Observation>, sqlx::Error> {
-    let partial = observations.iter().filter_map(|observation| match observation.kind {
-        ObservationKind::CodesInPart { order_id } => Some(order_id.as_uuid()),
-        _ => None,
-    });
+    let partial = observations
+        .iter()
+        .filter_map(|observation| match observation.kind {
+            ObservationKind::CodesInPart { order_id } => Some(order_id.as_uuid()),
+            _ => None,
+        });
     let found: Vec<(Uuid, OffsetDateTime)> = sqlx::query_as(
         "SELECT o.order_id, (m ->> 'at')::timestamptz
            FROM orders AS o
@@ -144,7 +150,9 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
         .map(|(partner_id, _)| partner_id.as_uuid())
         .collect();
     let all = || observations.iter().map(|(_, observation)| observation);
-    let checks: Vec<&str> = all().map(|observation| observation.kind.check().as_str()).collect();
+    let checks: Vec<&str> = all()
+        .map(|observation| observation.kind.check().as_str())
+        .collect();
     let mut transaction = pool.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)")
         .bind(WRITERS_LOCK)
@@ -160,7 +168,11 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
     .bind(&partners)
     .bind(&checks)
     .bind(all().map(|observation| observation.at).collect::<Vec<_>>())
-    .bind(all().map(|observation| Json(&observation.kind)).collect::<Vec<_>>())
+    .bind(
+        all()
+            .map(|observation| Json(&observation.kind))
+            .collect::<Vec<_>>(),
+    )
     .execute(&mut *transaction)
     .await?;
     sqlx::query(
@@ -192,7 +204,11 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
     transaction.commit().await
 }
 
-async fn delete_observations(pool: &PgPool, partner_id: PartnerId, actor: &AuditActor) -> Result<bool, sqlx::Error> {
+async fn delete_observations(
+    pool: &PgPool,
+    partner_id: PartnerId,
+    actor: &AuditActor,
+) -> Result<bool, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM partners WHERE partner_id = $1)")
         .bind(partner_id.as_uuid())

@@ -63,16 +63,26 @@ impl BatchOp for RetrieveCodesOp {
         retrieve(&pool, &retrievals).await
     }
 
-    async fn execute_one(self, pool: PgPool, retrieval: CodeRetrieval) -> Result<RetrievalOutcome, sqlx::Error> {
+    async fn execute_one(
+        self,
+        pool: PgPool,
+        retrieval: CodeRetrieval,
+    ) -> Result<RetrievalOutcome, sqlx::Error> {
         let mut retrieved = retrieve(&pool, &[retrieval]).await?;
         // A lone retrieval waits for the lock, so `None` means that the order had no vouchers when it was read.
-        retrieved.pop().flatten().unwrap_or(Ok(RetrievalOutcome::NotReady))
+        retrieved
+            .pop()
+            .flatten()
+            .unwrap_or(Ok(RetrievalOutcome::NotReady))
     }
 }
 
 /// Runs one statement with one commit: locks orders in the lanes' lock order, then allocations, writes the audit entries, and
 /// reads the codes. A row that cannot be decoded fails only its own request; `None` marks a request to run alone.
-async fn retrieve(pool: &PgPool, retrievals: &[CodeRetrieval]) -> Result<BatchResponse<RetrievalOutcome>, sqlx::Error> {
+async fn retrieve(
+    pool: &PgPool,
+    retrievals: &[CodeRetrieval],
+) -> Result<BatchResponse<RetrievalOutcome>, sqlx::Error> {
     let mut sorted: Vec<usize> = (0..retrievals.len()).collect();
     sorted.sort_unstable_by_key(|index| {
         let retrieval = &retrievals[*index];
@@ -91,7 +101,10 @@ async fn retrieve(pool: &PgPool, retrievals: &[CodeRetrieval]) -> Result<BatchRe
     .bind(in_order().map(|retrieval| retrieval.trace_id.as_str()).collect::<Vec<_>>())
     .fetch_all(pool)
     .await?;
-    let mut retrieved: Vec<_> = retrievals.iter().map(|_| Some(Ok(RetrievalOutcome::NotFound))).collect();
+    let mut retrieved: Vec<_> = retrievals
+        .iter()
+        .map(|_| Some(Ok(RetrievalOutcome::NotFound)))
+        .collect();
     for row in rows {
         let retrieved = &mut retrieved[sorted[request_index(row.position)?]];
         match (row.code.map(CodeRow::into_voucher), &mut *retrieved) {

@@ -8,7 +8,7 @@ mod sparse;
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
-use vouchsafe_actors::domain::idempotency::{Response, Fingerprint, StoredResponse};
+use vouchsafe_actors::domain::idempotency::{Fingerprint, Response, StoredResponse};
 use vouchsafe_actors::domain::ledger::WalletState;
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
@@ -140,7 +140,9 @@ impl VerdictRow {
     fn verdicts(mut self, records: usize) -> Result<Vec<Verdict>, sqlx::Error> {
         let lengths = [self.verdicts.len(), self.sequences.len(), self.balances.len()];
         if lengths != [records; 3] {
-            return Err(decode_error("commit_batch returned another number of verdicts than records"));
+            return Err(decode_error(
+                "commit_batch returned another number of verdicts than records",
+            ));
         }
         let verdicts = std::mem::take(&mut self.verdicts);
         verdicts
@@ -216,6 +218,6 @@ pub(super) fn parse_known_response(
     };
     Ok(StoredResponse {
         fingerprint: Fingerprint(fingerprint),
-        response: response,
+        response,
     })
 }

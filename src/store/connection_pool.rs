@@ -115,7 +115,11 @@ mod tests {
         }
         assert!(first_pool.is_closed());
         let PoolGeneration { number, pool } = connections.current();
-        assert_eq!((number, pool.is_closed()), (1, false), "two deadlines replace the pool once");
+        assert_eq!(
+            (number, pool.is_closed()),
+            (1, false),
+            "two deadlines replace the pool once"
+        );
         let response = connections.run(|_| std::future::ready(Ok(7)));
         assert_eq!(response.await.unwrap(), 7);
     }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 
 use super::PgStore;
-use super::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
+use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
 use super::partners::{self, Partner, PartnerRow, read_allowlist};
 use crate::access::allowlist::Allowlist;
 use crate::access::credential::{ApiKeyHash, ApiSecretHash, Credential};

@@ -72,7 +72,11 @@ async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         .map(drop)
 }
 
-async fn insert_key(connection: &mut PgConnection, purpose: KeyPurpose, wrap: &KeyWrapper) -> Result<(), sqlx::Error> {
+async fn insert_key(
+    connection: &mut PgConnection,
+    purpose: KeyPurpose,
+    wrap: &KeyWrapper,
+) -> Result<(), sqlx::Error> {
     // Before the insert, because the wrapping binds the key to its id.
     let key_id: i64 = sqlx::query_scalar("SELECT nextval(pg_get_serial_sequence('data_keys', 'key_id'))")
         .fetch_one(&mut *connection)

@@ -5,7 +5,7 @@
 use sqlx::PgPool;
 
 use super::error::{describe, is_transient};
-use super::{PgStore, spawn_on, schema};
+use super::{PgStore, schema, spawn_on};
 use crate::access::environment::Environment;
 
 /// Server settings without which an acknowledged commit may be lost.
@@ -17,14 +17,9 @@ pub enum PrepareError {
     #[error(
         "the database belongs to the {found} environment, but this service runs in {expected}: use a separate database for each"
     )]
-    OtherEnvironment {
-        found: String,
-        expected: Environment,
-    },
+    OtherEnvironment { found: String, expected: Environment },
     #[error("the database server runs with {setting} = off: production requires it on")]
-    NotDurable {
-        setting: &'static str,
-    },
+    NotDurable { setting: &'static str },
     /// The database does not answer, or its migrations differ.
     #[error("cannot prepare the database: {}", describe(.0))]
     Database(#[from] sqlx::Error),
@@ -44,7 +39,9 @@ impl PgStore {
     /// # Errors
     /// [`PrepareError`] when the database does not answer, belongs to the other environment or is not durable.
     pub async fn prepare(&self, expected: Environment) -> Result<(), PrepareError> {
-        let disabled = self.run(|pool| async move { find_disabled_setting(&pool).await }).await?;
+        let disabled = self
+            .run(|pool| async move { find_disabled_setting(&pool).await })
+            .await?;
         if let Some(setting) = disabled {
             match expected {
                 Environment::Production => return Err(PrepareError::NotDurable { setting }),
@@ -53,14 +50,12 @@ impl PgStore {
                 }
             }
         }
-        let found = self.run(|pool| async move { read_environment(&pool).await }).await?;
+        let found = self
+            .run(|pool| async move { read_environment(&pool).await })
+            .await?;
         check_environment(found, expected)?;
         let database = self.database.clone();
-        spawn_on(
-            &self.runtime,
-            async move { schema::migrate(&database).await },
-        )
-        .await?;
+        spawn_on(&self.runtime, async move { schema::migrate(&database).await }).await?;
         let found = self.run(move |pool| async move { claim_environment(&pool, expected).await });
         check_environment(Some(found.await?), expected)
     }

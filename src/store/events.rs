@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::delivery::{WebhookEvent, CommittedEvents};
+use vouchsafe_actors::domain::delivery::{CommittedEvents, WebhookEvent};
 use vouchsafe_actors::domain::event::EventBundle;
 use vouchsafe_actors::domain::ids::{EventId, OrderId, PartnerId};
 
@@ -101,7 +101,10 @@ impl BatchOp for ReadFeedsOp {
 }
 
 /// Reads the requested pages. A row that cannot be decoded fails only its own page.
-async fn read_pages(pool: &PgPool, requests: &[FeedRequest]) -> Result<BatchResponse<Option<FeedPage>>, sqlx::Error> {
+async fn read_pages(
+    pool: &PgPool,
+    requests: &[FeedRequest],
+) -> Result<BatchResponse<Option<FeedPage>>, sqlx::Error> {
     let mut pages: BatchResponse<_> = requests.iter().map(|_| Some(Ok(None))).collect();
     let mut starts = Vec::with_capacity(requests.len());
     let (mut oldest, mut after) = (Vec::new(), Vec::new());
@@ -181,7 +184,10 @@ async fn find_events(
     for row in rows {
         let position = request_index(row.position)?;
         let (partner_id, event_id) = keys[position];
-        events[position] = row.event.into_committed_events(partner_id).map(|bundle| find_in_bundle(bundle, event_id));
+        events[position] = row
+            .event
+            .into_committed_events(partner_id)
+            .map(|bundle| find_in_bundle(bundle, event_id));
     }
     Ok(events)
 }
@@ -189,7 +195,9 @@ async fn find_events(
 /// Returns the event with this id if the bundle contains it.
 fn find_in_bundle(bundle: CommittedEvents, event_id: EventId) -> Option<WebhookEvent> {
     let number = event_id.number(bundle.partner_id)?;
-    let is_match = number >= bundle.first_number && number <= bundle.last_number() && bundle.event_id(number) == event_id;
+    let is_match = number >= bundle.first_number
+        && number <= bundle.last_number()
+        && bundle.event_id(number) == event_id;
     is_match.then(|| WebhookEvent {
         events: Arc::new(bundle),
         number,
@@ -226,7 +234,10 @@ async fn read_pages_after(
         let position = request_index(row.position)?;
         let (request, after) = requests[position];
         let newest = row.newest;
-        match (row.event.into_committed_events(request.partner_id), &mut pages[position]) {
+        match (
+            row.event.into_committed_events(request.partner_id),
+            &mut pages[position],
+        ) {
             (Ok(bundle), Ok(page)) => page.add_events(Arc::new(bundle), after, newest, request.limit),
             (Err(error), page) => *page = Err(error),
             (Ok(_), Err(_)) => {}
@@ -258,7 +269,10 @@ struct IndexedFeedRow {
 }
 
 /// Fetches the rows of the next events. Numbers have no gap, so adding the limit gives the end of a page.
-async fn fetch_rows_after(pool: &PgPool, requests: &[(FeedRequest, i64)]) -> Result<Vec<IndexedFeedRow>, sqlx::Error> {
+async fn fetch_rows_after(
+    pool: &PgPool,
+    requests: &[(FeedRequest, i64)],
+) -> Result<Vec<IndexedFeedRow>, sqlx::Error> {
     sqlx::query_as(
         "SELECT a.position::integer, e.number, e.order_id, e.body, e.created_at, f.last_number AS newest
            FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS a (partner_id, after, page_limit, position)

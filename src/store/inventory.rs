@@ -17,12 +17,14 @@ use time::Date;
 use time::macros::date;
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{ChunkId, StockId};
-use vouchsafe_actors::domain::stock::{CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, UnclaimableStock, StockRequest};
+use vouchsafe_actors::domain::stock::{
+    CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock,
+};
 use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
 
 use super::audit::to_bigint;
-use super::node_identity::NodeIdentity;
 use super::batcher::request_index;
+use super::node_identity::NodeIdentity;
 
 /// Bounds the time of one claim in a round.
 const MAX_CHUNKS: usize = 32;
@@ -183,7 +185,11 @@ async fn claim_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -
 }
 
 /// Loads the earliest expiry of the chunks that remain claimable and have free vouchers.
-async fn load_next_expiry(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -> Result<(), sqlx::Error> {
+async fn load_next_expiry(
+    pool: &PgPool,
+    node: &NodeIdentity,
+    claims: &mut [Claim],
+) -> Result<(), sqlx::Error> {
     let columns = ClaimColumns::of(claims);
     let next: Vec<(i32, Option<Date>)> =
         sqlx::query_as("SELECT n.request, n.first_expiry FROM next_to_claim($1, $2, $3, $4, $5, $6) AS n")
@@ -302,7 +308,9 @@ async fn find_unclaimable_stock(
         None => Ok(UnclaimableStock::None),
         Some("owned") => Ok(UnclaimableStock::OwnedByOtherNode),
         Some("kept") => Ok(UnclaimableStock::Reserved),
-        Some(other) => Err(sqlx::Error::Decode(format!("free_elsewhere returned {other}").into())),
+        Some(other) => Err(sqlx::Error::Decode(
+            format!("free_elsewhere returned {other}").into(),
+        )),
     }
 }
 

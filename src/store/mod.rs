@@ -5,10 +5,11 @@
 //! return its connection to the pool with the transaction open.
 
 mod audit;
+mod audit_checkpoints;
 mod availability;
+mod batcher;
 mod categories;
 mod certification;
-mod stock_claims;
 mod codes;
 mod commit;
 mod connection_pool;
@@ -18,9 +19,8 @@ mod deliveries;
 mod deployment;
 mod error;
 mod events;
-mod inventory;
-mod reserved_stock;
 mod idempotency_keys;
+mod inventory;
 mod lane;
 mod node;
 mod node_identity;
@@ -31,11 +31,11 @@ mod period;
 mod products;
 mod purchases;
 pub(crate) mod reconciliation;
+mod reserved_stock;
 mod rotation;
 pub mod schema;
-mod audit_checkpoints;
 mod stock;
-mod batcher;
+mod stock_claims;
 mod transactions;
 mod vendors;
 pub mod verify;
@@ -52,14 +52,16 @@ use tracing::Instrument as _;
 
 use self::connection_pool::{ConnectionPool, DEADLINE};
 
-pub use audit::{AuditFilter, AuditRow, AuditActor};
+pub use audit::{AuditActor, AuditFilter, AuditRow};
+pub use audit_checkpoints::AuditCheckpoint;
 pub use availability::FreeVouchers;
 pub use categories::{Category, PutCategoryOutcome};
 pub use codes::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
-pub use credentials::{CredentialSummary, IssueOutcome, MAX_LIVE_CREDENTIALS, CertificationPolicy};
+pub use credentials::{CertificationPolicy, CredentialSummary, IssueOutcome, MAX_LIVE_CREDENTIALS};
 pub use data_keys::{DataKeys, KeyWrapper};
 pub use deliveries::{
-    DeliveryFilter, DeliveryState, DueEndpoints, MAX_REPLAYED, PgOutbox, ReplayRequest, ReplayOutcome, DeliveryView,
+    DeliveryFilter, DeliveryState, DeliveryView, DueEndpoints, MAX_REPLAYED, PgOutbox, ReplayOutcome,
+    ReplayRequest,
 };
 pub(crate) use error::{describe, unavailable};
 pub use events::{FEED_DAYS, FeedPage, FeedPosition};
@@ -67,29 +69,29 @@ pub use node::PgNode;
 pub use node_identity::{LEASE_S, NodeIdentity};
 pub use orders::OrderFilter;
 pub use partners::approval_rule::{ApprovalRule, OtherCurrencies, Thresholds};
-pub use partners::{PartnerChange, DEFAULT_CANCEL_WINDOW_S, Partner};
+pub use partners::{DEFAULT_CANCEL_WINDOW_S, Partner, PartnerChange};
 pub use payouts::PayoutFilter;
 pub use period::Period;
-pub use products::{PutProductOutcome, ProductView};
-pub use purchases::view::{EndPurchaseOutcome, PurchaseFilter, PurchaseState, PurchaseView};
+pub use products::{ProductView, PutProductOutcome};
 pub use purchases::answers::{LastAnswer, PurchaseUpdate};
+pub use purchases::view::{EndPurchaseOutcome, PurchaseFilter, PurchaseState, PurchaseView};
 pub use purchases::{NewPurchase, Purchase};
 pub use reconciliation::{
-    ReconciliationRun, ClaimedDay, ReconciliationResult, Drift, DriftFilter, RecordsMessage, PAGE_ROWS as RECORDS_PAGE, PartnerDay, ReconciliationOutcome,
-    Reconciliation, DriftResolution, ResolveDriftRequest, RecordsSource, ReconciliationStatus, ReconciliationSummary,
+    ClaimedDay, Drift, DriftFilter, DriftResolution, PAGE_ROWS as RECORDS_PAGE, PartnerDay, Reconciliation,
+    ReconciliationOutcome, ReconciliationResult, ReconciliationRun, ReconciliationStatus,
+    ReconciliationSummary, RecordsMessage, RecordsSource, ResolveDriftRequest,
 };
 pub use rotation::{RotationOutcome, RotationRequest, RotationResult};
-pub use audit_checkpoints::AuditCheckpoint;
 pub use stock::{
-    NewStockIds, ImportOutcome, ImportTarget, ImportSummary, NewVoucher, StockOrigin, StockBatch, StockLevel, ExpiryBatch,
-    VoidOutcome, VoidTarget, CodeVoidOutcome,
+    CodeVoidOutcome, ExpiryBatch, ImportOutcome, ImportSummary, ImportTarget, NewStockIds, NewVoucher,
+    StockBatch, StockLevel, StockOrigin, VoidOutcome, VoidTarget,
 };
-pub use transactions::{LedgerPage, LedgerCursor, Transaction, TransactionFilter};
-pub use vendors::{PutVendorOutcome, Vendor, VendorWithCredential, VendorConfig};
+pub use transactions::{LedgerCursor, LedgerPage, Transaction, TransactionFilter};
+pub use vendors::{PutVendorOutcome, Vendor, VendorConfig, VendorWithCredential};
 pub use wallets::WalletRow;
 pub use webhooks::{
-    DisabledReason, MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, Webhook, WebhookFilter, WebhookSecretRotation,
-    WebhookStatus,
+    DisabledReason, MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, Webhook, WebhookFilter,
+    WebhookSecretRotation, WebhookStatus,
 };
 
 /// Settings of every connection. A statement that exceeds a timeout fails for certain; no timeout covers COMMIT. A commit is
@@ -119,7 +121,11 @@ impl PgStore {
     /// Creates a store without connecting. All database work runs on `runtime`.
     #[must_use]
     pub fn open(database: PgConnectOptions, runtime: Handle) -> Self {
-        let connections = ConnectionPool::new(database.clone().options(SESSION_SETTINGS), MAX_CONNECTIONS, DEADLINE);
+        let connections = ConnectionPool::new(
+            database.clone().options(SESSION_SETTINGS),
+            MAX_CONNECTIONS,
+            DEADLINE,
+        );
         Self {
             database,
             connections: Arc::new(connections),
@@ -180,7 +186,10 @@ impl PgStore {
 
 /// Spawns a task in the current tracing span, so that its log events belong to the request.
 #[allow(clippy::disallowed_methods)] // the only place that spawns on the database runtime
-fn spawn_on<T, F>(runtime: &Handle, work: F) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
+fn spawn_on<T, F>(
+    runtime: &Handle,
+    work: F,
+) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
@@ -201,7 +210,8 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         tracing::subscriber::with_default(tracing_subscriber::registry(), || {
             let request = tracing::error_span!("request");
-            let work = request.in_scope(|| spawn_on(&runtime.handle().clone(), async { Ok(Span::current().id()) }));
+            let work =
+                request.in_scope(|| spawn_on(&runtime.handle().clone(), async { Ok(Span::current().id()) }));
             let inside = runtime.block_on(work).unwrap();
             assert!(inside.is_some() && inside == request.id(), "{inside:?}");
         });

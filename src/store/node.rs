@@ -16,17 +16,17 @@ use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_actors::domain::voucher::StockVoucher;
 use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 
-use super::stock_claims::ClaimStockOp;
-use super::codes::{RetrieveCodesOp, CodeRetrieval, RetrievalOutcome};
+use super::batcher::{Batcher, BatcherKind};
+use super::codes::{CodeRetrieval, RetrievalOutcome, RetrieveCodesOp};
 use super::connection_pool::timeout_error;
 use super::error::unavailable;
 use super::events::{FeedPage, FeedPosition, FeedRequest, ReadFeedsOp};
 use super::lane::PgLane;
 use super::node_identity::{self, NodeIdentity};
 use super::orders::ReadOrdersOp;
-use super::batcher::{BatcherKind, Batcher};
+use super::stock_claims::ClaimStockOp;
 use super::wallets::{ReadWalletsOp, WalletRow};
-use super::{PgStore, inventory, idempotency_keys, spawn_on, wallets};
+use super::{PgStore, idempotency_keys, inventory, spawn_on, wallets};
 
 /// How long a start waits for a lane on which a batch of its predecessor still runs. Longer than the statement timeout.
 const LANE_OPEN_TIMEOUT: Duration = Duration::from_secs(30);

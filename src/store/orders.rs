@@ -9,7 +9,7 @@ use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::order::{
-    Milestone, Order, OrderLine, OrderStatus, PendingReason, FulfilmentSource, StoredOrder,
+    FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, PendingReason, StoredOrder,
 };
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::voucher::{Allocation, Expiry, StockVoucher};
@@ -75,7 +75,11 @@ impl BatchOp for ReadOrdersOp {
             .collect())
     }
 
-    async fn execute_one(self, pool: PgPool, keys: (PartnerId, OrderId)) -> Result<Option<Order>, sqlx::Error> {
+    async fn execute_one(
+        self,
+        pool: PgPool,
+        keys: (PartnerId, OrderId),
+    ) -> Result<Option<Order>, sqlx::Error> {
         let row = find_row(&pool, keys).await?;
         row.map(Order::try_from).transpose()
     }
@@ -90,7 +94,10 @@ async fn find_row(
         .push("SELECT * FROM orders WHERE partner_id = ")
         .push_bind(partner_id.as_uuid());
     query.push(" AND order_id = ").push_bind(order_id.as_uuid());
-    finish_order_query(&mut query).build_query_as().fetch_optional(pool).await
+    finish_order_query(&mut query)
+        .build_query_as()
+        .fetch_optional(pool)
+        .await
 }
 
 /// Finds several orders in one statement, in request order.
@@ -114,7 +121,10 @@ async fn find_rows(
                                WHERE o.partner_id = a.partner_id AND o.order_id = a.order_id
                                LIMIT 1) AS o",
     );
-    let found: Vec<IndexedOrderRow> = finish_order_query(&mut query).build_query_as().fetch_all(pool).await?;
+    let found: Vec<IndexedOrderRow> = finish_order_query(&mut query)
+        .build_query_as()
+        .fetch_all(pool)
+        .await?;
     let mut rows: Vec<_> = keys.iter().map(|_| None).collect();
     for found in found {
         rows[request_index(found.position)?] = Some(found.row);
@@ -243,10 +253,7 @@ impl TryFrom<OrderRow> for Order {
     fn try_from(row: OrderRow) -> Result<Self, sqlx::Error> {
         let order_id = OrderId::from_uuid(row.order_id);
         let status = OrderStatus::from_label(&row.status).ok_or_else(|| invalid(order_id, "status"))?;
-        let currency = row
-            .currency
-            .parse()
-            .map_err(|_| invalid(order_id, "currency"))?;
+        let currency = row.currency.parse().map_err(|_| invalid(order_id, "currency"))?;
         let lines: Vec<OrderLine> =
             serde_json::from_str(&row.lines).map_err(|_| invalid(order_id, "line"))?;
         let vouchers = row.vouchers(&lines).ok_or_else(|| invalid(order_id, "line"))?;
@@ -259,7 +266,10 @@ impl TryFrom<OrderRow> for Order {
             partner_id: PartnerId::from_uuid(row.partner_id),
             status,
             total: Amount::from_minor(row.total).of(currency),
-            fulfilled_from: row.fulfilled_from.as_deref().and_then(FulfilmentSource::from_label),
+            fulfilled_from: row
+                .fulfilled_from
+                .as_deref()
+                .and_then(FulfilmentSource::from_label),
             reference: row.reference,
             metadata: row.metadata.map(Into::into),
             lines,

@@ -1,7 +1,7 @@
 //! Partner accounts: name, allowlist, limits, approval rule, catalogue scope and certification.
 
-mod row;
 pub(super) mod approval_rule;
+mod row;
 
 pub(super) use row::{PartnerRow, read_allowlist};
 
@@ -17,7 +17,7 @@ use vouchsafe_actors::domain::scope::Scope;
 
 use self::approval_rule::ApprovalRule;
 use super::PgStore;
-use super::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
+use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
 use super::credentials;
 use crate::access::allowlist::Allowlist;
 use crate::access::credential::Credential;

@@ -5,10 +5,10 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::domain::ids::{PartnerId, PayoutId};
 use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::payout::{PayoutDestination, Payout, PayoutMilestone, PayoutStatus};
+use vouchsafe_actors::domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
 
 use super::PgStore;
-use super::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
+use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
 
 #[derive(sqlx::FromRow)]
 struct PayoutRow {
@@ -74,7 +74,11 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn audit_destination_read(&self, payout_id: PayoutId, actor: AuditActor) -> Result<(), sqlx::Error> {
+    pub async fn audit_destination_read(
+        &self,
+        payout_id: PayoutId,
+        actor: AuditActor,
+    ) -> Result<(), sqlx::Error> {
         self.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
             let subject = payout_id.to_string();
@@ -125,9 +129,8 @@ impl TryFrom<PayoutRow> for Payout {
 
     fn try_from(row: PayoutRow) -> Result<Self, sqlx::Error> {
         let payout_id = PayoutId::from_uuid(row.payout_id);
-        let invalid = |column: &str| {
-            sqlx::Error::Decode(format!("payout {payout_id} has an invalid {column}").into())
-        };
+        let invalid =
+            |column: &str| sqlx::Error::Decode(format!("payout {payout_id} has an invalid {column}").into());
         let currency = row.currency.parse().map_err(|_| invalid("currency"))?;
         Ok(Self {
             payout_id,

@@ -15,7 +15,7 @@ use vouchsafe_actors::domain::product::{Product, ProductId};
 use self::row::{ProductRow, approval_label, route_label};
 pub use self::view::ProductView;
 use super::PgStore;
-use super::audit::{self, AuditActor, AuditAction, to_bigint};
+use super::audit::{self, AuditAction, AuditActor, to_bigint};
 
 /// Result of creating or replacing a product.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +75,11 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_product(&self, product: Product, actor: AuditActor) -> Result<PutProductOutcome, sqlx::Error> {
+    pub async fn put_product(
+        &self,
+        product: Product,
+        actor: AuditActor,
+    ) -> Result<PutProductOutcome, sqlx::Error> {
         self.run(move |pool| async move { put(&pool, product, &actor).await })
             .await
     }
@@ -96,7 +100,11 @@ async fn list(pool: &PgPool, after: Option<String>, limit: usize) -> Result<Vec<
     found.into_iter().map(Product::try_from).collect()
 }
 
-async fn put(pool: &PgPool, mut product: Product, actor: &AuditActor) -> Result<PutProductOutcome, sqlx::Error> {
+async fn put(
+    pool: &PgPool,
+    mut product: Product,
+    actor: &AuditActor,
+) -> Result<PutProductOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM categories WHERE category_id = $1)")
         .bind(&product.category_id)

@@ -3,9 +3,9 @@
 //! A purchase is stored before its request is sent and its request never changes: a retry under the same idempotency key repeats
 //! the same request.
 
+pub(super) mod answers;
 mod claims;
 pub(super) mod view;
-pub(super) mod answers;
 
 use sqlx::types::Json;
 use time::OffsetDateTime;

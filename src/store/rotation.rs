@@ -14,7 +14,7 @@ use sqlx::{PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
 use vouchsafe_actors::domain::ids::CredentialId;
 
-use super::audit::{self, AuditActor, AuditAction};
+use super::audit::{self, AuditAction, AuditActor};
 use super::credentials::{self, CredentialRow, CredentialSummary, MAX_LIVE_CREDENTIALS};
 use super::{PgStore, partners};
 use crate::access::credential::Credential;
@@ -54,7 +54,11 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn rotate_credential(&self, rotation: RotationRequest, actor: AuditActor) -> Result<RotationOutcome, sqlx::Error> {
+    pub async fn rotate_credential(
+        &self,
+        rotation: RotationRequest,
+        actor: AuditActor,
+    ) -> Result<RotationOutcome, sqlx::Error> {
         self.run(move |pool| async move { rotate(&pool, rotation, &actor).await })
             .await
     }
@@ -83,7 +87,11 @@ impl PgStore {
     }
 }
 
-async fn rotate(pool: &PgPool, rotation: RotationRequest, actor: &AuditActor) -> Result<RotationOutcome, sqlx::Error> {
+async fn rotate(
+    pool: &PgPool,
+    rotation: RotationRequest,
+    actor: &AuditActor,
+) -> Result<RotationOutcome, sqlx::Error> {
     let RotationRequest {
         credential_id,
         next,

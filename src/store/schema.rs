@@ -67,7 +67,11 @@ pub async fn migrate(database: &PgConnectOptions) -> Result<(), sqlx::Error> {
 }
 
 /// Stores the digest of a function and returns whether it has changed.
-async fn record_digest(connection: &mut PgConnection, name: &str, function: &str) -> Result<bool, sqlx::Error> {
+async fn record_digest(
+    connection: &mut PgConnection,
+    name: &str,
+    function: &str,
+) -> Result<bool, sqlx::Error> {
     let recorded = sqlx::query(
         "INSERT INTO functions AS f (name, digest)
          VALUES ($1, sha256($2::bytea))

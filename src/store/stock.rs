@@ -21,13 +21,13 @@ use vouchsafe_actors::domain::voucher::Expiry;
 
 use self::chunks::{ChunkRange, split_into_chunks};
 use super::PgStore;
-use super::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
+use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
 use crate::vault::blind_index::BlindIndex;
 use crate::vault::seal::{CodeId, SealedBlob};
 
 pub use self::expire::ExpiryBatch;
 pub use self::levels::StockLevel;
-pub use self::void::{VoidOutcome, VoidTarget, CodeVoidOutcome};
+pub use self::void::{CodeVoidOutcome, VoidOutcome, VoidTarget};
 
 /// Key of the advisory lock around the generation of stock ids, which keeps the ids of one import consecutive. Any otherwise
 /// unused number.
@@ -84,10 +84,7 @@ pub enum StockOrigin {
     /// Sold by a vendor under this purchase: reserved for its order.
     Purchase(Uuid),
     /// An operator fulfils an order by hand: reserved for it like a purchase, but not attributed to the vendor.
-    Manual {
-        order_id: OrderId,
-        purchase_id: Uuid,
-    },
+    Manual { order_id: OrderId, purchase_id: Uuid },
 }
 
 impl StockOrigin {
@@ -160,7 +157,10 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn find_known_codes(&self, indexes: Vec<BlindIndex>) -> Result<HashSet<BlindIndex>, sqlx::Error> {
+    pub async fn find_known_codes(
+        &self,
+        indexes: Vec<BlindIndex>,
+    ) -> Result<HashSet<BlindIndex>, sqlx::Error> {
         self.run(move |pool| async move {
             let bytes: Vec<&[u8]> = indexes.iter().map(|index| &index.as_bytes()[..]).collect();
             let known: Vec<Vec<u8>> =
@@ -181,7 +181,11 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The batch may have been imported.
-    pub async fn import_stock(&self, batch: StockBatch, actor: AuditActor) -> Result<ImportOutcome, sqlx::Error> {
+    pub async fn import_stock(
+        &self,
+        batch: StockBatch,
+        actor: AuditActor,
+    ) -> Result<ImportOutcome, sqlx::Error> {
         self.run(move |pool| async move { import(&pool, &batch, &actor).await })
             .await
     }

@@ -1,7 +1,7 @@
 //! Ledger reads. The API calls ledger entries "transactions".
 
-mod list;
 mod cursor;
+mod list;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -9,8 +9,8 @@ use vouchsafe_actors::domain::ids::{OrderId, PartnerId, TransactionId};
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::{Amount, Currency};
 
+pub use self::cursor::{LedgerCursor, LedgerPage};
 pub use self::list::TransactionFilter;
-pub use self::cursor::{LedgerPage, LedgerCursor};
 use super::PgStore;
 
 /// A ledger entry. Amounts in minor units.

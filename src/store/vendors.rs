@@ -9,10 +9,10 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::PgStore;
-use super::audit::{self, AuditActor, AuditAction};
+use super::audit::{self, AuditAction, AuditActor};
+use crate::procurement::AdapterKind;
 use crate::vault::data_key::KeyId;
 use crate::vault::seal::SealedBlob;
-use crate::procurement::AdapterKind;
 
 /// A vendor, as operators see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -89,7 +89,11 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_vendor(&self, terms: VendorConfig, actor: AuditActor) -> Result<PutVendorOutcome, sqlx::Error> {
+    pub async fn put_vendor(
+        &self,
+        terms: VendorConfig,
+        actor: AuditActor,
+    ) -> Result<PutVendorOutcome, sqlx::Error> {
         self.run(move |pool| async move { put(&pool, terms, &actor).await })
             .await
     }
@@ -107,7 +111,9 @@ impl PgStore {
             )
             .fetch_all(&pool)
             .await?;
-            rows.into_iter().map(|row| Ok(row.into_vendor()?.vendor)).collect()
+            rows.into_iter()
+                .map(|row| Ok(row.into_vendor()?.vendor))
+                .collect()
         })
         .await
     }
@@ -125,7 +131,11 @@ impl PgStore {
     }
 }
 
-async fn put(pool: &PgPool, terms: VendorConfig, actor: &AuditActor) -> Result<PutVendorOutcome, sqlx::Error> {
+async fn put(
+    pool: &PgPool,
+    terms: VendorConfig,
+    actor: &AuditActor,
+) -> Result<PutVendorOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     // Without the lock, two concurrent creations of a vendor would both see none.
     sqlx::query("LOCK TABLE vendors IN SHARE ROW EXCLUSIVE MODE")
@@ -165,7 +175,10 @@ fn keep_existing_credential(mut terms: VendorConfig, before: Option<&VendorWithC
     terms
 }
 
-async fn find(connection: &mut PgConnection, vendor_id: &str) -> Result<Option<VendorWithCredential>, sqlx::Error> {
+async fn find(
+    connection: &mut PgConnection,
+    vendor_id: &str,
+) -> Result<Option<VendorWithCredential>, sqlx::Error> {
     let row: Option<VendorRow> = sqlx::query_as(
         "SELECT vendor_id, adapter, url, key_id, nonce, ciphertext, concurrency, updated_at
            FROM vendors

@@ -74,10 +74,19 @@ mod tests {
             ("127.0.0.1:4318", InvalidCollectorUrl::InvalidUrl),
             ("grpc://127.0.0.1:4317", InvalidCollectorUrl::InvalidUrl),
             ("http://", InvalidCollectorUrl::InvalidUrl),
-            ("http://user:word@collect.example", InvalidCollectorUrl::UnexpectedPart),
+            (
+                "http://user:word@collect.example",
+                InvalidCollectorUrl::UnexpectedPart,
+            ),
             ("http://user@collect.example", InvalidCollectorUrl::UnexpectedPart),
-            ("http://collect.example/?key=word", InvalidCollectorUrl::UnexpectedPart),
-            ("http://collect.example/#traces", InvalidCollectorUrl::UnexpectedPart),
+            (
+                "http://collect.example/?key=word",
+                InvalidCollectorUrl::UnexpectedPart,
+            ),
+            (
+                "http://collect.example/#traces",
+                InvalidCollectorUrl::UnexpectedPart,
+            ),
         ] {
             assert_eq!(text.parse::<CollectorUrl>(), Err(expected), "{text}");
         }

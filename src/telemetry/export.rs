@@ -24,7 +24,7 @@ use tracing_subscriber::layer::Layer as _;
 use vouchsafe_actors::SPANS;
 
 use self::queue::SpanQueue;
-use super::{CollectorUrl, TelemetryError, BoxedLayer};
+use super::{BoxedLayer, CollectorUrl, TelemetryError};
 use crate::access::environment::Environment;
 use crate::tls;
 use crate::trace::Traceparent;

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use tracing::Span;
 
-use super::{CollectorUrl, TelemetryError, BoxedLayer};
+use super::{BoxedLayer, CollectorUrl, TelemetryError};
 use crate::access::environment::Environment;
 use crate::trace::Traceparent;
 

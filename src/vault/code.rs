@@ -69,15 +69,10 @@ pub enum InvalidCode {
     #[error("the code is missing")]
     Missing,
     #[error("{part} has {bytes} bytes; at most {} are allowed", part.max_bytes())]
-    TooLong {
-        part: CodePart,
-        bytes: usize,
-    },
+    TooLong { part: CodePart, bytes: usize },
     /// A control character, as broken imports contain them.
     #[error("{part} contains a control character")]
-    Control {
-        part: CodePart,
-    },
+    Control { part: CodePart },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -223,7 +223,13 @@ mod tests {
     fn data_key_rewrapped_under_a_new_master_key_is_the_same() {
         let (old, new) = (master("ab"), master("cd"));
         let key = DataKey::generate(KeyId(1), KeyPurpose::BlindIndex).unwrap();
-        let rewrapped = key.wrap(&old).unwrap().unwrap_key(&old).unwrap().wrap(&new).unwrap();
+        let rewrapped = key
+            .wrap(&old)
+            .unwrap()
+            .unwrap_key(&old)
+            .unwrap()
+            .wrap(&new)
+            .unwrap();
         assert_eq!(*rewrapped.unwrap_key(&new).unwrap().bytes, *key.bytes);
     }
 

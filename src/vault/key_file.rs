@@ -30,22 +30,13 @@ const MAX_FILE_BYTES: u64 = 1024;
 pub enum KeyFileError {
     /// Reading or writing failed.
     #[error("cannot read or create the master key file {path}: {source}")]
-    Io {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// Group or others may read or write it.
     #[error("the master key file {path} is accessible to other users (mode {mode:03o}); run chmod 600 on it")]
-    Exposed {
-        path: PathBuf,
-        mode: u32,
-    },
+    Exposed { path: PathBuf, mode: u32 },
     /// The content is not a key.
     #[error("the master key file {path} contains no valid master key: {source}")]
-    Invalid {
-        path: PathBuf,
-        source: InvalidMasterKey,
-    },
+    Invalid { path: PathBuf, source: InvalidMasterKey },
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
 }

@@ -64,9 +64,7 @@ pub enum UnlockError {
     NoCodesKey,
     /// No blind index key, or several: either would let a code be sold again.
     #[error("there must be one data key for the blind index, not {count}")]
-    BlindIndexKeys {
-        count: usize,
-    },
+    BlindIndexKeys { count: usize },
 }
 
 /// Why a value was not encrypted. Nothing was written.
@@ -76,23 +74,17 @@ pub enum SealError {
     NoRandomness(#[from] NoRandomness),
     /// The active data key has encrypted [`MAX_SEALS`] values.
     #[error("data key {key_id} has reached its limit of encrypted codes; a new data key is required")]
-    KeyExhausted {
-        key_id: KeyId,
-    },
+    KeyExhausted { key_id: KeyId },
 }
 
 /// Why a code cannot be decrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     #[error("data key {key_id} is not loaded")]
-    UnknownKey {
-        key_id: KeyId,
-    },
+    UnknownKey { key_id: KeyId },
     /// It was altered, or belongs to another row or SKU.
     #[error("cannot decrypt the code in row {}: it was altered, or belongs to another row or SKU", code_id.0)]
-    AuthenticationFailed {
-        code_id: CodeId,
-    },
+    AuthenticationFailed { code_id: CodeId },
     /// A newer version of this program encoded it.
     #[error(transparent)]
     Encoding(#[from] UnknownEncoding),
@@ -171,9 +163,16 @@ impl Vault {
     /// [`OpenError`].
     pub fn open(&self, code_id: CodeId, sku: &Sku, sealed: &SealedBlob) -> Result<VoucherCode, OpenError> {
         let key_id = sealed.key_id;
-        let cipher = self.ciphers.get(&key_id).ok_or(OpenError::UnknownKey { key_id })?;
+        let cipher = self
+            .ciphers
+            .get(&key_id)
+            .ok_or(OpenError::UnknownKey { key_id })?;
         let plain = cipher
-            .open(sealed.nonce, &associated_data(key_id, code_id, sku), &sealed.ciphertext)
+            .open(
+                sealed.nonce,
+                &associated_data(key_id, code_id, sku),
+                &sealed.ciphertext,
+            )
             .ok_or(OpenError::AuthenticationFailed { code_id })?;
         Ok(VoucherCode::decode(&plain)?)
     }
@@ -187,7 +186,12 @@ impl Vault {
 
 impl fmt::Debug for Vault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Vault({} keys, active {})", self.ciphers.len(), self.active_key_id)
+        write!(
+            f,
+            "Vault({} keys, active {})",
+            self.ciphers.len(),
+            self.active_key_id
+        )
     }
 }
 
@@ -198,7 +202,9 @@ fn keys_for(keys: &[WrappedKey], purpose: KeyPurpose) -> impl Iterator<Item = &W
 fn open_blind_index_key(master: &MasterKey, keys: &[WrappedKey]) -> Result<BlindIndexKey, UnlockError> {
     let index_keys: Vec<_> = keys_for(keys, KeyPurpose::BlindIndex).collect();
     let [key] = index_keys[..] else {
-        return Err(UnlockError::BlindIndexKeys { count: index_keys.len() });
+        return Err(UnlockError::BlindIndexKeys {
+            count: index_keys.len(),
+        });
     };
     Ok(BlindIndexKey::new(key.unwrap_key(master)?.bytes().clone()))
 }

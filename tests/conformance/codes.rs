@@ -108,7 +108,10 @@ async fn concurrent_retrievals_return_their_own_vouchers() {
     let read = fixture.orders.iter().filter(|(_, held)| !held.is_empty()).count();
     let twice = i64::try_from(2 * read).unwrap();
     assert_eq!(
-        (count(&subject, RETRIEVAL_COUNT).await, count(&subject, AUDIT_COUNT).await),
+        (
+            count(&subject, RETRIEVAL_COUNT).await,
+            count(&subject, AUDIT_COUNT).await
+        ),
         (twice, twice)
     );
     let commits = "SELECT count(DISTINCT xmin::text) FROM code_retrievals";
@@ -127,7 +130,9 @@ async fn large_retrievals_run_alone() {
     for (order_id, _) in &fixture.orders {
         requests.push(subject.retrieval(fixture.partner, *order_id).await);
     }
-    let retrievals = requests.into_iter().map(|requests| fixture.node.retrieve_codes(requests));
+    let retrievals = requests
+        .into_iter()
+        .map(|requests| fixture.node.retrieve_codes(requests));
     for (retrieved, (_, held)) in join_all(retrievals).await.into_iter().zip(&fixture.orders) {
         match retrieved.unwrap() {
             RetrievalOutcome::Vouchers(vouchers) => assert_eq!(vouchers.len(), held.len()),
@@ -170,7 +175,11 @@ async fn retrieval_blocked_by_cancellation_sees_returned_vouchers() {
         for (order_id, _) in &fixture.orders {
             requests.push(subject.retrieval(fixture.partner, *order_id).await);
         }
-        let retrievals = join_all(requests.into_iter().map(|requests| fixture.node.retrieve_codes(requests)));
+        let retrievals = join_all(
+            requests
+                .into_iter()
+                .map(|requests| fixture.node.retrieve_codes(requests)),
+        );
         let ended = async {
             subject.wait_for_blocked(1).await;
             match returned {
@@ -203,7 +212,9 @@ async fn failing_retrieval_fails_alone() {
     for (order_id, _) in &fixture.orders {
         requests.push(subject.retrieval(fixture.partner, *order_id).await);
     }
-    let retrievals = requests.into_iter().map(|requests| fixture.node.retrieve_codes(requests));
+    let retrievals = requests
+        .into_iter()
+        .map(|requests| fixture.node.retrieve_codes(requests));
     let mut failed = Vec::new();
     for (retrieved, index) in join_all(retrievals).await.into_iter().zip(0..) {
         match retrieved {
@@ -225,12 +236,16 @@ async fn retrieval_blocked_past_lock_timeout_fails_alone() {
     let subject = PgSubject::new().await;
     let fixture = PartnerOrders::create(&subject, &[1; 10]).await;
     let lock_query = sqlx::query("SELECT FROM orders WHERE order_id = $1 FOR UPDATE");
-    let transaction = subject.begin_with(lock_query.bind(fixture.orders[4].0.as_uuid())).await;
+    let transaction = subject
+        .begin_with(lock_query.bind(fixture.orders[4].0.as_uuid()))
+        .await;
     let mut requests = Vec::new();
     for (order_id, _) in &fixture.orders {
         requests.push(subject.retrieval(fixture.partner, *order_id).await);
     }
-    let retrievals = requests.into_iter().map(|requests| fixture.node.retrieve_codes(requests));
+    let retrievals = requests
+        .into_iter()
+        .map(|requests| fixture.node.retrieve_codes(requests));
     let failed: Vec<usize> = join_all(retrievals)
         .await
         .into_iter()
@@ -241,7 +256,10 @@ async fn retrieval_blocked_past_lock_timeout_fails_alone() {
     transaction.rollback().await;
     let again = subject.retrieval(fixture.partner, fixture.orders[4].0).await;
     let again = tokio::time::timeout(Duration::from_secs(10), fixture.node.retrieve_codes(again));
-    assert!(matches!(again.await.unwrap().unwrap(), RetrievalOutcome::Vouchers(_)));
+    assert!(matches!(
+        again.await.unwrap().unwrap(),
+        RetrievalOutcome::Vouchers(_)
+    ));
     assert_eq!(count(&subject, RETRIEVAL_COUNT).await, 10);
     subject.remove().await;
 }

@@ -86,7 +86,10 @@ async fn expired_voucher_is_expired_or_sold_but_never_both() {
         expire_all(&expiring_nodes[1])
     );
     let (expired_count, sold) = (first_expired + second_expired, sold.into_inner());
-    assert!(expired_count > 0 && refused.iter().sum::<usize>() > 0, "no contention between expiry and sales");
+    assert!(
+        expired_count > 0 && refused.iter().sum::<usize>() > 0,
+        "no contention between expiry and sales"
+    );
     assert_eq!(expired_count + sold, vouchers.cast_unsigned());
     assert_eq!(subject.allocations().await.len() as u64, expired_count + sold);
     assert_eq!(expiring_nodes[0].expire_vouchers().await.unwrap().expired, 0);

@@ -137,10 +137,7 @@ async fn assert_fails(guard: &str, case: &str, subject: PgSubject) {
     let run = AssertUnwindSafe(run(case, &subject)).catch_unwind();
     let outcome = tokio::time::timeout(CASE_TIMEOUT, run).await;
     let failure = outcome.expect("the case ends without its guard");
-    assert!(
-        failure.is_err(),
-        "{case} passes without the guard {guard}"
-    );
+    assert!(failure.is_err(), "{case} passes without the guard {guard}");
     subject.remove().await;
 }
 
@@ -154,7 +151,10 @@ fn commit_function_without(guard: &str) -> String {
     let (_, with, without) = GUARD_EDITS.iter().find(|(name, _, _)| *name == guard).unwrap();
     let changed = commit_function().lines().fold(String::new(), |text, line| {
         let line = if guard_marks(line).any(|mark| mark == guard) {
-            assert!(line.contains(with), "the marked line of guard {guard} does not contain its condition");
+            assert!(
+                line.contains(with),
+                "the marked line of guard {guard} does not contain its condition"
+            );
             line.replace(with, without)
         } else {
             line.to_owned()
@@ -200,7 +200,11 @@ fn guards_are_marked_and_tested() {
             "{guard}: there is no case {case}"
         );
     }
-    let marked: Vec<_> = commit_function().lines().flat_map(guard_marks).map(str::to_owned).collect();
+    let marked: Vec<_> = commit_function()
+        .lines()
+        .flat_map(guard_marks)
+        .map(str::to_owned)
+        .collect();
     for mark in &marked {
         assert!(
             WATCHED.iter().any(|(guard, _)| guard == mark),
@@ -208,9 +212,6 @@ fn guards_are_marked_and_tested() {
         );
     }
     for (guard, _, _) in GUARD_EDITS {
-        assert!(
-            marked.iter().any(|mark| mark == guard),
-            "{guard} is not marked"
-        );
+        assert!(marked.iter().any(|mark| mark == guard), "{guard} is not marked");
     }
 }

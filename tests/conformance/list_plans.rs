@@ -221,7 +221,9 @@ async fn check_orders(lists: &ListFixture) {
             lists.assert_reads_few_rows(&description, count, read).await;
             let read = lists.store.search_orders(filter.clone(), before, 26);
             let description = format!("all partners' {description}");
-            lists.assert_reads_few_rows(&description, all_partners, read).await;
+            lists
+                .assert_reads_few_rows(&description, all_partners, read)
+                .await;
         }
     }
 }
@@ -320,7 +322,9 @@ async fn check_stock_levels(lists: &ListFixture) {
 
 async fn check_each_index_is_needed(lists: &ListFixture) {
     let changes = "DROP INDEX audit_log_of_changes";
-    lists.assert_reads_many_rows_without(changes, lists.store.recent_change_ids()).await;
+    lists
+        .assert_reads_many_rows_without(changes, lists.store.recent_change_ids())
+        .await;
     let any = TransactionFilter::default();
     let of_kind = |kind| TransactionFilter {
         kind: Some(kind),
@@ -343,11 +347,19 @@ async fn check_each_index_is_needed(lists: &ListFixture) {
     let others = "DROP INDEX IF EXISTS ledger_by_kind, ledger_of_order";
     let adjustments = list_entries(lists, of_kind(LedgerKind::Adjustment), None);
     lists.assert_reads_many_rows_without(others, adjustments).await;
-    lists.assert_reads_many_rows_without(others, list_entries(lists, of_order, None)).await;
+    lists
+        .assert_reads_many_rows_without(others, list_entries(lists, of_order, None))
+        .await;
     let numbers = "ALTER TABLE ledger DROP CONSTRAINT ledger_partner_id_currency_sequence_key";
-    lists.assert_reads_many_rows_without(numbers, list_entries(lists, any, None)).await;
+    lists
+        .assert_reads_many_rows_without(numbers, list_entries(lists, any, None))
+        .await;
     let by_status = "DROP INDEX orders_by_status";
-    lists.assert_reads_many_rows_without(by_status, orders(in_status)).await;
+    lists
+        .assert_reads_many_rows_without(by_status, orders(in_status))
+        .await;
     let references = "DROP INDEX orders_by_reference";
-    lists.assert_reads_many_rows_without(references, orders(by_reference)).await;
+    lists
+        .assert_reads_many_rows_without(references, orders(by_reference))
+        .await;
 }

@@ -23,7 +23,11 @@ async fn concurrent_order_lookups_return_their_own_order() {
     for (order_id, held) in &fixture.orders {
         // Twice by the owner, and once by another partner.
         for reader in [fixture.partner, other_partner, fixture.partner] {
-            requests.push((reader, *order_id, (reader == fixture.partner).then_some(held.len())));
+            requests.push((
+                reader,
+                *order_id,
+                (reader == fixture.partner).then_some(held.len()),
+            ));
         }
     }
     requests.push((fixture.partner, build::order_id("nobody's"), None));
@@ -109,7 +113,12 @@ async fn concurrent_feed_reads_return_their_own_page() {
 async fn read_whole_feed(fixture: &PartnerOrders, partner: PartnerId) -> Vec<EventId> {
     let (mut events, mut position) = (Vec::new(), FeedPosition::Oldest);
     loop {
-        let page = fixture.node.read_feed(partner, position, PAGE).await.unwrap().unwrap();
+        let page = fixture
+            .node
+            .read_feed(partner, position, PAGE)
+            .await
+            .unwrap()
+            .unwrap();
         events.extend(event_ids(&page));
         match events.last() {
             Some(last) if page.has_more => position = FeedPosition::After(*last),
@@ -120,7 +129,5 @@ async fn read_whole_feed(fixture: &PartnerOrders, partner: PartnerId) -> Vec<Eve
 
 fn event_ids(page: &FeedPage) -> Vec<EventId> {
     let letters = page.events.iter();
-    letters
-        .map(|event| event.events.event_id(event.number))
-        .collect()
+    letters.map(|event| event.events.event_id(event.number)).collect()
 }

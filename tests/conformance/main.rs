@@ -11,21 +11,21 @@
 )]
 
 mod codes;
+mod contention;
 mod explain;
 mod frames;
 mod guards;
+mod invariants;
 mod list_plans;
+mod lookups;
 mod nodes;
 mod outbox;
 mod plans;
 mod proxy;
 mod races;
-mod lookups;
 mod rows;
 mod server;
-mod contention;
 mod subject;
-mod invariants;
 
 use std::future::Future;
 

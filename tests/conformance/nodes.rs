@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use vouchsafe::store::PgNode;
 use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock, StockRequest};
+use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
 use vouchsafe_actors::store::{LaneStore, Store};
 use vouchsafe_actors::testing::build;
@@ -137,9 +137,12 @@ async fn node_paused_past_its_lease_sells_none_of_the_claimed_stock() {
     let subject = PgSubject::new().await;
     let partner = build::partner(1);
     subject.add_partner(partner).await;
-    subject.top_up(build::usd_wallet(partner), build::minor(10_000)).await;
+    subject
+        .top_up(build::usd_wallet(partner), build::minor(10_000))
+        .await;
     let vouchers = subject.add_chunk(&gift(), &[build::day(1), build::day(2)]).await;
-    let order = |name: &str, of: usize| build::delivered_order(partner, name, &[(&gift(), &vouchers[of..=of])]);
+    let order =
+        |name: &str, of: usize| build::delivered_order(partner, name, &[(&gift(), &vouchers[of..=of])]);
 
     let (paused, other) = (subject.start("one").await, subject.start("two").await);
     assert_eq!(claim(&paused).await.chunks.len(), 1);

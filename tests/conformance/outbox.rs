@@ -10,7 +10,8 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
 use vouchsafe::store::{
-    AuditActor, PgNode, PgOutbox, PgStore, PutWebhookRequest, ReplayRequest, ReplayOutcome, WebhookSecretRotation, verify,
+    AuditActor, PgNode, PgOutbox, PgStore, PutWebhookRequest, ReplayOutcome, ReplayRequest,
+    WebhookSecretRotation, verify,
 };
 use vouchsafe_actors::delivery::outbox::Outbox;
 use vouchsafe_actors::domain::delivery::DeliveryAttempt;
@@ -19,13 +20,13 @@ use vouchsafe_actors::domain::ids::{EventId, PartnerId, WebhookId};
 use vouchsafe_actors::outbox_cases;
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::memory_outbox::{bundle, order_id};
-use vouchsafe_actors::testing::outbox::{self, OutboxSubject, Row, RowState, EndpointStatus};
+use vouchsafe_actors::testing::outbox::{self, EndpointStatus, OutboxSubject, Row, RowState};
 
 use crate::server::Database;
 
-mod redelivery;
-mod plans;
 mod lock_waits;
+mod plans;
+mod redelivery;
 
 macro_rules! over_postgres {
     ($($case:ident)*) => {
@@ -84,7 +85,10 @@ impl PgOutboxSubject {
             enabled,
             ..self.endpoint(self.webhook_id)
         };
-        self.store.put_webhook(webhook, AuditActor::service()).await.unwrap();
+        self.store
+            .put_webhook(webhook, AuditActor::service())
+            .await
+            .unwrap();
     }
 
     /// Adds another endpoint of the partner.
@@ -93,7 +97,10 @@ impl PgOutboxSubject {
             url: format!("https://{}.example/", webhook_id.as_uuid()),
             ..self.endpoint(webhook_id)
         };
-        self.store.put_webhook(webhook, AuditActor::service()).await.unwrap();
+        self.store
+            .put_webhook(webhook, AuditActor::service())
+            .await
+            .unwrap();
     }
 
     fn endpoint(&self, webhook_id: WebhookId) -> PutWebhookRequest {
@@ -125,9 +132,9 @@ impl PgOutboxSubject {
         } else {
             ReplayRequest::TimeRange(from, self.committed_at(last).await + time::Duration::MICROSECOND)
         };
-        let replay = self
-            .store
-            .replay_events(self.partner_id, self.webhook_id, request, AuditActor::service());
+        let replay =
+            self.store
+                .replay_events(self.partner_id, self.webhook_id, request, AuditActor::service());
         replay.await.unwrap()
     }
 
@@ -229,7 +236,10 @@ impl OutboxSubject for PgOutboxSubject {
     }
 
     async fn enable(&self) {
-        let enabled = self.store.enable_webhook(self.webhook_id, AuditActor::service()).await;
+        let enabled = self
+            .store
+            .enable_webhook(self.webhook_id, AuditActor::service())
+            .await;
         assert!(enabled.unwrap().is_some());
     }
 

@@ -55,7 +55,11 @@ const ANALYZE: &str =
     "ANALYZE idempotency_keys, wallets, feeds, chunks, stock, allocations, lanes, orders, codes";
 
 async fn fill(subject: &PgSubject, rows: u32) {
-    let updated = if rows == SMALL_TABLE { SMALL_UPDATED_TABLE } else { rows };
+    let updated = if rows == SMALL_TABLE {
+        SMALL_UPDATED_TABLE
+    } else {
+        rows
+    };
     let fill = INSERT_ROWS
         .replace("$1", &rows.to_string())
         .replace("$2", &updated.to_string());
@@ -147,10 +151,7 @@ impl<'s> ExplainedNode<'s> {
             .await
             .unwrap()
             .unwrap();
-        let first = oldest
-            .events
-            .first()
-            .expect("the partner has events");
+        let first = oldest.events.first().expect("the partner has events");
         let after = FeedPosition::After(first.events.event_id(first.number));
         assert!(self.store.read_feed(partner, after, 1).await.unwrap().is_some());
         self.assert_index_reads(
@@ -168,9 +169,17 @@ impl<'s> ExplainedNode<'s> {
         for order_id in [order_id, OrderId::from_uuid(Uuid::nil())] {
             requests.push(self.subject.retrieval(partner, order_id).await);
         }
-        let read = join_all(requests.into_iter().map(|requests| self.store.retrieve_codes(requests))).await;
+        let read = join_all(
+            requests
+                .into_iter()
+                .map(|requests| self.store.retrieve_codes(requests)),
+        )
+        .await;
         assert!(
-            matches!(read[..], [Ok(RetrievalOutcome::Vouchers(_)), Ok(RetrievalOutcome::NotFound)]),
+            matches!(
+                read[..],
+                [Ok(RetrievalOutcome::Vouchers(_)), Ok(RetrievalOutcome::NotFound)]
+            ),
             "{read:?}"
         );
         self.assert_index_reads(when, begin, &["orders", "allocations", "stock", "codes"]);
@@ -200,7 +209,11 @@ impl<'s> ExplainedNode<'s> {
         );
         // A batch of only debits takes another branch.
         self.batch += 1;
-        let debits = [build::pending_order(build::partner(1), &format!("{name}/debit"), 1)];
+        let debits = [build::pending_order(
+            build::partner(1),
+            &format!("{name}/debit"),
+            1,
+        )];
         let paid = self.lane.commit(self.batch, &debits).await.unwrap();
         assert!(matches!(paid[..], [Verdict::Committed(Some(_))]), "{paid:?}");
         self.assert_index_reads(

@@ -97,7 +97,8 @@ impl ProxyState {
         let server = UnixStream::connect(&self.server).await?;
         let (from_client, mut to_client) = client.into_split();
         let (from_server, mut to_server) = server.into_split();
-        let (mut from_client, mut from_server) = (FrameReader::new(from_client), FrameReader::new(from_server));
+        let (mut from_client, mut from_server) =
+            (FrameReader::new(from_client), FrameReader::new(from_server));
         to_server.write_all(&from_client.startup().await?).await?;
         let mut commits = BTreeSet::new();
         loop {

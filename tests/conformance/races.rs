@@ -73,7 +73,9 @@ fn stock_request() -> StockRequest {
 async fn open(subject: &PgSubject) -> (PartnerId, Arc<PgNode>) {
     let partner = build::partner(1);
     subject.add_partner(partner).await;
-    subject.top_up(build::usd_wallet(partner), build::minor(INITIAL_BALANCE)).await;
+    subject
+        .top_up(build::usd_wallet(partner), build::minor(INITIAL_BALANCE))
+        .await;
     let node = subject.start("one").await;
     (partner, node)
 }
@@ -126,11 +128,19 @@ async fn wallet_is_reread_after_lock_wait(subject: &PgSubject) {
     let mut lane = node.open_lane(0).await.unwrap();
     let record = build::pending_order(partner, "a", 8_000);
     let transaction = subject.begin_with(sqlx::query(SPEND)).await;
-    let verdict = commit_while_blocked(subject, &mut lane, 1, &record, async || transaction.commit().await).await;
+    let verdict = commit_while_blocked(subject, &mut lane, 1, &record, async || {
+        transaction.commit().await
+    })
+    .await;
     assert_eq!(verdict, STALE_BALANCE);
     let record = build::pending_order(partner, "b", 2_000);
-    let transaction = subject.begin_with(sqlx::query("UPDATE wallets SET balance = 0")).await;
-    let verdict = commit_while_blocked(subject, &mut lane, 2, &record, async || transaction.rollback().await).await;
+    let transaction = subject
+        .begin_with(sqlx::query("UPDATE wallets SET balance = 0"))
+        .await;
+    let verdict = commit_while_blocked(subject, &mut lane, 2, &record, async || {
+        transaction.rollback().await
+    })
+    .await;
     let empty = WalletState {
         sequence: 3,
         balance: build::minor(0),

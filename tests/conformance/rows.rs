@@ -3,14 +3,14 @@
 use sqlx::PgPool;
 use sqlx::types::time::Date;
 use uuid::Uuid;
-use vouchsafe_actors::domain::idempotency::{Response, Fingerprint, KeyHash, StoredResponse};
 use vouchsafe_actors::domain::event::EventBundle;
+use vouchsafe_actors::domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId};
-use vouchsafe_actors::domain::ledger::{LedgerKind, Movement, WalletState, WalletKey};
+use vouchsafe_actors::domain::ledger::{LedgerKind, Movement, WalletKey, WalletState};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
-use vouchsafe_actors::testing::{LedgerEntry, Holder, StoredKey, FeedEntry};
+use vouchsafe_actors::testing::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 /// Imports vouchers as one chunk, with their product.
 pub(crate) async fn add_chunk(pool: &PgPool, sku: &Sku, expiries: &[Expiry]) -> Vec<StockVoucher> {

@@ -124,7 +124,13 @@ impl Database {
 
     /// Content of the server's log.
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(&SERVER.get().expect("the server is started before its databases").log).unwrap()
+        fs::read_to_string(
+            &SERVER
+                .get()
+                .expect("the server is started before its databases")
+                .log,
+        )
+        .unwrap()
     }
 
     /// Drops the database and its connections.
@@ -141,6 +147,9 @@ impl Database {
     }
 
     fn server(&self) -> &'static PrivatePostgres {
-        &SERVER.get().expect("the server is started before its databases").postgres
+        &SERVER
+            .get()
+            .expect("the server is started before its databases")
+            .postgres
     }
 }

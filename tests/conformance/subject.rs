@@ -8,21 +8,21 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
 use uuid::Uuid;
-use vouchsafe::store::{PgNode, PgStore, CodeRetrieval, RetrievalOutcome};
+use vouchsafe::store::{CodeRetrieval, PgNode, PgStore, RetrievalOutcome};
 use vouchsafe_actors::domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId, StockId};
-use vouchsafe_actors::domain::ledger::{WalletState, WalletKey};
+use vouchsafe_actors::domain::ledger::{WalletKey, WalletState};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::order::Order;
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_actors::store::Store;
 use vouchsafe_actors::testing::conformance::{self, CommitFault, Subject};
-use vouchsafe_actors::testing::{LedgerEntry, Holder, StoredKey, FeedEntry};
+use vouchsafe_actors::testing::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 use crate::proxy::{Edit, Proxy};
 use crate::server::Database;
-use crate::{rows, spawn, invariants};
+use crate::{invariants, rows, spawn};
 
 /// Interval between polls of the database.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -102,7 +102,9 @@ impl PgSubject {
     fn proxy(&self, node: &str) -> Arc<Proxy> {
         let open = || {
             let options = self.options();
-            let server = options.get_socket().expect("the private server listens on a socket");
+            let server = options
+                .get_socket()
+                .expect("the private server listens on a socket");
             Arc::new(Proxy::open(server, options.get_port(), self.edit))
         };
         let mut proxies = self.proxies.lock().unwrap();
@@ -147,7 +149,9 @@ impl PgSubject {
 
     /// Cancels the next commit: a table lock blocks it at its fence until the cancellation is sent.
     async fn cancel_next_commit(&self) {
-        let fence = self.begin_with(sqlx::query("LOCK TABLE lanes IN EXCLUSIVE MODE")).await;
+        let fence = self
+            .begin_with(sqlx::query("LOCK TABLE lanes IN EXCLUSIVE MODE"))
+            .await;
         let pool = self.pool.clone();
         spawn(async move {
             while !cancel_waiting_commit(&pool).await {
@@ -238,7 +242,10 @@ impl Subject for PgSubject {
         let store = PgStore::open(self.options(), Handle::current());
         let reader = PgNode::start(store, "reader".to_owned()).await.unwrap();
         let retrieved = reader.retrieve_codes(retrieval).await.unwrap();
-        assert!(matches!(retrieved, RetrievalOutcome::Vouchers(_)), "{retrieved:?}");
+        assert!(
+            matches!(retrieved, RetrievalOutcome::Vouchers(_)),
+            "{retrieved:?}"
+        );
     }
 
     async fn top_up(&self, wallet: WalletKey, amount: Amount) {

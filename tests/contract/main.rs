@@ -3,20 +3,16 @@
 //!
 //! Both tools are Python programs, pinned in `requirements.txt` and installed below `target`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "tests panic on failure"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
 
 mod python;
 
-#[path = "../it/support/wait.rs"]
-#[allow(dead_code, reason = "shared with other suites")]
-mod wait;
 #[path = "../it/support/service.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
 mod service;
+#[path = "../it/support/wait.rs"]
+#[allow(dead_code, reason = "shared with other suites")]
+mod wait;
 
 use std::path::Path;
 use std::process::Command;

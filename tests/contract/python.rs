@@ -72,7 +72,8 @@ fn install(home: &Path, requirements: &str) {
         "-r",
         requirements,
     ]);
-    let message = format!("cannot install the Python packages of {requirements}: check that PyPI is reachable");
+    let message =
+        format!("cannot install the Python packages of {requirements}: check that PyPI is reachable");
     run(install, &message);
 }
 

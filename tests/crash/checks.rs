@@ -7,8 +7,8 @@ use sqlx::{Connection as _, PgConnection};
 use vouchsafe_load::check::{Violation, check};
 use vouchsafe_load::history::{Call, Event, History};
 
-use crate::load_session::LoadSession;
 use crate::invariants;
+use crate::load_session::LoadSession;
 
 /// Panics on the first violation.
 pub(crate) async fn check_everything(session: &LoadSession, database: &mut PgConnection) {
@@ -88,7 +88,11 @@ fn has_progressed(acknowledged: &Event, read: &Event) -> bool {
 }
 
 /// The database holds exactly the acknowledged orders: all keys are resolved by now.
-async fn assert_only_acknowledged_orders_exist(session: &LoadSession, history: &History, snapshot: &mut PgConnection) {
+async fn assert_only_acknowledged_orders_exist(
+    session: &LoadSession,
+    history: &History,
+    snapshot: &mut PgConnection,
+) {
     let partners: BTreeSet<&str> = session
         .buyers
         .iter()
@@ -146,7 +150,12 @@ async fn assert_code_reads_are_audited(history: &History, snapshot: &mut PgConne
 }
 
 /// Repeated operator calls were applied once: the vouchers of the hot SKU and the partner's top-ups have these totals.
-pub(crate) async fn assert_applied_once(database: &mut PgConnection, vouchers: u64, partner_id: &str, cents: u64) {
+pub(crate) async fn assert_applied_once(
+    database: &mut PgConnection,
+    vouchers: u64,
+    partner_id: &str,
+    cents: u64,
+) {
     let (codes, booked): (i64, i64) = sqlx::query_as(
         "SELECT (SELECT count(*) FROM codes WHERE product_id = 'hot'),
                 (SELECT sum(amount)::bigint

@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use vouchsafe_load::partner::PartnerClient;
 
+use crate::fixtures::{HOT, NEVER_FILLED, OTHERS, SCARCE, SCARCE_STOCK, UNAFFORDABLE, order_body};
+use crate::load_session::{LoadSession, OrderRequest, Request};
 use crate::rng::Rng;
-use crate::load_session::{LoadSession, Request, OrderRequest};
-use crate::fixtures::{OTHERS, UNAFFORDABLE, HOT, NEVER_FILLED, SCARCE, SCARCE_STOCK, order_body};
 
 /// Longer than the service waits for a commit (10 s).
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -36,9 +36,17 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(session: &Arc<LoadSession>, proc: u32, base_url: &str, order_mix: OrderMix, mut rng: Rng) -> Self {
+    pub(crate) fn new(
+        session: &Arc<LoadSession>,
+        proc: u32,
+        base_url: &str,
+        order_mix: OrderMix,
+        mut rng: Rng,
+    ) -> Self {
         let buyer = proc as usize % session.buyers.len();
-        let connection = session.buyers[buyer].client(base_url).with_timeout(RESPONSE_TIMEOUT);
+        let connection = session.buyers[buyer]
+            .client(base_url)
+            .with_timeout(RESPONSE_TIMEOUT);
         let order_count = u32::try_from(rng.between(0, u64::from(u32::MAX / 2))).unwrap();
         Self {
             session: Arc::clone(session),
@@ -56,7 +64,8 @@ impl Client {
         while !self.session.is_stopped() {
             let question = self.next_request();
             let impatient = self.rng.percent(3);
-            let timeout = impatient.then(|| Duration::from_millis(self.rng.between(0, MAX_CLIENT_TIMEOUT_MS)));
+            let timeout =
+                impatient.then(|| Duration::from_millis(self.rng.between(0, MAX_CLIENT_TIMEOUT_MS)));
             let outcome = self
                 .session
                 .send_recorded(self.proc, &mut self.connection, &question, timeout)

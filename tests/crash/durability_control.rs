@@ -9,8 +9,8 @@ use sqlx::Executor as _;
 use vouchsafe_load::check::check;
 
 use crate::client::OrderMix;
+use crate::processes::{Fault, inject, postmaster_pid};
 use crate::resolution::{read_back, replay_unresolved};
-use crate::processes::{Fault, postmaster_pid, inject};
 use crate::rounds::{CrashTest, SeedOnPanic, env_number};
 use crate::{lock_test_turn, run};
 
@@ -47,7 +47,12 @@ fn asynchronous_commit_is_detected() {
     let seed = env_number("VOUCHSAFE_CRASH_SEED").unwrap_or_else(|| getrandom::u64().unwrap());
     run(async {
         let mut crash = CrashTest::start(seed).await;
-        crash.database().await.execute(ASYNC_COMMIT_TRIGGERS).await.unwrap();
+        crash
+            .database()
+            .await
+            .execute(ASYNC_COMMIT_TRIGGERS)
+            .await
+            .unwrap();
         crash.delay_wal_writer();
         for round in 1..=KILLS {
             let _told = SeedOnPanic { seed, round };

@@ -53,7 +53,8 @@ pub(crate) const UNAFFORDABLE: TestProduct = stock_product("dear", 100_000_000);
 /// The vendor never fills it.
 pub(crate) const NEVER_FILLED: TestProduct = vendor_product("made", "manual");
 
-pub(crate) const ALL_PRODUCTS: [TestProduct; 6] = [HOT, OTHERS[0], OTHERS[1], SCARCE, UNAFFORDABLE, NEVER_FILLED];
+pub(crate) const ALL_PRODUCTS: [TestProduct; 6] =
+    [HOT, OTHERS[0], OTHERS[1], SCARCE, UNAFFORDABLE, NEVER_FILLED];
 
 /// In this order: filled within a second; filled after approval; filled by half; never filled; filled with a lost response;
 /// over HTTP with a truncated response; over HTTP in two parts.

@@ -11,9 +11,9 @@
 //!
 //! Orders that a vendor can fill end once the faults are over.
 
-mod request_log;
 mod checker;
 mod client;
+mod request_log;
 mod simulator;
 
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use std::sync::Arc;
 use sqlx::PgConnection;
 use tokio::task::JoinSet;
 
+use self::client::LifecycleClient;
 pub(crate) use self::request_log::Counts;
 use self::request_log::{LifecycleRequest, RequestLog};
-use self::client::LifecycleClient;
 use self::simulator::Simulator;
-use crate::rng::Rng;
+use crate::fixtures::{Buyer, LIFECYCLE_PRODUCTS};
 use crate::load_session::LoadSession;
 use crate::operator::Operator;
 use crate::program::Program;
-use crate::fixtures::{Buyer, LIFECYCLE_PRODUCTS};
+use crate::rng::Rng;
 
 const PARTNERS: usize = 2;
 
@@ -98,8 +98,13 @@ impl LifecycleLoad {
         checker::check_acknowledged(&self.log, database).await;
         let mut resolver = LifecycleClient::new(&self.log, RESOLVER, program, Rng::new(0));
         for (order_id, body) in self.log.take_newly_cancelled() {
-            let response = resolver.send_until_definite(&LifecycleRequest::GetOrder(order_id.clone())).await;
-            assert_eq!(response.body, body, "{order_id} differs from the cancellation response");
+            let response = resolver
+                .send_until_definite(&LifecycleRequest::GetOrder(order_id.clone()))
+                .await;
+            assert_eq!(
+                response.body, body,
+                "{order_id} differs from the cancellation response"
+            );
         }
     }
 

@@ -10,10 +10,10 @@ use bytes::Bytes;
 use vouchsafe_load::client::{ApiResponse, RequestFailure};
 use vouchsafe_load::history::History;
 use vouchsafe_load::partner::PartnerClient;
-use vouchsafe_load::recorder::{SyncPolicy, Intent, Recorder};
+use vouchsafe_load::recorder::{Intent, Recorder, SyncPolicy};
 
-use crate::rng::Rng;
 use crate::fixtures::Buyer;
+use crate::rng::Rng;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OrderRequest {

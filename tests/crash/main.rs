@@ -10,24 +10,24 @@
     reason = "tests panic on failure and print their figures"
 )]
 
-mod rng;
-mod durability_control;
+mod checks;
 mod client;
-mod resolution;
 mod controls;
-mod load_session;
+mod durability_control;
+mod fixtures;
 mod invariants;
-mod stale_lock;
 mod lifecycle;
+mod load_session;
 mod operator;
 mod processes;
 mod program;
+mod resolution;
 mod restart;
+mod rng;
 mod rounds;
+mod stale_lock;
 mod tally;
 mod two_nodes;
-mod checks;
-mod fixtures;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -10,8 +10,8 @@ use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
 use vouchsafe_load::origin::Origin;
 use vouchsafe_load::signer::Credentials;
 
-use crate::program::{Program, START_TIMEOUT};
 use crate::fixtures::{Buyer, TestProduct};
+use crate::program::{Program, START_TIMEOUT};
 
 /// A start may be in progress.
 const RETRY_TIMEOUT: Duration = START_TIMEOUT;
@@ -100,7 +100,8 @@ impl Operator {
 
     pub(crate) async fn put_product(&mut self, product: &TestProduct) {
         let manual = json!({ "adapter": "manual" });
-        self.send_json(Method::PUT, "/admin/v1/vendors/manual", &manual).await;
+        self.send_json(Method::PUT, "/admin/v1/vendors/manual", &manual)
+            .await;
         let body = json!({
             "name": "A product", "brand": product.product_id, "category_id": "retail", "vendor": product.vendor,
             "currency": "USD", "countries": ["US"], "denominations": [product.usd],
@@ -123,7 +124,11 @@ impl Operator {
     }
 
     /// Posts once, whatever the outcome.
-    pub(crate) async fn post_once(&mut self, path: &str, body: &Value) -> Result<ApiResponse, RequestFailure> {
+    pub(crate) async fn post_once(
+        &mut self,
+        path: &str,
+        body: &Value,
+    ) -> Result<ApiResponse, RequestFailure> {
         self.call(Method::POST, path, "application/json", body.to_string())
             .await
     }
@@ -143,7 +148,9 @@ impl Operator {
                 product.product_id
             ));
         }
-        let report = self.call_until_success(Method::POST, &path, "text/csv", csv).await;
+        let report = self
+            .call_until_success(Method::POST, &path, "text/csv", csv)
+            .await;
         let stored = report["imported"].as_u64().unwrap() + report["duplicates"].as_u64().unwrap();
         assert_eq!(stored, count, "{report}");
     }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::PgConnection;
 
-use crate::rng::Rng;
 use crate::program::Program;
+use crate::rng::Rng;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
@@ -46,12 +46,7 @@ impl Fault {
 }
 
 /// Injects the fault. `observer` is a connection opened before.
-pub(crate) async fn inject(
-    kind: Fault,
-    program: &mut Program,
-    observer: &mut PgConnection,
-    rng: &mut Rng,
-) {
+pub(crate) async fn inject(kind: Fault, program: &mut Program, observer: &mut PgConnection, rng: &mut Rng) {
     let mut victims: Vec<&str> = match kind {
         Fault::Service => vec!["service"],
         Fault::Postmaster => vec!["server"],

@@ -55,7 +55,11 @@ pub(crate) fn test_directory() -> TempDir {
     if std::env::var_os(KEEP_VARIABLE).is_some() {
         println!("data directory kept: {}", directory.path().display());
     }
-    std::fs::copy(env!("CARGO_BIN_EXE_vouchsafe"), directory.path().join(BINARY_NAME)).unwrap();
+    std::fs::copy(
+        env!("CARGO_BIN_EXE_vouchsafe"),
+        directory.path().join(BINARY_NAME),
+    )
+    .unwrap();
     directory
 }
 
@@ -167,7 +171,8 @@ impl Program {
             .arg(&self.data_dir)
             .env_remove("DATABASE_URL");
         let output = command.output().unwrap();
-        let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        let [out, err] =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         assert!(output.status.success(), "verify: {}\n{out}{err}", output.status);
     }
 

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::partner::PartnerClient;
 
-use crate::load_session::{LoadSession, Request, AcknowledgedOrder};
+use crate::load_session::{AcknowledgedOrder, LoadSession, Request};
 
 /// Open outcomes are settled within 30 s of a start (contract §11).
 const RESOLUTION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -28,7 +28,11 @@ pub(crate) struct ReplayOutcomes {
 }
 
 pub(crate) async fn replay_unresolved(session: &Arc<LoadSession>, base_url: &str) -> ReplayOutcomes {
-    let unresolved = session.take_unresolved().into_iter().map(Request::Order).collect();
+    let unresolved = session
+        .take_unresolved()
+        .into_iter()
+        .map(Request::Order)
+        .collect();
     let responses = send_all(session, base_url, unresolved).await;
     // A replay with a temporary error is recorded as unresolved too, although a later attempt resolved it.
     drop(session.take_unresolved());
@@ -65,11 +69,19 @@ pub(crate) async fn fetch_codes(
 }
 
 /// Sends each request until its response is definite.
-async fn send_all(session: &Arc<LoadSession>, base_url: &str, requests: Vec<Request>) -> Vec<(Request, ApiResponse)> {
+async fn send_all(
+    session: &Arc<LoadSession>,
+    base_url: &str,
+    requests: Vec<Request>,
+) -> Vec<(Request, ApiResponse)> {
     let queue = Arc::new(Mutex::new(requests));
     let mut workers = JoinSet::new();
     for proc in FIRST_PROC..FIRST_PROC + CONCURRENCY {
-        let mut clients: Vec<_> = session.buyers.iter().map(|buyer| buyer.client(base_url)).collect();
+        let mut clients: Vec<_> = session
+            .buyers
+            .iter()
+            .map(|buyer| buyer.client(base_url))
+            .collect();
         let (session, queue) = (Arc::clone(session), Arc::clone(&queue));
         workers.spawn(async move {
             let mut responses = Vec::new();

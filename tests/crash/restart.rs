@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use sqlx::{Connection as _, PgConnection};
 use vouchsafe::postgres;
 
-use crate::load_session::{LoadSession, Request, OrderRequest};
+use crate::fixtures::{HOT, order_body, seed_service};
+use crate::load_session::{LoadSession, OrderRequest, Request};
 use crate::operator::Operator;
 use crate::processes::{postmaster_pid, send_signal};
 use crate::program::{Program, test_directory};
-use crate::fixtures::{HOT, seed_service, order_body};
 use crate::{lock_test_turn, run};
 
 /// The promise is 3 s on an idle machine; other tests may run here.

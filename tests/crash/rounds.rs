@@ -19,17 +19,17 @@ use sqlx::{Connection as _, PgConnection};
 use tokio::task::JoinSet;
 use vouchsafe::postgres;
 
-use crate::rng::Rng;
-use crate::client::{Client, OrderMix};
-use crate::resolution::{fetch_codes, read_back, replay_unresolved, send_until_definite};
-use crate::load_session::{LoadSession, Request, OrderRequest};
-use crate::lifecycle::LifecycleLoad;
-use crate::operator::Operator;
-use crate::processes::{Fault, postmaster_pid, inject};
-use crate::program::{Program, test_directory};
-use crate::tally::{ResponseCounts, Tally};
 use crate::checks::{assert_applied_once, check_everything};
-use crate::fixtures::{OTHERS, HOT, seed_service, order_body};
+use crate::client::{Client, OrderMix};
+use crate::fixtures::{HOT, OTHERS, order_body, seed_service};
+use crate::lifecycle::LifecycleLoad;
+use crate::load_session::{LoadSession, OrderRequest, Request};
+use crate::operator::Operator;
+use crate::processes::{Fault, inject, postmaster_pid};
+use crate::program::{Program, test_directory};
+use crate::resolution::{fetch_codes, read_back, replay_unresolved, send_until_definite};
+use crate::rng::Rng;
+use crate::tally::{ResponseCounts, Tally};
 use crate::{controls, lock_test_turn, run};
 
 const ROUNDS: u64 = 20;
@@ -185,7 +185,9 @@ impl CrashTest {
         let mut operator = Operator::of(&self.program);
         for product in [HOT, OTHERS[0], OTHERS[1]] {
             let count = self.rng.between(200, 1_200);
-            operator.import_stock(&product, &format!("before-{round}"), count).await;
+            operator
+                .import_stock(&product, &format!("before-{round}"), count)
+                .await;
             self.imported += if product.product_id == HOT.product_id {
                 count
             } else {
@@ -221,7 +223,9 @@ impl CrashTest {
         self.imported += count;
         supplies.spawn(async move {
             tokio::time::sleep(Duration::from_millis(pause)).await;
-            operator.import_stock(&HOT, &format!("within-{round}"), count).await;
+            operator
+                .import_stock(&HOT, &format!("within-{round}"), count)
+                .await;
             operator.top_up(&poor, ALLOWANCE, &format!("round {round}")).await;
         });
         (load, supplies)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use vouchsafe_load::history::{Call, Event, EventKind, History, Op};
 
-use crate::resolution::ReplayOutcomes;
 use crate::processes::Fault;
+use crate::resolution::ReplayOutcomes;
 
 /// Responses to order calls while the load ran.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,7 +62,13 @@ struct FaultSummary {
 pub(crate) struct Tally(BTreeMap<Fault, FaultSummary>);
 
 impl Tally {
-    pub(crate) fn add(&mut self, fault: Fault, responses: ResponseCounts, replays: ReplayOutcomes, downtime: Duration) {
+    pub(crate) fn add(
+        &mut self,
+        fault: Fault,
+        responses: ResponseCounts,
+        replays: ReplayOutcomes,
+        downtime: Duration,
+    ) {
         let summary = self.0.entry(fault).or_default();
         summary.rounds += 1;
         summary.slowest = summary.slowest.max(downtime);
@@ -89,7 +95,8 @@ impl Tally {
 
     /// Returns the sum of all replay outcomes.
     pub(crate) fn replays(&self) -> ReplayOutcomes {
-        let sum = |of: fn(&ReplayOutcomes) -> usize| self.0.values().map(|summary| of(&summary.replays)).sum();
+        let sum =
+            |of: fn(&ReplayOutcomes) -> usize| self.0.values().map(|summary| of(&summary.replays)).sum();
         ReplayOutcomes {
             committed: sum(|replays| replays.committed),
             not_written: sum(|replays| replays.not_written),

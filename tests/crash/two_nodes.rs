@@ -16,15 +16,15 @@ use tokio::task::JoinSet;
 use vouchsafe::postgres;
 use vouchsafe_load::client::RequestFailure;
 
-use crate::rng::Rng;
+use crate::checks::check_everything;
 use crate::client::{Client, OrderMix};
-use crate::resolution::{read_back, replay_unresolved, send_until_definite};
-use crate::load_session::{LoadSession, Request, OrderRequest};
+use crate::fixtures::{HOT, OTHERS, TestProduct, order_body, seed_service};
+use crate::load_session::{LoadSession, OrderRequest, Request};
 use crate::operator::Operator;
 use crate::processes::send_signal;
 use crate::program::{Program, test_directory};
-use crate::checks::check_everything;
-use crate::fixtures::{OTHERS, TestProduct, HOT, seed_service, order_body};
+use crate::resolution::{read_back, replay_unresolved, send_until_definite};
+use crate::rng::Rng;
 use crate::{lock_test_turn, run};
 
 const MASTER_KEY: (&str, &str) = (
@@ -184,7 +184,10 @@ impl NodePair {
         load.join_all().await;
         let mut number = 0;
         while self.owned_chunks().await.0 > 0 {
-            assert!(started.elapsed() < TAKEOVER_TIMEOUT, "the suspended node's stock was not taken over");
+            assert!(
+                started.elapsed() < TAKEOVER_TIMEOUT,
+                "the suspended node's stock was not taken over"
+            );
             self.buy_out(number).await;
             number += 1;
         }
@@ -208,7 +211,10 @@ impl NodePair {
             body: order_body(&[(HOT, 100)]),
         };
         let mut client = self.session.buyers[0].client(&self.second.base_url());
-        let outcome = self.session.send_recorded(0, &mut client, &Request::Order(order), None).await;
+        let outcome = self
+            .session
+            .send_recorded(0, &mut client, &Request::Order(order), None)
+            .await;
         let status = outcome.unwrap().status.as_u16();
         assert!(
             status == 201 || status == 503,
@@ -226,7 +232,10 @@ impl NodePair {
                 key: format!("woken-{number}"),
                 body: order_body(&[(HOT, 1)]),
             };
-            let outcome = self.session.send_recorded(0, &mut client, &Request::Order(order), None).await;
+            let outcome = self
+                .session
+                .send_recorded(0, &mut client, &Request::Order(order), None)
+                .await;
             // Right after SIGCONT the listener's clock lags: it may time out the first request head and close the connection.
             if let Err(RequestFailure::NotSent(_)) = outcome {
                 continue;
@@ -246,13 +255,12 @@ impl NodePair {
 
     /// Imports new stock at the first node, which sells again.
     async fn recover(&mut self) {
-        Operator::of(&self.first).import_stock(&HOT, "fresh", OWN_STOCK).await;
+        Operator::of(&self.first)
+            .import_stock(&HOT, "fresh", OWN_STOCK)
+            .await;
         let started = Instant::now();
         self.place_order(&self.first, "recovered", HOT, 1).await;
-        println!(
-            "sells again {} ms after an import",
-            started.elapsed().as_millis()
-        );
+        println!("sells again {} ms after an import", started.elapsed().as_millis());
         // Orders that wait at it for the other product need stock too.
         Operator::of(&self.first)
             .import_stock(&OTHERS[0], "fresh", OWN_STOCK)
@@ -260,7 +268,9 @@ impl NodePair {
     }
 
     async fn finish(mut self) {
-        Operator::of(&self.first).import_stock(&HOT, "last", OWN_STOCK).await;
+        Operator::of(&self.first)
+            .import_stock(&HOT, "last", OWN_STOCK)
+            .await;
         let replays = replay_unresolved(&self.session, &self.first.base_url()).await;
         let acknowledged = self.session.acknowledged_orders();
         let (half, other) = acknowledged.split_at(acknowledged.len() / 2);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::signer::{API_KEY, API_SECRET};
 
-use crate::support::{Operator, Partner, expect_success, order_body, expect_error, shared};
+use crate::support::{Operator, Partner, expect_error, expect_success, order_body, shared};
 
 /// Returns the error without the parts that differ per request.
 fn error_without_trace(response: &ApiResponse, status: u16, code: &str) -> (Value, Vec<String>) {
@@ -245,7 +245,12 @@ async fn credential_allowlist_narrows_partner_allowlist() {
             .send_raw(Method::GET, "/api/v1/wallets", narrowed, "")
             .await
             .unwrap();
-        assert_eq!(response.status.as_u16(), status, "{allowlist}: {:?}", response.body);
+        assert_eq!(
+            response.status.as_u16(),
+            status,
+            "{allowlist}: {:?}",
+            response.body
+        );
     }
 }
 
@@ -254,10 +259,14 @@ async fn suspended_partner_is_rejected_until_resumed() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("100").await;
-    operator.patch_partner(&partner, &json!({ "suspended": true })).await;
+    operator
+        .patch_partner(&partner, &json!({ "suspended": true }))
+        .await;
     expect_error(&partner.get("/wallets").await, 403, "PARTNER_SUSPENDED");
     expect_error(&partner.order(&sale, 1).await, 403, "PARTNER_SUSPENDED");
-    operator.patch_partner(&partner, &json!({ "suspended": false })).await;
+    operator
+        .patch_partner(&partner, &json!({ "suspended": false }))
+        .await;
     expect_success(&partner.order(&sale, 1).await, 201);
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 
 use crate::commands::run_json;
-use crate::support::{Operator, Partner, Sale, expect_success, expect_error, shared, unique};
+use crate::support::{Operator, Partner, Sale, expect_error, expect_success, shared, unique};
 
 const UNAVAILABLE_REMAINDER: &str = "the rest is not available";
 
@@ -50,7 +50,11 @@ async fn add_stocked_product_under_approval(operator: &mut Operator, vouchers: u
 }
 
 /// Places an order that waits for approval and returns its id.
-pub(crate) async fn place_order_awaiting_approval(partner: &mut Partner, sale: &Sale, quantity: u32) -> String {
+pub(crate) async fn place_order_awaiting_approval(
+    partner: &mut Partner,
+    sale: &Sale,
+    quantity: u32,
+) -> String {
     let order = expect_success(&partner.order(sale, quantity).await, 202);
     assert_eq!(order["pending_reason"], "APPROVAL");
     id_of(&order)
@@ -132,7 +136,9 @@ async fn approved_order_in_stock_is_delivered() {
     let codes = expect_success(&partner.get_codes(&order_id).await, 200);
     assert_eq!(codes["data"].as_array().unwrap().len(), 2);
     let audited = decisions_in_audit_log(&mut operator, &order_id).await;
-    let [entry] = &audited[..] else { panic!("{audited:?}") };
+    let [entry] = &audited[..] else {
+        panic!("{audited:?}")
+    };
     assert_eq!(
         (&entry["action"], &entry["operator"]),
         (&json!("order.approve"), &json!("admin"))
@@ -170,7 +176,10 @@ async fn approved_order_with_unavailable_remainder_is_refunded() {
             ("PARTIALLY_DELIVERED", "system", Some(UNAVAILABLE_REMAINDER))
         ]
     );
-    assert_eq!((line_counts(&partial), &partial["closed"]), ([1, 0, 2], &json!(true)));
+    assert_eq!(
+        (line_counts(&partial), &partial["closed"]),
+        ([1, 0, 2], &json!(true))
+    );
     assert_eq!(
         (&partial["refunded_amount"], &partial["pending_reason"]),
         (&json!(50.0), &Value::Null)
@@ -245,7 +254,9 @@ async fn rejected_order_is_refunded() {
     );
     assert_eq!(usd_balances(&mut partner).await, (100.0, 0.0));
     let audited = decisions_in_audit_log(&mut operator, &order_id).await;
-    let [entry] = &audited[..] else { panic!("{audited:?}") };
+    let [entry] = &audited[..] else {
+        panic!("{audited:?}")
+    };
     assert_eq!(
         (
             &entry["action"],
@@ -261,7 +272,10 @@ async fn rejected_order_is_refunded() {
 async fn order_not_awaiting_approval_cannot_be_decided() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("1000").await;
-    let [sale, under_approval] = [operator.add_stocked_product(1).await, add_stocked_product_under_approval(&mut operator, 2).await];
+    let [sale, under_approval] = [
+        operator.add_stocked_product(1).await,
+        add_stocked_product_under_approval(&mut operator, 2).await,
+    ];
     let delivered = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
     let bought = operator.add_product("vendor", 0).await;
     let unapproved = id_of(&expect_success(&partner.order(&bought, 1).await, 202));
@@ -320,7 +334,10 @@ async fn decision_without_reason_is_rejected() {
     let fetched = partner.read(&format!("/orders/{order_id}")).await;
     assert_eq!(fetched["pending_reason"], "APPROVAL");
     let longest = json!({ "reason": "ß".repeat(500) });
-    expect_success(&post_decision(&mut operator, "approve", &order_id, &longest).await, 200);
+    expect_success(
+        &post_decision(&mut operator, "approve", &order_id, &longest).await,
+        200,
+    );
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Operator, Partner, expect_success, expect_error, shared, text_of, unique};
+use crate::support::{Operator, Partner, expect_error, expect_success, shared, text_of, unique};
 
 async fn post_booking(
     operator: &mut Operator,
@@ -83,7 +83,10 @@ async fn booking_with_same_reference_is_posted_once() {
         422,
         "IDEMPOTENCY_KEY_REUSED",
     );
-    expect_success(&post_booking(&mut operator, &partner, "top-ups", "EUR", &body).await, 201);
+    expect_success(
+        &post_booking(&mut operator, &partner, "top-ups", "EUR", &body).await,
+        201,
+    );
     expect_success(
         &post_booking(&mut operator, &partner, "adjustments", "USD", &body).await,
         201,

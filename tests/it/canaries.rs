@@ -8,7 +8,10 @@ mod harness;
 use std::path::Path;
 use std::process::Command;
 
-use self::harness::{ACCOUNT, CanaryHarness, CODE, UNKNOWN_FIELD, KEY_PREFIX, METADATA, UNKNOWN_PRODUCT, STRAY_CODE, RecordedResponse, VENDOR_CREDENTIAL};
+use self::harness::{
+    ACCOUNT, CODE, CanaryHarness, KEY_PREFIX, METADATA, RecordedResponse, STRAY_CODE, UNKNOWN_FIELD,
+    UNKNOWN_PRODUCT, VENDOR_CREDENTIAL,
+};
 
 struct Canary {
     name: &'static str,
@@ -67,7 +70,10 @@ async fn secrets_appear_only_in_allowed_places() {
     harness.inject_database_failures().await;
     // A clean shutdown flushes everything that Postgres has in memory.
     assert_eq!(harness.service.stop(), Some(0));
-    assert!(harness.service.log().contains("TRACE"), "trace logging must be on");
+    assert!(
+        harness.service.log().contains("TRACE"),
+        "trace logging must be on"
+    );
 
     let scratch = harness.service.data_dir().parent().unwrap();
     for Canary {

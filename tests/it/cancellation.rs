@@ -6,8 +6,8 @@ use vouchsafe_load::client::ApiResponse;
 
 use crate::approvals::{decide, place_order_awaiting_approval};
 use crate::support::{
-    Database, Instance, Operator, Partner, WAIT_TIMEOUT, Sale, expect_success, eventually, order_body, expect_error, shared,
-    text_of, unique,
+    Database, Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success,
+    order_body, shared, text_of, unique,
 };
 
 async fn cancel(partner: &mut Partner, order_id: &str, body: &str) -> ApiResponse {
@@ -131,7 +131,8 @@ async fn concurrent_retrieval_and_cancel_exclude_each_other() {
     for _ in 0..12 {
         let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
         let (mut reader, mut canceller) = (partner.reconnect(), partner.reconnect());
-        let (read, cancelled) = tokio::join!(reader.get_codes(&order_id), cancel(&mut canceller, &order_id, ""));
+        let (read, cancelled) =
+            tokio::join!(reader.get_codes(&order_id), cancel(&mut canceller, &order_id, ""));
         let outcome = (read.status.as_u16(), cancelled.status.as_u16());
         assert!(matches!(outcome, (200, 409) | (409, 200)), "{outcome:?}");
         let status = partner.read(&format!("/orders/{order_id}")).await["status"].clone();
@@ -166,14 +167,18 @@ async fn cancel_after_partner_window_is_rejected() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("25").await;
-    operator.patch_partner(&partner, &json!({ "cancel_window_s": 0 })).await;
+    operator
+        .patch_partner(&partner, &json!({ "cancel_window_s": 0 }))
+        .await;
     let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
     expect_error(
         &cancel(&mut partner, &order_id, "").await,
         409,
         "ORDER_NOT_CANCELLABLE",
     );
-    operator.patch_partner(&partner, &json!({ "cancel_window_s": 60 })).await;
+    operator
+        .patch_partner(&partner, &json!({ "cancel_window_s": 60 }))
+        .await;
     expect_success(&cancel(&mut partner, &order_id, "").await, 200);
 }
 
@@ -214,7 +219,9 @@ async fn bought_vouchers_are_returned_only_if_returnable() {
 #[tokio::test]
 async fn order_ended_by_operator_cannot_be_cancelled_by_partner() {
     let mut operator = Operator::of(shared());
-    let sale = operator.add_product_with(json!({ "approval": "always" }), "25", 2).await;
+    let sale = operator
+        .add_product_with(json!({ "approval": "always" }), "25", 2)
+        .await;
     let mut partner = operator.add_partner("50").await;
     for verb in ["reject", "cancel"] {
         let order_id = place_order_awaiting_approval(&mut partner, &sale, 1).await;

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Operator, Partner, Sale, expect_success, order_line, expect_error, shared, text_of, unique};
+use crate::support::{
+    Operator, Partner, Sale, expect_error, expect_success, order_line, shared, text_of, unique,
+};
 
 /// Creates products in a category of their own and returns its id.
 async fn add_category(operator: &mut Operator, products: &[Value]) -> (String, Vec<Sale>) {
@@ -51,7 +53,10 @@ async fn product_response_has_all_fields() {
     let sale = operator.add_product_with(changes, "20.500", 30).await;
     let mut partner = operator.add_partner("0").await;
     let response = partner.get(&format!("/products/{}", sale.product_id)).await;
-    let updated_at = expect_success(&response, 200)["updated_at"].as_str().unwrap().to_owned();
+    let updated_at = expect_success(&response, 200)["updated_at"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(updated_at.ends_with('Z'), "{updated_at}");
     let shared = [
         format!(
@@ -226,7 +231,9 @@ async fn category_without_products_is_not_listed() {
 #[tokio::test]
 async fn availability_after_order_is_current() {
     let mut operator = Operator::of(shared());
-    let sale = operator.add_product_with(json!({ "low_stock_at": 2 }), "25", 4).await;
+    let sale = operator
+        .add_product_with(json!({ "low_stock_at": 2 }), "25", 4)
+        .await;
     let mut partner = operator.add_partner("1000").await;
     let mut counts = vec![availability(&mut partner, &sale).await];
     for _ in 0..4 {

@@ -4,7 +4,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Operator, expect_success, expect_error, shared, text_of, unique};
+use crate::support::{Operator, expect_error, expect_success, shared, text_of, unique};
 
 async fn put(operator: &mut Operator, path: &str, body: &Value) -> ApiResponse {
     operator
@@ -119,7 +119,10 @@ async fn product_currency_is_fixed_and_brand_is_fixed_with_stock() {
     let error = expect_error(&put(&mut operator, &path, &euros).await, 422, "VALIDATION_FAILED");
     assert_eq!(error["details"][0]["field"], json!("currency"));
     let brand_change = json!({ "brand": "Mine", "denominations": [25] });
-    expect_success(&put(&mut operator, &path, &product_body(&brand_change)).await, 200);
+    expect_success(
+        &put(&mut operator, &path, &product_body(&brand_change)).await,
+        200,
+    );
     operator.restock(&sale, 1, "").await;
     for (change, field) in [
         (json!({ "brand": "Other", "denominations": [25] }), "brand"),

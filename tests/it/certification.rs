@@ -8,13 +8,15 @@ use serde_json::{Value, json};
 use vouchsafe_load::client::RequestFailure;
 use vouchsafe_load::partner::PartnerClient;
 
-use crate::webhook_certification::pass_webhook_checks;
-use crate::commands::{run_error, run_ok, run_json};
+use crate::commands::{run_error, run_json, run_ok};
 use crate::support::{
-    Database, Instance, Operator, Partner, WAIT_TIMEOUT, expect_success, eventually, expect_error, shared, unique,
+    Database, Instance, Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, expect_success, shared,
+    unique,
 };
+use crate::webhook_certification::pass_webhook_checks;
 
-const LOST_RESPONSE_ORDER: &str = r#"{"items":[{"product_id":"sbx-lost-answer","denomination":25,"quantity":1}]}"#;
+const LOST_RESPONSE_ORDER: &str =
+    r#"{"items":[{"product_id":"sbx-lost-answer","denomination":25,"quantity":1}]}"#;
 
 /// One voucher from stock and one whose vendor takes a minute.
 const PARTIAL_ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1},
@@ -68,9 +70,17 @@ async fn send_wrong_signature(partner: &mut Partner, variant: u8) -> Value {
     let wrong = format!("t={time},v1={}", hex::encode([variant; 32]));
     headers.insert("x-signature", HeaderValue::from_str(&wrong).unwrap());
     let repeated = headers.clone();
-    expect_error(&partner.post(headers, LOST_RESPONSE_ORDER).await, 401, "INVALID_SIGNATURE");
+    expect_error(
+        &partner.post(headers, LOST_RESPONSE_ORDER).await,
+        401,
+        "INVALID_SIGNATURE",
+    );
     if variant == 1 {
-        expect_error(&partner.post(repeated, LOST_RESPONSE_ORDER).await, 401, "INVALID_SIGNATURE")
+        expect_error(
+            &partner.post(repeated, LOST_RESPONSE_ORDER).await,
+            401,
+            "INVALID_SIGNATURE",
+        )
     } else {
         Value::Null
     }
@@ -227,7 +237,11 @@ async fn operators_read_and_restart_certification() {
     let mut partner = operator.add_partner("1000").await;
     let path = format!("/admin/v1/partners/{}/certification", partner.partner_id);
     let empty = operator.get(&path).await;
-    assert_eq!(empty, partner.read("/certification").await, "partner and operator must see the same");
+    assert_eq!(
+        empty,
+        partner.read("/certification").await,
+        "partner and operator must see the same"
+    );
     assert_eq!(
         (&empty["passed"], &empty["passed_at"]),
         (&json!(false), &Value::Null)

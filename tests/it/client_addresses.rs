@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::partner::unix_seconds;
 
-use crate::support::{Database, Instance, Operator, Partner, expect_success, expect_error, text_of};
+use crate::support::{Database, Instance, Operator, Partner, expect_error, expect_success, text_of};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -27,7 +27,9 @@ fn service() -> &'static Instance {
 
 async fn add_partner() -> (Operator, Partner) {
     let mut operator = Operator::of(service());
-    let partner = operator.add_partner_with_allowlist(&["203.0.113.0/24", "2001:db8::/32"]).await;
+    let partner = operator
+        .add_partner_with_allowlist(&["203.0.113.0/24", "2001:db8::/32"])
+        .await;
     (operator, partner)
 }
 
@@ -76,7 +78,11 @@ async fn rightmost_untrusted_hop_is_matched_against_allowlist() {
             expect_success(&response, 200);
         } else {
             expect_error(&response, 403, "IP_NOT_ALLOWED");
-            assert_eq!(response.header("ratelimit"), None, "an unknown client must not consume quota");
+            assert_eq!(
+                response.header("ratelimit"),
+                None,
+                "an unknown client must not consume quota"
+            );
         }
     }
 }
@@ -121,7 +127,11 @@ async fn code_read_is_audited_with_client_address() {
         HeaderValue::from_static("198.51.100.9, 203.0.113.7"),
     );
     expect_success(
-        &partner.client.send_raw(Method::GET, &path, headers, "").await.unwrap(),
+        &partner
+            .client
+            .send_raw(Method::GET, &path, headers, "")
+            .await
+            .unwrap(),
         200,
     );
     let mut database = Database::of(service()).await;
@@ -180,9 +190,15 @@ async fn repeated_auth_failures_hide_reason_and_admit_valid_requests() {
         errors.iter().all(|response| names(response) == names(&errors[0])),
         "{errors:#?}"
     );
-    assert!(errors.iter().all(|response| response.status == 429), "{errors:#?}");
+    assert!(
+        errors.iter().all(|response| response.status == 429),
+        "{errors:#?}"
+    );
     // Valid requests from the same address still pass, and failures from another address have their own limit.
-    expect_success(&read_with_headers(&mut partner, &[address_of_failures], None).await, 200);
+    expect_success(
+        &read_with_headers(&mut partner, &[address_of_failures], None).await,
+        200,
+    );
     expect_error(
         &read_with_headers(&mut partner, &["203.0.113.51"], Some(WRONG[0])).await,
         401,
@@ -207,7 +223,12 @@ async fn ipv6_clients_share_limit_per_64() {
     }
     for (address, status) in [("2001:db8:6464:1:ffff::", 429), ("2001:db8:6464:2::1", 401)] {
         let response = read_with_headers(&mut partner, &[address], wrong).await;
-        assert_eq!(response.status.as_u16(), status, "{address}: {}", text_of(&response));
+        assert_eq!(
+            response.status.as_u16(),
+            status,
+            "{address}: {}",
+            text_of(&response)
+        );
     }
 }
 
@@ -218,7 +239,12 @@ async fn malformed_forwarded_address_counts_for_proxy() {
     let mut statuses = Vec::new();
     for n in 0..6 {
         let garbled = format!("203.0.113.7, garbled-{n}");
-        statuses.push(read_with_headers(&mut partner, &[&garbled], wrong).await.status.as_u16());
+        statuses.push(
+            read_with_headers(&mut partner, &[&garbled], wrong)
+                .await
+                .status
+                .as_u16(),
+        );
     }
     assert_eq!(statuses, [401, 401, 401, 401, 401, 429]);
 }
@@ -235,5 +261,8 @@ async fn credential_allowlist_uses_forwarded_address() {
         403,
         "IP_NOT_ALLOWED",
     );
-    expect_success(&read_with_headers(&mut narrowed, &["203.0.113.9"], None).await, 200);
+    expect_success(
+        &read_with_headers(&mut narrowed, &["203.0.113.9"], None).await,
+        200,
+    );
 }

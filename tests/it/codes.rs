@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::support::{Database, Operator, Partner, Sale, expect_success, expect_error, shared, text_of, unique};
+use crate::support::{
+    Database, Operator, Partner, Sale, expect_error, expect_success, shared, text_of, unique,
+};
 
 /// Creates a product with two vouchers, one with all fields and one with only a code.
 async fn add_two_vouchers(operator: &mut Operator, prefix: &str) -> Sale {
@@ -65,7 +67,10 @@ async fn order_responses_contain_no_code() {
     let sale = add_two_vouchers(&mut operator, &prefix).await;
     let mut partner = operator.add_partner("100").await;
     let placed = partner.order(&sale, 2).await;
-    let order_id = expect_success(&placed, 201)["order_id"].as_str().unwrap().to_owned();
+    let order_id = expect_success(&placed, 201)["order_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     expect_success(&partner.get_codes(&order_id).await, 200);
     let mut texts = vec![text_of(&placed).to_owned()];
     for path in [

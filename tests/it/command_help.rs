@@ -94,9 +94,17 @@ fn run_in_shell(preamble: &str, line: &str, directory: &Path, environment: &[(&s
 fn help_examples_parse_as_their_command() {
     let directory = create_example_files();
     for command in commands() {
-        assert!((1..=2).contains(&command.examples.len()), "{}", command.command_line);
+        assert!(
+            (1..=2).contains(&command.examples.len()),
+            "{}",
+            command.command_line
+        );
         for example in &command.examples {
-            assert!(example.contains(&command.command_line), "{}: {example}", command.command_line);
+            assert!(
+                example.contains(&command.command_line),
+                "{}: {example}",
+                command.command_line
+            );
             let words = arguments_of(example, directory.path());
             let read = Cli::read(&words.iter().map(Into::into).collect::<Vec<_>>());
             assert!(read.is_ok(), "{example}: {}", read.unwrap_err());

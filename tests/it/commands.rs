@@ -146,7 +146,10 @@ async fn commands_cover_sale_from_partner_to_codes() {
         utf8(&placed.stderr)
     );
     let replayed = call(&["post", "orders", "-", "--key", "the-key"]);
-    assert!(!replayed.status.success(), "another body under the same key must fail");
+    assert!(
+        !replayed.status.success(),
+        "another body under the same key must fail"
+    );
     let replayed = run_with(
         shared(),
         &[
@@ -246,7 +249,10 @@ async fn call_command_orders_as_sandbox_partner() {
 async fn command_error_states_remedy() {
     let unused_url = format!("http://{}", free_addresses()[0]);
     let cases = [
-        (vec!["actors", "--admin-url", &unused_url], "Is the service running?"),
+        (
+            vec!["actors", "--admin-url", &unused_url],
+            "Is the service running?",
+        ),
         (
             vec!["call", "GET", "/wallets", "--url", &unused_url],
             "Is the service running?",
@@ -266,7 +272,10 @@ async fn command_error_states_remedy() {
             ],
             "cannot read /nowhere.csv",
         ),
-        (vec!["call", "POST", "/orders", "no object"], "cannot be signed"),
+        (
+            vec!["call", "POST", "/orders", "no object"],
+            "cannot sign the request",
+        ),
         (
             vec!["call", "GET", "/wallets", "--credentials", "/nowhere"],
             "cannot read credentials from /nowhere",

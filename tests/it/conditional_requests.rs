@@ -21,7 +21,11 @@ fn etag_of(response: &ApiResponse) -> String {
 /// Asserts 304 for the known tag.
 async fn assert_unchanged(partner: &mut Partner, path: &str, known: &str) {
     let response = partner.get_with_header(path, (IF_NONE_MATCH, known)).await;
-    assert_eq!((response.status.as_u16(), text_of(&response)), (304, ""), "{path}");
+    assert_eq!(
+        (response.status.as_u16(), text_of(&response)),
+        (304, ""),
+        "{path}"
+    );
     assert_eq!(
         response.header("etag"),
         Some(known.trim_start_matches("W/")),
@@ -38,7 +42,9 @@ async fn matching_etag_returns_304_until_change() {
     operator
         .send_json(hyper::Method::PUT, &path, &json!({ "name": "A category" }))
         .await;
-    let sale = operator.add_product_with(json!({ "category_id": category }), "25", 1).await;
+    let sale = operator
+        .add_product_with(json!({ "category_id": category }), "25", 1)
+        .await;
     let mut partner = operator.add_partner("100").await;
     // Other tests add products concurrently: restrict this partner to its own category.
     operator
@@ -58,14 +64,22 @@ async fn matching_etag_returns_304_until_change() {
         let tag = etag_of(&response);
         assert_unchanged(&mut partner, path, &tag).await;
         assert_unchanged(&mut partner, path, &format!("W/{tag}")).await;
-        expect_success(&partner.get_with_header(path, (IF_NONE_MATCH, "\"another\"")).await, 200);
+        expect_success(
+            &partner
+                .get_with_header(path, (IF_NONE_MATCH, "\"another\""))
+                .await,
+            200,
+        );
         tags.push(tag);
     }
     // Selling the last voucher changes every response that shows availability.
     expect_success(&partner.order(&sale, 1).await, 201);
     for (path, known) in paths.iter().zip(&tags).take(3) {
         let response = partner.get_with_header(path, (IF_NONE_MATCH, known)).await;
-        assert!(text_of(&response).contains("OUT_OF_STOCK"), "{path}: {response:?}");
+        assert!(
+            text_of(&response).contains("OUT_OF_STOCK"),
+            "{path}: {response:?}"
+        );
         assert_ne!(etag_of(&response), *known, "{path}");
     }
     assert_unchanged(&mut partner, &paths[3], &tags[3]).await;

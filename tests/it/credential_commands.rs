@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::commands::{run_error, run_ok, run_json};
+use crate::commands::{run_error, run_json, run_ok};
 use crate::support::unique;
 
 #[tokio::test]

@@ -6,10 +6,12 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Database, Instance, Operator, Partner, expect_success, expect_error, shared, text_of};
+use crate::support::{Database, Instance, Operator, Partner, expect_error, expect_success, shared, text_of};
 
 async fn request_rotation(partner: &mut Partner, body: &str) -> ApiResponse {
-    partner.send_signed(Method::POST, "/credentials/rotate", body).await
+    partner
+        .send_signed(Method::POST, "/credentials/rotate", body)
+        .await
 }
 
 /// Rotates and returns the partner with its new credential.
@@ -156,7 +158,12 @@ async fn rejected_request_does_not_count_as_use() {
     // A request without the right secret or signature does not prove that the response arrived.
     let response = rotated_out
         .client
-        .send_raw(Method::GET, "/api/v1/wallets", key_without_secret(&rotated_out), "")
+        .send_raw(
+            Method::GET,
+            "/api/v1/wallets",
+            key_without_secret(&rotated_out),
+            "",
+        )
         .await
         .unwrap();
     expect_error(&response, 401, "INVALID_CREDENTIALS");
@@ -264,7 +271,10 @@ async fn concurrent_rotations_leave_one_new_credential() {
     let old = operator.add_partner("0").await;
     for _ in 0..5 {
         let (mut one, mut other) = (old.reconnect(), old.reconnect());
-        let (first, second) = tokio::join!(request_rotation(&mut one, "{}"), request_rotation(&mut other, "{}"));
+        let (first, second) = tokio::join!(
+            request_rotation(&mut one, "{}"),
+            request_rotation(&mut other, "{}")
+        );
         let both = [expect_success(&first, 201), expect_success(&second, 201)];
         let mut working = 0;
         for issued in &both {

@@ -7,14 +7,17 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    ReceivedEvent, Instance, Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, expect_success, eventually, expect_error, shared, unique,
+    Behavior, Instance, Operator, Partner, ReceivedEvent, Receiver, WAIT_TIMEOUT, eventually, expect_error,
+    expect_success, shared, unique,
 };
 
 async fn register_webhook(partner: &mut Partner, receiver: &Receiver, more: &Value) -> Value {
     let mut body = json!({ "url": receiver.url() });
     let more = more.as_object().unwrap().clone();
     body.as_object_mut().unwrap().extend(more);
-    let response = partner.send_signed(Method::POST, "/webhooks", &body.to_string()).await;
+    let response = partner
+        .send_signed(Method::POST, "/webhooks", &body.to_string())
+        .await;
     expect_success(&response, 201)
 }
 
@@ -101,10 +104,17 @@ async fn failed_event_is_retried_and_blocks_its_order() {
     let deliveries = operator.get(&path).await;
     let waiting = &deliveries["data"];
     let blocked = waiting.as_array().unwrap().iter();
-    assert_eq!(blocked.filter(|event| event["next_attempt_at"].is_null()).count(), 2);
+    assert_eq!(
+        blocked.filter(|event| event["next_attempt_at"].is_null()).count(),
+        2
+    );
     receiver.set_behavior(Behavior::Status(204));
     let events = receiver.wait_for_events(4);
-    assert_eq!(events[1].event_id(), first.event_id(), "the retry must send the same event");
+    assert_eq!(
+        events[1].event_id(),
+        first.event_id(),
+        "the retry must send the same event"
+    );
     let delay = events[1].received_at - first.received_at;
     assert!(
         delay >= Duration::from_millis(4_900) && delay < Duration::from_secs(8),

@@ -2,7 +2,7 @@
 
 use vouchsafe::cli::ExitStatus;
 
-use crate::commands::{run_error, run, utf8};
+use crate::commands::{run, run_error, utf8};
 use crate::support::{free_addresses, unique};
 
 #[tokio::test]
@@ -25,12 +25,18 @@ async fn commands_exit_with_documented_code() {
         (ExitStatus::Usage, vec!["actors", "--admin-url", "nowhere"]),
         (ExitStatus::Usage, vec!["verify", "--database-url", "nonsense"]),
         (ExitStatus::Usage, vec!["--config", "/nowhere/at/all", "actors"]),
-        (ExitStatus::Unreachable, vec!["actors", "--admin-url", &unused_url]),
+        (
+            ExitStatus::Unreachable,
+            vec!["actors", "--admin-url", &unused_url],
+        ),
         (
             ExitStatus::Unreachable,
             vec!["call", "GET", "/wallets", "--url", &unused_url],
         ),
-        (ExitStatus::Unreachable, vec!["verify", "--database-url", &unused_database]),
+        (
+            ExitStatus::Unreachable,
+            vec!["verify", "--database-url", &unused_database],
+        ),
         (ExitStatus::Unreachable, vec!["--data-dir", "/nowhere", "verify"]),
     ] {
         let output = run(&arguments);

@@ -6,7 +6,8 @@ use time::OffsetDateTime;
 use vouchsafe_load::partner::unix_seconds;
 
 use crate::support::{
-    Database, Instance, Operator, Partner, WAIT_TIMEOUT, Sale, expect_success, eventually, expect_error, shared,
+    Database, Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success,
+    shared,
 };
 
 #[tokio::test]
@@ -36,7 +37,9 @@ async fn earliest_expiry_across_imports_is_sold_first() {
 #[tokio::test]
 async fn voucher_below_min_validity_is_not_sold() {
     let mut operator = Operator::of(shared());
-    let sale = operator.add_product_with(json!({ "min_validity_days": 30 }), "25", 0).await;
+    let sale = operator
+        .add_product_with(json!({ "min_validity_days": 30 }), "25", 0)
+        .await;
     operator.restock(&sale, 1, &date_in_days(29)).await;
     let mut partner = operator.add_partner("1000").await;
     expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
@@ -124,7 +127,9 @@ async fn expired_stock_is_removed_and_sold_vouchers_stay() {
     );
     // Expired stock cannot be voided again.
     let voided = json!({ "product_id": sale.product_id, "denomination": 25, "reason": "recalled" });
-    let voided = operator.send_json(Method::POST, "/admin/v1/stock/void", &voided).await;
+    let voided = operator
+        .send_json(Method::POST, "/admin/v1/stock/void", &voided)
+        .await;
     assert_eq!(voided["voided"], 0);
     operator.restock(&sale, 1, &date_in_days(0)).await;
     assert_eq!(

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::support::{Instance, Operator, Partner, expect_success, eventually, order_body, expect_error, shared, unique};
+use crate::support::{
+    Instance, Operator, Partner, eventually, expect_error, expect_success, order_body, shared, unique,
+};
 
 /// A sandbox vendor takes a second, longer on a busy machine.
 const FILL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -14,7 +16,10 @@ const FILL_TIMEOUT: Duration = Duration::from_secs(30);
 async fn place_pending_order(partner: &mut Partner, product: &str, quantity: u32) -> String {
     let body = json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": quantity }] });
     let response = partner.send(&unique("key"), &body).await;
-    expect_success(&response, 202)["order_id"].as_str().unwrap().to_owned()
+    expect_success(&response, 202)["order_id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// Waits until the order is closed and returns it.
@@ -81,7 +86,9 @@ async fn vendor_fill_time_determines_delivery_time() {
         let order = partner.read(&path).await;
         (order["closed"] == json!(true)).then_some(order)
     };
-    let slow = seconds_until_delivered(&eventually("the slow vendor to deliver", Duration::from_secs(120), delivered).await);
+    let slow = seconds_until_delivered(
+        &eventually("the slow vendor to deliver", Duration::from_secs(120), delivered).await,
+    );
     // Never earlier; later only by the poll interval and other tests' load.
     assert!((1.0..8.0).contains(&quick), "{quick}");
     assert!((60.0..70.0).contains(&slow), "{slow}");
@@ -206,7 +213,10 @@ async fn kill_during_purchase_loses_nothing() {
     let mut partner = operator.add_partner("1000").await;
     let mut orders = Vec::new();
     for quantity in 1..=4 {
-        orders.push((place_pending_order(&mut partner, "sbx-pending", quantity).await, quantity));
+        orders.push((
+            place_pending_order(&mut partner, "sbx-pending", quantity).await,
+            quantity,
+        ));
         orders.push((
             place_pending_order(&mut partner, "sbx-vendor-timeout", quantity).await,
             quantity,

@@ -8,9 +8,11 @@ use rustix::process::{Resource, getrlimit};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use crate::support::raw_http::{exchange_bytes, send_slowly_undocumented, exchange, exchange_undocumented, request_head};
-use crate::support::{Operator, expect_success, expect_error, shared, unique};
 use crate::request_bodies::{ORDERS, add_buyer, with_header};
+use crate::support::raw_http::{
+    exchange, exchange_bytes, exchange_undocumented, request_head, send_slowly_undocumented,
+};
+use crate::support::{Operator, expect_error, expect_success, shared, unique};
 
 /// Open sockets, where the system allows that many.
 const SOCKETS: u64 = 3_000;
@@ -112,7 +114,11 @@ async fn unsupported_method_returns_405_and_head_has_no_body() {
             expect_error(&response, 405, "METHOD_NOT_ALLOWED");
             assert!(response.header("allow").is_some(), "{path}");
         }
-        let response = exchange_bytes(shared().http_address(), &request_head(&format!("HEAD {path}"), &identity)).await;
+        let response = exchange_bytes(
+            shared().http_address(),
+            &request_head(&format!("HEAD {path}"), &identity),
+        )
+        .await;
         let text = String::from_utf8(response).unwrap();
         assert!(text.starts_with("HTTP/1.1 405 "), "{path}: {text}");
         assert!(text.ends_with("\r\n\r\n"), "a HEAD has no body: {text}");
@@ -206,7 +212,11 @@ async fn request_smuggled_in_rejected_body_is_not_executed() {
     let (mut partner, body) = add_buyer(1).await;
     let length = body.len().to_string();
     let smuggled = with_header(partner.headers(ORDERS, body.as_bytes()), CONTENT_LENGTH, &length);
-    let smuggled = [request_head("POST /api/v1/orders", &smuggled), body.clone().into_bytes()].concat();
+    let smuggled = [
+        request_head("POST /api/v1/orders", &smuggled),
+        body.clone().into_bytes(),
+    ]
+    .concat();
     // The head is rejected, and a complete order takes the place of the body.
     for (name, value) in [("content-encoding", "gzip"), ("content-type", "text/plain")] {
         let headers = partner.headers(ORDERS, body.as_bytes());

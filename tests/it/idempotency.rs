@@ -7,7 +7,8 @@ use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::partner::{IDEMPOTENCY_KEY, unix_seconds};
 
 use crate::support::{
-    Operator, Partner, Sale, expect_success, expect_stored_error, order_body, expect_error, shared, text_of, unique,
+    Operator, Partner, Sale, expect_error, expect_stored_error, expect_success, order_body, shared, text_of,
+    unique,
 };
 
 /// Asserts that the second response replays the first.
@@ -21,7 +22,10 @@ fn assert_replay(first: &ApiResponse, second: &ApiResponse) {
 #[tokio::test]
 async fn repeated_request_returns_stored_bytes() {
     let mut operator = Operator::of(shared());
-    let [stocked, bought] = [operator.add_stocked_product(2).await, operator.add_product("vendor", 0).await];
+    let [stocked, bought] = [
+        operator.add_stocked_product(2).await,
+        operator.add_product("vendor", 0).await,
+    ];
     let mut partner = operator.add_partner("100").await;
     for (sale, status) in [(stocked, 201), (bought, 202)] {
         let key = unique("key");
@@ -121,11 +125,17 @@ async fn invalid_or_repeated_key_header_is_rejected() {
 async fn idempotency_keys_are_scoped_per_partner() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;
-    let (mut first, mut second) = (operator.add_partner("100").await, operator.add_partner("100").await);
+    let (mut first, mut second) = (
+        operator.add_partner("100").await,
+        operator.add_partner("100").await,
+    );
     let key = unique("key");
     let one = first.order_with_key(&key, &sale, 1).await;
     let other = second.order_with_key(&key, &sale, 1).await;
-    assert_ne!(expect_success(&one, 201)["order_id"], expect_success(&other, 201)["order_id"]);
+    assert_ne!(
+        expect_success(&one, 201)["order_id"],
+        expect_success(&other, 201)["order_id"]
+    );
     assert_eq!(other.header("idempotent-replayed"), None);
     assert_replay(&one, &first.order_with_key(&key, &sale, 1).await);
     assert_replay(&other, &second.order_with_key(&key, &sale, 1).await);
@@ -243,7 +253,9 @@ async fn blocked_partner_gets_no_stored_response() {
     }
     let [revoked, suspended, moved] = &mut partners;
     operator.revoke_credential(revoked).await;
-    operator.patch_partner(suspended, &json!({ "suspended": true })).await;
+    operator
+        .patch_partner(suspended, &json!({ "suspended": true }))
+        .await;
     operator
         .patch_partner(moved, &json!({ "allowlist": ["192.0.2.0/24"] }))
         .await;

@@ -24,7 +24,7 @@ async fn import_progress_is_shown_on_terminal_only() {
 
     let printed = terminal_output(&import);
     assert!(
-        printed.contains(" KiB of ") && printed.contains(" to go"),
+        printed.contains(" KiB of ") && printed.contains(" left"),
         "{printed:?}"
     );
     assert_eq!(terminal_output(&[&import[..], &["--json"]].concat()), "");

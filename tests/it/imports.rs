@@ -9,7 +9,8 @@ use vouchsafe_load::client::ApiResponse;
 
 use crate::support::raw_http::{exchange, request_head};
 use crate::support::{
-    Database, Instance, Operator, WAIT_TIMEOUT, Sale, expect_success, eventually, json_of, expect_error, shared, text_of, unique,
+    Database, Instance, Operator, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, json_of,
+    shared, text_of, unique,
 };
 
 async fn import(
@@ -121,7 +122,9 @@ async fn concurrent_imports_of_same_file_import_each_code_once() {
 async fn code_is_unique_per_brand_and_pin() {
     let mut operator = Operator::of(shared());
     let brand = unique("brand");
-    let one = operator.add_product_with(json!({ "brand": brand }), "25", 0).await;
+    let one = operator
+        .add_product_with(json!({ "brand": brand }), "25", 0)
+        .await;
     let other = operator
         .add_product_with(json!({ "brand": brand.to_uppercase() }), "25", 0)
         .await;
@@ -160,7 +163,10 @@ async fn invalid_lines_are_reported_and_others_imported() {
     ]);
     assert_eq!(json_of(&response)["rejected"], rejected);
     assert!(!text_of(&response).contains("CNRY") && !shared().log().contains("CNRY"));
-    assert_eq!(stock_level(&mut operator, &sale).await["next_expiry"], "2099-01-31");
+    assert_eq!(
+        stock_level(&mut operator, &sale).await["next_expiry"],
+        "2099-01-31"
+    );
     let many = format!("code\n{}", ",\n".repeat(1_500));
     let response = import(&mut operator, &sale, "text/csv", many).await;
     assert_eq!(
@@ -305,7 +311,11 @@ async fn interrupted_import_keeps_committed_lines_only() {
         let level = stock_level(&mut operator, &sale).await;
         level["loaded"].as_u64()
     });
-    assert_eq!(committed.await, 9_999, "a block has the header and 9,999 vouchers");
+    assert_eq!(
+        committed.await,
+        9_999,
+        "a block has the header and 9,999 vouchers"
+    );
     drop(connection);
     let resumed = format!("code\n{complete}{prefix}-HALFWAY\n");
     assert_eq!(

@@ -15,7 +15,8 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Database, ReceivedEvent, Instance, Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, Sale, expect_success, eventually,
+    Behavior, Database, Instance, Operator, Partner, ReceivedEvent, Receiver, Sale, WAIT_TIMEOUT, eventually,
+    expect_success,
 };
 
 /// `order.created`, `voucher.issued`, `order.delivered`.
@@ -50,7 +51,8 @@ const KILL_POINTS: [(KillPoint, usize); 8] = [
 ];
 
 /// Sessions blocked in a statement that matches `$1`.
-const COUNT_BLOCKED: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ $1";
+const COUNT_BLOCKED: &str =
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ $1";
 
 const COUNT_CAUGHT_UP: &str = "SELECT count(*)
                          FROM webhook_progress AS p
@@ -143,7 +145,9 @@ impl DeliveryScenario {
     async fn wait_for_last_event(&mut self, order_id: &str) {
         eventually(&format!("all events of {order_id}"), WAIT_TIMEOUT, async || {
             let received_count = self.receiver.received();
-            let last = |event: &ReceivedEvent| event.order_id() == order_id && event.sequence() == EVENTS_PER_ORDER as u64;
+            let last = |event: &ReceivedEvent| {
+                event.order_id() == order_id && event.sequence() == EVENTS_PER_ORDER as u64
+            };
             received_count.iter().any(last).then_some(())
         })
         .await;
@@ -192,7 +196,9 @@ async fn kill_at_any_point_delivers_in_order_without_repeating_recorded() {
         scene.wait_for_last_event(order_id).await;
         // A repeated event would arrive before the events of this order.
         let next = expect_success(&scene.partner.order(&scene.sale, 1).await, 201);
-        scene.wait_for_last_event(next["order_id"].as_str().unwrap()).await;
+        scene
+            .wait_for_last_event(next["order_id"].as_str().unwrap())
+            .await;
         let feed = scene.partner.list_all("/events?limit=100").await;
         let counts = receipts_per_event(&scene.receiver.received(), order_id, &feed);
         assert_eq!(

@@ -8,7 +8,9 @@ use hyper::{HeaderMap, Method};
 use serde_json::{Value, json};
 use vouchsafe_load::client::{ApiResponse, RequestFailure};
 
-use crate::support::{Database, Instance, Operator, Partner, WAIT_TIMEOUT, Sale, expect_success, eventually, order_body};
+use crate::support::{
+    Database, Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_success, order_body,
+};
 
 /// Blocks every operation that writes.
 const LOCK_TABLES: &str = "BEGIN; LOCK TABLE orders, idempotency_keys IN SHARE MODE";
@@ -52,7 +54,13 @@ enum Target {
     Payout,
 }
 
-const fn operation(about: Target, by: Caller, verb: &'static str, [first, repeated]: [u16; 2], end: &'static str) -> Operation {
+const fn operation(
+    about: Target,
+    by: Caller,
+    verb: &'static str,
+    [first, repeated]: [u16; 2],
+    end: &'static str,
+) -> Operation {
     Operation {
         target: about,
         caller: by,
@@ -64,11 +72,41 @@ const fn operation(about: Target, by: Caller, verb: &'static str, [first, repeat
 }
 
 const OPERATIONS: [Operation; 8] = [
-    operation(Target::DeliveredOrder, Caller::Partner, "cancel", [200, 200], "REFUNDED"),
-    operation(Target::DeliveredOrder, Caller::Partner, "vouchers", [200, 200], "DELIVERED"),
-    operation(Target::DeliveredOrder, Caller::Operator, "cancel", [200, 200], "REFUNDED"),
-    operation(Target::OrderAwaitingApproval, Caller::Operator, "approve", [200, 409], "DELIVERED"),
-    operation(Target::OrderAwaitingApproval, Caller::Operator, "reject", [200, 409], "REFUNDED"),
+    operation(
+        Target::DeliveredOrder,
+        Caller::Partner,
+        "cancel",
+        [200, 200],
+        "REFUNDED",
+    ),
+    operation(
+        Target::DeliveredOrder,
+        Caller::Partner,
+        "vouchers",
+        [200, 200],
+        "DELIVERED",
+    ),
+    operation(
+        Target::DeliveredOrder,
+        Caller::Operator,
+        "cancel",
+        [200, 200],
+        "REFUNDED",
+    ),
+    operation(
+        Target::OrderAwaitingApproval,
+        Caller::Operator,
+        "approve",
+        [200, 409],
+        "DELIVERED",
+    ),
+    operation(
+        Target::OrderAwaitingApproval,
+        Caller::Operator,
+        "reject",
+        [200, 409],
+        "REFUNDED",
+    ),
     operation(Target::Payout, Caller::Operator, "pay", [200, 409], "PAID"),
     operation(Target::Payout, Caller::Operator, "reject", [200, 409], "REJECTED"),
     operation(Target::Payout, Caller::Operator, "fail", [200, 409], "FAILED"),
@@ -90,7 +128,9 @@ impl Operation {
         match (self.caller, self.verb) {
             (Caller::Partner, "vouchers") => partner.client.get_codes(id).await,
             (Caller::Partner, _) => {
-                let call = partner.client.send_signed(Method::POST, &path, "", HeaderMap::new());
+                let call = partner
+                    .client
+                    .send_signed(Method::POST, &path, "", HeaderMap::new());
                 call.await
             }
             (Caller::Operator, _) => {
@@ -135,7 +175,10 @@ async fn create_target(about: Target, key: &str, partner: &mut Partner, sales: &
             expect_success(&partner.order_with_key(key, under_approval, 2).await, 202),
             "order_id",
         ),
-        Target::Payout => (expect_success(&request_payout(partner, key).await.unwrap(), 202), "payout_id"),
+        Target::Payout => (
+            expect_success(&request_payout(partner, key).await.unwrap(), 202),
+            "payout_id",
+        ),
     };
     created[name].as_str().unwrap().to_owned()
 }
@@ -152,7 +195,9 @@ impl KillScenario {
         let service = Instance::start();
         let mut operator = Operator::of(&service);
         let in_stock = operator.add_stocked_product(20).await;
-        let under_approval = operator.add_product_with(json!({ "approval": "always" }), "25", 20).await;
+        let under_approval = operator
+            .add_product_with(json!({ "approval": "always" }), "25", 20)
+            .await;
         let partner = operator.add_partner("10000").await;
         let scenario = Self {
             service,
@@ -193,7 +238,13 @@ async fn kill_during_each_operation(outcome: StatementOutcome) -> usize {
     let (mut scenario, sales) = KillScenario::start(outcome).await;
     let mut applied = 0;
     for (number, operation) in OPERATIONS.iter().enumerate() {
-        let id = create_target(operation.target, &format!("step-{number}"), &mut scenario.partner, &sales).await;
+        let id = create_target(
+            operation.target,
+            &format!("step-{number}"),
+            &mut scenario.partner,
+            &sales,
+        )
+        .await;
         let (mut operator, mut partner) = (scenario.operator(), scenario.partner.reconnect());
         scenario
             .kill_during(operation.send(&mut operator, &mut partner, &id))
@@ -203,9 +254,22 @@ async fn kill_during_each_operation(outcome: StatementOutcome) -> usize {
         // The order does not show a code read.
         let was_applied = before["status"] == operation.final_status && operation.verb != "vouchers";
         applied += usize::from(was_applied);
-        let description = format!("{:?} {:?} {}, {outcome:?}", operation.target, operation.caller, operation.verb);
-        for expected in [if was_applied { operation.repeated_status } else { operation.first_status }, operation.repeated_status] {
-            let response = operation.send(&mut operator, &mut scenario.partner, &id).await.unwrap();
+        let description = format!(
+            "{:?} {:?} {}, {outcome:?}",
+            operation.target, operation.caller, operation.verb
+        );
+        for expected in [
+            if was_applied {
+                operation.repeated_status
+            } else {
+                operation.first_status
+            },
+            operation.repeated_status,
+        ] {
+            let response = operation
+                .send(&mut operator, &mut scenario.partner, &id)
+                .await
+                .unwrap();
             assert_eq!(response.status, expected, "{description}");
             assert_eq!(
                 scenario.partner.read(&operation.path(&id)).await["status"],
@@ -241,7 +305,10 @@ async fn kill_during_keyed_requests(outcome: StatementOutcome) {
         unreachable!("two responses each")
     };
     assert_eq!((&ordered.1, &paid.1), (&ordered_again.1, &paid_again.1));
-    assert!(ordered_again.0 && paid_again.0, "the second response must be a replay");
+    assert!(
+        ordered_again.0 && paid_again.0,
+        "the second response must be a replay"
+    );
     let written = outcome == StatementOutcome::Written;
     assert_eq!((ordered.0, paid.0), (written, written));
     let orders = scenario.partner.list_all("/orders").await.len();

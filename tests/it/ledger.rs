@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Operator, expect_success, expect_error, shared, text_of};
+use crate::support::{Operator, expect_error, expect_success, shared, text_of};
 
 #[tokio::test]
 async fn orders_appear_as_debits_without_gaps() {
@@ -42,7 +42,10 @@ async fn orders_appear_as_debits_without_gaps() {
     );
     for (amount, after) in [("-50.00", "25.00"), ("-25.00", "75.00"), ("100.00", "100.00")] {
         let expected = format!(r#""amount":{amount},"currency":"USD","balance_after":{after},"#);
-        assert!(text_of(&response).contains(&expected), "{expected} in {response:?}");
+        assert!(
+            text_of(&response).contains(&expected),
+            "{expected} in {response:?}"
+        );
     }
     assert!(
         entries
@@ -96,14 +99,19 @@ async fn each_currency_has_its_own_wallet() {
     ] {
         assert!(text_of(&wallets).contains(expected), "{expected} in {wallets:?}");
     }
-    let euros = operator.add_product_with(json!({ "currency": "EUR" }), "25", 1).await;
+    let euros = operator
+        .add_product_with(json!({ "currency": "EUR" }), "25", 1)
+        .await;
     expect_error(&partner.order(&euros, 1).await, 402, "INSUFFICIENT_FUNDS");
 }
 
 #[tokio::test]
 async fn partner_sees_only_own_wallets() {
     let mut operator = Operator::of(shared());
-    let (mut rich, mut poor) = (operator.add_partner("5000").await, operator.add_partner("0").await);
+    let (mut rich, mut poor) = (
+        operator.add_partner("5000").await,
+        operator.add_partner("0").await,
+    );
     assert_eq!(poor.read("/transactions").await["data"], json!([]));
     assert_eq!(poor.read("/wallets").await["data"], json!([]));
     assert_eq!(rich.balance("USD").await, "5000.00");

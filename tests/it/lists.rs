@@ -5,7 +5,9 @@ use std::cell::Cell;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Operator, Partner, Sale, expect_success, order_body, expect_error, shared, text_of, unique};
+use crate::support::{
+    Operator, Partner, Sale, expect_error, expect_success, order_body, shared, text_of, unique,
+};
 
 /// Returns a field of each entry.
 fn field_values(entries: &[Value], name: &str) -> Vec<Value> {
@@ -102,7 +104,10 @@ async fn transactions_filter_by_time() {
     let mut operator = Operator::of(shared());
     let (mut partner, ..) = add_partner_with_entries(&mut operator).await;
     let all = partner.list_all("/transactions").await;
-    let times: Vec<_> = all.iter().map(|entry| escape_time(&entry["created_at"])).collect();
+    let times: Vec<_> = all
+        .iter()
+        .map(|entry| escape_time(&entry["created_at"]))
+        .collect();
     // `from` is inclusive, `to` exclusive.
     for begin in 0..all.len() {
         let from = &times[begin];
@@ -133,7 +138,10 @@ async fn transactions_filter_by_time() {
 #[tokio::test]
 async fn orders_filter_by_status_reference_and_time() {
     let mut operator = Operator::of(shared());
-    let (stocked, bought) = (operator.add_stocked_product(3).await, operator.add_product("vendor", 0).await);
+    let (stocked, bought) = (
+        operator.add_stocked_product(3).await,
+        operator.add_product("vendor", 0).await,
+    );
     let mut partner = operator.add_partner("1000").await;
     let (reference, other) = (unique("po"), unique("po"));
     let mut placed = Vec::new();
@@ -176,7 +184,11 @@ async fn orders_filter_by_status_reference_and_time() {
         let expected: Vec<_> = found.iter().map(|n| ids[*n].clone()).collect();
         for limit in [1, 2, 100] {
             let path = format!("/orders?{query}&limit={limit}");
-            assert_eq!(list_field(&mut partner, &path, "order_id").await, expected, "{path}");
+            assert_eq!(
+                list_field(&mut partner, &path, "order_id").await,
+                expected,
+                "{path}"
+            );
         }
     }
 }
@@ -184,7 +196,10 @@ async fn orders_filter_by_status_reference_and_time() {
 #[tokio::test]
 async fn listed_order_equals_single_order() {
     let mut operator = Operator::of(shared());
-    let sales = [operator.add_stocked_product(3).await, operator.add_product("vendor", 0).await];
+    let sales = [
+        operator.add_stocked_product(3).await,
+        operator.add_product("vendor", 0).await,
+    ];
     let mut partner = operator.add_partner("1000").await;
     for sale in &sales {
         let mut body = order_body(sale, 3);

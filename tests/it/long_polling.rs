@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Database, Instance, Operator, Partner, expect_success, expect_error, shared};
+use crate::support::{Database, Instance, Operator, Partner, expect_error, expect_success, shared};
 
 const PREFER: &str = "prefer";
 const PREFERENCE_APPLIED: &str = "preference-applied";
@@ -113,7 +113,10 @@ async fn order_change_or_shutdown_ends_wait() {
     assert_eq!(expect_success(&response, 200)["status"], "CANCELLED");
     assert_eq!(response.header(PREFERENCE_APPLIED), Some("wait=30"));
     let shutdown = async {
-        expect_success(&get_with_preference(&mut partner, &unchanged, "wait=1").await, 200);
+        expect_success(
+            &get_with_preference(&mut partner, &unchanged, "wait=1").await,
+            200,
+        );
         service.terminate();
     };
     let (response, ()) = tokio::join!(get_with_preference(&mut waiting, &unchanged, "wait=30"), shutdown);

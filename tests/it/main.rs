@@ -1,10 +1,6 @@
 //! Black-box tests: the service over HTTP on its own Postgres, with the clients of `load/`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "tests panic on failure"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
 
 mod support;
 
@@ -13,67 +9,67 @@ mod support;
 mod database;
 
 mod access;
-mod credential_commands;
 mod approvals;
 mod bookings;
-mod manual_fulfilment;
 mod canaries;
 mod cancellation;
 mod catalogue;
+mod catalogue_admin;
 mod certification;
-mod webhook_certification;
 mod client_addresses;
 mod codes;
 mod command_help;
 mod commands;
+mod conditional_requests;
+mod credential_commands;
+mod credential_rotation;
 mod deliveries;
-mod http_edge_cases;
 mod events;
 mod exit_codes;
 mod expiry;
 mod fulfilment;
+mod http_edge_cases;
 mod idempotency;
+mod import_progress;
 mod imports;
-mod stock_reservations;
 mod killed_deliveries;
+mod killed_operations;
 mod ledger;
 mod lists;
+mod long_polling;
 mod lost_responses;
+mod manual_fulfilment;
 mod multi_node;
 mod openapi;
+mod operator_cancellation;
+mod operator_payouts;
 mod operators;
+mod order_errors;
 mod order_search;
 mod orders;
 mod overload;
+mod partner_catalogues;
 mod partners;
-mod request_paths;
 mod payouts;
-mod operator_payouts;
 mod pending;
 mod production;
 mod purchases;
 mod races;
 mod rate_limits;
 mod reconciliation;
-mod order_errors;
+mod request_bodies;
+mod request_paths;
 mod restarts;
 mod retry_after;
-mod operator_cancellation;
-mod credential_rotation;
 mod routes;
-mod partner_catalogues;
 mod shared_deliveries;
-mod catalogue_admin;
 mod shutdown;
 mod signatures;
-mod killed_operations;
-mod import_progress;
+mod stock_reservations;
 mod trace_ids;
-mod conditional_requests;
 mod validation;
 mod vendor_protocol;
 mod vendors;
 mod voided_stock;
-mod long_polling;
+mod webhook_certification;
 mod webhooks;
-mod request_bodies;

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 
 use crate::commands::run_json;
-use crate::support::{Operator, Partner, WAIT_TIMEOUT, Sale, expect_success, eventually, expect_error, shared, text_of, unique};
+use crate::support::{
+    Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, shared, text_of, unique,
+};
 
 /// Prefix of every code in these tests.
 const CANARY: &str = "CNRYHAND";
@@ -83,11 +85,7 @@ async fn repeated_partial_fulfilment_imports_once() {
         .await;
     let entries = trail["data"].as_array().unwrap().iter();
     let counts: Vec<_> = entries.map(|entry| entry["after"]["imported"].clone()).collect();
-    assert_eq!(
-        counts,
-        [1, 2],
-        "newest first, no entry for duplicates: {trail}"
-    );
+    assert_eq!(counts, [1, 2], "newest first, no entry for duplicates: {trail}");
     assert!(!trail.to_string().contains(CANARY));
 }
 
@@ -130,7 +128,10 @@ async fn invalid_fulfilment_is_rejected_without_quoting_codes() {
     let unknown = "ord_00000000000000000000000000000000";
     let response = fulfil(&mut operator, unknown, &json!({ "vouchers": codes(1) })).await;
     expect_error(&response, 404, "ORDER_NOT_FOUND");
-    let placed = expect_success(&partner.order(&operator.add_stocked_product(1).await, 1).await, 201);
+    let placed = expect_success(
+        &partner.order(&operator.add_stocked_product(1).await, 1).await,
+        201,
+    );
     let delivered = placed["order_id"].as_str().unwrap();
     let response = fulfil(&mut operator, delivered, &json!({ "vouchers": codes(1) })).await;
     expect_error(&response, 409, "ORDER_NOT_FULFILLABLE");

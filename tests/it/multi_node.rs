@@ -3,7 +3,9 @@
 use serde_json::json;
 use sqlx::ConnectOptions as _;
 
-use crate::support::{Instance, Operator, Partner, WAIT_TIMEOUT, expect_success, eventually, expect_error, unique};
+use crate::support::{
+    Instance, Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, expect_success, unique,
+};
 
 const MASTER_KEY: (&str, &str) = (
     "VOUCHSAFE_MASTER_KEY",
@@ -38,9 +40,13 @@ async fn change_at_one_node_applies_at_other() {
     wait_for_status(&mut at_second, 200, &path).await;
     expect_success(&at_second.order(&sale, 1).await, 201);
 
-    operator.patch_partner(&partner, &json!({ "suspended": true })).await;
+    operator
+        .patch_partner(&partner, &json!({ "suspended": true }))
+        .await;
     wait_for_status(&mut at_second, 403, "/wallets").await;
-    operator.patch_partner(&partner, &json!({ "suspended": false })).await;
+    operator
+        .patch_partner(&partner, &json!({ "suspended": false }))
+        .await;
     wait_for_status(&mut at_second, 200, "/wallets").await;
     operator.revoke_credential(&partner).await;
     wait_for_status(&mut at_second, 401, "/wallets").await;

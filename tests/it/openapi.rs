@@ -3,7 +3,7 @@
 use hyper::Method;
 use hyper::header::HeaderMap;
 
-use crate::support::{Listener, Operator, expect_success, expect_error, shared};
+use crate::support::{Listener, Operator, expect_error, expect_success, shared};
 
 #[tokio::test]
 async fn listeners_serve_own_document_without_credentials() {
@@ -16,7 +16,12 @@ async fn listeners_serve_own_document_without_credentials() {
         .await
         .unwrap();
     let of_partners = expect_success(&response, 200);
-    let of_operators = expect_success(&operator.call_without_token(Method::GET, "/openapi.json", &[]).await, 200);
+    let of_operators = expect_success(
+        &operator
+            .call_without_token(Method::GET, "/openapi.json", &[])
+            .await,
+        200,
+    );
     for (document, own, foreign) in [
         (of_partners, "/api/v1/orders", "/admin/v1/partners"),
         (of_operators, "/admin/v1/partners", "/api/v1/orders"),

@@ -3,9 +3,10 @@
 use serde_json::json;
 
 use crate::approvals::{
-    assert_verified, add_manual_product_under_approval, line_counts, decide, usd_balances, id_of, stages, decisions_in_audit_log, place_order_awaiting_approval,
+    add_manual_product_under_approval, assert_verified, decide, decisions_in_audit_log, id_of, line_counts,
+    place_order_awaiting_approval, stages, usd_balances,
 };
-use crate::support::{Operator, expect_success, expect_error, shared};
+use crate::support::{Operator, expect_error, expect_success, shared};
 
 #[tokio::test]
 async fn operator_cancels_unretrieved_order() {
@@ -86,7 +87,10 @@ async fn concurrent_code_read_and_operator_cancel_exclude_each_other() {
     let mut read = 0;
     for order_id in &orders {
         let mut reader = partner.reconnect();
-        let (codes, cancel) = tokio::join!(reader.get_codes(order_id), decide(&mut operator, "cancel", order_id));
+        let (codes, cancel) = tokio::join!(
+            reader.get_codes(order_id),
+            decide(&mut operator, "cancel", order_id)
+        );
         if codes.status == 200 {
             expect_error(&cancel, 409, "ORDER_NOT_CANCELLABLE");
             read += 1;
@@ -95,6 +99,9 @@ async fn concurrent_code_read_and_operator_cancel_exclude_each_other() {
             assert_eq!(expect_success(&cancel, 200)["status"], "REFUNDED");
         }
     }
-    assert_eq!(usd_balances(&mut partner).await, (200.0 - 25.0 * f64::from(read), 0.0));
+    assert_eq!(
+        usd_balances(&mut partner).await,
+        (200.0 - 25.0 * f64::from(read), 0.0)
+    );
     assert_verified().await;
 }

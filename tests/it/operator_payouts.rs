@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 
 use crate::commands::{run_error, run_ok};
-use crate::support::{Operator, expect_success, expect_error, shared};
+use crate::support::{Operator, expect_error, expect_success, shared};
 
 const UNKNOWN_PAYOUT: &str = "po_00000000000000000000000000000000";
 
@@ -51,7 +51,11 @@ async fn invalid_payout_filter_is_rejected() {
         let error = expect_error(&get_payouts(&mut operator, query).await, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], field, "{query}");
     }
-    expect_error(&get_payouts(&mut operator, "?cursor=AAAA").await, 400, "INVALID_CURSOR");
+    expect_error(
+        &get_payouts(&mut operator, "?cursor=AAAA").await,
+        400,
+        "INVALID_CURSOR",
+    );
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde_json::json;
 use vouchsafe_load::client::{ApiResponse, Client};
 use vouchsafe_load::origin::Origin;
 
-use crate::support::{CheckedOperator, Instance, Operator, expect_success, expect_error, shared};
+use crate::support::{CheckedOperator, Instance, Operator, expect_error, expect_success, shared};
 
 /// Admin routes with one of their methods, and unknown ones.
 const ROUTES: [(Method, &str); 32] = [
@@ -45,7 +45,12 @@ const ROUTES: [(Method, &str); 32] = [
     (Method::GET, "/admin/v1"),
 ];
 
-async fn send(service: &Instance, method: Method, path: &str, headers: &[(&'static str, &str)]) -> ApiResponse {
+async fn send(
+    service: &Instance,
+    method: Method,
+    path: &str,
+    headers: &[(&'static str, &str)],
+) -> ApiResponse {
     let mut client = CheckedOperator::new(Client::new(Origin::parse(&service.admin_url()).unwrap()));
     let mut map = HeaderMap::new();
     for (name, value) in headers {
@@ -64,7 +69,10 @@ async fn request_without_operator_token_is_rejected() {
     let valid_token = format!("Bearer {}", token.trim());
     let partner = Operator::of(service).add_partner("0").await;
     let mut partner_headers = HeaderMap::new();
-    partner.client.credentials().insert_api_headers(&mut partner_headers);
+    partner
+        .client
+        .credentials()
+        .insert_api_headers(&mut partner_headers);
     let partner_headers: Vec<_> = ["x-api-key", "x-api-secret"]
         .map(|name| (name, partner_headers[name].to_str().unwrap().to_owned()))
         .into_iter()

@@ -2,14 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Operator, expect_success, order_line, expect_error, shared, unique};
+use crate::support::{Operator, expect_error, expect_success, order_line, shared, unique};
 
 #[tokio::test]
 async fn order_outside_catalogue_is_rejected() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
-    let discontinued = operator.add_product_with(json!({ "discontinued": true }), "25", 0).await;
-    let euros = operator.add_product_with(json!({ "currency": "EUR" }), "25", 1).await;
+    let discontinued = operator
+        .add_product_with(json!({ "discontinued": true }), "25", 0)
+        .await;
+    let euros = operator
+        .add_product_with(json!({ "currency": "EUR" }), "25", 1)
+        .await;
     let range = json!({ "denominations": ["7"], "denomination_range": { "min": 10, "max": 30, "step": 5 } });
     let ranged = operator.add_product_with(range, "10", 1).await;
     let mut partner = operator.add_partner("1000").await;
@@ -91,7 +95,10 @@ async fn order_outside_catalogue_is_rejected() {
 #[tokio::test]
 async fn shortage_names_product_and_leaves_no_hold() {
     let mut operator = Operator::of(shared());
-    let [first, second] = [operator.add_stocked_product(1).await, operator.add_stocked_product(1).await];
+    let [first, second] = [
+        operator.add_stocked_product(1).await,
+        operator.add_stocked_product(1).await,
+    ];
     let mut partner = operator.add_partner("1000").await;
     let body = json!({ "items": [order_line(&first, 1), order_line(&second, 2)] });
     let error = expect_error(
@@ -117,7 +124,10 @@ async fn shortage_names_product_and_leaves_no_hold() {
 async fn insufficient_funds_or_missing_wallet_returns_402() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(5).await;
-    let (mut underfunded, mut without_wallet) = (operator.add_partner("24.99").await, operator.add_partner("0").await);
+    let (mut underfunded, mut without_wallet) = (
+        operator.add_partner("24.99").await,
+        operator.add_partner("0").await,
+    );
     let error = expect_error(&underfunded.order(&sale, 1).await, 402, "INSUFFICIENT_FUNDS");
     let message = error["message"].as_str().unwrap();
     assert!(
@@ -126,7 +136,10 @@ async fn insufficient_funds_or_missing_wallet_returns_402() {
     );
     expect_error(&without_wallet.order(&sale, 1).await, 402, "INSUFFICIENT_FUNDS");
     assert_eq!(
-        (underfunded.balance("USD").await, without_wallet.balance("USD").await),
+        (
+            underfunded.balance("USD").await,
+            without_wallet.balance("USD").await
+        ),
         ("24.99".to_owned(), String::new())
     );
 }
@@ -135,7 +148,10 @@ async fn insufficient_funds_or_missing_wallet_returns_402() {
 async fn order_of_other_partner_looks_unknown() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
-    let (mut owner, mut stranger) = (operator.add_partner("100").await, operator.add_partner("100").await);
+    let (mut owner, mut stranger) = (
+        operator.add_partner("100").await,
+        operator.add_partner("100").await,
+    );
     let order = expect_success(&owner.order(&sale, 1).await, 201);
     let foreign = order["order_id"].as_str().unwrap();
     let unknown = format!(

@@ -3,8 +3,8 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::commands::{run_error, run_ok, run_json};
-use crate::support::{Operator, Partner, expect_success, order_body, expect_error, shared, unique};
+use crate::commands::{run_error, run_json, run_ok};
+use crate::support::{Operator, Partner, expect_error, expect_success, order_body, shared, unique};
 
 /// Places an order with this reference: delivered from stock, or pending forever at a manual vendor.
 async fn place_order(operator: &mut Operator, partner: &mut Partner, route: &str, reference: &str) -> Value {
@@ -23,7 +23,10 @@ fn ids(orders: &[Value]) -> Vec<&Value> {
 #[tokio::test]
 async fn operator_finds_orders_of_all_partners() {
     let mut operator = Operator::of(shared());
-    let (mut one, mut two) = (operator.add_partner("1000").await, operator.add_partner("1000").await);
+    let (mut one, mut two) = (
+        operator.add_partner("1000").await,
+        operator.add_partner("1000").await,
+    );
     let reference = unique("po");
     let first = place_order(&mut operator, &mut one, "stock", &reference).await;
     let second = place_order(&mut operator, &mut two, "vendor", &reference).await;
@@ -39,7 +42,10 @@ async fn operator_finds_orders_of_all_partners() {
         (format!("reference={reference}&to={begin}"), vec![&first]),
         (format!("partner_id={partner_id}"), vec![&third, &first]),
         (format!("partner_id={partner_id}&to={end}"), vec![&first]),
-        (format!("partner_id={partner_id}&reference={reference}"), vec![&first]),
+        (
+            format!("partner_id={partner_id}&reference={reference}"),
+            vec![&first],
+        ),
         (format!("order_id={third_id}"), vec![&third]),
         (
             format!("order_id={third_id}&partner_id={}", two.partner_id),

@@ -6,7 +6,7 @@ use time::format_description::well_known::Rfc3339;
 use vouchsafe_load::partner::unix_seconds;
 
 use crate::support::{
-    Operator, Sale, expect_success, json_of, order_line, order_body, expect_error, shared, text_of, unique,
+    Operator, Sale, expect_error, expect_success, json_of, order_body, order_line, shared, text_of, unique,
 };
 
 /// Allowance for clock skew and the duration of an order.
@@ -68,7 +68,10 @@ async fn get_order_returns_bytes_of_post() {
         "fulfilment": "AUTO",
     });
     let placed = partner.send(&unique("key"), &body).await;
-    let order_id = expect_success(&placed, 201)["order_id"].as_str().unwrap().to_owned();
+    let order_id = expect_success(&placed, 201)["order_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let read = partner.get(&format!("/orders/{order_id}")).await;
     expect_success(&read, 200);
     assert_eq!(text_of(&read), text_of(&placed));
@@ -235,7 +238,10 @@ async fn order_of_maximum_size_is_delivered() {
     let sale = operator.add_stocked_product(1_000).await;
     let mut partner = operator.add_partner("25000").await;
     let response = partner
-        .send(&unique("key"), &json!({ "items": vec![order_line(&sale, 10); 100] }))
+        .send(
+            &unique("key"),
+            &json!({ "items": vec![order_line(&sale, 10); 100] }),
+        )
         .await;
     let order = expect_success(&response, 201);
     assert_eq!(order["vouchers"].as_array().unwrap().len(), 1_000);

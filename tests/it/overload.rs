@@ -8,7 +8,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use vouchsafe_actors::engine::MAX_ADMITTED;
 
-use crate::support::{Database, Instance, Operator, Partner, WAIT_TIMEOUT, Sale, eventually, send_signal, unique};
+use crate::support::{
+    Database, Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, send_signal, unique,
+};
 
 /// An order without credentials on a keep-alive connection.
 const UNAUTHENTICATED_ORDER: &str = "POST /api/v1/orders HTTP/1.1\r\nhost: vouchsafe.test\r\ncontent-type: application/json\r\n\
@@ -16,7 +18,10 @@ const UNAUTHENTICATED_ORDER: &str = "POST /api/v1/orders HTTP/1.1\r\nhost: vouch
 
 /// Sends the order and reads head and body of the response.
 async fn send_order(connection: &mut TcpStream) -> String {
-    connection.write_all(UNAUTHENTICATED_ORDER.as_bytes()).await.unwrap();
+    connection
+        .write_all(UNAUTHENTICATED_ORDER.as_bytes())
+        .await
+        .unwrap();
     let mut response = String::new();
     let mut buffer = [0; 4096];
     while !response.ends_with("}}") {
@@ -53,7 +58,11 @@ async fn order_beyond_admission_limit_is_rejected_unread_on_open_connection() {
     let lanes =
         "SELECT pid::text FROM pg_stat_activity WHERE application_name LIKE 'vouchsafe lane%' AND $1 = ''";
     let lanes = Database::of(&service).await.texts(lanes, "").await;
-    let signal_lanes = |signal| lanes.iter().for_each(|pid| send_signal(pid.parse().unwrap(), signal));
+    let signal_lanes = |signal| {
+        lanes
+            .iter()
+            .for_each(|pid| send_signal(pid.parse().unwrap(), signal))
+    };
     let connect = || send_order_on_new_connection(service.http_address());
     assert!(connect().await.1.starts_with("HTTP/1.1 401 "));
 

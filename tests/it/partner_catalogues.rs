@@ -3,7 +3,7 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Operator, Partner, Sale, expect_success, order_body, expect_error, shared, unique};
+use crate::support::{Operator, Partner, Sale, expect_error, expect_success, order_body, shared, unique};
 
 /// Two categories with two products and one product.
 struct TestCategories {
@@ -21,7 +21,11 @@ async fn add_categories(operator: &mut Operator) -> TestCategories {
     }
     let mut sales = Vec::new();
     for category in [&categories[0], &categories[0], &categories[1]] {
-        sales.push(operator.add_product_with(json!({ "category_id": category }), "25", 5).await);
+        sales.push(
+            operator
+                .add_product_with(json!({ "category_id": category }), "25", 5)
+                .await,
+        );
     }
     TestCategories {
         categories,
@@ -74,7 +78,10 @@ impl TestCategories {
 async fn partner_catalogue_applies_everywhere_immediately() {
     let mut operator = Operator::of(shared());
     let fixture = add_categories(&mut operator).await;
-    let (mut partner, mut other) = (operator.add_partner("1000").await, operator.add_partner("1000").await);
+    let (mut partner, mut other) = (
+        operator.add_partner("1000").await,
+        operator.add_partner("1000").await,
+    );
     let [categories, ids] = [
         &fixture.categories,
         &fixture.sales.each_ref().map(|s| s.product_id.clone())[..2],
@@ -96,7 +103,9 @@ async fn partner_catalogue_applies_everywhere_immediately() {
         (json!({}), &[]),
         (Value::Null, &[0, 1, 2]),
     ] {
-        operator.patch_partner(&partner, &json!({ "catalogue": catalogue })).await;
+        operator
+            .patch_partner(&partner, &json!({ "catalogue": catalogue }))
+            .await;
         fixture.assert_visible(&mut partner, expected).await;
     }
     assert_eq!(fixture.visible_products(&mut other).await, [0, 1, 2]);
@@ -105,7 +114,10 @@ async fn partner_catalogue_applies_everywhere_immediately() {
 #[tokio::test]
 async fn rejection_outside_catalogue_is_not_stored() {
     let mut operator = Operator::of(shared());
-    let sales = [operator.add_stocked_product(2).await, operator.add_stocked_product(2).await];
+    let sales = [
+        operator.add_stocked_product(2).await,
+        operator.add_stocked_product(2).await,
+    ];
     let mut partner = operator.add_partner("100").await;
     let inside = json!({ "catalogue": { "products": [sales[0].product_id] } });
     operator.patch_partner(&partner, &inside).await;
@@ -119,10 +131,14 @@ async fn rejection_outside_catalogue_is_not_stored() {
     let message = error["message"].as_str().unwrap();
     assert!(message.contains(&sales[1].product_id), "{message}");
     assert_eq!(partner.balance("USD").await, "100.00");
-    operator.patch_partner(&partner, &json!({ "catalogue": null })).await;
+    operator
+        .patch_partner(&partner, &json!({ "catalogue": null }))
+        .await;
     expect_success(&partner.send(&key, &both).await, 201);
     // Existing orders stay visible after the catalogue changes.
-    operator.patch_partner(&partner, &json!({ "catalogue": {} })).await;
+    operator
+        .patch_partner(&partner, &json!({ "catalogue": {} }))
+        .await;
     let response = partner.send(&key, &both).await;
     assert_eq!(response.header("idempotent-replayed"), Some("true"));
     assert_eq!(partner.list_all("/orders").await.len(), 1);

@@ -3,7 +3,9 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Database, Operator, Partner, expect_success, json_of, expect_error, shared, text_of, unique};
+use crate::support::{
+    Database, Operator, Partner, expect_error, expect_success, json_of, shared, text_of, unique,
+};
 
 async fn post(operator: &mut Operator, path: &str, body: &Value) -> vouchsafe_load::client::ApiResponse {
     operator
@@ -72,7 +74,9 @@ async fn partner_change_applies_to_next_request() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("10").await;
     expect_success(&partner.get("/wallets").await, 200);
-    operator.patch_partner(&partner, &json!({ "suspended": true })).await;
+    operator
+        .patch_partner(&partner, &json!({ "suspended": true }))
+        .await;
     expect_error(&partner.get("/wallets").await, 403, "PARTNER_SUSPENDED");
     operator
         .patch_partner(

@@ -5,7 +5,9 @@ use hyper::{HeaderMap, Method};
 use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Operator, Partner, expect_success, expect_stored_error, expect_error, shared, text_of, unique};
+use crate::support::{
+    Operator, Partner, expect_error, expect_stored_error, expect_success, shared, text_of, unique,
+};
 
 const IBAN: &str = "DE89370400440532013000";
 
@@ -64,7 +66,10 @@ async fn payout_debits_wallet_and_is_pending() {
         (&json!(-30.5), &json!(id))
     );
     let repeated = request_payout(&mut partner, &key, &payout_body("30.5")).await;
-    assert_eq!((repeated.status, text_of(&repeated)), (response.status, text_of(&response)));
+    assert_eq!(
+        (repeated.status, text_of(&repeated)),
+        (response.status, text_of(&response))
+    );
     assert_eq!(repeated.header("idempotent-replayed"), Some("true"));
     expect_error(
         &request_payout(&mut partner, &key, &payout_body("31")).await,
@@ -104,10 +109,16 @@ async fn payout_beyond_balance_is_rejected() {
 #[tokio::test]
 async fn payouts_are_listed_newest_first_per_partner() {
     let mut operator = Operator::of(shared());
-    let (mut partner, mut other) = (operator.add_partner("100").await, operator.add_partner("100").await);
+    let (mut partner, mut other) = (
+        operator.add_partner("100").await,
+        operator.add_partner("100").await,
+    );
     let mut ids = Vec::new();
     for amount in ["1", "2", "3"] {
-        let payout = expect_success(&request_payout(&mut partner, &unique("key"), &payout_body(amount)).await, 202);
+        let payout = expect_success(
+            &request_payout(&mut partner, &unique("key"), &payout_body(amount)).await,
+            202,
+        );
         ids.insert(0, payout["payout_id"].clone());
     }
     let listed: Vec<Value> = partner.list_all("/payouts?limit=2").await;
@@ -180,7 +191,10 @@ async fn payout_decision_pays_or_refunds_once() {
         ("reject", "REJECTED", json!(70.0), Some("PAYOUT_REVERSAL")),
         ("fail", "FAILED", json!(70.0), Some("PAYOUT_REVERSAL")),
     ] {
-        let payout = expect_success(&request_payout(&mut partner, &unique("key"), &payout_body("30")).await, 202);
+        let payout = expect_success(
+            &request_payout(&mut partner, &unique("key"), &payout_body("30")).await,
+            202,
+        );
         let id = payout["payout_id"].as_str().unwrap().to_owned();
         let body = json!({ "reason": "as agreed", "reference": "bank-7" });
         let decided = expect_success(&decide(&mut operator, &id, verb, &body).await, 200);
@@ -214,7 +228,10 @@ async fn payout_decision_pays_or_refunds_once() {
 async fn operator_read_of_payout_destination_is_audited() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
-    let payout = expect_success(&request_payout(&mut partner, &unique("key"), &payout_body("30")).await, 202);
+    let payout = expect_success(
+        &request_payout(&mut partner, &unique("key"), &payout_body("30")).await,
+        202,
+    );
     let id = payout["payout_id"].as_str().unwrap();
     let shown = operator.get(&format!("/admin/v1/payouts/{id}")).await;
     assert_eq!(

@@ -5,7 +5,9 @@ use std::time::Duration;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Operator, expect_success, eventually, json_of, order_body, expect_error, shared, text_of, unique};
+use crate::support::{
+    Operator, eventually, expect_error, expect_success, json_of, order_body, shared, text_of, unique,
+};
 
 /// For immediate allocations on a busy machine.
 const ALLOCATION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -46,9 +48,13 @@ async fn vendor_order_is_accepted_pending_and_paid() {
 #[tokio::test]
 async fn partial_stock_of_pending_order_is_allocated() {
     let mut operator = Operator::of(shared());
-    let [partly_stocked, other] = [operator.add_product("vendor", 2).await, operator.add_stocked_product(1).await];
+    let [partly_stocked, other] = [
+        operator.add_product("vendor", 2).await,
+        operator.add_stocked_product(1).await,
+    ];
     let mut partner = operator.add_partner("1000").await;
-    let both = json!({ "items": [order_body(&partly_stocked, 3)["items"][0], order_body(&other, 1)["items"][0]] });
+    let both =
+        json!({ "items": [order_body(&partly_stocked, 3)["items"][0], order_body(&other, 1)["items"][0]] });
     let order = expect_success(&partner.send(&unique("key"), &both).await, 202);
     assert_eq!(
         (&order["status"], &order["pending_reason"], &order["vouchers"]),
@@ -100,7 +106,9 @@ async fn cache_only_order_is_delivered_or_rejected() {
 #[tokio::test]
 async fn product_under_approval_leaves_stock_unreserved() {
     let mut operator = Operator::of(shared());
-    let sale = operator.add_product_with(json!({ "approval": "always" }), "25", 1).await;
+    let sale = operator
+        .add_product_with(json!({ "approval": "always" }), "25", 1)
+        .await;
     let mut partner = operator.add_partner("100").await;
     // Approval checks stock without reserving it: both orders wait for the same voucher.
     for _ in 0..2 {
@@ -156,7 +164,10 @@ async fn sandbox_products_behave_as_named() {
         let body = json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": 1 }] });
         partner.send(&unique("key"), &body).await
     };
-    assert_eq!(expect_success(&order("sbx-instant").await, 201)["status"], "DELIVERED");
+    assert_eq!(
+        expect_success(&order("sbx-instant").await, 201)["status"],
+        "DELIVERED"
+    );
     assert_eq!(
         expect_success(&order("sbx-pending").await, 202)["pending_reason"],
         "VENDOR"

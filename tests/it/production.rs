@@ -7,7 +7,7 @@ use vouchsafe::postgres::Durability;
 use vouchsafe_load::signer::Credentials;
 
 use crate::database::Database;
-use crate::support::{Instance, Operator, Partner, expect_success, expect_error, unique};
+use crate::support::{Instance, Operator, Partner, expect_error, expect_success, unique};
 
 const MASTER_KEY: &str = "abababababababababababababababababababababababababababababababab";
 const TOKEN: &str = "a token of thirty-two characters";
@@ -32,7 +32,9 @@ async fn production_credential_requires_certification_and_agreement() {
     let service = start_production(&database);
     let mut operator = Operator::of(&service);
     let body = json!({ "name": unique("Acme"), "allowlist": ["127.0.0.0/8"] });
-    let created = operator.send_json(Method::POST, "/admin/v1/partners", &body).await;
+    let created = operator
+        .send_json(Method::POST, "/admin/v1/partners", &body)
+        .await;
     assert_eq!(created["credential"], Value::Null);
     let path = format!("/admin/v1/partners/{}", created["partner_id"].as_str().unwrap());
     let credentials = format!("{path}/credentials");
@@ -74,7 +76,9 @@ async fn production_has_no_certification_routes() {
     let service = start_production(&database);
     let mut operator = Operator::of(&service);
     let body = json!({ "name": unique("Acme"), "allowlist": ["127.0.0.0/8"] });
-    let created = operator.send_json(Method::POST, "/admin/v1/partners", &body).await;
+    let created = operator
+        .send_json(Method::POST, "/admin/v1/partners", &body)
+        .await;
     let path = format!("/admin/v1/partners/{}", created["partner_id"].as_str().unwrap());
     let checklist = format!("{path}/certification");
     for method in [Method::GET, Method::DELETE] {
@@ -98,7 +102,11 @@ async fn production_has_no_certification_routes() {
     let path = format!("/webhooks/{}/test", created["webhook_id"].as_str().unwrap());
     let result = expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
     assert_eq!(
-        json!([result["delivered"], result["wrong_signature"], result["duplicate"]]),
+        json!([
+            result["delivered"],
+            result["wrong_signature"],
+            result["duplicate"]
+        ]),
         json!([false, null, null])
     );
     drop(service);
@@ -129,7 +137,7 @@ async fn mock_vendor_in_production_is_rejected() {
 async fn database_without_fsync_is_rejected_unchanged() {
     let database = Database::create_empty(Durability::ForTests).await;
     let stderr = startup_error(&database);
-    assert!(stderr.contains("has fsync off"), "{stderr}");
+    assert!(stderr.contains("runs with fsync = off"), "{stderr}");
     assert_eq!(count_tables(&database).await, 0);
     database.remove().await;
 }

@@ -4,8 +4,10 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 
-use crate::commands::{run_ok, run_json};
-use crate::support::{Operator, Partner, WAIT_TIMEOUT, expect_success, eventually, expect_error, shared, text_of, unique};
+use crate::commands::{run_json, run_ok};
+use crate::support::{
+    Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, expect_success, shared, text_of, unique,
+};
 use crate::vendor_protocol::simulator::Simulator;
 
 /// Creates a vendor with the HTTP adapter.
@@ -19,14 +21,23 @@ async fn add_vendor(operator: &mut Operator, simulator: &Simulator) -> String {
 }
 
 /// Orders two vouchers of a product of this vendor. The product id selects the fault.
-async fn place_order(operator: &mut Operator, partner: &mut Partner, vendor: &str, product: &str) -> ApiResponse {
+async fn place_order(
+    operator: &mut Operator,
+    partner: &mut Partner,
+    vendor: &str,
+    product: &str,
+) -> ApiResponse {
     let changes = json!({ "route": "vendor", "vendor": vendor });
     operator.put_product(product, changes).await;
     let body = json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": 2 }] });
     partner.send(&unique("key"), &body).await
 }
 
-async fn wait_for_purchase(operator: &mut Operator, order_id: &str, is_match: impl Fn(&Value) -> bool) -> Value {
+async fn wait_for_purchase(
+    operator: &mut Operator,
+    order_id: &str,
+    is_match: impl Fn(&Value) -> bool,
+) -> Value {
     let path = format!("/admin/v1/purchases?order_id={order_id}");
     eventually("the purchase to match", WAIT_TIMEOUT, async || {
         let purchase = operator.get(&path).await["data"][0].clone();
@@ -58,7 +69,10 @@ async fn invalid_vendor_response_is_shown_counted_and_ended_by_operator() {
         (&json!("REFUSED"), &json!(0))
     );
     let message = purchase["last_word"].as_str().unwrap();
-    assert!(message.contains("refused") && !message.contains("SIMULATED"), "{message}");
+    assert!(
+        message.contains("invalid vendor response") && !message.contains("SIMULATED"),
+        "{message}"
+    );
     let metrics = operator.call(Method::GET, "/metrics", "text/plain", "").await;
     let line = format!("vouchsafe_vendor_responses_rejected_total{{vendor=\"{vendor}\"}}");
     assert!(text_of(&metrics).contains(&line), "{line}");
@@ -81,7 +95,10 @@ async fn invalid_vendor_response_is_shown_counted_and_ended_by_operator() {
         (&ended["state"], &ended["next_at"]),
         (&json!("ended"), &Value::Null)
     );
-    let repeated = expect_success(&end_purchase(&mut operator, purchase_id, "another reason").await, 200);
+    let repeated = expect_success(
+        &end_purchase(&mut operator, purchase_id, "another reason").await,
+        200,
+    );
     assert_eq!(repeated, ended);
     eventually("the order to be refunded", WAIT_TIMEOUT, async || {
         let order = partner.read(&format!("/orders/{order_id}")).await;
@@ -112,11 +129,16 @@ async fn out_of_stock_vendor_blocks_orders_until_reconfigured() {
     let ended = |purchase: &Value| purchase["state"] == "ended";
     let purchase = wait_for_purchase(&mut operator, placed["order_id"].as_str().unwrap(), ended).await;
     assert_eq!(purchase["answer"], "OUT_OF_STOCK");
-    let order_body = json!({ "items": [{ "product_id": "sim-out-of-stock", "denomination": 25, "quantity": 1 }] });
-    let rejection = eventually("the out-of-stock response to take effect", WAIT_TIMEOUT, async || {
-        let response = partner.send(&unique("key"), &order_body).await;
-        (response.status == 409).then_some(response)
-    })
+    let order_body =
+        json!({ "items": [{ "product_id": "sim-out-of-stock", "denomination": 25, "quantity": 1 }] });
+    let rejection = eventually(
+        "the out-of-stock response to take effect",
+        WAIT_TIMEOUT,
+        async || {
+            let response = partner.send(&unique("key"), &order_body).await;
+            (response.status == 409).then_some(response)
+        },
+    )
     .await;
     let error = expect_error(&rejection, 409, "INSUFFICIENT_INVENTORY");
     assert!(
@@ -155,7 +177,8 @@ async fn duplicate_vendor_code_is_quarantined() {
         wait_for_purchase(&mut operator, &order_id, |purchase| purchase["state"] == "ended").await;
         orders.push(order_id);
     }
-    let purchase = wait_for_purchase(&mut operator, &orders[1], |purchase| purchase["state"] == "ended").await;
+    let purchase =
+        wait_for_purchase(&mut operator, &orders[1], |purchase| purchase["state"] == "ended").await;
     assert_eq!(
         (&purchase["sold"], &purchase["kept"]),
         (&json!(2), &json!(1)),
@@ -197,7 +220,11 @@ async fn vendor_change_applies_to_next_call() {
 async fn unknown_purchase_and_vendor_are_rejected() {
     let mut operator = Operator::of(shared());
     for id in ["00000000-0000-0000-0000-000000000000", "nothing"] {
-        expect_error(&end_purchase(&mut operator, id, "none").await, 404, "PURCHASE_NOT_FOUND");
+        expect_error(
+            &end_purchase(&mut operator, id, "none").await,
+            404,
+            "PURCHASE_NOT_FOUND",
+        );
     }
     let state = operator
         .call(

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Operator, Partner, expect_success, order_line, expect_error, shared, unique};
+use crate::support::{Operator, Partner, expect_error, expect_success, order_line, shared, unique};
 
 /// Sends the orders concurrently, each on its own connection.
 async fn order_concurrently(partner: &Partner, bodies: Vec<serde_json::Value>) -> Vec<ApiResponse> {
@@ -30,13 +30,19 @@ fn count_placed(responses: &[ApiResponse], status: u16, code: &str) -> usize {
 async fn concurrent_orders_sell_last_vouchers_once() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(7).await;
-    let (first, second) = (operator.add_partner("1000").await, operator.add_partner("1000").await);
+    let (first, second) = (
+        operator.add_partner("1000").await,
+        operator.add_partner("1000").await,
+    );
     let bodies = || {
         (0..16)
             .map(|_| json!({ "items": [order_line(&sale, 1)] }))
             .collect::<Vec<_>>()
     };
-    let (mut responses, others) = tokio::join!(order_concurrently(&first, bodies()), order_concurrently(&second, bodies()));
+    let (mut responses, others) = tokio::join!(
+        order_concurrently(&first, bodies()),
+        order_concurrently(&second, bodies())
+    );
     responses.extend(others);
     assert_eq!(count_placed(&responses, 409, "INSUFFICIENT_INVENTORY"), 7);
     let voucher_ids = responses
@@ -56,7 +62,9 @@ async fn concurrent_orders_spend_last_money_once() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(40).await;
     let mut partner = operator.add_partner("130").await;
-    let bodies = (0..24).map(|_| json!({ "items": [order_line(&sale, 1)] })).collect();
+    let bodies = (0..24)
+        .map(|_| json!({ "items": [order_line(&sale, 1)] }))
+        .collect();
     let responses = order_concurrently(&partner, bodies).await;
     assert_eq!(count_placed(&responses, 402, "INSUFFICIENT_FUNDS"), 5);
     assert_eq!(partner.balance("USD").await, "5.00");
@@ -75,7 +83,10 @@ async fn concurrent_orders_spend_last_money_once() {
 #[tokio::test]
 async fn concurrent_orders_for_same_products_do_not_deadlock() {
     let mut operator = Operator::of(shared());
-    let [a, b] = [operator.add_stocked_product(20).await, operator.add_stocked_product(20).await];
+    let [a, b] = [
+        operator.add_stocked_product(20).await,
+        operator.add_stocked_product(20).await,
+    ];
     let partner = operator.add_partner("2000").await;
     let bodies = (0..20).map(|n| {
         let (first, second) = if n % 2 == 0 { (&a, &b) } else { (&b, &a) };
@@ -88,7 +99,10 @@ async fn concurrent_orders_for_same_products_do_not_deadlock() {
 #[tokio::test]
 async fn order_short_of_one_product_takes_none_of_other() {
     let mut operator = Operator::of(shared());
-    let [plenty, scarce] = [operator.add_stocked_product(12).await, operator.add_stocked_product(4).await];
+    let [plenty, scarce] = [
+        operator.add_stocked_product(12).await,
+        operator.add_stocked_product(4).await,
+    ];
     let partner = operator.add_partner("10000").await;
     let bodies = (0..12).map(|_| json!({ "items": [order_line(&plenty, 1), order_line(&scarce, 1)] }));
     let responses = order_concurrently(&partner, bodies.collect()).await;

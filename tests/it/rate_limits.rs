@@ -6,9 +6,9 @@ use serde_json::json;
 use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::signer::SIGNATURE;
 
-use crate::support::raw_http::{exchange, request_head};
-use crate::support::{Operator, Partner, expect_success, order_body, expect_error, shared, text_of, unique};
 use crate::request_bodies::{ORDERS, with_header};
+use crate::support::raw_http::{exchange, request_head};
+use crate::support::{Operator, Partner, expect_error, expect_success, order_body, shared, text_of, unique};
 
 /// Longer than any test, so that no quota is replenished. Seconds.
 const WINDOW_S: u32 = 86_400;
@@ -30,7 +30,9 @@ async fn set_quotas(operator: &mut Operator, partner: &Partner, quotas: &[(&str,
             )
         })
         .collect();
-    operator.patch_partner(partner, &json!({ "limits": limits })).await;
+    operator
+        .patch_partner(partner, &json!({ "limits": limits }))
+        .await;
 }
 
 /// Returns class, quota and remaining requests from the response headers.
@@ -124,7 +126,12 @@ async fn each_class_has_own_quota_and_reports_remaining() {
 
     let codes = path("/vouchers");
     for (path, left) in [(codes.as_str(), 2), ("/orders/ord_0/vouchers", 1), (&codes, 0)] {
-        assert_rate_limit(&partner.send_signed(Method::GET, path, "").await, "vouchers", 3, left);
+        assert_rate_limit(
+            &partner.send_signed(Method::GET, path, "").await,
+            "vouchers",
+            3,
+            left,
+        );
     }
     assert_exhausted(&partner.send_signed(Method::GET, &codes, "").await, "vouchers", 3);
 
@@ -135,7 +142,9 @@ async fn each_class_has_own_quota_and_reports_remaining() {
         expect_error(&response, 422, "VALIDATION_FAILED");
         assert_rate_limit(&response, "auth", 2, left);
     }
-    let response = partner.send_signed(Method::POST, "/credentials/rotate", "{}").await;
+    let response = partner
+        .send_signed(Method::POST, "/credentials/rotate", "{}")
+        .await;
     assert_exhausted(&response, "auth", 2);
 }
 
@@ -253,7 +262,11 @@ async fn exhausted_quota_is_reported_before_body_is_read() {
     expect_success(&partner.order(&sale, 1).await, 201);
     // The announced body never arrives: a service that waits for it would return 408.
     let headers = with_header(partner.headers(ORDERS, b"{}"), CONTENT_LENGTH, "2");
-    let response = exchange(shared().http_address(), &request_head("POST /api/v1/orders", &headers)).await;
+    let response = exchange(
+        shared().http_address(),
+        &request_head("POST /api/v1/orders", &headers),
+    )
+    .await;
     assert_exhausted(&response, "orders", 1);
 }
 

@@ -1,14 +1,14 @@
 //! Reconciliation against a simulated vendor whose records lack vouchers, contain unsold ones or differ: exactly these drifts
 //! are found, over HTTP and by file upload, and the vendor's records show that each purchase was paid once.
 
-mod invalid_input;
 mod harness;
+mod invalid_input;
 
 use hyper::Method;
 use serde_json::{Value, json};
 
-use self::harness::{VENDOR, ReconciliationHarness, records_csv, add_counts};
-use crate::support::{Database, Partner, expect_success, expect_error};
+use self::harness::{ReconciliationHarness, VENDOR, add_counts, records_csv};
+use crate::support::{Database, Partner, expect_error, expect_success};
 
 const PRODUCTS: [&str; 8] = [
     "game-us",
@@ -90,7 +90,10 @@ async fn assert_each_purchase_paid_once(harness: &mut ReconciliationHarness) {
 }
 
 /// Returns the partner's summaries and drifts of both days.
-async fn preview_of_both_days(harness: &mut ReconciliationHarness, partner: &mut Partner) -> ([u64; 5], Vec<Value>) {
+async fn preview_of_both_days(
+    harness: &mut ReconciliationHarness,
+    partner: &mut Partner,
+) -> ([u64; 5], Vec<Value>) {
     let (mut sums, mut drifts) = ([0; 5], Vec::new());
     for day in harness.days().await {
         let response = harness::get_preview(&harness.service, partner, &day.to_string()).await;
@@ -125,7 +128,11 @@ async fn reconciliation_finds_exactly_seeded_drifts() {
     harness.service.assert_verified();
 }
 
-async fn assert_preview_is_per_partner(harness: &mut ReconciliationHarness, first: &mut Partner, second: &mut Partner) {
+async fn assert_preview_is_per_partner(
+    harness: &mut ReconciliationHarness,
+    first: &mut Partner,
+    second: &mut Partner,
+) {
     let (counts, drifts) = preview_of_both_days(harness, first).await;
     assert_eq!(counts, [7, 18, 16, 1, 1]);
     assert_eq!(drifts.len(), 2);
@@ -162,7 +169,10 @@ async fn assert_preview_is_per_partner(harness: &mut ReconciliationHarness, firs
         (&json!("sim-record-added"), &json!(""))
     );
     let mut other = harness.operator.add_partner("0").await;
-    assert_eq!(preview_of_both_days(harness, &mut other).await, ([0; 5], Vec::new()));
+    assert_eq!(
+        preview_of_both_days(harness, &mut other).await,
+        ([0; 5], Vec::new())
+    );
 }
 
 async fn assert_resolution_is_retained(harness: &mut ReconciliationHarness, drifts: &[Value]) {

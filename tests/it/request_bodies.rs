@@ -5,8 +5,10 @@ use hyper::header::{
 };
 use std::time::{Duration, Instant};
 
-use crate::support::raw_http::{send_slowly, exchange, exchange_undocumented, request_head};
-use crate::support::{Operator, Partner, expect_success, order_line, order_body, expect_error, shared, unique};
+use crate::support::raw_http::{exchange, exchange_undocumented, request_head, send_slowly};
+use crate::support::{
+    Operator, Partner, expect_error, expect_success, order_body, order_line, shared, unique,
+};
 
 pub(crate) const ORDERS: &str = "/api/v1/orders";
 
@@ -32,7 +34,10 @@ fn pad_order(partner_order: &str, bytes: usize) -> String {
 pub(crate) async fn add_buyer(vouchers: usize) -> (Partner, String) {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(vouchers).await;
-    (operator.add_partner("1000").await, order_body(&sale, 1).to_string())
+    (
+        operator.add_partner("1000").await,
+        order_body(&sale, 1).to_string(),
+    )
 }
 
 fn encode_chunked(body: &[u8], size: usize) -> Vec<u8> {

@@ -3,9 +3,9 @@
 use hyper::Method;
 use hyper::header::CONTENT_LENGTH;
 
-use crate::support::raw_http::{exchange, exchange_undocumented, request_head};
-use crate::support::{expect_success, expect_error, shared, unique};
 use crate::request_bodies::{ORDERS, add_buyer, with_header};
+use crate::support::raw_http::{exchange, exchange_undocumented, request_head};
+use crate::support::{expect_error, expect_success, shared, unique};
 
 #[tokio::test]
 async fn signed_request_with_query_is_rejected() {
@@ -54,11 +54,21 @@ async fn alternative_path_spellings_are_rejected() {
             CONTENT_LENGTH,
             &body.len().to_string(),
         );
-        let request = [request_head(&format!("POST {path}"), &headers), body.clone().into_bytes()].concat();
+        let request = [
+            request_head(&format!("POST {path}"), &headers),
+            body.clone().into_bytes(),
+        ]
+        .concat();
         let response = exchange_undocumented(address, &request).await;
-        let (status, code) = (response.status.as_u16(), response.error_code().unwrap_or_default());
+        let (status, code) = (
+            response.status.as_u16(),
+            response.error_code().unwrap_or_default(),
+        );
         let expected = [(404, "ROUTE_NOT_FOUND"), (401, "INVALID_SIGNATURE")];
-        assert!(expected.contains(&(status, code.as_str())), "{path}: {response:?}");
+        assert!(
+            expected.contains(&(status, code.as_str())),
+            "{path}: {response:?}"
+        );
         expect_error(&response, status, &code);
     }
     assert_eq!(partner.balance("USD").await, "1000.00");
@@ -99,7 +109,11 @@ async fn byte_moved_between_path_and_body_invalidates_signature() {
         let signed = format!("{path}{body}");
         let headers = partner.headers(ORDERS, signed.strip_prefix(ORDERS).unwrap().as_bytes());
         let headers = with_header(headers, CONTENT_LENGTH, &body.len().to_string());
-        let request = [request_head(&format!("POST {path}"), &headers), body.as_bytes().to_vec()].concat();
+        let request = [
+            request_head(&format!("POST {path}"), &headers),
+            body.as_bytes().to_vec(),
+        ]
+        .concat();
         let response = exchange(address, &request).await;
         assert!(response.status.is_client_error(), "{path}: {response:?}");
     }

@@ -6,8 +6,8 @@ use rustix::process::Signal;
 use vouchsafe_load::client::ApiResponse;
 
 use crate::support::{
-    Database, Instance, Operator, Partner, WAIT_TIMEOUT, Sale, expect_success, eventually, expect_error, shared, send_signal,
-    text_of, unique, wait_until,
+    Database, Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success,
+    send_signal, shared, text_of, unique, wait_until,
 };
 
 /// The promise is 3 s from restart to first order in a release build on an idle machine; the test prints the actual time.
@@ -27,7 +27,10 @@ async fn assert_replayed(partner: &mut Partner, sale: &Sale, stored: &[StoredRes
     } in stored
     {
         let repeated = partner.order_with_key(key, sale, *quantity).await;
-        assert_eq!((repeated.status, text_of(&repeated)), (response.status, text_of(response)));
+        assert_eq!(
+            (repeated.status, text_of(&repeated)),
+            (response.status, text_of(response))
+        );
         assert_eq!(repeated.header("idempotent-replayed"), Some("true"));
         assert_eq!(repeated.header("location"), response.header("location"));
     }

@@ -8,7 +8,9 @@ use time::OffsetDateTime;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
 use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
 
-use crate::support::{Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, expect_success, eventually, shared};
+use crate::support::{
+    Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, eventually, expect_success, shared,
+};
 
 /// Between the first backoff (5 s) and twice that.
 const REQUESTED_DELAY: time::Duration = time::Duration::seconds(8);
@@ -27,7 +29,10 @@ fn parse_time(text: &Value) -> OffsetDateTime {
 /// Registers a receiver that responds 429 with this `Retry-After`.
 async fn register_busy_receiver(partner: &mut Partner, retry_after: &str) -> (Receiver, String) {
     let receiver = Receiver::new();
-    receiver.set_behavior(Behavior::StatusWithHeaders(429, format!("Retry-After: {retry_after}\r\n")));
+    receiver.set_behavior(Behavior::StatusWithHeaders(
+        429,
+        format!("Retry-After: {retry_after}\r\n"),
+    ));
     let body = json!({ "url": receiver.url(), "events": ["order.delivered"] }).to_string();
     let webhook = expect_success(&partner.send_signed(Method::POST, "/webhooks", &body).await, 201);
     (receiver, webhook["webhook_id"].as_str().unwrap().to_owned())
@@ -71,7 +76,10 @@ async fn retry_after_within_bounds_is_honoured() {
 
     let next = parse_time(&wait_until_failing(&mut partner, &seconds.1).await["next_attempt_at"]);
     let ended = only_attempt_ended_at(&mut operator, &seconds.1).await;
-    assert!(next >= ended + REQUESTED_DELAY, "{next}, expected 8 s after {ended}");
+    assert!(
+        next >= ended + REQUESTED_DELAY,
+        "{next}, expected 8 s after {ended}"
+    );
     let next_dated = parse_time(&wait_until_failing(&mut partner, &dated.1).await["next_attempt_at"]);
     assert!(next_dated >= date, "{next_dated}, expected {date}");
 

@@ -3,7 +3,7 @@
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::support::{Operator, expect_success, json_of, expect_error, shared};
+use crate::support::{Operator, expect_error, expect_success, json_of, shared};
 
 #[tokio::test]
 async fn unknown_route_is_404_and_wrong_method_405() {

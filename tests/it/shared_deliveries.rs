@@ -7,7 +7,7 @@ use hyper::Method;
 use serde_json::json;
 
 use crate::multi_node::start_two_nodes;
-use crate::support::{ReceivedEvent, Behavior, Operator, Partner, Receiver, expect_success, eventually};
+use crate::support::{Behavior, Operator, Partner, ReceivedEvent, Receiver, eventually, expect_success};
 
 /// Each partner has ten endpoints.
 const PARTNERS: usize = 10;
@@ -30,10 +30,19 @@ fn events_by_endpoint(events: &[ReceivedEvent]) -> BTreeMap<String, BTreeSet<Str
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut last: BTreeMap<(String, String), u64> = BTreeMap::new();
     for event in events {
-        found.entry(event.path.clone()).or_default().insert(event.event_id());
+        found
+            .entry(event.path.clone())
+            .or_default()
+            .insert(event.event_id());
         let last = last.entry((event.path.clone(), event.order_id())).or_default();
         if event.sequence() > *last {
-            assert_eq!(event.sequence(), *last + 1, "{} at {}", event.order_id(), event.path);
+            assert_eq!(
+                event.sequence(),
+                *last + 1,
+                "{} at {}",
+                event.order_id(),
+                event.path
+            );
             *last += 1;
         }
     }
@@ -73,7 +82,10 @@ async fn kill_of_one_node_leaves_delivery_in_order_to_other() {
     }
     eventually("all events to arrive", TAKEOVER_TIMEOUT, async || {
         let found = events_by_endpoint(&receiver.received());
-        let is_complete = found.len() == PARTNERS * 10 && found.values().all(|ids| ids.len() == ORDERS_PER_PARTNER * EVENTS_PER_ORDER);
+        let is_complete = found.len() == PARTNERS * 10
+            && found
+                .values()
+                .all(|ids| ids.len() == ORDERS_PER_PARTNER * EVENTS_PER_ORDER);
         is_complete.then_some(())
     })
     .await;

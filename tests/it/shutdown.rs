@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use vouchsafe_load::client::{ApiResponse, RequestFailure};
 
 use crate::support::{
-    Instance, Operator, Partner, WAIT_TIMEOUT, Sale, expect_success, eventually, order_body, expect_error, shared, text_of,
-    unique, wait_until,
+    Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, order_body,
+    shared, text_of, unique, wait_until,
 };
 
 /// Connections that send orders during the shutdown.
@@ -71,7 +71,10 @@ async fn shutdown_under_load_completes_open_requests() {
         match outcome {
             Ok(response) if response.status == 201 => {
                 let repeated = partner.order_with_key(key, &sale, 1).await;
-                assert_eq!((repeated.status, text_of(&repeated)), (response.status, text_of(response)));
+                assert_eq!(
+                    (repeated.status, text_of(&repeated)),
+                    (response.status, text_of(response))
+                );
                 assert_eq!(repeated.header("idempotent-replayed"), Some("true"));
             }
             Ok(response) => drop(expect_error(response, 503, "SERVICE_UNAVAILABLE")),
@@ -156,7 +159,9 @@ async fn metrics_cover_journal_actors_and_responses() {
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("100").await;
     expect_success(&partner.order(&sale, 1).await, 201);
-    let response = operator.call_without_token(hyper::Method::GET, "/metrics", &[]).await;
+    let response = operator
+        .call_without_token(hyper::Method::GET, "/metrics", &[])
+        .await;
     let metrics = text_of(&response);
     assert!(
         response

@@ -5,7 +5,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use vouchsafe_load::partner::unix_seconds;
 use vouchsafe_load::signer::{API_KEY, API_SECRET, Credentials, SIGNATURE, TIMESTAMP};
 
-use crate::support::{Operator, expect_success, order_body, expect_error, shared};
+use crate::support::{Operator, expect_error, expect_success, order_body, shared};
 
 const ORDERS: &str = "/api/v1/orders";
 
@@ -92,9 +92,15 @@ const INVALID_SIGNATURE: [(&str, RequestChange); 20] = [
     ("none", |draft| drop(draft.headers.remove(SIGNATURE))),
     ("empty", |draft| draft.set(SIGNATURE, "")),
     ("twice", |draft| draft.duplicate(SIGNATURE)),
-    ("t alone", |draft| draft.rewrite_signature(|t, _| format!("t={t}"))),
-    ("v1 alone", |draft| draft.rewrite_signature(|_, v1| format!("v1={v1}"))),
-    ("v0", |draft| draft.rewrite_signature(|t, v1| format!("t={t},v0={v1}"))),
+    ("t alone", |draft| {
+        draft.rewrite_signature(|t, _| format!("t={t}"))
+    }),
+    ("v1 alone", |draft| {
+        draft.rewrite_signature(|_, v1| format!("v1={v1}"))
+    }),
+    ("v0", |draft| {
+        draft.rewrite_signature(|t, v1| format!("t={t},v0={v1}"))
+    }),
     ("v1 twice", |draft| {
         draft.rewrite_signature(|t, v1| format!("t={t},v1={v1},v1={v1}"))
     }),
@@ -233,7 +239,10 @@ async fn invalid_signature_is_rejected_without_effect() {
 async fn signature_of_other_partner_is_rejected() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
-    let (mut partner, other) = (operator.add_partner("100").await, operator.add_partner("100").await);
+    let (mut partner, other) = (
+        operator.add_partner("100").await,
+        operator.add_partner("100").await,
+    );
     let body = order_body(&sale, 1).to_string();
     let mut headers = partner.headers(ORDERS, body.as_bytes());
     headers.insert(
@@ -280,6 +289,10 @@ async fn code_read_requires_signature() {
     credentials
         .sign("GET", short, b"", unix_seconds())
         .apply_to(&mut headers);
-    let response = partner.client.send_raw(Method::GET, &path, headers, "").await.unwrap();
+    let response = partner
+        .client
+        .send_raw(Method::GET, &path, headers, "")
+        .await
+        .unwrap();
     expect_success(&response, 200);
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Database, Instance, Operator, WAIT_TIMEOUT, expect_success, expect_error, wait_until};
+use crate::support::{Database, Instance, Operator, WAIT_TIMEOUT, expect_error, expect_success, wait_until};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
@@ -17,7 +17,9 @@ fn wait_for_log_line(service: &Instance, trace: &str, message: &str) -> Value {
         let line: Value = serde_json::from_str(line).ok()?;
         (line["trace.id"] == trace && line["message"] == message).then_some(line)
     };
-    wait_until(message, WAIT_TIMEOUT, || service.log().lines().find_map(parse_line))
+    wait_until(message, WAIT_TIMEOUT, || {
+        service.log().lines().find_map(parse_line)
+    })
 }
 
 /// Returns method and route of a log line.
@@ -36,7 +38,9 @@ async fn log_lines_of_request_carry_trace_id() {
     Database::of(&service).await.terminate_other_connections().await;
 
     let parent = format!("00-{TRACE}-00f067aa0ba902b7-01");
-    let failed = partner.get_with_header("/transactions", ("traceparent", &parent)).await;
+    let failed = partner
+        .get_with_header("/transactions", ("traceparent", &parent))
+        .await;
     expect_error(&failed, 503, "SERVICE_UNAVAILABLE");
     assert_eq!(trace_of(&failed), TRACE);
     let line = wait_for_log_line(&service, TRACE, "database statement of a request failed");
@@ -49,7 +53,11 @@ async fn log_lines_of_request_carry_trace_id() {
     // A lane's log line carries a request's trace id if the batch has one record.
     let placed = partner.order(&sale, 1).await;
     expect_success(&placed, 201);
-    let line = wait_for_log_line(&service, trace_of(&placed), "batch outcome unknown; recovering the lane");
+    let line = wait_for_log_line(
+        &service,
+        trace_of(&placed),
+        "batch outcome unknown; recovering the lane",
+    );
     assert_eq!(
         request_of(&line),
         [Some("POST"), Some("/api/v1/orders")],

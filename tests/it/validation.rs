@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Operator, Partner, order_line, expect_error, shared, unique};
+use crate::support::{Operator, Partner, expect_error, order_line, shared, unique};
 
 /// Asserts a validation error and returns its fields.
 fn invalid_fields(response: &ApiResponse) -> Vec<String> {
@@ -228,7 +228,10 @@ async fn reference_and_metadata_limits_are_exact() {
     body["reference"] = json!("\u{1F381}".repeat(128));
     assert_eq!(partner.send(&unique("key"), &body).await.status, 201);
     body["reference"] = json!("\u{1F381}".repeat(129));
-    assert_eq!(invalid_fields(&partner.send(&unique("key"), &body).await), ["reference"]);
+    assert_eq!(
+        invalid_fields(&partner.send(&unique("key"), &body).await),
+        ["reference"]
+    );
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //!
 //! The simulator's records show what was sold.
 
+mod faults;
 pub(crate) mod simulator;
 
 use std::process::Command;
@@ -13,12 +14,14 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe::procurement::http::{HttpVendor, Timeouts};
 use vouchsafe::procurement::{
-    VendorAdapter, AdapterKind, PurchaseResult, BuyRequest, VendorFailure, InvalidResponse, PurchaseKey, Shortfall, AdapterConfig, VendorRecord, FailureReason,
+    AdapterConfig, AdapterKind, BuyRequest, FailureReason, InvalidResponse, PurchaseKey, PurchaseResult,
+    Shortfall, VendorAdapter, VendorFailure, VendorRecord,
 };
 use vouchsafe_actors::domain::clock::{Clock, SystemClock};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::{ExpiryKind, ExpiryPolicy};
 
+use self::faults::{fault_table, invalid_response, unknown_outcome};
 use self::simulator::{CapturedLog, Simulator};
 use crate::support::PROGRAM;
 
@@ -101,76 +104,7 @@ fn outcome_of(outcome: &Result<PurchaseResult, VendorFailure>) -> CallOutcome {
 /// Returns the parts of the first voucher's code.
 fn first_code(outcome: &Result<PurchaseResult, VendorFailure>) -> Vec<String> {
     let voucher = &outcome.as_ref().unwrap().vouchers[0];
-    voucher
-        .code
-        .parts()
-        .map(|(_, text)| text.to_owned())
-        .collect()
-}
-
-fn invalid_response(nonsense: InvalidResponse) -> CallOutcome {
-    Err(nonsense.into())
-}
-
-fn unknown_outcome(why: FailureReason) -> CallOutcome {
-    Err(VendorFailure::Unknown { reason: why, retry_after: None })
-}
-
-/// Per product: outcome of the purchase, of a poll and of a repeated purchase, and the number of vendor records.
-fn fault_table() -> Vec<(&'static str, CallOutcome, CallOutcome, CallOutcome, usize)> {
-    let all = || Ok((5, Shortfall::None));
-    let same = |product_id, outcome: CallOutcome, sold| (product_id, outcome.clone(), outcome.clone(), outcome, sold);
-    let busy = VendorFailure::RetryLater {
-        reason: FailureReason::Busy,
-        retry_after: Some(Duration::from_secs(1)),
-    };
-    let schema = InvalidResponse::Schema {
-        field: "vouchers[0]".to_owned(),
-    };
-    let expired = InvalidResponse::Expired {
-        index: 0,
-        on: time::macros::date!(2001 - 01 - 01),
-    };
-    vec![
-        same("game-us", all(), 5),
-        same("sim-slow", all(), 5),
-        ("sim-drop", unknown_outcome(FailureReason::ConnectionLost), all(), all(), 5),
-        (
-            "sim-down",
-            unknown_outcome(FailureReason::ServerError(503)),
-            Err(VendorFailure::PurchaseNotFound),
-            all(),
-            5,
-        ),
-        ("sim-busy", Err(busy), Err(VendorFailure::PurchaseNotFound), all(), 5),
-        (
-            "sim-out-of-stock",
-            Err(VendorFailure::OutOfStock),
-            Err(VendorFailure::PurchaseNotFound),
-            Err(VendorFailure::OutOfStock),
-            0,
-        ),
-        same("sim-part", Ok((2, Shortfall::Final)), 2),
-        ("sim-pending", Ok((2, Shortfall::Pending(None))), all(), all(), 5),
-        same("sim-same-code", invalid_response(InvalidResponse::RepeatedCode { index: 1 }), 5),
-        same(
-            "sim-too-many",
-            invalid_response(InvalidResponse::TooMany { asked: 5, got: 6 }),
-            6,
-        ),
-        same("sim-other-sku", invalid_response(InvalidResponse::OtherSku { index: 0 }), 5),
-        same("sim-expired", invalid_response(expired), 5),
-        same(
-            "sim-negative-price",
-            invalid_response(InvalidResponse::NegativePrice { index: 0 }),
-            5,
-        ),
-        same("sim-wrong-schema", invalid_response(schema), 5),
-        same("sim-huge", invalid_response(InvalidResponse::TooLarge), 5),
-        same("sim-record-dropped", all(), 4),
-        same("sim-record-added", all(), 6),
-        same("sim-record-altered", all(), 5),
-    ]
+    voucher.code.parts().map(|(_, text)| text.to_owned()).collect()
 }
 
 #[tokio::test]
@@ -214,7 +148,10 @@ async fn poll_after_timeout_finds_purchase() {
     };
     let adapter = adapter_with(&terms(&simulator.url, CREDENTIAL), impatient);
     let request = request("sim-timeout", 3);
-    assert_eq!(outcome_of(&adapter.buy(&request).await), unknown_outcome(FailureReason::TimedOut));
+    assert_eq!(
+        outcome_of(&adapter.buy(&request).await),
+        unknown_outcome(FailureReason::TimedOut)
+    );
     let polled = adapter.poll(&request).await;
     assert_eq!(outcome_of(&polled), Ok((3, Shortfall::None)));
     let repeated = adapter.buy(&request).await;
@@ -257,7 +194,10 @@ async fn purchase_key_with_other_request_is_rejected() {
         quantity: 5,
         ..request.clone()
     };
-    assert_eq!(outcome_of(&adapter.buy(&other).await), invalid_response(InvalidResponse::KeyReused));
+    assert_eq!(
+        outcome_of(&adapter.buy(&other).await),
+        invalid_response(InvalidResponse::KeyReused)
+    );
     assert_eq!(vendor_records_of(&adapter, &request).await.len(), 4);
 }
 
@@ -270,7 +210,10 @@ async fn misconfigured_vendor_buys_nothing_and_states_remedy() {
         reason: FailureReason::Credential(401),
         retry_after: None,
     };
-    assert_eq!(outcome_of(&wrong_credential.buy(&request).await), Err(refused.clone()));
+    assert_eq!(
+        outcome_of(&wrong_credential.buy(&request).await),
+        Err(refused.clone())
+    );
     assert!(refused.to_string().contains("vouchsafe vendor put"), "{refused}");
     assert_eq!(
         outcome_of(&wrong_credential.poll(&request).await),
@@ -278,7 +221,10 @@ async fn misconfigured_vendor_buys_nothing_and_states_remedy() {
     );
     let wrong_path = adapter(&format!("{}/elsewhere", simulator.url));
     for outcome in [wrong_path.buy(&request).await, wrong_path.poll(&request).await] {
-        assert_eq!(outcome_of(&outcome), unknown_outcome(FailureReason::UnexpectedStatus(404)));
+        assert_eq!(
+            outcome_of(&outcome),
+            unknown_outcome(FailureReason::UnexpectedStatus(404))
+        );
     }
     assert_eq!(
         outcome_of(&adapter(&simulator.url).poll(&request).await),
@@ -291,8 +237,14 @@ async fn misconfigured_vendor_buys_nothing_and_states_remedy() {
         reason: FailureReason::Unreachable,
         retry_after: None,
     };
-    assert_eq!(outcome_of(&unreachable_vendor.buy(&request).await), Err(unreachable));
-    assert_eq!(outcome_of(&unreachable_vendor.poll(&request).await), unknown_outcome(FailureReason::Unreachable));
+    assert_eq!(
+        outcome_of(&unreachable_vendor.buy(&request).await),
+        Err(unreachable)
+    );
+    assert_eq!(
+        outcome_of(&unreachable_vendor.poll(&request).await),
+        unknown_outcome(FailureReason::Unreachable)
+    );
 }
 
 #[tokio::test]
@@ -316,7 +268,10 @@ async fn failing_vendor_opens_circuit() {
         reason: FailureReason::CircuitOpen,
         retry_after: Some(Duration::from_secs(1)),
     };
-    assert_eq!(outcome_of(&adapter.buy(&blocked_request).await), Err(circuit_open));
+    assert_eq!(
+        outcome_of(&adapter.buy(&blocked_request).await),
+        Err(circuit_open)
+    );
     assert!(log.text().contains("vendor circuit opened"), "{}", log.text());
     // Another adapter confirms that the call behind the open circuit was not sent.
     assert_eq!(

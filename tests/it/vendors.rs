@@ -4,8 +4,8 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 
-use crate::commands::{run_error, run_ok, run_json};
-use crate::support::{Database, Operator, expect_success, expect_error, shared, unique};
+use crate::commands::{run_error, run_json, run_ok};
+use crate::support::{Database, Operator, expect_error, expect_success, shared, unique};
 
 const CREDENTIAL: &str = "CNRYVENDOR-credential";
 
@@ -73,11 +73,18 @@ async fn vendor_response_omits_credential() {
     let without_credential = json!({ "adapter": "http", "url": url });
     let expected = vendor_body(&id, "http", json!(url), true, 4);
     assert_eq!(
-        without_time(expect_success(&put_vendor(&mut operator, &id, &without_credential).await, 200)),
+        without_time(expect_success(
+            &put_vendor(&mut operator, &id, &without_credential).await,
+            200
+        )),
         expected
     );
     let other_url = json!({ "adapter": "http", "url": "https://other.example" });
-    let error = expect_error(&put_vendor(&mut operator, &id, &other_url).await, 422, "VALIDATION_FAILED");
+    let error = expect_error(
+        &put_vendor(&mut operator, &id, &other_url).await,
+        422,
+        "VALIDATION_FAILED",
+    );
     assert_eq!(error["details"][0]["field"], "credentials");
     assert_eq!(
         without_time(find_vendor(&mut operator, &id).await),
@@ -87,11 +94,18 @@ async fn vendor_response_omits_credential() {
     let by_hand = vendor_body(&id, "manual", Value::Null, false, 4);
     let manual = json!({ "adapter": "manual" });
     assert_eq!(
-        without_time(expect_success(&put_vendor(&mut operator, &id, &manual).await, 200)),
+        without_time(expect_success(
+            &put_vendor(&mut operator, &id, &manual).await,
+            200
+        )),
         by_hand
     );
     // A dropped credential is not restored.
-    expect_error(&put_vendor(&mut operator, &id, &without_credential).await, 422, "VALIDATION_FAILED");
+    expect_error(
+        &put_vendor(&mut operator, &id, &without_credential).await,
+        422,
+        "VALIDATION_FAILED",
+    );
 }
 
 #[tokio::test]
@@ -179,7 +193,11 @@ async fn invalid_vendor_is_rejected_by_field() {
         (json!({ "adapter": "mock", "concurrency": -1 }), "concurrency"),
         (json!({ "adapter": "mock", "colour": "red" }), "colour"),
     ] {
-        let error = expect_error(&put_vendor(&mut operator, &id, &body).await, 422, "VALIDATION_FAILED");
+        let error = expect_error(
+            &put_vendor(&mut operator, &id, &body).await,
+            422,
+            "VALIDATION_FAILED",
+        );
         assert_eq!(error["details"][0]["field"], field, "{body}: {error}");
         assert!(!error.to_string().contains("CNRY"), "{error}");
     }

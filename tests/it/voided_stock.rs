@@ -4,7 +4,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Operator, expect_success, expect_error, shared, unique};
+use crate::support::{Operator, expect_error, expect_success, shared, unique};
 
 async fn void_stock(operator: &mut Operator, body: &Value) -> ApiResponse {
     operator
@@ -74,7 +74,10 @@ async fn voided_codes_are_not_sold() {
     let mut partner = operator.add_partner("1000").await;
     expect_success(&partner.order(&sale, 1).await, 201);
     let named = |codes: Value| json!({ "product_id": sale.product_id, "codes": codes, "reason": "stolen" });
-    expect_success(&void_stock(&mut operator, &named(json!([{ "code": voided }]))).await, 200);
+    expect_success(
+        &void_stock(&mut operator, &named(json!([{ "code": voided }]))).await,
+        200,
+    );
     let codes = json!([
         { "code": sold, "pin": "1" }, { "code": free, "pin": "2" }, { "code": voided }, { "code": free }, { "code": "never" },
     ]);

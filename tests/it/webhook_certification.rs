@@ -4,7 +4,9 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::certification::{state, wait_for_state};
-use crate::support::{Instance, Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, expect_success, eventually, shared};
+use crate::support::{
+    Behavior, Instance, Operator, Partner, Receiver, WAIT_TIMEOUT, eventually, expect_success, shared,
+};
 
 struct RegisteredReceiver {
     receiver: Receiver,
@@ -28,7 +30,11 @@ impl RegisteredReceiver {
     /// Sets the statuses for wrong signatures and duplicate events.
     fn respond_with(&self, wrong_status: u16, duplicate_status: u16) {
         let secret = self.secret.clone();
-        self.receiver.set_behavior(Behavior::VerifySignature { secret, wrong_status, duplicate_status });
+        self.receiver.set_behavior(Behavior::VerifySignature {
+            secret,
+            wrong_status,
+            duplicate_status,
+        });
     }
 
     async fn send_test_event(&self, partner: &mut Partner) -> Value {
@@ -68,13 +74,26 @@ async fn verifying_deduplicating_receiver_passes_both_checks() {
     let registered = RegisteredReceiver::register(&mut partner).await;
     registered.respond_with(401, 200);
     let result = registered.send_test_event(&mut partner).await;
-    assert_eq!((&result["delivered"], &result["status"]), (&json!(true), &json!(204)));
-    let outcome = |name: &str| json!([result[name]["passed"], result[name]["status"], result[name]["fault"]]);
+    assert_eq!(
+        (&result["delivered"], &result["status"]),
+        (&json!(true), &json!(204))
+    );
+    let outcome = |name: &str| {
+        json!([
+            result[name]["passed"],
+            result[name]["status"],
+            result[name]["fault"]
+        ])
+    };
     assert_eq!(outcome("wrong_signature"), json!([true, 401, null]));
     assert_eq!(outcome("duplicate"), json!([true, 200, null]));
     wait_for_state(&mut partner, "WEBHOOK_SIGNATURE", "PASSED").await;
     wait_for_state(&mut partner, "DUPLICATE_EVENT", "PASSED").await;
-    assert_eq!(registered.receiver.received().len(), 3, "each event must be sent once");
+    assert_eq!(
+        registered.receiver.received().len(),
+        3,
+        "each event must be sent once"
+    );
 }
 
 #[tokio::test]
@@ -168,7 +187,11 @@ async fn replayed_event_counts_as_duplicate() {
     expect_success(&partner.order(&sale, 1).await, 201);
     let event_id = registered.receiver.wait_for_events(3)[0].event_id();
     let checklist = partner.read("/certification").await;
-    assert_eq!(state(&checklist, "DUPLICATE_EVENT"), "NOT_SEEN", "each event arrived once");
+    assert_eq!(
+        state(&checklist, "DUPLICATE_EVENT"),
+        "NOT_SEEN",
+        "each event arrived once"
+    );
     registered.replay(&mut partner, &event_id).await;
     wait_for_state(&mut partner, "DUPLICATE_EVENT", "FAILED").await;
     // The retry succeeds.
@@ -202,7 +225,10 @@ async fn receiver_observations_after_restart_are_retained() {
     registered.send_test_event(&mut partner).await;
     assert_eq!(service.stop(), Some(0));
     service.restart();
-    let checklist = partner.connect_to(&service.base_url()).read("/certification").await;
+    let checklist = partner
+        .connect_to(&service.base_url())
+        .read("/certification")
+        .await;
     for point in ["WEBHOOK_SIGNATURE", "DUPLICATE_EVENT"] {
         assert_eq!(state(&checklist, point), "PASSED");
     }

@@ -6,7 +6,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 
-use crate::support::{Behavior, Operator, Partner, Receiver, expect_success, expect_error, shared, text_of};
+use crate::support::{Behavior, Operator, Partner, Receiver, expect_error, expect_success, shared, text_of};
 
 async fn post(partner: &mut Partner, path: &str, body: &Value) -> ApiResponse {
     partner.send_signed(Method::POST, path, &body.to_string()).await
@@ -27,12 +27,18 @@ async fn endpoint_registration_is_idempotent_and_shows_secret_once() {
     let response = put_webhook(&mut partner, &json!({ "url": url, "description": "shop" })).await;
     assert_eq!(response.header("cache-control"), Some("no-store"));
     let created = expect_success(&response, 201);
-    assert!(text(&created, "webhook_id").starts_with("wh_") && text(&created, "secret").starts_with("whsec_"));
+    assert!(
+        text(&created, "webhook_id").starts_with("wh_") && text(&created, "secret").starts_with("whsec_")
+    );
     assert_eq!(
         (&created["url"], &created["enabled"], &created["status"]),
         (&json!(url), &json!(true), &json!("active"))
     );
-    assert_eq!(created["events"].as_array().unwrap().len(), 7, "all event types by default");
+    assert_eq!(
+        created["events"].as_array().unwrap().len(),
+        7,
+        "all event types by default"
+    );
     let repeated = expect_success(
         &put_webhook(&mut partner, &json!({ "url": url, "events": ["order.created"] })).await,
         200,
@@ -102,7 +108,11 @@ async fn invalid_endpoint_is_rejected_by_field() {
         assert_eq!(error["details"][0]["field"], field, "{body}");
     }
     let unknown = json!({ "url": "https://a.example/", "webhook_id": format!("wh_{}", "0".repeat(32)) });
-    expect_error(&put_webhook(&mut partner, &unknown).await, 404, "WEBHOOK_NOT_FOUND");
+    expect_error(
+        &put_webhook(&mut partner, &unknown).await,
+        404,
+        "WEBHOOK_NOT_FOUND",
+    );
 }
 
 #[tokio::test]
@@ -113,23 +123,40 @@ async fn eleventh_endpoint_is_rejected() {
         expect_success(&put_webhook(&mut partner, &body).await, 201);
     }
     let eleventh = json!({ "url": "http://127.0.0.1:9/10" });
-    expect_error(&put_webhook(&mut partner, &eleventh).await, 409, "WEBHOOK_LIMIT_REACHED");
+    expect_error(
+        &put_webhook(&mut partner, &eleventh).await,
+        409,
+        "WEBHOOK_LIMIT_REACHED",
+    );
     let first = partner.read("/webhooks?limit=1").await;
     assert_eq!(first["has_more"], true);
     assert_eq!(partner.list_all("/webhooks?limit=3").await.len(), 10);
     let second = json!({ "url": "http://127.0.0.1:9/1", "webhook_id": first["data"][0]["webhook_id"] });
-    let error = expect_error(&put_webhook(&mut partner, &second).await, 422, "VALIDATION_FAILED");
-    assert_eq!(error["details"][0]["field"], "url", "the URL belongs to another endpoint");
+    let error = expect_error(
+        &put_webhook(&mut partner, &second).await,
+        422,
+        "VALIDATION_FAILED",
+    );
+    assert_eq!(
+        error["details"][0]["field"], "url",
+        "the URL belongs to another endpoint"
+    );
 }
 
 #[tokio::test]
 async fn endpoint_test_reports_receiver_behavior() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let receiver = Receiver::new();
-    let created = expect_success(&put_webhook(&mut partner, &json!({ "url": receiver.url() })).await, 201);
+    let created = expect_success(
+        &put_webhook(&mut partner, &json!({ "url": receiver.url() })).await,
+        201,
+    );
     let path = format!("/webhooks/{}/test", text(&created, "webhook_id"));
     let result = expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
-    assert_eq!((&result["delivered"], &result["status"]), (&json!(true), &json!(204)));
+    assert_eq!(
+        (&result["delivered"], &result["status"]),
+        (&json!(true), &json!(204))
+    );
     let events = receiver.wait_for_events(3);
     for one in &events {
         assert_eq!(
@@ -146,10 +173,14 @@ async fn endpoint_test_reports_receiver_behavior() {
         );
     }
     let secret = text(&created, "secret");
-    let [wrong_signature, right_signature] = [events[0].signatures(), events[0].expected_signatures(&[secret])];
+    let [wrong_signature, right_signature] =
+        [events[0].signatures(), events[0].expected_signatures(&[secret])];
     let [forms, expected] = [&wrong_signature, &right_signature].map(|both| both.each_ref().map(String::len));
     assert_eq!(forms, expected, "a wrong signature must have the right format");
-    assert!(wrong_signature[0] != right_signature[0] && wrong_signature[1] != right_signature[1], "both signatures must be wrong");
+    assert!(
+        wrong_signature[0] != right_signature[0] && wrong_signature[1] != right_signature[1],
+        "both signatures must be wrong"
+    );
     events[1].assert_signed(&[secret]);
     events[2].assert_signed(&[secret]);
     for (behavior, expected) in [
@@ -180,7 +211,11 @@ async fn endpoint_test_reports_receiver_behavior() {
         let outcome = json!([result["delivered"], result["status"], result["fault"]]);
         assert_eq!(outcome, expected, "{behavior:?}");
     }
-    assert_eq!(partner.read("/events").await["data"], json!([]), "test events must not be in the feed");
+    assert_eq!(
+        partner.read("/events").await["data"],
+        json!([]),
+        "test events must not be in the feed"
+    );
 }
 
 #[tokio::test]
@@ -196,7 +231,10 @@ async fn endpoint_test_reports_connection_fault() {
         let path = format!("/webhooks/{}/test", text(&created, "webhook_id"));
         let result = expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
         assert_eq!(result["delivered"], false);
-        assert!(expected_faults.contains(&text(&result, "fault")), "{url}: {result}");
+        assert!(
+            expected_faults.contains(&text(&result, "fault")),
+            "{url}: {result}"
+        );
     }
 }
 
@@ -204,7 +242,10 @@ async fn endpoint_test_reports_connection_fault() {
 async fn rotated_secret_signs_with_both_during_overlap() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let receiver = Receiver::new();
-    let created = expect_success(&put_webhook(&mut partner, &json!({ "url": receiver.url() })).await, 201);
+    let created = expect_success(
+        &put_webhook(&mut partner, &json!({ "url": receiver.url() })).await,
+        201,
+    );
     let path = |action| format!("/webhooks/{}/{action}", text(&created, "webhook_id"));
     let response = partner.send_signed(Method::POST, &path("rotate"), "").await;
     assert_eq!(response.header("cache-control"), Some("no-store"));

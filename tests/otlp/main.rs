@@ -1,18 +1,14 @@
 //! OTLP trace export: one trace per order from request to commit, and unavailable collectors.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "tests panic on failure"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
 
 mod collector;
-#[path = "../it/support/wait.rs"]
-#[allow(dead_code, reason = "shared with other suites")]
-mod wait;
 #[path = "../it/support/service.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
 mod service;
+#[path = "../it/support/wait.rs"]
+#[allow(dead_code, reason = "shared with other suites")]
+mod wait;
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -26,9 +22,9 @@ use vouchsafe_load::origin::Origin;
 use vouchsafe_load::partner::{IDEMPOTENCY_KEY, PartnerClient};
 use vouchsafe_load::partner_file::PartnerFile;
 
-use crate::collector::{Collector, Behavior, Span};
-use crate::wait::{WAIT_TIMEOUT, wait_until};
+use crate::collector::{Behavior, Collector, Span};
 use crate::service::{Instance, PROGRAM, free_addresses};
+use crate::wait::{WAIT_TIMEOUT, wait_until};
 
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 
@@ -92,7 +88,10 @@ async fn metric(service: &Instance, name: &str) -> u64 {
 
 async fn read_codes(partner: &mut PartnerClient, order: &ApiResponse) -> Vec<String> {
     let order: Value = order.json().unwrap();
-    let read = partner.get_codes(order["order_id"].as_str().unwrap()).await.unwrap();
+    let read = partner
+        .get_codes(order["order_id"].as_str().unwrap())
+        .await
+        .unwrap();
     let read: Value = read.json().unwrap();
     let vouchers = read["data"].as_array().unwrap().iter();
     let credentials = vouchers.flat_map(|voucher| voucher["credentials"].as_array().unwrap());
@@ -116,7 +115,11 @@ fn order_spans<'a>(spans: &'a [Span], trace: &str, caller: &str) -> BTreeMap<&'a
             "request"
         ]
     );
-    assert_eq!(matching.len(), by_name.len(), "duplicate span names: {matching:?}");
+    assert_eq!(
+        matching.len(),
+        by_name.len(),
+        "duplicate span names: {matching:?}"
+    );
     assert_eq!(by_name["request"].parent, caller);
     assert_eq!(by_name["place_order"].parent, by_name["request"].id);
     for name in ["hold wallet", "hold inventory", "commit"] {
@@ -177,10 +180,11 @@ async fn order_is_exported_as_one_trace_without_secrets() {
     let stderr = |name: &str| credentials[name].as_str().unwrap().to_owned();
     let sent = String::from_utf8_lossy(&collector.bytes()).into_owned();
     assert!(!codes.is_empty() && sent.contains("/api/v1/orders"));
-    for secret in codes
-        .iter()
-        .cloned()
-        .chain([KEY_PREFIX.to_owned(), stderr("api_key"), stderr("api_secret")])
+    for secret in
+        codes
+            .iter()
+            .cloned()
+            .chain([KEY_PREFIX.to_owned(), stderr("api_key"), stderr("api_secret")])
     {
         assert!(!sent.contains(&secret), "the export contains {secret}");
     }
@@ -224,10 +228,7 @@ async fn unavailable_collector_does_not_affect_orders() {
         let mut partner = partner_of(&service);
         place_order(&mut partner, "before", None).await;
         wait_until("spans to be dropped", WAIT_TIMEOUT, || {
-            service
-                .log()
-                .contains("span export dropping spans")
-                .then_some(())
+            service.log().contains("span export dropping spans").then_some(())
         });
         place_order(&mut partner, "after", None).await;
         assert!(metric(&service, "vouchsafe_spans_dropped_total").await > 0);
@@ -242,7 +243,9 @@ async fn hanging_collector_delays_neither_orders_nor_shutdown() {
     let mut service = start_exporting_to(hanging.url());
     let mut partner = partner_of(&service);
     place_order(&mut partner, "before", None).await;
-    wait_until("an export request", WAIT_TIMEOUT, || hanging.has_requests().then_some(()));
+    wait_until("an export request", WAIT_TIMEOUT, || {
+        hanging.has_requests().then_some(())
+    });
     place_order(&mut partner, "after", None).await;
     assert_eq!(service.stop(), Some(0));
     assert!(service.log().contains("cannot flush spans to the collector"));
@@ -264,7 +267,7 @@ fn endpoint_with_password_is_rejected_without_quoting_it() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(
-        stderr.starts_with("vouchsafe: VOUCHSAFE_OTLP_ENDPOINT: expected scheme, host"),
+        stderr.starts_with("vouchsafe: VOUCHSAFE_OTLP_ENDPOINT: expected only scheme, host"),
         "{stderr}"
     );
     assert!(!stderr.contains("pass-word"), "{stderr}");

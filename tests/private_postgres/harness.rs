@@ -73,10 +73,17 @@ pub(crate) fn start(data_dir: &DataDir, durability: Durability) -> PrivatePostgr
     })
 }
 
-pub(crate) fn wait_until(description: &str, timeout: Duration, mut condition: impl FnMut() -> bool) -> Duration {
+pub(crate) fn wait_until(
+    description: &str,
+    timeout: Duration,
+    mut condition: impl FnMut() -> bool,
+) -> Duration {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < timeout, "timed out after {timeout:?}: {description}");
+        assert!(
+            start.elapsed() < timeout,
+            "timed out after {timeout:?}: {description}"
+        );
         thread::sleep(Duration::from_millis(10));
     }
     start.elapsed()
@@ -109,9 +116,9 @@ pub(crate) fn query_text(options: &PgConnectOptions, sql: &'static str) -> Resul
         .unwrap();
     runtime.block_on(async {
         let mut connection = PgConnection::connect_with(options).await?;
-        let answer = sqlx::query_scalar(sql).fetch_one(&mut connection).await?;
+        let response = sqlx::query_scalar(sql).fetch_one(&mut connection).await?;
         connection.close().await?;
-        Ok(answer)
+        Ok(response)
     })
 }
 
@@ -128,7 +135,7 @@ pub(crate) fn execute(options: &PgConnectOptions, sql: &'static str) -> Result<(
 }
 
 pub(crate) fn is_answering(postgres: &PrivatePostgres) -> bool {
-    query_text(&postgres.connect_options(), "SELECT 'yes'").is_ok_and(|answer| answer == "yes")
+    query_text(&postgres.connect_options(), "SELECT 'yes'").is_ok_and(|response| response == "yes")
 }
 
 /// A service process that only holds its data directory: this binary, running the test `holder`.

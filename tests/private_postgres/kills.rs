@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use vouchsafe::postgres::{Durability, GuardStatus};
 
-use crate::harness::{EXIT_TIMEOUT, Holder, TestDataDir, WAIT_TIMEOUT, is_answering, query_text, kill, processes_of, start, execute, wait_until};
+use crate::harness::{
+    EXIT_TIMEOUT, Holder, TestDataDir, WAIT_TIMEOUT, execute, is_answering, kill, processes_of, query_text,
+    start, wait_until,
+};
 
 #[test]
 fn killed_service_stops_its_server() {
@@ -167,8 +170,8 @@ fn commit_survives_kill_of_all_processes() {
         kill(read_pid(&place, "postgres/data/postmaster.pid"), Signal::KILL);
         holder.kill();
         let postgres = place.start();
-        let answer = query_text(&postgres.connect_options(), "SELECT value FROM kept");
-        assert_eq!(answer.unwrap(), "yes", "after a kill of service, {killed}");
+        let response = query_text(&postgres.connect_options(), "SELECT value FROM kept");
+        assert_eq!(response.unwrap(), "yes", "after a kill of service, {killed}");
         postgres.stop().unwrap();
         assert_eq!(processes_of(&place), Vec::<String>::new());
     }

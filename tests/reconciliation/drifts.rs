@@ -26,7 +26,8 @@ async fn each_drift_kind_is_found() {
     let other_purchase = shop.add_purchase(VENDOR, at(DAY, 8)).await;
     let other_vendor_purchase = shop.add_purchase("another", at(DAY, 8)).await;
     shop.add_vouchers(purchase, "A-", 6, at(DAY, 8)).await;
-    shop.add_vouchers(other_vendor_purchase, "A-", 9, at(DAY, 8)).await;
+    shop.add_vouchers(other_vendor_purchase, "A-", 9, at(DAY, 8))
+        .await;
     let earlier = DAY.previous_day().unwrap();
     // The voucher is also in the records of the day before; those of the day after are unknown.
     shop.compare(earlier, vec![vendor_record(earlier, "A-5", Some(purchase))])

@@ -76,9 +76,9 @@ async fn failed_day_backs_off_and_requested_day_is_due_immediately() {
             .request_reconciliation(last, vec!["acme".to_owned()], AuditActor::service());
         request.await.unwrap();
         assert_eq!(claim_due_days(&shop).await, [last]);
-        let failure = shop
-            .store
-            .record_reconciliation_failure("acme".to_owned(), last, "no answer".to_owned());
+        let failure =
+            shop.store
+                .record_reconciliation_failure("acme".to_owned(), last, "no answer".to_owned());
         failure.await.unwrap();
         let now = shop.store.database_time().await.unwrap();
         let found = shop.store.list_reconciliations(last).await.unwrap().remove(0);
@@ -89,7 +89,8 @@ async fn failed_day_backs_off_and_requested_day_is_due_immediately() {
     assert_eq!(delays, [1, 2, 4, 8, 16, 32, 60, 60]);
     let mut run = TestShop::run_for(last);
     run.source = RecordsSource::Http;
-    shop.try_compare(run, vec![vendor_record(last, "A-1", None)]).await;
+    shop.try_compare(run, vec![vendor_record(last, "A-1", None)])
+        .await;
     let found = shop.store.list_reconciliations(last).await.unwrap().remove(0);
     assert_eq!((found.attempts, found.last_word, found.next_at), (0, None, None));
     assert_eq!(claim_due_days(&shop).await, [], "the day is reconciled");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use time::macros::date;
 use tokio::sync::mpsc::channel;
-use vouchsafe::store::{RecordsMessage, ReconciliationOutcome};
+use vouchsafe::store::{ReconciliationOutcome, RecordsMessage};
 
 use crate::test_shop::{TestShop, VENDOR, at, vendor_record};
 
@@ -15,7 +15,9 @@ async fn duplicate_or_truncated_records_change_nothing() {
     let mut shop = TestShop::open().await;
     let purchase = shop.add_purchase(VENDOR, at(DAY, 8)).await;
     shop.add_vouchers(purchase, "A-", 2, at(DAY, 8)).await;
-    let expected = shop.compare(DAY, vec![vendor_record(DAY, "A-1", Some(purchase))]).await;
+    let expected = shop
+        .compare(DAY, vec![vendor_record(DAY, "A-1", Some(purchase))])
+        .await;
     let before = shop.drifts(DAY).await;
     let of = |reference: &str| vendor_record(DAY, reference, Some(purchase));
     let duplicated = vec![of("A-1"), of("A-2"), of("A-1")];
@@ -36,11 +38,17 @@ async fn duplicate_or_truncated_records_change_nothing() {
     let (sender, intake) = channel(1);
     sender.send(RecordsMessage::Records(duplicated)).await.unwrap();
     assert_eq!(
-        shop.store.reconcile(TestShop::run_for(DAY), intake).await.unwrap(),
+        shop.store
+            .reconcile(TestShop::run_for(DAY), intake)
+            .await
+            .unwrap(),
         ReconciliationOutcome::DuplicateReference { record: 3 },
         "within one page"
     );
-    assert_eq!((shop.summary(DAY).await, shop.drifts(DAY).await), (expected, before));
+    assert_eq!(
+        (shop.summary(DAY).await, shop.drifts(DAY).await),
+        (expected, before)
+    );
     shop.close().await;
 }
 
@@ -54,7 +62,11 @@ async fn vendor_is_compared_once_at_a_time_and_survives_disconnect() {
     let second = async {
         // Only the first comparison receives messages: once it has, it holds the lock.
         sender
-            .send(RecordsMessage::Records(vec![vendor_record(DAY, "A-1", Some(purchase))]))
+            .send(RecordsMessage::Records(vec![vendor_record(
+                DAY,
+                "A-1",
+                Some(purchase),
+            )]))
             .await
             .unwrap();
         sender.send(RecordsMessage::Records(Vec::new())).await.unwrap();
@@ -64,13 +76,19 @@ async fn vendor_is_compared_once_at_a_time_and_survives_disconnect() {
         outcome
     };
     let (first, second) = tokio::join!(first, second);
-    assert_eq!((first.unwrap(), second), (ReconciliationOutcome::Completed, ReconciliationOutcome::Busy));
+    assert_eq!(
+        (first.unwrap(), second),
+        (ReconciliationOutcome::Completed, ReconciliationOutcome::Busy)
+    );
     assert_eq!(shop.summary(DAY).await.matched, 1);
     // The caller disconnects after it has sent everything; the comparison continues.
     let (sender, intake) = channel(2);
     sender.send(RecordsMessage::Records(Vec::new())).await.unwrap();
     sender.send(RecordsMessage::End).await.unwrap();
-    let call = tokio::time::timeout(Duration::ZERO, shop.store.reconcile(TestShop::run_for(DAY), intake));
+    let call = tokio::time::timeout(
+        Duration::ZERO,
+        shop.store.reconcile(TestShop::run_for(DAY), intake),
+    );
     assert!(call.await.is_err(), "the comparison completed too early");
     let completed = async {
         while shop.summary(DAY).await.unmatched == 0 {

@@ -4,7 +4,7 @@ use time::macros::date;
 use tokio::sync::mpsc::channel;
 use uuid::Uuid;
 use vouchsafe::reconciliation::RecordLine;
-use vouchsafe::store::{RecordsMessage, ReconciliationOutcome};
+use vouchsafe::store::{ReconciliationOutcome, RecordsMessage};
 
 use crate::test_shop::{TestShop, VENDOR, at, vendor_record};
 
@@ -52,13 +52,17 @@ async fn large_day_uses_bounded_memory() {
     }
     // Warm up with a small comparison.
     let small = DAY.next_day().unwrap();
-    shop.compare(small, vec![vendor_record(small, "small", None)]).await;
+    shop.compare(small, vec![vendor_record(small, "small", None)])
+        .await;
     let before = resident_mib();
     let (sender, intake) = channel(2);
     let compared = shop.store.reconcile(TestShop::run_for(DAY), intake);
     let feeding = async {
         for (number, purchase) in purchases.iter().enumerate() {
-            sender.send(RecordsMessage::Records(records_page(*purchase, number))).await.unwrap();
+            sender
+                .send(RecordsMessage::Records(records_page(*purchase, number)))
+                .await
+                .unwrap();
         }
         sender.send(RecordsMessage::End).await.unwrap();
     };

@@ -48,11 +48,13 @@ async fn sale_across_midnight_is_no_drift_in_any_order() {
         let mut shop = TestShop::open().await;
         let records = add_vouchers_around_midnight(&mut shop).await;
         for day_index in order {
-            shop.compare([DAY, NEXT, LAST][day_index], records[day_index].clone()).await;
+            shop.compare([DAY, NEXT, LAST][day_index], records[day_index].clone())
+                .await;
         }
         // Compare again, now with the records of the adjacent days.
         for day_index in [0, 1, 2] {
-            shop.compare([DAY, NEXT, LAST][day_index], records[day_index].clone()).await;
+            shop.compare([DAY, NEXT, LAST][day_index], records[day_index].clone())
+                .await;
         }
         let mut found = Vec::new();
         for day in [DAY, NEXT, LAST] {
@@ -90,12 +92,14 @@ async fn unfinished_day_is_compared_until_now() {
     let noon_records = || vec![vendor_record(DAY, "A-1", Some(purchase))];
     // A file covers the time until its last sale, at noon; an HTTP run covers the time until it started, at 15:00.
     assert_eq!(
-        shop.try_compare(run_at(15, RecordsSource::Csv), noon_records()).await,
+        shop.try_compare(run_at(15, RecordsSource::Csv), noon_records())
+            .await,
         ReconciliationOutcome::Completed
     );
     assert_eq!(shop.drift_kinds(DAY).await, [("A-2".to_owned(), "MISSING")]);
     assert_eq!(
-        shop.try_compare(run_at(15, RecordsSource::Http), noon_records()).await,
+        shop.try_compare(run_at(15, RecordsSource::Http), noon_records())
+            .await,
         ReconciliationOutcome::Completed
     );
     assert_eq!(shop.drift_kinds(DAY).await.len(), 2);

@@ -5,11 +5,12 @@ use time::{Date, OffsetDateTime, Time};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::channel;
 use uuid::Uuid;
+use vouchsafe::procurement::PurchaseKey;
 use vouchsafe::reconciliation::{RecordLine, VoucherTerms};
 use vouchsafe::store::{
-    ReconciliationRun, AuditActor, Drift, DriftFilter, RecordsMessage, PgStore, ReconciliationOutcome, DriftResolution, ResolveDriftRequest, RecordsSource, ReconciliationSummary, verify,
+    AuditActor, Drift, DriftFilter, DriftResolution, PgStore, ReconciliationOutcome, ReconciliationRun,
+    ReconciliationSummary, RecordsMessage, RecordsSource, ResolveDriftRequest, verify,
 };
-use vouchsafe::procurement::PurchaseKey;
 use vouchsafe_actors::domain::money::Amount;
 
 use crate::database::Database;
@@ -109,11 +110,18 @@ impl TestShop {
 
     /// Compares a day with these records; asserts completion.
     pub(crate) async fn compare(&self, day: Date, lines: Vec<RecordLine>) -> ReconciliationSummary {
-        assert_eq!(self.try_compare(Self::run_for(day), lines).await, ReconciliationOutcome::Completed);
+        assert_eq!(
+            self.try_compare(Self::run_for(day), lines).await,
+            ReconciliationOutcome::Completed
+        );
         self.summary(day).await
     }
 
-    pub(crate) async fn try_compare(&self, run: ReconciliationRun, lines: Vec<RecordLine>) -> ReconciliationOutcome {
+    pub(crate) async fn try_compare(
+        &self,
+        run: ReconciliationRun,
+        lines: Vec<RecordLine>,
+    ) -> ReconciliationOutcome {
         let (sender, intake) = channel(lines.len() + 1);
         for line in lines {
             sender.send(RecordsMessage::Records(vec![line])).await.unwrap();
@@ -151,7 +159,11 @@ impl TestShop {
             resolution: DriftResolution::Resolved,
             reason: "the vendor has paid it back".to_owned(),
         };
-        let drift = self.store.resolve_drift(resolved, AuditActor::service()).await.unwrap();
+        let drift = self
+            .store
+            .resolve_drift(resolved, AuditActor::service())
+            .await
+            .unwrap();
         drift.unwrap()
     }
 

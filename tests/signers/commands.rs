@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::wait::{WAIT_TIMEOUT, wait_until};
 use crate::programs::{DOCS, DocsWorkspace};
 use crate::service::{self, Instance, free_addresses};
+use crate::wait::{WAIT_TIMEOUT, wait_until};
 
 /// Trailing blocks of the quick start to skip: its appendix starts a service, and the test already has one.
 const APPENDIX: usize = 2;
@@ -42,7 +42,10 @@ fn assert_same_fields(page: &str, documented: &str, real: &str) {
         found
     });
     assert!(real.len() > 5, "{real:?}");
-    assert_eq!(documented, real, "the fields shown in {page} differ from the response");
+    assert_eq!(
+        documented, real,
+        "the fields shown in {page} differ from the response"
+    );
 }
 
 fn run(workspace: &DocsWorkspace, commands: &str) -> String {
@@ -71,7 +74,10 @@ fn quick_start_commands_end_with_code() {
         "idempotent-replayed: true",
         "SANDBOX-SBX-INSTANT-2500-",
     ] {
-        assert!(printed.contains(expected), "{expected}\n\nis missing in\n\n{printed}");
+        assert!(
+            printed.contains(expected),
+            "{expected}\n\nis missing in\n\n{printed}"
+        );
     }
     let first = printed.find("HTTP/1.1 201 Created").unwrap();
     let replayed = printed.find("idempotent-replayed").unwrap();
@@ -104,7 +110,8 @@ fn certification_recipes_pass_their_checks() {
             .map(|point| point["state"].clone())
             .collect::<Vec<_>>()
     };
-    let [read_checklist, setup, lost_response, wrong_signature] = [&documented[0], &documented[1], &documented[2], &documented[3]];
+    let [read_checklist, setup, lost_response, wrong_signature] =
+        [&documented[0], &documented[1], &documented[2], &documented[3]];
     let port = free_addresses()[0].port().to_string();
     let receiver = documented[6].replace("9999", &port);
     let printed = run(&[setup.as_str(), lost_response, wrong_signature, &receiver].concat());
@@ -118,12 +125,12 @@ fn certification_recipes_pass_their_checks() {
     wait_until("the checks to pass", WAIT_TIMEOUT, poll);
     let documented = code_blocks("certification.md", "json");
     assert_same_fields("certification.md", &documented[0], &run(read_checklist));
-    let answer = printed
+    let response = printed
         .lines()
         .find(|line| line.contains("wrong_signature"))
         .unwrap();
-    let answer = &answer[answer.find(r#"{"event_id""#).unwrap()..];
-    assert_same_fields("certification.md", &documented[1], answer);
+    let response = &response[response.find(r#"{"event_id""#).unwrap()..];
+    assert_same_fields("certification.md", &documented[1], response);
 }
 
 #[test]

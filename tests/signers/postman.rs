@@ -77,7 +77,10 @@ fn postman_collection_covers_every_route() {
     let requests = BTreeSet::from_iter(requests());
     let routes = routes();
     let missing: Vec<_> = routes.difference(&requests).collect();
-    assert!(missing.is_empty(), "the collection has no request for {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "the collection has no request for {missing:?}"
+    );
     let unknown: Vec<_> = requests.difference(&routes).collect();
     assert!(
         unknown.is_empty(),

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::wait::{WAIT_TIMEOUT, wait_until};
 use crate::programs::{DOCS, DocsWorkspace};
 use crate::python::Python;
 use crate::receiver::{ReceivedEvent, Receiver};
 use crate::rust_receiver;
 use crate::service;
+use crate::wait::{WAIT_TIMEOUT, wait_until};
 
 const JAVASCRIPT_LIBRARY: &str = "standardwebhooks@1.0.0";
 
@@ -141,7 +141,12 @@ fn standard_webhooks_libraries_accept_deliveries() {
         assert_eq!(output.trim(), event.event_id());
         let script = format!("{here}/standard.mjs");
         let directory = library.to_str().unwrap();
-        let output = workspace.run_with("node", &[&script, directory, &headers], &variables, &event.body_text);
+        let output = workspace.run_with(
+            "node",
+            &[&script, directory, &headers],
+            &variables,
+            &event.body_text,
+        );
         assert_eq!(output.trim(), event.event_id());
     }
 }
@@ -168,7 +173,11 @@ fn install_javascript_library(workspace: &DocsWorkspace) -> PathBuf {
         std::fs::create_dir_all(&directory).unwrap();
         let directory = directory.to_str().unwrap();
         let quiet = ["install", "--no-audit", "--no-fund", "--prefix"];
-        workspace.run("npm", &[&quiet[..], &[directory, JAVASCRIPT_LIBRARY]].concat(), "");
+        workspace.run(
+            "npm",
+            &[&quiet[..], &[directory, JAVASCRIPT_LIBRARY]].concat(),
+            "",
+        );
     }
     directory
 }

@@ -4,10 +4,14 @@
 use std::time::Duration;
 
 use time::OffsetDateTime;
-use vouchsafe::store::{AuditActor, PgOutbox, PutWebhookOutcome, PutWebhookRequest, ReplayRequest, ReplayOutcome};
-use vouchsafe_actors::delivery::outbox::{Outbox as _, DeliveryPage, PendingDelivery, LeaseAction, FlushRequest};
+use vouchsafe::store::{
+    AuditActor, PgOutbox, PutWebhookOutcome, PutWebhookRequest, ReplayOutcome, ReplayRequest,
+};
+use vouchsafe_actors::delivery::outbox::{
+    DeliveryPage, FlushRequest, LeaseAction, Outbox as _, PendingDelivery,
+};
 use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
-use vouchsafe_actors::domain::delivery::{DeliveryAttempt, DeliveryOutcome, EndpointHealth, DeliveryUpdate};
+use vouchsafe_actors::domain::delivery::{DeliveryAttempt, DeliveryOutcome, DeliveryUpdate, EndpointHealth};
 use vouchsafe_actors::domain::ids::WebhookId;
 
 use super::Builder;
@@ -34,18 +38,18 @@ impl Builder {
             enabled: Some(enabled),
             new: (webhook_id, b"sealed".to_vec()),
         };
-        let outcome = self.store.put_webhook(request, AuditActor::service()).await.unwrap();
+        let outcome = self
+            .store
+            .put_webhook(request, AuditActor::service())
+            .await
+            .unwrap();
         assert!(matches!(outcome, PutWebhookOutcome::Created(_)));
         webhook_id
     }
 
     pub(super) async fn record_deliveries(&self, webhook_id: WebhookId) {
         let outbox = PgOutbox::new(&self.store);
-        let opened = outbox
-            .lease(webhook_id)
-            .await
-            .unwrap()
-            .expect("new events exist");
+        let opened = outbox.lease(webhook_id).await.unwrap().expect("new events exist");
         let flush = |sequence, changes, attempts, lease_action| FlushRequest {
             lease: opened.lease,
             sequence,
@@ -59,11 +63,18 @@ impl Builder {
             save_cursor: true,
             lease_action,
         };
-        let read = flush(1, QueueChanges::default(), Vec::new(), LeaseAction::Keep(Some(ALL_EVENTS)));
+        let read = flush(
+            1,
+            QueueChanges::default(),
+            Vec::new(),
+            LeaseAction::Keep(Some(ALL_EVENTS)),
+        );
         let page = outbox.flush(webhook_id, read).await.unwrap().unwrap();
         let [first, second, third] = group_by_order(&page);
         let retry = DeliveryOutcome::RetryAt(Duration::from_secs(5));
-        let blocked = first[1..].iter().map(|pending| update(pending, DeliveryOutcome::Blocked, 0));
+        let blocked = first[1..]
+            .iter()
+            .map(|pending| update(pending, DeliveryOutcome::Blocked, 0));
         let failed = [update(first[0], retry, 1), update(second[0], retry, 1)];
         let numbers = failed.map(|update| update.number);
         let changes = QueueChanges {
@@ -103,9 +114,12 @@ impl Builder {
         outbox.flush(webhook_id, request).await.unwrap().unwrap();
         let replayed = &third[0].event;
         let request = ReplayRequest::Event(replayed.events.event_id(replayed.number));
-        let replayed = self
-            .store
-            .replay_events(self.partner.partner_id, webhook_id, request, AuditActor::service());
+        let replayed = self.store.replay_events(
+            self.partner.partner_id,
+            webhook_id,
+            request,
+            AuditActor::service(),
+        );
         assert_eq!(replayed.await.unwrap(), ReplayOutcome::Scheduled(1));
     }
 }

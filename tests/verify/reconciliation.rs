@@ -1,9 +1,12 @@
 //! Seeded reconciliation: the vendor's records have two vouchers that are unknown here, one of them for the pending order.
 
 use tokio::sync::mpsc::channel;
-use vouchsafe::reconciliation::{RecordLine, VoucherTerms};
-use vouchsafe::store::{ReconciliationRun, AuditActor, DriftFilter, RecordsMessage, ReconciliationOutcome, DriftResolution, ResolveDriftRequest, RecordsSource};
 use vouchsafe::procurement::PurchaseKey;
+use vouchsafe::reconciliation::{RecordLine, VoucherTerms};
+use vouchsafe::store::{
+    AuditActor, DriftFilter, DriftResolution, ReconciliationOutcome, ReconciliationRun, RecordsMessage,
+    RecordsSource, ResolveDriftRequest,
+};
 use vouchsafe_actors::domain::ids::OrderId;
 
 use super::Builder;
@@ -46,6 +49,9 @@ impl Builder {
             resolution: DriftResolution::Escalated,
             reason: "asked the vendor".to_owned(),
         };
-        self.store.resolve_drift(resolved, AuditActor::service()).await.unwrap();
+        self.store
+            .resolve_drift(resolved, AuditActor::service())
+            .await
+            .unwrap();
     }
 }

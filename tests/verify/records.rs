@@ -1,10 +1,10 @@
 //! Journal records of the seeded database, as the flows write them.
 
 use vouchsafe::store::AuditActor;
-use vouchsafe_actors::domain::idempotency::{Response, Fingerprint, Retention, KeyHash};
+use vouchsafe_actors::domain::audit::{AuditEntry, DecisionAction};
 use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
-use vouchsafe_actors::domain::audit::{DecisionAction, AuditEntry};
 use vouchsafe_actors::domain::event::EventBundle;
+use vouchsafe_actors::domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
 use vouchsafe_actors::domain::ids::{ChunkId, OrderId, StockId, TransactionId, VoucherId};
 use vouchsafe_actors::domain::ledger::{LedgerKind, Movement, PendingDelta};
 use vouchsafe_actors::domain::money::Amount;
@@ -95,7 +95,13 @@ impl Builder {
     pub(super) fn top_up_record(&self) -> Record {
         let transaction_id = TransactionId::generate();
         let movement = movement(transaction_id, LedgerKind::TopUp, 100_000, None);
-        self.record(201, transaction_id.to_string(), Retention::Forever, movement, None)
+        self.record(
+            201,
+            transaction_id.to_string(),
+            Retention::Forever,
+            movement,
+            None,
+        )
     }
 
     pub(super) fn order_record(&self, order: Order) -> Record {

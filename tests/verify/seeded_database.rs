@@ -8,19 +8,19 @@ use vouchsafe::access::allowlist::Allowlist;
 use vouchsafe::access::credential;
 use vouchsafe::access::environment::Environment;
 use vouchsafe::keyring::Keyring;
+use vouchsafe::procurement::{AdapterKind, BuyRequest, DEFAULT_CONCURRENCY, PurchaseKey};
 use vouchsafe::store::{
-    AuditActor, Category, ImportOutcome, ImportTarget, NewPurchase, NewVoucher, StockOrigin, Partner, PgNode, PgStore,
-    CodeRetrieval, StockBatch, VendorConfig,
+    AuditActor, Category, CodeRetrieval, ImportOutcome, ImportTarget, NewPurchase, NewVoucher, Partner,
+    PgNode, PgStore, StockBatch, StockOrigin, VendorConfig,
 };
 use vouchsafe::vault::code::{CodeParts, VoucherCode};
 use vouchsafe::vault::master_key::MasterKey;
-use vouchsafe::procurement::{AdapterKind, BuyRequest, DEFAULT_CONCURRENCY, PurchaseKey};
 use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
 use vouchsafe_actors::domain::ids::{CredentialId, OrderId, VoucherId};
 use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::order::{Order, PendingReason};
 use vouchsafe_actors::domain::product::{
-    ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, SupplyRoute, Sku,
+    ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
 };
 use vouchsafe_actors::domain::stock::StockRequest;
 use vouchsafe_actors::domain::voucher::{Allocation, Expiry, StockVoucher};
@@ -29,8 +29,8 @@ use vouchsafe_actors::store::Store as _;
 
 use crate::database::Database;
 
-mod reconciliation;
 mod deliveries;
+mod reconciliation;
 mod records;
 
 const BRAND: &str = "Acme";
@@ -57,7 +57,11 @@ impl SeededDatabase {
         assert!(builder.store.write_audit_checkpoint().await.unwrap().is_some());
         builder.record_activity().await;
         assert!(builder.store.write_audit_checkpoint().await.unwrap().is_some());
-        assert_eq!(builder.store.write_audit_checkpoint().await.unwrap(), None, "the checkpoints are complete");
+        assert_eq!(
+            builder.store.write_audit_checkpoint().await.unwrap(),
+            None,
+            "the checkpoints are complete"
+        );
         Self { database }
     }
 
@@ -103,7 +107,10 @@ impl Builder {
             product_id: "acme-us".parse().unwrap(),
             denomination: Amount::from_minor(2_500),
         };
-        store.put_product(product(&sku), AuditActor::service()).await.unwrap();
+        store
+            .put_product(product(&sku), AuditActor::service())
+            .await
+            .unwrap();
         Self {
             store,
             partner,
@@ -146,7 +153,11 @@ impl Builder {
             stock_ids: ids.stock,
             origin: StockOrigin::Import,
         };
-        let outcome = self.store.import_stock(batch, AuditActor::service()).await.unwrap();
+        let outcome = self
+            .store
+            .import_stock(batch, AuditActor::service())
+            .await
+            .unwrap();
         assert!(matches!(outcome, ImportOutcome::Stored(imported) if imported.imported == count as u64));
     }
 
@@ -192,7 +203,11 @@ impl Builder {
             PendingReason::Vendor,
             at,
         );
-        let records = [self.top_up_record(), self.order_record(delivered), self.order_record(pending)];
+        let records = [
+            self.top_up_record(),
+            self.order_record(delivered),
+            self.order_record(pending),
+        ];
         let verdicts = lane.commit(1, &records).await.unwrap();
         assert!(
             verdicts

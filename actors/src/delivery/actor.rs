@@ -22,8 +22,10 @@ use tracing::{debug, warn};
 use self::active::{ActiveEndpoint, NextAction};
 use self::message::{ReleaseLease, Wake};
 use super::DeliveryContext;
-use super::outbox::{LeasedEndpoint, DeliveryPage, FlushRequest};
-use crate::domain::delivery::{SendResult, DeliveryAttempt, AttemptOutcome, DeliveryFault, MAX_STORED_RESPONSE_BYTES, QueuedDelivery};
+use super::outbox::{DeliveryPage, FlushRequest, LeasedEndpoint};
+use crate::domain::delivery::{
+    AttemptOutcome, DeliveryAttempt, DeliveryFault, MAX_STORED_RESPONSE_BYTES, QueuedDelivery, SendResult,
+};
 use crate::domain::ids::WebhookId;
 use crate::store::Unavailable;
 use crate::supervisor::Lineage;
@@ -68,7 +70,9 @@ impl DeliveryActor {
     }
 
     fn lease(&mut self, ctx: &mut Context<Self>) {
-        self.state = State::Leasing { release_requested: false };
+        self.state = State::Leasing {
+            release_requested: false,
+        };
         // The hold keeps the actor from being evicted.
         let hold = self.lineage.holds.open_hold();
         let (outbox, webhook_id) = (Arc::clone(&self.context.outbox), self.webhook_id);
@@ -123,8 +127,15 @@ impl DeliveryActor {
         }
     }
 
-    fn send(&mut self, delivery: QueuedDelivery, permit: tokio::sync::OwnedSemaphorePermit, ctx: &mut Context<Self>) {
-        let State::Active(active) = &self.state else { return };
+    fn send(
+        &mut self,
+        delivery: QueuedDelivery,
+        permit: tokio::sync::OwnedSemaphorePermit,
+        ctx: &mut Context<Self>,
+    ) {
+        let State::Active(active) = &self.state else {
+            return;
+        };
         let Some(event) = active.event(delivery.number) else {
             return;
         };
@@ -150,7 +161,10 @@ impl DeliveryActor {
             let duration = started_at.elapsed();
             let outcome = result.outcome();
             let attempt = attempt_of(at, duration, result);
-            actor.context.metrics.record_attempt(actor.webhook_id, outcome, duration);
+            actor
+                .context
+                .metrics
+                .record_attempt(actor.webhook_id, outcome, duration);
             if let State::Active(active) = &mut actor.state
                 && active.lease() == lease
             {
@@ -160,7 +174,12 @@ impl DeliveryActor {
         }));
     }
 
-    fn record_attempt(&mut self, delivery: QueuedDelivery, outcome: AttemptOutcome, attempt: DeliveryAttempt) {
+    fn record_attempt(
+        &mut self,
+        delivery: QueuedDelivery,
+        outcome: AttemptOutcome,
+        attempt: DeliveryAttempt,
+    ) {
         let now = self.now();
         let webhook_id = self.webhook_id;
         if outcome != AttemptOutcome::Delivered {
@@ -189,7 +208,12 @@ impl DeliveryActor {
         );
     }
 
-    fn finish_flush(&mut self, page: Result<Option<DeliveryPage>, Unavailable>, flush: FlushRequest, ctx: &mut Context<Self>) {
+    fn finish_flush(
+        &mut self,
+        page: Result<Option<DeliveryPage>, Unavailable>,
+        flush: FlushRequest,
+        ctx: &mut Context<Self>,
+    ) {
         let now = self.now();
         let State::Active(active) = &mut self.state else {
             return;

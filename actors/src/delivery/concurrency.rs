@@ -52,7 +52,10 @@ mod tests {
         let limiter = ConcurrencyLimit::new(4);
         let first: Vec<_> = (0..2).map_while(|n| limiter.try_acquire(n)).collect();
         assert_eq!((first.len(), limiter.available()), (2, 2));
-        assert!(limiter.try_acquire(2).is_none(), "the reserved half is for other endpoints");
+        assert!(
+            limiter.try_acquire(2).is_none(),
+            "the reserved half is for other endpoints"
+        );
         let others: Vec<_> = (0..3).map_while(|_| limiter.try_acquire(0)).collect();
         assert_eq!((others.len(), limiter.available()), (2, 0));
         drop((first, others));

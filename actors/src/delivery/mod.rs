@@ -11,9 +11,9 @@
 
 mod actor;
 pub mod commit_notifier;
+pub mod concurrency;
 mod metrics;
 pub mod outbox;
-pub mod concurrency;
 pub mod queue;
 pub mod retry;
 
@@ -26,11 +26,11 @@ use actor::message::{ReleaseLease, Wake};
 pub use actor::ATTEMPT_TIMEOUT;
 pub use metrics::DeliveryMetrics;
 
-use self::outbox::{Outbox, Sender};
 use self::concurrency::ConcurrencyLimit;
+use self::outbox::{Outbox, Sender};
 use crate::domain::clock::Clock;
 use crate::domain::ids::WebhookId;
-use crate::supervisor::{ActorState, Directory, ActorStats, Spawner, ActorTotals};
+use crate::supervisor::{ActorState, ActorStats, ActorTotals, Directory, Spawner};
 
 /// How often [`Deliveries::drain`] checks whether every endpoint was released.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);

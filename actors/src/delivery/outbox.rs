@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::queue::{QueueChanges, ReadRequest};
-use crate::domain::delivery::{SendResult, DeliveryAttempt, WebhookEvent, WebhookTarget};
+use crate::domain::delivery::{DeliveryAttempt, SendResult, WebhookEvent, WebhookTarget};
 use crate::domain::ids::{OrderId, WebhookId};
 use crate::store::{StoreFuture, Unavailable};
 
@@ -125,7 +125,11 @@ pub trait Outbox: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Unavailable`]: it is unknown whether the flush was written.
-    fn flush(&self, webhook_id: WebhookId, flush: FlushRequest) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>>;
+    fn flush(
+        &self,
+        webhook_id: WebhookId,
+        flush: FlushRequest,
+    ) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>>;
 }
 
 /// Sends webhooks.

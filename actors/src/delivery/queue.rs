@@ -16,13 +16,16 @@
 //! only once it is delivered or has a row. A delivery that is replayed while an attempt is in flight is attempted again
 //! afterwards, whatever the outcome of that attempt.
 
+mod failing;
 mod types;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-pub use self::types::{QueueChanges, LoadedDelivery, ReadRequest};
-use crate::domain::delivery::{AttemptOutcome, DeliveryOutcome, EndpointHealth, DeliveryUpdate, QueuedDelivery};
+pub use self::types::{LoadedDelivery, QueueChanges, ReadRequest};
+use crate::domain::delivery::{
+    AttemptOutcome, DeliveryOutcome, DeliveryUpdate, EndpointHealth, QueuedDelivery,
+};
 use crate::domain::ids::OrderId;
 
 /// Maximum number of deliveries of an endpoint in flight; they belong to different orders.
@@ -144,7 +147,8 @@ impl DeliveryQueue {
     /// When the next delivery in memory that is not in flight is due.
     #[must_use]
     pub fn next_due_at(&self) -> Option<Duration> {
-        let due = |(number, order_id): (&i64, &OrderId)| Some(self.by_order.get(order_id)?.get(number)?.due_at);
+        let due =
+            |(number, order_id): (&i64, &OrderId)| Some(self.by_order.get(order_id)?.get(number)?.due_at);
         self.heads.iter().filter_map(due).min()
     }
 
@@ -228,7 +232,10 @@ impl DeliveryQueue {
             (false, true) => return self.push_update(&delivery, DeliveryOutcome::Blocked),
             (false, false) => drop(self.unsettled.insert(number)),
         }
-        self.by_order.entry(order_id).or_default().insert(number, delivery);
+        self.by_order
+            .entry(order_id)
+            .or_default()
+            .insert(number, delivery);
         self.refresh_head(order_id);
     }
 
@@ -244,39 +251,6 @@ impl DeliveryQueue {
             || self.in_flight.contains_key(number)
             || self.updates.iter().any(|mark| mark.number == *number)
             || (!delivery.has_row && self.settled.contains(number))
-    }
-
-    /// Gives up the deliveries whose retry window ended before the last failure, and queues the next one.
-    fn load_oldest(&mut self, page: Vec<LoadedDelivery>, scanned_to: i64) {
-        if !self.is_failing() || !self.by_order.is_empty() {
-            return;
-        }
-        for LoadedDelivery { mut delivery, .. } in page {
-            if self.is_known(&delivery) {
-                continue;
-            }
-            if !delivery.has_row {
-                self.advance_scan(delivery.number);
-                self.unsettled.insert(delivery.number);
-            }
-            if delivery.give_up_at <= self.last_failure_at {
-                self.push_update(&delivery, DeliveryOutcome::Failed);
-                continue;
-            }
-            let planned = if delivery.attempts > 0 {
-                delivery.due_at
-            } else {
-                self.health.not_before
-            };
-            delivery.due_at = planned.min(delivery.give_up_at).max(self.earliest_retry());
-            self.by_order
-                .insert(delivery.order_id, BTreeMap::from([(delivery.number, delivery)]));
-            self.heads.insert(delivery.number, delivery.order_id);
-            return;
-        }
-        self.advance_scan(scanned_to);
-        // Nothing is left to attempt: the next event is attempted, and one more failure makes the endpoint fail again.
-        self.health.consecutive_failures = FAILING_THRESHOLD - 1;
     }
 
     /// Makes the first delivery of an order available if none of the order is in flight.
@@ -319,7 +293,12 @@ impl DeliveryQueue {
         }
     }
 
-    fn record_failure(&mut self, delivery: QueuedDelivery, at: Duration, plan: impl Fn(u32, Duration) -> Option<Duration>) {
+    fn record_failure(
+        &mut self,
+        delivery: QueuedDelivery,
+        at: Duration,
+        plan: impl Fn(u32, Duration) -> Option<Duration>,
+    ) {
         let failed = delivery.after_failure();
         let was_failing = self.is_failing();
         self.concurrency = (self.concurrency / 2).max(1);
@@ -333,7 +312,10 @@ impl DeliveryQueue {
         };
         self.health.not_before = plan(attempts, Duration::MAX).unwrap_or(at);
         let due = plan(attempts, delivery.give_up_at);
-        self.push_update(&failed, due.map_or(DeliveryOutcome::Failed, DeliveryOutcome::RetryAt));
+        self.push_update(
+            &failed,
+            due.map_or(DeliveryOutcome::Failed, DeliveryOutcome::RetryAt),
+        );
         self.remove(&failed);
         if due.is_some() || failed.has_row {
             self.block_order(failed.order_id);
@@ -352,29 +334,6 @@ impl DeliveryQueue {
                 self.push_update(&delivery, DeliveryOutcome::Blocked);
             }
         }
-    }
-
-    /// Evicts what is not in flight: only the oldest delivery is attempted from now on, and the others are read again
-    /// later.
-    fn evict_waiting(&mut self) {
-        let in_flight = &self.in_flight;
-        let mut first_unread = self.scanned_to;
-        self.by_order.retain(|_, chain| {
-            chain.retain(|number, delivery| {
-                let is_in_flight = in_flight.contains_key(number);
-                if !is_in_flight && !delivery.has_row {
-                    first_unread = first_unread.min(number - 1);
-                }
-                is_in_flight
-            });
-            !chain.is_empty()
-        });
-        self.heads.clear();
-        // Events past the new position that are settled must not be read again.
-        let settled = (first_unread + 1..=self.scanned_to).filter(|number| !self.unsettled.contains(number));
-        self.settled.extend(settled);
-        drop(self.unsettled.split_off(&(first_unread + 1)));
-        self.scanned_to = first_unread;
     }
 
     fn push_update(&mut self, delivery: &QueuedDelivery, fate: DeliveryOutcome) {

@@ -78,9 +78,9 @@ pub fn next_attempt_at(failure: FailedAttempt, give_up_at: Duration) -> Option<D
         return None;
     }
     let delay = delay_after(failure.attempts);
-    let requested = failure
-        .retry_after
-        .map_or(delay, |requested| requested.clamp(delay, delay * MAX_RETRY_AFTER_FACTOR));
+    let requested = failure.retry_after.map_or(delay, |requested| {
+        requested.clamp(delay, delay * MAX_RETRY_AFTER_FACTOR)
+    });
     let jitter = delay.mul_f64(MAX_JITTER * failure.jitter.clamp(0.0, 1.0));
     Some((failure.at + requested + jitter).min(give_up_at))
 }
@@ -102,15 +102,23 @@ mod tests {
     fn delays_triple_up_to_eight_hours() {
         let seconds = [5, 15, 45, 135, 405, 1_215, 3_645, 10_935, 28_800, 28_800, 28_800];
         for (attempts, expected) in (1..).zip(seconds) {
-            assert_eq!(delay_after(attempts), Duration::from_secs(expected), "after {attempts}");
+            assert_eq!(
+                delay_after(attempts),
+                Duration::from_secs(expected),
+                "after {attempts}"
+            );
         }
-        assert_eq!((delay_after(0), delay_after(u32::MAX)), (INITIAL_BACKOFF, MAX_BACKOFF));
+        assert_eq!(
+            (delay_after(0), delay_after(u32::MAX)),
+            (INITIAL_BACKOFF, MAX_BACKOFF)
+        );
     }
 
     #[test]
     fn failing_delivery_has_twelve_attempts_the_last_at_24_hours() {
         let (mut at, mut times) = (0, vec![0]);
-        while let Some(next) = next_attempt_at(failure(u32::try_from(times.len()).unwrap(), at), RETRY_WINDOW) {
+        while let Some(next) = next_attempt_at(failure(u32::try_from(times.len()).unwrap(), at), RETRY_WINDOW)
+        {
             at = next.as_secs();
             times.push(at);
         }

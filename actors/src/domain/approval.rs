@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn order_above_threshold_or_in_unlisted_currency_needs_approval() {
-        use OtherCurrencies::{RequireApproval, NoApproval};
+        use OtherCurrencies::{NoApproval, RequireApproval};
         for (other, total, expected) in [
             (NoApproval, money(50_000, "USD"), false),
             (NoApproval, money(50_001, "USD"), true),
@@ -84,7 +84,11 @@ mod tests {
             (RequireApproval, money(50_001, "USD"), true),
             (RequireApproval, money(1, "EUR"), true),
         ] {
-            assert_eq!(rule(0, other).is_triggered_by(total, None), expected, "{other:?} {total:?}");
+            assert_eq!(
+                rule(0, other).is_triggered_by(total, None),
+                expected,
+                "{other:?} {total:?}"
+            );
         }
         assert!(!ApprovalRule::default().is_triggered_by(money(i64::MAX, "USD"), Some(0)));
     }

@@ -98,7 +98,13 @@ pub struct AuditEntry {
 
 impl AuditEntry {
     #[must_use]
-    pub fn on_order(by: &OperatorIdentity, action: DecisionAction, reason: &str, before: &Order, after: &Order) -> Self {
+    pub fn on_order(
+        by: &OperatorIdentity,
+        action: DecisionAction,
+        reason: &str,
+        before: &Order,
+        after: &Order,
+    ) -> Self {
         Self {
             operator: by.clone(),
             action,
@@ -111,7 +117,12 @@ impl AuditEntry {
     }
 
     #[must_use]
-    pub fn on_payout(by: &OperatorIdentity, decision: &PayoutDecision, before: &Payout, after: &Payout) -> Self {
+    pub fn on_payout(
+        by: &OperatorIdentity,
+        decision: &PayoutDecision,
+        before: &Payout,
+        after: &Payout,
+    ) -> Self {
         Self {
             operator: by.clone(),
             action: match decision.outcome {
@@ -140,7 +151,13 @@ mod tests {
         let priced = build::priced_order(&[(&sku, 2)]);
         let (order_id, partner_id) = (build::order_id("k"), build::partner(1));
         let order = Order::pending(order_id, partner_id, &priced, PendingReason::Approval, build::NOW);
-        let entry = AuditEntry::on_order(&build::operator(), DecisionAction::RejectOrder, "no", &order, &order);
+        let entry = AuditEntry::on_order(
+            &build::operator(),
+            DecisionAction::RejectOrder,
+            "no",
+            &order,
+            &order,
+        );
         assert_eq!(
             serde_json::to_string(&entry.before).unwrap(),
             r#"{"status":"PENDING","closed":false,"refunded_minor":0,"currency":"USD"}"#
@@ -164,7 +181,10 @@ mod tests {
             let status = PayoutStatus::from(end).as_str();
             let expected = format!(r#"{{"status":"{status}","amount_minor":700,"currency":"USD"}}"#);
             assert_eq!(
-                (entry.action.as_str(), serde_json::to_string(&entry.after).unwrap()),
+                (
+                    entry.action.as_str(),
+                    serde_json::to_string(&entry.after).unwrap()
+                ),
                 (action, expected)
             );
         }

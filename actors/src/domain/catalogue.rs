@@ -46,7 +46,9 @@ pub enum PricingError {
     ProductNotFound(String),
     #[error("product {0} is discontinued; order another one")]
     Discontinued(ProductId),
-    #[error("product {product_id} is not sold at this denomination; GET /products/{product_id} lists its denominations")]
+    #[error(
+        "product {product_id} is not sold at this denomination; GET /products/{product_id} lists its denominations"
+    )]
     DenominationNotOffered {
         product_id: ProductId,
         /// Line index, from 0.

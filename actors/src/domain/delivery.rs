@@ -247,7 +247,10 @@ impl DeliveryUpdate {
     pub fn is_blocking(&self, delivery: &QueuedDelivery) -> bool {
         self.order_id == delivery.order_id
             && self.number < delivery.number
-            && matches!(self.outcome, DeliveryOutcome::RetryAt(_) | DeliveryOutcome::Blocked)
+            && matches!(
+                self.outcome,
+                DeliveryOutcome::RetryAt(_) | DeliveryOutcome::Blocked
+            )
     }
 }
 

@@ -11,7 +11,7 @@ use super::event::{EventBundle, EventStep, VoucherSnapshot};
 use super::event_kind::EventKind;
 use super::ids::{EventId, OrderId, TransactionId, VoucherId};
 use super::money::{Currency, Money};
-use super::order::{Actor, OrderStatus, PendingReason, FulfilmentSource};
+use super::order::{Actor, FulfilmentSource, OrderStatus, PendingReason};
 use super::product::ProductId;
 
 /// An event, as webhooks and the event feed deliver it.
@@ -148,7 +148,10 @@ impl EventBundle {
                 self.voucher_data(self.vouchers.get(voucher_index)?, sequence)
                     .map(EventData::Voucher)
             }
-            step => self.order_data(step, sequence).map(Box::new).map(EventData::Order),
+            step => self
+                .order_data(step, sequence)
+                .map(Box::new)
+                .map(EventData::Order),
         }
     }
 

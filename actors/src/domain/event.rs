@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::{OrderId, TransactionId, VoucherId};
 use super::money::{Amount, Currency};
-use super::order::{Actor, Order, OrderStatus, PendingReason, FulfilmentSource};
+use super::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason};
 use super::product::ProductId;
 use super::voucher::{Allocation, Expiry};
 
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::domain::ids::{ChunkId, PartnerId, StockId};
     use crate::domain::order::{Fulfilment, PricedLine, PricedOrder};
-    use crate::domain::product::{ApprovalPolicy, SupplyRoute, Sku};
+    use crate::domain::product::{ApprovalPolicy, Sku, SupplyRoute};
     use crate::domain::voucher::StockVoucher;
 
     fn priced(quantities: &[u32]) -> PricedOrder {

@@ -250,7 +250,10 @@ mod tests {
         let created_at = datetime!(2026-11-20 12:00:00.123_456 UTC);
         for _ in 0..1_000 {
             let id = OrderId::generate_at(created_at);
-            assert!(OrderId::lower_bound_at(created_at) <= id && id < OrderId::lower_bound_at(created_at + MICROSECOND));
+            assert!(
+                OrderId::lower_bound_at(created_at) <= id
+                    && id < OrderId::lower_bound_at(created_at + MICROSECOND)
+            );
             assert_eq!(
                 (id.0.get_version_num(), id.0.get_variant()),
                 (7, uuid::Variant::RFC4122)

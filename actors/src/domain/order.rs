@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-pub use self::labels::{Actor, Fulfilment, OrderStatus, PendingReason, FulfilmentSource};
+pub use self::labels::{Actor, Fulfilment, FulfilmentSource, OrderStatus, PendingReason};
 use super::ids::{OrderId, PartnerId, VoucherId};
 use super::money::{Amount, Money};
-use super::product::{ApprovalPolicy, SupplyRoute, Sku};
+use super::product::{ApprovalPolicy, Sku, SupplyRoute};
 use super::voucher::Allocation;
 
 /// An entry of an order's timeline.

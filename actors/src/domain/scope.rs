@@ -59,7 +59,11 @@ mod tests {
             scope(r#"{"categories":["games"],"products":["card"]}"#).validation_error(),
             None
         );
-        assert!(scope(r#"{"categories":["Not a slug"]}"#).validation_error().is_some());
+        assert!(
+            scope(r#"{"categories":["Not a slug"]}"#)
+                .validation_error()
+                .is_some()
+        );
         let ids: Vec<String> = (0..=MAX_SCOPE_ENTRIES).map(|n| format!("p{n}")).collect();
         for list in ["categories", "products"] {
             let of = |ids: &[String]| scope(&serde_json::json!({ list: ids }).to_string());

@@ -16,7 +16,7 @@ use super::event::{EventBundle, EventStep};
 use super::ids::{TransactionId, VoucherId};
 use super::ledger::{LedgerKind, Movement, PendingDelta};
 use super::money::Amount;
-use super::order::{Actor, Milestone, Order, OrderStatus, PendingReason, FulfilmentSource};
+use super::order::{Actor, FulfilmentSource, Milestone, Order, OrderStatus, PendingReason};
 use super::voucher::Allocation;
 
 /// Who changes an order, and why.
@@ -102,7 +102,10 @@ impl OrderTransition {
         }
         for allocation in &vouchers {
             let line = &mut self.order.lines[usize::from(allocation.line)];
-            assert!(line.pending() > 0, "a voucher is allocated to a line without pending units");
+            assert!(
+                line.pending() > 0,
+                "a voucher is allocated to a line without pending units"
+            );
             line.delivered += 1;
             line.bought += u32::from(source == FulfilmentSource::Vendor);
         }

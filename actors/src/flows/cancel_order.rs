@@ -12,7 +12,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::change::{self, OrderDecision};
 use super::idempotent::FlowError;
-use crate::domain::audit::{DecisionAction, AuditEntry};
+use crate::domain::audit::{AuditEntry, DecisionAction};
 use crate::domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
 use crate::domain::ledger::OperatorIdentity;
 use crate::domain::order::{Actor, Order, OrderStatus, StoredOrder};
@@ -87,7 +87,8 @@ pub async fn cancel_order(
         Ok(OrderDecision::Advance(transition, Vec::new()))
     };
     let (partner_id, order_id) = (command.partner_id, command.order_id);
-    let order = change::change_order::<CancelError>(engine, partner_id, order_id, decide, |_, _| None).await?;
+    let order =
+        change::change_order::<CancelError>(engine, partner_id, order_id, decide, |_, _| None).await?;
     order.ok_or(CancelError::NotFound)
 }
 
@@ -128,7 +129,8 @@ pub async fn revoke_order(engine: &Engine, command: RevokeOrder) -> Result<Order
         ))
     };
     let (partner_id, order_id) = (command.partner_id, command.order_id);
-    let order = change::change_order::<CancelError>(engine, partner_id, order_id, decide, audit_entry).await?;
+    let order =
+        change::change_order::<CancelError>(engine, partner_id, order_id, decide, audit_entry).await?;
     order.ok_or(CancelError::NotFound)
 }
 

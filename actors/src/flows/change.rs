@@ -15,17 +15,17 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
-use super::idempotent::{COMMIT_TIMEOUT, KEY_TIMEOUT, FlowError};
-use crate::domain::idempotency::{Response, Fingerprint, Retention, KeyHash};
+use super::idempotent::{COMMIT_TIMEOUT, FlowError, KEY_TIMEOUT};
 use crate::domain::audit::AuditEntry;
+use crate::domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
 use crate::domain::ids::{OrderId, PartnerId, StockId};
 use crate::domain::order::{Order, StoredOrder};
-use crate::domain::transition::{OrderTransition, TransitionEffects};
 use crate::domain::stock::CHUNK_VOUCHERS;
+use crate::domain::transition::{OrderTransition, TransitionEffects};
 use crate::domain::voucher::Allocation;
 use crate::engine::Engine;
-use crate::journal::{Hold, KeyClaim, OrderChange, RecordOutcome, Record, ReturnedVoucher, Ticket};
 use crate::idempotency::KeyStatus;
+use crate::journal::{Hold, KeyClaim, OrderChange, Record, RecordOutcome, ReturnedVoucher, Ticket};
 use crate::supervisor::DecisionDeadline;
 use crate::wallet::Funds;
 use crate::wallet::purse::ReserveRequest;
@@ -92,7 +92,9 @@ pub(super) async fn commit_change(
         KeyStatus::InFlight(other) => {
             drop(holds);
             let result = timeout_at(Instant::now() + KEY_TIMEOUT, other.outcome()).await;
-            return result.map(|_| CommitAttempt::Retry).map_err(|_| FlowError::KeyInFlight);
+            return result
+                .map(|_| CommitAttempt::Retry)
+                .map_err(|_| FlowError::KeyInFlight);
         }
     };
     let admission = std::sync::Arc::clone(&engine.admission).try_acquire_owned();
@@ -141,7 +143,14 @@ pub(super) async fn change_order<E: From<FlowError>>(
         let effects = transition.finish(stored.last_sequence);
         let order = effects.order.clone();
         let audit_entry = audit_entry(&stored.order, &order);
-        let written = commit_transition(engine, stored.last_sequence, effects, audit_entry, holds, &deadline);
+        let written = commit_transition(
+            engine,
+            stored.last_sequence,
+            effects,
+            audit_entry,
+            holds,
+            &deadline,
+        );
         if written.await? == CommitAttempt::Done {
             return Ok(Some(order));
         }
@@ -169,9 +178,7 @@ async fn commit_transition(
     let (order_id, partner_id) = (order.order_id, order.partner_id);
     if let Some(refund) = &movement {
         let held = ReserveRequest::Credit(refund.amount);
-        let held = engine
-            .wallets
-            .hold(partner_id, refund.currency, held, deadline);
+        let held = engine.wallets.hold(partner_id, refund.currency, held, deadline);
         match held.await? {
             Funds::Held(hold) => holds.push(Box::new(hold)),
             Funds::Refused(_) => return Err(FlowError::Poisoned),
@@ -180,7 +187,12 @@ async fn commit_transition(
     let returned = assign_stock_ids(engine, returned).await?;
     let restocked: Vec<_> = returned
         .iter()
-        .map(|returned_voucher| (returned_voucher.allocation.sku.clone(), returned_voucher.allocation.voucher.expiry))
+        .map(|returned_voucher| {
+            (
+                returned_voucher.allocation.sku.clone(),
+                returned_voucher.allocation.voucher.expiry,
+            )
+        })
         .collect();
     let change_key = ChangeKey {
         partner_id,
@@ -211,7 +223,10 @@ async fn commit_transition(
 }
 
 /// Assigns returned vouchers new stock rows, in chunks of neighbours.
-async fn assign_stock_ids(engine: &Engine, mut vouchers: Vec<Allocation>) -> Result<Vec<ReturnedVoucher>, FlowError> {
+async fn assign_stock_ids(
+    engine: &Engine,
+    mut vouchers: Vec<Allocation>,
+) -> Result<Vec<ReturnedVoucher>, FlowError> {
     if vouchers.is_empty() {
         return Ok(Vec::new());
     }

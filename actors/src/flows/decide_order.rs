@@ -11,12 +11,12 @@
 
 use super::change::{self, OrderDecision};
 use super::fulfil_order::fail_unpurchasable;
-use super::idempotent::FlowError;
 use super::hold_for_order::hold_for_order;
-use crate::domain::audit::{DecisionAction, AuditEntry};
+use super::idempotent::FlowError;
+use crate::domain::audit::{AuditEntry, DecisionAction};
 use crate::domain::ids::{OrderId, PartnerId, TransactionId};
 use crate::domain::ledger::OperatorIdentity;
-use crate::domain::order::{Actor, Order, OrderStatus, PendingReason, FulfilmentSource, StoredOrder};
+use crate::domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
 use crate::domain::transition::{Cause, OrderTransition};
 use crate::engine::Engine;
 use crate::supervisor::DecisionDeadline;
@@ -58,7 +58,8 @@ pub async fn decide_order(engine: &Engine, command: DecideOrder) -> Result<Order
         if order.status != OrderStatus::Pending || order.pending_reason != Some(PendingReason::Approval) {
             return Err(DecideOrderError::NotAwaitingApproval);
         }
-        let mut transition = OrderTransition::new(order.clone(), TransactionId::generate(), engine.clock.now());
+        let mut transition =
+            OrderTransition::new(order.clone(), TransactionId::generate(), engine.clock.now());
         if !command.approved {
             transition.cancel(&cause);
             return Ok(OrderDecision::Advance(transition, Vec::new()));
@@ -87,6 +88,7 @@ pub async fn decide_order(engine: &Engine, command: DecideOrder) -> Result<Order
         ))
     };
     let (partner_id, order_id) = (command.partner_id, command.order_id);
-    let order = change::change_order::<DecideOrderError>(engine, partner_id, order_id, decide, audit_entry).await?;
+    let order =
+        change::change_order::<DecideOrderError>(engine, partner_id, order_id, decide, audit_entry).await?;
     order.ok_or(DecideOrderError::NotFound)
 }

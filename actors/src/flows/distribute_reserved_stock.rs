@@ -16,7 +16,7 @@ use super::fulfil_order::{ReservedDelivery, deliver_reserved};
 use super::idempotent::FlowError;
 use super::procure::ProcureError;
 use crate::domain::ids::{OrderId, PartnerId};
-use crate::domain::order::{Order, FulfilmentSource};
+use crate::domain::order::{FulfilmentSource, Order};
 use crate::domain::product::Sku;
 use crate::domain::voucher::Expiry;
 use crate::engine::Engine;
@@ -26,13 +26,21 @@ use crate::procurement::{ReservedStock, Vendors};
 ///
 /// # Errors
 /// [`ProcureError`]; the stock stays reserved, and the next poll retries.
-pub async fn distribute_reserved_stock(engine: &Engine, vendors: &dyn Vendors, reserved: ReservedStock) -> Result<(), ProcureError> {
+pub async fn distribute_reserved_stock(
+    engine: &Engine,
+    vendors: &dyn Vendors,
+    reserved: ReservedStock,
+) -> Result<(), ProcureError> {
     let mut after = None;
     while let Some((partner_id, order_id)) = vendors.find_oldest_waiting_order(&reserved.sku, after).await? {
         match serve(engine, &reserved, partner_id, order_id).await {
             // Nothing is left, or nothing that is valid for long enough.
-            Ok(ServeResult { is_still_waiting: true }) => break,
-            Ok(ServeResult { is_still_waiting: false }) => {}
+            Ok(ServeResult {
+                is_still_waiting: true,
+            }) => break,
+            Ok(ServeResult {
+                is_still_waiting: false,
+            }) => {}
             Err(FlowError::Poisoned) => {
                 error!(order.id = %order_id, sku = %reserved.sku, "cannot deliver reserved stock to order; skipping it");
             }

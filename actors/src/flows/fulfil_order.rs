@@ -11,10 +11,10 @@
 use uuid::Uuid;
 
 use super::change::{self, OrderDecision};
-use super::idempotent::FlowError;
 use super::hold_for_order::hold_for_order;
+use super::idempotent::FlowError;
 use crate::domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
-use crate::domain::order::{Actor, Order, OrderStatus, PendingReason, FulfilmentSource, StoredOrder};
+use crate::domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
 use crate::domain::transition::{Cause, OrderTransition};
 use crate::domain::voucher::{Allocation, Expiry};
 use crate::engine::Engine;
@@ -75,7 +75,10 @@ pub async fn start_fulfilment(
 ///
 /// # Errors
 /// [`FlowError`], as for [`start_fulfilment`].
-pub async fn deliver_reserved(engine: &Engine, delivery: ReservedDelivery) -> Result<Option<Order>, FlowError> {
+pub async fn deliver_reserved(
+    engine: &Engine,
+    delivery: ReservedDelivery,
+) -> Result<Option<Order>, FlowError> {
     let ReservedDelivery {
         reservation_id: kept_id,
         source,

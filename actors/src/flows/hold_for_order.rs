@@ -60,7 +60,14 @@ pub(super) async fn hold_for_order(
     let today = engine.clock.now().date();
     let (mut holds, mut has_unclaimable) = (Vec::new(), false);
     for (sku, (quantity, days)) in demands {
-        let (hold, is_unclaimable) = hold_available(engine, &sku, quantity, Expiry::with_remaining_days(today, days), deadline).await?;
+        let (hold, is_unclaimable) = hold_available(
+            engine,
+            &sku,
+            quantity,
+            Expiry::with_remaining_days(today, days),
+            deadline,
+        )
+        .await?;
         holds.extend(hold);
         has_unclaimable |= is_unclaimable;
     }
@@ -99,7 +106,11 @@ async fn hold_available(
 }
 
 /// Allocates the held vouchers to the lines.
-fn allocate(order: &Order, quantity_for: impl Fn(u16, &OrderLine) -> u32, holds: &[StockHold]) -> Vec<Allocation> {
+fn allocate(
+    order: &Order,
+    quantity_for: impl Fn(u16, &OrderLine) -> u32,
+    holds: &[StockHold],
+) -> Vec<Allocation> {
     let held = holds
         .iter()
         .map(|hold| (hold.sku().clone(), hold.vouchers().iter().copied().collect()));

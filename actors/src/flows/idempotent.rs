@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::domain::idempotency::{Response, Fingerprint, KeyHash, StoredResponse};
+use crate::domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 use crate::engine::Engine;
-use crate::journal::{Hold, RecordOutcome, Record, StaleReason, Ticket};
-use crate::idempotency::{KeyStatus, KeyOutcome};
+use crate::idempotency::{KeyOutcome, KeyStatus};
+use crate::journal::{Hold, Record, RecordOutcome, StaleReason, Ticket};
 use crate::supervisor::{DecisionDeadline, DecisionError};
 
 /// How often a request is decided if each commit finds a conflict.
@@ -183,7 +183,11 @@ async fn acquire_key(engine: &Engine, key: KeyHash, request: Fingerprint) -> Res
 }
 
 /// Looks the key up in the store before a refusal: returns the stored response, or the ticket.
-async fn find_stored_response(engine: &Engine, ticket: Ticket, request: Fingerprint) -> Result<KeyState, FlowError> {
+async fn find_stored_response(
+    engine: &Engine,
+    ticket: Ticket,
+    request: Fingerprint,
+) -> Result<KeyState, FlowError> {
     match engine.store.find_response(ticket.key.key()).await {
         Ok(None) => Ok(KeyState::Run(ticket)),
         Ok(Some(stored)) => {

@@ -3,23 +3,25 @@
 mod cancel_order;
 mod change;
 mod decide_order;
+mod distribute_reserved_stock;
 mod fulfil_order;
+mod hold_for_order;
 mod idempotent;
 mod payout;
-mod hold_for_order;
 mod place_order;
 mod procure;
-mod distribute_reserved_stock;
 mod top_up;
 
-pub use cancel_order::{CancelOrder, CancelError, RevokeOrder, cancel_order, revoke_order};
+pub use cancel_order::{CancelError, CancelOrder, RevokeOrder, cancel_order, revoke_order};
 pub use decide_order::{DecideOrder, DecideOrderError, decide_order};
+pub use distribute_reserved_stock::distribute_reserved_stock;
 pub use fulfil_order::{ReservedDelivery, deliver_reserved, end_fulfilment, start_fulfilment};
 pub use idempotent::FlowError;
 pub use payout::{
     DecidePayout, DecidePayoutError, PayoutResponseEncoder, RequestPayout, decide_payout, request_payout,
 };
-pub use place_order::{PlaceOrderError, PlaceOrder, IdempotentResponse, OrderRefusal, OrderResponseEncoder, place_order};
+pub use place_order::{
+    IdempotentResponse, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError, place_order,
+};
 pub use procure::{ProcureError, advance_purchase, advance_waiting_order};
-pub use distribute_reserved_stock::distribute_reserved_stock;
-pub use top_up::{TopUpResult, TopUpError, TopUp, top_up};
+pub use top_up::{TopUp, TopUpError, TopUpResult, top_up};

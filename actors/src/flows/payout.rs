@@ -8,15 +8,15 @@
 //!
 //! A payout is decided once: the commit finds it pending or writes nothing.
 
-use super::change::{self, CommitAttempt, ChangeKey};
+use super::change::{self, ChangeKey, CommitAttempt};
 use super::idempotent::{self, FlowDecision, FlowError};
-use crate::domain::idempotency::{Response, Fingerprint, Retention, KeyHash};
 use crate::domain::audit::AuditEntry;
+use crate::domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
 use crate::domain::ids::{PartnerId, PayoutId, TransactionId};
-use crate::domain::ledger::{OperatorIdentity, LedgerKind, Movement, PendingDelta};
+use crate::domain::ledger::{LedgerKind, Movement, OperatorIdentity, PendingDelta};
 use crate::domain::money::{Amount, Money};
 use crate::domain::order::Actor;
-use crate::domain::payout::{PayoutDestination, Payout, PayoutDecision, PayoutMilestone, PayoutStatus};
+use crate::domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutMilestone, PayoutStatus};
 use crate::engine::Engine;
 use crate::flows::place_order::IdempotentResponse;
 use crate::journal::{Hold, KeyClaim, PayoutChange, Record};
@@ -83,7 +83,11 @@ pub async fn request_payout(
     })
 }
 
-fn payout_record(command: &RequestPayout, at: time::OffsetDateTime, encoder: &dyn PayoutResponseEncoder) -> Record {
+fn payout_record(
+    command: &RequestPayout,
+    at: time::OffsetDateTime,
+    encoder: &dyn PayoutResponseEncoder,
+) -> Record {
     let payout = Payout {
         payout_id: PayoutId::generate(),
         partner_id: command.partner_id,
@@ -177,9 +181,12 @@ async fn commit_decision(
     let mut reversal = None;
     if payout.status != PayoutStatus::Paid {
         let Money { amount, currency } = payout.money;
-        let held = engine
-            .wallets
-            .hold(payout.partner_id, currency, ReserveRequest::Credit(amount), deadline);
+        let held = engine.wallets.hold(
+            payout.partner_id,
+            currency,
+            ReserveRequest::Credit(amount),
+            deadline,
+        );
         match held.await? {
             Funds::Held(hold) => holds.push(Box::new(hold)),
             Funds::Refused(_) => return Err(FlowError::Poisoned),

@@ -23,9 +23,9 @@ use tracing::{Instrument as _, debug_span};
 use self::draft::OrderDraft;
 use super::idempotent::{self, FlowError};
 use crate::SPANS;
-use crate::domain::idempotency::{Response, Fingerprint, KeyHash};
 use crate::domain::approval::{ApprovalRule, is_approval_required};
-use crate::domain::catalogue::{Assortment, RequestedOrder, PricingError};
+use crate::domain::catalogue::{Assortment, PricingError, RequestedOrder};
+use crate::domain::idempotency::{Fingerprint, KeyHash, Response};
 use crate::domain::ids::PartnerId;
 use crate::domain::money::{Amount, Money};
 use crate::domain::order::{Order, PendingReason, PricedOrder};
@@ -60,10 +60,7 @@ pub struct PlaceOrder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OrderRefusal {
     /// The wallet's balance is less than the order's total.
-    InsufficientFunds {
-        needed: Money,
-        available: Amount,
-    },
+    InsufficientFunds { needed: Money, available: Amount },
     /// Fewer vouchers are available than requested, and the rest cannot be bought.
     InsufficientInventory {
         sku: Sku,
@@ -155,7 +152,12 @@ async fn decide(
     let Money { amount, currency } = priced.total;
     let wallet_hold = match engine
         .wallets
-        .hold(command.partner_id, currency, ReserveRequest::Debit(amount), deadline)
+        .hold(
+            command.partner_id,
+            currency,
+            ReserveRequest::Debit(amount),
+            deadline,
+        )
         .await?
     {
         Funds::Held(wallet_hold) => wallet_hold,
@@ -207,9 +209,7 @@ async fn hold_stock(
     deadline: &DecisionDeadline,
 ) -> Result<Supply, FlowError> {
     loop {
-        let held = engine
-            .inventory
-            .hold(sku, demand.quantity, not_before, deadline);
+        let held = engine.inventory.hold(sku, demand.quantity, not_before, deadline);
         match held.await? {
             Supply::Reserved(_) if !demand.can_be_bought => deadline.wait_before_retry().await?,
             supply => return Ok(supply),

@@ -46,7 +46,11 @@ pub enum ProcureError {
 ///
 /// # Errors
 /// [`ProcureError`]; the next poll retries.
-pub async fn advance_waiting_order(engine: &Engine, vendors: &dyn Vendors, waiting: WaitingOrder) -> Result<(), ProcureError> {
+pub async fn advance_waiting_order(
+    engine: &Engine,
+    vendors: &dyn Vendors,
+    waiting: WaitingOrder,
+) -> Result<(), ProcureError> {
     let WaitingOrder {
         partner_id,
         order_id,
@@ -81,7 +85,11 @@ pub async fn advance_waiting_order(engine: &Engine, vendors: &dyn Vendors, waiti
 ///
 /// # Errors
 /// [`ProcureError`] if the claim's release is not known to be stored; an unreleased claim expires.
-pub async fn advance_purchase(engine: &Engine, vendors: &dyn Vendors, purchase_id: Uuid) -> Result<(), ProcureError> {
+pub async fn advance_purchase(
+    engine: &Engine,
+    vendors: &dyn Vendors,
+    purchase_id: Uuid,
+) -> Result<(), ProcureError> {
     let Some(claimed) = vendors.claim_purchase(purchase_id).await? else {
         return Ok(());
     };
@@ -99,8 +107,16 @@ pub async fn advance_purchase(engine: &Engine, vendors: &dyn Vendors, purchase_i
     Ok(vendors.release_claim(purchase_id, after).await?)
 }
 
-async fn request_vouchers(engine: &Engine, vendors: &dyn Vendors, claimed: ClaimedPurchase) -> Result<PurchaseRemainder, ProcureError> {
-    let ClaimedPurchase { delivery, was_requested: is_purchasable, .. } = claimed;
+async fn request_vouchers(
+    engine: &Engine,
+    vendors: &dyn Vendors,
+    claimed: ClaimedPurchase,
+) -> Result<PurchaseRemainder, ProcureError> {
+    let ClaimedPurchase {
+        delivery,
+        was_requested: is_purchasable,
+        ..
+    } = claimed;
     // A purchase that was never requested and is not needed any more is not bought.
     let remainder = if is_purchasable || is_still_needed(engine, delivery).await? {
         vendors.request_vouchers(claimed).await?
@@ -130,7 +146,11 @@ fn is_line_pending(order: &Order, line: u16) -> bool {
     !order.closed && line.is_some_and(|line| line.pending() > 0)
 }
 
-async fn release_remainder(engine: &Engine, vendors: &dyn Vendors, purchase_id: Uuid) -> Result<(), ProcureError> {
+async fn release_remainder(
+    engine: &Engine,
+    vendors: &dyn Vendors,
+    purchase_id: Uuid,
+) -> Result<(), ProcureError> {
     if let Some(sku) = vendors.release_remainder(purchase_id).await? {
         engine.inventory.notify_restocked(&sku, Expiry::PAST);
     }

@@ -12,9 +12,9 @@ use tracing::instrument;
 
 use super::idempotent::{self, FlowDecision, FlowError};
 use crate::SPANS;
-use crate::domain::idempotency::{Response, Fingerprint, Retention, KeyHash};
+use crate::domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
 use crate::domain::ids::{PartnerId, TransactionId};
-use crate::domain::ledger::{OperatorIdentity, LedgerKind, Movement};
+use crate::domain::ledger::{LedgerKind, Movement, OperatorIdentity};
 use crate::domain::money::{Amount, Money};
 use crate::engine::Engine;
 use crate::journal::{KeyClaim, Record};
@@ -80,7 +80,9 @@ pub async fn top_up(engine: &Engine, command: TopUp) -> Result<TopUpResult, TopU
                 holds: vec![Box::new(hold)],
                 is_refusal: false,
             }),
-            (Funds::Refused(balance), ReserveRequest::Debit(_)) => Err(TopUpError::InsufficientBalance(balance)),
+            (Funds::Refused(balance), ReserveRequest::Debit(_)) => {
+                Err(TopUpError::InsufficientBalance(balance))
+            }
             (Funds::Refused(_), ReserveRequest::Credit(_)) => Err(TopUpError::TooLarge),
         }
     };

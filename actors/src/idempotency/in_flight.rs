@@ -11,8 +11,8 @@ use dashmap::mapref::entry::Entry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::response_cache::ResponseCache;
-use crate::domain::idempotency::{KeyHash, StoredResponse};
 use crate::domain::clock::Clock;
+use crate::domain::idempotency::{KeyHash, StoredResponse};
 
 /// Maximum number of waiters over all keys: the number of records that may be in flight. Waiters are not admitted, so this
 /// limit bounds them; beyond it a duplicate gets at once the response that it would get after its wait.
@@ -145,7 +145,9 @@ impl KeyGuard {
 
     /// Resolves the key with a newly committed response and caches it.
     pub fn store(self, stored: StoredResponse) {
-        self.keys.responses.insert(self.key, stored.clone(), self.started_at);
+        self.keys
+            .responses
+            .insert(self.key, stored.clone(), self.started_at);
         self.resolve(stored);
     }
 
@@ -173,8 +175,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::domain::idempotency::{Response, Fingerprint};
     use crate::domain::clock::SystemClock;
+    use crate::domain::idempotency::{Fingerprint, Response};
 
     const KEY: KeyHash = KeyHash(Uuid::from_u128(7));
 

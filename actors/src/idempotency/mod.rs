@@ -2,7 +2,7 @@
 //!
 //! Both are optimizations. The commit decides whether a key is known; a response that is not cached is found in the store.
 
-mod response_cache;
 mod in_flight;
+mod response_cache;
 
-pub use in_flight::{KeyStatus, KeyOutcome, KeyGuard, IdempotencyKeys, Waiter};
+pub use in_flight::{IdempotencyKeys, KeyGuard, KeyOutcome, KeyStatus, Waiter};

@@ -93,7 +93,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::domain::idempotency::{Response, Fingerprint};
+    use crate::domain::idempotency::{Fingerprint, Response};
 
     fn key(n: u128) -> KeyHash {
         KeyHash(Uuid::from_u128(n))

@@ -16,11 +16,13 @@ use actix::{
 use tracing::warn;
 
 use self::claim::ClaimState;
-use self::message::{HoldVouchers, VoucherRequest, StockChange, NotifyStockChange, VouchersResolution, ResolveVouchers};
+use self::message::{
+    HoldVouchers, NotifyStockChange, ResolveVouchers, StockChange, VoucherRequest, VouchersResolution,
+};
 use super::hold::StockHold;
 use super::shelf::{Shelf, ShelfDecision};
 use crate::domain::product::Sku;
-use crate::domain::stock::{ClaimedStock, UnclaimableStock, StockRequest};
+use crate::domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
 use crate::domain::voucher::Expiry;
 use crate::store::{Store, Unavailable};
 use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
@@ -86,7 +88,12 @@ impl InventoryActor {
 
     /// `confirmed` means that a claim which brought nothing started after the request arrived and after the last voucher
     /// was claimed or sold here: only then is the stock of other nodes known.
-    fn decide(&mut self, request: VoucherRequest, confirmed: bool, ctx: &mut Context<Self>) -> SupplyDecision {
+    fn decide(
+        &mut self,
+        request: VoucherRequest,
+        confirmed: bool,
+        ctx: &mut Context<Self>,
+    ) -> SupplyDecision {
         if !self.claim.is_shelf_known() {
             return SupplyDecision::AfterClaim;
         }
@@ -98,9 +105,15 @@ impl InventoryActor {
             ShelfDecision::Refill => SupplyDecision::AfterClaim,
             ShelfDecision::Wait => SupplyDecision::Wait,
             ShelfDecision::Short(available) => match self.claim {
-                ClaimState::Exhausted(UnclaimableStock::None) => SupplyDecision::Now(Supply::SoldOut(available)),
-                ClaimState::Exhausted(UnclaimableStock::OwnedByOtherNode) => SupplyDecision::Now(Supply::OwnedByOtherNode(available)),
-                ClaimState::Exhausted(UnclaimableStock::Reserved) => SupplyDecision::Now(Supply::Reserved(available)),
+                ClaimState::Exhausted(UnclaimableStock::None) => {
+                    SupplyDecision::Now(Supply::SoldOut(available))
+                }
+                ClaimState::Exhausted(UnclaimableStock::OwnedByOtherNode) => {
+                    SupplyDecision::Now(Supply::OwnedByOtherNode(available))
+                }
+                ClaimState::Exhausted(UnclaimableStock::Reserved) => {
+                    SupplyDecision::Now(Supply::Reserved(available))
+                }
                 _ => SupplyDecision::AfterClaim,
             },
         }

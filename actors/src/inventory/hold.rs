@@ -1,7 +1,7 @@
 //! Stock hold: vouchers reserved for one record, until they are settled, invalidated or released.
 
 use super::actor::InventoryActor;
-use super::actor::message::{VouchersResolution, ResolveVouchers};
+use super::actor::message::{ResolveVouchers, VouchersResolution};
 use crate::domain::ledger::WalletState;
 use crate::domain::product::Sku;
 use crate::domain::voucher::StockVoucher;

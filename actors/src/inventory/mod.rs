@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use actor::InventoryActor;
 pub use actor::Supply;
-use actor::message::{HoldVouchers, VoucherRequest, StockChange, NotifyStockChange};
+use actor::message::{HoldVouchers, NotifyStockChange, StockChange, VoucherRequest};
 #[cfg(any(test, feature = "testing"))]
-use actor::probe::{Panic, GetShelf};
+use actor::probe::{GetShelf, Panic};
 pub use hold::StockHold;
 use tracing::{Instrument as _, debug_span};
 
@@ -18,7 +18,7 @@ use crate::SPANS;
 use crate::domain::product::Sku;
 use crate::domain::voucher::Expiry;
 use crate::store::Store;
-use crate::supervisor::{Directory, DecisionDeadline, ActorStats, Spawner, ActorTotals, DecisionError};
+use crate::supervisor::{ActorStats, ActorTotals, DecisionDeadline, DecisionError, Directory, Spawner};
 
 /// The inventory actors of this node.
 pub struct Inventory {
@@ -47,9 +47,14 @@ impl Inventory {
         deadline: &DecisionDeadline,
     ) -> Result<Supply, DecisionError> {
         let request = VoucherRequest { quantity, not_before };
-        let held = deadline.ask(|| self.actors.get(sku), |queued| HoldVouchers { request, slot: queued });
-        held
-            .instrument(debug_span!(target: SPANS, "hold inventory", %sku))
+        let held = deadline.ask(
+            || self.actors.get(sku),
+            |queued| HoldVouchers {
+                request,
+                slot: queued,
+            },
+        );
+        held.instrument(debug_span!(target: SPANS, "hold inventory", %sku))
             .await
     }
 

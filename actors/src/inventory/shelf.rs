@@ -188,7 +188,8 @@ impl Shelf {
             chunk_id: claimed.chunk_id,
             stock_id: *stock_id,
         });
-        self.free.insert_all(vouchers.map(|voucher| chunk.position_of(&voucher)));
+        self.free
+            .insert_all(vouchers.map(|voucher| chunk.position_of(&voucher)));
         self.chunks.insert(claimed.chunk_id, chunk);
     }
 
@@ -235,7 +236,10 @@ impl Shelf {
     }
 
     fn remove_held(&mut self, vouchers: &[StockVoucher]) {
-        assert!(vouchers.len() <= self.held, "more vouchers were returned than were held");
+        assert!(
+            vouchers.len() <= self.held,
+            "more vouchers were returned than were held"
+        );
         self.held -= vouchers.len();
         for voucher in vouchers {
             self.update_chunk(voucher.chunk_id, |chunk| {

@@ -2,8 +2,8 @@
 
 use tracing::Span;
 
-use super::submission::{Submission, Completion, RecordOutcome};
 use super::record::{Record, Verdict};
+use super::submission::{Completion, RecordOutcome, Submission};
 use crate::domain::ids::PartnerId;
 
 /// Maximum number of records in a batch. Beyond some 500 the time per record no longer falls (it is flat from 256), and
@@ -80,7 +80,9 @@ impl Batch {
     /// Drops records whose flows have stopped waiting: they are certainly not written, and their clients were told to
     /// retry.
     pub(super) fn drop_abandoned(self) -> Self {
-        let (abandoned, remaining): (Vec<_>, Vec<_>) = self.into_submissions().partition(|submission| submission.completion.is_abandoned());
+        let (abandoned, remaining): (Vec<_>, Vec<_>) = self
+            .into_submissions()
+            .partition(|submission| submission.completion.is_abandoned());
         abandoned
             .into_iter()
             .for_each(|submission| submission.completion.abort(RecordOutcome::Busy));
@@ -103,17 +105,24 @@ impl Batch {
     }
 
     pub(super) fn abort(self, outcome: fn() -> RecordOutcome) {
-        self.completions.into_iter().for_each(|open| open.abort(outcome()));
+        self.completions
+            .into_iter()
+            .for_each(|open| open.abort(outcome()));
     }
 
     fn of(submissions: impl IntoIterator<Item = Submission>) -> Self {
         let mut batch = Self::default();
-        submissions.into_iter().for_each(|submission| batch.push(submission));
+        submissions
+            .into_iter()
+            .for_each(|submission| batch.push(submission));
         batch
     }
 
     fn into_submissions(self) -> impl Iterator<Item = Submission> {
         let submissions = self.records.into_iter().zip(self.completions);
-        submissions.map(|(record, open)| Submission { record, completion: open })
+        submissions.map(|(record, open)| Submission {
+            record,
+            completion: open,
+        })
     }
 }

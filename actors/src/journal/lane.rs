@@ -24,9 +24,9 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, error, info, warn};
 
 use super::batch::Batch;
-use super::submission::{Submission, RecordOutcome};
 use super::metrics::LaneMetrics;
 use super::record::{Record, Verdict};
+use super::submission::{RecordOutcome, Submission};
 use crate::delivery::commit_notifier::CommitNotifier;
 use crate::store::{BatchOutcome, CommitError, LaneStore, RecoverError};
 

@@ -92,8 +92,14 @@ impl JournalMetrics {
             self.queued.clone(),
         );
         // Creates every series at zero, so that rates have a start.
-        VerdictLabel::ALL.into_iter().for_each(|label| drop(self.verdict_counter(label)));
-        journal.register("verdicts", "Records by verdict of their commit", self.verdicts.clone());
+        VerdictLabel::ALL
+            .into_iter()
+            .for_each(|label| drop(self.verdict_counter(label)));
+        journal.register(
+            "verdicts",
+            "Records by verdict of their commit",
+            self.verdicts.clone(),
+        );
         journal.register(
             "recoveries",
             "Batches whose unknown outcome had to be resolved",
@@ -161,7 +167,9 @@ impl LaneMetrics {
                 VerdictLabel::StaleStock,
                 |v| matches!(v, Verdict::Stale(stale) if stale.is_stock_suspect()),
             ),
-            (VerdictLabel::StateChanged, |v| matches!(v, Verdict::Stale(StaleReason::StateChanged))),
+            (VerdictLabel::StateChanged, |v| {
+                matches!(v, Verdict::Stale(StaleReason::StateChanged))
+            }),
         ] {
             self.metrics.verdict_counter(label).inc_by(count(matches));
         }

@@ -8,10 +8,10 @@
 //! arrive in order, and two lanes of a node never wait for the same wallet.
 
 mod batch;
-mod submission;
 mod lane;
 mod metrics;
 mod record;
+mod submission;
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::panic::AssertUnwindSafe;
@@ -23,12 +23,12 @@ use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
 pub use batch::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
-use submission::{Submission, Completion};
-pub use submission::{Hold, RecordOutcome, Ticket};
 use lane::{Lane, SupersededError};
 pub use metrics::JournalMetrics;
 use metrics::LaneMetrics;
 pub use record::{KeyClaim, OrderChange, PayoutChange, Record, ReturnedVoucher, StaleReason, Verdict};
+use submission::{Completion, Submission};
+pub use submission::{Hold, RecordOutcome, Ticket};
 
 use crate::SPANS;
 use crate::delivery::commit_notifier::CommitNotifier;
@@ -60,7 +60,13 @@ impl Journal {
         let start = |(number, store): (u16, Box<dyn LaneStore>)| {
             let (sender, inbox) = mpsc::unbounded_channel();
             let meter = Arc::new(LaneMetrics::new(metrics.clone()));
-            let lane = Lane::new(number, store, inbox, Arc::clone(&meter), Arc::clone(&commit_notifier));
+            let lane = Lane::new(
+                number,
+                store,
+                inbox,
+                Arc::clone(&meter),
+                Arc::clone(&commit_notifier),
+            );
             spawn(Box::pin(run_lane(lane, Arc::clone(&superseded_sender))));
             (sender, meter)
         };

@@ -3,11 +3,11 @@
 //! A record is written completely or not at all. Its parts are plain data that map to the arrays of one statement, so a
 //! lane writes hundreds of records in one round trip. A new part is added here and to the statement.
 
-use crate::domain::idempotency::{Response, Fingerprint, Retention, KeyHash, StoredResponse};
 use crate::domain::audit::AuditEntry;
 use crate::domain::event::EventBundle;
+use crate::domain::idempotency::{Fingerprint, KeyHash, Response, Retention, StoredResponse};
 use crate::domain::ids::{OrderId, PartnerId, StockId};
-use crate::domain::ledger::{Movement, PendingDelta, WalletState, WalletKey};
+use crate::domain::ledger::{Movement, PendingDelta, WalletKey, WalletState};
 use crate::domain::order::Order;
 use crate::domain::payout::Payout;
 use crate::domain::voucher::Allocation;

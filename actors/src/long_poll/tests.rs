@@ -36,7 +36,8 @@ async fn wait(
     let subscription = registry.subscribe(CredentialId::generate(), order_id).unwrap();
     let begin = Instant::now();
     let waiting = async {
-        subscription.wait(Duration::from_secs(seconds), || row.poll())
+        subscription
+            .wait(Duration::from_secs(seconds), || row.poll())
             .await
             .unwrap();
         begin.elapsed()
@@ -136,7 +137,9 @@ async fn failed_poll_ends_the_wait() {
     let registry = LongPollRegistry::new();
     let subscription = registry.subscribe(CredentialId::generate(), order()).unwrap();
     let waited = subscription
-        .wait(Duration::from_secs(30), || std::future::ready(Err("store unavailable")))
+        .wait(Duration::from_secs(30), || {
+            std::future::ready(Err("store unavailable"))
+        })
         .await;
     assert_eq!(waited, Err("store unavailable"));
     assert_empty(&registry);

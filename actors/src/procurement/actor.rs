@@ -70,8 +70,14 @@ impl ProcurementActor {
         match self.store_access {
             StoreAccess::Busy => {}
             StoreAccess::ClaimsNotReleased => self.release_own_claims(ctx),
-            StoreAccess::Ready if self.has_unreleased_claim && self.queue.in_flight_count() == 0 => self.release_own_claims(ctx),
-            StoreAccess::Ready if !self.has_unreleased_claim && self.queue.in_flight_count() < self.concurrency => self.read_due(ctx),
+            StoreAccess::Ready if self.has_unreleased_claim && self.queue.in_flight_count() == 0 => {
+                self.release_own_claims(ctx)
+            }
+            StoreAccess::Ready
+                if !self.has_unreleased_claim && self.queue.in_flight_count() < self.concurrency =>
+            {
+                self.read_due(ctx)
+            }
             StoreAccess::Ready => {}
         }
     }
@@ -108,7 +114,9 @@ impl ProcurementActor {
             Ok(due) => self
                 .queue
                 .replace_due(due.into_iter().map(|due| (due.purchase_id, due.order_id))),
-            Err(error) => warn!(vendor.id = %self.vendor_id, error.message = %error, "cannot read due purchases"),
+            Err(error) => {
+                warn!(vendor.id = %self.vendor_id, error.message = %error, "cannot read due purchases")
+            }
         }
         self.start_purchases(ctx);
     }

@@ -20,11 +20,14 @@ use self::actor::ProcurementActor;
 use self::actor::message::Poll;
 #[cfg(any(test, feature = "testing"))]
 use self::actor::probe::Panic;
-pub use self::port::{ClaimedPurchase, DuePurchase, ReservedStock, PurchaseRemainder, VendorCapacity, VendorId, Vendors, WaitingOrder};
+pub use self::port::{
+    ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors,
+    WaitingOrder,
+};
 use crate::domain::ids::{OrderId, PartnerId};
 use crate::engine::Engine;
 use crate::flows::{self, ProcureError};
-use crate::supervisor::{Directory, ActorStats, Spawner, ActorTotals};
+use crate::supervisor::{ActorStats, ActorTotals, Directory, Spawner};
 
 /// The procurement of one node.
 pub struct Procurement {

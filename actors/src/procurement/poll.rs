@@ -66,7 +66,8 @@ impl Procurement {
         let reserved = self.vendors.list_reserved_stock(POLL_LIMIT).await?;
         let distribute = async |reserved: ReservedStock| {
             let sku = reserved.sku.clone();
-            if let Err(error) = flows::distribute_reserved_stock(&self.engine, &*self.vendors, reserved).await {
+            if let Err(error) = flows::distribute_reserved_stock(&self.engine, &*self.vendors, reserved).await
+            {
                 warn!(%sku, error.message = %error, "cannot distribute reserved stock; it stays reserved");
             }
         };

@@ -113,26 +113,40 @@ pub trait Vendors: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn list_due_purchases(&self, vendor_id: &VendorId, limit: usize) -> StoreFuture<'_, Result<Vec<DuePurchase>, Unavailable>>;
+    fn list_due_purchases(
+        &self,
+        vendor_id: &VendorId,
+        limit: usize,
+    ) -> StoreFuture<'_, Result<Vec<DuePurchase>, Unavailable>>;
 
     /// Claims a due purchase; `None` if another node was faster. From here on the vendor may have received a request.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn claim_purchase(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>>;
+    fn claim_purchase(
+        &self,
+        purchase_id: Uuid,
+    ) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>>;
 
     /// Sends one request to the vendor: to sell or, if it may have received one before, to report what it sold. Newly sold
     /// vouchers are stored as stock reserved for the purchase before this returns.
     ///
     /// # Errors
     /// [`Unavailable`] if the service itself failed; a failure of the vendor is [`PurchaseRemainder::Pending`].
-    fn request_vouchers(&self, claimed: ClaimedPurchase) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>>;
+    fn request_vouchers(
+        &self,
+        claimed: ClaimedPurchase,
+    ) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>>;
 
     /// Releases a claim. The purchase is due again after `after`; `None` if nothing more will come.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn release_claim(&self, purchase_id: Uuid, after: Option<Duration>) -> StoreFuture<'_, Result<(), Unavailable>>;
+    fn release_claim(
+        &self,
+        purchase_id: Uuid,
+        after: Option<Duration>,
+    ) -> StoreFuture<'_, Result<(), Unavailable>>;
 
     /// Releases the claims of earlier incarnations of this node on a vendor's purchases.
     ///

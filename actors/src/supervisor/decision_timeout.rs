@@ -149,12 +149,16 @@ mod tests {
     async fn deadline_bounds_handling_and_deferred_reply() {
         let test = async {
             let (directory, started_at) = (slow_actors(), Instant::now());
-            let result = DecisionDeadline::start().ask(|| directory.get(&1), HandleForever).await;
+            let result = DecisionDeadline::start()
+                .ask(|| directory.get(&1), HandleForever)
+                .await;
             assert_eq!(
                 (result, started_at.elapsed()),
                 (Err(DecisionError::Timeout), DECISION_TIMEOUT)
             );
-            let result = DecisionDeadline::start().ask(|| directory.get(&1), ReplyNever).await;
+            let result = DecisionDeadline::start()
+                .ask(|| directory.get(&1), ReplyNever)
+                .await;
             assert_eq!(
                 (result, started_at.elapsed()),
                 (Err(DecisionError::Timeout), 2 * DECISION_TIMEOUT)

@@ -242,7 +242,9 @@ where
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
         lineage.metrics.touch(self.now_ms());
         let (factory, owned_key, owned_lineage) = (Arc::clone(&self.factory), key.clone(), lineage.clone());
-        let addr = self.spawner.start(hash, move |_| factory(owned_key, owned_lineage));
+        let addr = self
+            .spawner
+            .start(hash, move |_| factory(owned_key, owned_lineage));
         ActorRef {
             addr: Arc::new(addr),
             lineage,
@@ -285,7 +287,8 @@ mod tests {
     }
 
     fn directory(capacity: usize) -> Directory<u32, Idle> {
-        Directory::new(Spawner::CurrentThread, |_, lineage| Idle { _lineage: lineage }).with_capacity(capacity)
+        Directory::new(Spawner::CurrentThread, |_, lineage| Idle { _lineage: lineage })
+            .with_capacity(capacity)
     }
 
     #[tokio::test(start_paused = true)]
@@ -298,7 +301,10 @@ mod tests {
             assert!(directory.find(&1).is_some() && directory.find(&2).is_none());
             let also_held = directory.get(&3).unwrap().lineage.holds.open_hold();
             assert!(directory.get(&4).is_none(), "both actors have holds");
-            assert!(directory.get(&1).is_some(), "a live actor is found in a full directory");
+            assert!(
+                directory.get(&1).is_some(),
+                "a live actor is found in a full directory"
+            );
             drop((held, also_held));
             assert!(directory.get(&4).is_some());
             assert_eq!(directory.stats().len(), 2);

@@ -1,16 +1,16 @@
 //! Actor supervision: routing by key, restarts, decision timeouts, mailbox metrics.
 
+mod decision_timeout;
 mod directory;
 mod holds;
 mod metrics;
-mod decision_timeout;
 mod spawner;
 mod wait_queue;
 
-pub use directory::{Directory, ActorRef, Lineage, ActorTotals};
-pub use holds::{OpenHold, OpenHolds};
-pub use metrics::{ActorMetrics, ActorState, MailboxSlot, ActorStats};
 pub use decision_timeout::{DECISION_TIMEOUT, DecisionDeadline, DecisionError};
+pub use directory::{ActorRef, ActorTotals, Directory, Lineage};
+pub use holds::{OpenHold, OpenHolds};
+pub use metrics::{ActorMetrics, ActorState, ActorStats, MailboxSlot};
 pub use spawner::{Arbiters, Spawner};
 pub use wait_queue::WaitQueue;
 

@@ -46,7 +46,10 @@ impl Arbiters {
         self.with_handles(|handles| {
             let index = hash.checked_rem(handles.len() as u64)?;
             let (before, from) = handles.split_at_checked(usize::try_from(index).ok()?)?;
-            from.iter().chain(before).find(|handle| is_running(handle)).cloned()
+            from.iter()
+                .chain(before)
+                .find(|handle| is_running(handle))
+                .cloned()
         })
     }
 

@@ -10,15 +10,17 @@ use time::macros::{date, datetime};
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
-use crate::domain::idempotency::{Response, Fingerprint, Retention, KeyHash};
 use crate::domain::audit::AuditEntry;
 use crate::domain::event::EventBundle;
+use crate::domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
 use crate::domain::ids::{OrderId, PartnerId, PayoutId, StockId, TransactionId, VoucherId};
-use crate::domain::ledger::{OperatorIdentity, LedgerKind, Movement, PendingDelta, WalletKey};
+use crate::domain::ledger::{LedgerKind, Movement, OperatorIdentity, PendingDelta, WalletKey};
 use crate::domain::money::{Amount, Currency};
 use crate::domain::order::{Actor, Fulfilment, Order, PendingReason, PricedLine, PricedOrder};
-use crate::domain::payout::{PayoutDestination, Payout, PayoutDecision, PayoutOutcome, PayoutMilestone, PayoutStatus};
-use crate::domain::product::{ApprovalPolicy, SupplyRoute, Sku};
+use crate::domain::payout::{
+    Payout, PayoutDecision, PayoutDestination, PayoutMilestone, PayoutOutcome, PayoutStatus,
+};
+use crate::domain::product::{ApprovalPolicy, Sku, SupplyRoute};
 use crate::domain::transition::{OrderTransition, TransitionEffects};
 use crate::domain::voucher::{Allocation, Expiry, StockVoucher};
 use crate::journal::{KeyClaim, OrderChange, PayoutChange, Record, ReturnedVoucher};
@@ -170,7 +172,12 @@ pub fn pending_order(partner_id: PartnerId, name: &str, amount: i64) -> Record {
     accepted_order(partner_id, name, order, minor(amount))
 }
 
-pub(super) fn accepted_order(partner_id: PartnerId, name: &str, order: Order, pending_orders: Amount) -> Record {
+pub(super) fn accepted_order(
+    partner_id: PartnerId,
+    name: &str,
+    order: Order,
+    pending_orders: Amount,
+) -> Record {
     let debit = Movement {
         transaction_id: TransactionId::debit_of(order.order_id),
         currency: order.total.currency,
@@ -199,7 +206,12 @@ pub(super) fn accepted_order(partner_id: PartnerId, name: &str, order: Order, pe
 /// Record of a change to an order whose last event is `expected_sequence`. Returned vouchers get the stock
 /// ids `numbers`, in one chunk.
 #[must_use]
-pub fn order_change(name: &str, expected_sequence: u32, progress: OrderTransition, numbers: &[StockId]) -> Record {
+pub fn order_change(
+    name: &str,
+    expected_sequence: u32,
+    progress: OrderTransition,
+    numbers: &[StockId],
+) -> Record {
     let TransitionEffects {
         order,
         issued,

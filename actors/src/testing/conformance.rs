@@ -5,8 +5,8 @@
 mod changes;
 mod claims;
 mod commits;
-mod fixture;
 mod events;
+mod fixture;
 mod keys;
 mod lanes;
 mod money;

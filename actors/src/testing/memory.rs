@@ -12,11 +12,11 @@ mod lane;
 mod lock;
 mod operate;
 mod read;
+mod reservations;
 mod state;
 mod store;
 mod subject;
 mod tables;
-mod reservations;
 
 use std::sync::Arc;
 

@@ -14,7 +14,9 @@ use tokio::time::{Instant, sleep};
 
 pub use self::page::bundle;
 pub use self::tables::{Latency, Row, RowState, Tables};
-use crate::delivery::outbox::{LEASE_DURATION, LeasedEndpoint, Outbox, DeliveryPage, LeaseAction, FlushRequest};
+use crate::delivery::outbox::{
+    DeliveryPage, FlushRequest, LEASE_DURATION, LeaseAction, LeasedEndpoint, Outbox,
+};
 use crate::domain::delivery::{SealedSecret, WebhookTarget};
 use crate::domain::ids::{OrderId, WebhookId};
 use crate::store::{StoreFuture, Unavailable};
@@ -93,24 +95,32 @@ impl Outbox for MemoryOutbox {
                 return Err(Unavailable("down".to_owned()));
             }
             let sealed = |secret: u8| SealedSecret(Arc::from([secret]));
-            Ok(tables.acquire_lease(&self.incarnation).map(|lease| LeasedEndpoint {
-                lease,
-                target: Arc::new(WebhookTarget {
-                    partner_id: build::partner(1),
-                    webhook_id,
-                    url: "http://127.0.0.1/".to_owned(),
-                    secret: sealed(tables.secret),
-                    previous_secret: tables.previous.map(|secret| (sealed(secret), build::NOW + LEASE_DURATION)),
-                }),
-                cursor: tables.cursor,
-                consecutive_failures: tables.failures,
-                backoff_step: tables.step,
-                retry_in: tables.due_at.map_or(Duration::ZERO, |due| due - Instant::now()),
-            }))
+            Ok(tables
+                .acquire_lease(&self.incarnation)
+                .map(|lease| LeasedEndpoint {
+                    lease,
+                    target: Arc::new(WebhookTarget {
+                        partner_id: build::partner(1),
+                        webhook_id,
+                        url: "http://127.0.0.1/".to_owned(),
+                        secret: sealed(tables.secret),
+                        previous_secret: tables
+                            .previous
+                            .map(|secret| (sealed(secret), build::NOW + LEASE_DURATION)),
+                    }),
+                    cursor: tables.cursor,
+                    consecutive_failures: tables.failures,
+                    backoff_step: tables.step,
+                    retry_in: tables.due_at.map_or(Duration::ZERO, |due| due - Instant::now()),
+                }))
         })
     }
 
-    fn flush(&self, _: WebhookId, flush: FlushRequest) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>> {
+    fn flush(
+        &self,
+        _: WebhookId,
+        flush: FlushRequest,
+    ) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>> {
         Box::pin(async move {
             let latency = self.tables.lock().unwrap().latency;
             sleep(latency.before).await;

@@ -8,11 +8,13 @@
 
 pub mod build;
 pub mod conformance;
-mod rows;
 mod memory;
 pub mod memory_outbox;
 pub mod outbox;
+mod rows;
 pub mod simulation;
 
-pub use rows::{LedgerEntry, Holder, StoredKey, FeedEntry};
-pub use memory::{Backup, Fault, FaultKind, Guard, MemoryDatabase, MemoryStore, OtherTransaction, FaultRates};
+pub use memory::{
+    Backup, Fault, FaultKind, FaultRates, Guard, MemoryDatabase, MemoryStore, OtherTransaction,
+};
+pub use rows::{FeedEntry, Holder, LedgerEntry, StoredKey};

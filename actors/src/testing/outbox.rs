@@ -5,19 +5,19 @@
 mod changes;
 mod cursors;
 mod failures;
-mod leases;
-mod replays;
-mod ordering;
-mod subject;
 mod lease_holder;
+mod leases;
+mod ordering;
+mod replays;
+mod subject;
 
 pub use changes::*;
 pub use cursors::*;
 pub use failures::*;
 pub use leases::*;
-pub use replays::*;
 pub use ordering::*;
-pub use subject::{OutboxSubject, Row, RowState, EndpointStatus};
+pub use replays::*;
+pub use subject::{EndpointStatus, OutboxSubject, Row, RowState};
 
 /// Passes the names of all cases to a macro, so that each outbox runs each case as a separate test.
 #[macro_export]

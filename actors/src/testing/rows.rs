@@ -1,7 +1,7 @@
 //! Committed rows as tests read them back from a store: only what every store represents alike.
 
-use crate::domain::idempotency::StoredResponse;
 use crate::domain::event::EventBundle;
+use crate::domain::idempotency::StoredResponse;
 use crate::domain::ids::OrderId;
 use crate::domain::ledger::{Movement, WalletState};
 

@@ -3,29 +3,29 @@
 //! Everything runs on one thread and on paused time, so a run is reproducible. A node owns its tasks: dropping it is a
 //! `kill -9`.
 
-mod order;
-mod leaks;
 mod clock;
-mod products;
 mod history;
+mod leaks;
 mod node;
+mod order;
+mod products;
+mod responses;
 pub mod vendors;
 pub mod walk;
-mod responses;
 
 use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
-pub use order::{OrderRequest, OrderReply};
 pub use clock::TestClock;
-pub use products::{catalogue, discontinued};
 pub use history::ResponseHistory;
 pub use node::Node;
+pub use order::{OrderReply, OrderRequest};
+pub use products::{catalogue, discontinued};
+pub use responses::PlainTextResponses;
 use tokio::task::LocalSet;
 pub use vendors::SimulatedVendors;
-pub use responses::PlainTextResponses;
 
 use super::{MemoryDatabase, build};
 use crate::domain::catalogue::Catalogue;

@@ -101,7 +101,8 @@ impl WalletActor {
 
     fn retry_waiting(&mut self, ctx: &mut Context<Self>) {
         let mut wait_queue = std::mem::take(&mut self.wait_queue);
-        wait_queue.retry_all(|(currency, request), confirmed| self.decide(*currency, *request, confirmed, ctx));
+        wait_queue
+            .retry_all(|(currency, request), confirmed| self.decide(*currency, *request, confirmed, ctx));
         self.wait_queue = wait_queue;
     }
 

@@ -10,7 +10,7 @@ pub use actor::Funds;
 use actor::WalletActor;
 use actor::message::HoldMoney;
 #[cfg(any(test, feature = "testing"))]
-use actor::probe::{Panic, GetPurse};
+use actor::probe::{GetPurse, Panic};
 pub use hold::WalletHold;
 use tracing::{Instrument as _, debug_span};
 
@@ -19,7 +19,7 @@ use crate::SPANS;
 use crate::domain::ids::PartnerId;
 use crate::domain::money::Currency;
 use crate::store::Store;
-use crate::supervisor::{Directory, DecisionDeadline, ActorStats, Spawner, ActorTotals, DecisionError};
+use crate::supervisor::{ActorStats, ActorTotals, DecisionDeadline, DecisionError, Directory, Spawner};
 
 /// The wallet actors of this node.
 pub struct Wallets {
@@ -53,8 +53,7 @@ impl Wallets {
             slot: queued,
         };
         let held = deadline.ask(|| self.actors.get(&partner_id), message);
-        held
-            .instrument(debug_span!(target: SPANS, "hold wallet", %currency))
+        held.instrument(debug_span!(target: SPANS, "hold wallet", %currency))
             .await
     }
 

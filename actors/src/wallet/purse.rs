@@ -118,10 +118,7 @@ impl Purse {
 
     /// Releases a held amount.
     pub fn release(&mut self, amount: Amount) {
-        let held = self
-            .held
-            .checked_sub(amount)
-            .filter(|held| *held >= Amount::ZERO);
+        let held = self.held.checked_sub(amount).filter(|held| *held >= Amount::ZERO);
         self.held = held.unwrap_or_else(|| panic!("released {amount:?}, but only {:?} is held", self.held));
     }
 
@@ -215,18 +212,8 @@ mod tests {
             (state(5, 10), vec![], state(3, 20), state(3, 20)),
             (state(5, 10), vec![state(6, 9)], state(5, 10), state(6, 9)),
             (state(5, 10), vec![state(6, 9)], state(7, 8), state(7, 8)),
-            (
-                state(5, 10),
-                vec![state(4, 11)],
-                state(5, 10),
-                state(5, 10),
-            ),
-            (
-                state(5, 10),
-                vec![state(4, 11)],
-                state(3, 12),
-                state(3, 12),
-            ),
+            (state(5, 10), vec![state(4, 11)], state(5, 10), state(5, 10)),
+            (state(5, 10), vec![state(4, 11)], state(3, 12), state(3, 12)),
         ];
         for (known, committed, read, expected) in table {
             let mut purse = Purse::default();
@@ -263,8 +250,14 @@ mod tests {
     #[test]
     fn overflowing_hold_waits() {
         let mut purse = Purse::new(state(1, i64::MAX));
-        assert_eq!(purse.hold(ReserveRequest::Debit(minor(i64::MAX))), PurseDecision::Held);
-        assert_eq!(purse.hold(ReserveRequest::Debit(minor(i64::MAX))), PurseDecision::Wait);
+        assert_eq!(
+            purse.hold(ReserveRequest::Debit(minor(i64::MAX))),
+            PurseDecision::Held
+        );
+        assert_eq!(
+            purse.hold(ReserveRequest::Debit(minor(i64::MAX))),
+            PurseDecision::Wait
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use vouchsafe_actors::domain::delivery::{DeliveryFault, MAX_STORED_RESPONSE_BYTES};
 
-use crate::receiver::{FAIL, ReceiverBehavior, ACCEPT};
 use crate::harness::run;
+use crate::receiver::{ACCEPT, FAIL, ReceiverBehavior};
 use vouchsafe_actors::testing::memory_outbox::RowState;
 
 const DAY: u64 = 86_400;
@@ -49,33 +49,39 @@ async fn attempt_hanging_times_out_after_5_s_and_gap_starts_there() {
 
 #[tokio::test(start_paused = true)]
 async fn response_after_timeout_is_a_failed_attempt() {
-    run(ReceiverBehavior::Respond(200, Duration::from_millis(4_900)), async |harness| {
-        harness.commit(1).await;
-        harness.run_until(20).await;
-        assert_eq!(harness.receiver.numbers(), [1]);
-        assert!(harness.outbox.tables.lock().unwrap().rows.is_empty());
-        harness
-            .receiver
-            .set_behavior(ReceiverBehavior::Respond(200, Duration::from_millis(5_100)));
-        harness.commit(2).await;
-        harness.run_until(26).await;
-        assert_eq!(harness.outbox.tables.lock().unwrap().rows[&2].attempts, 1);
-    })
+    run(
+        ReceiverBehavior::Respond(200, Duration::from_millis(4_900)),
+        async |harness| {
+            harness.commit(1).await;
+            harness.run_until(20).await;
+            assert_eq!(harness.receiver.numbers(), [1]);
+            assert!(harness.outbox.tables.lock().unwrap().rows.is_empty());
+            harness
+                .receiver
+                .set_behavior(ReceiverBehavior::Respond(200, Duration::from_millis(5_100)));
+            harness.commit(2).await;
+            harness.run_until(26).await;
+            assert_eq!(harness.outbox.tables.lock().unwrap().rows[&2].attempts, 1);
+        },
+    )
     .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn retry_after_header_is_honoured_up_to_two_gaps() {
     for (retry_after, second) in [(1, 5), (8, 8), (3_600, 10)] {
-        run(ReceiverBehavior::RetryAfter(Duration::from_secs(retry_after)), async |harness| {
-            harness.commit(1).await;
-            harness.run_until(12).await;
-            assert_eq!(
-                seconds(&harness.receiver.numbers_and_seconds())[..2],
-                [0, second],
-                "retry after {retry_after} s"
-            );
-        })
+        run(
+            ReceiverBehavior::RetryAfter(Duration::from_secs(retry_after)),
+            async |harness| {
+                harness.commit(1).await;
+                harness.run_until(12).await;
+                assert_eq!(
+                    seconds(&harness.receiver.numbers_and_seconds())[..2],
+                    [0, second],
+                    "retry after {retry_after} s"
+                );
+            },
+        )
         .await;
     }
 }
@@ -88,7 +94,10 @@ async fn endpoint_returning_410_is_disabled() {
         harness.run_until(100).await;
         assert_eq!(harness.receiver.numbers(), [1]);
         let tables = harness.outbox.tables.lock().unwrap();
-        assert!(tables.disabled && tables.cursor == 1, "the second delivery still waits");
+        assert!(
+            tables.disabled && tables.cursor == 1,
+            "the second delivery still waits"
+        );
     })
     .await;
 }

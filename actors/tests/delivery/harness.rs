@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep_until};
-use vouchsafe_actors::delivery::concurrency::{MAX_IN_FLIGHT, ConcurrencyLimit};
-use vouchsafe_actors::delivery::{Deliveries, DeliveryMetrics, DeliveryContext};
+use vouchsafe_actors::delivery::concurrency::{ConcurrencyLimit, MAX_IN_FLIGHT};
+use vouchsafe_actors::delivery::{Deliveries, DeliveryContext, DeliveryMetrics};
 use vouchsafe_actors::supervisor::Spawner;
 use vouchsafe_actors::testing::simulation::TestClock;
 
-use crate::receiver::{ReceiverBehavior, Receiver};
+use crate::receiver::{Receiver, ReceiverBehavior};
 use vouchsafe_actors::testing::memory_outbox::{MemoryOutbox, RowState};
 
 pub(crate) struct DeliveryHarness {
@@ -45,7 +45,8 @@ impl DeliveryHarness {
 
     /// Runs for this many seconds, polling every second.
     pub(crate) async fn run_for(&self, seconds: u64) {
-        self.run_until(self.started_at.elapsed().as_secs() + seconds).await;
+        self.run_until(self.started_at.elapsed().as_secs() + seconds)
+            .await;
     }
 
     /// State and attempt count of an event's row.
@@ -60,7 +61,10 @@ impl DeliveryHarness {
 }
 
 /// Runs a test with a new harness.
-pub(crate) async fn run<F: Future<Output = ()>>(behavior: ReceiverBehavior, test: impl FnOnce(DeliveryHarness) -> F) {
+pub(crate) async fn run<F: Future<Output = ()>>(
+    behavior: ReceiverBehavior,
+    test: impl FnOnce(DeliveryHarness) -> F,
+) {
     let body = async {
         let (outbox, receiver) = (MemoryOutbox::default(), Receiver::new(behavior));
         let harness = DeliveryHarness {

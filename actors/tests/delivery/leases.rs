@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::receiver::{ReceiverBehavior, ACCEPT};
 use crate::harness::run;
+use crate::receiver::{ACCEPT, ReceiverBehavior};
 
 #[tokio::test(start_paused = true)]
 async fn endpoint_is_delivered_by_one_process_at_a_time() {
@@ -53,32 +53,38 @@ async fn lease_lost_writes_nothing_and_next_holder_redelivers() {
 
 #[tokio::test(start_paused = true)]
 async fn delivery_during_store_outage_is_written_after_it() {
-    run(ReceiverBehavior::Respond(200, Duration::from_secs(2)), async |harness| {
-        harness.commit(1).await;
-        sleep(Duration::from_secs(1)).await;
-        harness.outbox.tables.lock().unwrap().unavailable = true;
-        sleep(Duration::from_secs(10)).await;
-        assert_eq!(harness.outbox.tables.lock().unwrap().cursor, 0);
-        harness.outbox.tables.lock().unwrap().unavailable = false;
-        harness.run_until(30).await;
-        assert_eq!(harness.receiver.numbers(), [1], "sent once");
-        assert_eq!(harness.outbox.tables.lock().unwrap().cursor, 1);
-    })
+    run(
+        ReceiverBehavior::Respond(200, Duration::from_secs(2)),
+        async |harness| {
+            harness.commit(1).await;
+            sleep(Duration::from_secs(1)).await;
+            harness.outbox.tables.lock().unwrap().unavailable = true;
+            sleep(Duration::from_secs(10)).await;
+            assert_eq!(harness.outbox.tables.lock().unwrap().cursor, 0);
+            harness.outbox.tables.lock().unwrap().unavailable = false;
+            harness.run_until(30).await;
+            assert_eq!(harness.receiver.numbers(), [1], "sent once");
+            assert_eq!(harness.outbox.tables.lock().unwrap().cursor, 1);
+        },
+    )
     .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn drain_finishes_and_writes_attempts_in_flight() {
-    run(ReceiverBehavior::Respond(200, Duration::from_secs(3)), async |harness| {
-        harness.outbox.commit(1);
-        harness.outbox.commit(2);
-        harness.poll().await;
-        sleep(Duration::from_secs(1)).await;
-        harness.deliveries.drain().await;
-        assert_eq!(harness.receiver.numbers(), [1], "nothing new is sent");
-        assert_eq!(harness.outbox.tables.lock().unwrap().cursor, 1);
-        assert!(harness.deliveries.leased().is_empty());
-    })
+    run(
+        ReceiverBehavior::Respond(200, Duration::from_secs(3)),
+        async |harness| {
+            harness.outbox.commit(1);
+            harness.outbox.commit(2);
+            harness.poll().await;
+            sleep(Duration::from_secs(1)).await;
+            harness.deliveries.drain().await;
+            assert_eq!(harness.receiver.numbers(), [1], "nothing new is sent");
+            assert_eq!(harness.outbox.tables.lock().unwrap().cursor, 1);
+            assert!(harness.deliveries.leased().is_empty());
+        },
+    )
     .await;
 }
 

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod attempts;
-mod ordering;
+mod harness;
 mod leases;
+mod ordering;
 mod receiver;
 mod replays;
-mod harness;

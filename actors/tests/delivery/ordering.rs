@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::receiver::{FAIL, ReceiverBehavior, ACCEPT};
 use crate::harness::run;
+use crate::receiver::{ACCEPT, FAIL, ReceiverBehavior};
 use vouchsafe_actors::testing::memory_outbox::RowState;
 
 #[tokio::test(start_paused = true)]
@@ -30,19 +30,22 @@ async fn failed_delivery_blocks_only_its_order() {
 
 #[tokio::test(start_paused = true)]
 async fn backlog_of_1000_orders_is_sent_16_at_once() {
-    run(ReceiverBehavior::Respond(200, Duration::from_millis(10)), async |harness| {
-        for order in 0..1_000 {
-            harness.outbox.commit(order);
-        }
-        harness.poll().await;
-        harness.run_until(20).await;
-        let mut numbers = harness.receiver.numbers();
-        numbers.sort_unstable();
-        assert!(numbers.into_iter().eq(1..=1_000), "each once");
-        assert_eq!(harness.receiver.max_in_flight(), 16);
-        let tables = harness.outbox.tables.lock().unwrap();
-        assert_eq!((tables.cursor, tables.rows.len()), (1_000, 0));
-    })
+    run(
+        ReceiverBehavior::Respond(200, Duration::from_millis(10)),
+        async |harness| {
+            for order in 0..1_000 {
+                harness.outbox.commit(order);
+            }
+            harness.poll().await;
+            harness.run_until(20).await;
+            let mut numbers = harness.receiver.numbers();
+            numbers.sort_unstable();
+            assert!(numbers.into_iter().eq(1..=1_000), "each once");
+            assert_eq!(harness.receiver.max_in_flight(), 16);
+            let tables = harness.outbox.tables.lock().unwrap();
+            assert_eq!((tables.cursor, tables.rows.len()), (1_000, 0));
+        },
+    )
     .await;
 }
 

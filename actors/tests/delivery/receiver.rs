@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use vouchsafe_actors::delivery::outbox::Sender;
-use vouchsafe_actors::domain::delivery::{SendResult, DeliveryFault, WebhookEvent, WebhookTarget};
+use vouchsafe_actors::domain::delivery::{DeliveryFault, SendResult, WebhookEvent, WebhookTarget};
 use vouchsafe_actors::store::StoreFuture;
 
 /// Response of the receiver.
@@ -81,7 +81,10 @@ impl Receiver {
     }
 
     pub(crate) fn numbers(&self) -> Vec<i64> {
-        self.numbers_and_seconds().into_iter().map(|(number, _)| number).collect()
+        self.numbers_and_seconds()
+            .into_iter()
+            .map(|(number, _)| number)
+            .collect()
     }
 
     pub(crate) fn max_in_flight(&self) -> usize {
@@ -97,7 +100,11 @@ impl Receiver {
         });
         state.in_flight += 1;
         state.max_in_flight = state.max_in_flight.max(state.in_flight);
-        let behavior = state.behavior_by_number.get(&number).copied().unwrap_or(state.behavior);
+        let behavior = state
+            .behavior_by_number
+            .get(&number)
+            .copied()
+            .unwrap_or(state.behavior);
         let attempt = InFlightAttempt {
             receiver: self.clone(),
             index: state.attempts.len() - 1,

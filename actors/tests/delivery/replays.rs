@@ -9,8 +9,8 @@ use rand::{RngExt as _, SeedableRng as _};
 use tokio::time::{Instant, sleep};
 use vouchsafe_actors::testing::memory_outbox::{Latency, RowState};
 
-use crate::receiver::{FAIL, ReceiverBehavior, ACCEPT};
 use crate::harness::{DeliveryHarness, run};
+use crate::receiver::{ACCEPT, FAIL, ReceiverBehavior};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -51,7 +51,9 @@ async fn replay_before_flush_of_success_is_sent_again() {
     run(ACCEPT, async |harness| {
         harness.commit(1).await;
         harness.run_until(3).await;
-        harness.receiver.set_behavior(ReceiverBehavior::Respond(204, SECOND));
+        harness
+            .receiver
+            .set_behavior(ReceiverBehavior::Respond(204, SECOND));
         harness.outbox.replay(1..=1);
         harness.poll().await;
         sleep(SECOND / 2).await;
@@ -78,7 +80,9 @@ async fn replayed_span_precedes_waiting_events_of_its_order() {
             harness.commit(1).await;
         }
         harness.run_until(1).await;
-        harness.receiver.set_behavior(ReceiverBehavior::Respond(204, 2 * SECOND));
+        harness
+            .receiver
+            .set_behavior(ReceiverBehavior::Respond(204, 2 * SECOND));
         harness.commit(1).await;
         harness.commit(1).await;
         harness.run_until(2).await;
@@ -166,7 +170,12 @@ impl RandomWalk {
             }
             7 | 8 => {
                 let after = self.random_millis(2_500);
-                let behaviors = [ACCEPT, ReceiverBehavior::Respond(204, after), ReceiverBehavior::Respond(500, after), FAIL];
+                let behaviors = [
+                    ACCEPT,
+                    ReceiverBehavior::Respond(204, after),
+                    ReceiverBehavior::Respond(500, after),
+                    FAIL,
+                ];
                 let behavior = behaviors[self.rng.random_range(0..behaviors.len())];
                 self.harness.receiver.set_behavior(behavior);
             }
@@ -195,12 +204,17 @@ impl RandomWalk {
                     attempt.number == number && attempt.started_at >= *at && attempt.delivered_at.is_some()
                 };
                 let again = attempts.iter().find(again);
-                assert!(again.is_some(), "seed {seed}: no attempt followed the replay of {number} at {at:?}");
+                assert!(
+                    again.is_some(),
+                    "seed {seed}: no attempt followed the replay of {number} at {at:?}"
+                );
             }
         }
         let mut delivered_at: HashMap<i64, Instant> = HashMap::new();
         for attempt in attempts.iter().filter(|attempt| attempt.delivered_at.is_some()) {
-            let first = delivered_at.entry(attempt.number).or_insert(attempt.delivered_at.unwrap());
+            let first = delivered_at
+                .entry(attempt.number)
+                .or_insert(attempt.delivered_at.unwrap());
             *first = (*first).min(attempt.delivered_at.unwrap());
         }
         let mut before: HashMap<u32, i64> = HashMap::new();

@@ -7,11 +7,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use vouchsafe_actors::testing::simulation::{OrderRequest, OrderReply, Node, Simulation};
+use vouchsafe_actors::testing::simulation::{Node, OrderReply, OrderRequest, Simulation};
 use vouchsafe_actors::testing::{Fault, build};
 
+use crate::fixture::{ALICE, SECOND, assert_settled, gift, order_request, setup, top_up_command};
 use crate::simulation_tests;
-use crate::fixture::{ALICE, SECOND, assert_settled, top_up_command, gift, setup, order_request};
 
 /// Polls a future `polls_left` times and then drops it; `None` if it was not finished.
 struct AbortedFuture<F> {
@@ -55,9 +55,7 @@ async fn abort_at_each_poll(request: &OrderRequest, stock: usize, faults: &[Faul
             sim.import(&gift(), &vec![1; stock]);
             sim.import(&build::sku("gift", 2_500), &vec![1; stock]);
         }
-        faults
-            .iter()
-            .for_each(|fault| sim.db.fail_commit("one", *fault));
+        faults.iter().for_each(|fault| sim.db.fail_commit("one", *fault));
         let command = request.command(sim.catalogue());
         let engine = std::sync::Arc::clone(&node.engine);
         let flow = async move {
@@ -86,10 +84,20 @@ async fn abort_at_each_poll(request: &OrderRequest, stock: usize, faults: &[Faul
 
 async fn assert_executed_once(sim: &Simulation, node: &Node, request: &OrderRequest, polls: usize) {
     assert_settled(sim, node).await;
-    let accepted = sim.db.stored_key(request.key_hash()).unwrap().known.response.status < 300;
+    let accepted = sim
+        .db
+        .stored_key(request.key_hash())
+        .unwrap()
+        .known
+        .response
+        .status
+        < 300;
     assert_eq!(sim.db.orders().len(), usize::from(accepted), "after {polls}");
     assert!(node.has_current_balance(ALICE).await, "after {polls}");
-    assert!(node.place_order(request).await.expect_replay().len() > 1, "after {polls}");
+    assert!(
+        node.place_order(request).await.expect_replay().len() > 1,
+        "after {polls}"
+    );
 }
 
 simulation_tests! {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use vouchsafe_actors::domain::idempotency::StoredResponse;
 use vouchsafe_actors::flows::FlowError;
-use vouchsafe_actors::testing::simulation::{OrderReply, Node, Simulation};
+use vouchsafe_actors::testing::simulation::{Node, OrderReply, Simulation};
 use vouchsafe_actors::testing::{Fault, FaultKind, build};
 
+use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, order_request, setup};
 use crate::simulation_tests;
-use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, setup, order_request};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
@@ -17,9 +17,7 @@ const MOMENT: Duration = Duration::from_millis(1);
 async fn order_with_faults(faults: &[Fault]) -> (Simulation, Node, OrderReply) {
     let (sim, node) = setup().await;
     sim.import(&gift(), &[1; 9]);
-    faults
-        .iter()
-        .for_each(|fault| sim.db.fail_commit("one", *fault));
+    faults.iter().for_each(|fault| sim.db.fail_commit("one", *fault));
     let reply = node.place_order(&order_request(ALICE, "k", "gift", 1)).await;
     (sim, node, reply)
 }
@@ -43,10 +41,16 @@ async fn count_unwritten_with_blocked_keys(stuck: &[usize]) -> usize {
     for request in &requests {
         sim.top_up(request.partner_id, 1_000).await;
     }
-    node.place_order(&order_request(ALICE, "warm", "gift", 1)).await.expect_new();
+    node.place_order(&order_request(ALICE, "warm", "gift", 1))
+        .await
+        .expect_new();
     let mut transactions = Vec::new();
     for index in stuck {
-        transactions.push(sim.db.begin_insert_key(requests[*index].key_hash(), other_response()).await);
+        transactions.push(
+            sim.db
+                .begin_insert_key(requests[*index].key_hash(), other_response())
+                .await,
+        );
     }
     let calls: Vec<_> = requests.iter().map(|request| node.start_order(request)).collect();
     let mut not_written = 0;

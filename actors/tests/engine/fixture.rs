@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use vouchsafe_actors::domain::idempotency::Fingerprint;
 use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::ledger::{OperatorIdentity, LedgerKind};
+use vouchsafe_actors::domain::ledger::{LedgerKind, OperatorIdentity};
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::flows::TopUp;
 use vouchsafe_actors::testing::build;
-use vouchsafe_actors::testing::simulation::{OrderRequest, Node, Simulation};
+use vouchsafe_actors::testing::simulation::{Node, OrderRequest, Simulation};
 
 pub(crate) const ALICE: PartnerId = build::partner(1);
 pub(crate) const BOB: PartnerId = build::partner(2);

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use vouchsafe_actors::domain::catalogue::Catalogue;
-use vouchsafe_actors::flows::{PlaceOrderError, FlowError};
-use vouchsafe_actors::testing::simulation::{OrderReply, Node, Simulation, catalogue, discontinued};
+use vouchsafe_actors::flows::{FlowError, PlaceOrderError};
+use vouchsafe_actors::testing::simulation::{Node, OrderReply, Simulation, catalogue, discontinued};
 use vouchsafe_actors::testing::{Fault, FaultKind};
 
+use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, order_request, setup, top_up_command};
 use crate::simulation_tests;
-use crate::fixture::{ALICE, BOB, SECOND, assert_settled, top_up_command, gift, setup, order_request};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const MOMENT: Duration = Duration::from_millis(1);

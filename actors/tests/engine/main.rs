@@ -4,20 +4,20 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod aborted;
+mod commit_faults;
+mod fixture;
 mod idempotency;
-mod operations;
 mod nodes;
+mod operations;
 mod orders;
 mod panics;
-mod payouts;
 mod partial_fulfilment;
+mod payouts;
 mod procurement;
 mod races;
 mod refusals;
-mod fixture;
 mod stock;
 mod top_ups;
-mod commit_faults;
 mod walks;
 
 /// Each body is a test on paused time.

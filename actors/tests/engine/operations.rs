@@ -11,18 +11,19 @@ use uuid::Uuid;
 use vouchsafe_actors::domain::idempotency::Response;
 use vouchsafe_actors::domain::ids::{OrderId, PayoutId};
 use vouchsafe_actors::domain::money::{Amount, Money};
-use vouchsafe_actors::domain::order::{Order, FulfilmentSource};
-use vouchsafe_actors::domain::payout::{PayoutDestination, Payout, PayoutDecision, PayoutOutcome};
+use vouchsafe_actors::domain::order::{FulfilmentSource, Order};
+use vouchsafe_actors::domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutOutcome};
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::flows::{
-    CancelOrder, DecideOrder, DecidePayout, ReservedDelivery, PayoutResponseEncoder, IdempotentResponse, RequestPayout, RevokeOrder,
-    cancel_order, decide_order, decide_payout, deliver_reserved, end_fulfilment, request_payout, revoke_order, start_fulfilment,
+    CancelOrder, DecideOrder, DecidePayout, IdempotentResponse, PayoutResponseEncoder, RequestPayout,
+    ReservedDelivery, RevokeOrder, cancel_order, decide_order, decide_payout, deliver_reserved,
+    end_fulfilment, request_payout, revoke_order, start_fulfilment,
 };
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::simulation::{Node, Simulation};
 
-use crate::fixture::{ALICE, gift, setup_in, order_request};
+use crate::fixture::{ALICE, gift, order_request, setup_in};
 
 const PURCHASE: Uuid = Uuid::from_u128(7);
 
@@ -66,19 +67,31 @@ impl Operation {
             Self::Revoke => Box::pin(async move { revoke(&engine, order_of(&sim)).await }),
             Self::Approve => Box::pin(async move { decide(&engine, order_of(&sim), true).await }),
             Self::Reject => Box::pin(async move { decide(&engine, order_of(&sim), false).await }),
-            Self::Advance => {
-                Box::pin(
-                    async move { label(start_fulfilment(&engine, ALICE, order_of(&sim), true).await.map(expect_order)) },
+            Self::Advance => Box::pin(async move {
+                label(
+                    start_fulfilment(&engine, ALICE, order_of(&sim), true)
+                        .await
+                        .map(expect_order),
                 )
-            }
-            Self::Deliver => {
-                Box::pin(async move { label(deliver_reserved(&engine, delivery(order_of(&sim))).await.map(expect_order)) })
-            }
-            Self::GiveUp => {
-                Box::pin(async move { label(end_fulfilment(&engine, ALICE, order_of(&sim)).await.map(expect_order)) })
-            }
+            }),
+            Self::Deliver => Box::pin(async move {
+                label(
+                    deliver_reserved(&engine, delivery(order_of(&sim)))
+                        .await
+                        .map(expect_order),
+                )
+            }),
+            Self::GiveUp => Box::pin(async move {
+                label(
+                    end_fulfilment(&engine, ALICE, order_of(&sim))
+                        .await
+                        .map(expect_order),
+                )
+            }),
             Self::RequestPayout => Box::pin(async move { request_test_payout(&engine).await }),
-            Self::DecidePayout(end) => Box::pin(async move { decide_test_payout(&engine, payout_of(&sim).payout_id, end).await }),
+            Self::DecidePayout(end) => {
+                Box::pin(async move { decide_test_payout(&engine, payout_of(&sim).payout_id, end).await })
+            }
         }
     }
 }
@@ -138,8 +151,7 @@ impl InitialState {
                 if retrieved {
                     run_operation(&sim, &node, Operation::Retrieve).await;
                 }
-                sim
-                    .db
+                sim.db
                     .add_reserved_stock(&sku("bought"), &vec![build::day(1); bought], PURCHASE);
             }
             Self::PayoutPending => drop(run_operation(&sim, &node, Operation::RequestPayout).await),
@@ -154,7 +166,9 @@ fn import_unreserved(sim: &Simulation, node: &Node, stock: usize) {
     for (kept_id, _) in sim.db.reserved_stock() {
         sim.db.release_reservation(kept_id);
     }
-    node.engine.inventory.notify_restocked(&sku("bought"), build::day(1));
+    node.engine
+        .inventory
+        .notify_restocked(&sku("bought"), build::day(1));
 }
 
 /// Runs an operation to completion.
@@ -170,7 +184,11 @@ pub(crate) fn observe(sim: &Simulation) -> String {
     let money = format!("{}+{pending} after {entries} entries", sim.balance(ALICE));
     let payouts = sim.db.payouts().into_iter();
     let payouts = payouts.map(|payout| format!("{} {}", payout.status.as_str(), payout.timeline.len()));
-    let orders = sim.db.orders().into_iter().map(|order| observe_order(sim, &order));
+    let orders = sim
+        .db
+        .orders()
+        .into_iter()
+        .map(|order| observe_order(sim, &order));
     orders
         .chain(payouts)
         .chain([money])

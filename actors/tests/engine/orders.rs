@@ -8,10 +8,10 @@ use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::order::{OrderStatus, PendingReason};
 use vouchsafe_actors::flows::PlaceOrderError;
 use vouchsafe_actors::testing::build;
-use vouchsafe_actors::testing::simulation::{OrderRequest, OrderReply};
+use vouchsafe_actors::testing::simulation::{OrderReply, OrderRequest};
 
+use crate::fixture::{ALICE, assert_settled, gift, order_request, setup};
 use crate::simulation_tests;
-use crate::fixture::{ALICE, assert_settled, gift, setup, order_request};
 
 simulation_tests! {
     async fn order_in_stock_is_delivered() {

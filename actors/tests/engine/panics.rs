@@ -13,8 +13,8 @@ use vouchsafe_actors::testing::{Fault, FaultKind, build};
 use vouchsafe_actors::wallet::Funds;
 use vouchsafe_actors::wallet::purse::ReserveRequest;
 
+use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, order_request, setup, top_up_command};
 use crate::simulation_tests;
-use crate::fixture::{ALICE, BOB, SECOND, assert_settled, top_up_command, gift, setup, order_request};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
@@ -54,7 +54,9 @@ async fn setup_with_order() -> (Simulation, Node) {
     silence_intended_panics();
     let (sim, node) = setup().await;
     sim.import(&gift(), &[1; 6]);
-    node.place_order(&order_request(ALICE, "warm", "gift", 1)).await.expect_new();
+    node.place_order(&order_request(ALICE, "warm", "gift", 1))
+        .await
+        .expect_new();
     (sim, node)
 }
 

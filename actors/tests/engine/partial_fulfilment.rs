@@ -10,9 +10,9 @@ use vouchsafe_actors::supervisor::DecisionDeadline;
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::simulation::Node;
 
+use crate::fixture::{ALICE, assert_settled, order_request, setup};
+use crate::operations::{InitialState, Operation, observe, run_operation};
 use crate::simulation_tests;
-use crate::operations::{Operation, InitialState, run_operation, observe};
-use crate::fixture::{ALICE, assert_settled, setup, order_request};
 
 const MOMENT: Duration = Duration::from_millis(10);
 

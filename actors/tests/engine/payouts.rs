@@ -5,15 +5,18 @@ use std::sync::Arc;
 use vouchsafe_actors::domain::idempotency::Response;
 use vouchsafe_actors::domain::ids::{PartnerId, PayoutId};
 use vouchsafe_actors::domain::money::{Amount, Money};
-use vouchsafe_actors::domain::payout::{PayoutDestination, Payout, PayoutDecision, PayoutOutcome, PayoutStatus};
+use vouchsafe_actors::domain::payout::{
+    Payout, PayoutDecision, PayoutDestination, PayoutOutcome, PayoutStatus,
+};
 use vouchsafe_actors::flows::{
-    DecidePayout, DecidePayoutError, PayoutResponseEncoder, IdempotentResponse, RequestPayout, decide_payout, request_payout,
+    DecidePayout, DecidePayoutError, IdempotentResponse, PayoutResponseEncoder, RequestPayout, decide_payout,
+    request_payout,
 };
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::simulation::Node;
 
-use crate::simulation_tests;
 use crate::fixture::{ALICE, BOB, assert_settled, setup};
+use crate::simulation_tests;
 
 struct PlainTextResponses;
 

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use vouchsafe_actors::domain::order::{Order, OrderStatus, FulfilmentSource};
+use vouchsafe_actors::domain::order::{FulfilmentSource, Order, OrderStatus};
 use vouchsafe_actors::flows::{CancelOrder, cancel_order};
 use vouchsafe_actors::testing::build;
 use vouchsafe_actors::testing::simulation::vendors::vendor_of;
-use vouchsafe_actors::testing::simulation::{OrderRequest, Node, Simulation};
+use vouchsafe_actors::testing::simulation::{Node, OrderRequest, Simulation};
 
-use crate::simulation_tests;
+use crate::fixture::{ALICE, BOB, SECOND, assert_settled, order_request, setup};
 use crate::panics::silence_intended_panics;
-use crate::fixture::{ALICE, BOB, SECOND, assert_settled, setup, order_request};
+use crate::simulation_tests;
 
 /// Concurrency limit of the vendor of `bought`.
 const VENDOR_CONCURRENCY: usize = 3;

@@ -13,11 +13,11 @@ use rand::{RngExt, SeedableRng};
 use tokio::time::sleep;
 use vouchsafe_actors::domain::payout::PayoutOutcome;
 use vouchsafe_actors::testing::simulation::{Node, Simulation};
-use vouchsafe_actors::testing::{FaultKind, Guard, MemoryDatabase, FaultRates};
+use vouchsafe_actors::testing::{FaultKind, FaultRates, Guard, MemoryDatabase};
 
-use crate::simulation_tests;
-use crate::operations::{Operation, InitialState, observe};
 use crate::fixture::assert_settled;
+use crate::operations::{InitialState, Operation, observe};
+use crate::simulation_tests;
 
 /// Schedules per pair and number of nodes. `VOUCHSAFE_RACE_SEEDS` overrides it.
 const SEEDS: u64 = 60;
@@ -27,21 +27,40 @@ const MAX_DELAY: Duration = Duration::from_millis(5);
 
 /// Initial states and the operations that race, each against each and against itself.
 const RACES: [(InitialState, &[Operation]); 6] = [
-    (InitialState::Delivered, &[Operation::Cancel, Operation::Revoke, Operation::Retrieve]),
+    (
+        InitialState::Delivered,
+        &[Operation::Cancel, Operation::Revoke, Operation::Retrieve],
+    ),
     (
         InitialState::AwaitingApproval(2),
-        &[Operation::Cancel, Operation::Revoke, Operation::Approve, Operation::Reject],
+        &[
+            Operation::Cancel,
+            Operation::Revoke,
+            Operation::Approve,
+            Operation::Reject,
+        ],
     ),
     (
         InitialState::AwaitingVendor(1),
-        &[Operation::Cancel, Operation::Revoke, Operation::Advance, Operation::GiveUp],
+        &[
+            Operation::Cancel,
+            Operation::Revoke,
+            Operation::Advance,
+            Operation::GiveUp,
+        ],
     ),
     (
         InitialState::PartiallyDelivered {
             bought: 1,
             retrieved: false,
         },
-        &[Operation::Cancel, Operation::Revoke, Operation::Retrieve, Operation::Deliver, Operation::GiveUp],
+        &[
+            Operation::Cancel,
+            Operation::Revoke,
+            Operation::Retrieve,
+            Operation::Deliver,
+            Operation::GiveUp,
+        ],
     ),
     (InitialState::Funded, &[Operation::RequestPayout]),
     (
@@ -74,7 +93,13 @@ async fn race(state: InitialState, acts: [Operation; 2], nodes: usize, seed: u64
     race_in(Simulation::new(), state, acts, nodes, seed).await
 }
 
-async fn race_in(sim: Simulation, state: InitialState, acts: [Operation; 2], nodes: usize, seed: u64) -> String {
+async fn race_in(
+    sim: Simulation,
+    state: InitialState,
+    acts: [Operation; 2],
+    nodes: usize,
+    seed: u64,
+) -> String {
     let (sim, one) = state.create_in(sim).await;
     let mut running = vec![one];
     if nodes == 2 {
@@ -102,7 +127,12 @@ async fn race_in(sim: Simulation, state: InitialState, acts: [Operation; 2], nod
     format!("{} | {} | {}", labels[0], labels[1], observe(&sim))
 }
 
-fn start_delayed(sim: &Simulation, node: &Node, operation: Operation, later: Duration) -> tokio::task::JoinHandle<String> {
+fn start_delayed(
+    sim: &Simulation,
+    node: &Node,
+    operation: Operation,
+    later: Duration,
+) -> tokio::task::JoinHandle<String> {
     let operation_future = operation.start(sim, node);
     node.spawn(async move {
         sleep(later).await;

@@ -6,8 +6,8 @@ use tokio::time::{Instant, sleep};
 use vouchsafe_actors::flows::FlowError;
 use vouchsafe_actors::testing::{Fault, FaultKind, build};
 
+use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, order_request, setup, top_up_command};
 use crate::simulation_tests;
-use crate::fixture::{ALICE, BOB, SECOND, assert_settled, top_up_command, gift, setup, order_request};
 
 const MOMENT: Duration = Duration::from_millis(1);
 

@@ -9,8 +9,8 @@ use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_actors::testing::simulation::{Node, Simulation};
 use vouchsafe_actors::testing::{Fault, FaultKind, build};
 
+use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, order_request, setup};
 use crate::simulation_tests;
-use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, setup, order_request};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
@@ -39,8 +39,14 @@ fn set_min_validity_days(sim: &Simulation, days: u16) {
 async fn sell(sim: &Simulation, node: &Node, product: &str, quantity: u32) -> Vec<i64> {
     let before = sim.db.orders();
     let key = format!("order {}", before.len());
-    let reply = node.place_order(&order_request(ALICE, &key, product, quantity)).await;
-    assert!(reply.expect_new().starts_with("DELIVERED"), "{}", reply.describe());
+    let reply = node
+        .place_order(&order_request(ALICE, &key, product, quantity))
+        .await;
+    assert!(
+        reply.expect_new().starts_with("DELIVERED"),
+        "{}",
+        reply.describe()
+    );
     // Time may stand still, and ids of one instant are unordered.
     let placed = sim
         .db

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use vouchsafe_actors::flows::{TopUpError, FlowError};
+use vouchsafe_actors::flows::{FlowError, TopUpError};
 use vouchsafe_actors::testing::{Fault, FaultKind, build};
 use vouchsafe_actors::wallet::purse::MAX_BALANCE;
 
+use crate::fixture::{ALICE, SECOND, assert_settled, gift, order_request, setup, top_up_command};
 use crate::simulation_tests;
-use crate::fixture::{ALICE, SECOND, assert_settled, top_up_command, gift, setup, order_request};
 
 simulation_tests! {
     async fn top_up_can_be_spent_at_once() {

@@ -20,7 +20,7 @@ use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_actors::domain::voucher::StockVoucher;
 use vouchsafe_actors::journal::{Record, Verdict};
 use vouchsafe_actors::store::Store;
-use vouchsafe_actors::testing::{FaultKind, MemoryDatabase, MemoryStore, FaultRates, build};
+use vouchsafe_actors::testing::{FaultKind, FaultRates, MemoryDatabase, MemoryStore, build};
 
 use self::writer::{LaneWriter, open};
 

@@ -79,7 +79,8 @@ impl LaneWriter<'_> {
                 "{verdict:?}: {record:?}"
             );
         }
-        self.walk.record_step(format!("batch {}: {verdicts:?}", self.batch));
+        self.walk
+            .record_step(format!("batch {}: {verdicts:?}", self.batch));
     }
 
     fn assert_absent(&self, records: &[Record], reason: &str) {

@@ -106,7 +106,10 @@ pub async fn read_wallets(client: &mut PartnerClient) -> Result<WalletBalances, 
 }
 
 /// Checks that each balance decreased by exactly the acknowledged totals.
-pub(super) async fn check_wallets_debited(accounts: &mut [AuditedPartner], spent: &[PartnerAcknowledgements]) -> Result<String, String> {
+pub(super) async fn check_wallets_debited(
+    accounts: &mut [AuditedPartner],
+    spent: &[PartnerAcknowledgements],
+) -> Result<String, String> {
     let (no_orders, mut changes) = (PartnerAcknowledgements::default(), Vec::new());
     for (number, account) in accounts.iter_mut().enumerate() {
         let Some(opening) = &account.opening else { continue };
@@ -121,7 +124,11 @@ pub(super) async fn check_wallets_debited(accounts: &mut [AuditedPartner], spent
     })
 }
 
-fn check_debits(opening: &WalletBalances, spent: &WalletBalances, closing: &WalletBalances) -> Result<Vec<String>, String> {
+fn check_debits(
+    opening: &WalletBalances,
+    spent: &WalletBalances,
+    closing: &WalletBalances,
+) -> Result<Vec<String>, String> {
     let mut changes = Vec::new();
     for (currency, before) in opening {
         let after = closing
@@ -172,7 +179,8 @@ pub(super) async fn check_orders_listed(
 
 /// Compares two ascending lists.
 fn compare_orders(acknowledged: &[u128], listed: &[u128]) -> Result<(), String> {
-    let first_missing = |from: &[u128], of: &[u128]| of.iter().find(|id| from.binary_search(id).is_err()).copied();
+    let first_missing =
+        |from: &[u128], of: &[u128]| of.iter().find(|id| from.binary_search(id).is_err()).copied();
     if let Some(lost) = first_missing(listed, acknowledged) {
         return Err(format!("ord_{lost:032x} was acknowledged but is not listed"));
     }
@@ -243,7 +251,9 @@ mod tests {
             let found = compare_orders(acknowledged, listed);
             match expected_text {
                 None => assert_eq!(found, Ok(())),
-                Some(expected_text) => assert!(found.clone().unwrap_err().contains(expected_text), "{found:?}"),
+                Some(expected_text) => {
+                    assert!(found.clone().unwrap_err().contains(expected_text), "{found:?}")
+                }
             }
         }
     }

@@ -7,7 +7,10 @@ use crate::client::ApiResponse;
 use crate::wire::OrderView;
 
 /// Checks that `GET` returns each sampled order as acknowledged.
-pub(super) async fn check_read_back(accounts: &mut [AuditedPartner], samples: &[Sample]) -> Result<String, String> {
+pub(super) async fn check_read_back(
+    accounts: &mut [AuditedPartner],
+    samples: &[Sample],
+) -> Result<String, String> {
     for sample in samples {
         let order_id = parse_order_id(sample)?;
         let client = accounts[sample.partner].client();
@@ -34,7 +37,10 @@ fn compare_order(sample: &Sample, response: &ApiResponse) -> Result<(), String> 
     let same = acknowledged.order_id == current.order_id
         && acknowledged.total_amount.get() == current.total_amount.get()
         && acknowledged.currency == current.currency
-        && acknowledged.vouchers.iter().all(|voucher| is_still_allocated(voucher.voucher_id));
+        && acknowledged
+            .vouchers
+            .iter()
+            .all(|voucher| is_still_allocated(voucher.voucher_id));
     if same {
         Ok(())
     } else {
@@ -43,7 +49,10 @@ fn compare_order(sample: &Sample, response: &ApiResponse) -> Result<(), String> 
 }
 
 /// Checks that `POST` under the same key returns the stored response, marked as a replay.
-pub(super) async fn check_replay(accounts: &mut [AuditedPartner], samples: &[Sample]) -> Result<String, String> {
+pub(super) async fn check_replay(
+    accounts: &mut [AuditedPartner],
+    samples: &[Sample],
+) -> Result<String, String> {
     for sample in samples {
         let order_id = parse_order_id(sample)?;
         let client = accounts[sample.partner].client();
@@ -56,7 +65,9 @@ pub(super) async fn check_replay(accounts: &mut [AuditedPartner], samples: &[Sam
             ));
         }
         if response.header("idempotent-replayed") != Some("true") {
-            return Err(format!("{order_id}: the replay lacks `Idempotent-Replayed: true`"));
+            return Err(format!(
+                "{order_id}: the replay lacks `Idempotent-Replayed: true`"
+            ));
         }
     }
     Ok(format!("{} sampled orders", samples.len()))

@@ -6,9 +6,9 @@ use std::process::Command;
 use serde::Deserialize;
 
 use super::Check;
-use crate::sent_orders::ResponseMismatches;
-use crate::deployment::seed::PRODUCT_PREFIX;
 use crate::deployment::operator::Operator;
+use crate::deployment::seed::PRODUCT_PREFIX;
+use crate::sent_orders::ResponseMismatches;
 use crate::tally::{Outcome, Tally};
 use crate::traffic::RequestKind;
 use crate::wire::ListView;

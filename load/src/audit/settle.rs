@@ -24,7 +24,10 @@ struct SettleResult {
 }
 
 /// Repeats every unsettled order under its key until the response is definite.
-pub(super) async fn settle(accounts: &[AuditedPartner], acknowledgements: &mut Acknowledgements) -> Result<String, String> {
+pub(super) async fn settle(
+    accounts: &[AuditedPartner],
+    acknowledgements: &mut Acknowledgements,
+) -> Result<String, String> {
     let open = std::mem::take(&mut acknowledgements.unsettled);
     let (count, deadline) = (open.len(), Instant::now() + SETTLE_TIMEOUT);
     let mut shares: Vec<Vec<Unsettled>> = Vec::new();

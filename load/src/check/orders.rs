@@ -67,7 +67,10 @@ pub(super) fn check_read_backs(
             reads += 1;
         }
     }
-    match orders.iter().find(|(order_id, _)| !read_orders.contains(*order_id)) {
+    match orders
+        .iter()
+        .find(|(order_id, _)| !read_orders.contains(*order_id))
+    {
         None => Ok(reads),
         Some((order_id, order)) => Err(Violation::NotReadBack {
             order_id: (*order_id).to_owned(),

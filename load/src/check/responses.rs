@@ -52,7 +52,8 @@ fn check_single_response(partner: &str, key: &str, ops: &[&Op]) -> Result<(), Vi
     let differs = |op: &Op| {
         op.definite().is_some_and(|event| {
             if is_stored(event) {
-                let compared_parts = |event: &Event| (event.status, event.body_hash.clone(), event.req_hash.clone());
+                let compared_parts =
+                    |event: &Event| (event.status, event.body_hash.clone(), event.req_hash.clone());
                 return compared_parts(event) != compared_parts(first);
             }
             // The service rightly rejects another body under the key. A request that overlaps the first response may

@@ -113,7 +113,10 @@ fn other_body_under_key_may_be_rejected_but_not_executed() {
         .order("k", Order("o1", &["v1"]))
         .order("k", Order("o2", &["v2"]))
         .alter_last_event(with_other_body);
-    assert!(matches!(executed.expect_violation(), Violation::ResponsesDiffer { .. }));
+    assert!(matches!(
+        executed.expect_violation(),
+        Violation::ResponsesDiffer { .. }
+    ));
 }
 
 #[test]
@@ -128,7 +131,10 @@ fn unsettled_outcome_is_detected() {
     let postponed = history()
         .order("k", Unknown)
         .order("k", Refused(429, "RATE_LIMIT_EXCEEDED"));
-    assert!(matches!(postponed.expect_violation(), Violation::Unsettled { .. }));
+    assert!(matches!(
+        postponed.expect_violation(),
+        Violation::Unsettled { .. }
+    ));
     let before = history()
         .order("k", Refused(404, "PRODUCT_NOT_FOUND"))
         .order("k", Unknown);
@@ -179,9 +185,15 @@ fn lost_order_is_detected() {
 #[test]
 fn order_without_read_back_is_detected() {
     let story = || history().order("k", Order("o1", &["v1"]));
-    assert!(matches!(story().expect_violation(), Violation::NotReadBack { .. }));
+    assert!(matches!(
+        story().expect_violation(),
+        Violation::NotReadBack { .. }
+    ));
     let postponed = story().get("o1", Refused(429, "RATE_LIMIT_EXCEEDED"));
-    assert!(matches!(postponed.expect_violation(), Violation::NotReadBack { .. }));
+    assert!(matches!(
+        postponed.expect_violation(),
+        Violation::NotReadBack { .. }
+    ));
     let by_another = story()
         .get("o1", Refused(404, "ORDER_NOT_FOUND"))
         .alter_last_event(|event| event.partner = "x".into());
@@ -249,7 +261,10 @@ fn duplicate_voucher_is_detected() {
             .order("k1", Order("o1", &["v1"]))
             .order("k2", Order("o2", second))
             .expect_violation();
-        assert!(matches!(violation, Violation::DuplicateVoucher { .. }), "{violation}");
+        assert!(
+            matches!(violation, Violation::DuplicateVoucher { .. }),
+            "{violation}"
+        );
     }
 }
 
@@ -259,7 +274,10 @@ fn duplicate_code_is_detected() {
         .order("k", Order("o1", &["v1", "v2"]))
         .codes("o1", Codes("o1", &[("v1", "c"), ("v2", "c")]))
         .expect_violation();
-    assert!(matches!(violation, Violation::DuplicateCode { .. }), "{violation}");
+    assert!(
+        matches!(violation, Violation::DuplicateCode { .. }),
+        "{violation}"
+    );
 }
 
 #[test]
@@ -283,10 +301,7 @@ fn codes_of_other_vouchers_are_detected() {
             .order("k", Order("o1", &["v1"]))
             .codes("o1", codes)
             .expect_violation();
-        assert!(
-            matches!(violation, Violation::ForeignCodes { .. }),
-            "{violation}"
-        );
+        assert!(matches!(violation, Violation::ForeignCodes { .. }), "{violation}");
     }
 }
 

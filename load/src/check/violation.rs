@@ -5,13 +5,9 @@
 pub enum Violation {
     /// A 2xx response lacks fields of the API contract.
     #[error("operation {op_id}: a 2xx response lacks fields of the API contract")]
-    MalformedResponse {
-        op_id: u64,
-    },
+    MalformedResponse { op_id: u64 },
     /// One key returned two different stored responses.
-    #[error(
-        "partner {partner}, key {key}: operations {first} and {second} received different responses"
-    )]
+    #[error("partner {partner}, key {key}: operations {first} and {second} received different responses")]
     ResponsesDiffer {
         partner: String,
         key: String,
@@ -47,10 +43,7 @@ pub enum Violation {
     },
     /// An acknowledged order was never read back, so the history proves nothing about it.
     #[error("order {order_id}, acknowledged in operation {acknowledged}, was never read back")]
-    NotReadBack {
-        order_id: String,
-        acknowledged: u64,
-    },
+    NotReadBack { order_id: String, acknowledged: u64 },
     /// An acknowledged order changed.
     #[error("order {order_id}: {field} differs between operation {acknowledged} and its read {read}")]
     OrderChanged {
@@ -69,15 +62,10 @@ pub enum Violation {
         second: String,
     },
     #[error("vouchers {first} and {second} have the same code")]
-    DuplicateCode {
-        first: String,
-        second: String,
-    },
+    DuplicateCode { first: String, second: String },
     /// A voucher returned two different codes.
     #[error("voucher {voucher_id} returned two different codes")]
-    CodeChanged {
-        voucher_id: String,
-    },
+    CodeChanged { voucher_id: String },
     /// Returned codes do not belong to the order's vouchers.
     #[error("operation {read} returned codes of vouchers that do not belong to order {order_id}")]
     ForeignCodes {

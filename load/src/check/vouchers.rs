@@ -32,7 +32,11 @@ pub(super) fn check(history: &History, orders: &AcknowledgedOrders<'_>) -> Resul
 struct VoucherOwners<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> VoucherOwners<'a> {
-    fn record(&mut self, order_id: &'a str, vouchers: impl Iterator<Item = &'a str>) -> Result<(), Violation> {
+    fn record(
+        &mut self,
+        order_id: &'a str,
+        vouchers: impl Iterator<Item = &'a str>,
+    ) -> Result<(), Violation> {
         let mut in_this_list = BTreeSet::new();
         for voucher_id in vouchers {
             let first = *self.0.entry(voucher_id).or_insert(order_id);
@@ -83,7 +87,9 @@ fn check_codes_match_order(
 ) -> Result<(), Violation> {
     let requested_order = op.invoke.order_id.as_deref().unwrap_or_default();
     let vouchers = facts.iter().map(|fact| fact.voucher_id.as_str()).collect();
-    let fits = orders.get(requested_order).is_none_or(|order| order.is_consistent_with(&vouchers));
+    let fits = orders
+        .get(requested_order)
+        .is_none_or(|order| order.is_consistent_with(&vouchers));
     if fits && event.order_id == op.invoke.order_id {
         return Ok(());
     }

@@ -7,13 +7,13 @@ use clap::Args;
 use vouchsafe_load::compare::rounds::{ComparisonPlan, compare};
 use vouchsafe_load::compare::search::{PeerSearch, PeerSearchReport, PeerVariant, search};
 use vouchsafe_load::compare::turn::LoadSettings;
+use vouchsafe_load::deployment::TestDeployment;
 use vouchsafe_load::peer::TransactionShape;
 use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
 use vouchsafe_load::peer::process::PeerProcess;
-use vouchsafe_load::deployment::TestDeployment;
 
 use super::search::{POOLS, SHAPES};
-use super::turns::{FloorSizes, TurnArgs, publish, create_runtime, print_progress};
+use super::turns::{FloorSizes, TurnArgs, create_runtime, print_progress, publish};
 
 /// Maximum connections of a peer on the server of the deployment.
 const MAX_PEER_CONNECTIONS: u32 = 40;
@@ -56,7 +56,10 @@ pub(crate) fn command(args: CompareArgs) -> anyhow::Result<bool> {
             (_, _, Some(load)) => {
                 let search_report = find_best_peer(&peer, directory.path(), *load).await?;
                 let best = search_report.best_within(MAX_PEER_CONNECTIONS);
-                (best.with_context(|| no_peer_message(&search_report))?, Some(search_report))
+                (
+                    best.with_context(|| no_peer_message(&search_report))?,
+                    Some(search_report),
+                )
             }
             (_, _, None) => bail!("nothing to measure; set --connections"),
         };
@@ -79,7 +82,11 @@ pub(crate) fn command(args: CompareArgs) -> anyhow::Result<bool> {
 }
 
 /// Measures every peer once for a few seconds under the first load.
-async fn find_best_peer(program: &Path, directory: &Path, load: LoadSettings) -> anyhow::Result<PeerSearchReport> {
+async fn find_best_peer(
+    program: &Path,
+    directory: &Path,
+    load: LoadSettings,
+) -> anyhow::Result<PeerSearchReport> {
     let server = TemporaryPostgres::start(Durability::Durable).await?;
     let short_load = LoadSettings {
         warm_up_s: 1,

@@ -8,7 +8,7 @@ use vouchsafe_load::floor::run_floor_benchmark;
 use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
 use vouchsafe_load::peer::schema::create_database;
 
-use super::turns::{FloorSizes, publish, create_runtime, print_progress};
+use super::turns::{FloorSizes, create_runtime, print_progress, publish};
 
 #[derive(Args)]
 pub(crate) struct FloorArgs {

@@ -1,13 +1,13 @@
 //! `load grown`: one scenario on an empty and on a prefilled database.
 
 use clap::Args;
-use vouchsafe_load::prefill::PrefillSizes;
-use vouchsafe_load::grown::compare_empty_and_grown;
-use vouchsafe_load::report::render_html;
 use vouchsafe_load::deployment::TestDeployment;
+use vouchsafe_load::grown::compare_empty_and_grown;
+use vouchsafe_load::prefill::PrefillSizes;
+use vouchsafe_load::report::render_html;
 
 use super::scenario::ScenarioArgs;
-use super::turns::{publish, print_progress};
+use super::turns::{print_progress, publish};
 
 #[derive(Args)]
 pub(crate) struct GrownArgs {

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use vouchsafe_load::nodes::{NodesPlan, measure_nodes};
 use vouchsafe_load::deployment::TestDeployment;
+use vouchsafe_load::nodes::{NodesPlan, measure_nodes};
 
 use super::parse_positive;
-use super::turns::{publish, create_runtime, print_progress};
+use super::turns::{create_runtime, print_progress, publish};
 
 #[derive(Args)]
 pub(crate) struct NodesArgs {

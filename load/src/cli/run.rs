@@ -11,17 +11,17 @@ use vouchsafe_load::audit::{AuditedPartner, audit_all};
 use vouchsafe_load::client::DEFAULT_TIMEOUT;
 use vouchsafe_load::database::DatabaseInspector;
 use vouchsafe_load::load_run::{LoadPlan, run_load};
-use vouchsafe_load::run_history::RunHistory;
 use vouchsafe_load::machine::Machine;
 use vouchsafe_load::partner::PartnerClient;
 use vouchsafe_load::partner_file::PartnerFile;
-use vouchsafe_load::progress::{RunProgressBar, Progress};
-use vouchsafe_load::report::{FollowUp, RunMetrics, Report, Setup};
+use vouchsafe_load::progress::{Progress, RunProgressBar};
+use vouchsafe_load::report::{FollowUp, Report, RunMetrics, Setup};
+use vouchsafe_load::resource_monitor::ResourceUsage;
 use vouchsafe_load::run::RunLength;
+use vouchsafe_load::run_history::RunHistory;
 use vouchsafe_load::scenario::Pace;
 use vouchsafe_load::signer::Credentials;
 use vouchsafe_load::traffic::Traffic;
-use vouchsafe_load::resource_monitor::ResourceUsage;
 use vouchsafe_load::workload::Workload;
 
 use super::{CommonArgs, parse_positive};
@@ -126,9 +126,10 @@ fn plan(args: &RunArgs, credentials: Credentials) -> anyhow::Result<LoadPlan> {
         seed: args.common.seed,
         threads: args.common.threads,
         warm_up: Duration::from_secs(args.warmup),
-        length: args
-            .orders
-            .map_or(RunLength::Time(Duration::from_secs(args.seconds)), RunLength::Orders),
+        length: args.orders.map_or(
+            RunLength::Time(Duration::from_secs(args.seconds)),
+            RunLength::Orders,
+        ),
         timeout: DEFAULT_TIMEOUT,
         samples: args.common.audit_sample,
         history: RunHistory::default(),
@@ -153,7 +154,11 @@ fn expected_length(args: &RunArgs) -> Duration {
     Duration::from_secs(args.warmup + args.seconds)
 }
 
-fn audited_partner(args: &RunArgs, runtime: &Runtime, credentials: Credentials) -> anyhow::Result<AuditedPartner> {
+fn audited_partner(
+    args: &RunArgs,
+    runtime: &Runtime,
+    credentials: Credentials,
+) -> anyhow::Result<AuditedPartner> {
     let client = PartnerClient::new(&args.url, credentials)?;
     if args.shared_wallet {
         return Ok(AuditedPartner::without_order_check(client, None));

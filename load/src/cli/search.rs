@@ -6,7 +6,7 @@ use vouchsafe_load::peer::TransactionShape;
 use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
 use vouchsafe_load::peer::process::PeerProcess;
 
-use super::turns::{TurnArgs, publish, create_runtime, print_progress};
+use super::turns::{TurnArgs, create_runtime, print_progress, publish};
 
 pub(super) const POOLS: [u32; 5] = [4, 8, 16, 32, 64];
 

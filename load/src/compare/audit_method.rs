@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
-use crate::audit::{Audit, Check, WalletBalances, audit, read_wallets};
 use crate::acknowledgements::Acknowledgements;
+use crate::audit::{Audit, Check, WalletBalances, audit, read_wallets};
 use crate::partner::PartnerClient;
 
 #[derive(Clone, Debug)]
@@ -63,7 +63,10 @@ impl AuditMethod {
             (Self::Rows(options), Baseline::Rows(before)) => {
                 let after = count_floor_rows(options).await?;
                 let mut checks = check_responses(&acknowledgements);
-                checks.push(Check::new("rows", check_row_growth(before, after, acknowledgements.orders)));
+                checks.push(Check::new(
+                    "rows",
+                    check_row_growth(before, after, acknowledgements.orders),
+                ));
                 Audit { checks }
             }
             _ => Audit {
@@ -88,7 +91,11 @@ pub async fn count_floor_rows(options: &PgConnectOptions) -> sqlx::Result<FloorR
 ///
 /// # Errors
 /// A message about the first table that did not.
-pub fn check_row_growth(before: FloorRowCounts, after: FloorRowCounts, orders: u64) -> Result<String, String> {
+pub fn check_row_growth(
+    before: FloorRowCounts,
+    after: FloorRowCounts,
+    orders: u64,
+) -> Result<String, String> {
     let names = ["orders", "allocations", "balances", "ledger", "events"];
     for ((name, before), after) in names.into_iter().zip(before).zip(after) {
         if u64::try_from(after - before) != Ok(orders) {
@@ -148,7 +155,9 @@ mod tests {
         };
         let mut acknowledgements = Acknowledgements::new(0);
         let failed_checks = |acknowledgements: &Acknowledgements| {
-            let checks = check_responses(acknowledgements).into_iter().filter(|check| !check.passed);
+            let checks = check_responses(acknowledgements)
+                .into_iter()
+                .filter(|check| !check.passed);
             checks.map(|check| check.name).collect::<Vec<_>>()
         };
         assert_eq!(failed_checks(&acknowledgements), ["orders acknowledged"]);

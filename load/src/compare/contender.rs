@@ -4,8 +4,8 @@
 
 use serde::Serialize;
 
-use super::statistics::{Spread, paired_ratios};
 use super::search::{PeerSearchReport, PeerVariant};
+use super::statistics::{Spread, paired_ratios};
 use super::turn::{LoadSettings, Turn};
 use crate::arrivals::Spacing;
 use crate::database::DatabaseFacts;
@@ -144,7 +144,7 @@ pub(super) fn half_peer_rate(columns: &[Column], load: LoadSettings) -> Option<L
 mod tests {
     use super::*;
     use crate::audit::{Audit, Check};
-    use crate::costs::{OrderCosts, ThreadCost, Component};
+    use crate::costs::{Component, OrderCosts, ThreadCost};
 
     const CLOSED: Pace = Pace::Closed { connections: 256 };
 
@@ -206,7 +206,9 @@ mod tests {
     #[test]
     fn rejected_turn_enters_no_ratio() {
         let passed_report = report(Ok(""));
-        let ratio = passed_report.ratio(Contender::Service, Contender::Peer, CLOSED).unwrap();
+        let ratio = passed_report
+            .ratio(Contender::Service, Contender::Peer, CLOSED)
+            .unwrap();
         assert_eq!((ratio.median, ratio.min, ratio.max), (5.0, 4.0, 6.0));
         assert!(passed_report.has_passed());
         let text = passed_report.to_string();
@@ -216,7 +218,9 @@ mod tests {
         );
 
         let failed_report = report(Err("1 repeated"));
-        let ratio = failed_report.ratio(Contender::Service, Contender::Peer, CLOSED).unwrap();
+        let ratio = failed_report
+            .ratio(Contender::Service, Contender::Peer, CLOSED)
+            .unwrap();
         assert_eq!((ratio.median, ratio.count), (4.0, 1));
         assert!(!failed_report.has_passed());
         let text = failed_report.to_string();

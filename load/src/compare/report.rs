@@ -6,7 +6,7 @@ use std::fmt;
 use super::contender::{Column, CompareReport, Contender};
 use super::statistics::Spread;
 use super::turn::Turn;
-use crate::costs::{OrderCosts, ThreadCost, Component, format_value};
+use crate::costs::{Component, OrderCosts, ThreadCost, format_value};
 use crate::scenario::Pace;
 
 const US_PER_MS: f64 = 1_000.0;
@@ -27,10 +27,7 @@ impl fmt::Display for CompareReport {
             write_row(f, self, column)?;
         }
         write_costs(f, &self.columns)?;
-        writeln!(
-            f,
-            "\nplain batch inserts without HTTP, best batch size"
-        )?;
+        writeln!(f, "\nplain batch inserts without HTTP, best batch size")?;
         for floor in &self.floors {
             match floor.limit() {
                 Some(limit) => writeln!(f, "  {limit} orders/s")?,
@@ -76,8 +73,8 @@ fn write_row(f: &mut fmt::Formatter<'_>, report: &CompareReport, column: &Column
         .ratio(column.contender, Contender::Peer, column.load.pace)
         .map_or_else(String::new, format_ratio);
     let loads = column.turns.iter().filter_map(|turn| turn.machine.load_after);
-    let load =
-        Spread::from_values(loads).map_or_else(String::new, |load| format!("{:.1} to {:.1}", load.min, load.max));
+    let load = Spread::from_values(loads)
+        .map_or_else(String::new, |load| format!("{:.1} to {:.1}", load.min, load.max));
     writeln!(
         f,
         "{:<20}{spread:>28}{p50:>10}{p99:>10}{p99_9:>10}  {ratio:<20}{load}",
@@ -120,8 +117,14 @@ const COST_COLUMNS: [(CostSelector, usize); 7] = [
     (|costs| costs.cpu_us(Component::Service), 12),
     (|costs| costs.cpu_us(Component::Postgres), 12),
     (|costs| costs.cpu_us(Component::Generator), 12),
-    (|costs| context_switches(costs, |part| part.voluntary_switches), 10),
-    (|costs| context_switches(costs, |part| part.involuntary_switches), 10),
+    (
+        |costs| context_switches(costs, |part| part.voluntary_switches),
+        10,
+    ),
+    (
+        |costs| context_switches(costs, |part| part.involuntary_switches),
+        10,
+    ),
     (|costs| Some(costs.wal?.bytes), 12),
     (|costs| Some(costs.wal?.commits), 10),
 ];
@@ -129,7 +132,12 @@ const COST_COLUMNS: [(CostSelector, usize); 7] = [
 /// Context switches of all components except the generator.
 fn context_switches(costs: &OrderCosts, select: fn(&ThreadCost) -> f64) -> Option<f64> {
     let parts = costs.parts.as_ref()?.iter();
-    Some(parts.filter(|part| part.component != Component::Generator).map(select).sum())
+    Some(
+        parts
+            .filter(|part| part.component != Component::Generator)
+            .map(select)
+            .sum(),
+    )
 }
 
 fn format_ms(latency_us: f64) -> String {

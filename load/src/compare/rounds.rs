@@ -6,22 +6,22 @@ use std::path::Path;
 use anyhow::Context;
 use sqlx::postgres::PgConnectOptions;
 
-use super::contender::{Column, CompareReport, Contender, empty_columns, half_peer_rate};
 use super::audit_method::AuditMethod;
+use super::contender::{Column, CompareReport, Contender, empty_columns, half_peer_rate};
+use super::maintenance;
 use super::search::{PeerSearchReport, PeerVariant};
 use super::turn::{LoadSettings, Target, Turn, run_turn};
-use super::maintenance;
 use crate::database::DatabaseInspector;
+use crate::deployment::TestDeployment;
+use crate::deployment::postgres::SERVICE_DATABASE;
+use crate::deployment::seed::{SeedData, product_id, seed};
 use crate::floor::{FloorPlan, run_floor_benchmark};
 use crate::machine::Machine;
 use crate::peer::PeerMode;
-use crate::peer::process::{PeerProcess, PeerOptions};
+use crate::peer::process::{PeerOptions, PeerProcess};
 use crate::peer::schema::create_database;
-use crate::signer::Credentials;
-use crate::deployment::TestDeployment;
-use crate::deployment::seed::{SeedData, seed, product_id};
-use crate::deployment::postgres::SERVICE_DATABASE;
 use crate::resource_monitor::MonitorTarget;
+use crate::signer::Credentials;
 
 /// Wallet balance of the partner, in USD.
 const USD: u64 = 900_000_000;
@@ -69,7 +69,8 @@ pub async fn compare(
         }
         columns.append(&mut open);
     }
-    let read_facts = async |options: &PgConnectOptions| DatabaseInspector::connect_with(options).await?.read_facts().await;
+    let read_facts =
+        async |options: &PgConnectOptions| DatabaseInspector::connect_with(options).await?.read_facts().await;
     let report = CompareReport {
         variant: comparison.variant,
         search: comparison.search.clone(),
@@ -99,7 +100,10 @@ impl ComparisonSetup {
         let mut deployment = TestDeployment::start(comparison.service).await?;
         let seed_data = SeedData::even(1, comparison.stock, 1, USD);
         let partners = seed(deployment.operator(), &seed_data).await?;
-        let partner = partners.into_iter().next().context("the deployment has no partner")?;
+        let partner = partners
+            .into_iter()
+            .next()
+            .context("the deployment has no partner")?;
         let server = deployment.postgres()?.superuser_options();
         maintenance::disable_autovacuum(&server).await?;
         Ok(Self {
@@ -121,7 +125,9 @@ impl ComparisonSetup {
         say: &mut impl FnMut(&str),
     ) -> anyhow::Result<()> {
         for column in columns {
-            let turn = self.run_contender(comparison, column.contender, column.load).await?;
+            let turn = self
+                .run_contender(comparison, column.contender, column.load)
+                .await?;
             let (name, pace) = (column.contender.name(), column.load.pace);
             let rate = turn.orders_per_s;
             say(&format!("round {round}, {name}, {pace}: {rate:.0} orders/s"));
@@ -153,7 +159,11 @@ impl ComparisonSetup {
                 let rows = AuditMethod::Rows(Box::new(self.floor_database.clone()));
                 (PeerMode::Floor, &self.floor_database, rows)
             }
-            Contender::Signature => (PeerMode::SignatureOnly, &self.floor_database, AuditMethod::Responses),
+            Contender::Signature => (
+                PeerMode::SignatureOnly,
+                &self.floor_database,
+                AuditMethod::Responses,
+            ),
         };
         maintenance::vacuum_and_checkpoint(database).await?;
         let process = PeerProcess::start(&PeerOptions {

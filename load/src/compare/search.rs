@@ -6,13 +6,13 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::statistics::{Spread, index_of_max};
 use super::audit_method::AuditMethod;
+use super::statistics::{Spread, index_of_max};
 use super::turn::{LoadSettings, Target, Turn, run_turn};
-use crate::database::{DatabaseInspector, DatabaseFacts};
+use crate::database::{DatabaseFacts, DatabaseInspector};
 use crate::machine::Machine;
 use crate::peer::postgres::TemporaryPostgres;
-use crate::peer::process::{PeerProcess, PeerOptions};
+use crate::peer::process::{PeerOptions, PeerProcess};
 use crate::peer::schema::create_database;
 use crate::peer::{PeerMode, TransactionShape};
 use crate::resource_monitor::MonitorTarget;
@@ -135,7 +135,10 @@ pub async fn search(
         loads: search.loads.to_vec(),
         best: index_of_max(&overall),
         results,
-        database: DatabaseInspector::connect_with(&database).await?.read_facts().await?,
+        database: DatabaseInspector::connect_with(&database)
+            .await?
+            .read_facts()
+            .await?,
         machine: machine.observe_after(),
     })
 }
@@ -179,7 +182,8 @@ impl PeerSearchReport {
     #[must_use]
     pub fn best_within(&self, connections: u32) -> Option<PeerVariant> {
         let best_rate = self.best.and_then(|index| self.results.get(index)?.mean_rate())?;
-        let eligible = |result: &VariantResult| result.mean_rate().filter(|_| result.variant.pool <= connections);
+        let eligible =
+            |result: &VariantResult| result.mean_rate().filter(|_| result.variant.pool <= connections);
         let eligible: Vec<_> = self.results.iter().map(eligible).collect();
         let best = index_of_max(&eligible)?;
         (eligible[best]? >= best_rate * TIE_RATIO).then(|| self.results[best].variant)
@@ -204,7 +208,9 @@ impl fmt::Display for Ranking<'_> {
             write!(f, "{:>28}", format!("{} connections", load.pace.connections()))?;
         }
         writeln!(f)?;
-        let best_rate = report.best.and_then(|index| report.results.get(index)?.mean_rate());
+        let best_rate = report
+            .best
+            .and_then(|index| report.results.get(index)?.mean_rate());
         for (index, result) in report.results.iter().enumerate() {
             write!(f, "{:<24}", result.variant.to_string())?;
             for load in 0..report.loads.len() {

@@ -11,16 +11,16 @@ use crate::audit::Audit;
 use crate::client::DEFAULT_TIMEOUT;
 use crate::costs::OrderCosts;
 use crate::load_run::{LoadPlan, SigningTime, run_load};
-use crate::run_history::RunHistory;
 use crate::machine::Machine;
 use crate::partner::PartnerClient;
 use crate::progress::Progress;
 use crate::report::{RunMetrics, Setup};
-use crate::run::{RunLength, RunResult, RunError};
+use crate::resource_monitor::{MonitorTarget, ResourceMonitor};
+use crate::run::{RunError, RunLength, RunResult};
+use crate::run_history::RunHistory;
 use crate::scenario::Pace;
 use crate::signer::Credentials;
 use crate::traffic::Traffic;
-use crate::resource_monitor::{MonitorTarget, ResourceMonitor};
 use crate::workload::Workload;
 
 /// Maximum number of orders that the audit reads back and replays.
@@ -101,7 +101,8 @@ impl Turn {
 /// # Errors
 /// If the target cannot be loaded or audited.
 pub async fn run_turn(target: &Target, load: LoadSettings) -> anyhow::Result<Turn> {
-    let mut turns = run_concurrent_turns(std::slice::from_ref(target), target.monitored.clone(), load).await?;
+    let mut turns =
+        run_concurrent_turns(std::slice::from_ref(target), target.monitored.clone(), load).await?;
     turns.pop().context("one target has one turn")
 }
 
@@ -110,7 +111,11 @@ pub async fn run_turn(target: &Target, load: LoadSettings) -> anyhow::Result<Tur
 ///
 /// # Errors
 /// If a target cannot be loaded or audited.
-pub async fn run_concurrent_turns(targets: &[Target], subject: MonitorTarget, load: LoadSettings) -> anyhow::Result<Vec<Turn>> {
+pub async fn run_concurrent_turns(
+    targets: &[Target],
+    subject: MonitorTarget,
+    load: LoadSettings,
+) -> anyhow::Result<Vec<Turn>> {
     let mut auditors = Vec::with_capacity(targets.len());
     let mut plans = Vec::with_capacity(targets.len());
     for target in targets {
@@ -128,7 +133,10 @@ pub async fn run_concurrent_turns(targets: &[Target], subject: MonitorTarget, lo
     let mut turns = Vec::with_capacity(targets.len());
     for ((target, mut auditor, opening), result) in auditors.into_iter().zip(result) {
         let figures = RunMetrics::from_run(describe_setup(target, load), &result);
-        let audit = target.audit_method.audit(&mut auditor, opening, result.tally.acknowledgements).await?;
+        let audit = target
+            .audit_method
+            .audit(&mut auditor, opening, result.tally.acknowledgements)
+            .await?;
         turns.push(Turn {
             orders_per_s: figures.orders_per_s,
             orders: figures.orders,
@@ -226,6 +234,9 @@ mod tests {
         );
         let sold_out = turn(true, &[("201", 10), ("409 INSUFFICIENT_INVENTORY", 3)]);
         assert_eq!(sold_out.counted_rate(), None);
-        assert_eq!(sold_out.rejection_reason().unwrap(), "3 × 409 INSUFFICIENT_INVENTORY");
+        assert_eq!(
+            sold_out.rejection_reason().unwrap(),
+            "3 × 409 INSUFFICIENT_INVENTORY"
+        );
     }
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{ThreadSample, Component};
+use super::{Component, ThreadSample};
 
 /// `USER_HZ`: the kernel reports ticks to user space as hundredths of a second on every machine.
 const TICKS_PER_SECOND: u64 = 100;
@@ -85,7 +85,14 @@ pub fn read_threads(pid: u32, component: Component) -> io::Result<BTreeMap<u32, 
         // The thread may have ended since the directory was listed.
         if let Ok((name, read_usage)) = read_thread(&entry.path()) {
             let name = collapse_digits(&name);
-            tasks.insert(id, ThreadSample { component, name, usage: read_usage });
+            tasks.insert(
+                id,
+                ThreadSample {
+                    component,
+                    name,
+                    usage: read_usage,
+                },
+            );
         }
     }
     Ok(tasks)
@@ -131,7 +138,8 @@ fn read_thread(task: &Path) -> io::Result<(String, CpuUsage)> {
 }
 
 fn read_usage(task: &Path) -> io::Result<CpuUsage> {
-    let cpu = parse_schedstat(&fs::read_to_string(task.join("schedstat"))?).ok_or_else(|| malformed("schedstat"))?;
+    let cpu = parse_schedstat(&fs::read_to_string(task.join("schedstat"))?)
+        .ok_or_else(|| malformed("schedstat"))?;
     let status = fs::read_to_string(task.join("status"))?;
     let count = |name| parse_status_field(&status, name).ok_or_else(|| malformed("status"));
     Ok(CpuUsage {

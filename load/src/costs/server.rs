@@ -11,7 +11,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
 use super::proc::{read_ended_children, read_process};
-use super::{ThreadSample, Component};
+use super::{Component, ThreadSample};
 
 /// `application_name` of the reader.
 const APPLICATION_NAME: &str = "load";
@@ -125,7 +125,9 @@ impl ServerStatsReader {
     /// # Errors
     /// If the query fails.
     pub async fn processes(&mut self) -> anyhow::Result<BTreeMap<u32, String>> {
-        let rows: Vec<(i32, String)> = sqlx::query_as(PROCESSES_SQL).fetch_all(&mut self.connection).await?;
+        let rows: Vec<(i32, String)> = sqlx::query_as(PROCESSES_SQL)
+            .fetch_all(&mut self.connection)
+            .await?;
         let mut processes = BTreeMap::new();
         for (pid, name) in rows {
             processes.insert(u32::try_from(pid)?, name);
@@ -156,13 +158,22 @@ impl ServerStatsReader {
 ///
 /// # Errors
 /// If there is no `/proc`.
-pub fn read_server_usage(processes: &BTreeMap<u32, String>) -> std::io::Result<(BTreeMap<u32, ThreadSample>, Duration)> {
+pub fn read_server_usage(
+    processes: &BTreeMap<u32, String>,
+) -> std::io::Result<(BTreeMap<u32, ThreadSample>, Duration)> {
     let (mut tasks, mut ended_backends) = (BTreeMap::new(), Duration::ZERO);
     for (&pid, name) in processes {
         // A backend that ended since the query is included in the postmaster's count.
         if let Ok(used) = read_process(pid) {
             let (component, name) = (Component::Postgres, name.clone());
-            tasks.insert(pid, ThreadSample { component, name, usage: used });
+            tasks.insert(
+                pid,
+                ThreadSample {
+                    component,
+                    name,
+                    usage: used,
+                },
+            );
         }
         if name == "postmaster" {
             ended_backends = read_ended_children(pid)?;

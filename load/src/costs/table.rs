@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{OrderCosts, ThreadCost, Component};
+use super::{Component, OrderCosts, ThreadCost};
 
 /// Cell text for missing values.
 const NOT_MEASURED: &str = "not measured";
@@ -30,15 +30,15 @@ pub fn cost_rows(costs: &OrderCosts) -> Vec<CostRow> {
             }
         }
     }
-    for (name, us) in [
-        ("other processes", costs.others_us),
-        ("idle", costs.idle_us),
-    ] {
+    for (name, us) in [("other processes", costs.others_us), ("idle", costs.idle_us)] {
         rows.extend(us.map(|us| single_cell_row(name, format_value(us))));
     }
     rows.extend(wal_rows(costs));
     if let Some(records) = costs.records_per_batch {
-        rows.push(single_cell_row("journal records per commit", format_value(records)));
+        rows.push(single_cell_row(
+            "journal records per commit",
+            format_value(records),
+        ));
     }
     rows
 }

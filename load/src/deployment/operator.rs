@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::client::{ApiResponse, Client, RequestFailure};
 use crate::origin::{Origin, UrlError};
-use crate::signer::{Credentials, CredentialEncodingError};
+use crate::signer::{CredentialEncodingError, Credentials};
 
 /// Lines per import. The service has no limit; it processes this number well within the client's timeout.
 const IMPORT_LINES: u64 = 20_000;
@@ -29,10 +29,7 @@ const JSON: &str = "application/json";
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
     #[error("{path}: {failure}")]
-    Failed {
-        path: String,
-        failure: RequestFailure,
-    },
+    Failed { path: String, failure: RequestFailure },
     /// A non-2xx response.
     #[error("{path}: {status} {response}")]
     Refused {
@@ -100,7 +97,8 @@ impl Operator {
     /// # Errors
     /// [`OperatorError`] if the URL has another form or the token is not a valid header value.
     pub fn new(admin_url: &str, token: &str) -> Result<Self, OperatorError> {
-        let mut bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| CredentialEncodingError)?;
+        let mut bearer =
+            HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| CredentialEncodingError)?;
         bearer.set_sensitive(true);
         Ok(Self {
             client: Client::new(Origin::parse(admin_url)?).with_timeout(TIMEOUT),
@@ -125,7 +123,11 @@ impl Operator {
     ///
     /// # Errors
     /// [`OperatorError`] if the request fails.
-    pub async fn put_product(&mut self, product_id: &str, denominations: &[u32]) -> Result<(), OperatorError> {
+    pub async fn put_product(
+        &mut self,
+        product_id: &str,
+        denominations: &[u32],
+    ) -> Result<(), OperatorError> {
         let body = json!({
             "name": "Load test product", "brand": product_id, "category_id": "retail", "vendor": "manual",
             "currency": "USD", "countries": ["US"], "denominations": denominations,
@@ -211,7 +213,12 @@ impl Operator {
     ///
     /// # Errors
     /// [`OperatorError`] if the request fails.
-    pub async fn top_up(&mut self, buyer: &LoadPartner, usd: u64, reference: &str) -> Result<(), OperatorError> {
+    pub async fn top_up(
+        &mut self,
+        buyer: &LoadPartner,
+        usd: u64,
+        reference: &str,
+    ) -> Result<(), OperatorError> {
         let path = format!("/admin/v1/partners/{}/wallets/USD/top-ups", buyer.partner_id);
         let body = json!({ "amount": usd, "reference": reference });
         self.send_json(Method::POST, &path, &body).await.map(drop)
@@ -225,7 +232,12 @@ impl Operator {
         self.call(Method::GET, path, JSON, String::new()).await
     }
 
-    async fn send_json(&mut self, method: Method, path: &str, body: &Value) -> Result<ApiResponse, OperatorError> {
+    async fn send_json(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<ApiResponse, OperatorError> {
         self.call(method, path, JSON, body.to_string()).await
     }
 

@@ -72,7 +72,9 @@ pub async fn seed(operator: &mut Operator, data: &SeedData) -> Result<Vec<LoadPa
 
 /// Splits work evenly over the operators, in order, without empty shares.
 fn split_evenly<T>(items: &[T]) -> Vec<&[T]> {
-    items.chunks(items.len().div_ceil(CONCURRENT_OPERATORS).max(1)).collect()
+    items
+        .chunks(items.len().div_ceil(CONCURRENT_OPERATORS).max(1))
+        .collect()
 }
 
 async fn import_stock(mut operator: Operator, skus: &[SeedSku]) -> Result<(), OperatorError> {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::{BenchGroup, BenchCosts};
+use super::{BenchCosts, BenchGroup};
 
 /// In user units of the SVG.
 const WIDTH: f64 = 760.0;

@@ -11,8 +11,8 @@ use super::request_queue::{QueuedRequest, sign_order};
 use crate::client::{ApiResponse, RequestFailure};
 use crate::pacing::SendSlot;
 use crate::partner::{PartnerClient, SignedRequest};
-use crate::tally::{Phase, OrderAttempt};
-use crate::traffic::{RequestSpec, RequestKind};
+use crate::tally::{OrderAttempt, Phase};
+use crate::traffic::{RequestKind, RequestSpec};
 use crate::wire::{EventView, ListView};
 
 /// Delay after a request that could not be sent, so that the generator does not flood a stopped service with
@@ -59,7 +59,9 @@ impl Connection {
     async fn send(&mut self, slot: SendSlot) -> bool {
         let QueuedRequest { spec, signed } = self.state.queue.borrow_mut().next(&self.state.plan);
         let outcome = match spec {
-            RequestSpec::Order { partner, form, body } => self.place_order(slot, (partner, form), body, signed).await,
+            RequestSpec::Order { partner, form, body } => {
+                self.place_order(slot, (partner, form), body, signed).await
+            }
             RequestSpec::PastOrder { kind, at } => self.request_past_order(slot, kind, at).await,
             RequestSpec::PartnerRead { kind, partner } => self.read_for_partner(slot, kind, partner).await,
         };
@@ -68,7 +70,8 @@ impl Connection {
 
     fn use_partner(&mut self, partner: usize) {
         if self.partner != partner {
-            self.client.set_credentials(self.state.plan.partners[partner].clone());
+            self.client
+                .set_credentials(self.state.plan.partners[partner].clone());
             self.partner = partner;
         }
     }
@@ -111,7 +114,10 @@ impl Connection {
             body: &body,
         };
         tally.record(sent, end, &outcome);
-        if outcome.as_ref().is_ok_and(|response| response.status.is_success()) {
+        if outcome
+            .as_ref()
+            .is_ok_and(|response| response.status.is_success())
+        {
             self.state.progress.order_acknowledged();
         }
         if let (Some(index), Ok(response)) = (log_index, &outcome) {
@@ -149,13 +155,17 @@ impl Connection {
                 self.record_background(slot, kind, at, &outcome);
                 if let (RequestKind::Read, Ok(response)) = (kind, &outcome) {
                     let mut tally = self.state.tally.borrow_mut();
-                    self.state.sent.borrow().compare_read(index, response, &mut tally.mismatches);
+                    self.state
+                        .sent
+                        .borrow()
+                        .compare_read(index, response, &mut tally.mismatches);
                 }
                 return outcome;
             }
         }
         // No order has completed yet; read the wallets instead.
-        self.read_for_partner(slot, RequestKind::Wallets, self.partner).await
+        self.read_for_partner(slot, RequestKind::Wallets, self.partner)
+            .await
     }
 
     async fn read_for_partner(&mut self, slot: SendSlot, kind: RequestKind, partner: usize) -> Outcome {

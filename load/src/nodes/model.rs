@@ -227,7 +227,10 @@ mod tests {
         let model = ThroughputModel::fit(observation(64.0, 40.0), large).unwrap();
         let one = model.predict(1, 2);
         assert!(is_close(one.batch, large.batch) && is_close(one.busy_us, large.busy_us));
-        assert!(is_close(one.orders_per_s, 2e6 / (large.busy_us + 20.0)), "{one:?}");
+        assert!(
+            is_close(one.orders_per_s, 2e6 / (large.busy_us + 20.0)),
+            "{one:?}"
+        );
     }
 
     #[test]
@@ -249,8 +252,14 @@ mod tests {
 
     #[test]
     fn fit_with_equal_batch_sizes_is_none() {
-        assert_eq!(ThroughputModel::fit(observation(64.0, 0.0), observation(64.0, 0.0)), None);
-        assert_eq!(ThroughputModel::fit(observation(256.0, 0.0), observation(64.0, 0.0)), None);
+        assert_eq!(
+            ThroughputModel::fit(observation(64.0, 0.0), observation(64.0, 0.0)),
+            None
+        );
+        assert_eq!(
+            ThroughputModel::fit(observation(256.0, 0.0), observation(64.0, 0.0)),
+            None
+        );
     }
 
     #[test]

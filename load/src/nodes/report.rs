@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{NodesReport, NodeRow, NodeObservation};
+use super::{NodeObservation, NodeRow, NodesReport};
 use crate::compare::statistics::Spread;
 use crate::compare::turn::Turn;
 use crate::costs::format_value;
@@ -42,7 +42,8 @@ impl fmt::Display for NodesReport {
 
 impl NodesReport {
     fn write_row(&self, f: &mut fmt::Formatter<'_>, row: &NodeRow) -> fmt::Result {
-        let orders = Spread::from_values(row.orders_per_s()).map_or_else(String::new, |spread| spread.to_string());
+        let orders =
+            Spread::from_values(row.orders_per_s()).map_or_else(String::new, |spread| spread.to_string());
         let slowest = |turns: &Vec<Turn>| turns.iter().map(|turn| turn.p99_us).max();
         let p99 = Spread::from_values(
             row.rounds
@@ -86,8 +87,12 @@ impl NodesReport {
             .map(|(two, many)| two.scaled_to(many.generator_us));
         let rows: [(_, _, ObservationMetric); 3] = [
             ("orders/s", prediction.orders_per_s, NodeObservation::orders_per_s),
-            ("busy µs per order", prediction.busy_us, |observation, _| observation.busy_us),
-            ("orders per commit", prediction.batch, |observation, _| observation.batch),
+            ("busy µs per order", prediction.busy_us, |observation, _| {
+                observation.busy_us
+            }),
+            ("orders per commit", prediction.batch, |observation, _| {
+                observation.batch
+            }),
         ];
         for (name, prediction, metric) in rows {
             let measured = observation.map_or_else(

@@ -89,10 +89,16 @@ mod tests {
         let path = dir.path().join("peer-partner.json");
         let generated = read_or_create(&path).unwrap();
         let again = read_or_create(&path).unwrap();
-        assert_eq!((generated.api_key, generated.api_secret), (again.api_key, again.api_secret));
+        assert_eq!(
+            (generated.api_key, generated.api_secret),
+            (again.api_key, again.api_secret)
+        );
         crate::partner_file::PartnerFile::read(&path).unwrap();
         std::fs::write(&path, "{}").unwrap();
-        assert!(matches!(read_or_create(&path), Err(CredentialsError::Form { .. })));
+        assert!(matches!(
+            read_or_create(&path),
+            Err(CredentialsError::Form { .. })
+        ));
         assert!(matches!(
             read_or_create(dir.path()),
             Err(CredentialsError::File { .. })

@@ -4,9 +4,9 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::response::DeliveredOrder;
 use super::refusal::Refusal;
 use super::request::PricedOrder;
+use super::response::DeliveredOrder;
 
 /// Maximum length of an Idempotency-Key, in characters.
 const MAX_KEY: usize = 255;

@@ -7,14 +7,14 @@ use sqlx::PgPool;
 use time::Date;
 use uuid::Uuid;
 
-use super::response::SoldVoucher;
 use super::batcher::FloorBatcher;
-use super::draft::{OrderDraft, IdempotencyKey};
+use super::draft::{IdempotencyKey, OrderDraft};
 use super::floor::FloorOrder;
-use super::refusal::{StoredResponse, Refusal};
+use super::refusal::{Refusal, StoredResponse};
 use super::request::{self, Catalogue};
+use super::response::SoldVoucher;
 use super::schema::PeerData;
-use super::signature::{SignedMessage, CredentialRegistry, verify};
+use super::signature::{CredentialRegistry, SignedMessage, verify};
 use super::{TransactionShape, clock, headers, reads, row_locks};
 
 /// Maximum body size, in bytes.
@@ -86,7 +86,9 @@ async fn place_order(
     clippy::disallowed_methods,
     reason = "the handle is awaited, and the worker's runtime waits for open requests at shutdown"
 )]
-async fn run_to_completion(order: impl Future<Output = Result<StoredResponse, Refusal>> + 'static) -> Result<StoredResponse, Refusal> {
+async fn run_to_completion(
+    order: impl Future<Output = Result<StoredResponse, Refusal>> + 'static,
+) -> Result<StoredResponse, Refusal> {
     actix_web::rt::spawn(order)
         .await
         .unwrap_or(Err(Refusal::ServiceUnavailable))
@@ -192,7 +194,9 @@ async fn get_order(
         .strip_prefix("ord_")
         .and_then(|digits| Uuid::try_parse(digits).ok())
         .ok_or(Refusal::OrderNotFound)?;
-    Ok(json_response(reads::read_order(pool, partner_id, order_id).await?))
+    Ok(json_response(
+        reads::read_order(pool, partner_id, order_id).await?,
+    ))
 }
 
 async fn list_wallets(request: HttpRequest, state: web::Data<PeerState>) -> Result<HttpResponse, Refusal> {

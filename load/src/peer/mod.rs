@@ -10,7 +10,6 @@
 //! Rule: every feature of the service that the peer omits favours the peer. The README of this crate lists the
 //! omissions.
 
-pub mod response;
 mod batcher;
 pub(crate) mod clock;
 pub mod credentials;
@@ -23,6 +22,7 @@ pub mod process;
 mod reads;
 pub mod refusal;
 pub mod request;
+pub mod response;
 mod row_locks;
 pub mod schema;
 pub mod serve;

@@ -57,7 +57,9 @@ pub enum Durability {
 #[derive(Debug, thiserror::Error)]
 pub enum TemporaryPostgresError {
     /// `initdb` and `postgres` were not found.
-    #[error("PostgreSQL server programs are neither on the PATH nor below {DISTRIBUTION_DIR}; install PostgreSQL")]
+    #[error(
+        "PostgreSQL server programs are neither on the PATH nor below {DISTRIBUTION_DIR}; install PostgreSQL"
+    )]
     NoPrograms,
     /// Running as root, without an account for the server.
     #[error("Postgres cannot run as root, and there is neither a user `postgres` nor `nobody`")]
@@ -200,7 +202,12 @@ fn initdb(programs: &Path, home: &Path, account: Account) -> Result<(), Temporar
     ))
 }
 
-fn spawn_supervised(programs: &Path, home: &Path, account: Account, durability: Durability) -> io::Result<Child> {
+fn spawn_supervised(
+    programs: &Path,
+    home: &Path,
+    account: Account,
+    durability: Durability,
+) -> io::Result<Child> {
     let mut supervisor = command("sh", home, account);
     supervisor
         .args(["-c", SUPERVISOR_SCRIPT, "sh"])

@@ -85,7 +85,12 @@ impl PeerProcess {
             .args(["--listen", "127.0.0.1:0", "--until-stdin-closes"])
             .args(["--mode", options.mode.name(), "--shape", options.shape.name()])
             .args(["--pool", &options.pool.to_string()])
-            .args(["--product", options.product, "--stock", &options.stock.to_string()])
+            .args([
+                "--product",
+                options.product,
+                "--stock",
+                &options.stock.to_string(),
+            ])
             .arg("--credentials")
             .arg(options.credentials)
             .env(DATABASE_VARIABLE, options.database.to_url_lossy().as_str())

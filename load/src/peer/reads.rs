@@ -4,9 +4,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 use uuid::Uuid;
 
-use super::response::{DeliveredOrder, SoldVoucher, format_amount};
 use super::refusal::Refusal;
 use super::request::Line;
+use super::response::{DeliveredOrder, SoldVoucher, format_amount};
 
 /// Reads an order and renders its response.
 ///

@@ -176,7 +176,8 @@ fn check_sizes(request: &OrderRequest<'_>) -> Result<(), Refusal> {
 /// # Errors
 /// [`Refusal::ValidationFailed`] unless the text is a positive amount with at most two decimals.
 pub fn parse_minor_units(json: &str) -> Result<i64, Refusal> {
-    let invalid = || Refusal::ValidationFailed("denomination: must be an amount with at most two decimals".to_owned());
+    let invalid =
+        || Refusal::ValidationFailed("denomination: must be an amount with at most two decimals".to_owned());
     let digits = json
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'))

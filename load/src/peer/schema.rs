@@ -165,8 +165,7 @@ pub async fn load_peer_data(connection: &mut PgConnection) -> sqlx::Result<PeerD
             sku_id: row.try_get("sku_id")?,
             currency: row.try_get("currency")?,
         };
-        data
-            .catalogue
+        data.catalogue
             .insert(row.try_get("product_id")?, row.try_get("denomination")?, sku);
     }
     Ok(data)

@@ -14,10 +14,10 @@ use sqlx::{Connection, PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::batcher::FloorBatcher;
-use super::http::{PeerState, OrderHandler, routes};
+use super::http::{OrderHandler, PeerState, routes};
 use super::process::GREETING;
 use super::request::PeerSku;
-use super::schema::{self, PeerPartner, PeerStock, PeerData};
+use super::schema::{self, PeerData, PeerPartner, PeerStock};
 use super::{PeerMode, TransactionShape};
 
 /// Timeout for acquiring a connection.
@@ -98,7 +98,11 @@ async fn serve_row_locks(settings: &PeerSettings) -> anyhow::Result<()> {
     }
     let data = schema::load_peer_data(&mut connection).await?;
     connection.close().await?;
-    let (options, connections_per_worker, shape) = (options.options(SESSION_SETTINGS), settings.connections_per_worker(), settings.shape);
+    let (options, connections_per_worker, shape) = (
+        options.options(SESSION_SETTINGS),
+        settings.connections_per_worker(),
+        settings.shape,
+    );
     let order_handler = move || OrderHandler::RowLocks {
         pool: create_pool(&options, connections_per_worker),
         shape,
@@ -137,14 +141,19 @@ fn static_peer_data(settings: &PeerSettings) -> (Uuid, PeerData) {
     );
     for (sku_id, sku) in (1..).zip(&settings.stock) {
         let currency = "USD".to_owned();
-        data
-            .catalogue
-            .insert(sku.product_id.clone(), sku.denomination, PeerSku { sku_id, currency });
+        data.catalogue.insert(
+            sku.product_id.clone(),
+            sku.denomination,
+            PeerSku { sku_id, currency },
+        );
     }
     (partner_id, data)
 }
 
-async fn listen(settings: &PeerSettings, peer: impl Fn() -> PeerState + Send + Clone + 'static) -> anyhow::Result<()> {
+async fn listen(
+    settings: &PeerSettings,
+    peer: impl Fn() -> PeerState + Send + Clone + 'static,
+) -> anyhow::Result<()> {
     let app = move || App::new().app_data(web::Data::new(peer())).configure(routes);
     let server = HttpServer::new(app)
         .workers(usize::try_from(settings.workers)?)

@@ -59,7 +59,9 @@ impl CredentialRegistry {
         };
         let presented_hash: [u8; 32] = Sha256::digest(secret).into();
         match self.0.get::<[u8; 32]>(&Sha256::digest(key).into()) {
-            Some((stored_hash, partner_id)) if bool::from(stored_hash.ct_eq(&presented_hash)) => Ok(*partner_id),
+            Some((stored_hash, partner_id)) if bool::from(stored_hash.ct_eq(&presented_hash)) => {
+                Ok(*partner_id)
+            }
             _ => Err(error),
         }
     }

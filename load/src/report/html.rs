@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::plot::{Mark, Plot, linear};
-use super::{Percentile, Report, PROMPT_REFUSAL_MS};
+use super::{PROMPT_REFUSAL_MS, Percentile, Report};
 use crate::costs::cost_rows;
 use crate::timeline::TimelineSecond;
 
@@ -160,7 +160,11 @@ fn slowest_ms(second: &TimelineSecond) -> f64 {
     second.slowest_us as f64 / 1_000.0
 }
 
-fn over_time(title: &'static str, seconds: &[TimelineSecond], value: impl Fn(&TimelineSecond) -> f64) -> Plot {
+fn over_time(
+    title: &'static str,
+    seconds: &[TimelineSecond],
+    value: impl Fn(&TimelineSecond) -> f64,
+) -> Plot {
     let (y_marks, top) = linear(seconds.iter().map(&value).fold(0.0, f64::max));
     let (x_marks, end) = linear(seconds.len() as f64);
     Plot {

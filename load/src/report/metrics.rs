@@ -229,7 +229,10 @@ fn refusals(tally: &Tally, time: Duration) -> BTreeMap<u16, RefusalMetrics> {
 }
 
 fn errors(tally: &Tally) -> BTreeMap<String, String> {
-    let background = tally.background.values().flat_map(|background| &background.measured);
+    let background = tally
+        .background
+        .values()
+        .flat_map(|background| &background.measured);
     let kinds = tally.measured.iter().chain(&tally.warm_up).chain(background);
     kinds
         .filter_map(|(kind, count)| Some((kind.to_string(), count.example.clone()?)))

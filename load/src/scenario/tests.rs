@@ -59,7 +59,11 @@ fn invalid_scenario_is_rejected() {
         (r#""quantity": 3"#, r#""quantity": 501"#, "1 to 1,000 vouchers"),
         (r#""quantity": 3"#, r#""quantity": 0"#, "1 to 1,000 vouchers"),
         (r#""seconds": 1"#, r#""seconds": 0"#, "seconds must be"),
-        (r#""connections": 8"#, r#""connections": 0"#, "connections must be"),
+        (
+            r#""connections": 8"#,
+            r#""connections": 0"#,
+            "connections must be",
+        ),
         (r#""every": 2"#, r#""every": 0"#, "scarce.every"),
         (
             r#""seconds": 1"#,
@@ -81,6 +85,9 @@ fn invalid_scenario_is_rejected() {
         ("duplicate", "duplicates"),
         ("poisson", "bursts"),
     ] {
-        assert!(matches!(parse_with(from, to), Err(ScenarioError::Parse(_))), "{to}");
+        assert!(
+            matches!(parse_with(from, to), Err(ScenarioError::Parse(_))),
+            "{to}"
+        );
     }
 }

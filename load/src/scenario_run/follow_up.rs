@@ -7,19 +7,19 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 use super::{GeneratorOptions, ScenarioRunError};
-use crate::pause_recovery::{PauseRecovery, Pause};
 use crate::audit::Check;
 use crate::client::DEFAULT_TIMEOUT;
+use crate::deployment::TestDeployment;
 use crate::load_run::{LoadPlan, SigningTime, run_load};
-use crate::run_history::{RunHistory, OrderHistory, SentOrders};
-use crate::progress::{RunProgressBar, Progress};
+use crate::pause_recovery::{Pause, PauseRecovery};
+use crate::progress::{Progress, RunProgressBar};
 use crate::replays::{self, ReplayReport};
 use crate::report::FollowUp;
 use crate::restart::{OrderSource, RestartTimes, measure_restarts};
 use crate::run::{RunLength, RunResult};
+use crate::run_history::{OrderHistory, RunHistory, SentOrders};
 use crate::scenario::{Pace, ReplayPhase, Scenario};
 use crate::signer::Credentials;
-use crate::deployment::TestDeployment;
 use crate::traffic::Traffic;
 
 /// Runs the follow-up; adds its results to the tally of the run.
@@ -39,12 +39,24 @@ pub(super) fn run_follow_up(
         seed: options.seed,
     };
     let acknowledgements = &mut result.tally.acknowledgements;
-    let durations = runtime.block_on(measure_restarts(deployment, times, &order_source, acknowledgements))?;
+    let durations = runtime.block_on(measure_restarts(
+        deployment,
+        times,
+        &order_source,
+        acknowledgements,
+    ))?;
     follow_up.restarts = RestartTimes::from_durations(&durations);
     if let Some(replays) = scenario.replays {
         let sent = Arc::new(std::mem::take(&mut result.sent));
         let orders_per_s = result.tally.latency_us.len() as f64 / result.measured_for.as_secs_f64();
-        let replay_run = replay(scenario, replays, deployment.base_url(), &order_source, options, &sent)?;
+        let replay_run = replay(
+            scenario,
+            replays,
+            deployment.base_url(),
+            &order_source,
+            options,
+            &sent,
+        )?;
         follow_up.replayed = ReplayReport::from_run(&replay_run, sent.count(), orders_per_s);
         checks.push(replays::check_replays(&replay_run.tally));
         result.tally.merge(replay_run.tally);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::fake::{FakeService, Defect};
+use crate::fake::{Defect, FakeService};
 use crate::signature::{KEY, SECRET};
 
 fn load(arguments: &[&str]) -> Output {
@@ -98,8 +98,14 @@ fn invalid_scenario_exits_with_2() {
             vec!["scenario", file.to_str().unwrap()],
             "the file is not a valid scenario",
         ),
-        (vec!["scenario", hot, "--rate", "10"], "--rate needs a scenario with an open loop"),
-        (vec!["scenario", hot, "--seconds", "0"], "seconds must be at least 1"),
+        (
+            vec!["scenario", hot, "--rate", "10"],
+            "--rate needs a scenario with an open loop",
+        ),
+        (
+            vec!["scenario", hot, "--seconds", "0"],
+            "seconds must be at least 1",
+        ),
         (
             vec!["scenario", hot, "--program", "/nonexistent/vouchsafe"],
             "cannot start `/nonexistent/vouchsafe`",

@@ -6,16 +6,16 @@ use std::time::Duration;
 use vouchsafe_load::arrivals::Spacing;
 use vouchsafe_load::audit::{check_refusals, check_stable_responses};
 use vouchsafe_load::load_run::{LoadPlan, SigningTime, run_load};
-use vouchsafe_load::run_history::{RunHistory, OrderHistory};
 use vouchsafe_load::progress::Progress;
 use vouchsafe_load::replays::{self, ReplayReport};
 use vouchsafe_load::report::{RunMetrics, Setup};
 use vouchsafe_load::run::{RunLength, RunResult};
+use vouchsafe_load::run_history::{OrderHistory, RunHistory};
 use vouchsafe_load::scenario::{Pace, Scenario};
 use vouchsafe_load::traffic::{RequestKind, Traffic};
 use vouchsafe_load::workload::Workload;
 
-use crate::fake::{FakeService, Defect, STALL_DURATION};
+use crate::fake::{Defect, FakeService, STALL_DURATION};
 
 const ORDERS: u64 = 60;
 
@@ -67,7 +67,11 @@ fn open_loop_latency_includes_stall() {
 #[test]
 fn closed_loop_has_no_send_delay() {
     let service = FakeService::start(Defect::Stall);
-    let result = run_load(plan(&service, Pace::Closed { connections: 1 }), &Progress::default()).unwrap();
+    let result = run_load(
+        plan(&service, Pace::Closed { connections: 1 }),
+        &Progress::default(),
+    )
+    .unwrap();
     assert_eq!(result.tally.latency_us.len(), ORDERS);
     assert!(count_slow(&result) >= 1);
     assert!(result.tally.late_us.is_empty());
@@ -84,7 +88,11 @@ fn presigned_orders_are_accepted() {
             ..plan(&service, pace)
         };
         let result = run_load(presigned, &progress).unwrap();
-        assert_eq!(result.tally.acknowledgements.orders, ORDERS, "{:?}", result.tally.measured);
+        assert_eq!(
+            result.tally.acknowledgements.orders, ORDERS,
+            "{:?}",
+            result.tally.measured
+        );
         assert_eq!(progress.completed_requests(), ORDERS);
     }
 }
@@ -184,7 +192,11 @@ fn latency_is_reported_per_order_form() {
 #[test]
 fn refusal_latency_is_reported() {
     let service = FakeService::start(Defect::Overloaded);
-    let result = run_load(plan(&service, Pace::Closed { connections: 2 }), &Progress::default()).unwrap();
+    let result = run_load(
+        plan(&service, Pace::Closed { connections: 2 }),
+        &Progress::default(),
+    )
+    .unwrap();
     let figures = RunMetrics::from_run(test_setup(Vec::new()), &result);
     let rejections = &figures.refusals[&503];
     assert_eq!((rejections.count, figures.orders), (ORDERS, 0));
@@ -249,7 +261,11 @@ fn replays_are_compared_with_earlier_run() {
 #[test]
 fn unexpected_refusals_are_named() {
     let service = FakeService::start(Defect::Overloaded);
-    let result = run_load(plan(&service, Pace::Closed { connections: 2 }), &Progress::default()).unwrap();
+    let result = run_load(
+        plan(&service, Pace::Closed { connections: 2 }),
+        &Progress::default(),
+    )
+    .unwrap();
     let expected_refusals = ["503 SERVICE_UNAVAILABLE".to_owned()];
     assert!(check_refusals(&result.tally, &expected_refusals).passed);
     let check = check_refusals(&result.tally, &[]);

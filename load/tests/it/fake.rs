@@ -204,8 +204,8 @@ impl ServiceState {
         }
         self.cents -= 2_500 + u64::from(is_defective && self.defect == Defect::Overcharges);
         let response = self.order_body(self.orders, false);
-        let hangs_up =
-            matches!(self.defect, Defect::HangsUp | Defect::HangsUpAndForgets) && self.orders.is_multiple_of(5);
+        let hangs_up = matches!(self.defect, Defect::HangsUp | Defect::HangsUpAndForgets)
+            && self.orders.is_multiple_of(5);
         if !(hangs_up && self.defect == Defect::HangsUpAndForgets) {
             self.keys
                 .insert(key.to_owned(), (request.clone(), response.clone()));
@@ -260,7 +260,8 @@ impl ServiceState {
             .rev()
             .take(value("limit").unwrap_or(25).try_into().unwrap())
             .collect();
-        let is_listed = |number: &&u64| !(self.defect == Defect::OmitsFromList && **number == DEFECTIVE_ORDER);
+        let is_listed =
+            |number: &&u64| !(self.defect == Defect::OmitsFromList && **number == DEFECTIVE_ORDER);
         let data: Vec<_> = page
             .iter()
             .filter(is_listed)

@@ -4,7 +4,7 @@ use vouchsafe_load::check::{HistorySummary, Violation, check};
 use vouchsafe_load::partner::PartnerClient;
 use vouchsafe_load::recorder::{Intent, Recorder};
 
-use crate::fake::{FakeService, Defect};
+use crate::fake::{Defect, FakeService};
 
 const BODY: &[u8] = br#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 const PARTNER: &str = "sandbox";
@@ -40,7 +40,10 @@ async fn correct_service_has_consistent_history() {
         let summary = record_history(defect).await.unwrap();
         assert_eq!((summary.acknowledged_orders, summary.read_backs), (10, 10));
         assert_eq!((summary.vouchers, summary.codes), (10, 10));
-        assert_eq!(summary.settled_by_replay, if defect == Defect::HangsUp { 2 } else { 0 });
+        assert_eq!(
+            summary.settled_by_replay,
+            if defect == Defect::HangsUp { 2 } else { 0 }
+        );
     }
 }
 
@@ -51,7 +54,9 @@ async fn each_defect_is_a_violation() {
         (Defect::SellsVoucherTwice, |v| {
             matches!(v, Violation::DuplicateVoucher { .. })
         }),
-        (Defect::SellsCodeTwice, |v| matches!(v, Violation::DuplicateCode { .. })),
+        (Defect::SellsCodeTwice, |v| {
+            matches!(v, Violation::DuplicateCode { .. })
+        }),
         (Defect::LosesOrder, |v| matches!(v, Violation::OrderLost { .. })),
         (Defect::ChangesOrder, |v| {
             matches!(
@@ -65,7 +70,9 @@ async fn each_defect_is_a_violation() {
         (Defect::ChangesReplay, |v| {
             matches!(v, Violation::ResponsesDiffer { .. })
         }),
-        (Defect::MalformedOrder, |v| matches!(v, Violation::MalformedResponse { .. })),
+        (Defect::MalformedOrder, |v| {
+            matches!(v, Violation::MalformedResponse { .. })
+        }),
         (Defect::Overloaded, |v| matches!(v, Violation::Unsettled { .. })),
     ];
     for (defect, expected) in cases {

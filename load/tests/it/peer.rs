@@ -11,7 +11,7 @@ use sqlx::{Connection, PgConnection};
 use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::partner::{IDEMPOTENCY_KEY, PartnerClient, unix_seconds};
 use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
-use vouchsafe_load::peer::process::{PeerProcess, PeerOptions};
+use vouchsafe_load::peer::process::{PeerOptions, PeerProcess};
 use vouchsafe_load::peer::schema::create_database;
 use vouchsafe_load::peer::{PeerMode, TransactionShape};
 use vouchsafe_load::signer::Credentials;
@@ -63,7 +63,10 @@ impl Peer {
 }
 
 fn status_and_code(response: &ApiResponse) -> (u16, String) {
-    (response.status.as_u16(), response.error_code().unwrap_or_default())
+    (
+        response.status.as_u16(),
+        response.error_code().unwrap_or_default(),
+    )
 }
 
 fn rejected(status: u16, code: &str) -> (u16, String) {
@@ -124,12 +127,20 @@ async fn refusal_is_stored_and_changes_nothing() {
         let mut partner = peer.partner();
         let three = ORDER.replace(r#""quantity":1"#, r#""quantity":3"#);
         let out_of_stock = partner.order("stock", three.clone()).await.unwrap();
-        assert_eq!(status_and_code(&out_of_stock), rejected(409, "INSUFFICIENT_INVENTORY"), "{shape:?}");
+        assert_eq!(
+            status_and_code(&out_of_stock),
+            rejected(409, "INSUFFICIENT_INVENTORY"),
+            "{shape:?}"
+        );
         assert!(String::from_utf8_lossy(&out_of_stock.body).contains("sbx-instant"));
 
         peer.sql("UPDATE wallets SET balance = 2499").await;
         let unfunded = partner.order("funds", ORDER).await.unwrap();
-        assert_eq!(status_and_code(&unfunded), rejected(402, "INSUFFICIENT_FUNDS"), "{shape:?}");
+        assert_eq!(
+            status_and_code(&unfunded),
+            rejected(402, "INSUFFICIENT_FUNDS"),
+            "{shape:?}"
+        );
         assert_eq!(
             peer.count("SELECT count(*) FROM vouchers WHERE order_id IS NULL")
                 .await,
@@ -139,9 +150,15 @@ async fn refusal_is_stored_and_changes_nothing() {
 
         peer.sql("UPDATE wallets SET balance = 100000").await;
         let kept = partner.order("funds", ORDER).await.unwrap();
-        assert_eq!((status_and_code(&kept), &kept.body), (status_and_code(&unfunded), &unfunded.body));
+        assert_eq!(
+            (status_and_code(&kept), &kept.body),
+            (status_and_code(&unfunded), &unfunded.body)
+        );
         assert_eq!(kept.header("idempotent-replayed"), Some("true"));
-        assert_eq!(partner.order("stock", three).await.unwrap().body, out_of_stock.body);
+        assert_eq!(
+            partner.order("stock", three).await.unwrap().body,
+            out_of_stock.body
+        );
         assert_eq!(partner.order("new", ORDER).await.unwrap().status, 201);
     }
 }
@@ -154,7 +171,8 @@ async fn last_voucher_is_sold_once_and_key_executes_once() {
         let repeated = (0..8).map(|_| order(&peer, "same".to_owned()));
         let repeated = join_all(repeated).await;
         assert!(
-            repeated.iter()
+            repeated
+                .iter()
                 .all(|response| response.body == repeated[0].body && response.status == 201),
             "{shape:?}"
         );
@@ -223,7 +241,10 @@ async fn invalid_requests_are_rejected() {
         ),
     ];
     for (path, headers, expected) in table {
-        let response = partner.send_raw(Method::POST, path, headers, ORDER).await.unwrap();
+        let response = partner
+            .send_raw(Method::POST, path, headers, ORDER)
+            .await
+            .unwrap();
         assert_eq!(status_and_code(&response), expected);
     }
     let unknown_partner = Credentials::new("vs_sandbox_other", "secret").unwrap();

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use vouchsafe_load::audit::Audit;
 use vouchsafe_load::costs::server::WalCost;
-use vouchsafe_load::costs::{OrderCosts, ThreadCost, Component};
-use vouchsafe_load::run_history::SentOrders;
+use vouchsafe_load::costs::{Component, OrderCosts, ThreadCost};
 use vouchsafe_load::machine::Machine;
-use vouchsafe_load::report::{FollowUp, RunMetrics, Report, Setup, render_html};
+use vouchsafe_load::report::{FollowUp, Report, RunMetrics, Setup, render_html};
+use vouchsafe_load::resource_monitor::{MemoryUsage, ResourceUsage};
 use vouchsafe_load::restart::RestartTimes;
 use vouchsafe_load::run::RunResult;
+use vouchsafe_load::run_history::SentOrders;
 use vouchsafe_load::tally::Tally;
-use vouchsafe_load::resource_monitor::{MemoryUsage, ResourceUsage};
 
 fn usage() -> ResourceUsage {
     ResourceUsage {

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::{HeaderMap, Method};
-use vouchsafe_load::audit::{AuditedPartner, Audit, audit, audit_all, read_wallets};
+use vouchsafe_load::audit::{Audit, AuditedPartner, audit, audit_all, read_wallets};
 use vouchsafe_load::partner::PartnerClient;
-use vouchsafe_load::run::{RunLength, SinglePartnerRun, RunResult, run_single_partner};
+use vouchsafe_load::run::{RunLength, RunResult, SinglePartnerRun, run_single_partner};
 use vouchsafe_load::signer::Credentials;
 use vouchsafe_load::tally::Outcome;
 use vouchsafe_load::workload::Workload;
 
-use crate::fake::{FakeService, Defect};
+use crate::fake::{Defect, FakeService};
 
 const ORDERS: u64 = 40;
 
@@ -39,7 +39,10 @@ fn run_and_audit(defect: Defect) -> (RunResult, Audit) {
     let mut auditor = PartnerClient::new(&service.url, FakeService::credentials()).unwrap();
     let opening = runtime.block_on(read_wallets(&mut auditor)).unwrap();
     let mut result = run_single_partner(plan(&service)).unwrap();
-    let acknowledgements = std::mem::replace(&mut result.tally.acknowledgements, vouchsafe_load::acknowledgements::Acknowledgements::new(0));
+    let acknowledgements = std::mem::replace(
+        &mut result.tally.acknowledgements,
+        vouchsafe_load::acknowledgements::Acknowledgements::new(0),
+    );
     let audit = runtime.block_on(audit(&mut auditor, acknowledgements, Some(opening)));
     (result, audit)
 }
@@ -116,7 +119,9 @@ fn order_list_contains_exactly_acknowledged_orders() {
             let earlier = runtime.block_on(partner().order(&format!("earlier-{number}"), &b"{}"[..]));
             assert_eq!(earlier.unwrap().status, 201);
         }
-        let account = runtime.block_on(AuditedPartner::with_baseline(partner())).unwrap();
+        let account = runtime
+            .block_on(AuditedPartner::with_baseline(partner()))
+            .unwrap();
         let length = RunLength::Orders(130);
         let mut result = run_single_partner(SinglePartnerRun {
             length,
@@ -126,15 +131,23 @@ fn order_list_contains_exactly_acknowledged_orders() {
         if drop_acknowledgement {
             result.tally.acknowledgements.partners[0].orders.pop();
         }
-        runtime.block_on(audit_all(&mut [account], result.tally.acknowledgements)).0
+        runtime
+            .block_on(audit_all(&mut [account], result.tally.acknowledgements))
+            .0
     };
     let honest = audit_order_list(Defect::None, 2, false);
     assert!(honest.has_passed(), "{honest}");
     assert!(honest.to_string().contains("listed: 130 orders"), "{honest}");
-    assert_eq!(failed_checks(&audit_order_list(Defect::OmitsFromList, 0, false)), ["listed"]);
+    assert_eq!(
+        failed_checks(&audit_order_list(Defect::OmitsFromList, 0, false)),
+        ["listed"]
+    );
     let phantom = audit_order_list(Defect::None, 0, true);
     assert_eq!(failed_checks(&phantom), ["listed"]);
-    assert!(phantom.to_string().contains("was never acknowledged"), "{phantom}");
+    assert!(
+        phantom.to_string().contains("was never acknowledged"),
+        "{phantom}"
+    );
 }
 
 #[test]
@@ -160,10 +173,7 @@ fn run_without_acknowledged_order_fails() {
         code: Some("INVALID_CREDENTIALS".into()),
     };
     assert_eq!(count(&result, &rejected), ORDERS);
-    assert!(
-        result.tally.latency_us.is_empty(),
-        "latency excludes refusals"
-    );
+    assert!(result.tally.latency_us.is_empty(), "latency excludes refusals");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -182,7 +192,10 @@ fn overload_is_counted_and_left_unsettled() {
         code: Some("SERVICE_UNAVAILABLE".into()),
     };
     assert_eq!(count(&result, &rejected), ORDERS);
-    assert_eq!(result.tally.acknowledgements.unsettled.len(), usize::try_from(ORDERS).unwrap());
+    assert_eq!(
+        result.tally.acknowledgements.unsettled.len(),
+        usize::try_from(ORDERS).unwrap()
+    );
 }
 
 #[test]
@@ -232,7 +245,10 @@ async fn valid_signatures_are_accepted_and_invalid_rejected() {
         .send_signed(Method::POST, "/orders", &b"{}"[..], HeaderMap::new())
         .await
         .unwrap();
-    assert_eq!(without_key.error_code().as_deref(), Some("MISSING_IDEMPOTENCY_KEY"));
+    assert_eq!(
+        without_key.error_code().as_deref(),
+        Some("MISSING_IDEMPOTENCY_KEY")
+    );
 
     let mut headers = HeaderMap::new();
     partner

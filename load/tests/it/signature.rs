@@ -39,8 +39,13 @@ pub(crate) fn verify(
 
 /// Returns the contract's error code as `Err`.
 pub(crate) fn authenticate(headers: &HeaderMap) -> Result<(), &'static str> {
-    let is_known = single(headers, "x-api-key") == Some(KEY) && single(headers, "x-api-secret") == Some(SECRET);
-    if is_known { Ok(()) } else { Err("INVALID_CREDENTIALS") }
+    let is_known =
+        single(headers, "x-api-key") == Some(KEY) && single(headers, "x-api-secret") == Some(SECRET);
+    if is_known {
+        Ok(())
+    } else {
+        Err("INVALID_CREDENTIALS")
+    }
 }
 
 fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -44,7 +44,10 @@ fn key_pairs_generated_differ() {
 
 #[test]
 fn key_pair_without_randomness_is_an_error() {
-    assert_eq!(generate_key_pair(Environment::Sandbox, |_| Err("none")).err(), Some("none"));
+    assert_eq!(
+        generate_key_pair(Environment::Sandbox, |_| Err("none")).err(),
+        Some("none")
+    );
 }
 
 #[test]

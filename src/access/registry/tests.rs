@@ -23,7 +23,11 @@ impl Persona {
         Self::join_with(registry, allowlist, |_| ())
     }
 
-    fn join_with(registry: &AccessRegistry, allowlist: &[&str], change: impl FnOnce(&mut Credential)) -> Self {
+    fn join_with(
+        registry: &AccessRegistry,
+        allowlist: &[&str],
+        change: impl FnOnce(&mut Credential),
+    ) -> Self {
         let partner_id = PartnerId::generate();
         registry.upsert_partner(partner(partner_id, allowlist, PartnerStatus::Active));
         Self::with_credential(registry, partner_id, change)
@@ -71,7 +75,12 @@ fn partner(partner_id: PartnerId, allowlist: &[&str], standing: PartnerStatus) -
     }
 }
 
-fn authenticate_with(registry: &AccessRegistry, key: UniqueHeader<'_>, secret: UniqueHeader<'_>, from: &str) -> Result<Caller, AccessError> {
+fn authenticate_with(
+    registry: &AccessRegistry,
+    key: UniqueHeader<'_>,
+    secret: UniqueHeader<'_>,
+    from: &str,
+) -> Result<Caller, AccessError> {
     let headers = AuthHeaders {
         api_key: key,
         api_secret: secret,
@@ -136,7 +145,11 @@ fn invalid_credentials_of_any_kind_give_the_same_error() {
             UniqueHeader::Single(&[0xff; 43]),
             UniqueHeader::Single(&[0xff; 68]),
         ),
-        ("unknown key", UniqueHeader::Single(unknown.key.as_bytes()), secret()),
+        (
+            "unknown key",
+            UniqueHeader::Single(unknown.key.as_bytes()),
+            secret(),
+        ),
         (
             "unknown pair",
             UniqueHeader::Single(unknown.key.as_bytes()),
@@ -147,7 +160,11 @@ fn invalid_credentials_of_any_kind_give_the_same_error() {
             key(),
             UniqueHeader::Single(other.secret.as_bytes()),
         ),
-        ("a wrong last byte", key(), UniqueHeader::Single(last_byte.as_bytes())),
+        (
+            "a wrong last byte",
+            key(),
+            UniqueHeader::Single(last_byte.as_bytes()),
+        ),
         ("swapped", secret(), key()),
     ] {
         // Also from an address that is not allowed: the secret is checked first.
@@ -326,7 +343,10 @@ fn first_use_is_awaited_until_recorded() {
         c.rotated_from = Some(old.credential.credential_id);
     });
     let awaited = |persona: &Persona| persona.calls(&registry, HOME).unwrap().is_awaiting_first_use;
-    assert!(!awaited(&old), "an issued credential does not await its first use");
+    assert!(
+        !awaited(&old),
+        "an issued credential does not await its first use"
+    );
     assert!(awaited(&new) && awaited(&new));
     registry.record_first_use(new.credential.key_hash, NOW);
     assert!(!awaited(&new));

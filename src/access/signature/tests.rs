@@ -77,9 +77,15 @@ fn signature_accepts_both_path_forms_and_hex_cases() {
 
 #[test]
 fn signature_made_by_sign_is_accepted() {
-    let secret = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap().api_secret;
+    let secret = generate_key_pair(Environment::Sandbox, getrandom::fill)
+        .unwrap()
+        .api_secret;
     let timestamp = Timestamp::from_unix_s(NOW_S).unwrap();
-    let header = sign(&secret, timestamp, &CanonicalRequest::new(timestamp, REQUEST).unwrap());
+    let header = sign(
+        &secret,
+        timestamp,
+        &CanonicalRequest::new(timestamp, REQUEST).unwrap(),
+    );
     let headers = AuthHeaders {
         api_key: UniqueHeader::Missing,
         api_secret: UniqueHeader::Missing,
@@ -140,7 +146,7 @@ fn skew_of_extreme_clocks_does_not_overflow() {
 
 #[test]
 fn invalid_timestamp_is_a_timestamp_error() {
-    use TimestampError::{Mismatch, Malformed, Missing};
+    use TimestampError::{Malformed, Mismatch, Missing};
     let v1 = good_v1();
     for (timestamps, t, expected) in [
         (&[][..], NOW, Missing),
@@ -234,7 +240,9 @@ fn signature_of_another_message_or_secret_is_a_mismatch() {
             Err(SignatureError::Mismatch)
         );
     }
-    let other = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap().api_secret;
+    let other = generate_key_pair(Environment::Sandbox, getrandom::fill)
+        .unwrap()
+        .api_secret;
     let by_other = sign_independently(&other, &format!("{NOW}POST/api/v1/orders{{\"items\":[]}}"));
     let result = verify_headers(&[NOW], &[&format!("t={NOW},v1={by_other}")]);
     assert_eq!(result, Err(SignatureError::Mismatch));

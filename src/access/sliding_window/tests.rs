@@ -35,7 +35,10 @@ fn request_over_quota_waits_until_the_first_expires() {
     let Err(Exhausted(status)) = window.try_acquire(limit, 61 * SECOND) else {
         panic!("one slot is free, and two requests pass")
     };
-    assert_eq!(status.next_slot_in, MILLISECOND, "the second request expires next");
+    assert_eq!(
+        status.next_slot_in, MILLISECOND,
+        "the second request expires next"
+    );
 }
 
 #[test]
@@ -64,8 +67,14 @@ fn limit_changed_keeps_counted_requests() {
     let Err(Exhausted(status)) = window.try_acquire(limit(4, 60), 11 * SECOND) else {
         panic!("a lowered limit applies at once")
     };
-    assert_eq!((status.remaining, status.next_slot_in), (0, (60 + 9 - 11) * SECOND));
-    assert_eq!(window.try_acquire(limit(12, 5), 11 * SECOND).unwrap().remaining, 12 - 7);
+    assert_eq!(
+        (status.remaining, status.next_slot_in),
+        (0, (60 + 9 - 11) * SECOND)
+    );
+    assert_eq!(
+        window.try_acquire(limit(12, 5), 11 * SECOND).unwrap().remaining,
+        12 - 7
+    );
     assert!(window.try_acquire(limit(1, 60), 11 * SECOND).is_err());
 }
 

@@ -6,11 +6,11 @@ use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::product::ProductId;
 use vouchsafe_actors::domain::schema::slug;
 
-use super::{CATALOGUE, read_operation, json_write_operation};
+use super::{CATALOGUE, json_write_operation, read_operation};
 use crate::admin::catalogue::CategoryRequest;
 use crate::admin::products::ProductRequest;
 use crate::errors::Code;
-use crate::openapi::{OperationResponse, Operation};
+use crate::openapi::{Operation, OperationResponse};
 use crate::store::{Category, ProductView};
 
 pub(super) fn operations() -> [Operation; 5] {
@@ -27,7 +27,10 @@ fn list_categories() -> Operation {
     read_operation("/categories", "listCategories")
         .describe(CATALOGUE, "List categories", "Sorted by ID.")
         .paginated()
-        .response(OperationResponse::page::<Category>("Page of categories.", category()))
+        .response(OperationResponse::page::<Category>(
+            "Page of categories.",
+            category(),
+        ))
 }
 
 fn put_category() -> Operation {
@@ -38,17 +41,9 @@ fn put_category() -> Operation {
             "Create or replace a category",
             "The parent must exist; cycles are rejected.",
         )
-        .path_parameter(
-            "category_id",
-            "Category ID.",
-            slug("Category ID", "gaming"),
-        )
+        .path_parameter("category_id", "Category ID.", slug("Category ID", "gaming"))
         .json_body::<CategoryRequest>(json!({ "name": "Gaming" }))
-        .response(OperationResponse::json::<Category>(
-            200,
-            "Replaced.",
-            category(),
-        ))
+        .response(OperationResponse::json::<Category>(200, "Replaced.", category()))
         .response(OperationResponse::json::<Category>(201, "Created.", category()))
 }
 
@@ -56,14 +51,21 @@ fn list_products() -> Operation {
     read_operation("/products", "listProducts")
         .describe(CATALOGUE, "List products", "Sorted by ID.")
         .paginated()
-        .response(OperationResponse::page::<ProductView<'_>>("Page of products.", product()))
+        .response(OperationResponse::page::<ProductView<'_>>(
+            "Page of products.",
+            product(),
+        ))
 }
 
 fn get_product() -> Operation {
     read_operation("/products/{product_id}", "getProduct")
         .describe(CATALOGUE, "Get a product", "With all fields.")
         .path_parameter("product_id", "Product ID.", ProductId::schema())
-        .response(OperationResponse::json::<ProductView<'_>>(200, "The product.", product()))
+        .response(OperationResponse::json::<ProductView<'_>>(
+            200,
+            "The product.",
+            product(),
+        ))
         .errors(&[Code::ProductNotFound])
 }
 

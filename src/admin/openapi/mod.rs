@@ -1,13 +1,13 @@
 //! OpenAPI document of the operator API.
 
 mod catalogue;
+mod monitoring;
 mod orders;
 mod partners;
 mod payouts;
 mod reconciliation;
 mod stock;
 mod vendors;
-mod monitoring;
 mod webhooks;
 
 use std::sync::LazyLock;
@@ -35,28 +35,16 @@ const TAGS: &[(&str, &str)] = &[
     (PARTNERS, "Partners, their credentials, terms and wallets."),
     (CATALOGUE, "Categories and products."),
     (VENDORS, "Vendors, and purchases from them."),
-    (
-        ORDERS,
-        "Orders of all partners, and decisions on them.",
-    ),
-    (
-        PAYOUTS,
-        "Payouts requested by partners, and decisions on them.",
-    ),
-    (
-        RECONCILIATION,
-        "Comparison of vendor records with purchases.",
-    ),
-    (
-        STOCK,
-        "Import, levels and voiding of vouchers.",
-    ),
-    (
-        WEBHOOKS,
-        "Partners' webhook endpoints and their deliveries.",
-    ),
+    (ORDERS, "Orders of all partners, and decisions on them."),
+    (PAYOUTS, "Payouts requested by partners, and decisions on them."),
+    (RECONCILIATION, "Comparison of vendor records with purchases."),
+    (STOCK, "Import, levels and voiding of vouchers."),
+    (WEBHOOKS, "Partners' webhook endpoints and their deliveries."),
     (MONITORING, "Live actors and the audit trail."),
-    (SERVICE, "Liveness, readiness and metrics, without authentication."),
+    (
+        SERVICE,
+        "Liveness, readiness and metrics, without authentication.",
+    ),
 ];
 
 /// Security scheme of all requests under `/admin/v1`.
@@ -140,7 +128,7 @@ fn operation(method: HttpMethod, path: &str, id: &'static str) -> Operation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::openapi::check::{assert_complete, documented_routes, declared_routes};
+    use crate::openapi::check::{assert_complete, declared_routes, documented_routes};
 
     #[test]
     fn documented_routes_equal_registered_routes() {

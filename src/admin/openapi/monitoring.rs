@@ -3,11 +3,11 @@
 use serde_json::json;
 use utoipa::openapi::HttpMethod;
 
-use super::{SERVICE, MONITORING, read_operation};
+use super::{MONITORING, SERVICE, read_operation};
 use crate::admin::actors::{ActorList as Actors, DEFAULT_LIMIT, KINDS, MAX_LIMIT};
 use crate::admin::audit::AuditEntryBody;
 use crate::errors::Code;
-use crate::openapi::{OperationResponse, Operation, filter, integer, enum_text};
+use crate::openapi::{Operation, OperationResponse, enum_text, filter, integer};
 
 pub(super) fn operations() -> [Operation; 3] {
     [actors(), audit(), metrics()]
@@ -62,7 +62,10 @@ fn audit() -> Operation {
         )
         .with_period()
         .paginated()
-        .response(OperationResponse::page::<AuditEntryBody>("Page of audit entries.", entry))
+        .response(OperationResponse::page::<AuditEntryBody>(
+            "Page of audit entries.",
+            entry,
+        ))
 }
 
 fn metrics() -> Operation {

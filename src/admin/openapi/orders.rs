@@ -6,12 +6,12 @@ use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
 use vouchsafe_actors::domain::order::OrderStatus;
 
-use super::{ORDERS, read_operation, json_write_operation};
+use super::{ORDERS, json_write_operation, read_operation};
 use crate::admin::decision::ReasonRequest;
-use crate::admin::orders::{FulfilRequest, FulfilReport, OrderOfPartner};
+use crate::admin::orders::{FulfilReport, FulfilRequest, OrderOfPartner};
 use crate::errors::Code;
 use crate::http::openapi::example_order;
-use crate::openapi::{OperationResponse, Operation, filter, enum_text};
+use crate::openapi::{Operation, OperationResponse, enum_text, filter};
 
 pub(super) fn operations() -> [Operation; 6] {
     [search(), get(), approve(), reject(), cancel(), fulfil()]
@@ -31,17 +31,32 @@ fn search() -> Operation {
             "Filter by status.",
             enum_text(OrderStatus::ALL.map(OrderStatus::as_str)),
         )
-        .query_parameter("reference", "Filter by the partner's reference.", filter("po-1001"))
+        .query_parameter(
+            "reference",
+            "Filter by the partner's reference.",
+            filter("po-1001"),
+        )
         .with_period()
         .paginated()
-        .response(OperationResponse::page::<OrderOfPartner<'_>>("Page of orders.", order()))
+        .response(OperationResponse::page::<OrderOfPartner<'_>>(
+            "Page of orders.",
+            order(),
+        ))
 }
 
 fn get() -> Operation {
     read_operation("/orders/{order_id}", "getOrder")
-        .describe(ORDERS, "Get an order", "With the fields that the partner sees, without codes.")
+        .describe(
+            ORDERS,
+            "Get an order",
+            "With the fields that the partner sees, without codes.",
+        )
         .path_parameter("order_id", "Order ID.", OrderId::schema())
-        .response(OperationResponse::json::<OrderOfPartner<'_>>(200, "The order.", order()))
+        .response(OperationResponse::json::<OrderOfPartner<'_>>(
+            200,
+            "The order.",
+            order(),
+        ))
         .errors(&[Code::OrderNotFound])
 }
 

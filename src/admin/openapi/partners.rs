@@ -6,15 +6,15 @@ use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
 use vouchsafe_actors::domain::money::Currency;
 
-use super::{PARTNERS, read_operation, write_operation, json_write_operation};
-use crate::admin::credentials::{IssuedCredential, IssueCredentialRequest, CredentialBody};
+use super::{PARTNERS, json_write_operation, read_operation, write_operation};
+use crate::admin::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
 use crate::admin::partners::{CreatedPartner, NewPartner, PartnerPatch, PartnerWithCredentials};
 use crate::admin::wallets::PostingRequest;
 use crate::errors::Code;
 use crate::http::TransactionBody;
 use crate::http::certification::CertificationBody;
 use crate::http::openapi::example_certification;
-use crate::openapi::{OperationResponse, ResponseHeader, Operation};
+use crate::openapi::{Operation, OperationResponse, ResponseHeader};
 use crate::store::Partner;
 
 pub(super) fn operations() -> [Operation; 11] {
@@ -66,7 +66,11 @@ fn get() -> Operation {
             "Get a partner",
             "With its newest credentials, without keys and secrets.",
         )
-        .response(OperationResponse::json::<PartnerWithCredentials<'_>>(200, "The partner.", partner))
+        .response(OperationResponse::json::<PartnerWithCredentials<'_>>(
+            200,
+            "The partner.",
+            partner,
+        ))
 }
 
 fn change() -> Operation {
@@ -103,14 +107,20 @@ fn listed_credential() -> Value {
 }
 
 fn list_credentials() -> Operation {
-    partner_operation(read_operation("/partners/{partner_id}/credentials", "listCredentials"))
-        .describe(
-            PARTNERS,
-            "List the credentials of a partner",
-            "Newest first, including revoked and ended ones, without keys and secrets.",
-        )
-        .paginated()
-        .response(OperationResponse::page::<CredentialBody>("Page of credentials.", listed_credential()))
+    partner_operation(read_operation(
+        "/partners/{partner_id}/credentials",
+        "listCredentials",
+    ))
+    .describe(
+        PARTNERS,
+        "List the credentials of a partner",
+        "Newest first, including revoked and ended ones, without keys and secrets.",
+    )
+    .paginated()
+    .response(OperationResponse::page::<CredentialBody>(
+        "Page of credentials.",
+        listed_credential(),
+    ))
 }
 
 fn issue() -> Operation {

@@ -6,10 +6,10 @@ use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::ids::{PartnerId, PayoutId};
 use vouchsafe_actors::domain::payout::PayoutStatus;
 
-use super::{PAYOUTS, read_operation, json_write_operation};
-use crate::admin::payouts::{PayoutOfPartner, PayoutDecisionRequest};
+use super::{PAYOUTS, json_write_operation, read_operation};
+use crate::admin::payouts::{PayoutDecisionRequest, PayoutOfPartner};
 use crate::errors::Code;
-use crate::openapi::{OperationResponse, Operation, enum_text};
+use crate::openapi::{Operation, OperationResponse, enum_text};
 
 pub(super) fn operations() -> [Operation; 5] {
     [list(), get(), pay(), reject(), fail()]
@@ -29,14 +29,25 @@ fn list() -> Operation {
             enum_text(PayoutStatus::ALL.map(PayoutStatus::as_str)),
         )
         .paginated()
-        .response(OperationResponse::page::<PayoutOfPartner>("Page of payouts.", pending_payout()))
+        .response(OperationResponse::page::<PayoutOfPartner>(
+            "Page of payouts.",
+            pending_payout(),
+        ))
 }
 
 fn get() -> Operation {
     read_operation("/payouts/{payout_id}", "getPayout")
-        .describe(PAYOUTS, "Get a payout", "With its timeline and, for roles that may pay, the unmasked destination.")
+        .describe(
+            PAYOUTS,
+            "Get a payout",
+            "With its timeline and, for roles that may pay, the unmasked destination.",
+        )
         .path_parameter("payout_id", "Payout ID.", PayoutId::schema())
-        .response(OperationResponse::json::<PayoutOfPartner>(200, "The payout.", pending_payout()))
+        .response(OperationResponse::json::<PayoutOfPartner>(
+            200,
+            "The payout.",
+            pending_payout(),
+        ))
         .errors(&[Code::PayoutNotFound])
 }
 
@@ -67,7 +78,9 @@ fn fail() -> Operation {
 fn decision_operation(path: &str, id: &'static str, status: &str) -> Operation {
     json_write_operation(HttpMethod::Post, path, id)
         .path_parameter("payout_id", "Payout ID.", PayoutId::schema())
-        .optional_json_body::<PayoutDecisionRequest>(json!({ "reason": "seen on the statement", "reference": "bank-4711" }))
+        .optional_json_body::<PayoutDecisionRequest>(
+            json!({ "reason": "seen on the statement", "reference": "bank-4711" }),
+        )
         .response(OperationResponse::json::<PayoutOfPartner>(
             200,
             "The payout after the decision.",

@@ -5,11 +5,11 @@ use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::ids::DriftId;
 
-use super::{RECONCILIATION, read_operation, write_operation, json_write_operation};
+use super::{RECONCILIATION, json_write_operation, read_operation, write_operation};
 use crate::admin::reconciliation::drifts::{DriftBody, ResolveRequest};
 use crate::admin::reconciliation::{DayBody, RunRequest};
 use crate::errors::Code;
-use crate::openapi::{OperationResponse, Operation, date, filter, text, enum_text};
+use crate::openapi::{Operation, OperationResponse, date, enum_text, filter, text};
 use crate::reconciliation::DriftKind;
 use crate::store::DriftResolution;
 

@@ -3,10 +3,10 @@
 use serde_json::json;
 use utoipa::openapi::HttpMethod;
 
-use super::{STOCK, read_operation, write_operation, json_write_operation};
-use crate::admin::stock::{LevelBody, ImportReport, VoidReport, VoidRequest};
+use super::{STOCK, json_write_operation, read_operation, write_operation};
+use crate::admin::stock::{ImportReport, LevelBody, VoidReport, VoidRequest};
 use crate::errors::Code;
-use crate::openapi::{OperationResponse, Operation, filter, text};
+use crate::openapi::{Operation, OperationResponse, filter, text};
 
 const CSV: &str = "code,pin,serial,url,expiry\nABCD-1234,0000,,,2027-12-31\n";
 
@@ -29,7 +29,10 @@ fn levels() -> Operation {
         )
         .query_parameter("product_id", "Filter by product.", filter("amzn-us"))
         .paginated()
-        .response(OperationResponse::page::<LevelBody>("Page of stock levels.", level))
+        .response(OperationResponse::page::<LevelBody>(
+            "Page of stock levels.",
+            level,
+        ))
 }
 
 fn import() -> Operation {

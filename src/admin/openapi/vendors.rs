@@ -6,11 +6,11 @@ use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::schema::slug;
 
-use super::{VENDORS, read_operation, json_write_operation};
+use super::{VENDORS, json_write_operation, read_operation};
 use crate::admin::decision::ReasonRequest;
 use crate::admin::vendors::VendorRequest;
 use crate::errors::Code;
-use crate::openapi::{OperationResponse, Operation, filter, text, enum_text};
+use crate::openapi::{Operation, OperationResponse, enum_text, filter, text};
 use crate::store::{PurchaseState, PurchaseView, Vendor};
 
 pub(super) fn operations() -> [Operation; 4] {
@@ -19,11 +19,7 @@ pub(super) fn operations() -> [Operation; 4] {
 
 fn list() -> Operation {
     read_operation("/vendors", "listVendors")
-        .describe(
-            VENDORS,
-            "List vendors",
-            "Sorted by ID, without credentials.",
-        )
+        .describe(VENDORS, "List vendors", "Sorted by ID, without credentials.")
         .paginated()
         .response(OperationResponse::page::<Vendor>("Page of vendors.", vendor()))
 }

@@ -8,7 +8,7 @@ use vouchsafe_actors::domain::ids::{DeliveryId, OrderId, PartnerId, WebhookId};
 use super::{WEBHOOKS, read_operation, write_operation};
 use crate::admin::webhooks::{DeliveryBody, WebhookOfPartner};
 use crate::errors::Code;
-use crate::openapi::{OperationResponse, Operation, enum_text};
+use crate::openapi::{Operation, OperationResponse, enum_text};
 use crate::store::{DeliveryState, WebhookStatus};
 
 pub(super) fn operations() -> [Operation; 4] {
@@ -29,7 +29,10 @@ fn list() -> Operation {
             enum_text(WebhookStatus::ALL.map(WebhookStatus::as_str)),
         )
         .paginated()
-        .response(OperationResponse::page::<WebhookOfPartner>("Page of endpoints.", webhook()))
+        .response(OperationResponse::page::<WebhookOfPartner>(
+            "Page of endpoints.",
+            webhook(),
+        ))
 }
 
 fn enable() -> Operation {
@@ -77,7 +80,11 @@ fn replay() -> Operation {
         "Sends it again with a new retry window of 24 hours, before waiting deliveries of its order.",
     )
     .path_parameter("delivery_id", "Delivery ID.", DeliveryId::schema())
-    .response(OperationResponse::json::<DeliveryBody>(200, "The delivery after the change.", delivery()))
+    .response(OperationResponse::json::<DeliveryBody>(
+        200,
+        "The delivery after the change.",
+        delivery(),
+    ))
     .errors(&[Code::DeliveryNotFound])
 }
 

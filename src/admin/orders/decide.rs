@@ -5,7 +5,7 @@
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_actors::flows::{
-    DecideOrder, CancelError, DecideOrderError, RevokeOrder, decide_order, revoke_order,
+    CancelError, DecideOrder, DecideOrderError, RevokeOrder, decide_order, revoke_order,
 };
 
 use super::{OrderOfPartner, find};
@@ -83,7 +83,9 @@ pub(in crate::admin) async fn cancel(
 fn decide_order_error(error: &DecideOrderError) -> ApiError {
     match error {
         DecideOrderError::NotFound => ApiError::new(Code::OrderNotFound, error.to_string()),
-        DecideOrderError::NotAwaitingApproval => ApiError::new(Code::OrderNotAwaitingApproval, error.to_string()),
+        DecideOrderError::NotAwaitingApproval => {
+            ApiError::new(Code::OrderNotAwaitingApproval, error.to_string())
+        }
         DecideOrderError::Flow(flow_error) => decision_error(flow_error),
     }
 }

@@ -15,23 +15,23 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use vouchsafe_actors::domain::catalogue::Catalogue;
 use vouchsafe_actors::domain::money::AmountText;
-use vouchsafe_actors::domain::order::{Order, OrderLine, PendingReason, FulfilmentSource};
+use vouchsafe_actors::domain::order::{FulfilmentSource, Order, OrderLine, PendingReason};
 use vouchsafe_actors::domain::product::{Product, Sku};
 use vouchsafe_actors::domain::voucher::Expiry;
-use vouchsafe_actors::flows::{self, ReservedDelivery, ProcureError};
+use vouchsafe_actors::flows::{self, ProcureError, ReservedDelivery};
 
 use super::{OrderOfPartner, find};
 use crate::admin::body::Json;
 use crate::admin::decision::decision_error;
 use crate::admin::operator::{Operator, Role};
 use crate::admin::stock::ingest;
-use crate::admin::stock::rows::{ExpiryDefaults, VoucherRow, VoucherFields};
+use crate::admin::stock::rows::{ExpiryDefaults, VoucherFields, VoucherRow};
 use crate::errors::{ApiError, Code, FieldError};
 use crate::json::{JsonObject, SecretText};
+use crate::procurement::expiry::last_valid_day;
 use crate::service::Service;
 use crate::store::{AuditActor, ImportSummary, StockOrigin};
 use crate::vault::code::CodeParts;
-use crate::procurement::expiry::last_valid_day;
 
 /// As many as an order may have.
 const MAX_VOUCHERS: usize = 1_000;
@@ -112,7 +112,10 @@ pub(in crate::admin) async fn fulfil(
     let new_rows = filter_new(&service, product, rows).await?;
     let order = ensure_purchases(&service, order).await?;
     let pending_lines = find_pending_lines(&service, &order, &sku).await?;
-    let pending: usize = pending_lines.iter().map(|pending_line| pending_line.pending).sum();
+    let pending: usize = pending_lines
+        .iter()
+        .map(|pending_line| pending_line.pending)
+        .sum();
     check_capacity(&order, new_rows.len(), pending)?;
     let imported = store_for_order(&service, product, &order, &sku, new_rows, &pending_lines, &actor).await?;
     for pending_line in &pending_lines {
@@ -127,7 +130,11 @@ pub(in crate::admin) async fn fulfil(
 }
 
 impl FulfilRequest {
-    fn resolve_sku<'a>(&self, order: &Order, catalogue: &'a Catalogue) -> Result<(&'a Product, Sku), ApiError> {
+    fn resolve_sku<'a>(
+        &self,
+        order: &Order,
+        catalogue: &'a Catalogue,
+    ) -> Result<(&'a Product, Sku), ApiError> {
         let named = |line: &&OrderLine| match (&self.product_id, &self.denomination) {
             (None, None) => true,
             (Some(product_id), Some(denomination)) => {
@@ -221,7 +228,11 @@ impl VoucherRequest {
 }
 
 /// Leaves out codes that are stored already, and repetitions.
-async fn filter_new(service: &Service, product: &Product, rows: Vec<VoucherRow>) -> Result<Vec<VoucherRow>, ApiError> {
+async fn filter_new(
+    service: &Service,
+    product: &Product,
+    rows: Vec<VoucherRow>,
+) -> Result<Vec<VoucherRow>, ApiError> {
     let vault = service.keyring.vault();
     let indexes: Vec<_> = rows
         .iter()
@@ -249,7 +260,11 @@ fn is_waiting_for_vendor(order: &Order) -> bool {
 }
 
 /// The lines that need this SKU and have an open purchase.
-async fn find_pending_lines(service: &Service, order: &Order, sku: &Sku) -> Result<Vec<PendingLine>, ApiError> {
+async fn find_pending_lines(
+    service: &Service,
+    order: &Order,
+    sku: &Sku,
+) -> Result<Vec<PendingLine>, ApiError> {
     if !is_waiting_for_vendor(order) {
         return Ok(Vec::new());
     }
@@ -301,7 +316,11 @@ async fn store_for_order(
         if rows.is_empty() {
             break;
         }
-        let vault = service.keyring.sealing_vault().await.map_err(ingest::keyring_error)?;
+        let vault = service
+            .keyring
+            .sealing_vault()
+            .await
+            .map_err(ingest::keyring_error)?;
         let ids = service.store.generate_stock_ids(rows.len()).await?;
         let target = target.clone();
         let sealed = web::block(move || ingest::seal_batch(&vault, &target, &rows, ids)).await;

@@ -8,7 +8,7 @@ use vouchsafe_actors::domain::scope::Scope;
 
 use crate::access::allowlist::Allowlist;
 use crate::access::limits::{Limit, Limits};
-use crate::admin::body::{deserialize_some, deserialize_some_object, deserialize_nullable_object};
+use crate::admin::body::{deserialize_nullable_object, deserialize_some, deserialize_some_object};
 use crate::errors::{ApiError, FieldError};
 use crate::store::{ApprovalRule, DEFAULT_CANCEL_WINDOW_S, Partner};
 
@@ -130,7 +130,11 @@ impl PartnerPatch {
         if let Some(class) = changed.first_out_of_range() {
             add_error(&format!("limits.{class}"), LIMIT_RANGE);
         }
-        if let Some(reason) = self.catalogue.as_ref().and_then(|scope| scope.as_ref()?.validation_error()) {
+        if let Some(reason) = self
+            .catalogue
+            .as_ref()
+            .and_then(|scope| scope.as_ref()?.validation_error())
+        {
             add_error("catalogue", reason);
         }
         if self
@@ -144,7 +148,10 @@ impl PartnerPatch {
             ("certified_at", self.certified_at),
             ("agreement_signed_at", self.agreement_signed_at),
         ] {
-            if timestamp.flatten().is_some_and(|timestamp| timestamp.to_utc() > now) {
+            if timestamp
+                .flatten()
+                .is_some_and(|timestamp| timestamp.to_utc() > now)
+            {
                 add_error(field, "is in the future");
             }
         }
@@ -169,9 +176,12 @@ impl PartnerPatch {
         assign_if_some(&mut partner.cancel_window_s, window);
         assign_if_some(
             &mut partner.certified_at,
-            self.certified_at.map(|timestamp| timestamp.map(Timestamp::to_utc)),
+            self.certified_at
+                .map(|timestamp| timestamp.map(Timestamp::to_utc)),
         );
-        let signed_at = self.agreement_signed_at.map(|timestamp| timestamp.map(Timestamp::to_utc));
+        let signed_at = self
+            .agreement_signed_at
+            .map(|timestamp| timestamp.map(Timestamp::to_utc));
         assign_if_some(&mut partner.agreement_signed_at, signed_at);
     }
 }

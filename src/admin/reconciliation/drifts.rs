@@ -15,10 +15,10 @@ use crate::errors::{ApiError, Code};
 use crate::http::PageRequest;
 use crate::http::reconciliation::parse_date;
 use crate::json;
+use crate::procurement::PurchaseKey;
 use crate::reconciliation::{DriftKind, VoucherTerms};
 use crate::service::Service;
 use crate::store::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
-use crate::procurement::PurchaseKey;
 
 const FILTERS: [&str; 4] = ["date", "vendor", "kind", "resolution"];
 

@@ -15,9 +15,9 @@ use super::body::OptionalJson;
 use super::operator::{Operator, Role};
 use crate::errors::ApiError;
 use crate::http::reconciliation::{not_found, parse_date};
-use crate::service::Service;
-use crate::store::{ReconciliationResult, Reconciliation, RecordsSource, ReconciliationSummary};
 use crate::procurement::AdapterKind;
+use crate::service::Service;
+use crate::store::{Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource};
 
 pub(super) use upload::upload;
 

@@ -7,10 +7,10 @@ use time::{Date, OffsetDateTime, UtcOffset};
 use uuid::Uuid;
 use vouchsafe_actors::domain::money::{AmountText, Currency};
 
-use crate::admin::stock::{Block, FieldSplitter, LineError, strip_byte_order_mark, decode_line};
+use crate::admin::stock::{Block, FieldSplitter, LineError, decode_line, strip_byte_order_mark};
 use crate::errors::ApiError;
-use crate::reconciliation::{RecordLine, VoucherTerms};
 use crate::procurement::PurchaseKey;
+use crate::reconciliation::{RecordLine, VoucherTerms};
 
 /// All columns; the last one is optional.
 const COLUMN_NAMES: [&str; 6] = [
@@ -83,7 +83,9 @@ impl RecordReader {
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            let read = decode_line(line).map_err(RecordError::from).and_then(|text| self.parse_line(text));
+            let read = decode_line(line)
+                .map_err(RecordError::from)
+                .and_then(|text| self.parse_line(text));
             lines.extend(read.map_err(|error| RejectedLine { line: number, error })?);
         }
         Ok(lines)

@@ -12,12 +12,12 @@ use super::records::RecordReader;
 use super::{DayBody, parse_started_day};
 use crate::admin::operator::{Operator, Role};
 use crate::admin::stock::{BlockSplitter, IDLE_LIMIT};
-use crate::body::{incomplete, check_not_compressed, media_type};
+use crate::body::{check_not_compressed, incomplete, media_type};
 use crate::errors::{ApiError, Code};
-use crate::reconciliation::job::PAGES_AHEAD;
 use crate::reconciliation::code_leak::first_leaked_code;
+use crate::reconciliation::job::PAGES_AHEAD;
 use crate::service::Service;
-use crate::store::{ReconciliationRun, RecordsMessage, RECORDS_PAGE, ReconciliationOutcome, RecordsSource};
+use crate::store::{RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, RecordsMessage, RecordsSource};
 
 /// `POST /reconciliation/{date}/records?vendor=…`: returns the result of the comparison.
 pub(in crate::admin) async fn upload(
@@ -51,7 +51,10 @@ pub(in crate::admin) async fn upload(
         sender,
         sent: 0,
     };
-    let (uploaded, compared) = tokio::join!(upload.run(payload), service.store.reconcile(reconciliation_run, messages));
+    let (uploaded, compared) = tokio::join!(
+        upload.run(payload),
+        service.store.reconcile(reconciliation_run, messages)
+    );
     uploaded?;
     match compared? {
         ReconciliationOutcome::Completed => {
@@ -112,7 +115,9 @@ impl RecordsUpload<'_> {
                 return Ok(());
             }
             match tokio::time::timeout(IDLE_LIMIT, payload.next()).await {
-                Ok(Some(part)) => self.blocks.push(&part.map_err(|error| upload_interrupted(&error))?),
+                Ok(Some(part)) => self
+                    .blocks
+                    .push(&part.map_err(|error| upload_interrupted(&error))?),
                 Ok(None) => break,
                 Err(_) => {
                     let message =

@@ -6,7 +6,7 @@ use csv_core::{ReadRecordResult, Reader};
 use zeroize::Zeroizing;
 
 use super::blocks::MAX_LINE_BYTES;
-use super::rows::{ExpiryDefaults, LineError, VoucherRow, VoucherFields};
+use super::rows::{ExpiryDefaults, LineError, VoucherFields, VoucherRow};
 use crate::errors::ApiError;
 use crate::vault::code::CodeParts;
 
@@ -72,7 +72,11 @@ impl Columns {
         })
     }
 
-    pub(super) fn parse_row(&mut self, line: &str, expiry_defaults: ExpiryDefaults) -> Result<VoucherRow, LineError> {
+    pub(super) fn parse_row(
+        &mut self,
+        line: &str,
+        expiry_defaults: ExpiryDefaults,
+    ) -> Result<VoucherRow, LineError> {
         let split = self.fields.split(line)?;
         if split.count != self.width {
             return Err(LineError::Fields {
@@ -148,7 +152,8 @@ impl<const MAX: usize> FieldSplitter<MAX> {
         }
         let count = ended + final_ended;
         // The ends of both calls are counted from the beginning of the record.
-        let text = std::str::from_utf8(&self.text[..written + final_written]).map_err(|_| LineError::NotUtf8)?;
+        let text =
+            std::str::from_utf8(&self.text[..written + final_written]).map_err(|_| LineError::NotUtf8)?;
         Ok(SplitLine {
             text,
             ends: &self.ends[..count],

@@ -21,14 +21,14 @@ use vouchsafe_actors::domain::product::{ExpiryKind, Product, Sku};
 
 use super::blocks::{Block, BlockSplitter};
 use super::ingest;
-use super::rows::{ExpiryDefaults, Format, ParsedBlock, LineError, Rejection};
+use super::rows::{ExpiryDefaults, Format, LineError, ParsedBlock, Rejection};
 use crate::admin::catalogue::product_not_found;
 use crate::admin::operator::{Operator, Role};
-use crate::body::{incomplete, check_not_compressed, media_type};
-use crate::iso_date;
+use crate::body::{check_not_compressed, incomplete, media_type};
 use crate::errors::{ApiError, Code};
+use crate::iso_date;
 use crate::service::Service;
-use crate::store::{AuditActor, ImportTarget, ImportSummary, StockBatch};
+use crate::store::{AuditActor, ImportSummary, ImportTarget, StockBatch};
 
 /// Longest pause of the body (contract §10).
 pub(in crate::admin) const IDLE_LIMIT: Duration = Duration::from_secs(10);
@@ -80,7 +80,10 @@ pub(in crate::admin) async fn import(
 }
 
 /// Parses the SKU of the import, with the default expiry of its vouchers.
-fn parse_target(service: &Service, request: &HttpRequest) -> Result<(ImportTarget, ExpiryDefaults), ApiError> {
+fn parse_target(
+    service: &Service,
+    request: &HttpRequest,
+) -> Result<(ImportTarget, ExpiryDefaults), ApiError> {
     let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
     let pairs = pairs
         .map_err(|_| ApiError::invalid_field("query", "expected name=value pairs"))?
@@ -96,7 +99,8 @@ fn parse_target(service: &Service, request: &HttpRequest) -> Result<(ImportTarge
             return Err(ApiError::invalid_field(name, "given more than once"));
         }
     }
-    let required = |value: Option<String>, name| value.ok_or_else(|| ApiError::invalid_field(name, "is missing"));
+    let required =
+        |value: Option<String>, name| value.ok_or_else(|| ApiError::invalid_field(name, "is missing"));
     let product_id = required(product_id, "product_id")?;
     let catalogue = service.catalogue.current();
     let product = product_id
@@ -144,7 +148,11 @@ fn fixed_date(product: &Product) -> Option<time::Date> {
 }
 
 /// Commits each block while the next one is received and encrypted.
-async fn run_import(service: &web::Data<Service>, mut source: ImportStream, actor: AuditActor) -> Result<ImportReport, ApiError> {
+async fn run_import(
+    service: &web::Data<Service>,
+    mut source: ImportStream,
+    actor: AuditActor,
+) -> Result<ImportReport, ApiError> {
     let mut report = ImportReport::default();
     let mut ready = source.next().await?;
     while let Some(SealedBlock { batch, rejected }) = ready {
@@ -220,7 +228,9 @@ impl ImportStream {
                 return Ok(Some(block));
             }
             match tokio::time::timeout(IDLE_LIMIT, self.payload.next()).await {
-                Ok(Some(part)) => self.blocks.push(&part.map_err(|error| import_interrupted(&error))?),
+                Ok(Some(part)) => self
+                    .blocks
+                    .push(&part.map_err(|error| import_interrupted(&error))?),
                 Ok(None) => {
                     self.blocks.finish();
                     return Ok(self.blocks.take());
@@ -236,14 +246,19 @@ impl ImportStream {
 
     /// Parses and encrypts a block on a blocking thread.
     async fn seal(&mut self, block: Block) -> Result<SealedBlock, ApiError> {
-        let vault = self.service.keyring.sealing_vault().await.map_err(ingest::keyring_error)?;
+        let vault = self
+            .service
+            .keyring
+            .sealing_vault()
+            .await
+            .map_err(ingest::keyring_error)?;
         let ids = self.service.store.generate_stock_ids(block.lines).await?;
         let (target, expiry_defaults) = (self.target.clone(), self.expiry_defaults);
         let mut format = self.format.take().ok_or_else(ApiError::unavailable)?;
         let sealing = web::block(move || {
             let ParsedBlock { rows, rejected } = format.read(&block, expiry_defaults)?;
-            let batch =
-                ingest::seal_batch(&vault, &target, &rows, ids).map_err(|error| ingest::seal_error(&error))?;
+            let batch = ingest::seal_batch(&vault, &target, &rows, ids)
+                .map_err(|error| ingest::seal_error(&error))?;
             Ok::<_, ApiError>((SealedBlock { batch, rejected }, format))
         });
         let (sealed, format) = sealing.await.map_err(|_| ApiError::unavailable())??;

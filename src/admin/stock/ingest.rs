@@ -7,7 +7,9 @@ use super::rows::VoucherRow;
 use crate::errors::{ApiError, Code};
 use crate::keyring::KeyringError;
 use crate::service::Service;
-use crate::store::{AuditActor, NewStockIds, ImportOutcome, ImportTarget, ImportSummary, NewVoucher, StockOrigin, StockBatch};
+use crate::store::{
+    AuditActor, ImportOutcome, ImportSummary, ImportTarget, NewStockIds, NewVoucher, StockBatch, StockOrigin,
+};
 use crate::vault::seal::{SealError, Vault};
 
 #[must_use]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::error::Category;
 
-use super::rows::{ExpiryDefaults, LineError, VoucherRow, VoucherFields};
+use super::rows::{ExpiryDefaults, LineError, VoucherFields, VoucherRow};
 use crate::vault::code::CodeParts;
 
 #[derive(Deserialize)]

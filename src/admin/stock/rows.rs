@@ -74,10 +74,7 @@ pub(super) struct ParsedBlock {
 }
 
 /// Format of the lines. CSV reads its columns from the first line.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "one value per import"
-)]
+#[allow(clippy::large_enum_variant, reason = "one value per import")]
 pub(super) enum Format {
     Csv(Option<Columns>),
     Ndjson,
@@ -94,7 +91,11 @@ pub(in crate::admin) struct ExpiryDefaults {
 
 impl Format {
     /// Parses a block. Call it with the blocks in order.
-    pub(super) fn read(&mut self, block: &Block, expiry_defaults: ExpiryDefaults) -> Result<ParsedBlock, HeaderError> {
+    pub(super) fn read(
+        &mut self,
+        block: &Block,
+        expiry_defaults: ExpiryDefaults,
+    ) -> Result<ParsedBlock, HeaderError> {
         let mut parsed = ParsedBlock::default();
         for (number, line) in block.lines() {
             let line = strip_byte_order_mark(number, line);
@@ -106,7 +107,9 @@ impl Format {
                     *self = Self::Csv(Some(Columns::parse_header(line)?));
                     continue;
                 }
-                Self::Csv(Some(columns)) => decode_line(line).and_then(|line| columns.parse_row(line, expiry_defaults)),
+                Self::Csv(Some(columns)) => {
+                    decode_line(line).and_then(|line| columns.parse_row(line, expiry_defaults))
+                }
                 Self::Ndjson => decode_line(line).and_then(|line| ndjson::parse_row(line, expiry_defaults)),
             };
             match row {

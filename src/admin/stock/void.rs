@@ -13,7 +13,7 @@ use crate::admin::operator::{Operator, Role};
 use crate::errors::ApiError;
 use crate::json::JsonObject;
 use crate::service::Service;
-use crate::store::{VoidTarget, CodeVoidOutcome};
+use crate::store::{CodeVoidOutcome, VoidTarget};
 use crate::vault::blind_index::BlindIndex;
 use crate::vault::code::{CodeParts, VoucherCode};
 
@@ -93,9 +93,10 @@ pub(in crate::admin) async fn void(
             product_id: product.product_id.clone(),
             denomination: parse_amount(product, denomination)?,
         }),
-        (None, Some(codes)) => {
-            VoidTarget::Codes(product.product_id.clone(), blind_indexes(&service, product, codes)?)
-        }
+        (None, Some(codes)) => VoidTarget::Codes(
+            product.product_id.clone(),
+            blind_indexes(&service, product, codes)?,
+        ),
         _ => {
             return Err(ApiError::invalid_field(
                 "denomination",
@@ -130,7 +131,10 @@ fn blind_indexes(
     codes: &[JsonObject<NamedCode>],
 ) -> Result<Vec<BlindIndex>, ApiError> {
     if !(1..=MAX_CODES).contains(&codes.len()) {
-        return Err(ApiError::invalid_field("codes", format!("expected 1 to {MAX_CODES}")));
+        return Err(ApiError::invalid_field(
+            "codes",
+            format!("expected 1 to {MAX_CODES}"),
+        ));
     }
     let vault = service.keyring.vault();
     let index = |(position, JsonObject(named)): (usize, &JsonObject<NamedCode>)| {

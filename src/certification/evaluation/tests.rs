@@ -19,7 +19,11 @@ fn evaluate_check(check: Check, observed: &[(i64, ObservationKind)]) -> (CheckSt
     evaluate_check_at(3_600, check, observed)
 }
 
-fn evaluate_check_at(now: i64, check: Check, observed: &[(i64, ObservationKind)]) -> (CheckState, Option<i64>) {
+fn evaluate_check_at(
+    now: i64,
+    check: Check,
+    observed: &[(i64, ObservationKind)],
+) -> (CheckState, Option<i64>) {
     let observations: Vec<_> = observed
         .iter()
         .map(|(at, observed)| Observation {
@@ -29,10 +33,7 @@ fn evaluate_check_at(now: i64, check: Check, observed: &[(i64, ObservationKind)]
         .collect();
     let results = evaluate(&observations, second(now));
     assert_eq!(results.len(), Check::ALL.len());
-    let result = results
-        .into_iter()
-        .find(|result| result.check == check)
-        .unwrap();
+    let result = results.into_iter().find(|result| result.check == check).unwrap();
     assert_eq!(
         result.at.is_none(),
         result.state == CheckState::NotSeen,
@@ -73,33 +74,63 @@ fn lost_response_is_retried_under_its_key() {
     for (observed, expected) in [
         (vec![(0, response_lost(1, 7))], NOT_SEEN),
         (vec![(0, response_lost(1, 7)), (5, repeated(1))], is_passed(5)),
-        (vec![(0, response_lost(1, 7)), (5, repeated(1)), (9, repeated(1))], is_passed(5)),
+        (
+            vec![(0, response_lost(1, 7)), (5, repeated(1)), (9, repeated(1))],
+            is_passed(5),
+        ),
         (vec![(0, repeated(1))], NOT_SEEN),
         (vec![(0, response_lost(1, 7)), (5, repeated(2))], NOT_SEEN),
         // A new key.
-        (vec![(0, response_lost(1, 7)), (5, response_lost(2, 7))], is_failed(5)),
         (
-            vec![(0, response_lost(1, 7)), (5, response_lost(2, 7)), (6, repeated(1))],
+            vec![(0, response_lost(1, 7)), (5, response_lost(2, 7))],
+            is_failed(5),
+        ),
+        (
+            vec![
+                (0, response_lost(1, 7)),
+                (5, response_lost(2, 7)),
+                (6, repeated(1)),
+            ],
             is_failed(5),
         ),
         // Another order is another trial, and so is the same order much later.
         (vec![(0, response_lost(1, 7)), (5, response_lost(2, 8))], NOT_SEEN),
-        (vec![(0, response_lost(1, 7)), (601, response_lost(2, 7))], NOT_SEEN),
         (
-            vec![(0, response_lost(1, 7)), (5, repeated(1)), (6, response_lost(2, 7))],
+            vec![(0, response_lost(1, 7)), (601, response_lost(2, 7))],
+            NOT_SEEN,
+        ),
+        (
+            vec![
+                (0, response_lost(1, 7)),
+                (5, repeated(1)),
+                (6, response_lost(2, 7)),
+            ],
             is_passed(5),
         ),
         // The newest decided trial counts.
         (
-            vec![(0, response_lost(1, 7)), (5, response_lost(2, 7)), (6, repeated(2))],
+            vec![
+                (0, response_lost(1, 7)),
+                (5, response_lost(2, 7)),
+                (6, repeated(2)),
+            ],
             is_passed(6),
         ),
         (
-            vec![(0, response_lost(1, 7)), (5, repeated(1)), (6, response_lost(2, 7)), (7, response_lost(3, 7))],
+            vec![
+                (0, response_lost(1, 7)),
+                (5, repeated(1)),
+                (6, response_lost(2, 7)),
+                (7, response_lost(3, 7)),
+            ],
             is_failed(7),
         ),
     ] {
-        assert_eq!(evaluate_check(Check::LostAnswer, &observed), expected, "{observed:?}");
+        assert_eq!(
+            evaluate_check(Check::LostAnswer, &observed),
+            expected,
+            "{observed:?}"
+        );
     }
 }
 
@@ -135,7 +166,11 @@ fn wrong_signature_repeated_fails() {
             is_failed(3),
         ),
     ] {
-        assert_eq!(evaluate_check(Check::WrongSignature, &observed), expected, "{observed:?}");
+        assert_eq!(
+            evaluate_check(Check::WrongSignature, &observed),
+            expected,
+            "{observed:?}"
+        );
     }
 }
 
@@ -171,7 +206,11 @@ fn partial_codes_fetched_again_pass() {
             is_failed(605),
         ),
     ] {
-        assert_eq!(evaluate_check(Check::PartialCodes, &observed), expected, "{observed:?}");
+        assert_eq!(
+            evaluate_check(Check::PartialCodes, &observed),
+            expected,
+            "{observed:?}"
+        );
     }
     let observed = [(0, part), (5, delivered)];
     assert_eq!(
@@ -179,7 +218,10 @@ fn partial_codes_fetched_again_pass() {
         NOT_SEEN,
         "the window is still open"
     );
-    assert_eq!(evaluate_check_at(605, Check::PartialCodes, &observed), is_failed(605));
+    assert_eq!(
+        evaluate_check_at(605, Check::PartialCodes, &observed),
+        is_failed(605)
+    );
 }
 
 #[test]
@@ -206,12 +248,23 @@ fn rate_limit_followed_by_a_pause_passes() {
             vec![(0, limited(30)), (2, broken.clone()), (40, limited(5))],
             is_passed(45),
         ),
-        (vec![(0, limited(30)), (40, limited(5)), (43, broken)], is_failed(43)),
+        (
+            vec![(0, limited(30)), (40, limited(5)), (43, broken)],
+            is_failed(43),
+        ),
     ] {
-        assert_eq!(evaluate_check(Check::RateLimit, &observed), expected, "{observed:?}");
+        assert_eq!(
+            evaluate_check(Check::RateLimit, &observed),
+            expected,
+            "{observed:?}"
+        );
     }
     let observed = [(0, limited(30))];
-    assert_eq!(evaluate_check_at(29, Check::RateLimit, &observed), NOT_SEEN, "the pause is still running");
+    assert_eq!(
+        evaluate_check_at(29, Check::RateLimit, &observed),
+        NOT_SEEN,
+        "the pause is still running"
+    );
     assert_eq!(evaluate_check_at(30, Check::RateLimit, &observed), is_passed(30));
 }
 
@@ -238,7 +291,11 @@ fn endpoint_refusing_wrong_and_accepting_valid_signatures_passes() {
     ] {
         let expected = if passes { is_passed(5) } else { is_failed(5) };
         let observed = [(5, tested(wrong, right))];
-        assert_eq!(evaluate_check(Check::WebhookSignature, &observed), expected, "{observed:?}");
+        assert_eq!(
+            evaluate_check(Check::WebhookSignature, &observed),
+            expected,
+            "{observed:?}"
+        );
     }
     let [good, bad] = [tested(Some(401), Some(204)), tested(Some(204), Some(204))];
     let observed = [(0, good.clone()), (1, bad.clone())];
@@ -266,9 +323,19 @@ fn repeated_event_accepted_passes() {
         (vec![(0, repeated(Some(200)))], is_passed(0)),
         (vec![(0, repeated(Some(409)))], is_failed(0)),
         (vec![(0, repeated(None))], is_failed(0)),
-        (vec![(0, repeated(Some(409))), (5, repeated(Some(204)))], is_passed(5)),
-        (vec![(0, repeated(Some(204))), (5, repeated(Some(500)))], is_failed(5)),
+        (
+            vec![(0, repeated(Some(409))), (5, repeated(Some(204)))],
+            is_passed(5),
+        ),
+        (
+            vec![(0, repeated(Some(204))), (5, repeated(Some(500)))],
+            is_failed(5),
+        ),
     ] {
-        assert_eq!(evaluate_check(Check::DuplicateEvent, &observed), expected, "{observed:?}");
+        assert_eq!(
+            evaluate_check(Check::DuplicateEvent, &observed),
+            expected,
+            "{observed:?}"
+        );
     }
 }

@@ -9,7 +9,7 @@ use super::{CATALOGUE, unsigned_operation};
 use crate::errors::Code;
 use crate::http::categories::CategoryBody;
 use crate::http::products::ProductBody;
-use crate::openapi::{OperationResponse, ResponseHeader, Operation, filter};
+use crate::openapi::{Operation, OperationResponse, ResponseHeader, filter};
 
 /// `GET /categories`.
 pub(super) fn list_categories() -> Operation {
@@ -24,7 +24,10 @@ pub(super) fn list_categories() -> Operation {
         )
         .paginated()
         .conditional()
-        .response(OperationResponse::page::<CategoryBody>("A page of categories.", category).with_header(ResponseHeader::EntityTag))
+        .response(
+            OperationResponse::page::<CategoryBody>("A page of categories.", category)
+                .with_header(ResponseHeader::EntityTag),
+        )
 }
 
 /// `GET /products`.
@@ -63,7 +66,10 @@ pub(super) fn get_product() -> Operation {
         )
         .path_parameter("product_id", "Product id.", ProductId::schema())
         .conditional()
-        .response(OperationResponse::json::<ProductBody<'_>>(200, "The product.", product).with_header(ResponseHeader::EntityTag))
+        .response(
+            OperationResponse::json::<ProductBody<'_>>(200, "The product.", product)
+                .with_header(ResponseHeader::EntityTag),
+        )
         .errors(&[Code::ProductNotFound])
 }
 

@@ -7,7 +7,7 @@ use super::{ACCESS, unsigned_operation};
 use crate::certification::{Check, CheckState};
 use crate::errors::Code;
 use crate::http::certification::CertificationBody;
-use crate::openapi::{OperationResponse, Operation};
+use crate::openapi::{Operation, OperationResponse};
 
 /// `GET /certification`.
 pub(super) fn get() -> Operation {
@@ -26,7 +26,11 @@ pub(super) fn get() -> Operation {
 pub(crate) fn example() -> Value {
     let point = |point: &Check| {
         let is_passed = *point == Check::LostAnswer;
-        let state = if is_passed { CheckState::Passed } else { CheckState::NotSeen };
+        let state = if is_passed {
+            CheckState::Passed
+        } else {
+            CheckState::NotSeen
+        };
         json!({
             "point": point, "state": state, "at": is_passed.then_some("2026-11-20T12:00:00.123456Z"),
             "why": if is_passed { "the client repeated the order under its key" } else { "no deciding trial was observed yet" },

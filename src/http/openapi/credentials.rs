@@ -6,7 +6,7 @@ use utoipa::openapi::HttpMethod;
 use super::{ACCESS, signed_operation};
 use crate::errors::Code;
 use crate::http::credentials::{RotateCredentialBody, RotatedCredentialBody};
-use crate::openapi::{OperationResponse, Operation};
+use crate::openapi::{Operation, OperationResponse};
 
 pub(super) fn rotate() -> Operation {
     let rotated = json!({

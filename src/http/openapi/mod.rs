@@ -30,13 +30,16 @@ const ACCESS: &str = "Access";
 const HEALTH: &str = "Health";
 
 const TAGS: &[(&str, &str)] = &[
-    (CATALOGUE, "Categories and products you can order, with availability."),
-    (ORDERS, "Place, track and cancel orders, and retrieve voucher codes."),
-    (MONEY, "Wallets, transactions and payouts."),
     (
-        EVENTS,
-        "Webhook endpoints and the event feed.",
+        CATALOGUE,
+        "Categories and products you can order, with availability.",
     ),
+    (
+        ORDERS,
+        "Place, track and cancel orders, and retrieve voucher codes.",
+    ),
+    (MONEY, "Wallets, transactions and payouts."),
+    (EVENTS, "Webhook endpoints and the event feed."),
     (ACCESS, "Credentials and certification."),
     (HEALTH, "Health checks and this document."),
 ];
@@ -159,15 +162,17 @@ fn unsigned_operation(method: HttpMethod, path: &str, id: &'static str) -> Opera
 
 /// An operation below `/api/v1` that needs a signature.
 fn signed_operation(method: HttpMethod, path: &str, id: &'static str) -> Operation {
-    authenticated_operation(method, path, id).secured(&SIGNATURE_SCHEMES).errors(&[
-        Code::MalformedRequest,
-        Code::UnexpectedQuery,
-        Code::InvalidSignature,
-        Code::TimestampOutOfRange,
-        Code::RequestTimeout,
-        Code::PayloadTooLarge,
-        Code::UnsupportedMediaType,
-    ])
+    authenticated_operation(method, path, id)
+        .secured(&SIGNATURE_SCHEMES)
+        .errors(&[
+            Code::MalformedRequest,
+            Code::UnexpectedQuery,
+            Code::InvalidSignature,
+            Code::TimestampOutOfRange,
+            Code::RequestTimeout,
+            Code::PayloadTooLarge,
+            Code::UnsupportedMediaType,
+        ])
 }
 
 /// An operation below `/api/v1`, with the errors that all of them share.
@@ -186,7 +191,7 @@ fn authenticated_operation(method: HttpMethod, path: &str, id: &'static str) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::openapi::check::{assert_complete, documented_routes, declared_routes};
+    use crate::openapi::check::{assert_complete, declared_routes, documented_routes};
 
     #[test]
     fn document_lists_exactly_the_routes() {

@@ -9,13 +9,13 @@ use vouchsafe_actors::domain::money::Currency;
 use vouchsafe_actors::domain::payout::PayoutStatus;
 
 use super::orders::idempotency_key_schema;
-use super::{MONEY, unsigned_operation, signed_operation};
+use super::{MONEY, signed_operation, unsigned_operation};
 use crate::errors::Code;
 use crate::http::TransactionBody;
 use crate::http::payouts::PayoutBody;
 use crate::http::payouts::request::PayoutRequest;
 use crate::http::wallets::WalletBody;
-use crate::openapi::{OperationResponse, ResponseHeader, Operation, enum_text};
+use crate::openapi::{Operation, OperationResponse, ResponseHeader, enum_text};
 
 /// `GET /wallets`.
 pub(super) fn list_wallets() -> Operation {
@@ -30,7 +30,10 @@ pub(super) fn list_wallets() -> Operation {
             "Lists your current balance in each currency.",
         )
         .paginated()
-        .response(OperationResponse::page::<WalletBody>("A page of wallets.", wallet))
+        .response(OperationResponse::page::<WalletBody>(
+            "A page of wallets.",
+            wallet,
+        ))
 }
 
 /// `GET /transactions`.
@@ -105,7 +108,10 @@ pub(super) fn list_payouts() -> Operation {
             enum_text(PayoutStatus::ALL.map(PayoutStatus::as_str)),
         )
         .paginated()
-        .response(OperationResponse::page::<PayoutBody<'_>>("A page of payouts.", payout()))
+        .response(OperationResponse::page::<PayoutBody<'_>>(
+            "A page of payouts.",
+            payout(),
+        ))
 }
 
 /// `GET /payouts/{payout_id}`.
@@ -117,7 +123,11 @@ pub(super) fn get_payout() -> Operation {
             "Returns a payout with its status history. The destination is masked.",
         )
         .path_parameter("payout_id", "Payout id.", PayoutId::schema())
-        .response(OperationResponse::json::<PayoutBody<'_>>(200, "The payout.", payout()))
+        .response(OperationResponse::json::<PayoutBody<'_>>(
+            200,
+            "The payout.",
+            payout(),
+        ))
         .errors(&[Code::PayoutNotFound])
 }
 

@@ -7,14 +7,14 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::order::OrderStatus;
 
-use super::{ORDERS, unsigned_operation, signed_operation};
+use super::{ORDERS, signed_operation, unsigned_operation};
 use crate::access::idempotency::MAX_KEY_LENGTH;
 use crate::errors::Code;
 use crate::http::OrderBody;
 use crate::http::orders::cancel::CancelRequest;
 use crate::http::orders::request::OrderRequest;
 use crate::http::vouchers::VoucherCodesBody;
-use crate::openapi::{OperationResponse, ResponseHeader, Operation, filter, text, enum_text};
+use crate::openapi::{Operation, OperationResponse, ResponseHeader, enum_text, filter, text};
 
 /// `POST /orders`.
 pub(super) fn place() -> Operation {
@@ -69,7 +69,10 @@ pub(super) fn list() -> Operation {
         .query_parameter("reference", "Filter by your reference.", filter("po-1001"))
         .with_period()
         .paginated()
-        .response(OperationResponse::page::<OrderBody<'_>>("A page of orders.", delivered_order()))
+        .response(OperationResponse::page::<OrderBody<'_>>(
+            "A page of orders.",
+            delivered_order(),
+        ))
 }
 
 /// `GET /orders/{order_id}`.

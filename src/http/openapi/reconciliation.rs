@@ -6,7 +6,7 @@ use utoipa::openapi::HttpMethod;
 use super::{ORDERS, unsigned_operation};
 use crate::errors::Code;
 use crate::http::reconciliation::ReconciledDayBody;
-use crate::openapi::{OperationResponse, Operation, date};
+use crate::openapi::{Operation, OperationResponse, date};
 
 pub(super) fn get() -> Operation {
     let example = json!({

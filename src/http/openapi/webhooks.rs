@@ -6,12 +6,13 @@ use utoipa::openapi::HttpMethod;
 use vouchsafe_actors::domain::envelope::Envelope;
 use vouchsafe_actors::domain::ids::{EventId, WebhookId};
 
-use super::{EVENTS, unsigned_operation, signed_operation};
+use super::{EVENTS, signed_operation, unsigned_operation};
 use crate::errors::Code;
 use crate::http::webhooks::{
-    ReplayEventsBody, ReplayResultBody, RotateSecretBody, TestResultBody, TestWebhookBody, WebhookBody, PutWebhookBody,
+    PutWebhookBody, ReplayEventsBody, ReplayResultBody, RotateSecretBody, TestResultBody, TestWebhookBody,
+    WebhookBody,
 };
-use crate::openapi::{OperationResponse, Operation};
+use crate::openapi::{Operation, OperationResponse};
 
 const ID: &str = "wh_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
 const EVENT_ID: &str = "evt_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";

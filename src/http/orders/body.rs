@@ -6,7 +6,9 @@ use time::{Date, OffsetDateTime};
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::ids::{OrderId, VoucherId};
 use vouchsafe_actors::domain::money::{Currency, Money};
-use vouchsafe_actors::domain::order::{Milestone, Order, OrderLine, OrderStatus, PendingReason, FulfilmentSource};
+use vouchsafe_actors::domain::order::{
+    FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, PendingReason,
+};
 use vouchsafe_actors::domain::product::ProductId;
 use vouchsafe_actors::domain::voucher::Allocation;
 

@@ -4,10 +4,10 @@ use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use time::Duration;
 use utoipa::ToSchema;
-use vouchsafe_actors::flows::{CancelOrder, CancelError, cancel_order};
+use vouchsafe_actors::flows::{CancelError, CancelOrder, cancel_order};
 
 use super::body::OrderBody;
-use super::{serialization_error, not_found, parse_id, keyed_request_error};
+use super::{keyed_request_error, not_found, parse_id, serialization_error};
 use crate::errors::{ApiError, Code};
 use crate::http::authentication::{General, VerifiedRequest};
 use crate::json;
@@ -59,7 +59,8 @@ fn parse_reason(body: &[u8]) -> Result<Option<String>, ApiError> {
         return Ok(None);
     }
     let CancelRequest { reason } = json::parse(body)?;
-    let fits = |reason: &String| reason.chars().count() <= MAX_REASON_CHARS && !reason.contains(char::is_control);
+    let fits =
+        |reason: &String| reason.chars().count() <= MAX_REASON_CHARS && !reason.contains(char::is_control);
     if !reason.as_ref().is_none_or(fits) {
         let message = format!("expected at most {MAX_REASON_CHARS} characters, without control characters");
         return Err(ApiError::invalid_field("reason", message));

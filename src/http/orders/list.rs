@@ -26,7 +26,12 @@ pub async fn list(
     let page = PageRequest::read(&request, &FILTERS)?;
     let orders = service
         .store
-        .list_orders(caller.partner_id(), parse_filter(&page)?, page.after()?, page.fetch_limit())
+        .list_orders(
+            caller.partner_id(),
+            parse_filter(&page)?,
+            page.after()?,
+            page.fetch_limit(),
+        )
         .await?;
     let bodies = orders.iter().map(OrderBody::of).collect::<Result<_, _>>();
     let bodies = bodies.map_err(|_| serialization_error())?;

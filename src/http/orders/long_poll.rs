@@ -26,7 +26,11 @@ pub(super) async fn read_order(
     let Some(wait) = requested.filter(|_| is_in_progress(order.status)) else {
         return Ok((order, requested));
     };
-    let Some(subscription) = service.engine.long_polls.subscribe(caller.credential_id, order_id) else {
+    let Some(subscription) = service
+        .engine
+        .long_polls
+        .subscribe(caller.credential_id, order_id)
+    else {
         return Ok((order, None));
     };
     let has_changed = || async {
@@ -37,7 +41,11 @@ pub(super) async fn read_order(
     Ok((find_order(service, caller, order_id).await?, requested))
 }
 
-async fn find_order(service: &Service, caller: &AuthenticatedCaller, order_id: OrderId) -> Result<Order, ApiError> {
+async fn find_order(
+    service: &Service,
+    caller: &AuthenticatedCaller,
+    order_id: OrderId,
+) -> Result<Order, ApiError> {
     let found = service.node.find_order(caller.partner_id(), order_id).await?;
     found.ok_or_else(|| not_found(order_id))
 }

@@ -3,25 +3,27 @@
 pub mod body;
 pub(in crate::http) mod cancel;
 mod list;
+mod long_poll;
 mod lost_response;
 pub mod request;
-mod long_poll;
 
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 pub use body::OrderBody;
-pub use list::{parse_filter, list};
-use vouchsafe_actors::domain::idempotency::{Response, Fingerprint, KeyHash};
+pub use list::{list, parse_filter};
 use vouchsafe_actors::domain::catalogue::PricingError;
+use vouchsafe_actors::domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::order::{Order, OrderStatus};
-use vouchsafe_actors::flows::{self, PlaceOrderError, PlaceOrder, IdempotentResponse, OrderRefusal, FlowError, OrderResponseEncoder};
+use vouchsafe_actors::flows::{
+    self, FlowError, IdempotentResponse, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError,
+};
 use vouchsafe_actors::store::Store as _;
 
 use super::authentication::{AuthenticatedCaller, Orders, VerifiedRequest, auth_headers};
 use super::header::header_value;
 use super::preference::WaitPreference;
-use crate::access::idempotency::{IdempotencyScope, IdempotencyKey, KeyError, fingerprint};
+use crate::access::idempotency::{IdempotencyKey, IdempotencyScope, KeyError, fingerprint};
 use crate::certification::ObservationKind;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
@@ -62,13 +64,21 @@ pub async fn place(
     };
     match flows::place_order(&service.engine, command, &JsonEncoder).await {
         Ok(IdempotentResponse::Fresh(answer)) if is_lost && answer.status < 300 => {
-            lost_response::observe(&service, partner_id, ObservationKind::answer_lost(key, fingerprint));
+            lost_response::observe(
+                &service,
+                partner_id,
+                ObservationKind::answer_lost(key, fingerprint),
+            );
             Ok(lost_response::drop_connection())
         }
         Ok(IdempotentResponse::Fresh(answer)) => Ok(stored_response(answer, false)),
         Ok(IdempotentResponse::Replayed(answer)) => {
             if is_lost {
-                lost_response::observe(&service, partner_id, ObservationKind::AnswerRepeated { key: key.0 });
+                lost_response::observe(
+                    &service,
+                    partner_id,
+                    ObservationKind::AnswerRepeated { key: key.0 },
+                );
             }
             Ok(stored_response(answer, true))
         }
@@ -126,7 +136,10 @@ pub fn parse_id(text: &str) -> Result<OrderId, ApiError> {
 
 #[must_use]
 pub fn not_found(order_id: OrderId) -> ApiError {
-    ApiError::new(Code::OrderNotFound, format!("no such order: {order_id}; check the id"))
+    ApiError::new(
+        Code::OrderNotFound,
+        format!("no such order: {order_id}; check the id"),
+    )
 }
 
 fn serialization_error() -> ApiError {
@@ -190,7 +203,11 @@ impl OrderResponseEncoder for JsonEncoder {
                 ),
             ),
             // Partners never learn exact stock levels, only the availability of a product.
-            OrderRefusal::InsufficientInventory { sku, requested: asked, .. } => ApiError::new(
+            OrderRefusal::InsufficientInventory {
+                sku,
+                requested: asked,
+                ..
+            } => ApiError::new(
                 Code::InsufficientInventory,
                 format!(
                     "fewer than {asked} vouchers of product {} are in stock; order less or another product",

@@ -131,7 +131,10 @@ fn check_items(items: &[JsonObject<Item>], errors: &mut Vec<FieldError>) {
             );
         }
     }
-    let vouchers: u64 = items.iter().map(|JsonObject(item)| u64::from(item.quantity)).sum();
+    let vouchers: u64 = items
+        .iter()
+        .map(|JsonObject(item)| u64::from(item.quantity))
+        .sum();
     if vouchers > u64::from(MAX_VOUCHERS) {
         push_error(
             errors,
@@ -233,13 +236,17 @@ impl<'de> Visitor<'de> for MetadataValidator {
 
 fn check_entry(key: &str, value: &str) -> Result<(), String> {
     if key.is_empty() || key.chars().count() > MAX_METADATA_KEY_CHARS {
-        return Err(format!("expected keys of 1 to {MAX_METADATA_KEY_CHARS} characters"));
+        return Err(format!(
+            "expected keys of 1 to {MAX_METADATA_KEY_CHARS} characters"
+        ));
     }
     if value.starts_with(['{', '[']) || value == "null" {
         return Err("expected strings, numbers and booleans as values".to_owned());
     }
     if value.len() > MAX_METADATA_VALUE_BYTES {
-        return Err(format!("expected values of at most {MAX_METADATA_VALUE_BYTES} bytes"));
+        return Err(format!(
+            "expected values of at most {MAX_METADATA_VALUE_BYTES} bytes"
+        ));
     }
     // A lone surrogate passes the raw parser, which does not decode strings, but fails here.
     let decoded: serde_json::Value =

@@ -3,10 +3,10 @@
 //! Pages are rendered from the Markdown files of `docs/partner` on first use. They contain no scripts and load nothing from
 //! other hosts; the content security policy forbids both.
 
-mod site;
 mod layout;
 mod markdown;
 pub mod reference;
+mod site;
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 pub use site::DocsSite;
 use site::StaticFile;
 
-use super::{route_not_found, openapi, resource};
+use super::{openapi, resource, route_not_found};
 use crate::openapi::to_value;
 
 /// Allows only our own style sheet.
@@ -26,7 +26,8 @@ const CONTENT_POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The documentation site of the partner listener.
-pub static PARTNER_DOCS: LazyLock<DocsSite> = LazyLock::new(|| DocsSite::new(Some(&to_value(&openapi::document()))));
+pub static PARTNER_DOCS: LazyLock<DocsSite> =
+    LazyLock::new(|| DocsSite::new(Some(&to_value(&openapi::document()))));
 
 /// Registers the routes of the documentation.
 pub fn routes(config: &mut web::ServiceConfig, book: &'static LazyLock<DocsSite>) {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::layout::{NavEntry, Layout};
+use super::layout::{Layout, NavEntry};
 use super::{markdown, reference};
 
 /// Bytes of the hash in an entity tag: enough to rule out collisions.

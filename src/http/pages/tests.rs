@@ -14,7 +14,9 @@ use super::site::{FILES, PAGES, slug};
 use super::*;
 
 fn page(slug: &str) -> String {
-    let file = PARTNER_DOCS.file(slug).unwrap_or_else(|| panic!("no page {slug:?}"));
+    let file = PARTNER_DOCS
+        .file(slug)
+        .unwrap_or_else(|| panic!("no page {slug:?}"));
     String::from_utf8(file.body.to_vec()).unwrap()
 }
 
@@ -44,7 +46,10 @@ fn dead_links(book: &DocsSite, html: &str) -> Vec<String> {
         target.is_some_and(|html| anchor.is_empty() || values(&html, "id").contains(&anchor))
     };
     let links = values(html, "href").into_iter();
-    links.filter(|link| !has_target(link)).map(ToOwned::to_owned).collect()
+    links
+        .filter(|link| !has_target(link))
+        .map(ToOwned::to_owned)
+        .collect()
 }
 
 #[test]

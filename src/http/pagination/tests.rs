@@ -40,7 +40,9 @@ fn cursor_with_other_list_or_filters_is_rejected() {
     let other =
         TestRequest::with_uri(&format!("/other?country=DE&currency=USD&cursor={cursor}")).to_http_request();
     assert_eq!(
-        PageRequest::read(&other, &["currency", "country"]).unwrap_err().code,
+        PageRequest::read(&other, &["currency", "country"])
+            .unwrap_err()
+            .code,
         Code::InvalidCursor
     );
     assert_eq!(read("?cursor=%21").unwrap_err().code, Code::InvalidCursor);
@@ -61,7 +63,10 @@ fn filter_value_is_parsed_or_named_in_the_error() {
     let page = read("?currency=25&country=b").unwrap();
     let label = |letter: char| if letter == 'a' { "a" } else { "b" };
     assert_eq!(page.parsed_filter::<u32>("currency").unwrap(), Some(25));
-    assert_eq!(page.enum_filter("country", &['a', 'b'], label).unwrap(), Some('b'));
+    assert_eq!(
+        page.enum_filter("country", &['a', 'b'], label).unwrap(),
+        Some('b')
+    );
     for refused in [
         page.parsed_filter::<u32>("country").map(drop),
         page.enum_filter("country", &['a'], label).map(drop),

@@ -148,13 +148,20 @@ fn mask_value(name: &str, value: &str) -> String {
         return value.to_owned();
     }
     let count = value.chars().count();
-    let visible = if count >= 2 * VISIBLE_CHARS { VISIBLE_CHARS } else { 0 };
+    let visible = if count >= 2 * VISIBLE_CHARS {
+        VISIBLE_CHARS
+    } else {
+        0
+    };
     let end: String = value.chars().skip(count - visible).collect();
     format!("{MASK}{end}")
 }
 
 /// Formats a destination as a JSON object, `type` first.
-fn destination_json(fields: &BTreeMap<String, String>, format_value: impl Fn(&str, &str) -> String) -> String {
+fn destination_json(
+    fields: &BTreeMap<String, String>,
+    format_value: impl Fn(&str, &str) -> String,
+) -> String {
     let (kind, others): (Vec<_>, Vec<_>) = fields.iter().partition(|(name, _)| *name == TYPE_FIELD);
     let pairs = kind.into_iter().chain(others).map(|(name, value)| {
         let value = format_value(name, value);

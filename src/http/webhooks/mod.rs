@@ -16,13 +16,17 @@ use vouchsafe_actors::domain::event_kind::EventKind;
 use vouchsafe_actors::domain::ids::WebhookId;
 
 pub(super) use self::actions::{ReplayResultBody, replay, rotate};
-pub(in crate::http) use self::request::{ReplayEventsBody, RotateSecretBody, TestWebhookBody, PutWebhookBody};
+pub(in crate::http) use self::request::{
+    PutWebhookBody, ReplayEventsBody, RotateSecretBody, TestWebhookBody,
+};
 pub(super) use self::test::{TestResultBody, test};
 use super::authentication::{AuthenticatedCaller, General, VerifiedRequest};
 use super::pagination::PageRequest;
 use crate::errors::{ApiError, Code};
 use crate::service::Service;
-use crate::store::{AuditActor, DisabledReason, MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, Webhook, WebhookStatus};
+use crate::store::{
+    AuditActor, DisabledReason, MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, Webhook, WebhookStatus,
+};
 use crate::trace;
 use crate::vault::seal::WebhookSecret;
 
@@ -98,7 +102,10 @@ impl<'a> WebhookBody<'a> {
 ///
 /// # Errors
 /// `VALIDATION_FAILED`, `WEBHOOK_NOT_FOUND`, `WEBHOOK_LIMIT_REACHED`.
-pub async fn put(service: web::Data<Service>, signed: VerifiedRequest<General>) -> Result<HttpResponse, ApiError> {
+pub async fn put(
+    service: web::Data<Service>,
+    signed: VerifiedRequest<General>,
+) -> Result<HttpResponse, ApiError> {
     let requested = request::parse(&signed.body)?;
     let checked = service.sender.check(&requested.url).await;
     checked.map_err(|error| ApiError::invalid_field("url", error.to_string()))?;
@@ -128,7 +135,10 @@ pub async fn put(service: web::Data<Service>, signed: VerifiedRequest<General>) 
             Ok(HttpResponse::Ok().json(WebhookBody::of(&webhook, None)))
         }
         PutWebhookOutcome::NotFound => Err(not_found()),
-        PutWebhookOutcome::UrlTaken => Err(ApiError::invalid_field("url", "another of your endpoints has this URL; update that one")),
+        PutWebhookOutcome::UrlTaken => Err(ApiError::invalid_field(
+            "url",
+            "another of your endpoints has this URL; update that one",
+        )),
         PutWebhookOutcome::TooMany => Err(ApiError::new(
             Code::WebhookLimitReached,
             format!("the limit of {MAX_WEBHOOKS} webhook endpoints is reached; delete one first"),
@@ -168,7 +178,11 @@ pub async fn remove(
     let webhook_id = parse_id(&webhook_id)?;
     let partner_id = signed.caller.partner_id();
     let actor = AuditActor::partner(partner_id, trace::current_trace_id());
-    if !service.store.remove_webhook(partner_id, webhook_id, actor).await? {
+    if !service
+        .store
+        .remove_webhook(partner_id, webhook_id, actor)
+        .await?
+    {
         return Err(not_found());
     }
     service.deliveries.release(webhook_id).await;
@@ -177,7 +191,10 @@ pub async fn remove(
 }
 
 /// Generates a secret and returns it in plain text and encrypted.
-async fn generate_secret(service: &Service, webhook_id: WebhookId) -> Result<(WebhookSecret, Vec<u8>), ApiError> {
+async fn generate_secret(
+    service: &Service,
+    webhook_id: WebhookId,
+) -> Result<(WebhookSecret, Vec<u8>), ApiError> {
     let unavailable = |error: &dyn std::fmt::Display| {
         tracing::error!(error.message = %error, "cannot create a webhook secret");
         ApiError::unavailable()

@@ -111,7 +111,12 @@ pub(super) fn parse(body: &[u8]) -> Result<RequestedWebhook, ApiError> {
         Some(kinds) if EventKind::ALL.iter().all(|kind| kinds.contains(kind)) => Some(EventKinds::ALL),
         Some(kinds) => {
             let kinds = EventKinds::of(&kinds);
-            Some(kinds.ok_or_else(|| ApiError::invalid_field("events", "expected at least one event; omit the field for all events"))?)
+            Some(kinds.ok_or_else(|| {
+                ApiError::invalid_field(
+                    "events",
+                    "expected at least one event; omit the field for all events",
+                )
+            })?)
         }
     };
     let fits = |text: &String| text.chars().count() <= MAX_DESCRIPTION && !text.contains(char::is_control);
@@ -149,7 +154,9 @@ pub(super) fn parse_replay(body: &[u8], now: OffsetDateTime) -> Result<ReplayReq
     match (event_id, from, to) {
         (Some(event_id), None, None) => Ok(ReplayRequest::Event(event_id)),
         (None, Some(from), to) => {
-            let read = |name, text: &str| period::parse_timestamp(text).ok_or_else(|| period::invalid_timestamp(name));
+            let read = |name, text: &str| {
+                period::parse_timestamp(text).ok_or_else(|| period::invalid_timestamp(name))
+            };
             let to = to.map_or(Ok(now), |to| read("to", &to))?;
             Ok(ReplayRequest::TimeRange(read("from", &from)?, to))
         }

@@ -13,13 +13,13 @@ use std::time::Duration;
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::delivery::{SendResult, AttemptOutcome, DeliveryFault, WebhookTarget};
+use vouchsafe_actors::domain::delivery::{AttemptOutcome, DeliveryFault, SendResult, WebhookTarget};
 use vouchsafe_actors::domain::event_kind::EventKind;
 use vouchsafe_actors::domain::ids::EventId;
 
 use super::{not_found, parse_id, request};
 use crate::certification::{ObservationKind, Observer};
-use crate::delivery::{WebhookRequest, SigningMode, sample_event};
+use crate::delivery::{SigningMode, WebhookRequest, sample_event};
 use crate::errors::{ApiError, Code};
 use crate::http::authentication::{General, VerifiedRequest};
 use crate::service::Service;
@@ -86,7 +86,12 @@ pub(in crate::http) async fn test(
     let event = request::parse_test_event(&signed.body)?;
     let target = service.store.find_webhook_target(partner_id, webhook_id).await?;
     let target = Arc::new(target.ok_or_else(not_found)?);
-    let serialization_error = || ApiError::new(Code::InternalError, "the sample event could not be serialized; contact the operator");
+    let serialization_error = || {
+        ApiError::new(
+            Code::InternalError,
+            "the sample event could not be serialized; contact the operator",
+        )
+    };
     let envelope = sample_event(partner_id, event, service.clock.now()).ok_or_else(serialization_error)?;
     let event_id = envelope.event_id;
     let delivery = WebhookRequest {
@@ -116,7 +121,11 @@ pub(in crate::http) async fn test(
     }))
 }
 
-async fn send_test_deliveries(service: &Service, target: &Arc<WebhookTarget>, delivery: WebhookRequest) -> TestAttempts {
+async fn send_test_deliveries(
+    service: &Service,
+    target: &Arc<WebhookTarget>,
+    delivery: WebhookRequest,
+) -> TestAttempts {
     let post = |delivery: WebhookRequest| service.sender.post(Arc::clone(target), delivery);
     if service.certification.is_none() {
         return TestAttempts {
@@ -146,7 +155,13 @@ async fn send_test_deliveries(service: &Service, target: &Arc<WebhookTarget>, de
 }
 
 /// Records the attempts for certification. An internal fault says nothing about the partner.
-fn observe_test(service: &Service, observer: &Observer, target: &WebhookTarget, event_id: EventId, attempts: &TestAttempts) {
+fn observe_test(
+    service: &Service,
+    observer: &Observer,
+    target: &WebhookTarget,
+    event_id: EventId,
+    attempts: &TestAttempts,
+) {
     let (partner_id, webhook_id, at) = (target.partner_id, target.webhook_id, service.clock.now());
     let status = |(result, _): &(SendResult, Duration)| match result.status {
         Ok(status) => Some(Some(status)),

@@ -54,7 +54,11 @@ fn guard_without_a_service_starts_no_server() {
     let mut guard = guard_in(dir.path());
     assert_eq!(guard.step().unwrap(), None);
     assert!(matches!(guard.server, Server::RestartAt(_)));
-    assert_eq!(guard.next_delay(), POLL_INTERVAL, "it polls at the normal interval");
+    assert_eq!(
+        guard.next_delay(),
+        POLL_INTERVAL,
+        "it polls at the normal interval"
+    );
 }
 
 #[test]

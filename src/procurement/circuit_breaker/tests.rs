@@ -15,7 +15,7 @@ enum Step {
     Rejected(u64),
 }
 
-use Step::{Answered, Failed, Rejected, Lost};
+use Step::{Answered, Failed, Lost, Rejected};
 
 fn run(steps: &[(u64, Step)]) {
     let mut breaker = CircuitBreaker::new();
@@ -85,5 +85,8 @@ fn call_from_before_opening_is_ignored() {
     }
     breaker.record_success(early);
     assert_eq!(breaker.record_failure(late, now), None);
-    assert_eq!(breaker.try_acquire(now).unwrap_err(), CircuitOpen(OPEN_DURATION.0));
+    assert_eq!(
+        breaker.try_acquire(now).unwrap_err(),
+        CircuitOpen(OPEN_DURATION.0)
+    );
 }

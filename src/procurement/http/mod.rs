@@ -29,8 +29,10 @@ use zeroize::Zeroizing;
 pub use self::records::{MAX_RECORD_PAGES, MAX_RECORDS_PAGE, RecordStream};
 use self::status::CallKind;
 pub use self::url::{InvalidVendorUrl, VendorUrl};
-use super::circuit_breaker::{CircuitBreaker, CircuitOpen, CallPermit};
-use super::{PurchaseResult, BuyRequest, VendorFailure, InvalidResponse, PurchaseKey, AdapterConfig, FailureReason};
+use super::circuit_breaker::{CallPermit, CircuitBreaker, CircuitOpen};
+use super::{
+    AdapterConfig, BuyRequest, FailureReason, InvalidResponse, PurchaseKey, PurchaseResult, VendorFailure,
+};
 use crate::http_client;
 use crate::secrets::expose;
 
@@ -103,7 +105,11 @@ impl HttpVendor {
     ///
     /// # Errors
     /// [`AdapterError`].
-    pub fn new(config: &AdapterConfig, timeouts: Timeouts, clock: Arc<dyn Clock>) -> Result<Self, AdapterError> {
+    pub fn new(
+        config: &AdapterConfig,
+        timeouts: Timeouts,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, AdapterError> {
         let (Some(url), Some(credential)) = (config.url.clone(), &config.credential) else {
             return Err(AdapterError::Incomplete);
         };
@@ -153,9 +159,14 @@ impl HttpVendor {
     }
 
     /// Sends a call if the circuit breaker admits it, and records the result.
-    async fn send(&self, call: CallKind, request: reqwest::RequestBuilder) -> Result<ResponseBody, VendorFailure> {
+    async fn send(
+        &self,
+        call: CallKind,
+        request: reqwest::RequestBuilder,
+    ) -> Result<ResponseBody, VendorFailure> {
         let permit = self.breaker().try_acquire(self.clock.monotonic());
-        let permit = permit.map_err(|CircuitOpen(wait)| call.not_now(FailureReason::CircuitOpen, Some(wait)))?;
+        let permit =
+            permit.map_err(|CircuitOpen(wait)| call.not_now(FailureReason::CircuitOpen, Some(wait)))?;
         let result = match request.send().await {
             Ok(response) => read_response(call, response).await,
             Err(error) => Err(send_failure(call, &error)),
@@ -199,7 +210,10 @@ fn send_failure(call: CallKind, error: &reqwest::Error) -> VendorFailure {
     } else {
         FailureReason::ConnectionLost
     };
-    VendorFailure::Unknown { reason, retry_after: None }
+    VendorFailure::Unknown {
+        reason,
+        retry_after: None,
+    }
 }
 
 async fn read_response(call: CallKind, response: Response) -> Result<ResponseBody, VendorFailure> {
@@ -219,11 +233,19 @@ async fn read_response(call: CallKind, response: Response) -> Result<ResponseBod
         Ok(Some(body)) => status::parse_error_code(&body),
         Ok(None) | Err(_) => None,
     };
-    Err(status::failure_for_status(call, status.as_u16(), code, retry_after))
+    Err(status::failure_for_status(
+        call,
+        status.as_u16(),
+        code,
+        retry_after,
+    ))
 }
 
 const fn unknown_outcome(reason: FailureReason) -> VendorFailure {
-    VendorFailure::Unknown { reason, retry_after: None }
+    VendorFailure::Unknown {
+        reason,
+        retry_after: None,
+    }
 }
 
 /// The body, or `None` if it has more than `limit` bytes; the rest is not read then.

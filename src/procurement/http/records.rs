@@ -13,7 +13,7 @@ use super::HttpVendor;
 use super::sale::parse_json;
 use super::status::CallKind;
 use crate::json::JsonObject;
-use crate::procurement::{VendorFailure, InvalidResponse, PurchaseKey, VendorRecord};
+use crate::procurement::{InvalidResponse, PurchaseKey, VendorFailure, VendorRecord};
 
 /// Most records of a page: a page is in memory at once.
 pub const MAX_RECORDS_PAGE: usize = 1_000;

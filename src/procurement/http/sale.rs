@@ -14,10 +14,11 @@ use vouchsafe_actors::domain::money::{AmountText, Currency};
 
 use crate::iso_date;
 use crate::json::{self, JsonObject};
-use crate::vault::code::{CodeParts, CodePart, VoucherCode};
 use crate::procurement::{
-    PurchaseResult, BuyRequest, VendorFailure, InvalidResponse, PurchaseKey, Shortfall, VendorReference, VendorVoucher, FailureReason,
+    BuyRequest, FailureReason, InvalidResponse, PurchaseKey, PurchaseResult, Shortfall, VendorFailure,
+    VendorReference, VendorVoucher,
 };
+use crate::vault::code::{CodePart, CodeParts, VoucherCode};
 
 /// A purchase as in the protocol. Unknown fields are ignored.
 #[derive(Deserialize)]
@@ -57,7 +58,11 @@ struct VoucherBody<'a> {
     url: Option<Cow<'a, str>>,
 }
 
-pub(super) fn parse_sale(body: &[u8], request: &BuyRequest, today: Date) -> Result<PurchaseResult, VendorFailure> {
+pub(super) fn parse_sale(
+    body: &[u8],
+    request: &BuyRequest,
+    today: Date,
+) -> Result<PurchaseResult, VendorFailure> {
     let JsonObject(sale): JsonObject<SaleBody<'_>> = parse_json(body)?;
     if sale.purchase_id != request.key {
         return Err(InvalidResponse::OtherPurchase.into());
@@ -73,7 +78,9 @@ pub(super) fn parse_sale(body: &[u8], request: &BuyRequest, today: Date) -> Resu
     let shortfall = match (missing, sale.status) {
         (0, _) => Shortfall::None,
         (_, SaleStatus::Pending) => Shortfall::Pending(None),
-        (_, SaleStatus::Completed) if got == 0 => return Err(VendorFailure::NotBought(FailureReason::NotSold)),
+        (_, SaleStatus::Completed) if got == 0 => {
+            return Err(VendorFailure::NotBought(FailureReason::NotSold));
+        }
         (_, SaleStatus::Completed) => Shortfall::Final,
     };
     Ok(PurchaseResult { vouchers, shortfall })
@@ -102,7 +109,10 @@ fn check_distinct(vouchers: &[VendorVoucher]) -> Result<(), InvalidResponse> {
         if !references.insert(&voucher.reference) {
             return Err(InvalidResponse::RepeatedReference { index });
         }
-        if !codes.insert((part_text(&voucher.code, CodePart::Code), part_text(&voucher.code, CodePart::Pin))) {
+        if !codes.insert((
+            part_text(&voucher.code, CodePart::Code),
+            part_text(&voucher.code, CodePart::Pin),
+        )) {
             return Err(InvalidResponse::RepeatedCode { index });
         }
     }
@@ -118,7 +128,12 @@ fn part_text(code: &VoucherCode, part_name: CodePart) -> &str {
 }
 
 impl VoucherBody<'_> {
-    fn validate(&self, index: usize, request: &BuyRequest, today: Date) -> Result<VendorVoucher, InvalidResponse> {
+    fn validate(
+        &self,
+        index: usize,
+        request: &BuyRequest,
+        today: Date,
+    ) -> Result<VendorVoucher, InvalidResponse> {
         let schema_error = |name: &str| InvalidResponse::Schema {
             field: format!("vouchers[{index}].{name}"),
         };
@@ -156,7 +171,12 @@ impl VoucherBody<'_> {
         VoucherCode::parse(parts).map_err(|error| InvalidResponse::Code { index, error })
     }
 
-    fn expiry(&self, index: usize, request: &BuyRequest, today: Date) -> Result<Option<Date>, InvalidResponse> {
+    fn expiry(
+        &self,
+        index: usize,
+        request: &BuyRequest,
+        today: Date,
+    ) -> Result<Option<Date>, InvalidResponse> {
         let schema_error = || InvalidResponse::Schema {
             field: format!("vouchers[{index}].expiry"),
         };

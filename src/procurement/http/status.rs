@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::procurement::{VendorFailure, InvalidResponse, FailureReason};
+use crate::procurement::{FailureReason, InvalidResponse, VendorFailure};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallKind {
@@ -59,7 +59,12 @@ pub(super) fn parse_error_code(body: &[u8]) -> Option<ErrorCode> {
 }
 
 /// What is known after a response without a 2xx.
-pub(super) fn failure_for_status(call: CallKind, status: u16, code: Option<ErrorCode>, retry_after: Option<Duration>) -> VendorFailure {
+pub(super) fn failure_for_status(
+    call: CallKind,
+    status: u16,
+    code: Option<ErrorCode>,
+    retry_after: Option<Duration>,
+) -> VendorFailure {
     let unknown = |reason| VendorFailure::Unknown { reason, retry_after };
     match (status, code) {
         (401 | 403, _) => call.not_now(FailureReason::Credential(status), retry_after),
@@ -70,7 +75,9 @@ pub(super) fn failure_for_status(call: CallKind, status: u16, code: Option<Error
         (422, Some(ErrorCode::OutOfStock)) if call == CallKind::Buy => VendorFailure::OutOfStock,
         (409, _) => unknown(FailureReason::Refused(status)),
         (402, Some(_)) => call.not_now(FailureReason::Refused(status), retry_after),
-        (400 | 422, Some(_)) if call == CallKind::Buy => VendorFailure::NotBought(FailureReason::Refused(status)),
+        (400 | 422, Some(_)) if call == CallKind::Buy => {
+            VendorFailure::NotBought(FailureReason::Refused(status))
+        }
         (400 | 422, Some(_)) => unknown(FailureReason::Refused(status)),
         _ => unknown(FailureReason::UnexpectedStatus(status)),
     }
@@ -81,7 +88,10 @@ pub(super) fn failure_for_status(call: CallKind, status: u16, code: Option<Error
 pub(super) const fn outage_reason(failure: &VendorFailure) -> Option<FailureReason> {
     match failure {
         VendorFailure::RetryLater { reason, .. } | VendorFailure::Unknown { reason, .. } => match reason {
-            FailureReason::Unreachable | FailureReason::TimedOut | FailureReason::ConnectionLost | FailureReason::ServerError(_) => Some(*reason),
+            FailureReason::Unreachable
+            | FailureReason::TimedOut
+            | FailureReason::ConnectionLost
+            | FailureReason::ServerError(_) => Some(*reason),
             _ => None,
         },
         _ => None,
@@ -100,15 +110,30 @@ mod tests {
         let not_now = |reason| VendorFailure::RetryLater { reason, retry_after };
         let refused = |status| VendorFailure::NotBought(FailureReason::Refused(status));
         for (status, code, buy, poll) in [
-            (300, None, unknown(FailureReason::UnexpectedStatus(300)), unknown(FailureReason::UnexpectedStatus(300))),
+            (
+                300,
+                None,
+                unknown(FailureReason::UnexpectedStatus(300)),
+                unknown(FailureReason::UnexpectedStatus(300)),
+            ),
             (
                 302,
                 Some(ErrorCode::Other),
                 unknown(FailureReason::UnexpectedStatus(302)),
                 unknown(FailureReason::UnexpectedStatus(302)),
             ),
-            (400, Some(ErrorCode::Other), refused(400), unknown(FailureReason::Refused(400))),
-            (400, None, unknown(FailureReason::UnexpectedStatus(400)), unknown(FailureReason::UnexpectedStatus(400))),
+            (
+                400,
+                Some(ErrorCode::Other),
+                refused(400),
+                unknown(FailureReason::Refused(400)),
+            ),
+            (
+                400,
+                None,
+                unknown(FailureReason::UnexpectedStatus(400)),
+                unknown(FailureReason::UnexpectedStatus(400)),
+            ),
             (
                 401,
                 None,
@@ -121,7 +146,12 @@ mod tests {
                 not_now(FailureReason::Refused(402)),
                 unknown(FailureReason::Refused(402)),
             ),
-            (402, None, unknown(FailureReason::UnexpectedStatus(402)), unknown(FailureReason::UnexpectedStatus(402))),
+            (
+                402,
+                None,
+                unknown(FailureReason::UnexpectedStatus(402)),
+                unknown(FailureReason::UnexpectedStatus(402)),
+            ),
             (
                 403,
                 Some(ErrorCode::Other),
@@ -140,8 +170,18 @@ mod tests {
                 unknown(FailureReason::UnexpectedStatus(404)),
                 unknown(FailureReason::UnexpectedStatus(404)),
             ),
-            (404, None, unknown(FailureReason::UnexpectedStatus(404)), unknown(FailureReason::UnexpectedStatus(404))),
-            (408, None, unknown(FailureReason::ServerError(408)), unknown(FailureReason::ServerError(408))),
+            (
+                404,
+                None,
+                unknown(FailureReason::UnexpectedStatus(404)),
+                unknown(FailureReason::UnexpectedStatus(404)),
+            ),
+            (
+                408,
+                None,
+                unknown(FailureReason::ServerError(408)),
+                unknown(FailureReason::ServerError(408)),
+            ),
             (
                 409,
                 Some(ErrorCode::KeyReused),
@@ -154,39 +194,77 @@ mod tests {
                 unknown(FailureReason::Refused(409)),
                 unknown(FailureReason::Refused(409)),
             ),
-            (409, None, unknown(FailureReason::Refused(409)), unknown(FailureReason::Refused(409))),
+            (
+                409,
+                None,
+                unknown(FailureReason::Refused(409)),
+                unknown(FailureReason::Refused(409)),
+            ),
             (
                 410,
                 Some(ErrorCode::Other),
                 unknown(FailureReason::UnexpectedStatus(410)),
                 unknown(FailureReason::UnexpectedStatus(410)),
             ),
-            (413, None, unknown(FailureReason::UnexpectedStatus(413)), unknown(FailureReason::UnexpectedStatus(413))),
+            (
+                413,
+                None,
+                unknown(FailureReason::UnexpectedStatus(413)),
+                unknown(FailureReason::UnexpectedStatus(413)),
+            ),
             (
                 422,
                 Some(ErrorCode::OutOfStock),
                 VendorFailure::OutOfStock,
                 unknown(FailureReason::Refused(422)),
             ),
-            (422, Some(ErrorCode::Other), refused(422), unknown(FailureReason::Refused(422))),
-            (429, None, not_now(FailureReason::Busy), unknown(FailureReason::Busy)),
+            (
+                422,
+                Some(ErrorCode::Other),
+                refused(422),
+                unknown(FailureReason::Refused(422)),
+            ),
+            (
+                429,
+                None,
+                not_now(FailureReason::Busy),
+                unknown(FailureReason::Busy),
+            ),
             (
                 500,
                 Some(ErrorCode::OutOfStock),
                 unknown(FailureReason::ServerError(500)),
                 unknown(FailureReason::ServerError(500)),
             ),
-            (502, None, unknown(FailureReason::ServerError(502)), unknown(FailureReason::ServerError(502))),
+            (
+                502,
+                None,
+                unknown(FailureReason::ServerError(502)),
+                unknown(FailureReason::ServerError(502)),
+            ),
             (
                 503,
                 Some(ErrorCode::Other),
                 unknown(FailureReason::ServerError(503)),
                 unknown(FailureReason::ServerError(503)),
             ),
-            (600, None, unknown(FailureReason::UnexpectedStatus(600)), unknown(FailureReason::UnexpectedStatus(600))),
+            (
+                600,
+                None,
+                unknown(FailureReason::UnexpectedStatus(600)),
+                unknown(FailureReason::UnexpectedStatus(600)),
+            ),
         ] {
-            assert_eq!(failure_for_status(CallKind::Buy, status, code, retry_after), buy, "{status} {code:?}");
-            assert_eq!(failure_for_status(CallKind::Poll, status, code, retry_after), poll, "{status} {code:?}");
+            assert_eq!(
+                failure_for_status(CallKind::Buy, status, code, retry_after),
+                buy,
+                "{status} {code:?}"
+            );
+            assert_eq!(
+                failure_for_status(CallKind::Poll, status, code, retry_after),
+                poll,
+                "{status} {code:?}"
+            );
         }
     }
 
@@ -218,9 +296,15 @@ mod tests {
     #[test]
     fn refusal_is_not_an_outage() {
         let (reason, retry_after) = (FailureReason::ServerError(503), None);
-        assert_eq!(outage_reason(&VendorFailure::Unknown { reason, retry_after }), Some(reason));
+        assert_eq!(
+            outage_reason(&VendorFailure::Unknown { reason, retry_after }),
+            Some(reason)
+        );
         let reason = FailureReason::Unreachable;
-        assert_eq!(outage_reason(&VendorFailure::RetryLater { reason, retry_after }), Some(reason));
+        assert_eq!(
+            outage_reason(&VendorFailure::RetryLater { reason, retry_after }),
+            Some(reason)
+        );
         for failure in [
             VendorFailure::OutOfStock,
             VendorFailure::PurchaseNotFound,

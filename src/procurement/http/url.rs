@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn vendor_url_requires_https_or_loopback() {
-        use InvalidVendorUrl::{NotAUrl, NotSecure, ForbiddenPart};
+        use InvalidVendorUrl::{ForbiddenPart, NotAUrl, NotSecure};
         for (text, expected) in [
             ("https://vendor.example", Ok("https://vendor.example")),
             ("https://vendor.example/", Ok("https://vendor.example")),

@@ -73,9 +73,17 @@ fn product_selects_the_behavior() {
         ("globe-air", 1_000, 1.0, Ok((1_000, Shortfall::None))),
     ] {
         let (mock, request) = (mock_at(seconds), request(product_id, quantity));
-        assert_eq!(summary(mock.poll(&request)), expected, "{product_id} at {seconds} s");
+        assert_eq!(
+            summary(mock.poll(&request)),
+            expected,
+            "{product_id} at {seconds} s"
+        );
         if product_id != "sbx-vendor-timeout" {
-            assert_eq!(summary(mock.buy(&request)), expected, "{product_id} at {seconds} s");
+            assert_eq!(
+                summary(mock.buy(&request)),
+                expected,
+                "{product_id} at {seconds} s"
+            );
         }
     }
 }

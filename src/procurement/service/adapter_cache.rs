@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ProcurementService;
+use crate::procurement::{AdapterConfig, VendorAdapter};
 use crate::store::{Vendor, VendorWithCredential};
-use crate::procurement::{VendorAdapter, AdapterConfig};
 
 struct CachedAdapter {
     vendor: Vendor,
@@ -32,7 +32,10 @@ impl AdapterCache {
     /// Replaces the adapter of an earlier configuration. Of two concurrent inserts the first one stays.
     fn insert(&self, vendor: Vendor, adapter: VendorAdapter) -> Arc<VendorAdapter> {
         let mut adapters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(cached) = adapters.get(&vendor.vendor_id).filter(|cached| cached.vendor == vendor) {
+        if let Some(cached) = adapters
+            .get(&vendor.vendor_id)
+            .filter(|cached| cached.vendor == vendor)
+        {
             return Arc::clone(&cached.adapter);
         }
         let adapter = Arc::new(adapter);

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use vouchsafe_actors::domain::product::Sku;
 
 use super::ProcurementService;
-use crate::store::{AuditActor, ImportOutcome, ImportTarget, NewVoucher, StockOrigin, StockBatch};
 use crate::procurement::{BuyRequest, VendorVoucher};
+use crate::store::{AuditActor, ImportOutcome, ImportTarget, NewVoucher, StockBatch, StockOrigin};
 
 /// Why vouchers cannot be imported, for an internal reason.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,9 @@ impl ProcurementService {
         }
         let known = self.known_references(request).await?;
         let references = new.into_iter().map(|voucher| voucher.reference.to_string());
-        Ok(references.filter(|reference| !known.contains(reference)).collect())
+        Ok(references
+            .filter(|reference| !known.contains(reference))
+            .collect())
     }
 
     async fn known_references(&self, request: &BuyRequest) -> Result<HashSet<String>, sqlx::Error> {
@@ -56,9 +58,15 @@ impl ProcurementService {
         Ok(references.into_iter().collect())
     }
 
-    async fn seal(&self, request: &BuyRequest, vouchers: &[&VendorVoucher]) -> Result<StockBatch, IntakeError> {
+    async fn seal(
+        &self,
+        request: &BuyRequest,
+        vouchers: &[&VendorVoucher],
+    ) -> Result<StockBatch, IntakeError> {
         let catalogue = self.catalogue.current();
-        let product = catalogue.get(&request.product_id).ok_or(IntakeError::ProductChanged)?;
+        let product = catalogue
+            .get(&request.product_id)
+            .ok_or(IntakeError::ProductChanged)?;
         let target = ImportTarget {
             sku: Sku {
                 product_id: request.product_id.clone(),

@@ -10,8 +10,8 @@
 //! A code goes from the adapter into the vault and nowhere else. Each write runs in a task of its own, so that a
 //! cancelled caller does not interrupt it.
 
-mod intake;
 mod adapter_cache;
+mod intake;
 mod response_mapping;
 
 use std::collections::HashMap;
@@ -25,17 +25,20 @@ use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
 use vouchsafe_actors::domain::order::{Order, OrderLine};
 use vouchsafe_actors::domain::product::Sku;
 use vouchsafe_actors::procurement::{
-    ClaimedPurchase, DuePurchase, ReservedStock, PurchaseRemainder, VendorCapacity, VendorId, Vendors, WaitingOrder,
+    ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors,
+    WaitingOrder,
 };
 use vouchsafe_actors::store::{StoreFuture, Unavailable};
 
-use self::intake::IntakeError;
 use self::adapter_cache::AdapterCache;
+use self::intake::IntakeError;
 use crate::keyring::Keyring;
 use crate::metrics::VendorMetrics;
+use crate::procurement::{
+    AdapterKind, BuyRequest, PurchaseKey, PurchaseResult, VendorAdapter, VendorFailure,
+};
 use crate::service::CurrentCatalogue;
 use crate::store::{LastAnswer, NewPurchase, PgNode, PgStore, PurchaseUpdate, describe};
-use crate::procurement::{VendorAdapter, AdapterKind, PurchaseResult, BuyRequest, VendorFailure, PurchaseKey};
 
 /// How long a SKU counts as out of stock at a vendor: as long as an order would wait in vain at worst, and short enough
 /// that a restocked vendor is used again soon.
@@ -153,7 +156,11 @@ impl ProcurementService {
 }
 
 /// Polls a vendor that may know the purchase; buys if it was never called or does not know it.
-async fn poll_or_buy(adapter: &VendorAdapter, request: &BuyRequest, was_requested: bool) -> Result<PurchaseResult, VendorFailure> {
+async fn poll_or_buy(
+    adapter: &VendorAdapter,
+    request: &BuyRequest,
+    was_requested: bool,
+) -> Result<PurchaseResult, VendorFailure> {
     if was_requested {
         match adapter.poll(request).await {
             Err(VendorFailure::PurchaseNotFound) => {}
@@ -204,21 +211,35 @@ impl Vendors for ProcurementService {
         })
     }
 
-    fn list_due_purchases(&self, vendor_id: &VendorId, limit: usize) -> StoreFuture<'_, Result<Vec<DuePurchase>, Unavailable>> {
+    fn list_due_purchases(
+        &self,
+        vendor_id: &VendorId,
+        limit: usize,
+    ) -> StoreFuture<'_, Result<Vec<DuePurchase>, Unavailable>> {
         let due = self.store.list_due_purchases(vendor_id.to_string(), limit);
         Box::pin(async move { due.await.map_err(unavailable) })
     }
 
-    fn claim_purchase(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>> {
+    fn claim_purchase(
+        &self,
+        purchase_id: Uuid,
+    ) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>> {
         let claimed = self.store.claim_purchase(self.node.clone(), purchase_id);
         Box::pin(async move { claimed.await.map_err(unavailable) })
     }
 
-    fn request_vouchers(&self, claimed: ClaimedPurchase) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>> {
+    fn request_vouchers(
+        &self,
+        claimed: ClaimedPurchase,
+    ) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>> {
         Box::pin(async move { self.ask_vendor(claimed).await.map_err(unavailable) })
     }
 
-    fn release_claim(&self, purchase_id: Uuid, after: Option<Duration>) -> StoreFuture<'_, Result<(), Unavailable>> {
+    fn release_claim(
+        &self,
+        purchase_id: Uuid,
+        after: Option<Duration>,
+    ) -> StoreFuture<'_, Result<(), Unavailable>> {
         let rescheduled = self.store.reschedule_purchase(purchase_id, after);
         Box::pin(async move { rescheduled.await.map_err(unavailable) })
     }

@@ -2,8 +2,8 @@
 
 use vouchsafe_actors::procurement::PurchaseRemainder;
 
+use crate::procurement::{PurchaseKey, PurchaseResult, Shortfall, VendorFailure};
 use crate::store::{LastAnswer, PurchaseUpdate};
-use crate::procurement::{Shortfall, PurchaseResult, VendorFailure, PurchaseKey};
 
 /// The update to store and the engine's remainder. `quarantined` are the references of vouchers whose codes were sold
 /// before.
@@ -49,9 +49,13 @@ const fn map_failure(failure: &VendorFailure) -> (LastAnswer, PurchaseRemainder)
     match failure {
         VendorFailure::NotBought(_) => (LastAnswer::NotSold, PurchaseRemainder::Done),
         VendorFailure::OutOfStock => (LastAnswer::OutOfStock, PurchaseRemainder::Done),
-        VendorFailure::RetryLater { retry_after: after, .. } => (LastAnswer::NotNow, PurchaseRemainder::Pending(*after)),
+        VendorFailure::RetryLater {
+            retry_after: after, ..
+        } => (LastAnswer::NotNow, PurchaseRemainder::Pending(*after)),
         VendorFailure::PurchaseNotFound => (LastAnswer::NotNow, PurchaseRemainder::Pending(None)),
-        VendorFailure::Unknown { retry_after: after, .. } => (LastAnswer::Unknown, PurchaseRemainder::Pending(*after)),
+        VendorFailure::Unknown {
+            retry_after: after, ..
+        } => (LastAnswer::Unknown, PurchaseRemainder::Pending(*after)),
         VendorFailure::InvalidResponse(_) => (LastAnswer::Refused, PurchaseRemainder::Pending(None)),
     }
 }
@@ -63,7 +67,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::procurement::{InvalidResponse, FailureReason};
+    use crate::procurement::{FailureReason, InvalidResponse};
 
     #[test]
     fn purchase_ends_only_by_a_conclusive_vendor_response() {
@@ -84,21 +88,39 @@ mod tests {
                 LastAnswer::Waiting,
                 PurchaseRemainder::Pending(after),
             ),
-            (bought(Shortfall::Final), LastAnswer::NoMore, PurchaseRemainder::Done),
+            (
+                bought(Shortfall::Final),
+                LastAnswer::NoMore,
+                PurchaseRemainder::Done,
+            ),
             (
                 Err(VendorFailure::NotBought(FailureReason::NotSold)),
                 LastAnswer::NotSold,
                 PurchaseRemainder::Done,
             ),
-            (Err(VendorFailure::OutOfStock), LastAnswer::OutOfStock, PurchaseRemainder::Done),
             (
-                Err(VendorFailure::RetryLater { reason, retry_after: after }),
+                Err(VendorFailure::OutOfStock),
+                LastAnswer::OutOfStock,
+                PurchaseRemainder::Done,
+            ),
+            (
+                Err(VendorFailure::RetryLater {
+                    reason,
+                    retry_after: after,
+                }),
                 LastAnswer::NotNow,
                 PurchaseRemainder::Pending(after),
             ),
-            (Err(VendorFailure::PurchaseNotFound), LastAnswer::NotNow, PurchaseRemainder::Pending(None)),
             (
-                Err(VendorFailure::Unknown { reason, retry_after: after }),
+                Err(VendorFailure::PurchaseNotFound),
+                LastAnswer::NotNow,
+                PurchaseRemainder::Pending(None),
+            ),
+            (
+                Err(VendorFailure::Unknown {
+                    reason,
+                    retry_after: after,
+                }),
                 LastAnswer::Unknown,
                 PurchaseRemainder::Pending(after),
             ),

@@ -83,7 +83,11 @@ impl Fault {
             "repeat-code",
             "repeats a code of an earlier sale of the product",
         ),
-        (Self::SameCode, "same-code", "sells two vouchers with the same code"),
+        (
+            Self::SameCode,
+            "same-code",
+            "sells two vouchers with the same code",
+        ),
         (Self::TooMany, "too-many", "sells one voucher more than requested"),
         (Self::OtherSku, "other-sku", "sells a voucher of another product"),
         (Self::Expired, "expired", "sells an expired voucher"),
@@ -98,7 +102,11 @@ impl Fault {
             "sends responses that violate the protocol",
         ),
         (Self::Huge, "huge", "sends responses of 10 MB"),
-        (Self::RecordDropped, "record-dropped", "omits a voucher from the records"),
+        (
+            Self::RecordDropped,
+            "record-dropped",
+            "omits a voucher from the records",
+        ),
         (
             Self::RecordAdded,
             "record-added",
@@ -163,7 +171,9 @@ impl FaultPlan {
 
 /// The faults of the next purchase, which is of this product.
 pub(super) fn faults_of_next_purchase(plans: &mut [FaultPlan], product_id: &str) -> Vec<Fault> {
-    let own = product_id.strip_prefix(PRODUCT_PREFIX).and_then(|name| name.parse().ok());
+    let own = product_id
+        .strip_prefix(PRODUCT_PREFIX)
+        .and_then(|name| name.parse().ok());
     plans.iter_mut().filter_map(FaultPlan::take).chain(own).collect()
 }
 
@@ -190,7 +200,10 @@ mod tests {
         ] {
             assert_eq!(faults_of_next_purchase(&mut plans, "game-us"), expected);
         }
-        assert_eq!(faults_of_next_purchase(&mut plans, "sim-huge"), [Fault::Slow, Fault::Huge]);
+        assert_eq!(
+            faults_of_next_purchase(&mut plans, "sim-huge"),
+            [Fault::Slow, Fault::Huge]
+        );
         assert_eq!(faults_of_next_purchase(&mut [], "sim-unheard-of"), []);
     }
 
@@ -201,8 +214,12 @@ mod tests {
             .lines()
             .skip_while(|line| *line != "| Fault | What it does |");
         let rows: Vec<&str> = rows.skip(2).take_while(|line| line.starts_with('|')).collect();
-        let expected = Fault::ALL
-            .map(|(_, name, description)| format!("| `{name}` | {} |", description.replace("--slow-ms", "`--slow-ms`")));
+        let expected = Fault::ALL.map(|(_, name, description)| {
+            format!(
+                "| `{name}` | {} |",
+                description.replace("--slow-ms", "`--slow-ms`")
+            )
+        });
         assert_eq!(rows, expected);
     }
 

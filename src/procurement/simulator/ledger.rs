@@ -81,7 +81,11 @@ impl Ledger {
     }
 
     /// Sells, or returns what was sold.
-    pub(super) fn buy(&mut self, request: PurchaseRequest, now: OffsetDateTime) -> Result<PurchaseStatement, Refusal> {
+    pub(super) fn buy(
+        &mut self,
+        request: PurchaseRequest,
+        now: OffsetDateTime,
+    ) -> Result<PurchaseStatement, Refusal> {
         let key = request.key;
         let is_new = self.register(request)?;
         let Some(purchase) = self.purchases.get_mut(&key) else {
@@ -102,7 +106,11 @@ impl Ledger {
     }
 
     /// Returns what was sold; a partly sold purchase continues.
-    pub(super) fn poll(&mut self, key: PurchaseKey, now: OffsetDateTime) -> Result<PurchaseStatement, Refusal> {
+    pub(super) fn poll(
+        &mut self,
+        key: PurchaseKey,
+        now: OffsetDateTime,
+    ) -> Result<PurchaseStatement, Refusal> {
         if self
             .purchases
             .get(&key)
@@ -152,7 +160,9 @@ impl Ledger {
         };
         let (from, to, next) = purchase.next_share();
         let Purchase { request, faults, .. } = &*purchase;
-        let mut sold: Vec<SoldVoucher> = (from..to).map(|number| voucher::issue_voucher(request, number)).collect();
+        let mut sold: Vec<SoldVoucher> = (from..to)
+            .map(|number| voucher::issue_voucher(request, number))
+            .collect();
         if from == 0 {
             let earlier = self.first_codes.get(&request.product_id);
             voucher::apply_faults(&mut sold, faults, earlier.map(String::as_str));
@@ -163,7 +173,8 @@ impl Ledger {
                 .entry(product_id)
                 .or_insert_with(|| first.code.clone());
         }
-        self.records.extend(voucher::records_of_sale(request, &sold, faults, now));
+        self.records
+            .extend(voucher::records_of_sale(request, &sold, faults, now));
         purchase.sold.extend(sold);
         purchase.stage = next;
     }

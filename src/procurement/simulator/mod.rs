@@ -92,7 +92,9 @@ async fn serve(args: SimulatorArgs) -> anyhow::Result<()> {
         clock: SystemClock::new(),
     });
     let app = move || App::new().app_data(simulator.clone()).configure(routes::routes);
-    let server = HttpServer::new(app).workers(1).shutdown_timeout(SHUTDOWN_TIMEOUT_S);
+    let server = HttpServer::new(app)
+        .workers(1)
+        .shutdown_timeout(SHUTDOWN_TIMEOUT_S);
     let server = server
         .bind(args.listen)
         .with_context(|| format!("listen on {}", args.listen))?;

@@ -17,11 +17,11 @@ use vouchsafe_actors::domain::money::{AmountText, Currency};
 
 use super::Simulator;
 use super::faults::Fault;
-use super::ledger::{Refusal, PurchaseStatement, PurchaseRequest};
+use super::ledger::{PurchaseRequest, PurchaseStatement, Refusal};
 use super::voucher::{Record, SoldVoucher};
 use crate::iso_date;
-use crate::secrets::expose;
 use crate::procurement::PurchaseKey;
+use crate::secrets::expose;
 
 /// Longer than any client waits.
 const TIMEOUT_DELAY: Duration = Duration::from_secs(3_600);
@@ -167,7 +167,11 @@ async fn respond(simulator: &Simulator, statement: Result<PurchaseStatement, Ref
 
 /// The response body, changed by the faults.
 fn body(statement: &PurchaseStatement) -> String {
-    let status = if statement.completed { "completed" } else { "pending" };
+    let status = if statement.completed {
+        "completed"
+    } else {
+        "pending"
+    };
     let sale = SaleBody {
         purchase_id: statement.key,
         status,
@@ -177,7 +181,11 @@ fn body(statement: &PurchaseStatement) -> String {
         return json!({ "padding": "x".repeat(HUGE_BYTES) }).to_string();
     }
     if statement.faults.contains(&Fault::WrongSchema) {
-        let codes: Vec<&str> = statement.sold.iter().map(|voucher| voucher.code.as_str()).collect();
+        let codes: Vec<&str> = statement
+            .sold
+            .iter()
+            .map(|voucher| voucher.code.as_str())
+            .collect();
         return json!({ "purchase_id": statement.key, "status": status, "vouchers": codes }).to_string();
     }
     // Strings and numbers always serialize.

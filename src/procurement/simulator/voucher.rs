@@ -76,7 +76,12 @@ pub(super) fn apply_faults(sold: &mut [SoldVoucher], faults: &[Fault], earlier: 
 }
 
 /// The records of a sale, changed by its faults.
-pub(super) fn records_of_sale(request: &PurchaseRequest, sold: &[SoldVoucher], faults: &[Fault], at: OffsetDateTime) -> Vec<Record> {
+pub(super) fn records_of_sale(
+    request: &PurchaseRequest,
+    sold: &[SoldVoucher],
+    faults: &[Fault],
+    at: OffsetDateTime,
+) -> Vec<Record> {
     let record = |voucher: &SoldVoucher| Record {
         reference: voucher.reference.clone(),
         purchase_id: request.key,

@@ -7,8 +7,8 @@ use uuid::Uuid;
 use vouchsafe_actors::domain::money::Amount;
 
 use super::*;
-use crate::reconciliation::VoucherTerms;
 use crate::procurement::PurchaseKey;
+use crate::reconciliation::VoucherTerms;
 
 fn terms(purchase: Option<u128>, product: &str, minor: i64, currency: &str) -> VoucherTerms {
     VoucherTerms {
@@ -48,7 +48,10 @@ fn merge(ours: &[OwnVoucher], theirs: &[VendorEntry]) -> Vec<(String, Comparison
             Side::Theirs => theirs.next().map(|left| &left.reference),
             Side::Both => ours.next().and(theirs.next()).map(|left| &left.reference),
         };
-        comparisons.extend(step.comparison.map(|comparison| (reference.unwrap().clone(), comparison)));
+        comparisons.extend(
+            step.comparison
+                .map(|comparison| (reference.unwrap().clone(), comparison)),
+        );
     }
     comparisons
 }
@@ -90,7 +93,11 @@ fn pair_gives_the_documented_comparison() {
             Some(other(terms(Some(7), "game-us", 2_500, "EUR"))),
             drift(DriftKind::Differs),
         ),
-        (Some(own("a", true)), Some(again.clone()), drift(DriftKind::Repeated)),
+        (
+            Some(own("a", true)),
+            Some(again.clone()),
+            drift(DriftKind::Repeated),
+        ),
         (Some(own("a", true)), None, drift(DriftKind::Missing)),
         (Some(own("a", false)), None, None),
         (None, Some(same), drift(DriftKind::Unknown)),
@@ -125,7 +132,10 @@ fn differences_name_the_fields() {
 }
 
 /// The table of the module, with both sides in memory.
-fn naive(ours: &BTreeMap<String, OwnVoucher>, theirs: &BTreeMap<String, VendorEntry>) -> Vec<(String, Comparison)> {
+fn naive(
+    ours: &BTreeMap<String, OwnVoucher>,
+    theirs: &BTreeMap<String, VendorEntry>,
+) -> Vec<(String, Comparison)> {
     let mut comparisons = Vec::new();
     for (reference, voucher) in ours {
         let comparison = match theirs.get(reference) {

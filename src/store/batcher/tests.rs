@@ -213,7 +213,10 @@ async fn failure_in_a_batch_fails_no_other_request() {
     let batcher = echo.batcher(BatcherKind::Lookup);
     let failed = || Err(unavailable(&sqlx::Error::RowNotFound));
     for (requests, expected) in [
-        ([1, 2, FAILS], [Ok(1 + ALONE_OFFSET), Ok(2 + ALONE_OFFSET), failed()]),
+        (
+            [1, 2, FAILS],
+            [Ok(1 + ALONE_OFFSET), Ok(2 + ALONE_OFFSET), failed()],
+        ),
         (
             [3, PANICS, 4],
             [

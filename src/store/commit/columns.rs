@@ -3,16 +3,16 @@
 
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::idempotency::Retention;
 use vouchsafe_actors::domain::event::EventBundle;
+use vouchsafe_actors::domain::idempotency::Retention;
 use vouchsafe_actors::domain::ids::OrderId;
 use vouchsafe_actors::domain::ledger::Movement;
 use vouchsafe_actors::domain::order::Order;
 use vouchsafe_actors::domain::voucher::Allocation;
 use vouchsafe_actors::journal::Record;
 
-use super::to_json;
 use super::sparse::SparseColumns;
+use super::to_json;
 
 pub(super) struct BatchColumns<'a> {
     pub(super) records: Records<'a>,
@@ -254,8 +254,10 @@ impl<'a> Movements<'a> {
         self.payout.push(movement.payout_id.map(|id| id.as_uuid()));
         self.reference.push(movement.reference.as_deref());
         let operator = movement.booked_by.as_ref();
-        self.operator.push(operator.map(|operator| operator.operator.as_str()));
-        self.trace.push(operator.and_then(|operator| operator.trace_id.as_deref()));
+        self.operator
+            .push(operator.map(|operator| operator.operator.as_str()));
+        self.trace
+            .push(operator.and_then(|operator| operator.trace_id.as_deref()));
     }
 
     fn clear_null_columns(&mut self) {
@@ -345,7 +347,9 @@ impl Allocations {
         let mut columns = Self::with_capacity(issued.len());
         for (record, order_id, allocation) in issued {
             columns.record.push(record);
-            columns.chunk.push(position_of(&chunks, &allocation.voucher.chunk_id.0));
+            columns
+                .chunk
+                .push(position_of(&chunks, &allocation.voucher.chunk_id.0));
             columns.stock.push(allocation.voucher.stock_id.0);
             columns.voucher.push(allocation.voucher_id.as_uuid());
             columns.order.push(order_id.as_uuid());

@@ -98,8 +98,12 @@ struct DecisionAfter<'a> {
 
 impl<'a> SparseColumns<'a> {
     pub(super) fn push(&mut self, number: i32, record: &'a Record) {
-        self.shifts
-            .extend(record.pending_delta.iter().map(|shift| PendingShiftRow::of(number, shift)));
+        self.shifts.extend(
+            record
+                .pending_delta
+                .iter()
+                .map(|shift| PendingShiftRow::of(number, shift)),
+        );
         let last = record.events.as_ref().map_or(0, EventBundle::last_sequence);
         self.changes.extend(
             record
@@ -111,8 +115,12 @@ impl<'a> SparseColumns<'a> {
             .extend(record.returned().map(|returned| ReturnRow::of(number, returned)));
         self.payouts
             .extend(record.payout.iter().map(|change| PayoutRow::of(number, change)));
-        self.decisions
-            .extend(record.audit_entry.iter().map(|entry| DecisionRow::of(number, entry)));
+        self.decisions.extend(
+            record
+                .audit_entry
+                .iter()
+                .map(|entry| DecisionRow::of(number, entry)),
+        );
     }
 
     /// Serializes the columns; `None` if they are empty.

@@ -16,7 +16,7 @@
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
-use vouchsafe_actors::delivery::outbox::{LEASE_DURATION, Lease, DeliveryPage, LeaseAction, FlushRequest};
+use vouchsafe_actors::delivery::outbox::{DeliveryPage, FlushRequest, LEASE_DURATION, Lease, LeaseAction};
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_actors::domain::delivery::DeliveryOutcome;
 use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
@@ -45,7 +45,11 @@ pub(super) struct LeaseHolder {
 }
 
 /// Writes the flush and reads the next page. Returns `None` if the lease has been lost.
-pub(super) async fn flush(pool: &PgPool, holder: &LeaseHolder, request: FlushRequest) -> Result<Option<DeliveryPage>, sqlx::Error> {
+pub(super) async fn flush(
+    pool: &PgPool,
+    holder: &LeaseHolder,
+    request: FlushRequest,
+) -> Result<Option<DeliveryPage>, sqlx::Error> {
     let read_request = match request.lease_action {
         LeaseAction::Keep(read_request) => read_request,
         LeaseAction::Release => None,
@@ -62,7 +66,9 @@ pub(super) async fn flush(pool: &PgPool, holder: &LeaseHolder, request: FlushReq
 async fn write(pool: &PgPool, holder: &LeaseHolder, request: &FlushRequest) -> Result<bool, sqlx::Error> {
     if !request.has_row_writes() && !request.gone {
         let mut connection = pool.acquire().await?;
-        return Ok(write_progress(&mut connection, holder, request, true).await?.is_some());
+        return Ok(write_progress(&mut connection, holder, request, true)
+            .await?
+            .is_some());
     }
     let mut transaction = pool.begin().await?;
     if request.gone {
@@ -168,7 +174,11 @@ async fn write_progress(
 }
 
 /// Leaves rows unchanged that were replayed since they were read: the outcome belongs to an earlier attempt.
-async fn upsert_rows(connection: &mut PgConnection, key: EndpointKey, request: &FlushRequest) -> Result<(), sqlx::Error> {
+async fn upsert_rows(
+    connection: &mut PgConnection,
+    key: EndpointKey,
+    request: &FlushRequest,
+) -> Result<(), sqlx::Error> {
     let updates = &request.changes.updates;
     if updates.is_empty() {
         return Ok(());
@@ -181,8 +191,14 @@ async fn upsert_rows(connection: &mut PgConnection, key: EndpointKey, request: &
     let ids: Vec<Uuid> = updates.iter().map(|_| Uuid::now_v7()).collect();
     let orders: Vec<Uuid> = updates.iter().map(|update| update.order_id.as_uuid()).collect();
     let states: Vec<&str> = updates.iter().map(|update| state_label(update.outcome)).collect();
-    let attempts: Vec<i32> = updates.iter().map(|update| update.attempts.cast_signed()).collect();
-    let replays: Vec<i32> = updates.iter().map(|update| update.replays.cast_signed()).collect();
+    let attempts: Vec<i32> = updates
+        .iter()
+        .map(|update| update.attempts.cast_signed())
+        .collect();
+    let replays: Vec<i32> = updates
+        .iter()
+        .map(|update| update.replays.cast_signed())
+        .collect();
     sqlx::query(
         "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, replays,
                                       next_at, ends_at, event_at)
@@ -227,7 +243,11 @@ const fn state_label(outcome: DeliveryOutcome) -> &'static str {
     }
 }
 
-async fn append_attempts(connection: &mut PgConnection, key: EndpointKey, request: &FlushRequest) -> Result<(), sqlx::Error> {
+async fn append_attempts(
+    connection: &mut PgConnection,
+    key: EndpointKey,
+    request: &FlushRequest,
+) -> Result<(), sqlx::Error> {
     for (number, attempt) in &request.attempts {
         sqlx::query(
             "UPDATE deliveries AS d
@@ -266,7 +286,11 @@ async fn make_waiting_due(connection: &mut PgConnection, key: EndpointKey) -> Re
     .map(drop)
 }
 
-async fn schedule_next_attempt(connection: &mut PgConnection, key: EndpointKey, request: &FlushRequest) -> Result<(), sqlx::Error> {
+async fn schedule_next_attempt(
+    connection: &mut PgConnection,
+    key: EndpointKey,
+    request: &FlushRequest,
+) -> Result<(), sqlx::Error> {
     sqlx::query(
         "UPDATE webhook_progress AS p
             SET due_at = COALESCE(now() + $3, (

@@ -152,7 +152,10 @@ impl DueEndpoints {
             self.failing += 1;
         } else {
             let partner_id = PartnerId::from_uuid(row.partner_id);
-            self.ready_by_partner.entry(partner_id).or_default().push(webhook_id);
+            self.ready_by_partner
+                .entry(partner_id)
+                .or_default()
+                .push(webhook_id);
         }
         let age = Duration::try_from_secs_f64(row.age_s).unwrap_or_default();
         self.backlog_age = self.backlog_age.max(age);

@@ -12,19 +12,19 @@
 //!
 //! A lease consists of a number and its holder. Each write verifies the lease in its own transaction.
 
+mod flush;
+mod lease;
 pub(super) mod list;
 mod page;
 mod replay;
-mod sequence;
-mod lease;
-mod flush;
 mod scan;
+mod sequence;
 
 use std::sync::Arc;
 
 use sqlx::postgres::types::PgInterval;
 use tokio::sync::Semaphore;
-use vouchsafe_actors::delivery::outbox::{LeasedEndpoint, Outbox, DeliveryPage, FlushRequest};
+use vouchsafe_actors::delivery::outbox::{DeliveryPage, FlushRequest, LeasedEndpoint, Outbox};
 use vouchsafe_actors::domain::ids::WebhookId;
 use vouchsafe_actors::store::{StoreFuture, Unavailable};
 
@@ -33,9 +33,9 @@ use super::error::unavailable;
 use super::node_identity::NodeIdentity;
 use super::{PgNode, PgStore};
 
-pub use list::{DeliveryFilter, DeliveryState, DeliveryView};
-pub use replay::{MAX_REPLAYED, ReplayRequest, ReplayOutcome};
 pub use lease::DueEndpoints;
+pub use list::{DeliveryFilter, DeliveryState, DeliveryView};
+pub use replay::{MAX_REPLAYED, ReplayOutcome, ReplayRequest};
 
 /// Connections for reads of healthy endpoints. Deliveries use these and the two below; the rest of the pool serves requests.
 const READ_CONNECTIONS: usize = 3;
@@ -83,7 +83,11 @@ impl Outbox for PgOutbox {
         })
     }
 
-    fn flush(&self, webhook_id: WebhookId, request: FlushRequest) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>> {
+    fn flush(
+        &self,
+        webhook_id: WebhookId,
+        request: FlushRequest,
+    ) -> StoreFuture<'_, Result<Option<DeliveryPage>, Unavailable>> {
         Box::pin(async move {
             let permits = if request.has_row_writes() {
                 &self.write_permits

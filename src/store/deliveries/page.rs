@@ -16,7 +16,7 @@ use vouchsafe_actors::domain::delivery::WebhookEvent;
 use vouchsafe_actors::domain::event_kind::EventKinds;
 use vouchsafe_actors::domain::ids::PartnerId;
 
-use super::flush::{LeaseHolder, EndpointKey};
+use super::flush::{EndpointKey, LeaseHolder};
 use super::scan::scan_events;
 use crate::store::audit::to_bigint;
 use crate::store::events::{EventRow, MAX_PAGE_ROWS};
@@ -52,7 +52,11 @@ struct DueRow {
 }
 
 /// Reads the requested deliveries. Returns `None` if the lease has been lost.
-pub(super) async fn read_page(pool: &PgPool, holder: &LeaseHolder, request: ReadRequest) -> Result<Option<DeliveryPage>, sqlx::Error> {
+pub(super) async fn read_page(
+    pool: &PgPool,
+    holder: &LeaseHolder,
+    request: ReadRequest,
+) -> Result<Option<DeliveryPage>, sqlx::Error> {
     let Some(endpoint) = load_endpoint(pool, holder).await? else {
         return Ok(None);
     };

@@ -10,12 +10,12 @@ use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_actors::domain::delivery::CommittedEvents;
 use vouchsafe_actors::domain::ids::{DeliveryId, EventId, PartnerId, WebhookId};
 
+use super::flush::EndpointKey;
 use super::interval;
 use super::list::{COLUMNS, DeliveryRow, DeliveryView};
 use super::sequence::schedule_first_waiting;
-use super::flush::EndpointKey;
 use crate::store::PgStore;
-use crate::store::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
+use crate::store::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
 use crate::store::events::{EventRow, FEED_DAYS, find_event};
 use crate::store::webhooks::parse_kinds;
 
@@ -108,7 +108,12 @@ async fn find_delivery(
     row.map(DeliveryView::try_from).transpose()
 }
 
-async fn replay(pool: &PgPool, key: EndpointKey, request: ReplayRequest, actor: &AuditActor) -> Result<ReplayOutcome, sqlx::Error> {
+async fn replay(
+    pool: &PgPool,
+    key: EndpointKey,
+    request: ReplayRequest,
+    actor: &AuditActor,
+) -> Result<ReplayOutcome, sqlx::Error> {
     let EndpointKey {
         partner_id,
         webhook_id,
@@ -132,7 +137,9 @@ async fn replay(pool: &PgPool, key: EndpointKey, request: ReplayRequest, actor: 
         }
         ReplayRequest::TimeRange(from, to) => {
             let bundle = load_committed_between(pool, partner_id, from, to).await?;
-            let is_subscribed = |bundle: &CommittedEvents, number| bundle.kind(number).is_some_and(|kind| kinds.contains(kind));
+            let is_subscribed = |bundle: &CommittedEvents, number| {
+                bundle.kind(number).is_some_and(|kind| kinds.contains(kind))
+            };
             let numbers = bundle.iter().flat_map(|bundle| {
                 let order_id = bundle.bundle.order_id.as_uuid();
                 let numbers = bundle.first_number..=bundle.last_number();
@@ -175,7 +182,10 @@ async fn load_committed_between(
     .bind(to_bigint(MAX_REPLAYED + 1))
     .fetch_all(pool)
     .await?;
-    found.into_iter().map(|row| row.into_committed_events(partner_id)).collect()
+    found
+        .into_iter()
+        .map(|row| row.into_committed_events(partner_id))
+        .collect()
 }
 
 /// Returns the transaction to commit, or `None` if the endpoint was removed. Lock order: webhook_progress, deliveries by number.

@@ -7,10 +7,10 @@ use sqlx::PgPool;
 use vouchsafe_actors::delivery::outbox::{DeliveryPage, PendingDelivery};
 use vouchsafe_actors::delivery::queue::ReadRequest;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
-use vouchsafe_actors::domain::delivery::{WebhookEvent, CommittedEvents};
+use vouchsafe_actors::domain::delivery::{CommittedEvents, WebhookEvent};
 
-use super::page::{EndpointSnapshot, read_due_rows};
 use super::flush::EndpointKey;
+use super::page::{EndpointSnapshot, read_due_rows};
 use crate::store::audit::to_bigint;
 use crate::store::events::{EventRow, MAX_PAGE_BYTES, MAX_PAGE_ROWS};
 
@@ -56,7 +56,10 @@ pub(super) async fn scan_events(
             first_waiting: row.first_waiting,
         })
     };
-    let found: Vec<CommittedBundle> = found.into_iter().map(decode).collect::<Result<_, sqlx::Error>>()?;
+    let found: Vec<CommittedBundle> = found
+        .into_iter()
+        .map(decode)
+        .collect::<Result<_, sqlx::Error>>()?;
     let Some(last) = found.last().map(|bundle| bundle.events.last_number()) else {
         return Ok(());
     };
@@ -68,7 +71,8 @@ pub(super) async fn scan_events(
     for bundle in found {
         for number in bundle.events.first_number.max(after + 1)..=bundle.events.last_number() {
             let pending = ahead.due.remove(&number).or_else(|| {
-                let is_new = is_subscribed(endpoint, &bundle.events, number) && !ahead.stored.contains(&number);
+                let is_new =
+                    is_subscribed(endpoint, &bundle.events, number) && !ahead.stored.contains(&number);
                 is_new.then(|| new_delivery(endpoint, &bundle, number))
             });
             if remaining == 0 && pending.is_some() || ahead.end.is_some_and(|end| number > end) {
@@ -84,7 +88,8 @@ pub(super) async fn scan_events(
 }
 
 fn is_subscribed(endpoint: &EndpointSnapshot, events: &CommittedEvents, number: i64) -> bool {
-    events.kind(number)
+    events
+        .kind(number)
         .is_some_and(|kind| endpoint.kinds.contains(kind))
 }
 
@@ -161,7 +166,12 @@ async fn fetch_rows_after(pool: &PgPool, key: EndpointKey, after: i64) -> Result
 }
 
 /// Finds the event numbers in the range that have a delivery row.
-async fn find_stored_numbers(pool: &PgPool, key: EndpointKey, after: i64, last: i64) -> Result<HashSet<i64>, sqlx::Error> {
+async fn find_stored_numbers(
+    pool: &PgPool,
+    key: EndpointKey,
+    after: i64,
+    last: i64,
+) -> Result<HashSet<i64>, sqlx::Error> {
     let numbers: Vec<i64> = sqlx::query_scalar(
         "SELECT number
            FROM deliveries

@@ -14,7 +14,7 @@ use sqlx::{PgPool, Postgres, QueryBuilder};
 use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
 use vouchsafe_actors::domain::order::{Order, OrderStatus};
 
-use super::{OrderRow, start_order_query, finish_order_query};
+use super::{OrderRow, finish_order_query, start_order_query};
 use crate::store::audit::to_bigint;
 use crate::store::{Period, PgStore};
 
@@ -47,8 +47,10 @@ impl PgStore {
         before: Option<OrderId>,
         limit: usize,
     ) -> Result<Vec<Order>, sqlx::Error> {
-        self.run(move |pool| async move { list(&pool, OrderScope::Partner(partner_id), &filter, before, limit).await })
-            .await
+        self.run(move |pool| async move {
+            list(&pool, OrderScope::Partner(partner_id), &filter, before, limit).await
+        })
+        .await
     }
 
     /// Lists orders of all partners. For operators only.
@@ -61,8 +63,10 @@ impl PgStore {
         before: Option<OrderId>,
         limit: usize,
     ) -> Result<Vec<Order>, sqlx::Error> {
-        self.run(move |pool| async move { list(&pool, OrderScope::AllPartners, &filter, before, limit).await })
-            .await
+        self.run(
+            move |pool| async move { list(&pool, OrderScope::AllPartners, &filter, before, limit).await },
+        )
+        .await
     }
 }
 

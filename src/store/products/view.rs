@@ -4,7 +4,9 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::money::{Currency, Money};
-use vouchsafe_actors::domain::product::{ApprovalPolicy, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute};
+use vouchsafe_actors::domain::product::{
+    ApprovalPolicy, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute,
+};
 
 /// A product with all of its fields.
 #[derive(Debug, Serialize, ToSchema)]

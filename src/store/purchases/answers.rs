@@ -8,9 +8,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use vouchsafe_actors::domain::product::Sku;
 
+use crate::procurement::PurchaseKey;
 use crate::store::PgStore;
 use crate::store::reserved_stock::parse_sku;
-use crate::procurement::PurchaseKey;
 
 /// Result of the last request to a vendor about a purchase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
@@ -160,6 +160,7 @@ impl PgStore {
             })
             .await?;
         let skus = found.into_iter();
-        skus.map(|(product_id, face)| parse_sku(&product_id, face)).collect()
+        skus.map(|(product_id, face)| parse_sku(&product_id, face))
+            .collect()
     }
 }

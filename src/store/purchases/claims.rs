@@ -23,7 +23,11 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_due_purchases(&self, vendor: String, limit: usize) -> Result<Vec<DuePurchase>, sqlx::Error> {
+    pub async fn list_due_purchases(
+        &self,
+        vendor: String,
+        limit: usize,
+    ) -> Result<Vec<DuePurchase>, sqlx::Error> {
         let due: Vec<(Uuid, Uuid)> = self
             .run(move |pool| async move {
                 sqlx::query_as(
@@ -128,7 +132,11 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn reschedule_purchase(&self, purchase_id: Uuid, after: Option<Duration>) -> Result<(), sqlx::Error> {
+    pub async fn reschedule_purchase(
+        &self,
+        purchase_id: Uuid,
+        after: Option<Duration>,
+    ) -> Result<(), sqlx::Error> {
         self.run(move |pool| async move {
             sqlx::query(
                 "UPDATE purchases

@@ -13,7 +13,7 @@ use vouchsafe_actors::domain::money::{Amount, Currency, Money};
 
 use super::answers::LastAnswer;
 use crate::store::PgStore;
-use crate::store::audit::{self, AuditActor, AuditAction, to_bigint};
+use crate::store::audit::{self, AuditAction, AuditActor, to_bigint};
 
 /// State of a purchase: `open`, `refused` (open, and the last vendor response was rejected) or `ended`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -199,7 +199,12 @@ async fn list(
     found.into_iter().map(PurchaseView::try_from).collect()
 }
 
-async fn end(pool: &PgPool, purchase_id: Uuid, reason: &str, actor: &AuditActor) -> Result<EndPurchaseOutcome, sqlx::Error> {
+async fn end(
+    pool: &PgPool,
+    purchase_id: Uuid,
+    reason: &str,
+    actor: &AuditActor,
+) -> Result<EndPurchaseOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let locked: Option<bool> =
         sqlx::query_scalar("SELECT p.ended FROM purchases AS p WHERE p.purchase_id = $1 FOR UPDATE")
@@ -233,7 +238,14 @@ async fn end(pool: &PgPool, purchase_id: Uuid, reason: &str, actor: &AuditActor)
     };
     let state_before = PurchaseAuditState::of(&before, None);
     let state_after = PurchaseAuditState::of(&after, Some(reason));
-    audit::write(&mut transaction, actor, action, Some(&state_before), Some(&state_after)).await?;
+    audit::write(
+        &mut transaction,
+        actor,
+        action,
+        Some(&state_before),
+        Some(&state_after),
+    )
+    .await?;
     transaction.commit().await?;
     Ok(EndPurchaseOutcome::Ended(Box::new(after)))
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use sqlx::{Executor as _, PgConnection};
 
 use super::row::{OwnVoucherRow, VendorEntryRow};
-use super::{ReconciliationRun, PAGE_ROWS, findings};
+use super::{PAGE_ROWS, ReconciliationRun, findings};
 use crate::reconciliation::day::Span;
 use crate::reconciliation::merge::{MergeStep, Side, Tally, merge_step};
 use crate::reconciliation::{OwnVoucher, VendorEntry};
@@ -94,7 +94,10 @@ pub(super) async fn load_held_vouchers(
 }
 
 /// Merges both sides and writes the findings to the temporary table.
-pub(super) async fn compare_records(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<Tally, sqlx::Error> {
+pub(super) async fn compare_records(
+    connection: &mut PgConnection,
+    run: &ReconciliationRun,
+) -> Result<Tally, sqlx::Error> {
     let mut ours: PageStream<(OwnVoucherRow, OwnVoucher), i64> = PageStream::from(0);
     let mut theirs: PageStream<(VendorEntryRow, VendorEntry), String> = PageStream::from(String::new());
     let mut tally = Tally::default();

@@ -11,7 +11,7 @@ use vouchsafe_actors::domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 use super::row::VoucherTermsRow;
 use crate::reconciliation::{DriftKind, VoucherTerms};
 use crate::store::PgStore;
-use crate::store::audit::{self, AuditActor, AuditAction, to_bigint};
+use crate::store::audit::{self, AuditAction, AuditActor, to_bigint};
 
 /// Resolution of a drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -149,13 +149,21 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn resolve_drift(&self, request: ResolveDriftRequest, actor: AuditActor) -> Result<Option<Drift>, sqlx::Error> {
+    pub async fn resolve_drift(
+        &self,
+        request: ResolveDriftRequest,
+        actor: AuditActor,
+    ) -> Result<Option<Drift>, sqlx::Error> {
         self.run(move |pool| async move { resolve(&pool, &request, &actor).await })
             .await
     }
 }
 
-async fn resolve(pool: &PgPool, request: &ResolveDriftRequest, actor: &AuditActor) -> Result<Option<Drift>, sqlx::Error> {
+async fn resolve(
+    pool: &PgPool,
+    request: &ResolveDriftRequest,
+    actor: &AuditActor,
+) -> Result<Option<Drift>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let Some(before) = lock(&mut transaction, request.drift_id).await? else {
         return Ok(None);
@@ -219,7 +227,9 @@ impl TryFrom<DriftRow> for Drift {
         let resolution = DriftResolution::ALL
             .into_iter()
             .find(|resolution| resolution.as_str() == row.resolution);
-        let parse = |terms: Option<Json<VoucherTermsRow>>| terms.map(|Json(terms)| terms.parse(&row.reference)).transpose();
+        let parse = |terms: Option<Json<VoucherTermsRow>>| {
+            terms.map(|Json(terms)| terms.parse(&row.reference)).transpose()
+        };
         let (ours, theirs) = (parse(row.ours)?, parse(row.theirs)?);
         let order = row.partner_id.zip(row.order_id);
         Ok(Self {

@@ -33,7 +33,12 @@ impl Findings {
     }
 
     /// Adds a finding, attributed to the order that the voucher was bought for.
-    pub(super) fn push(&mut self, comparison: Comparison, held: Option<OwnVoucherRow>, recorded: Option<VendorEntryRow>) {
+    pub(super) fn push(
+        &mut self,
+        comparison: Comparison,
+        held: Option<OwnVoucherRow>,
+        recorded: Option<VendorEntryRow>,
+    ) {
         let kind = match comparison {
             Comparison::Matched => None,
             Comparison::Drift(kind) => Some(kind.as_str()),

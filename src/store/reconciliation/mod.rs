@@ -10,14 +10,14 @@
 //! Incomplete records, or records with a duplicate reference, change nothing. A comparison runs on a separate connection in a task
 //! that is never cancelled; the sender of the records may disconnect at any time.
 
-mod vendor_records;
+mod compare_sides;
 mod drifts;
-mod schedule;
 mod findings;
 mod partner_day;
 mod results;
 mod row;
-mod compare_sides;
+mod schedule;
+mod vendor_records;
 
 use std::time::Duration;
 
@@ -27,13 +27,13 @@ use time::{Date, OffsetDateTime};
 use tokio::sync::mpsc::Receiver;
 
 use super::PgStore;
-use super::audit::{self, AuditActor, AuditAction, NO_STATE};
+use super::audit::{self, AuditAction, AuditActor, NO_STATE};
 use crate::reconciliation::RecordLine;
 
 pub use self::drifts::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
-pub use self::schedule::{ClaimedDay, ReconciliationStatus};
 pub use self::partner_day::PartnerDay;
-pub use self::results::{ReconciliationResult, Reconciliation, RecordsSource, ReconciliationSummary};
+pub use self::results::{Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource};
+pub use self::schedule::{ClaimedDay, ReconciliationStatus};
 
 /// Rows per page of either side and of the findings, which bounds memory.
 pub const PAGE_ROWS: usize = 1_000;
@@ -94,7 +94,11 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The result may have been written; repeating is safe.
-    pub async fn reconcile(&self, run: ReconciliationRun, messages: Receiver<RecordsMessage>) -> Result<ReconciliationOutcome, sqlx::Error> {
+    pub async fn reconcile(
+        &self,
+        run: ReconciliationRun,
+        messages: Receiver<RecordsMessage>,
+    ) -> Result<ReconciliationOutcome, sqlx::Error> {
         let options = self.database.clone().options(SESSION_SETTINGS);
         self.run_detached(async move { reconcile(&options, &run, messages).await })
             .await

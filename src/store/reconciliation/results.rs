@@ -138,7 +138,10 @@ impl PgStore {
 
 /// Computes the time span of our purchases that the day's records must contain. The previous day counts only if its comparison
 /// began after its end.
-pub(super) async fn load_span(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<Span, sqlx::Error> {
+pub(super) async fn load_span(
+    connection: &mut PgConnection,
+    run: &ReconciliationRun,
+) -> Result<Span, sqlx::Error> {
     let or_same_day = |day: Option<Date>| day.unwrap_or(run.day);
     let (before_to, after_from): (Option<OffsetDateTime>, Option<OffsetDateTime>) = sqlx::query_as(
         "SELECT (SELECT ours_to FROM reconciliations WHERE vendor = $1 AND day = $2 AND begun_at >= $4),
@@ -159,7 +162,10 @@ pub(super) async fn load_span(connection: &mut PgConnection, run: &Reconciliatio
 }
 
 /// Up to when the records are complete: for a file of a day that is not over, the time of its last sale.
-async fn records_known_until(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<OffsetDateTime, sqlx::Error> {
+async fn records_known_until(
+    connection: &mut PgConnection,
+    run: &ReconciliationRun,
+) -> Result<OffsetDateTime, sqlx::Error> {
     let is_over = run.begun_at >= day::midnight(run.day).saturating_add(Duration::DAY);
     if run.source == RecordsSource::Http || is_over {
         return Ok(run.begun_at);
@@ -252,13 +258,15 @@ impl From<ReconciliationRow> for Reconciliation {
             next_at: (row.is_requested || row.attempts > 0).then_some(row.next_at),
             attempts: row.attempts,
             last_word: row.last_word,
-            compared: known.map(|(((source, begun_at), generated_at), recorded)| ReconciliationResult {
-                source,
-                begun_at,
-                generated_at,
-                recorded,
-                summary,
-            }),
+            compared: known.map(
+                |(((source, begun_at), generated_at), recorded)| ReconciliationResult {
+                    source,
+                    begun_at,
+                    generated_at,
+                    recorded,
+                    summary,
+                },
+            ),
         }
     }
 }

@@ -5,8 +5,8 @@ use sqlx::FromRow;
 use uuid::Uuid;
 use vouchsafe_actors::domain::money::Amount;
 
-use crate::reconciliation::{OwnVoucher, VendorEntry, VoucherTerms};
 use crate::procurement::PurchaseKey;
+use crate::reconciliation::{OwnVoucher, VendorEntry, VoucherTerms};
 
 /// A voucher that we bought.
 #[derive(Debug, FromRow)]

@@ -7,7 +7,7 @@
 use sqlx::PgPool;
 use time::{Date, OffsetDateTime};
 
-use super::super::audit::{self, AuditActor, AuditAction, NO_STATE};
+use super::super::audit::{self, AuditAction, AuditActor, NO_STATE};
 use crate::store::PgStore;
 
 /// Delay after midnight, so that vendors have completed their records. Seconds.
@@ -48,7 +48,10 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn claim_reconciliation(&self, excluded: Vec<String>) -> Result<Option<ClaimedDay>, sqlx::Error> {
+    pub async fn claim_reconciliation(
+        &self,
+        excluded: Vec<String>,
+    ) -> Result<Option<ClaimedDay>, sqlx::Error> {
         let found: Option<(String, Date, OffsetDateTime)> = self
             .run(move |pool| async move { claim(&pool, excluded).await })
             .await?;

@@ -53,7 +53,10 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub(crate) async fn find_known_indexes(&self, indexes: Vec<BlindIndex>) -> Result<Vec<Vec<u8>>, sqlx::Error> {
+    pub(crate) async fn find_known_indexes(
+        &self,
+        indexes: Vec<BlindIndex>,
+    ) -> Result<Vec<Vec<u8>>, sqlx::Error> {
         self.run(move |pool| async move {
             let indexes: Vec<&[u8]> = indexes.iter().map(|index| index.as_bytes().as_slice()).collect();
             sqlx::query_scalar("SELECT blind_index FROM codes WHERE blind_index = ANY ($1)")
@@ -109,7 +112,10 @@ pub(super) async fn insert_records(
 }
 
 /// Replaces the vendor's stored records of the day.
-pub(super) async fn replace_records(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<(), sqlx::Error> {
+pub(super) async fn replace_records(
+    connection: &mut PgConnection,
+    run: &ReconciliationRun,
+) -> Result<(), sqlx::Error> {
     sqlx::query("DELETE FROM vendor_records WHERE vendor = $1 AND day = $2")
         .bind(&run.vendor)
         .bind(run.day)

@@ -52,7 +52,10 @@ mod tests {
 
     fn lengths(stock_ids: &[i64]) -> Vec<usize> {
         let expiries = vec![Expiry::NEVER; stock_ids.len()];
-        split_into_chunks(stock_ids, &expiries).iter().map(ChunkRange::len).collect()
+        split_into_chunks(stock_ids, &expiries)
+            .iter()
+            .map(ChunkRange::len)
+            .collect()
     }
 
     #[test]

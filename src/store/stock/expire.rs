@@ -17,7 +17,7 @@ use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::Sku;
 
 use super::PgStore;
-use crate::store::audit::{self, AuditActor, AuditAction, NO_STATE, to_bigint};
+use crate::store::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
 
 /// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.
 const MAX_CHUNKS: usize = 10;
@@ -152,7 +152,11 @@ async fn mark_swept(connection: &mut PgConnection, chunks: &[i64], today: Date) 
     Ok(marked.rows_affected())
 }
 
-async fn write_audit_entry(connection: &mut PgConnection, sku: &Sku, expired: i64) -> Result<(), sqlx::Error> {
+async fn write_audit_entry(
+    connection: &mut PgConnection,
+    sku: &Sku,
+    expired: i64,
+) -> Result<(), sqlx::Error> {
     let subject = sku.to_string();
     let action = AuditAction {
         name: "stock.expire",

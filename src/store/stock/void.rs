@@ -10,7 +10,7 @@ use vouchsafe_actors::domain::money::Amount;
 use vouchsafe_actors::domain::product::{ProductId, Sku};
 
 use super::PgStore;
-use crate::store::audit::{self, AuditActor, AuditAction, NO_STATE};
+use crate::store::audit::{self, AuditAction, AuditActor, NO_STATE};
 use crate::vault::blind_index::BlindIndex;
 
 /// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.
@@ -81,14 +81,20 @@ impl PgStore {
     }
 
     /// One transaction and audit entry per group of chunks: a SKU may have thousands.
-    async fn void_sku(&self, sku: Sku, reason: String, actor: AuditActor) -> Result<VoidOutcome, sqlx::Error> {
+    async fn void_sku(
+        &self,
+        sku: Sku,
+        reason: String,
+        actor: AuditActor,
+    ) -> Result<VoidOutcome, sqlx::Error> {
         let of = sku.clone();
         let chunks = self
             .run(|pool| async move { list_chunks(&pool, &of).await })
             .await?;
         let mut voided = 0;
         for group in chunks.chunks(MAX_CHUNKS) {
-            let (group, subject, reason, actor) = (group.to_vec(), sku.to_string(), reason.clone(), actor.clone());
+            let (group, subject, reason, actor) =
+                (group.to_vec(), sku.to_string(), reason.clone(), actor.clone());
             voided += self
                 .run(move |pool| async move {
                     let mut transaction = pool.begin().await?;
@@ -245,5 +251,12 @@ async fn write_audit_entry(
         name: "stock.void",
         subject,
     };
-    audit::write(connection, actor, action, NO_STATE, Some(&VoidAuditState { voided, reason })).await
+    audit::write(
+        connection,
+        actor,
+        action,
+        NO_STATE,
+        Some(&VoidAuditState { voided, reason }),
+    )
+    .await
 }

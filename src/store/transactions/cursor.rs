@@ -45,7 +45,11 @@ impl FromStr for LedgerCursor {
         for wallet in text.split(' ') {
             let (currency, next) = wallet.split_at_checked(3).ok_or(InvalidLedgerCursor)?;
             let currency = currency.parse().map_err(|_| InvalidLedgerCursor)?;
-            let next = next.parse().ok().filter(|next| *next > 0).ok_or(InvalidLedgerCursor)?;
+            let next = next
+                .parse()
+                .ok()
+                .filter(|next| *next > 0)
+                .ok_or(InvalidLedgerCursor)?;
             if cursor.0.insert(currency, next).is_some() {
                 return Err(InvalidLedgerCursor);
             }

@@ -18,7 +18,7 @@ use vouchsafe_actors::domain::ids::{OrderId, PartnerId, TransactionId};
 use vouchsafe_actors::domain::ledger::LedgerKind;
 use vouchsafe_actors::domain::money::Currency;
 
-use super::cursor::{LedgerPage, LedgerCursor};
+use super::cursor::{LedgerCursor, LedgerPage};
 use super::{Transaction, TransactionRow};
 use crate::store::audit::to_bigint;
 use crate::store::{Period, PgStore};

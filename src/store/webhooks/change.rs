@@ -8,7 +8,7 @@ use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
 use super::row::{Webhook, parse_kinds};
 use super::{MAX_WEBHOOKS, find, kind_labels};
 use crate::store::PgStore;
-use crate::store::audit::{self, AuditActor, AuditAction, NO_STATE};
+use crate::store::audit::{self, AuditAction, AuditActor, NO_STATE};
 
 /// Requested settings of an endpoint. `None` keeps the current value, or takes the default for a new endpoint.
 #[derive(Debug, Clone)]
@@ -53,7 +53,11 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_webhook(&self, request: PutWebhookRequest, actor: AuditActor) -> Result<PutWebhookOutcome, sqlx::Error> {
+    pub async fn put_webhook(
+        &self,
+        request: PutWebhookRequest,
+        actor: AuditActor,
+    ) -> Result<PutWebhookOutcome, sqlx::Error> {
         self.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
             // Serializes changes of a partner's endpoints, so the maximum holds.

@@ -30,7 +30,8 @@ pub struct WebhookFilter {
     pub status: Option<WebhookStatus>,
 }
 
-const SELECT_WEBHOOKS: &str = "SELECT w.*, p.failures, p.failing_since, p.due_at, p.delivered, p.refused, p.leased_by,
+const SELECT_WEBHOOKS: &str =
+    "SELECT w.*, p.failures, p.failing_since, p.due_at, p.delivered, p.refused, p.leased_by,
                 COALESCE(f.last_number, 0) - p.cursor AS behind,
                 (SELECT e.created_at
                    FROM events AS e

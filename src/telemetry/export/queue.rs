@@ -108,10 +108,7 @@ impl SpanQueue {
             (false, true) => {
                 let reason = sent.as_ref().err().map(ToString::to_string);
                 let reason = reason.unwrap_or_else(|| format!("more than {MAX_QUEUED_SPANS} spans queued"));
-                warn!(
-                    spans.dropped = dropped,
-                    reason, "span export dropping spans"
-                );
+                warn!(spans.dropped = dropped, reason, "span export dropping spans");
             }
             (true, false) => info!(spans.dropped = dropped, "span export recovered"),
             _ => {}

@@ -17,16 +17,12 @@ const CREDENTIAL_CONTEXT: &[u8] = b"vouchsafe vendor credential v1";
 pub enum OpenCredentialError {
     /// The data key is not loaded.
     #[error("data key {key_id} is not loaded")]
-    UnknownKey {
-        key_id: KeyId,
-    },
+    UnknownKey { key_id: KeyId },
     /// It was altered, or belongs to another vendor.
     #[error(
         "cannot decrypt the credential of vendor {vendor_id}: it was altered or belongs to another vendor; put it again"
     )]
-    AuthenticationFailed {
-        vendor_id: String,
-    },
+    AuthenticationFailed { vendor_id: String },
 }
 
 impl Vault {
@@ -34,8 +30,15 @@ impl Vault {
     ///
     /// # Errors
     /// [`SealError`].
-    pub fn seal_credential(&self, vendor_id: &str, credential: &SecretString) -> Result<SealedBlob, SealError> {
-        self.seal_with(|key_id| associated_data(key_id, vendor_id), expose(credential).as_bytes())
+    pub fn seal_credential(
+        &self,
+        vendor_id: &str,
+        credential: &SecretString,
+    ) -> Result<SealedBlob, SealError> {
+        self.seal_with(
+            |key_id| associated_data(key_id, vendor_id),
+            expose(credential).as_bytes(),
+        )
     }
 
     /// Decrypts the credential of a vendor.
@@ -56,7 +59,11 @@ impl Vault {
             vendor_id: vendor_id.to_owned(),
         };
         let plain: Zeroizing<Vec<u8>> = cipher
-            .open(sealed.nonce, &associated_data(key_id, vendor_id), &sealed.ciphertext)
+            .open(
+                sealed.nonce,
+                &associated_data(key_id, vendor_id),
+                &sealed.ciphertext,
+            )
             .ok_or_else(refused)?;
         std::str::from_utf8(&plain)
             .map(SecretString::from)

@@ -75,7 +75,10 @@ mod tests {
         for offset in [0, KEY_BYTES, KEY_BYTES + NONCE_BYTES, sealed.len() - 1] {
             let mut altered = sealed.clone();
             altered[offset] ^= 1;
-            assert!(vault.open_destination(partner, &altered).is_err(), "byte {offset}");
+            assert!(
+                vault.open_destination(partner, &altered).is_err(),
+                "byte {offset}"
+            );
         }
         assert!(vault.open_destination(partner, &sealed[..10]).is_err());
     }

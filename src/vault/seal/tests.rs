@@ -82,7 +82,11 @@ fn code_of_another_row_or_sku_is_refused() {
     ] {
         let code_id = CodeId(code_id);
         let refused = vault.open(code_id, &other, &sealed).err();
-        assert_eq!(refused, Some(OpenError::AuthenticationFailed { code_id }), "{other}");
+        assert_eq!(
+            refused,
+            Some(OpenError::AuthenticationFailed { code_id }),
+            "{other}"
+        );
     }
 }
 

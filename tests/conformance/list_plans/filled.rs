@@ -126,7 +126,10 @@ impl ListFixture {
     }
 
     /// Runs a read; returns its result and the number of rows that the server read for it.
-    async fn count_rows_read<T>(&self, read: impl Future<Output = Result<Vec<T>, sqlx::Error>>) -> (Vec<T>, f64) {
+    async fn count_rows_read<T>(
+        &self,
+        read: impl Future<Output = Result<Vec<T>, sqlx::Error>>,
+    ) -> (Vec<T>, f64) {
         let begin = self.subject.log().len();
         let found = read.await.unwrap();
         let log = self.subject.log();
@@ -155,6 +158,9 @@ impl ListFixture {
     ) {
         self.subject.pool().execute(drop_statement).await.unwrap();
         let (_, rows) = self.count_rows_read(read).await;
-        assert!(rows > 10.0 * MAX_ROWS, "{rows} rows without the index: {drop_statement}");
+        assert!(
+            rows > 10.0 * MAX_ROWS,
+            "{rows} rows without the index: {drop_statement}"
+        );
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use vouchsafe::store::ReplayOutcome;
-use vouchsafe_actors::delivery::outbox::{Lease, LeasedEndpoint, LeaseAction, FlushRequest};
+use vouchsafe_actors::delivery::outbox::{FlushRequest, Lease, LeaseAction, LeasedEndpoint};
 use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
-use vouchsafe_actors::domain::delivery::{DeliveryOutcome, EndpointHealth, DeliveryUpdate};
+use vouchsafe_actors::domain::delivery::{DeliveryOutcome, DeliveryUpdate, EndpointHealth};
 use vouchsafe_actors::domain::ids::WebhookId;
 use vouchsafe_actors::testing::memory_outbox::order_id;
 use vouchsafe_actors::testing::outbox::{OutboxSubject as _, RowState};
@@ -124,7 +124,9 @@ async fn replay_concurrent_with_last_flush_of_lease_stays_due() {
         },
         async {
             subject.wait_for_blocked(1).await;
-            outbox.flush(subject.webhook_id, release_request(lease, number)).await
+            outbox
+                .flush(subject.webhook_id, release_request(lease, number))
+                .await
         },
         subject.block_audit_log(2),
     );

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use vouchsafe::store::{FeedPosition, PgNode, PgOutbox, PgStore};
-use vouchsafe_actors::delivery::outbox::{LeasedEndpoint, Outbox as _, LeaseAction, FlushRequest};
+use vouchsafe_actors::delivery::outbox::{FlushRequest, LeaseAction, LeasedEndpoint, Outbox as _};
 use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
 use vouchsafe_actors::domain::delivery::EndpointHealth;
 use vouchsafe_actors::domain::ids::EventId;

@@ -18,7 +18,10 @@ impl PgOutboxSubject {
     }
 
     async fn replay_delivery(&self, delivery_id: DeliveryId) -> Option<DeliveryState> {
-        let again = self.store.replay_delivery(delivery_id, AuditActor::service()).await;
+        let again = self
+            .store
+            .replay_delivery(delivery_id, AuditActor::service())
+            .await;
         again.unwrap().map(|delivery| delivery.state)
     }
 }
@@ -30,7 +33,10 @@ async fn delivery_is_replayable_while_its_event_is_in_the_feed() {
     let number = subject.commit(1).await;
     subject.replay(number..=number).await;
     let delivery_id = subject.only_delivery().await;
-    assert_eq!(subject.replay_delivery(delivery_id).await, Some(DeliveryState::Waiting));
+    assert_eq!(
+        subject.replay_delivery(delivery_id).await,
+        Some(DeliveryState::Waiting)
+    );
     subject.advance_time(Duration::from_secs(31 * 86_400)).await;
     let before = subject.row(number).await;
     assert!(matches!(

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::{Connection as _, PgConnection};
 
-use super::request_log::{RequestLog, OrderFacts, PayoutFacts};
+use super::request_log::{OrderFacts, PayoutFacts, RequestLog};
 
 /// Vendors fill within a second, but failed purchases are retried with backoff.
 const END_TIMEOUT: Duration = Duration::from_secs(60);
@@ -140,7 +140,11 @@ fn check_payouts(acknowledged: &BTreeMap<String, PayoutFacts>, rows: Vec<PayoutR
             decisions,
         } = row;
         let expected_refunds = i64::from(status == "REJECTED" || status == "FAILED");
-        assert_eq!((*debits, *refunds), (1, expected_refunds), "{payout_id} is {status}");
+        assert_eq!(
+            (*debits, *refunds),
+            (1, expected_refunds),
+            "{payout_id} is {status}"
+        );
         assert_eq!(
             *decisions,
             i64::from(status != "PENDING"),

@@ -11,12 +11,12 @@ use vouchsafe_load::client::{ApiResponse, RequestFailure};
 use vouchsafe_load::partner::{IDEMPOTENCY_KEY, PartnerClient};
 
 use super::request_log::{LifecycleRequest, RequestLog};
-use crate::rng::Rng;
-use crate::resolution::is_temporary;
+use crate::fixtures::{HOT, LIFECYCLE_PRODUCTS, TestProduct, order_body};
 use crate::load_session::LoadSession;
 use crate::operator::Operator;
 use crate::program::Program;
-use crate::fixtures::{TestProduct, HOT, LIFECYCLE_PRODUCTS, order_body};
+use crate::resolution::is_temporary;
+use crate::rng::Rng;
 
 /// Longer than a flow waits for its commit (10 s).
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -53,7 +53,9 @@ impl LifecycleClient {
 
     pub(super) async fn run(mut self, session: Arc<LoadSession>) {
         while !session.is_stopped() {
-            let Some(request) = self.next_request() else { continue };
+            let Some(request) = self.next_request() else {
+                continue;
+            };
             let outcome = self.send_recorded(&request).await;
             let think_time = Duration::from_millis(self.rng.between(0, MAX_THINK_TIME_MS));
             let is_available = outcome.is_ok_and(|response| !response.status.is_server_error());
@@ -67,7 +69,10 @@ impl LifecycleClient {
         loop {
             match self.send_recorded(request).await {
                 Ok(response) if !is_temporary(&response) => return response,
-                outcome => assert!(Instant::now() < deadline, "no definite response to {request:?}: {outcome:?}"),
+                outcome => assert!(
+                    Instant::now() < deadline,
+                    "no definite response to {request:?}: {outcome:?}"
+                ),
             }
             tokio::time::sleep(RETRY_DELAY).await;
         }
@@ -82,7 +87,9 @@ impl LifecycleClient {
     async fn send(&mut self, request: &LifecycleRequest) -> Result<ApiResponse, RequestFailure> {
         let reason = json!({ "reason": "crash test" });
         match request {
-            LifecycleRequest::Order { buyer, key, body } => self.partners[*buyer].order(key, body.clone()).await,
+            LifecycleRequest::Order { buyer, key, body } => {
+                self.partners[*buyer].order(key, body.clone()).await
+            }
             LifecycleRequest::Payout { buyer, key, body } => {
                 let headers = HeaderMap::from_iter([(IDEMPOTENCY_KEY, HeaderValue::from_str(key).unwrap())]);
                 let partner = &mut self.partners[*buyer];
@@ -98,7 +105,9 @@ impl LifecycleClient {
                     .await
             }
             LifecycleRequest::GetCodes(order_id) => self.owner(order_id).get_codes(order_id).await,
-            LifecycleRequest::GetOrder(order_id) => self.owner(order_id).get(&format!("/orders/{order_id}")).await,
+            LifecycleRequest::GetOrder(order_id) => {
+                self.owner(order_id).get(&format!("/orders/{order_id}")).await
+            }
             LifecycleRequest::DecideOrder { order_id, verb } => {
                 let path = format!("/admin/v1/orders/{order_id}/{verb}");
                 self.operator.post_once(&path, &reason).await

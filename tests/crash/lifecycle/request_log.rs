@@ -8,9 +8,9 @@ use bytes::Bytes;
 use serde_json::Value;
 use vouchsafe_load::client::{ApiResponse, RequestFailure};
 
-use crate::rng::Rng;
-use crate::resolution::is_temporary;
 use crate::fixtures::Buyer;
+use crate::resolution::is_temporary;
+use crate::rng::Rng;
 
 /// Clients pick orders and payouts among the last this many.
 const RECENT: usize = 60;
@@ -110,7 +110,11 @@ impl RequestLog {
 
     pub(super) fn random_awaiting_approval(&self, rng: &mut Rng) -> Option<String> {
         let state = self.lock();
-        let waited = state.orders.iter().rev().filter(|(_, facts)| facts.awaits_approval);
+        let waited = state
+            .orders
+            .iter()
+            .rev()
+            .filter(|(_, facts)| facts.awaits_approval);
         let recent: Vec<_> = waited.take(RECENT / 4).map(|(id, _)| id).collect();
         rng.pick(&recent).map(|id| (*id).clone())
     }
@@ -125,7 +129,11 @@ impl RequestLog {
         self.lock().orders[order_id].buyer
     }
 
-    pub(super) fn record_outcome(&self, request: &LifecycleRequest, outcome: &Result<ApiResponse, RequestFailure>) {
+    pub(super) fn record_outcome(
+        &self,
+        request: &LifecycleRequest,
+        outcome: &Result<ApiResponse, RequestFailure>,
+    ) {
         let mut state = self.lock();
         let outcome_index = match outcome {
             Ok(response) if response.status.is_success() => {
@@ -218,7 +226,8 @@ impl LogState {
     /// Only these two errors are stored under a key.
     fn record_refused(&mut self, request: &LifecycleRequest, response: &ApiResponse) {
         let code = response.error_code().unwrap_or_default();
-        if let LifecycleRequest::Order { buyer, key, .. } | LifecycleRequest::Payout { buyer, key, .. } = request
+        if let LifecycleRequest::Order { buyer, key, .. } | LifecycleRequest::Payout { buyer, key, .. } =
+            request
             && ["INSUFFICIENT_FUNDS", "INSUFFICIENT_INVENTORY"].contains(&code.as_str())
         {
             self.check_stored_response(*buyer, key, response);
@@ -237,7 +246,10 @@ impl LogState {
 
     fn record_cancellation(&mut self, order_id: &str, response: &ApiResponse) {
         let facts = self.order_mut(order_id);
-        assert_eq!(facts.code_reads, 0, "{order_id} was cancelled after its codes were read");
+        assert_eq!(
+            facts.code_reads, 0,
+            "{order_id} was cancelled after its codes were read"
+        );
         match &facts.cancel_response {
             Some(first) => assert_eq!(*first, response.body, "{order_id}: repeated cancellations differ"),
             None => {
@@ -257,8 +269,15 @@ impl LogState {
         );
         for voucher in body["data"].as_array().unwrap() {
             let code = voucher["credentials"].to_string();
-            let owner = self.code_owners.entry(code).or_insert_with(|| order_id.to_owned());
-            assert_eq!(owner, order_id, "the code of {} was returned for two orders", voucher["voucher_id"]);
+            let owner = self
+                .code_owners
+                .entry(code)
+                .or_insert_with(|| order_id.to_owned());
+            assert_eq!(
+                owner, order_id,
+                "the code of {} was returned for two orders",
+                voucher["voucher_id"]
+            );
         }
     }
 

@@ -22,11 +22,10 @@ pub(super) struct Simulator {
 impl Simulator {
     pub(super) fn start(program: &Program) -> Self {
         let mut command = Command::new("sh");
-        command.args(["-c", WATCHDOG_SCRIPT, "sh"]).arg(program.binary()).args([
-            "vendor-simulator",
-            "--listen",
-            "127.0.0.1:0",
-        ]);
+        command
+            .args(["-c", WATCHDOG_SCRIPT, "sh"])
+            .arg(program.binary())
+            .args(["vendor-simulator", "--listen", "127.0.0.1:0"]);
         let mut shell = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -1,14 +1,15 @@
 //! Canary harness: sends requests that contain canaries and records every response.
 
+mod secrets;
+
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::partner::{IDEMPOTENCY_KEY, unix_seconds};
 
-use super::Canary;
 use crate::support::{
-    Database, Instance, Listener, Operator, Partner, Sale, expect_success, order_body, expect_error, text_of,
+    Database, Instance, Listener, Operator, Partner, Sale, expect_error, expect_success, order_body, text_of,
 };
 
 /// Prefixes of the canaries.
@@ -83,13 +84,16 @@ impl CanaryHarness {
         let key = HeaderValue::from_str(&format!("{KEY_PREFIX}-{key}")).unwrap();
         headers.insert(IDEMPOTENCY_KEY, key);
         let client = &mut self.partner.client;
-        let response = client.send_raw(method.clone(), path, headers, body.to_owned()).await;
+        let response = client
+            .send_raw(method.clone(), path, headers, body.to_owned())
+            .await;
         self.record(&method, path, response.unwrap())
     }
 
     async fn order(&mut self, key: &str, body: &Value) -> ApiResponse {
         let body = body.to_string();
-        self.call_as_partner(Method::POST, "/api/v1/orders", key, &body).await
+        self.call_as_partner(Method::POST, "/api/v1/orders", key, &body)
+            .await
     }
 
     fn order_with_metadata(&self) -> Value {
@@ -98,7 +102,13 @@ impl CanaryHarness {
         order
     }
 
-    async fn call_as_operator(&mut self, method: Method, path: &str, media_type: &str, body: &str) -> ApiResponse {
+    async fn call_as_operator(
+        &mut self,
+        method: Method,
+        path: &str,
+        media_type: &str,
+        body: &str,
+    ) -> ApiResponse {
         let operator = &mut self.operator;
         let response = operator
             .call(method.clone(), path, media_type, body.to_owned())
@@ -123,7 +133,10 @@ impl CanaryHarness {
         assert_eq!(expect_success(&imported, 200)["imported"], 9);
         let order = self.order_with_metadata();
         let placed = self.order("day", &order).await;
-        let order_id = expect_success(&placed, 201)["order_id"].as_str().unwrap().to_owned();
+        let order_id = expect_success(&placed, 201)["order_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         assert_eq!(self.order("day", &order).await.body, placed.body);
         let path = format!("/api/v1/orders/{order_id}/vouchers");
         let codes = self.call_as_partner(Method::GET, &path, "codes", "").await;
@@ -139,11 +152,12 @@ impl CanaryHarness {
             .call_as_operator(Method::POST, "/admin/v1/stock/void", "application/json", &void)
             .await;
         assert_eq!(expect_success(&void, 200)["voided"], 1);
-        let vendor =
-            json!({ "adapter": "http", "url": "https://vendor.test", "credentials": format!("{VENDOR_CREDENTIAL}-1") });
+        let vendor = json!({ "adapter": "http", "url": "https://vendor.test", "credentials": format!("{VENDOR_CREDENTIAL}-1") });
         let (path, vendor) = ("/admin/v1/vendors/acme-cards", vendor.to_string());
         expect_success(
-            &self.call_as_operator(Method::PUT, path, "application/json", &vendor).await,
+            &self
+                .call_as_operator(Method::PUT, path, "application/json", &vendor)
+                .await,
             201,
         );
         self.request_payout().await;
@@ -160,10 +174,14 @@ impl CanaryHarness {
         let wrong = json!({ "vouchers": [{ "code": STRAY_CODE, "expiry": STRAY_CODE }] }).to_string();
         let right =
             json!({ "vouchers": [{ "code": format!("{CODE}-HAND"), "pin": format!("{CODE}-PIN-HAND") }] });
-        let response = self.call_as_operator(Method::POST, &path, "application/json", &wrong).await;
+        let response = self
+            .call_as_operator(Method::POST, &path, "application/json", &wrong)
+            .await;
         expect_error(&response, 422, "VALIDATION_FAILED");
         let right = right.to_string();
-        let response = self.call_as_operator(Method::POST, &path, "application/json", &right).await;
+        let response = self
+            .call_as_operator(Method::POST, &path, "application/json", &right)
+            .await;
         assert_eq!(expect_success(&response, 200)["imported"], 1);
     }
 
@@ -176,7 +194,9 @@ impl CanaryHarness {
         let payout = expect_success(&first, 202);
         assert_eq!(payout["destination"]["iban"], "****1234");
         assert_eq!(
-            self.call_as_partner(Method::POST, path, "payout", &order).await.body,
+            self.call_as_partner(Method::POST, path, "payout", &order)
+                .await
+                .body,
             first.body
         );
         payout["payout_id"]
@@ -267,11 +287,13 @@ impl CanaryHarness {
                 .run(format!("ALTER TABLE {table} DROP CONSTRAINT canary"))
                 .await;
         }
-        let failed = self
-            .responses
-            .iter()
-            .filter(|response| response.text.contains("SERVICE_UNAVAILABLE") || response.text.contains("INTERNAL_ERROR"));
-        assert!(failed.count() >= WRITTEN_TABLES.len(), "each table must reject a request");
+        let failed = self.responses.iter().filter(|response| {
+            response.text.contains("SERVICE_UNAVAILABLE") || response.text.contains("INTERNAL_ERROR")
+        });
+        assert!(
+            failed.count() >= WRITTEN_TABLES.len(),
+            "each table must reject a request"
+        );
     }
 
     /// Calls every route of both listeners, with an invalid body where one is accepted.
@@ -308,80 +330,13 @@ impl CanaryHarness {
                     };
                     match listener {
                         Listener::Partner => self.call_as_partner(method, &path, "route", body).await,
-                        Listener::Operator => self.call_as_operator(method, &path, "application/json", body).await,
+                        Listener::Operator => {
+                            self.call_as_operator(method, &path, "application/json", body)
+                                .await
+                        }
                     };
                 }
             }
         }
-    }
-
-    /// Issues new secrets. They appear in the response that issues them and are canaries from then on.
-    pub(super) async fn issue_secrets(&mut self) -> Vec<Canary> {
-        let rotated = self
-            .call_as_partner(Method::POST, "/api/v1/credentials/rotate", "rotate", "{}")
-            .await;
-        let rotated = expect_success(&rotated, 201);
-        let path = format!("/admin/v1/partners/{}/credentials", self.partner.partner_id);
-        let further = self.call_as_operator(Method::POST, &path, "application/json", "{}").await;
-        let further = expect_success(&further, 201);
-        let next = self.partner.with_credential(&rotated);
-        expect_success(&next.reconnect().get("/wallets").await, 200);
-        let listening = json!({ "url": "http://127.0.0.1:9/" }).to_string();
-        let webhook = self
-            .call_as_partner(Method::POST, "/api/v1/webhooks", "listen", &listening)
-            .await;
-        let webhook = expect_success(&webhook, 201);
-        webhook["webhook_id"]
-            .as_str()
-            .unwrap()
-            .clone_into(&mut self.webhook_id);
-        let headers = self.partner.headers("/api/v1/orders", b"");
-        let own = |name: &str| headers[name].to_str().unwrap().to_owned();
-        let issued = |issued: &Value, field: &str| issued[field].as_str().unwrap().to_owned();
-        let rotate: &[_] = &["POST /api/v1/credentials/rotate"];
-        let issue: &[_] = &["POST /admin/v1/partners/"];
-        [
-            ("the first API key", own("x-api-key"), &[][..]),
-            ("the first API secret", own("x-api-secret"), &[]),
-            ("the key of a rotation", issued(&rotated, "api_key"), rotate),
-            ("the secret of a rotation", issued(&rotated, "api_secret"), rotate),
-            ("a key that was issued", issued(&further, "api_key"), issue),
-            ("a secret that was issued", issued(&further, "api_secret"), issue),
-            (
-                "a webhook's secret",
-                issued(&webhook, "secret"),
-                &["POST /api/v1/webhooks"],
-            ),
-        ]
-        .map(|(name, text, may_be_in)| Canary {
-            name,
-            text,
-            allowed_in: may_be_in,
-        })
-        .into()
-    }
-
-    /// Returns the secrets in the data directory, each with its own file.
-    pub(super) fn secrets_in_files(&self) -> Vec<Canary> {
-        let read = |name: &str| std::fs::read_to_string(self.service.data_dir().join(name)).unwrap();
-        let seeded: Value = serde_json::from_str(&read("sandbox-partner.json")).unwrap();
-        let secret = |name, text: &str, may_be_in| Canary {
-            name,
-            text: text.trim().to_owned(),
-            allowed_in: may_be_in,
-        };
-        vec![
-            secret(
-                "the operator's token",
-                &read("operator-token"),
-                &["data/operator-token"],
-            ),
-            secret("the master key", &read("master-key"), &["data/master-key"]),
-            secret(
-                "the seeded secret",
-                seeded["api_secret"].as_str().unwrap(),
-                &["data/sandbox-partner.json"],
-            ),
-        ]
     }
 }

@@ -12,7 +12,7 @@ use vouchsafe::procurement::VendorRecord;
 use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::partner::PartnerClient;
 
-use crate::support::{Database, Instance, Operator, Partner, expect_success, eventually, unique};
+use crate::support::{Database, Instance, Operator, Partner, eventually, expect_success, unique};
 use crate::vendor_protocol::adapter;
 use crate::vendor_protocol::simulator::Simulator;
 
@@ -53,7 +53,10 @@ impl ReconciliationHarness {
             let body =
                 json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": quantity }] });
             let response = partner.send(&unique("key"), &body).await;
-            let order_id = expect_success(&response, 202)["order_id"].as_str().unwrap().to_owned();
+            let order_id = expect_success(&response, 202)["order_id"]
+                .as_str()
+                .unwrap()
+                .to_owned();
             let path = format!("/orders/{order_id}");
             eventually("the order to be closed", COMPLETION_TIMEOUT, async || {
                 let order = partner.read(&path).await;

@@ -7,7 +7,9 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use super::harness::get_preview;
-use crate::support::{Database, Instance, Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, shared, unique};
+use crate::support::{
+    Database, Instance, Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, shared, unique,
+};
 
 const HEADER: &str = "reference,product_id,denomination,currency,sold_at";
 

@@ -37,7 +37,11 @@ impl CheckedPartner {
         self.client.credentials()
     }
 
-    pub(crate) async fn order(&mut self, key: &str, body: impl Into<Bytes>) -> Result<ApiResponse, RequestFailure> {
+    pub(crate) async fn order(
+        &mut self,
+        key: &str,
+        body: impl Into<Bytes>,
+    ) -> Result<ApiResponse, RequestFailure> {
         let response = self.client.order(key, body).await?;
         Ok(self.assert_documented(&Method::POST, "/orders", response))
     }
@@ -61,7 +65,10 @@ impl CheckedPartner {
         body: impl Into<Bytes>,
         headers: HeaderMap,
     ) -> Result<ApiResponse, RequestFailure> {
-        let response = self.client.send_signed(method.clone(), path, body, headers).await?;
+        let response = self
+            .client
+            .send_signed(method.clone(), path, body, headers)
+            .await?;
         Ok(self.assert_documented(&method, path, response))
     }
 

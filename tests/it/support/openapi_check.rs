@@ -42,12 +42,19 @@ impl Listener {
 }
 
 /// Asserts that the document describes the response, and returns it.
-pub(crate) fn assert_documented(listener: Listener, method: &Method, target: &str, response: ApiResponse) -> ApiResponse {
+pub(crate) fn assert_documented(
+    listener: Listener,
+    method: &Method,
+    target: &str,
+    response: ApiResponse,
+) -> ApiResponse {
     let path = target.split('?').next().unwrap_or_default();
     let document = listener.document();
     let status = response.status.as_u16();
     match document.find(path) {
-        _ if status == 401 && listener.is_route_hidden(path) => document.assert_error(&response, "INVALID_CREDENTIALS"),
+        _ if status == 401 && listener.is_route_hidden(path) => {
+            document.assert_error(&response, "INVALID_CREDENTIALS")
+        }
         None => document.assert_error(&response, "ROUTE_NOT_FOUND"),
         Some(found) => match document.operation(&found, method) {
             Some(operation) => document.assert_response(&operation, &response),

@@ -154,7 +154,8 @@ impl Operator {
 
     /// Creates a product of 25 USD with this route and this many vouchers.
     pub(crate) async fn add_product(&mut self, route: &str, vouchers: usize) -> Sale {
-        self.add_product_with(json!({ "route": route }), "25", vouchers).await
+        self.add_product_with(json!({ "route": route }), "25", vouchers)
+            .await
     }
 
     /// Creates a product of 25 USD with these changes and this many vouchers of one denomination.
@@ -179,7 +180,8 @@ impl Operator {
     pub(crate) async fn put_product(&mut self, product_id: &str, changes: Value) {
         // Purchases from a manual vendor stay pending.
         let manual = json!({ "adapter": "manual" });
-        self.send_json(Method::PUT, "/admin/v1/vendors/by-hand", &manual).await;
+        self.send_json(Method::PUT, "/admin/v1/vendors/by-hand", &manual)
+            .await;
         let mut product = json!({
             "name": "A product", "brand": product_id, "category_id": "retail", "vendor": "by-hand",
             "currency": "USD", "countries": ["US"], "denominations": ["25"],

@@ -8,9 +8,9 @@ use vouchsafe_load::partner::{IDEMPOTENCY_KEY, unix_seconds};
 use vouchsafe_load::signer::Credentials;
 use vouchsafe_load::wire::{ListView, WalletView};
 
-use super::response::json_of;
 use super::checked::CheckedPartner;
 use super::operator::{Sale, unique};
+use super::response::json_of;
 
 pub(crate) struct Partner {
     pub(crate) partner_id: String,
@@ -84,7 +84,10 @@ impl Partner {
         self.client.credentials().insert_api_headers(&mut headers);
         headers.insert(header.0, HeaderValue::from_str(header.1).unwrap());
         let path = format!("/api/v1{path}");
-        self.client.send_raw(Method::GET, &path, headers, "").await.unwrap()
+        self.client
+            .send_raw(Method::GET, &path, headers, "")
+            .await
+            .unwrap()
     }
 
     /// Returns every entry of a list, following `next_cursor`.

@@ -31,13 +31,22 @@ pub(crate) enum Behavior {
     /// 200, then one byte of the body every 200 ms.
     SlowBody,
     /// 204; other statuses for a wrong signature and for a duplicate event.
-    VerifySignature { secret: String, wrong_status: u16, duplicate_status: u16 },
+    VerifySignature {
+        secret: String,
+        wrong_status: u16,
+        duplicate_status: u16,
+    },
 }
 
 impl Behavior {
     /// Returns the behavior for this event. `before` copies the earlier events, which are many, only if they are needed.
     fn resolve_for(self, event: &ReceivedEvent, before: impl FnOnce() -> Vec<ReceivedEvent>) -> Self {
-        let Self::VerifySignature { secret, wrong_status, duplicate_status } = self else {
+        let Self::VerifySignature {
+            secret,
+            wrong_status,
+            duplicate_status,
+        } = self
+        else {
             return self;
         };
         let is_genuine = |one: &ReceivedEvent| one.signatures() == one.expected_signatures(&[&secret]);

@@ -28,7 +28,11 @@ pub(crate) fn expect_success(response: &ApiResponse, status: u16) -> Value {
 /// Asserts the error and returns it (spec part 7, contract §7).
 pub(crate) fn expect_error(response: &ApiResponse, status: u16, code: &str) -> Value {
     let error = expect_stored_error(response, status, code);
-    assert_eq!(response.header("x-trace-id"), error["trace_id"].as_str(), "{error}");
+    assert_eq!(
+        response.header("x-trace-id"),
+        error["trace_id"].as_str(),
+        "{error}"
+    );
     error
 }
 
@@ -40,7 +44,11 @@ pub(crate) fn expect_stored_error(response: &ApiResponse, status: u16, code: &st
         (status, Some(code)),
         "{text}"
     );
-    assert_eq!(response.header("content-type"), Some("application/json"), "{text}");
+    assert_eq!(
+        response.header("content-type"),
+        Some("application/json"),
+        "{text}"
+    );
     assert_trace_id(response.header("x-trace-id").unwrap_or_default());
     let body = json_of(response);
     assert_eq!(field_names(&body), ["error"], "{text}");
@@ -62,7 +70,10 @@ fn assert_error_fields(error: &Value, code: &str) {
         expected.insert(1, "details");
         let details = details.as_array().unwrap();
         assert!(
-            !details.is_empty() && details.iter().all(|detail| field_names(detail) == ["field", "message"]),
+            !details.is_empty()
+                && details
+                    .iter()
+                    .all(|detail| field_names(detail) == ["field", "message"]),
             "{error}"
         );
     }

@@ -98,7 +98,10 @@ impl Instance {
 
     /// Starts another process on the data directory of the stopped one.
     pub(crate) fn restart(&mut self) {
-        assert!(self.shell.try_wait().unwrap().is_some(), "the service is still running");
+        assert!(
+            self.shell.try_wait().unwrap().is_some(),
+            "the service is still running"
+        );
         let mut next = Self::spawn(&self.data_dir, self.settings.clone(), None);
         next._scratch = self._scratch.take();
         *self = next;
@@ -221,10 +224,7 @@ impl Instance {
     /// Waits for the process to exit and returns its exit code.
     pub(crate) fn wait_for_exit(&mut self) -> Option<i32> {
         let shell = &mut self.shell;
-        wait_until("the service to exit", STOP_TIMEOUT, || {
-            shell.try_wait().unwrap()
-        })
-        .code()
+        wait_until("the service to exit", STOP_TIMEOUT, || shell.try_wait().unwrap()).code()
     }
 }
 

@@ -7,11 +7,13 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::health_of;
-use crate::delivery::outbox::{LEASE_DURATION, Lease, LeasedEndpoint, DeliveryPage, PendingDelivery, LeaseAction, FlushRequest};
 use crate::delivery::concurrency::ConcurrencyLimit;
+use crate::delivery::outbox::{
+    DeliveryPage, FlushRequest, LEASE_DURATION, Lease, LeaseAction, LeasedEndpoint, PendingDelivery,
+};
 use crate::delivery::queue::{DeliveryQueue, LoadedDelivery, ReadRequest};
-use crate::delivery::retry::{self, INITIAL_BACKOFF, FailedAttempt};
-use crate::domain::delivery::{DeliveryAttempt, AttemptOutcome, WebhookEvent, WebhookTarget, QueuedDelivery};
+use crate::delivery::retry::{self, FailedAttempt, INITIAL_BACKOFF};
+use crate::domain::delivery::{AttemptOutcome, DeliveryAttempt, QueuedDelivery, WebhookEvent, WebhookTarget};
 use crate::supervisor::OpenHold;
 
 /// How often the cursor is written: after a crash, deliveries of this period are repeated.
@@ -58,7 +60,12 @@ pub(super) struct ActiveEndpoint {
 
 impl ActiveEndpoint {
     /// The lease was requested at `requested_at` and granted at `now`.
-    pub(super) fn new(endpoint: LeasedEndpoint, requested_at: Duration, now: Duration, hold: OpenHold) -> Self {
+    pub(super) fn new(
+        endpoint: LeasedEndpoint,
+        requested_at: Duration,
+        now: Duration,
+        hold: OpenHold,
+    ) -> Self {
         Self {
             queue: DeliveryQueue::new(endpoint.cursor, health_of(&endpoint, now), INITIAL_BACKOFF),
             saved_cursor: endpoint.cursor,
@@ -106,7 +113,11 @@ impl ActiveEndpoint {
     }
 
     /// The deliveries to send now, each with its permit.
-    pub(super) fn take_due(&mut self, now: Duration, limiter: &ConcurrencyLimit) -> Vec<(QueuedDelivery, OwnedSemaphorePermit)> {
+    pub(super) fn take_due(
+        &mut self,
+        now: Duration,
+        limiter: &ConcurrencyLimit,
+    ) -> Vec<(QueuedDelivery, OwnedSemaphorePermit)> {
         let mut due = Vec::new();
         self.at_limit = false;
         if self.releasing || self.gone || self.is_lease_expired(now) {
@@ -182,7 +193,8 @@ impl ActiveEndpoint {
         if self.is_release_due(now, request) {
             return self.start_flush(now, LeaseAction::Release);
         }
-        if request.is_some() || self.queue.has_updates() || !self.attempts.is_empty() || self.is_save_due(now) {
+        if request.is_some() || self.queue.has_updates() || !self.attempts.is_empty() || self.is_save_due(now)
+        {
             return self.start_flush(now, LeaseAction::Keep(request));
         }
         NextAction::Wait(Some(self.time_to_next_action(now)))
@@ -268,7 +280,11 @@ impl ActiveEndpoint {
                 self.last_active_at = now;
             }
             self.poll_requested |= page.has_more;
-            let read = page.pending.iter().map(|pending| to_loaded(pending, now)).collect();
+            let read = page
+                .pending
+                .iter()
+                .map(|pending| to_loaded(pending, now))
+                .collect();
             self.queue.load(request, read, page.scanned_to);
             let events = page.pending.into_iter();
             self.events

@@ -1,5 +1,7 @@
 //! Queue tables: what is read, what may be attempted, outcomes, and what is written.
 
+mod replays;
+
 use super::*;
 
 const PAUSE: Duration = Duration::from_secs(5);
@@ -112,20 +114,29 @@ fn failed_event_and_its_followers_get_rows_while_other_orders_continue() {
     assert_eq!(start_all(&mut queue, 0), [1, 3]);
     fail(&mut queue, 1, 2);
     succeed(&mut queue, 3, 2);
-    let rows = vec![(1, DeliveryOutcome::RetryAt(secs(12))), (2, DeliveryOutcome::Blocked)];
+    let rows = vec![
+        (1, DeliveryOutcome::RetryAt(secs(12))),
+        (2, DeliveryOutcome::Blocked),
+    ];
     assert_eq!(take_outcomes(&mut queue), (3, rows));
     assert_eq!(start_all(&mut queue, 2), [4], "another order is not blocked");
     let mut later = event(5, 1);
     later.is_blocked = true;
     load(&mut queue, vec![later], 5);
-    assert_eq!(take_outcomes(&mut queue), (3, vec![(5, DeliveryOutcome::Blocked)]));
+    assert_eq!(
+        take_outcomes(&mut queue),
+        (3, vec![(5, DeliveryOutcome::Blocked)])
+    );
     load(&mut queue, vec![row(1, 1, 1, 12)], 5);
     assert_eq!(start_all(&mut queue, 11), Vec::<i64>::new());
     assert_eq!(queue.next_due_at(), Some(secs(12)));
     assert_eq!(start_all(&mut queue, 12), [1]);
     succeed(&mut queue, 1, 12);
     succeed(&mut queue, 4, 12);
-    assert_eq!(take_outcomes(&mut queue), (5, vec![(1, DeliveryOutcome::Delivered)]));
+    assert_eq!(
+        take_outcomes(&mut queue),
+        (5, vec![(1, DeliveryOutcome::Delivered)])
+    );
 }
 
 #[test]
@@ -137,7 +148,10 @@ fn event_is_given_up_after_last_attempt_and_next_of_order_follows() {
     fail(&mut queue, 1, 100);
     assert_eq!(
         take_outcomes(&mut queue),
-        (2, vec![(1, DeliveryOutcome::Failed), (2, DeliveryOutcome::Blocked)]),
+        (
+            2,
+            vec![(1, DeliveryOutcome::Failed), (2, DeliveryOutcome::Blocked)]
+        ),
         "the store determines the next one"
     );
     load(&mut queue, vec![row(2, 1, 0, 100)], 2);
@@ -163,11 +177,7 @@ fn failing() -> DeliveryQueue {
 fn failing_endpoint_attempts_only_the_oldest_and_evicts_the_rest() {
     let mut queue = failing();
     let (cursor, rows) = take_outcomes(&mut queue);
-    assert_eq!(
-        (cursor, rows.len()),
-        (6, 6),
-        "the seventh stays past the cursor"
-    );
+    assert_eq!((cursor, rows.len()), (6, 6), "the seventh stays past the cursor");
     assert_eq!(queue.next_read(), Some(ReadRequest::Oldest { after: 6 }));
     let rows: Vec<_> = (1..=5)
         .map(|n| row(n, n.unsigned_abs().into(), 1, 11))
@@ -178,7 +188,10 @@ fn failing_endpoint_attempts_only_the_oldest_and_evicts_the_rest() {
     assert_eq!(start_all(&mut queue, 10), Vec::<i64>::new());
     assert_eq!(start_all(&mut queue, 11), [1]);
     fail(&mut queue, 1, 12);
-    assert_eq!(take_outcomes(&mut queue), (6, vec![(1, DeliveryOutcome::RetryAt(secs(22)))]));
+    assert_eq!(
+        take_outcomes(&mut queue),
+        (6, vec![(1, DeliveryOutcome::RetryAt(secs(22)))])
+    );
     load(&mut queue, vec![row(1, 1, 2, 22)], 6);
     assert_eq!(start_all(&mut queue, 22), [1]);
     succeed(&mut queue, 1, 22);
@@ -212,7 +225,10 @@ fn events_past_their_retry_window_are_given_up_with_the_oldest() {
     load(&mut queue, vec![over, over_too, next, event(9, 9)], 9);
     assert_eq!(
         take_outcomes(&mut queue),
-        (7, vec![(2, DeliveryOutcome::Failed), (7, DeliveryOutcome::Failed)]),
+        (
+            7,
+            vec![(2, DeliveryOutcome::Failed), (7, DeliveryOutcome::Failed)]
+        ),
         "the ninth is read again"
     );
     assert_eq!(
@@ -250,7 +266,11 @@ fn new_oldest_event_inherits_the_backoff() {
         requested_attempts.set(attempts);
         Some(secs(900))
     });
-    assert_eq!(requested_attempts.get(), 8, "the event's first failure, the endpoint's eighth backoff step");
+    assert_eq!(
+        requested_attempts.get(),
+        8,
+        "the event's first failure, the endpoint's eighth backoff step"
+    );
 }
 
 #[test]
@@ -267,7 +287,11 @@ fn event_finished_after_endpoint_began_to_fail_is_not_sent_twice() {
     assert!(!queue.is_failing(), "the first success ends it");
     assert_eq!(queue.cursor(), 1, "the second is in flight, the third evicted");
     load(&mut queue, vec![event(3, 2), event(8, 8)], 8);
-    assert_eq!(start_all(&mut queue, 1), Vec::<i64>::new(), "the eighth was delivered");
+    assert_eq!(
+        start_all(&mut queue, 1),
+        Vec::<i64>::new(),
+        "the eighth was delivered"
+    );
     succeed(&mut queue, 2, 1);
     assert_eq!(start_all(&mut queue, 1), [3]);
     succeed(&mut queue, 3, 1);
@@ -296,8 +320,17 @@ fn concurrency_doubles_with_success_and_halves_with_failure() {
 fn read_ahead_follows_the_concurrency() {
     let page = (1..=16).map(|n| event(n, n.unsigned_abs().into())).collect();
     let mut queue = DeliveryQueue::new(0, EndpointHealth::default(), PAUSE);
-    let with_limit = |with_limit| Some(ReadRequest::Due { after: 0, limit: with_limit });
-    assert_eq!(queue.next_read(), with_limit(16), "the initial concurrency is one");
+    let with_limit = |with_limit| {
+        Some(ReadRequest::Due {
+            after: 0,
+            limit: with_limit,
+        })
+    };
+    assert_eq!(
+        queue.next_read(),
+        with_limit(16),
+        "the initial concurrency is one"
+    );
     load(&mut queue, page, 16);
     assert_eq!(start_all(&mut queue, 0), [1]);
     assert_eq!(queue.next_read(), None, "while the attempt hangs");
@@ -321,80 +354,4 @@ fn event_read_while_its_order_failed_is_blocked() {
     fail(&mut queue, 1, 2);
     queue.load(request, vec![event(2, 1), event(3, 2)], 3);
     assert_eq!(start_all(&mut queue, 2), [3]);
-}
-
-#[test]
-fn replayed_event_precedes_waiting_events_of_its_order() {
-    let mut queue = queue(vec![event(8, 1), event(9, 1)], 9);
-    assert_eq!(start_all(&mut queue, 0), [8]);
-    load(&mut queue, vec![replayed(3, 1, 1)], 9);
-    succeed(&mut queue, 8, 0);
-    assert_eq!(start_all(&mut queue, 0), [3]);
-    succeed(&mut queue, 3, 0);
-    assert_eq!(
-        start_all(&mut queue, 0),
-        Vec::<i64>::new(),
-        "another event may have been replayed with it"
-    );
-    let rows = vec![(3, DeliveryOutcome::Delivered), (9, DeliveryOutcome::Blocked)];
-    assert_eq!(take_outcomes(&mut queue), (9, rows));
-    load(&mut queue, vec![replayed(4, 1, 1)], 9);
-    assert_eq!(start_all(&mut queue, 0), [4]);
-    succeed(&mut queue, 4, 0);
-    assert_eq!(take_outcomes(&mut queue), (9, vec![(4, DeliveryOutcome::Delivered)]));
-    load(&mut queue, vec![row(9, 1, 0, 0)], 9);
-    assert_eq!(start_all(&mut queue, 0), [9]);
-}
-
-#[test]
-fn row_replayed_in_flight_is_attempted_again_afterwards() {
-    let mut queue = queue(vec![replayed(1, 1, 1)], 1);
-    assert_eq!(start_all(&mut queue, 0), [1]);
-    load(&mut queue, vec![replayed(1, 1, 2)], 1);
-    succeed(&mut queue, 1, 0);
-    load(&mut queue, vec![replayed(1, 1, 2)], 1);
-    assert_eq!(
-        start_all(&mut queue, 0),
-        Vec::<i64>::new(),
-        "not before the outcome is written"
-    );
-    let updates = queue.take_changes().updates;
-    assert_eq!((updates.len(), updates[0].replays), (1, 1), "the update names its replay");
-    load(&mut queue, vec![replayed(1, 1, 2)], 1);
-    assert_eq!(start_all(&mut queue, 0), [1]);
-    succeed(&mut queue, 1, 0);
-    assert_eq!(queue.take_changes().updates[0].replays, 2);
-}
-
-#[test]
-fn event_replayed_in_flight_is_read_again_after_its_outcome_is_written() {
-    let mut queue = queue(vec![event(1, 1)], 1);
-    assert_eq!(start_all(&mut queue, 0), [1]);
-    load(&mut queue, vec![replayed(1, 1, 1)], 1);
-    assert_eq!(queue.cursor(), 1, "it has a row");
-    succeed(&mut queue, 1, 0);
-    assert!(queue.has_updates());
-    assert_eq!(queue.take_changes().updates[0].replays, 0);
-    load(&mut queue, vec![replayed(1, 1, 1)], 1);
-    assert_eq!(start_all(&mut queue, 0), [1]);
-}
-
-#[test]
-fn waiting_row_replayed_is_attempted_as_replayed() {
-    let mut queue = queue(vec![event(1, 1), row(2, 2, 3, 500)], 2);
-    assert_eq!(start_all(&mut queue, 0), [1]);
-    load(&mut queue, vec![replayed(2, 2, 1)], 2);
-    let delivery = queue.start_next(Duration::ZERO).expect("the replayed row is due");
-    assert_eq!((delivery.number, delivery.attempts, delivery.replays), (2, 0, 1));
-}
-
-#[test]
-fn event_replayed_before_its_first_attempt_is_attempted_once() {
-    let mut queue = queue(vec![event(1, 1), event(2, 1)], 2);
-    assert_eq!(start_all(&mut queue, 0), [1]);
-    load(&mut queue, vec![replayed(2, 1, 1)], 2);
-    succeed(&mut queue, 1, 0);
-    assert_eq!((queue.cursor(), start_all(&mut queue, 0)), (2, vec![2]));
-    succeed(&mut queue, 2, 0);
-    assert_eq!(queue.take_changes().updates[0].replays, 1);
 }

@@ -1,6 +1,6 @@
 //! Input and output of a delivery queue.
 
-use crate::domain::delivery::{EndpointHealth, DeliveryUpdate, QueuedDelivery};
+use crate::domain::delivery::{DeliveryUpdate, EndpointHealth, QueuedDelivery};
 
 /// A delivery read from the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,14 +14,9 @@ pub struct LoadedDelivery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadRequest {
     /// Rows that are due, and up to `limit` events past `after`, with the rows among them in their positions.
-    Due {
-        after: i64,
-        limit: usize,
-    },
+    Due { after: i64, limit: usize },
     /// The oldest deliveries, due or not: rows up to event `after`, then events and rows past it.
-    Oldest {
-        after: i64,
-    },
+    Oldest { after: i64 },
 }
 
 /// Changes to write.

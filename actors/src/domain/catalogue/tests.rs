@@ -3,7 +3,9 @@
 use time::macros::datetime;
 
 use super::*;
-use crate::domain::product::{ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Redemption, SupplyRoute};
+use crate::domain::product::{
+    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Redemption, SupplyRoute,
+};
 
 type Line<'a> = (&'a str, &'a str, u32);
 
@@ -217,7 +219,11 @@ fn overflowing_total_is_rejected() {
     let half = "46116860184273879.03";
     assert!(price(&[("huge", half, 2)]).is_ok());
     for lines in [&[("huge", half, 3)][..], &[("huge", half, 2), ("huge", half, 1)]] {
-        assert_eq!(price(lines).unwrap_err(), PricingError::TotalTooLarge, "{lines:?}");
+        assert_eq!(
+            price(lines).unwrap_err(),
+            PricingError::TotalTooLarge,
+            "{lines:?}"
+        );
     }
 }
 

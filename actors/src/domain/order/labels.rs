@@ -152,7 +152,9 @@ pub enum Actor {
 /// How an order may be fulfilled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(description = "How the order may be fulfilled: `AUTO` (from stock or by purchase) or `CACHE_ONLY` (from stock only).")]
+#[schema(
+    description = "How the order may be fulfilled: `AUTO` (from stock or by purchase) or `CACHE_ONLY` (from stock only)."
+)]
 pub enum Fulfilment {
     /// From stock, and by purchase where the product has a vendor.
     #[default]

@@ -5,7 +5,7 @@ use time::macros::datetime;
 use super::*;
 use crate::domain::ids::{ChunkId, OrderId, PartnerId, StockId};
 use crate::domain::order::{Fulfilment, PricedLine, PricedOrder};
-use crate::domain::product::{ApprovalPolicy, SupplyRoute, Sku};
+use crate::domain::product::{ApprovalPolicy, Sku, SupplyRoute};
 use crate::domain::voucher::{Expiry, StockVoucher};
 
 const AT: OffsetDateTime = datetime!(2030-01-01 12:00 UTC);
@@ -86,7 +86,10 @@ fn order_filled_at_once_is_processed_and_delivered() {
     assert!(result.order.closed && result.order.pending_reason.is_none());
     assert_eq!(result.order.fulfilled_from, Some(FulfilmentSource::Cache));
     assert_eq!(result.order.updated_at, LATER);
-    assert_eq!((result.events.first_sequence, result.events.vouchers.len()), (2, 3));
+    assert_eq!(
+        (result.events.first_sequence, result.events.vouchers.len()),
+        (2, 3)
+    );
 }
 
 #[test]
@@ -99,7 +102,11 @@ fn partial_delivery_leaves_the_rest_pending_and_emits_an_event() {
     assert_eq!(effects(&first), (0, -500, 3));
     assert!(!first.order.closed);
     let second = issued(&first.order, &[0], FulfilmentSource::Vendor);
-    assert_eq!(statuses(&second.order).len(), 4, "the same status again, with an event");
+    assert_eq!(
+        statuses(&second.order).len(),
+        4,
+        "the same status again, with an event"
+    );
     assert_eq!(second.events.steps[0], EventStep::Issued { first: 1, count: 1 });
     assert_eq!(second.order.fulfilled_from, Some(FulfilmentSource::Mixed));
     let last = issued(&second.order, &[0], FulfilmentSource::Vendor);

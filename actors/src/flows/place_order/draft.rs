@@ -4,9 +4,9 @@ use std::collections::{HashMap, VecDeque};
 
 use time::OffsetDateTime;
 
-use super::{Decision, PlaceOrder, OrderResponseEncoder};
-use crate::domain::idempotency::{Response, Retention};
+use super::{Decision, OrderResponseEncoder, PlaceOrder};
 use crate::domain::event::EventBundle;
+use crate::domain::idempotency::{Response, Retention};
 use crate::domain::ids::{OrderId, TransactionId, VoucherId};
 use crate::domain::ledger::{LedgerKind, Movement, PendingDelta};
 use crate::domain::money::Amount;
@@ -25,7 +25,11 @@ pub(super) struct OrderDraft<'a> {
 }
 
 impl OrderDraft<'_> {
-    pub(super) fn to_flow_decision(&self, decision: Decision, encoder: &dyn OrderResponseEncoder) -> FlowDecision {
+    pub(super) fn to_flow_decision(
+        &self,
+        decision: Decision,
+        encoder: &dyn OrderResponseEncoder,
+    ) -> FlowDecision {
         let (order_id, partner_id) = (OrderId::generate_at(self.at), self.command.partner_id);
         match decision {
             Decision::Refuse(refusal) => FlowDecision {
@@ -45,7 +49,11 @@ impl OrderDraft<'_> {
                 let vouchers = allocate(self.priced, &stock_holds);
                 let order = Order::delivered(order_id, partner_id, self.priced, vouchers, self.at);
                 let mut holds: Vec<Box<dyn Hold>> = vec![Box::new(wallet_hold)];
-                holds.extend(stock_holds.into_iter().map(|hold| Box::new(hold) as Box<dyn Hold>));
+                holds.extend(
+                    stock_holds
+                        .into_iter()
+                        .map(|hold| Box::new(hold) as Box<dyn Hold>),
+                );
                 FlowDecision {
                     record: self.order_record(order, Amount::ZERO, encoder),
                     holds,

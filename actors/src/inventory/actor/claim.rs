@@ -97,7 +97,11 @@ mod tests {
                 (is_known, can_start),
                 "{before:?}"
             );
-            assert_eq!((claim, claim.is_shelf_known()), (in_flight, is_known), "{before:?}");
+            assert_eq!(
+                (claim, claim.is_shelf_known()),
+                (in_flight, is_known),
+                "{before:?}"
+            );
             claim.abandon();
             assert_eq!(claim, abandoned, "{before:?}");
         }

@@ -57,7 +57,9 @@ impl FreeVouchers {
 
     /// All positions in the order of sale.
     pub(crate) fn iter(&self) -> impl Iterator<Item = VoucherPosition> {
-        self.runs.iter().flat_map(|(&last, &first)| positions(last, first))
+        self.runs
+            .iter()
+            .flat_map(|(&last, &first)| positions(last, first))
     }
 
     /// The number of vouchers, up to `quantity`, that expire no earlier than `not_before`, and the latest expiry among
@@ -74,7 +76,12 @@ impl FreeVouchers {
     }
 
     /// Removes the first `quantity` vouchers that expire no earlier than `not_before`, or as many as there are.
-    pub(crate) fn take(&mut self, quantity: usize, not_before: Expiry, mut taken: impl FnMut(VoucherPosition)) {
+    pub(crate) fn take(
+        &mut self,
+        quantity: usize,
+        not_before: Expiry,
+        mut taken: impl FnMut(VoucherPosition),
+    ) {
         let mut remaining = quantity;
         while remaining > 0 {
             let mut usable = self.runs.range_mut(VoucherPosition::first_expiring(not_before)..);
@@ -207,7 +214,9 @@ mod tests {
     fn neighbours_form_one_run_in_any_insertion_order() {
         for order in [[1, 2, 3], [3, 2, 1], [1, 3, 2]] {
             let mut free = FreeVouchers::default();
-            order.iter().for_each(|offset| free.insert(position(0, 1, *offset)));
+            order
+                .iter()
+                .for_each(|offset| free.insert(position(0, 1, *offset)));
             assert_eq!((free.runs.len(), free.len()), (1, 3), "{order:?}");
         }
     }

@@ -127,7 +127,10 @@ fn invalidated_chunk_is_claimed_again_once_no_voucher_is_held() {
         (0, 1, vec![ChunkId(1)])
     );
     shelf.release(&in_flight);
-    assert_eq!((shelf.free(), shelf.held(), shelf.loaded_chunks()), (0, 0, vec![]));
+    assert_eq!(
+        (shelf.free(), shelf.held(), shelf.loaded_chunks()),
+        (0, 0, vec![])
+    );
     assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Refill);
 }
 

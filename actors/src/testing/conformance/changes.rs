@@ -2,13 +2,13 @@
 
 use uuid::Uuid;
 
-use super::fixture::{Fixture, INITIAL_BALANCE, STALE_STOCK, STALE_STATE, PRICE, gift};
+use super::fixture::{Fixture, INITIAL_BALANCE, PRICE, STALE_STATE, STALE_STOCK, gift};
 use super::subject::Subject;
 use crate::domain::ids::{OrderId, StockId, VoucherId};
-use crate::domain::order::{Actor, Order, OrderStatus, PendingReason, FulfilmentSource, StoredOrder};
+use crate::domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
 use crate::domain::payout::{Payout, PayoutOutcome};
-use crate::domain::transition::{Cause, OrderTransition};
 use crate::domain::stock::{ClaimedStock, UnclaimableStock};
+use crate::domain::transition::{Cause, OrderTransition};
 use crate::domain::voucher::{Allocation, StockVoucher};
 use crate::journal::{PayoutChange, Record, Verdict};
 use crate::testing::build;
@@ -128,7 +128,10 @@ pub async fn partial_delivery_leaves_remainder_pending<S: Subject>(subject: &S) 
         fixture.lane.must_commit(&record).await;
         fixture.assert_changed(&record).await;
     }
-    assert_eq!(subject.pending_orders(fixture.wallet()).await, build::minor(PRICE));
+    assert_eq!(
+        subject.pending_orders(fixture.wallet()).await,
+        build::minor(PRICE)
+    );
     let mut remainder = progress(&fixture.load_order(waiting.order.order_id).await, "rest");
     remainder.fail_pending(&Cause::SYSTEM);
     let since = fixture.load_order(waiting.order.order_id).await.last_sequence;
@@ -167,7 +170,8 @@ pub async fn returned_voucher_is_sold_again<S: Subject>(subject: &S) {
     fixture.lane.must_commit(&sold).await;
     let stored = fixture.load_order(build::order_id("k")).await;
     let numbers = fixture.allocate_stock_ids(3).await;
-    fixture.lane
+    fixture
+        .lane
         .must_commit(&cancel_order(&stored, "cancelled", &numbers))
         .await;
     let claimed = fixture.claim(&[]).await;
@@ -203,7 +207,11 @@ pub async fn change_of_outdated_order_is_stale<S: Subject>(subject: &S) {
     assert_eq!(fixture.lane.commit_one(&late).await, STALE_STATE);
     assert_eq!(subject.stored_key(late.claim.key).await, None, "the key is free");
     assert_eq!(subject.allocations().await.len(), 1);
-    let next = issue_vouchers(&fixture.load_order(waiting.order.order_id).await, "next", &gifts[1..]);
+    let next = issue_vouchers(
+        &fixture.load_order(waiting.order.order_id).await,
+        "next",
+        &gifts[1..],
+    );
     fixture.lane.must_commit(&next).await;
     fixture.assert_changed(&next).await;
 }
@@ -227,7 +235,10 @@ pub async fn change_key_is_executed_once<S: Subject>(subject: &S) {
 pub async fn retrieved_voucher_is_not_returned<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let gifts = fixture.add_stock(1).await;
-    fixture.lane.must_commit(&fixture.delivered_order("k", &gifts)).await;
+    fixture
+        .lane
+        .must_commit(&fixture.delivered_order("k", &gifts))
+        .await;
     let stored = fixture.load_order(build::order_id("k")).await;
     let numbers = fixture.allocate_stock_ids(1).await;
     subject.retrieve(fixture.partner, build::order_id("k")).await;
@@ -250,7 +261,11 @@ pub async fn payout_reads_back_complete_and_debits_wallet<S: Subject>(subject: &
     assert_eq!(fixture.lane.commit_one(&paid).await, Verdict::Committed(None));
     fixture.load_payout(&paid).await.unwrap();
     assert_eq!(subject.pending_payouts(fixture.wallet()).await, build::minor(0));
-    assert_eq!(subject.ledger(fixture.wallet()).await.len(), 2, "top-up and payout");
+    assert_eq!(
+        subject.ledger(fixture.wallet()).await.len(),
+        2,
+        "top-up and payout"
+    );
 }
 
 pub async fn rejected_payout_is_credited_back<S: Subject>(subject: &S) {
@@ -297,7 +312,10 @@ pub async fn reserved_stock_is_not_claimable<S: Subject>(subject: &S) {
         reserved,
         "a repeated claim returns the same"
     );
-    assert_eq!(fixture.store.claim_reserved(Uuid::from_u128(8)).await.unwrap(), []);
+    assert_eq!(
+        fixture.store.claim_reserved(Uuid::from_u128(8)).await.unwrap(),
+        []
+    );
     subject.reserve_for(&bought, None).await;
     assert_eq!(fixture.store.claim_reserved(purchase_id).await.unwrap(), []);
     assert_eq!(fixture.claim(&[]).await.chunks.len(), 1);
@@ -332,18 +350,32 @@ pub async fn returned_stock_is_reserved_for_waiting_order<S: Subject>(subject: &
     }
     let waiting = fixture.create_pending_order("waiting", 1).await;
     let numbers = fixture.allocate_stock_ids(1).await;
-    fixture.lane
+    fixture
+        .lane
         .must_commit(&cancel_order(&holders[0], "first cancelled", &numbers))
         .await;
     let shelf = fixture.claim(&[]).await;
-    assert!(shelf.chunks.is_empty() && shelf.next_expiry.is_none(), "{shelf:?}");
-    assert_eq!(shelf.unclaimable, UnclaimableStock::Reserved, "the waiting order may leave a remainder");
-    fixture.lane
+    assert!(
+        shelf.chunks.is_empty() && shelf.next_expiry.is_none(),
+        "{shelf:?}"
+    );
+    assert_eq!(
+        shelf.unclaimable,
+        UnclaimableStock::Reserved,
+        "the waiting order may leave a remainder"
+    );
+    fixture
+        .lane
         .must_commit(&cancel_order(&waiting, "waiting cancelled", &[]))
         .await;
     let numbers = fixture.allocate_stock_ids(1).await;
-    fixture.lane
+    fixture
+        .lane
         .must_commit(&cancel_order(&holders[1], "second cancelled", &numbers))
         .await;
-    assert_eq!(fixture.claim(&[]).await.chunks.len(), 1, "no order waits for this voucher");
+    assert_eq!(
+        fixture.claim(&[]).await.chunks.len(),
+        1,
+        "no order waits for this voucher"
+    );
 }

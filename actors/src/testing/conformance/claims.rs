@@ -1,9 +1,11 @@
 //! Conformance cases: stock claims. Earliest expiry first, own chunks at once, another node's chunks after its lease.
 
-use super::fixture::{Fixture, STALE_STOCK, LaneClient, NODE, claim, claim_sorted, expiries_on, gift, stock_request};
+use super::fixture::{
+    Fixture, LaneClient, NODE, STALE_STOCK, claim, claim_sorted, expiries_on, gift, stock_request,
+};
 use super::subject::Subject;
 use crate::domain::ids::{ChunkId, StockId};
-use crate::domain::stock::{ClaimedStock, UnclaimableStock, StockRequest};
+use crate::domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
 use crate::domain::voucher::{Expiry, StockVoucher};
 use crate::testing::build;
 
@@ -26,7 +28,9 @@ pub async fn earliest_expiry_is_claimed_first<S: Subject>(subject: &S) {
         .add_chunk(&gift(), &[build::day(11), build::day(10)])
         .await;
     let never = subject.add_chunk(&gift(), &[Expiry::NEVER]).await;
-    subject.add_chunk(&build::sku("other", 5), &expiries_on(1, 2)).await;
+    subject
+        .add_chunk(&build::sku("other", 5), &expiries_on(1, 2))
+        .await;
 
     let claimed = claim_sorted(&fixture.store, stock_request(&[], 2)).await;
     assert_eq!(chunk_ids(&claimed), [soon[0].chunk_id]);
@@ -54,7 +58,10 @@ pub async fn repeated_claim_is_harmless<S: Subject>(subject: &S) {
 pub async fn own_chunks_are_reclaimed_at_once<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let gifts = fixture.add_stock(2).await;
-    fixture.lane.must_commit(&fixture.delivered_order("a", &gifts[..1])).await;
+    fixture
+        .lane
+        .must_commit(&fixture.delivered_order("a", &gifts[..1]))
+        .await;
     let restarted = subject.start_node(NODE).await;
     let claimed = claim(&restarted, &[]).await;
     assert_eq!(chunk_ids(&claimed), [gifts[0].chunk_id]);
@@ -78,20 +85,32 @@ pub async fn chunks_of_another_node_are_claimed_after_its_lease<S: Subject>(subj
         (vec![gifts[0].chunk_id], UnclaimableStock::None)
     );
     assert_eq!(
-        fixture.lane.commit_one(&fixture.delivered_order("a", &gifts)).await,
+        fixture
+            .lane
+            .commit_one(&fixture.delivered_order("a", &gifts))
+            .await,
         STALE_STOCK,
         "the paused node is fenced"
     );
     let paused = fixture.claim(&[]).await;
-    assert_eq!((chunk_ids(&paused), paused.unclaimable), (vec![], UnclaimableStock::OwnedByOtherNode));
+    assert_eq!(
+        (chunk_ids(&paused), paused.unclaimable),
+        (vec![], UnclaimableStock::OwnedByOtherNode)
+    );
 }
 
 pub async fn sold_stock_is_not_reported_as_unclaimable<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let gifts = fixture.add_stock(2).await;
     let other_node = subject.start_node("two").await;
-    fixture.lane.must_commit(&fixture.delivered_order("a", &gifts[..1])).await;
-    assert_eq!(claim(&other_node, &[]).await.unclaimable, UnclaimableStock::OwnedByOtherNode);
+    fixture
+        .lane
+        .must_commit(&fixture.delivered_order("a", &gifts[..1]))
+        .await;
+    assert_eq!(
+        claim(&other_node, &[]).await.unclaimable,
+        UnclaimableStock::OwnedByOtherNode
+    );
     subject.void(gifts[1].stock_id).await;
     assert_eq!(claim(&other_node, &[]).await.unclaimable, UnclaimableStock::None);
 }
@@ -99,7 +118,10 @@ pub async fn sold_stock_is_not_reported_as_unclaimable<S: Subject>(subject: &S) 
 pub async fn empty_chunk_is_not_claimed<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let gifts = fixture.add_stock(2).await;
-    fixture.lane.must_commit(&fixture.delivered_order("a", &gifts[..1])).await;
+    fixture
+        .lane
+        .must_commit(&fixture.delivered_order("a", &gifts[..1]))
+        .await;
     subject.void(gifts[1].stock_id).await;
     for _ in 0..2 {
         assert_eq!(fixture.claim(&[]).await, ClaimedStock::default());
@@ -125,7 +147,10 @@ pub async fn stock_expiring_too_soon_is_left_out<S: Subject>(subject: &S) {
         .iter()
         .map(|voucher| (voucher.stock_id, voucher.expiry))
         .collect();
-    assert_eq!((&claimed.chunks[0].vouchers, claimed.next_expiry), (&usable, None));
+    assert_eq!(
+        (&claimed.chunks[0].vouchers, claimed.next_expiry),
+        (&usable, None)
+    );
     let claimed = claim_sorted(&fixture.store, from(4)).await;
     assert_eq!(
         chunk_ids(&claimed),
@@ -145,5 +170,8 @@ pub async fn superseded_node_claims_nothing<S: Subject>(subject: &S) {
         "{refused:?}"
     );
     fixture.lane = LaneClient::open(&newer, 0).await;
-    fixture.lane.must_commit(&fixture.delivered_order("a", &gifts)).await;
+    fixture
+        .lane
+        .must_commit(&fixture.delivered_order("a", &gifts))
+        .await;
 }

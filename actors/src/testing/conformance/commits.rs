@@ -1,6 +1,6 @@
 //! Conformance cases: rows that a commit writes, and its atomicity.
 
-use super::fixture::{Fixture, INITIAL_BALANCE, PRICE, other_response, gift, own_response, stock_request};
+use super::fixture::{Fixture, INITIAL_BALANCE, PRICE, gift, other_response, own_response, stock_request};
 use super::subject::{CommitFault, OtherTransaction, Subject};
 use crate::domain::ledger::WalletState;
 use crate::domain::stock::StockRequest;
@@ -8,7 +8,7 @@ use crate::domain::voucher::Expiry;
 use crate::journal::Verdict;
 use crate::store::CommitError;
 use crate::testing::build;
-use crate::testing::rows::{LedgerEntry, Holder, StoredKey, FeedEntry};
+use crate::testing::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 /// Order, allocations, ledger, key, events and wallet read back as written.
 pub async fn delivered_order_reads_back_complete<S: Subject>(subject: &S) {
@@ -82,7 +82,11 @@ pub async fn refusal_is_stored_under_its_key<S: Subject>(subject: &S) {
     let known = fixture.store.find_response(record.claim.key).await.unwrap();
     assert_eq!(known, Some(own_response(&record)));
     assert_eq!(subject.events(fixture.partner).await, []);
-    assert_eq!(subject.ledger(fixture.wallet()).await.len(), 1, "only the initial top-up");
+    assert_eq!(
+        subject.ledger(fixture.wallet()).await.len(),
+        1,
+        "only the initial top-up"
+    );
 }
 
 /// An aborted batch writes nothing; the lane continues without recovery.
@@ -102,7 +106,10 @@ pub async fn aborted_batch_writes_nothing<S: Subject>(subject: &S) {
 pub async fn poisoned_record_fails_alone<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let gifts = fixture.add_stock(2).await;
-    let valid = [fixture.delivered_order("a", &gifts[..1]), fixture.delivered_order("b", &gifts[1..])];
+    let valid = [
+        fixture.delivered_order("a", &gifts[..1]),
+        fixture.delivered_order("b", &gifts[1..]),
+    ];
     let poisoned = build::with_nul_byte(fixture.pending_order("c", 100));
     let with_poisoned = [valid[0].clone(), poisoned.clone(), valid[1].clone()];
     for batch in [&with_poisoned[..], &with_poisoned[1..2]] {
@@ -126,8 +133,13 @@ pub async fn poisoned_record_fails_alone<S: Subject>(subject: &S) {
 pub async fn contended_record_fails_alone<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let gifts = fixture.add_stock(1).await;
-    let records = [fixture.delivered_order("a", &gifts), fixture.pending_order("b", 100)];
-    let transaction = subject.begin_insert_key(records[1].claim.key, &other_response()).await;
+    let records = [
+        fixture.delivered_order("a", &gifts),
+        fixture.pending_order("b", 100),
+    ];
+    let transaction = subject
+        .begin_insert_key(records[1].claim.key, &other_response())
+        .await;
     for batch in [&records[..], &records[1..]] {
         let outcome = fixture.lane.send(batch).await;
         assert!(matches!(outcome, Err(CommitError::Contended(_))), "{outcome:?}");

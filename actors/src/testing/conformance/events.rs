@@ -1,6 +1,6 @@
 //! Conformance cases: event numbers are per partner, consecutive, in commit order.
 
-use super::fixture::{Fixture, INITIAL_BALANCE, LaneClient, other_response, assert_blocked};
+use super::fixture::{Fixture, INITIAL_BALANCE, LaneClient, assert_blocked, other_response};
 use super::subject::{OtherTransaction, Subject};
 use crate::testing::build;
 use crate::testing::rows::FeedEntry;
@@ -23,9 +23,13 @@ pub async fn events_are_numbered_consecutively<S: Subject>(subject: &S) {
         fixture.pending_order("short", INITIAL_BALANCE),
         fixture.pending_order("b", 10),
     ];
-    let right = [fixture.pending_order("c", 10), fixture.delivered_order("d", &gifts[2..3])];
+    let right = [
+        fixture.pending_order("c", 10),
+        fixture.delivered_order("d", &gifts[2..3]),
+    ];
     tokio::join!(fixture.lane.commit(&left), second.commit(&right));
-    fixture.lane
+    fixture
+        .lane
         .commit(&[left[0].clone(), fixture.delivered_order("e", &gifts[3..])])
         .await;
     let events = subject.events(fixture.partner).await;
@@ -52,9 +56,14 @@ pub async fn first_events_are_written_with_others_in_one_batch<S: Subject>(subje
     let (new_partner, known) = (build::partner(2), build::partner(3));
     for partner in [new_partner, known] {
         subject.add_partner(partner).await;
-        subject.top_up(build::usd_wallet(partner), build::minor(100)).await;
+        subject
+            .top_up(build::usd_wallet(partner), build::minor(100))
+            .await;
     }
-    fixture.lane.must_commit(&build::pending_order(known, "a", 10)).await;
+    fixture
+        .lane
+        .must_commit(&build::pending_order(known, "a", 10))
+        .await;
     let records = [
         build::pending_order(known, "b", 10),
         build::pending_order(new_partner, "c", 10),
@@ -74,7 +83,9 @@ pub async fn event_numbers_are_per_partner<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let other_partner = build::partner(2);
     subject.add_partner(other_partner).await;
-    subject.top_up(build::usd_wallet(other_partner), build::minor(100)).await;
+    subject
+        .top_up(build::usd_wallet(other_partner), build::minor(100))
+        .await;
     let records = [
         fixture.pending_order("a", 10),
         build::pending_order(other_partner, "b", 10),
@@ -94,7 +105,9 @@ pub async fn numbers_assigned_while_blocked_are_not_reused<S: Subject>(subject: 
     let mut second = LaneClient::open(&fixture.store, 1).await;
     let records = [fixture.pending_order("a", 10), fixture.pending_order("b", 10)];
     let competitors = [fixture.pending_order("c", 10), fixture.pending_order("d", 10)];
-    let transaction = subject.begin_insert_key(records[1].claim.key, &other_response()).await;
+    let transaction = subject
+        .begin_insert_key(records[1].claim.key, &other_response())
+        .await;
     let mut blocked = fixture.lane.send(&records);
     assert_blocked(subject, 1, &mut blocked).await;
     second.commit(&competitors).await;

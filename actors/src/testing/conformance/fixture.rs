@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::subject::{CommitFault, Subject};
 use crate::domain::idempotency::StoredResponse;
 use crate::domain::ids::PartnerId;
-use crate::domain::ledger::{WalletState, WalletKey};
+use crate::domain::ledger::{WalletKey, WalletState};
 use crate::domain::product::Sku;
 use crate::domain::stock::{ClaimedStock, StockRequest};
 use crate::domain::voucher::{Expiry, StockVoucher};
@@ -56,9 +56,7 @@ impl LaneClient {
 
     /// Sends a batch that must return verdicts.
     pub(super) async fn commit(&mut self, records: &[Record]) -> Vec<Verdict> {
-        self.send(records)
-            .await
-            .expect("the batch returns verdicts")
+        self.send(records).await.expect("the batch returns verdicts")
     }
 
     /// Sends a batch of one record that must return a verdict.
@@ -89,7 +87,10 @@ impl LaneClient {
     }
 
     pub(super) async fn read_verdicts(&mut self, records: &[Record]) -> Vec<Verdict> {
-        self.lane.load_verdicts(records).await.expect("the store is readable")
+        self.lane
+            .load_verdicts(records)
+            .await
+            .expect("the store is readable")
     }
 }
 
@@ -107,7 +108,9 @@ impl<'s, S: Subject> Fixture<'s, S> {
     pub(super) async fn create(subject: &'s S) -> Self {
         let partner = build::partner(1);
         subject.add_partner(partner).await;
-        subject.top_up(build::usd_wallet(partner), build::minor(INITIAL_BALANCE)).await;
+        subject
+            .top_up(build::usd_wallet(partner), build::minor(INITIAL_BALANCE))
+            .await;
         let store = subject.start_node(NODE).await;
         let lane = LaneClient::open(&store, 0).await;
         Self {
@@ -160,7 +163,11 @@ impl<'s, S: Subject> Fixture<'s, S> {
     /// Checks that no row of the record exists.
     pub(super) async fn assert_absent(&self, record: &Record) {
         let subject = self.subject;
-        assert_eq!(subject.stored_key(record.claim.key).await, None, "the key is free");
+        assert_eq!(
+            subject.stored_key(record.claim.key).await,
+            None,
+            "the key is free"
+        );
         if let Some(order) = &record.order {
             assert_eq!(
                 subject.order(order.order_id).await,
@@ -195,7 +202,10 @@ impl<'s, S: Subject> Fixture<'s, S> {
     /// Checks that every row of the record exists.
     pub(super) async fn assert_present(&self, record: &Record) {
         let subject = self.subject;
-        let stored = subject.stored_key(record.claim.key).await.expect("the key is known");
+        let stored = subject
+            .stored_key(record.claim.key)
+            .await
+            .expect("the key is known");
         assert_eq!(stored.known, own_response(record), "the key stores its response");
         if let Some(order) = &record.order {
             assert_eq!(
@@ -239,10 +249,7 @@ pub(super) async fn claim(store: &Arc<dyn Store>, loaded: &[StockVoucher]) -> Cl
 
 /// Claims stock and sorts the result, because the order of the response is unspecified.
 pub(super) async fn claim_sorted(store: &Arc<dyn Store>, request: StockRequest) -> ClaimedStock {
-    let mut claimed = store
-        .claim_stock(request)
-        .await
-        .expect("the store is reachable");
+    let mut claimed = store.claim_stock(request).await.expect("the store is reachable");
     claimed.chunks.sort_by_key(|chunk| chunk.chunk_id);
     let vouchers = claimed.chunks.iter_mut().map(|chunk| &mut chunk.vouchers);
     vouchers.for_each(|vouchers| vouchers.sort_by_key(|(stock_id, _)| *stock_id));

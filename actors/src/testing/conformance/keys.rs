@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::fixture::{Fixture, INITIAL_BALANCE, other_response, assert_blocked, own_response};
+use super::fixture::{Fixture, INITIAL_BALANCE, assert_blocked, other_response, own_response};
 use super::subject::{OtherTransaction, Subject};
 use crate::domain::ledger::WalletState;
 use crate::journal::Verdict;
@@ -14,7 +14,9 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub async fn key_of_open_transaction_blocks_commit<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let records = [fixture.pending_order("k", 700)];
-    let transaction = subject.begin_insert_key(records[0].claim.key, &other_response()).await;
+    let transaction = subject
+        .begin_insert_key(records[0].claim.key, &other_response())
+        .await;
     let mut blocked = fixture.lane.send(&records);
     assert_blocked(subject, 1, &mut blocked).await;
     transaction.commit().await;
@@ -30,7 +32,9 @@ pub async fn key_of_open_transaction_blocks_commit<S: Subject>(subject: &S) {
 pub async fn key_rolled_back_elsewhere_is_claimed<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let records = [fixture.pending_order("k", 700)];
-    let transaction = subject.begin_insert_key(records[0].claim.key, &other_response()).await;
+    let transaction = subject
+        .begin_insert_key(records[0].claim.key, &other_response())
+        .await;
     let mut blocked = fixture.lane.send(&records);
     assert_blocked(subject, 1, &mut blocked).await;
     transaction.rollback().await;
@@ -141,5 +145,8 @@ pub async fn key_without_expiry_never_expires<S: Subject>(subject: &S) {
 
 pub async fn unknown_key_has_no_response<S: Subject>(subject: &S) {
     let fixture = Fixture::create(subject).await;
-    assert_eq!(fixture.store.find_response(build::key("nobody")).await.unwrap(), None);
+    assert_eq!(
+        fixture.store.find_response(build::key("nobody")).await.unwrap(),
+        None
+    );
 }

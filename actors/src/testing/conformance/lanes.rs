@@ -1,6 +1,8 @@
 //! Conformance cases: lane recovery after an unknown outcome, and fencing of late statements.
 
-use super::fixture::{Fixture, INITIAL_BALANCE, LaneClient, NODE, STALE_BALANCE, other_response, assert_blocked, own_response};
+use super::fixture::{
+    Fixture, INITIAL_BALANCE, LaneClient, NODE, STALE_BALANCE, assert_blocked, other_response, own_response,
+};
 use super::subject::{CommitFault, OtherTransaction, Subject};
 use crate::domain::ledger::WalletState;
 use crate::journal::{StaleReason, Verdict};
@@ -11,7 +13,10 @@ use crate::testing::build;
 pub async fn lost_response_is_recovered_as_committed<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let gifts = fixture.add_stock(1).await;
-    let records = [fixture.delivered_order("a", &gifts), build::refusal(fixture.partner, "b")];
+    let records = [
+        fixture.delivered_order("a", &gifts),
+        build::refusal(fixture.partner, "b"),
+    ];
     fixture.inject_fault(CommitFault::ResponseLost).await;
     fixture.lane.commit_with_unknown_outcome(&records).await;
     assert_eq!(fixture.lane.recover().await, Ok(BatchOutcome::Committed));
@@ -20,7 +25,10 @@ pub async fn lost_response_is_recovered_as_committed<S: Subject>(subject: &S) {
     let verdicts = fixture.lane.read_verdicts(&records).await;
     assert_eq!(verdicts, [Verdict::Committed(newest), Verdict::Committed(None)]);
     fixture.assert_present(&records[0]).await;
-    fixture.lane.must_commit(&fixture.pending_order("next", 100)).await;
+    fixture
+        .lane
+        .must_commit(&fixture.pending_order("next", 100))
+        .await;
 }
 
 pub async fn unsent_batch_is_recovered_as_not_written<S: Subject>(subject: &S) {
@@ -100,7 +108,9 @@ pub async fn recovery_waits_for_running_batch<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let records = [fixture.pending_order("a", 700)];
     fixture.inject_fault(CommitFault::Detached).await;
-    let transaction = subject.begin_insert_key(records[0].claim.key, &other_response()).await;
+    let transaction = subject
+        .begin_insert_key(records[0].claim.key, &other_response())
+        .await;
     fixture.lane.commit_with_unknown_outcome(&records).await;
     subject.wait_for_blocked(1).await;
     let mut recovery = fixture.lane.recover();
@@ -122,7 +132,9 @@ pub async fn recovery_finds_key_known_meanwhile<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let records = [fixture.pending_order("a", 700)];
     fixture.inject_fault(CommitFault::Detached).await;
-    let transaction = subject.begin_insert_key(records[0].claim.key, &other_response()).await;
+    let transaction = subject
+        .begin_insert_key(records[0].claim.key, &other_response())
+        .await;
     fixture.lane.commit_with_unknown_outcome(&records).await;
     subject.wait_for_blocked(1).await;
     let mut recovery = fixture.lane.recover();
@@ -147,7 +159,10 @@ pub async fn reopened_lane_restarts_batch_numbers<S: Subject>(subject: &S) {
     fixture.inject_fault(CommitFault::NeverSent).await;
     let records = [fixture.pending_order("c", 100)];
     fixture.lane.commit_with_unknown_outcome(&records).await;
-    assert_eq!(fixture.lane.batch, written, "the case requires equal batch numbers");
+    assert_eq!(
+        fixture.lane.batch, written,
+        "the case requires equal batch numbers"
+    );
     assert_eq!(fixture.lane.recover().await, Ok(BatchOutcome::NotWritten));
 }
 
@@ -155,7 +170,10 @@ pub async fn reopened_lane_restarts_batch_numbers<S: Subject>(subject: &S) {
 pub async fn superseded_node_cannot_recover<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     fixture.inject_fault(CommitFault::NeverSent).await;
-    fixture.lane.commit_with_unknown_outcome(&[fixture.pending_order("a", 100)]).await;
+    fixture
+        .lane
+        .commit_with_unknown_outcome(&[fixture.pending_order("a", 100)])
+        .await;
     subject.start_node(NODE).await;
     assert_eq!(fixture.lane.recover().await, Err(RecoverError::Superseded));
     let opened = fixture.store.open_lane(1).await;
@@ -174,11 +192,20 @@ pub async fn lanes_do_not_block_each_other<S: Subject>(subject: &S) {
         .await;
     let mut second = LaneClient::open(&fixture.store, 1).await;
     let records = [fixture.pending_order("a", 700)];
-    let transaction = subject.begin_insert_key(records[0].claim.key, &other_response()).await;
+    let transaction = subject
+        .begin_insert_key(records[0].claim.key, &other_response())
+        .await;
     let mut blocked = fixture.lane.send(&records);
     assert_blocked(subject, 1, &mut blocked).await;
-    second.must_commit(&build::pending_order(other_partner, "b", 1_000)).await;
-    assert_eq!(second.commit_one(&build::pending_order(other_partner, "c", 1)).await, STALE_BALANCE);
+    second
+        .must_commit(&build::pending_order(other_partner, "b", 1_000))
+        .await;
+    assert_eq!(
+        second
+            .commit_one(&build::pending_order(other_partner, "c", 1))
+            .await,
+        STALE_BALANCE
+    );
     transaction.rollback().await;
     assert!(matches!(
         blocked.await.unwrap()[..],

@@ -1,8 +1,8 @@
 //! Conformance cases: balances that the commit verifies, record by record.
 
-use super::fixture::{Fixture, INITIAL_BALANCE, LaneClient, STALE_BALANCE, other_response, assert_blocked};
+use super::fixture::{Fixture, INITIAL_BALANCE, LaneClient, STALE_BALANCE, assert_blocked, other_response};
 use super::subject::{OtherTransaction, Subject};
-use crate::domain::ledger::{WalletState, WalletKey};
+use crate::domain::ledger::{WalletKey, WalletState};
 use crate::journal::Verdict;
 use crate::testing::build;
 
@@ -16,7 +16,13 @@ pub async fn debit_beyond_balance_is_stale<S: Subject>(subject: &S) {
         sequence: 2,
         balance: build::minor(0),
     };
-    assert_eq!(fixture.lane.must_commit(&fixture.pending_order("b", INITIAL_BALANCE)).await, Some(empty));
+    assert_eq!(
+        fixture
+            .lane
+            .must_commit(&fixture.pending_order("b", INITIAL_BALANCE))
+            .await,
+        Some(empty)
+    );
 }
 
 /// Guard `running-balance`: earlier records of the batch count; of three debits the third is stale, the others commit.
@@ -164,7 +170,10 @@ pub async fn ledger_numbers_are_consecutive<S: Subject>(subject: &S) {
         fixture.pending_order("too much", INITIAL_BALANCE),
         fixture.pending_order("b", 100),
     ];
-    let right = [fixture.pending_order("c", 100), build::top_up(fixture.wallet(), "wire-1", 50)];
+    let right = [
+        fixture.pending_order("c", 100),
+        build::top_up(fixture.wallet(), "wire-1", 50),
+    ];
     let (left, right) = tokio::join!(fixture.lane.commit(&left), second.commit(&right));
     fixture.lane.must_commit(&fixture.pending_order("d", 100)).await;
     let ledger = subject.ledger(fixture.wallet()).await;
@@ -210,7 +219,9 @@ pub async fn money_spent_while_blocked_is_not_available<S: Subject>(subject: &S)
     let mut second = LaneClient::open(&fixture.store, 1).await;
     let records = [fixture.pending_order("a", 8_000)];
     let competitor = fixture.pending_order("b", 8_000);
-    let transaction = subject.begin_insert_key(records[0].claim.key, &other_response()).await;
+    let transaction = subject
+        .begin_insert_key(records[0].claim.key, &other_response())
+        .await;
     let mut blocked = fixture.lane.send(&records);
     assert_blocked(subject, 1, &mut blocked).await;
     second.must_commit(&competitor).await;
@@ -227,7 +238,9 @@ pub async fn wallet_created_while_blocked_is_credited<S: Subject>(subject: &S) {
         ..fixture.wallet()
     };
     let records = [build::top_up(yen, "wire-1", 500)];
-    let transaction = subject.begin_insert_key(records[0].claim.key, &other_response()).await;
+    let transaction = subject
+        .begin_insert_key(records[0].claim.key, &other_response())
+        .await;
     let mut blocked = fixture.lane.send(&records);
     assert_blocked(subject, 1, &mut blocked).await;
     second.must_commit(&build::top_up(yen, "wire-2", 300)).await;

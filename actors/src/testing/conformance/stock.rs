@@ -1,7 +1,10 @@
 //! Conformance cases: stock that the commit verifies. The voucher is free, the node owns its chunk, and a rejected record
 //! leaves no rows.
 
-use super::fixture::{Fixture, INITIAL_BALANCE, STALE_STOCK, LaneClient, NODE, PRICE, STALE_BALANCE, other_response, claim, gift, assert_blocked};
+use super::fixture::{
+    Fixture, INITIAL_BALANCE, LaneClient, NODE, PRICE, STALE_BALANCE, STALE_STOCK, assert_blocked, claim,
+    gift, other_response,
+};
 use super::subject::{OtherTransaction, Subject};
 use crate::domain::ledger::WalletState;
 use crate::journal::Verdict;
@@ -85,7 +88,10 @@ pub async fn void_in_open_transaction_blocks_commit<S: Subject>(subject: &S) {
 pub async fn voucher_twice_in_batch_is_sold_once<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let gifts = fixture.add_stock(1).await;
-    let records = [fixture.delivered_order("a", &gifts), fixture.delivered_order("b", &gifts)];
+    let records = [
+        fixture.delivered_order("a", &gifts),
+        fixture.delivered_order("b", &gifts),
+    ];
     let verdicts = fixture.lane.commit(&records).await;
     let sold = verdicts
         .iter()
@@ -101,11 +107,26 @@ pub async fn stale_record_releases_its_key<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let gifts = fixture.add_stock(2).await;
     subject.void(gifts[0].stock_id).await;
-    assert_eq!(fixture.lane.commit_one(&fixture.delivered_order("a", &gifts)).await, STALE_STOCK);
+    assert_eq!(
+        fixture
+            .lane
+            .commit_one(&fixture.delivered_order("a", &gifts))
+            .await,
+        STALE_STOCK
+    );
     assert_eq!(fixture.store.find_response(build::key("a")).await.unwrap(), None);
-    fixture.lane.must_commit(&fixture.delivered_order("a", &gifts[1..])).await;
+    fixture
+        .lane
+        .must_commit(&fixture.delivered_order("a", &gifts[1..]))
+        .await;
 
-    assert_eq!(fixture.lane.commit_one(&fixture.pending_order("b", INITIAL_BALANCE)).await, STALE_BALANCE);
+    assert_eq!(
+        fixture
+            .lane
+            .commit_one(&fixture.pending_order("b", INITIAL_BALANCE))
+            .await,
+        STALE_BALANCE
+    );
     assert_eq!(fixture.store.find_response(build::key("b")).await.unwrap(), None);
     fixture.lane.must_commit(&fixture.pending_order("b", 100)).await;
 }
@@ -115,10 +136,19 @@ pub async fn stale_record_releases_its_vouchers<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;
     let gifts = fixture.add_stock(3).await;
     subject.void(gifts[1].stock_id).await;
-    assert_eq!(fixture.lane.commit_one(&fixture.delivered_order("a", &gifts)).await, STALE_STOCK);
+    assert_eq!(
+        fixture
+            .lane
+            .commit_one(&fixture.delivered_order("a", &gifts))
+            .await,
+        STALE_STOCK
+    );
     assert_eq!(subject.allocations().await, [(gifts[1].stock_id, Holder::Void)]);
     let others = [gifts[0], gifts[2]];
-    fixture.lane.must_commit(&fixture.delivered_order("b", &others)).await;
+    fixture
+        .lane
+        .must_commit(&fixture.delivered_order("b", &others))
+        .await;
 }
 
 /// A stale record in the middle of a batch does not affect the others, and moves no money.
@@ -179,7 +209,9 @@ pub async fn chunk_taken_over_while_blocked_is_stale<S: Subject>(subject: &S) {
     let gifts = fixture.add_stock(1).await;
     let other_node = subject.start_node("two").await;
     let records = [fixture.delivered_order("a", &gifts)];
-    let transaction = subject.begin_insert_key(records[0].claim.key, &other_response()).await;
+    let transaction = subject
+        .begin_insert_key(records[0].claim.key, &other_response())
+        .await;
     let mut blocked = fixture.lane.send(&records);
     assert_blocked(subject, 1, &mut blocked).await;
     subject.expire_lease(NODE).await;
@@ -195,7 +227,9 @@ pub async fn voucher_sold_while_blocked_is_stale<S: Subject>(subject: &S) {
     let mut second = LaneClient::open(&fixture.store, 1).await;
     let records = [fixture.delivered_order("a", &gifts)];
     let competitor = fixture.delivered_order("b", &gifts);
-    let transaction = subject.begin_insert_key(records[0].claim.key, &other_response()).await;
+    let transaction = subject
+        .begin_insert_key(records[0].claim.key, &other_response())
+        .await;
     let mut blocked = fixture.lane.send(&records);
     assert_blocked(subject, 1, &mut blocked).await;
     second.must_commit(&competitor).await;

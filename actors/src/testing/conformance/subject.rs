@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use crate::domain::idempotency::{KeyHash, StoredResponse};
 use crate::domain::ids::{OrderId, PartnerId, StockId};
-use crate::domain::ledger::{WalletState, WalletKey};
+use crate::domain::ledger::{WalletKey, WalletState};
 use crate::domain::money::Amount;
 use crate::domain::order::Order;
 use crate::domain::product::Sku;
 use crate::domain::voucher::{Expiry, StockVoucher};
 use crate::store::Store;
-use crate::testing::rows::{LedgerEntry, Holder, StoredKey, FeedEntry};
+use crate::testing::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 /// Fault of a node's next commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,11 @@ pub trait Subject {
     fn age_key(&self, key: KeyHash, by: Duration) -> impl Future<Output = ()>;
 
     /// Begins a transaction that has inserted this key, without expiry, with this response.
-    fn begin_insert_key(&self, key: KeyHash, known: &StoredResponse) -> impl Future<Output = Self::Transaction>;
+    fn begin_insert_key(
+        &self,
+        key: KeyHash,
+        known: &StoredResponse,
+    ) -> impl Future<Output = Self::Transaction>;
 
     /// Begins a transaction that has voided this voucher.
     fn begin_void(&self, stock_id: StockId) -> impl Future<Output = Self::Transaction>;

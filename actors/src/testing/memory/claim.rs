@@ -7,11 +7,11 @@ use uuid::Uuid;
 
 use super::MemoryDatabase;
 use super::lock::Lock;
+use super::reservations::is_for_any_waiting_order;
 use super::state::State;
 use super::tables::{ChunkRow, DbTime, Owner, Tables};
-use super::reservations::is_for_any_waiting_order;
 use crate::domain::ids::{ChunkId, StockId};
-use crate::domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock, StockRequest};
+use crate::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
 use crate::domain::voucher::{Expiry, StockVoucher};
 
 /// A chunk with free vouchers.

@@ -21,8 +21,11 @@ mod write;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use self::verify::{find_duplicate, has_nul_byte, is_owned_by, find_known_key, find_changed_records, find_allocated_vouchers, find_uncovered_debits};
-use self::write::{write_unreleased_claims, write_record};
+use self::verify::{
+    find_allocated_vouchers, find_changed_records, find_duplicate, find_known_key, find_uncovered_debits,
+    has_nul_byte, is_owned_by,
+};
+use self::write::{write_record, write_unreleased_claims};
 use super::MemoryDatabase;
 use super::guard::Guard;
 use super::lock::{Lock, LockTimeout, Transaction};
@@ -129,7 +132,9 @@ impl<'a> Batch<'a> {
     }
 
     fn reject_duplicates(&self) -> Result<(), CommitError> {
-        let duplicate = self.tx.read(|state| find_duplicate(&state.tables, self.accepted_records()));
+        let duplicate = self
+            .tx
+            .read(|state| find_duplicate(&state.tables, self.accepted_records()));
         let refuse = |constraint| CommitError::Poisoned(format!("duplicate key value violates {constraint}"));
         duplicate.map_or(Ok(()), |constraint| Err(refuse(constraint)))
     }
@@ -168,7 +173,9 @@ impl<'a> Batch<'a> {
         for payout_id in payouts {
             self.tx.lock(Lock::Payout(payout_id)).await?;
         }
-        let stale = self.tx.read(|state| find_changed_records(state, self.accepted_records()));
+        let stale = self
+            .tx
+            .read(|state| find_changed_records(state, self.accepted_records()));
         self.reject(&stale, StaleReason::StateChanged);
         Ok(())
     }
@@ -181,7 +188,9 @@ impl<'a> Batch<'a> {
         for wallet in wallets {
             self.tx.lock(Lock::Wallet(wallet)).await?;
         }
-        let uncovered = self.tx.read(|state| find_uncovered_debits(state, self.accepted_records()))?;
+        let uncovered = self
+            .tx
+            .read(|state| find_uncovered_debits(state, self.accepted_records()))?;
         self.reject(&uncovered, STALE_BALANCE);
         Ok(())
     }
@@ -219,13 +228,17 @@ impl<'a> Batch<'a> {
         for stock_id in vouchers {
             self.tx.lock(Lock::Voucher(stock_id)).await?;
         }
-        let stale = self.tx.read(|state| find_allocated_vouchers(state, self.accepted_records()));
+        let stale = self
+            .tx
+            .read(|state| find_allocated_vouchers(state, self.accepted_records()));
         self.reject(&stale, STALE_STOCK);
         Ok(())
     }
 
     async fn lock_event_numbers(&mut self) -> Result<(), CommitError> {
-        let with_events = self.accepted_records().filter(|(_, record)| record.events.is_some());
+        let with_events = self
+            .accepted_records()
+            .filter(|(_, record)| record.events.is_some());
         let partners: BTreeSet<_> = with_events.map(|(_, record)| record.partner_id).collect();
         for partner_id in partners {
             self.tx.lock(Lock::EventNumber(partner_id)).await?;

@@ -215,7 +215,10 @@ impl FaultInjector {
                 *remaining -= 1;
                 true
             }
-            None => self.random.as_mut().is_some_and(|chance| chance.should_fail(kind)),
+            None => self
+                .random
+                .as_mut()
+                .is_some_and(|chance| chance.should_fail(kind)),
         };
         if occurs {
             self.count(kind);
@@ -226,7 +229,9 @@ impl FaultInjector {
     /// Delay of a read, if it is slow.
     pub(super) fn read_delay(&mut self) -> Option<Duration> {
         let chance = self.random.as_mut()?;
-        let delay = chance.should_fail(FaultKind::SlowRead).then(|| chance.random_delay())?;
+        let delay = chance
+            .should_fail(FaultKind::SlowRead)
+            .then(|| chance.random_delay())?;
         self.count(FaultKind::SlowRead);
         Some(delay)
     }
@@ -255,7 +260,11 @@ impl MemoryDatabase {
         ]
         .contains(&kind);
         assert!(scripted, "{kind:?} cannot be scripted for calls");
-        *self.faults().scripted_calls.entry((node.to_owned(), kind)).or_default() += times;
+        *self
+            .faults()
+            .scripted_calls
+            .entry((node.to_owned(), kind))
+            .or_default() += times;
     }
 
     /// Enables random faults: the same ones for the same seed and the same calls.

@@ -2,11 +2,11 @@
 //!
 //! Each finding names the invariant and shows the rows that violate it.
 
+mod audit;
 mod events;
 mod money;
 mod orders;
 mod stock;
-mod audit;
 
 use super::MemoryDatabase;
 

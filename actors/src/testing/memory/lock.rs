@@ -135,7 +135,10 @@ impl Drop for Transaction {
 
 impl MemoryDatabase {
     /// Retries `attempt` whenever a transaction ends, until it succeeds.
-    async fn retry_until_acquired<T>(&self, mut attempt: impl FnMut(&mut State) -> Option<T>) -> Result<T, LockTimeout> {
+    async fn retry_until_acquired<T>(
+        &self,
+        mut attempt: impl FnMut(&mut State) -> Option<T>,
+    ) -> Result<T, LockTimeout> {
         let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             // Registered before the attempt, so that a transaction ending in between is not missed.

@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::MemoryDatabase;
 use super::commit::SentBatch;
 use super::lock::{Lock, Transaction};
+use super::reservations::reservation_for_waiting_order;
 use super::store::MemoryStore;
 use super::tables::{AllocationRow, ChunkRow, KeyRow, NodeRow, Owner, StockRow, Tables};
-use super::reservations::reservation_for_waiting_order;
 use uuid::Uuid;
 
 use crate::domain::idempotency::{KeyHash, StoredResponse};
@@ -133,7 +133,9 @@ impl MemoryDatabase {
         tx.commit(|state| {
             let number = state.tables.newest(&wallet).sequence;
             let name = format!("{}/{}/{number}", wallet.partner_id, wallet.currency);
-            state.tables.post(wallet, &build::top_up_movement(wallet, &name, amount))
+            state
+                .tables
+                .post(wallet, &build::top_up_movement(wallet, &name, amount))
         });
     }
 
@@ -153,12 +155,14 @@ impl MemoryDatabase {
 
     /// Begins another transaction that has inserted a key.
     pub async fn begin_insert_key(&self, key: KeyHash, known: StoredResponse) -> OtherTransaction {
-        self.begin_write(Lock::Key(key), PendingWrite::Key(key, known)).await
+        self.begin_write(Lock::Key(key), PendingWrite::Key(key, known))
+            .await
     }
 
     /// Begins another transaction that has voided a voucher.
     pub async fn begin_void(&self, stock_id: StockId) -> OtherTransaction {
-        self.begin_write(Lock::Voucher(stock_id), PendingWrite::Void(stock_id)).await
+        self.begin_write(Lock::Voucher(stock_id), PendingWrite::Void(stock_id))
+            .await
     }
 
     async fn begin_write(&self, lock: Lock, write: PendingWrite) -> OtherTransaction {

@@ -4,13 +4,13 @@ use super::MemoryDatabase;
 use super::tables::{EventRow, KeyRow};
 use crate::domain::idempotency::KeyHash;
 use crate::domain::ids::{OrderId, PartnerId, PayoutId, StockId};
-use crate::domain::ledger::{WalletState, WalletKey};
+use crate::domain::ledger::{WalletKey, WalletState};
 use crate::domain::money::Amount;
 use crate::domain::order::Order;
 use crate::domain::payout::Payout;
 use crate::domain::product::Sku;
 use crate::domain::voucher::StockVoucher;
-use crate::testing::rows::{LedgerEntry, Holder, StoredKey, FeedEntry};
+use crate::testing::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 impl MemoryDatabase {
     /// Newest state of a wallet, if it exists.

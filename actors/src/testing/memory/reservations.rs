@@ -68,7 +68,9 @@ pub(super) fn reservation_for_waiting_order(tables: &Tables, sku: &Sku, chunk_id
             .any(|line| line.pending() > 0 && line.sku() == *sku)
     };
     let id = RESERVATION_ID_BASE | u128::from(chunk_id.0.unsigned_abs());
-    orders_awaiting_vendor(tables).any(waits).then_some(Uuid::from_u128(id))
+    orders_awaiting_vendor(tables)
+        .any(waits)
+        .then_some(Uuid::from_u128(id))
 }
 
 /// Whether the reservation belongs to any waiting order rather than a purchase.

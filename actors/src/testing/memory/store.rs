@@ -28,7 +28,10 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     pub(super) fn new(db: &MemoryDatabase, owner: Owner) -> Self {
-        Self { db: db.clone(), owner }
+        Self {
+            db: db.clone(),
+            owner,
+        }
     }
 
     /// Incarnation of the node.
@@ -47,7 +50,11 @@ impl MemoryStore {
     async fn claim(&self, request: StockRequest) -> Result<ClaimedStock, Unavailable> {
         self.db.simulate_read(&self.owner.node).await?;
         let claimed = self.db.claim(&self.owner, &request);
-        if self.db.faults().should_fail(&self.owner.node, FaultKind::ClaimResponseLost) {
+        if self
+            .db
+            .faults()
+            .should_fail(&self.owner.node, FaultKind::ClaimResponseLost)
+        {
             return Err(Unavailable(
                 "the connection was closed before the response".to_owned(),
             ));

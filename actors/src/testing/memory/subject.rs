@@ -11,14 +11,14 @@ use super::fault::Fault;
 use super::operate::OtherTransaction;
 use crate::domain::idempotency::{KeyHash, StoredResponse};
 use crate::domain::ids::{OrderId, PartnerId, StockId};
-use crate::domain::ledger::{WalletState, WalletKey};
+use crate::domain::ledger::{WalletKey, WalletState};
 use crate::domain::money::Amount;
 use crate::domain::order::Order;
 use crate::domain::product::Sku;
 use crate::domain::voucher::{Expiry, StockVoucher};
 use crate::store::Store;
 use crate::testing::conformance::{self, CommitFault, Subject};
-use crate::testing::rows::{LedgerEntry, Holder, StoredKey, FeedEntry};
+use crate::testing::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 impl conformance::OtherTransaction for OtherTransaction {
     async fn commit(self) {
@@ -56,7 +56,10 @@ impl Subject for MemoryDatabase {
     }
 
     async fn retrieve(&self, _: PartnerId, order_id: OrderId) {
-        assert!(Self::retrieve(self, order_id).await, "{order_id} holds no vouchers");
+        assert!(
+            Self::retrieve(self, order_id).await,
+            "{order_id} holds no vouchers"
+        );
     }
 
     async fn top_up(&self, wallet: WalletKey, amount: Amount) {

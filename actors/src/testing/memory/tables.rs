@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::domain::idempotency::{KeyHash, StoredResponse};
 use crate::domain::audit::AuditEntry;
 use crate::domain::event::EventBundle;
+use crate::domain::idempotency::{KeyHash, StoredResponse};
 use crate::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId, VoucherId};
-use crate::domain::ledger::{Movement, PendingDelta, WalletState, WalletKey};
+use crate::domain::ledger::{Movement, PendingDelta, WalletKey, WalletState};
 use crate::domain::money::Amount;
 use crate::domain::order::Order;
 use crate::domain::payout::Payout;
 use crate::domain::product::Sku;
 use crate::domain::voucher::Expiry;
-use crate::testing::rows::{LedgerEntry, Holder};
+use crate::testing::rows::{Holder, LedgerEntry};
 
 /// Time of the database's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -161,7 +161,9 @@ impl Tables {
 
     /// Newest state of a wallet; [`Receipt::EMPTY`] if it does not exist.
     pub(super) fn newest(&self, wallet: &WalletKey) -> WalletState {
-        self.wallets.get(wallet).map_or(WalletState::EMPTY, |row| row.newest)
+        self.wallets
+            .get(wallet)
+            .map_or(WalletState::EMPTY, |row| row.newest)
     }
 
     /// Free vouchers of a chunk, sorted by expiry.
@@ -197,7 +199,10 @@ impl Tables {
     /// Adds to the pending amounts of a wallet.
     pub(super) fn add_pending(&mut self, wallet: WalletKey, shift: &PendingDelta) {
         let row = self.wallets.entry(wallet).or_default();
-        let sum = |held: Amount, by: Amount| held.checked_add(by).expect("pending amounts are parts of a debit");
+        let sum = |held: Amount, by: Amount| {
+            held.checked_add(by)
+                .expect("pending amounts are parts of a debit")
+        };
         row.pending_orders = sum(row.pending_orders, shift.orders);
         row.pending_payouts = sum(row.pending_payouts, shift.payouts);
     }

@@ -9,7 +9,7 @@ use super::tables::{Row, RowState, Tables};
 use crate::delivery::outbox::{DeliveryPage, PendingDelivery};
 use crate::delivery::queue::ReadRequest;
 use crate::delivery::retry::RETRY_WINDOW;
-use crate::domain::delivery::{WebhookEvent, CommittedEvents};
+use crate::domain::delivery::{CommittedEvents, WebhookEvent};
 use crate::domain::event::{EventBundle, EventStep};
 use crate::domain::money::Amount;
 use crate::domain::order::OrderStatus;

@@ -12,7 +12,7 @@ use crate::delivery::outbox::Outbox;
 use crate::delivery::retry::RETRY_WINDOW;
 use crate::domain::event_kind::EventKinds;
 use crate::domain::ids::WebhookId;
-use crate::testing::outbox::{OutboxSubject, Row, RowState, EndpointStatus};
+use crate::testing::outbox::{EndpointStatus, OutboxSubject, Row, RowState};
 
 impl OutboxSubject for MemoryOutbox {
     fn webhook_id(&self) -> WebhookId {
@@ -123,7 +123,8 @@ impl Tables {
         }
         for (number, row) in &self.rows {
             let mut earlier = self.rows.range(..number);
-            let has_waiting_predecessor = earlier.any(|(_, other)| other.order == row.order && other.state.is_waiting());
+            let has_waiting_predecessor =
+                earlier.any(|(_, other)| other.order == row.order && other.state.is_waiting());
             if row.state.is_waiting() && has_waiting_predecessor != (row.state == Kept::Blocked) {
                 found.push(format!("{number} of {} is {:?}", order_id(row.order), row.state));
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::delivery::outbox::{LEASE_DURATION, Lease, LeaseAction, FlushRequest};
+use crate::delivery::outbox::{FlushRequest, LEASE_DURATION, Lease, LeaseAction};
 use crate::delivery::queue::FAILING_THRESHOLD;
 use crate::delivery::retry::RETRY_WINDOW;
 use crate::domain::delivery::{DeliveryAttempt, DeliveryOutcome, DeliveryUpdate};

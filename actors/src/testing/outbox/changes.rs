@@ -1,7 +1,7 @@
 //! Conformance cases: changes of an endpoint during delivery. Disabled, enabled, rotated, removed.
 
+use super::lease_holder::{DeliveryProcess, Flush, HOUR, acquire_endpoint, due};
 use super::subject::OutboxSubject;
-use super::lease_holder::{HOUR, DeliveryProcess, Flush, due, acquire_endpoint};
 
 /// Disabling revokes the lease and prevents another; after enabling, delivery resumes at the cursor.
 pub async fn disabled_endpoint_is_not_leased<S: OutboxSubject>(subject: &S) {
@@ -40,7 +40,10 @@ pub async fn rotation_revokes_lease_and_both_secrets_sign<S: OutboxSubject>(subj
     assert!(before.opened.target.previous_secret.is_none());
     subject.rotate_secret().await;
     assert!(before.read(due(0)).await.is_none());
-    let after = process.acquire().await.expect("the endpoint is available after the rotation");
+    let after = process
+        .acquire()
+        .await
+        .expect("the endpoint is available after the rotation");
     let (former, _) = after
         .opened
         .target

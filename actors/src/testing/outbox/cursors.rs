@@ -1,7 +1,7 @@
 //! Conformance cases: the cursor of an endpoint and the page that follows it.
 
+use super::lease_holder::{Flush, HOUR, acquire_endpoint, attempt, due, numbers};
 use super::subject::OutboxSubject;
-use super::lease_holder::{HOUR, Flush, attempt, due, numbers, acquire_endpoint};
 use crate::delivery::outbox::LeaseAction;
 use crate::delivery::queue::ReadRequest;
 use crate::domain::event_kind::{EventKind, EventKinds};
@@ -22,8 +22,14 @@ pub async fn events_are_read_by_number<S: OutboxSubject>(subject: &S) {
             .iter()
             .all(|pending| !pending.has_row && pending.attempts == 0)
     );
-    let some = holder.read(ReadRequest::Due { after: 2, limit: 2 }).await.unwrap();
-    assert_eq!((numbers(&some), some.scanned_to, some.has_more), (vec![3, 4], 4, true));
+    let some = holder
+        .read(ReadRequest::Due { after: 2, limit: 2 })
+        .await
+        .unwrap();
+    assert_eq!(
+        (numbers(&some), some.scanned_to, some.has_more),
+        (vec![3, 4], 4, true)
+    );
 }
 
 /// A late flush does not move the cursor back.
@@ -43,7 +49,10 @@ pub async fn next_process_starts_at_cursor<S: OutboxSubject>(subject: &S) {
     for _ in 0..3 {
         subject.commit(1).await;
     }
-    acquire_endpoint(subject, "one").await.release(Flush::up_to(2)).await;
+    acquire_endpoint(subject, "one")
+        .await
+        .release(Flush::up_to(2))
+        .await;
     let mut next = acquire_endpoint(subject, "other").await;
     assert_eq!(next.opened.cursor, 2);
     assert_eq!(next.read_numbers(due(2)).await, [3]);

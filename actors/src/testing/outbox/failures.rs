@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::lease_holder::{DeliveryProcess, Flush, HOUR, acquire_endpoint, attempt, due};
 use super::subject::{OutboxSubject, RowState};
-use super::lease_holder::{HOUR, DeliveryProcess, Flush, attempt, due, acquire_endpoint};
 use crate::delivery::queue::ReadRequest;
 
 /// A failed delivery is not read before it is due; until then no process needs the lease.
@@ -26,7 +26,10 @@ pub async fn failed_delivery_waits_until_due<S: OutboxSubject>(subject: &S) {
     assert!(process.acquire().await.is_none(), "the delivery is not due yet");
     subject.advance_time(HOUR).await;
     let mut holder = process.acquire().await.expect("the delivery is due");
-    assert_eq!((holder.opened.consecutive_failures, holder.opened.cursor), (1, number));
+    assert_eq!(
+        (holder.opened.consecutive_failures, holder.opened.cursor),
+        (1, number)
+    );
     let page = holder.read(due(number)).await.unwrap();
     let [pending] = &page.pending[..] else {
         panic!("expected one due delivery: {page:?}")
@@ -42,7 +45,10 @@ pub async fn attempts_are_logged<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
     let mut holder = acquire_endpoint(subject, "one").await;
     for attempts in 1..=3 {
-        holder.flush(Flush::failed(1, number, attempts, HOUR)).await.unwrap();
+        holder
+            .flush(Flush::failed(1, number, attempts, HOUR))
+            .await
+            .unwrap();
     }
     let delivered = Flush {
         attempts: vec![(number, attempt(204, 4))],
@@ -56,10 +62,7 @@ pub async fn attempts_are_logged<S: OutboxSubject>(subject: &S) {
         [attempt(500, 1), attempt(500, 2), attempt(500, 3), attempt(204, 4)]
     );
     let status = subject.status().await.unwrap();
-    assert_eq!(
-        (status.delivered, status.refused, status.failures),
-        (1, 3, 0)
-    );
+    assert_eq!((status.delivered, status.refused, status.failures), (1, 3, 0));
 }
 
 /// A failing endpoint is not leased before its next attempt, even if there are new events. After that the oldest deliveries
@@ -76,8 +79,15 @@ pub async fn failing_endpoint_retries_oldest_and_ignores_new_events<S: OutboxSub
     subject.advance_time(HOUR).await;
     let mut holder = process.acquire().await.expect("the delivery will be retried");
     assert!(holder.opened.retry_in < HOUR);
-    assert_eq!(holder.read_numbers(due(2)).await, [3, 4], "none of the rows is due");
-    assert_eq!(holder.read_numbers(ReadRequest::Oldest { after: 2 }).await, [1, 2, 3, 4]);
+    assert_eq!(
+        holder.read_numbers(due(2)).await,
+        [3, 4],
+        "none of the rows is due"
+    );
+    assert_eq!(
+        holder.read_numbers(ReadRequest::Oldest { after: 2 }).await,
+        [1, 2, 3, 4]
+    );
 }
 
 /// Recovery makes rows that wait for an attempt due at once; rows blocked by their order stay blocked.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use super::subject::OutboxSubject;
-use crate::delivery::outbox::{LeasedEndpoint, Outbox, DeliveryPage, LeaseAction, FlushRequest};
-use crate::delivery::queue::{QueueChanges, FAILING_THRESHOLD, ReadRequest};
-use crate::domain::delivery::{DeliveryAttempt, DeliveryOutcome, EndpointHealth, DeliveryUpdate};
+use crate::delivery::outbox::{DeliveryPage, FlushRequest, LeaseAction, LeasedEndpoint, Outbox};
+use crate::delivery::queue::{FAILING_THRESHOLD, QueueChanges, ReadRequest};
+use crate::domain::delivery::{DeliveryAttempt, DeliveryOutcome, DeliveryUpdate, EndpointHealth};
 use crate::domain::ids::WebhookId;
 use crate::testing::memory_outbox::order_id;
 
@@ -143,7 +143,12 @@ impl Flush {
         Self {
             cursor: number,
             failures: attempts,
-            marks: vec![mark(order, number, attempts, DeliveryOutcome::RetryAt(HOUR + retry_in))],
+            marks: vec![mark(
+                order,
+                number,
+                attempts,
+                DeliveryOutcome::RetryAt(HOUR + retry_in),
+            )],
             attempts: vec![(number, attempt(500, attempts))],
             ..Self::default()
         }
@@ -151,7 +156,9 @@ impl Flush {
 
     /// Adds deliveries of the order that are blocked by the failed one.
     pub(super) fn blocking(mut self, order: u32, numbers: &[i64]) -> Self {
-        let behind = numbers.iter().map(|number| mark(order, *number, 0, DeliveryOutcome::Blocked));
+        let behind = numbers
+            .iter()
+            .map(|number| mark(order, *number, 0, DeliveryOutcome::Blocked));
         self.marks.extend(behind);
         self.cursor = self.cursor.max(numbers.iter().copied().max().unwrap_or_default());
         self

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::lease_holder::{DeliveryProcess, Flush, HOUR, acquire_endpoint, due};
 use super::subject::OutboxSubject;
-use super::lease_holder::{HOUR, DeliveryProcess, Flush, due, acquire_endpoint};
 use crate::delivery::outbox::LEASE_DURATION;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -18,7 +18,10 @@ pub async fn endpoint_is_leased_by_one_process<S: OutboxSubject>(subject: &S) {
     let holder = one.acquire().await;
     assert!(holder.is_some());
     assert!(other.acquire().await.is_none(), "another process holds the lease");
-    assert!(one.acquire().await.is_none(), "the same process cannot lease it twice");
+    assert!(
+        one.acquire().await.is_none(),
+        "the same process cannot lease it twice"
+    );
 }
 
 /// An endpoint without new events and due deliveries is not leased.
@@ -52,13 +55,20 @@ pub async fn expired_lease_goes_to_another_process<S: OutboxSubject>(subject: &S
     assert!(holder.flush(Flush::failed(1, number, 1, HOUR)).await.is_none());
     assert_eq!(subject.row(number).await, None);
     assert_eq!(subject.status().await.unwrap().cursor, 0);
-    assert_eq!(second.read_numbers(due(0)).await, [number], "the second process continues");
+    assert_eq!(
+        second.read_numbers(due(0)).await,
+        [number],
+        "the second process continues"
+    );
 }
 
 pub async fn released_lease_is_available<S: OutboxSubject>(subject: &S) {
     subject.commit(1).await;
     let other = DeliveryProcess::start(subject, "other").await;
-    acquire_endpoint(subject, "one").await.release(Flush::default()).await;
+    acquire_endpoint(subject, "one")
+        .await
+        .release(Flush::default())
+        .await;
     assert!(other.acquire().await.is_some());
 }
 
@@ -68,8 +78,14 @@ pub async fn restarted_node_takes_over_at_once<S: OutboxSubject>(subject: &S) {
     let first = DeliveryProcess::start(subject, "one").await;
     let mut holder = first.acquire().await.expect("there is an event");
     let mut second = acquire_endpoint(subject, "one").await;
-    assert!(holder.flush(Flush::up_to(1)).await.is_none(), "the old incarnation is fenced");
-    assert!(first.acquire().await.is_none(), "the old incarnation stays fenced");
+    assert!(
+        holder.flush(Flush::up_to(1)).await.is_none(),
+        "the old incarnation is fenced"
+    );
+    assert!(
+        first.acquire().await.is_none(),
+        "the old incarnation stays fenced"
+    );
     assert!(second.flush(Flush::up_to(1)).await.is_some());
 }
 

@@ -1,7 +1,7 @@
 //! Conformance cases: deliveries of an order are sequential, orders are independent.
 
+use super::lease_holder::{Flush, HOUR, acquire_endpoint, due, numbers};
 use super::subject::{OutboxSubject, RowState};
-use super::lease_holder::{HOUR, Flush, due, numbers, acquire_endpoint};
 use crate::delivery::queue::ReadRequest;
 
 /// When a delivery is accepted or expires, the next of its order is due and the one after that stays blocked.
@@ -12,7 +12,11 @@ pub async fn next_delivery_of_order_is_due_after_previous_ends<S: OutboxSubject>
     let mut holder = acquire_endpoint(subject, "one").await;
     let failed = Flush::failed(1, 1, 1, HOUR).blocking(1, &[2, 3]);
     holder.flush(failed).await.unwrap();
-    assert_eq!(holder.read_numbers(due(3)).await, [4], "the other order continues");
+    assert_eq!(
+        holder.read_numbers(due(3)).await,
+        [4],
+        "the other order continues"
+    );
     holder.flush(Flush::delivered(1, 1, 4)).await.unwrap();
     assert_eq!(holder.read_numbers(due(4)).await, [2]);
     assert_eq!(subject.row(3).await.unwrap().state, RowState::Blocked);
@@ -52,8 +56,14 @@ pub async fn row_among_unread_events_is_read_in_sequence<S: OutboxSubject>(subje
     );
     let behind: Vec<_> = page.pending.iter().map(|pending| pending.is_blocked).collect();
     assert_eq!(behind, [false, false, false, true]);
-    assert_eq!(holder.read_numbers(ReadRequest::Due { after: 0, limit: 1 }).await, [1]);
-    assert_eq!(holder.read_numbers(ReadRequest::Oldest { after: 0 }).await, [1, 2, 3, 4]);
+    assert_eq!(
+        holder.read_numbers(ReadRequest::Due { after: 0, limit: 1 }).await,
+        [1]
+    );
+    assert_eq!(
+        holder.read_numbers(ReadRequest::Oldest { after: 0 }).await,
+        [1, 2, 3, 4]
+    );
     assert_eq!(
         holder.read_numbers(due(3)).await,
         [3, 4],

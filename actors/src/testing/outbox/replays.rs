@@ -1,7 +1,7 @@
 //! Conformance cases: replays.
 
+use super::lease_holder::{DeliveryProcess, Flush, HOUR, LeaseHolder, acquire_endpoint, due};
 use super::subject::{OutboxSubject, RowState};
-use super::lease_holder::{HOUR, DeliveryProcess, Flush, LeaseHolder, due, acquire_endpoint};
 use crate::delivery::outbox::LeaseAction;
 use crate::delivery::queue::FAILING_THRESHOLD;
 
@@ -9,7 +9,12 @@ use crate::delivery::queue::FAILING_THRESHOLD;
 pub async fn replayed_event_is_due_at_once_for_a_day<S: OutboxSubject>(subject: &S) {
     let number = subject.commit(1).await;
     let process = DeliveryProcess::start(subject, "one").await;
-    process.acquire().await.unwrap().release(Flush::up_to(number)).await;
+    process
+        .acquire()
+        .await
+        .unwrap()
+        .release(Flush::up_to(number))
+        .await;
     subject.advance_time(100 * HOUR).await;
     assert!(process.acquire().await.is_none(), "the endpoint is idle");
     subject.replay(number..=number).await;
@@ -44,7 +49,10 @@ pub async fn replay_precedes_waiting_deliveries_of_its_order<S: OutboxSubject>(s
         "the other delivery is due by time but blocked"
     );
     assert_eq!(subject.row(2).await.unwrap().state, RowState::Blocked);
-    holder.flush(Flush::delivered(1, 1, 3).with_replays(1)).await.unwrap();
+    holder
+        .flush(Flush::delivered(1, 1, 3).with_replays(1))
+        .await
+        .unwrap();
     assert_eq!(holder.read_numbers(due(3)).await, [2]);
 }
 
@@ -71,7 +79,10 @@ pub async fn replays_of_an_order_are_sequential<S: OutboxSubject>(subject: &S) {
     holder.flush(Flush::up_to(4)).await.unwrap();
     subject.replay(1..=4).await;
     assert_eq!(holder.read_numbers(due(4)).await, [1, 3]);
-    holder.flush(Flush::delivered(1, 1, 4).with_replays(1)).await.unwrap();
+    holder
+        .flush(Flush::delivered(1, 1, 4).with_replays(1))
+        .await
+        .unwrap();
     assert_eq!(holder.read_numbers(due(4)).await, [2, 3]);
 }
 
@@ -145,11 +156,7 @@ pub async fn first_attempt_does_not_end_replay<S: OutboxSubject>(subject: &S) {
     holder.flush(Flush::delivered(1, 1, 1)).await.unwrap();
     let failed = Flush::failed(2, 2, 1, HOUR).blocking(2, &[3]);
     holder.flush(Flush { cursor: 3, ..failed }).await.unwrap();
-    assert_eq!(
-        read_replay_counts(&mut holder, 3).await,
-        [1, 1],
-        "one per order"
-    );
+    assert_eq!(read_replay_counts(&mut holder, 3).await, [1, 1], "one per order");
     let states = [
         subject.row(2).await.unwrap().state,
         subject.row(3).await.unwrap().state,

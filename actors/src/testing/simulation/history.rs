@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::order::{OrderRequest, OrderReply};
-use crate::domain::idempotency::{Response, KeyHash};
+use super::order::{OrderReply, OrderRequest};
+use crate::domain::idempotency::{KeyHash, Response};
 use crate::flows::FlowError;
 
 #[derive(Default)]
@@ -46,7 +46,8 @@ impl ResponseHistory {
             history.rejected_as_reused.push(request.clone());
         }
         if let Some(response) = reply.response() {
-            self.acknowledged.insert((request.key_hash(), response.body.to_vec()));
+            self.acknowledged
+                .insert((request.key_hash(), response.body.to_vec()));
             let (first_request, first) = history
                 .answered
                 .get_or_insert_with(|| (request.clone(), response.clone()));
@@ -64,7 +65,8 @@ impl ResponseHistory {
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         let twice = self.keys.values().filter(|history| history.executions > 1);
-        let twice = twice.map(|history| format!("executed {} times: {:?}", history.executions, history.requests));
+        let twice =
+            twice.map(|history| format!("executed {} times: {:?}", history.executions, history.requests));
         let is_own = |history: &&KeyHistory| {
             history
                 .answered
@@ -72,7 +74,12 @@ impl ResponseHistory {
                 .is_some_and(|(request, _)| history.rejected_as_reused.contains(request))
         };
         let own = self.keys.values().filter(is_own);
-        let own = own.map(|history| format!("rejected as another request's key, but it is the same request: {:?}", history.requests));
+        let own = own.map(|history| {
+            format!(
+                "rejected as another request's key, but it is the same request: {:?}",
+                history.requests
+            )
+        });
         self.violations.iter().cloned().chain(twice).chain(own).collect()
     }
 

@@ -63,7 +63,10 @@ impl Node {
         matches.then_some(()).map_or_else(
             || {
                 let difference: Vec<_> = on_sale.symmetric_difference(&free).collect();
-                Some(format!("{sku} holds {}, stock differs by {difference:?}", shelf.held()))
+                Some(format!(
+                    "{sku} holds {}, stock differs by {difference:?}",
+                    shelf.held()
+                ))
             },
             |()| None,
         )

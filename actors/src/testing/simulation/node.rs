@@ -9,16 +9,16 @@ use std::task::Poll;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinHandle, LocalSet};
 
-use super::order::{OrderRequest, OrderReply};
-use super::vendors::NodeVendors;
+use super::order::{OrderReply, OrderRequest};
 use super::responses::PlainTextResponses;
-use super::{TestClock, Simulation};
+use super::vendors::NodeVendors;
+use super::{Simulation, TestClock};
 use crate::domain::clock::Clock;
 use crate::domain::ids::PartnerId;
 use crate::domain::product::Sku;
 use crate::domain::voucher::Expiry;
 use crate::engine::{DEFAULT_LANES, Engine, EngineParts};
-use crate::flows::{TopUpResult, TopUpError, TopUp, place_order, top_up};
+use crate::flows::{TopUp, TopUpError, TopUpResult, place_order, top_up};
 use crate::journal::JournalMetrics;
 use crate::procurement::{Procurement, VendorId};
 use crate::store::{RecoverError, Store};
@@ -73,7 +73,10 @@ impl Node {
 
     /// Starts to place an order. Aborting the handle simulates a connection reset.
     pub fn start_order(&self, request: &OrderRequest) -> JoinHandle<OrderReply> {
-        let (engine, command) = (Arc::clone(&self.engine), request.command(self.simulation.catalogue()));
+        let (engine, command) = (
+            Arc::clone(&self.engine),
+            request.command(self.simulation.catalogue()),
+        );
         self.spawn(async move { place_order(&engine, command, &PlainTextResponses).await.into() })
     }
 
@@ -145,7 +148,9 @@ impl Node {
         let admission = Arc::clone(&self.engine.admission);
         let permits = admission.available_permits() - left;
         let permits = u32::try_from(permits).expect("bounded by the admission limit");
-        admission.try_acquire_many_owned(permits).expect("the permits are free")
+        admission
+            .try_acquire_many_owned(permits)
+            .expect("the permits are free")
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::domain::idempotency::{Response, Fingerprint, KeyHash};
 use crate::domain::approval::ApprovalRule;
 use crate::domain::catalogue::{Assortment, Catalogue, RequestedLine, RequestedOrder};
+use crate::domain::idempotency::{Fingerprint, KeyHash, Response};
 use crate::domain::ids::PartnerId;
 use crate::domain::order::Fulfilment;
-use crate::flows::{PlaceOrderError, PlaceOrder, IdempotentResponse, FlowError};
+use crate::flows::{FlowError, IdempotentResponse, PlaceOrder, PlaceOrderError};
 use crate::testing::build;
 
 /// A request for an order under an idempotency key.
@@ -176,7 +176,9 @@ impl OrderReply {
     /// Reply and body as text, for messages of failed tests.
     #[must_use]
     pub fn describe(&self) -> String {
-        let text = self.response().map(|response| String::from_utf8_lossy(&response.body));
+        let text = self
+            .response()
+            .map(|response| String::from_utf8_lossy(&response.body));
         format!("{self:?} {}", text.unwrap_or_default())
     }
 }

@@ -3,8 +3,8 @@
 //! A vendor sells once per key and records its sales. Purchase records are durable: they survive every node, and each change
 //! is atomic.
 
-mod records;
 mod faults;
+mod records;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,14 +12,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use self::records::PurchaseRecords;
 pub use self::faults::VendorFault;
+use self::records::PurchaseRecords;
 use super::clock::TestClock;
 use crate::domain::clock::Clock as _;
 use crate::domain::ids::{OrderId, PartnerId};
 use crate::domain::order::Order;
 use crate::domain::product::Sku;
-use crate::procurement::{ClaimedPurchase, DuePurchase, ReservedStock, PurchaseRemainder, VendorCapacity, VendorId, Vendors, WaitingOrder};
+use crate::procurement::{
+    ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors,
+    WaitingOrder,
+};
 use crate::store::{StoreFuture, Unavailable};
 use crate::testing::{MemoryDatabase, build};
 
@@ -109,8 +112,12 @@ impl SimulatedVendors {
         let waiting = self.db.waiting_orders().into_iter();
         let waiting = waiting.map(|order| format!("order {:?} waits, {:?}", order.reference, order.lines));
         let reserved = self.db.reserved_stock().into_iter();
-        let reserved = reserved.map(|(reservation_id, sku)| format!("{sku} is reserved under {reservation_id}"));
-        waiting.chain(reserved).chain(self.records().unfinished()).collect()
+        let reserved =
+            reserved.map(|(reservation_id, sku)| format!("{sku} is reserved under {reservation_id}"));
+        waiting
+            .chain(reserved)
+            .chain(self.records().unfinished())
+            .collect()
     }
 
     fn records(&self) -> MutexGuard<'_, PurchaseRecords> {
@@ -177,7 +184,11 @@ impl Vendors for NodeVendors {
             vendor_id: VendorId(name.into()),
             concurrency,
         };
-        Box::pin(async move { self.vendors.try_records().map(|_| CAPACITIES.map(capacity).to_vec()) })
+        Box::pin(async move {
+            self.vendors
+                .try_records()
+                .map(|_| CAPACITIES.map(capacity).to_vec())
+        })
     }
 
     fn list_waiting_orders(
@@ -214,22 +225,43 @@ impl Vendors for NodeVendors {
         })
     }
 
-    fn list_due_purchases(&self, vendor_id: &VendorId, limit: usize) -> StoreFuture<'_, Result<Vec<DuePurchase>, Unavailable>> {
+    fn list_due_purchases(
+        &self,
+        vendor_id: &VendorId,
+        limit: usize,
+    ) -> StoreFuture<'_, Result<Vec<DuePurchase>, Unavailable>> {
         let vendor_id = vendor_id.clone();
         Box::pin(async move { Ok(self.vendors.try_records()?.due(&vendor_id, limit, Instant::now())) })
     }
 
-    fn claim_purchase(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>> {
-        Box::pin(async move { Ok(self.vendors.try_records()?.claim(purchase_id, self.node, Instant::now())) })
+    fn claim_purchase(
+        &self,
+        purchase_id: Uuid,
+    ) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>> {
+        Box::pin(async move {
+            Ok(self
+                .vendors
+                .try_records()?
+                .claim(purchase_id, self.node, Instant::now()))
+        })
     }
 
-    fn request_vouchers(&self, claimed: ClaimedPurchase) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>> {
+    fn request_vouchers(
+        &self,
+        claimed: ClaimedPurchase,
+    ) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>> {
         Box::pin(self.vendors.request_vouchers(claimed.delivery.reservation_id))
     }
 
-    fn release_claim(&self, purchase_id: Uuid, after: Option<Duration>) -> StoreFuture<'_, Result<(), Unavailable>> {
+    fn release_claim(
+        &self,
+        purchase_id: Uuid,
+        after: Option<Duration>,
+    ) -> StoreFuture<'_, Result<(), Unavailable>> {
         Box::pin(async move {
-            self.vendors.try_records()?.schedule_next(purchase_id, after, Instant::now());
+            self.vendors
+                .try_records()?
+                .schedule_next(purchase_id, after, Instant::now());
             Ok(())
         })
     }

@@ -3,9 +3,9 @@
 //! After each step the invariants hold and no partner has two responses under one key. When nothing is in flight, no actor
 //! holds anything and each agrees with the database. One seed reproduces one run.
 
-mod rng;
-mod epoch;
 mod changes;
+mod epoch;
+mod rng;
 mod steps;
 
 pub use self::rng::REPLIES;
@@ -19,9 +19,9 @@ use tokio::task::JoinHandle;
 use self::rng::WalkRng;
 use super::node::await_reply;
 use super::vendors::VendorFault;
-use super::{OrderRequest, OrderReply, ResponseHistory, Node, Simulation, build};
+use super::{Node, OrderReply, OrderRequest, ResponseHistory, Simulation, build};
 use crate::domain::ids::{PartnerId, TransactionId};
-use crate::flows::{TopUpResult, TopUpError, TopUp};
+use crate::flows::{TopUp, TopUpError, TopUpResult};
 use crate::testing::{FaultKind, FaultRates};
 
 /// Partners with their initial balances: ample, sometimes sufficient, small.
@@ -188,7 +188,10 @@ impl Walk {
             Call::Order(request, task) => {
                 let reply = await_reply(task).await;
                 self.history.record(&request, &reply);
-                self.count_reply(rng::reply_label(&reply), &format!("{} {:?}", request.key, request.lines));
+                self.count_reply(
+                    rng::reply_label(&reply),
+                    &format!("{} {:?}", request.key, request.lines),
+                );
             }
             Call::TopUp(command, task) => match task.await {
                 Ok(result) => self.collect_top_up(&command, result),

@@ -9,9 +9,9 @@ use vouchsafe_actors::testing::simulation::{Node, Simulation};
 use vouchsafe_actors::testing::{Fault, FaultKind, FaultRates};
 
 use super::abort_after;
-use crate::simulation_tests;
-use crate::operations::{Operation, InitialState, run_operation, observe};
 use crate::fixture::{ALICE, SECOND, assert_settled};
+use crate::operations::{InitialState, Operation, observe, run_operation};
+use crate::simulation_tests;
 
 const MOMENT: Duration = Duration::from_millis(1);
 
@@ -246,9 +246,20 @@ async fn abort_once(
 }
 
 /// Repeats the operation twice; it must take effect at most once.
-async fn assert_repeatable(sim: &Simulation, node: &Node, operation: Operation, labels: [&str; 2], end: &str, context: &str) {
+async fn assert_repeatable(
+    sim: &Simulation,
+    node: &Node,
+    operation: Operation,
+    labels: [&str; 2],
+    end: &str,
+    context: &str,
+) {
     for expected in labels {
-        assert_eq!(run_operation(sim, node, operation).await, expected, "{context}, repeated");
+        assert_eq!(
+            run_operation(sim, node, operation).await,
+            expected,
+            "{context}, repeated"
+        );
         assert_settled(sim, node).await;
         assert_eq!(observe(sim), end, "{context}, repeated");
     }

@@ -3,9 +3,9 @@
 use sqlx::{PgPool, Row};
 
 use super::{LockedVouchers, SaleError, keys};
-use crate::peer::response::voucher_product;
 use crate::peer::draft::OrderDraft;
 use crate::peer::refusal::StoredResponse;
+use crate::peer::response::voucher_product;
 
 /// SQLSTATE values raised by `sql/place_order.sql`.
 const OUT_OF_STOCK: &str = "VP001";
@@ -23,7 +23,11 @@ const PLACE_ORDER: &str = "SELECT replayed,
 ///
 /// # Errors
 /// [`SaleError`]; the transaction is rolled back.
-pub(super) async fn sell(pool: &PgPool, draft: &OrderDraft, locked_vouchers: LockedVouchers) -> Result<StoredResponse, SaleError> {
+pub(super) async fn sell(
+    pool: &PgPool,
+    draft: &OrderDraft,
+    locked_vouchers: LockedVouchers,
+) -> Result<StoredResponse, SaleError> {
     let request = &draft.order;
     let order = draft.delivered();
     let skus: Vec<i32> = request.lines.iter().map(|line| line.sku_id).collect();
@@ -66,7 +70,10 @@ pub(super) async fn sell(pool: &PgPool, draft: &OrderDraft, locked_vouchers: Loc
 
 fn sale_error(error: sqlx::Error) -> SaleError {
     let database_error = error.as_database_error();
-    match database_error.and_then(|database_error| database_error.code()).as_deref() {
+    match database_error
+        .and_then(|database_error| database_error.code())
+        .as_deref()
+    {
         Some(OUT_OF_STOCK) => SaleError::OutOfStock(database_error.map(failed_line).unwrap_or_default()),
         Some(INSUFFICIENT_FUNDS) => SaleError::InsufficientFunds,
         Some(KEY_TAKEN) => SaleError::KeyTaken,

@@ -3,14 +3,18 @@
 use sqlx::PgPool;
 
 use crate::peer::draft::IdempotencyKey;
-use crate::peer::refusal::{StoredResponse, Refusal};
+use crate::peer::refusal::{Refusal, StoredResponse};
 
 /// Stores a refusal unless the key already has a response; returns the stored response.
 ///
 /// # Errors
 /// [`Refusal::ServiceUnavailable`] if the query fails or no row exists; [`Refusal::IdempotencyKeyReused`] if it
 /// belongs to another request.
-pub(super) async fn store_refusal(pool: &PgPool, key: &IdempotencyKey, refusal: &Refusal) -> Result<StoredResponse, Refusal> {
+pub(super) async fn store_refusal(
+    pool: &PgPool,
+    key: &IdempotencyKey,
+    refusal: &Refusal,
+) -> Result<StoredResponse, Refusal> {
     let (status, body) = (refusal.status().as_u16(), refusal.body());
     let inserted = sqlx::query(
         "INSERT INTO idempotency_keys AS k (key, fingerprint, status, body, expires_at)

@@ -16,7 +16,7 @@ use sqlx::PgPool;
 
 use super::TransactionShape;
 use super::draft::OrderDraft;
-use super::refusal::{StoredResponse, Refusal};
+use super::refusal::{Refusal, StoredResponse};
 
 /// Attempts per order; in each deadlock another transaction makes progress.
 const MAX_ATTEMPTS: u32 = 3;
@@ -49,7 +49,11 @@ impl From<sqlx::Error> for SaleError {
 ///
 /// # Errors
 /// A [`Refusal`] that is not stored.
-pub(super) async fn place_order(pool: &PgPool, shape: TransactionShape, draft: &OrderDraft) -> Result<StoredResponse, Refusal> {
+pub(super) async fn place_order(
+    pool: &PgPool,
+    shape: TransactionShape,
+    draft: &OrderDraft,
+) -> Result<StoredResponse, Refusal> {
     let mut locked_vouchers = LockedVouchers::Skip;
     for _ in 0..MAX_ATTEMPTS {
         let result = match shape {
@@ -64,7 +68,11 @@ pub(super) async fn place_order(pool: &PgPool, shape: TransactionShape, draft: &
             }
             Err(SaleError::OutOfStock(line)) => {
                 let out_of_stock = draft.order.lines.get(line);
-                Refusal::InsufficientInventory(out_of_stock.map(|line| line.product_id.clone()).unwrap_or_default())
+                Refusal::InsufficientInventory(
+                    out_of_stock
+                        .map(|line| line.product_id.clone())
+                        .unwrap_or_default(),
+                )
             }
             Err(SaleError::InsufficientFunds) => Refusal::InsufficientFunds,
             Err(SaleError::KeyTaken) => return keys::read_stored(pool, &draft.key).await,

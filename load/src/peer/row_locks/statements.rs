@@ -5,10 +5,10 @@ use sqlx::{PgPool, Postgres, Row, Transaction};
 use time::Date;
 
 use super::{LockedVouchers, SaleError};
-use crate::peer::response::SoldVoucher;
 use crate::peer::draft::OrderDraft;
 use crate::peer::refusal::StoredResponse;
 use crate::peer::request::Line;
+use crate::peer::response::SoldVoucher;
 
 const PICK_SQL: &str = "UPDATE vouchers
     SET order_id = $1
@@ -41,7 +41,11 @@ type PickedVouchers = (Vec<SoldVoucher>, Vec<i64>);
 ///
 /// # Errors
 /// [`SaleError`]; the transaction is rolled back.
-pub(super) async fn sell(pool: &PgPool, draft: &OrderDraft, locked_vouchers: LockedVouchers) -> Result<StoredResponse, SaleError> {
+pub(super) async fn sell(
+    pool: &PgPool,
+    draft: &OrderDraft,
+    locked_vouchers: LockedVouchers,
+) -> Result<StoredResponse, SaleError> {
     let mut transaction = pool.begin().await?;
     let (sold, stock) = pick_vouchers(&mut transaction, draft, locked_vouchers).await?;
     insert_allocations(&mut transaction, draft, &sold, &stock).await?;
@@ -154,7 +158,11 @@ async fn insert_order(transaction: &mut Transaction<'_, Postgres>, draft: &Order
     .map(drop)
 }
 
-async fn insert_event(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft, event: &str) -> sqlx::Result<()> {
+async fn insert_event(
+    transaction: &mut Transaction<'_, Postgres>,
+    draft: &OrderDraft,
+    event: &str,
+) -> sqlx::Result<()> {
     sqlx::query("INSERT INTO events (partner_id, order_id, body, created_at) VALUES ($1, $2, $3, $4)")
         .bind(draft.partner_id)
         .bind(draft.order_id)
@@ -166,7 +174,11 @@ async fn insert_event(transaction: &mut Transaction<'_, Postgres>, draft: &Order
 }
 
 /// Blocks while another open transaction holds the key.
-async fn store_response(transaction: &mut Transaction<'_, Postgres>, draft: &OrderDraft, body: &[u8]) -> Result<(), SaleError> {
+async fn store_response(
+    transaction: &mut Transaction<'_, Postgres>,
+    draft: &OrderDraft,
+    body: &[u8],
+) -> Result<(), SaleError> {
     let result = sqlx::query(
         "INSERT INTO idempotency_keys AS k (key, fingerprint, status, body, expires_at)
          VALUES ($1, $2, 201, $3, now() + interval '24 hours')

@@ -26,7 +26,11 @@ fn read(text: &str) -> Result<Vec<RecordLine>, RejectedLine> {
 fn columns_in_any_order_are_parsed() {
     let lines = read(&format!("\u{feff}{HEADER}\r\n{LINE}\r\n\r\n")).unwrap();
     assert_eq!(lines.len(), 1);
-    let RecordLine { reference, terms: message, .. } = &lines[0];
+    let RecordLine {
+        reference,
+        terms: message,
+        ..
+    } = &lines[0];
     assert_eq!(
         (reference.as_str(), message.denomination.amount.minor()),
         ("A-1", 2_500)
@@ -103,6 +107,9 @@ fn invalid_line_rejects_file_without_quoting_it() {
     ] {
         assert_eq!(read(&text), Err(RejectedLine { line, error }), "{text}");
         let message = ApiError::from(RejectedLine { line, error }).message;
-        assert!(!message.contains("A-1") && !message.contains("Game US"), "{message}");
+        assert!(
+            !message.contains("A-1") && !message.contains("Game US"),
+            "{message}"
+        );
     }
 }

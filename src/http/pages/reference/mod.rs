@@ -40,7 +40,10 @@ pub fn page(document: &Value) -> Markup {
     }
 }
 
-fn operations_of_tag<'o, 'a>(operations: &'o [Operation<'a>], tag: &'o str) -> impl Iterator<Item = &'o Operation<'a>> {
+fn operations_of_tag<'o, 'a>(
+    operations: &'o [Operation<'a>],
+    tag: &'o str,
+) -> impl Iterator<Item = &'o Operation<'a>> {
     operations.iter().filter(move |operation| operation.tag() == tag)
 }
 

@@ -59,7 +59,11 @@ fn sale_is_parsed_with_its_shortfall() {
         ("pending", 2, Ok((2, Shortfall::Pending(None)))),
         ("pending", 0, Ok((0, Shortfall::Pending(None)))),
         ("completed", 2, Ok((2, Shortfall::Final))),
-        ("completed", 0, Err(VendorFailure::NotBought(FailureReason::NotSold))),
+        (
+            "completed",
+            0,
+            Err(VendorFailure::NotBought(FailureReason::NotSold)),
+        ),
     ] {
         let result = parse(&sale(status, &all[..count]));
         let summary = result.map(|bought| (bought.vouchers.len(), bought.shortfall));
@@ -128,10 +132,22 @@ fn invalid_response_is_rejected_and_not_quoted() {
     let four: Vec<_> = (0..4).map(voucher).collect();
     let index = 0;
     for (body, expected) in [
-        (with("product_id", json!("game-eu")), InvalidResponse::OtherSku { index }),
-        (with("denomination", json!(50)), InvalidResponse::OtherSku { index }),
-        (with("currency", json!("EUR")), InvalidResponse::OtherSku { index }),
-        (with("price", json!("-0.01")), InvalidResponse::NegativePrice { index }),
+        (
+            with("product_id", json!("game-eu")),
+            InvalidResponse::OtherSku { index },
+        ),
+        (
+            with("denomination", json!(50)),
+            InvalidResponse::OtherSku { index },
+        ),
+        (
+            with("currency", json!("EUR")),
+            InvalidResponse::OtherSku { index },
+        ),
+        (
+            with("price", json!("-0.01")),
+            InvalidResponse::NegativePrice { index },
+        ),
         (
             with("expiry", json!("2026-11-19")),
             InvalidResponse::Expired {
@@ -160,7 +176,10 @@ fn invalid_response_is_rejected_and_not_quoted() {
         (same_reference, InvalidResponse::RepeatedReference { index: 1 }),
         (same_code, InvalidResponse::RepeatedCode { index: 2 }),
         (other_purchase, InvalidResponse::OtherPurchase),
-        (sale("completed", &four), InvalidResponse::TooMany { asked: 3, got: 4 }),
+        (
+            sale("completed", &four),
+            InvalidResponse::TooMany { asked: 3, got: 4 },
+        ),
         (with("reference", json!("")), schema("vouchers[0].reference")),
         (
             with("reference", json!("CNRY 0")),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use vouchsafe_load::client::ApiResponse;
 
 use super::body_of;
-use super::strict::{reject_unknown_properties, reject_unknown_in_children};
+use super::strict::{reject_unknown_in_children, reject_unknown_properties};
 
 const METHODS: [&str; 6] = ["get", "head", "put", "post", "patch", "delete"];
 
@@ -58,7 +58,9 @@ impl Document {
     /// Returns the path template that matches; literal segments take precedence over parameters.
     pub(super) fn find(&self, path: &str) -> Option<String> {
         let templates = self.served["paths"].as_object().unwrap().keys();
-        let mut fitting: Vec<_> = templates.filter(|template| is_path_match(template, path)).collect();
+        let mut fitting: Vec<_> = templates
+            .filter(|template| is_path_match(template, path))
+            .collect();
         fitting.sort_by_key(|template| template.matches('{').count());
         fitting.first().map(|template| (*template).clone())
     }
@@ -89,7 +91,11 @@ impl Document {
         let status = response.status.as_u16();
         let context = format!("{} {status}", operation.name);
         let spec = &operation.spec["responses"][status.to_string()];
-        assert!(spec.is_object(), "undocumented response: {context}: {:?}", response.body);
+        assert!(
+            spec.is_object(),
+            "undocumented response: {context}: {:?}",
+            response.body
+        );
         self.assert_headers(&context, spec, response);
         let Some(contents) = spec["content"].as_object() else {
             assert!(
@@ -117,7 +123,12 @@ impl Document {
 
     /// Asserts that the response is this error in the standard format.
     pub(super) fn assert_error(&self, response: &ApiResponse, code: &str) {
-        assert_eq!(response.error_code().as_deref(), Some(code), "{:?}", response.body);
+        assert_eq!(
+            response.error_code().as_deref(),
+            Some(code),
+            "{:?}",
+            response.body
+        );
         assert!(response.header("x-trace-id").is_some(), "{response:?}");
         self.assert_valid(
             code,
@@ -167,7 +178,8 @@ impl Document {
 
 fn is_path_match(template: &str, path: &str) -> bool {
     let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
-    let part =
-        |(expected, found): (&&str, &&str)| expected == found || (expected.starts_with('{') && !found.is_empty());
+    let part = |(expected, found): (&&str, &&str)| {
+        expected == found || (expected.starts_with('{') && !found.is_empty())
+    };
     template.len() == path.len() && template.iter().zip(&path).all(part)
 }

@@ -28,8 +28,12 @@ pub(super) fn reject_unknown_in_children(schema: &mut Value) {
     for (keyword, child) in fields {
         match (keyword.as_str(), child) {
             ("allOf", Value::Array(parts)) => parts.iter_mut().for_each(reject_unknown_in_children),
-            ("oneOf" | "anyOf" | "prefixItems", Value::Array(parts)) => parts.iter_mut().for_each(reject_unknown_properties),
-            ("properties", Value::Object(properties)) => properties.values_mut().for_each(reject_unknown_properties),
+            ("oneOf" | "anyOf" | "prefixItems", Value::Array(parts)) => {
+                parts.iter_mut().for_each(reject_unknown_properties)
+            }
+            ("properties", Value::Object(properties)) => {
+                properties.values_mut().for_each(reject_unknown_properties)
+            }
             ("items" | "additionalProperties", schema) => reject_unknown_properties(schema),
             _ => {}
         }

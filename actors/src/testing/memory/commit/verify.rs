@@ -65,7 +65,10 @@ pub(super) fn find_known_key(state: &State, record: &Record, now: DbTime) -> Opt
 }
 
 /// Indexes of the records whose order, payout or retrieval has changed since they were decided.
-pub(super) fn find_changed_records<'a>(state: &State, accepted: impl Iterator<Item = (usize, &'a Record)>) -> Vec<usize> {
+pub(super) fn find_changed_records<'a>(
+    state: &State,
+    accepted: impl Iterator<Item = (usize, &'a Record)>,
+) -> Vec<usize> {
     let moved = |record: &Record| {
         record
             .change
@@ -144,7 +147,10 @@ pub(super) fn is_owned_by(state: &State, voucher: StockVoucher, by: &Owner) -> b
 }
 
 /// Indexes of the records with a voucher that is allocated or occurs earlier in the batch.
-pub(super) fn find_allocated_vouchers<'a>(state: &State, accepted: impl Iterator<Item = (usize, &'a Record)>) -> Vec<usize> {
+pub(super) fn find_allocated_vouchers<'a>(
+    state: &State,
+    accepted: impl Iterator<Item = (usize, &'a Record)>,
+) -> Vec<usize> {
     let mut inserted = BTreeSet::new();
     let mut stale = Vec::new();
     for (index, record) in accepted {

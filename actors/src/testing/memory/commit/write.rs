@@ -4,25 +4,30 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::verify::is_free;
-use crate::domain::idempotency::{Retention, StoredResponse};
 use crate::domain::event::EventBundle;
+use crate::domain::idempotency::{Retention, StoredResponse};
 use crate::domain::ids::{ChunkId, OrderId, StockId};
 use crate::domain::ledger::WalletState;
 use crate::domain::voucher::StockVoucher;
 use crate::journal::{PayoutChange, Record, ReturnedVoucher};
-use crate::testing::rows::Holder;
 use crate::testing::memory::guard::Guard;
+use crate::testing::memory::reservations::reservation_for_waiting_order;
 use crate::testing::memory::state::State;
 use crate::testing::memory::tables::{
     AllocationRow, ChunkRow, DbTime, KeyRow, OrderRow, Owner, StockRow, Tables,
 };
-use crate::testing::memory::reservations::reservation_for_waiting_order;
+use crate::testing::rows::Holder;
 
 /// How long a response is stored under a partner's key.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Writes a record; returns the wallet's state after it, if it moved money.
-pub(super) fn write_record(tables: &mut Tables, record: &Record, by: &Owner, now: DbTime) -> Option<WalletState> {
+pub(super) fn write_record(
+    tables: &mut Tables,
+    record: &Record,
+    by: &Owner,
+    now: DbTime,
+) -> Option<WalletState> {
     write_key(tables, record, now);
     let movement = record.wallet().zip(record.movement.as_ref());
     let receipt = movement.map(|(wallet, movement)| tables.post(wallet, movement));

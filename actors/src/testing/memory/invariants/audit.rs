@@ -9,7 +9,10 @@ use crate::testing::memory::tables::Tables;
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     let mut decided: BTreeMap<String, usize> = BTreeMap::new();
     for order in tables.orders.values().map(|row| &row.order) {
-        let decisions = order.timeline.iter().filter(|milestone| is_operator_decision(milestone));
+        let decisions = order
+            .timeline
+            .iter()
+            .filter(|milestone| is_operator_decision(milestone));
         decided.insert(order.order_id.to_string(), decisions.count());
     }
     for payout in tables.payouts.values() {

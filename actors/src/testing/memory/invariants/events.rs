@@ -6,8 +6,8 @@ use super::Findings;
 use crate::domain::event::EventStep;
 use crate::domain::ids::{OrderId, PartnerId};
 use crate::domain::order::OrderStatus;
-use crate::testing::rows::Holder;
 use crate::testing::memory::tables::{EventRow, Tables};
+use crate::testing::rows::Holder;
 
 /// Steps published for one order.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -33,14 +33,20 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
             findings.check("I12 event and order", owner == Some(*partner_id), || {
                 format!("{owner:?} has {row:?}")
             });
-            apply(published_by_order.entry(row.bundle.order_id).or_default(), row, findings);
+            apply(
+                published_by_order.entry(row.bundle.order_id).or_default(),
+                row,
+                findings,
+            );
         }
     }
     for order in tables.orders.values().map(|row| &row.order) {
         let published = published_by_order.remove(&order.order_id).unwrap_or_default();
         // Acceptance as PENDING is published as `Created`; an order filled from stock also publishes `Delivered`.
         let with_events: Vec<_> = order.timeline.iter().map(|milestone| milestone.status).collect();
-        let with_events = with_events.strip_prefix(&[OrderStatus::Pending]).unwrap_or(&with_events);
+        let with_events = with_events
+            .strip_prefix(&[OrderStatus::Pending])
+            .unwrap_or(&with_events);
         let issued = issued.get(&order.order_id).copied().unwrap_or_default();
         let complete = published.created == 1
             && published.issued == issued

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::Findings;
-use crate::domain::ledger::{WalletState, WalletKey};
+use crate::domain::ledger::{WalletKey, WalletState};
 use crate::domain::money::Amount;
 use crate::domain::order::Order;
 use crate::domain::payout::PayoutStatus;
-use crate::testing::rows::LedgerEntry;
 use crate::testing::memory::tables::{Tables, WalletRow};
+use crate::testing::rows::LedgerEntry;
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     let wallets: BTreeSet<_> = tables

@@ -111,5 +111,7 @@ fn check_completeness(order: &Order, findings: &mut Findings) {
     let steps = order.timeline.windows(2);
     let mut transitions = steps.map(|pair| (pair[0].status, pair[1].status));
     let illegal = transitions.find(|(from, to)| !from.can_become(*to));
-    findings.check("I19 edges", illegal.is_none(), || format!("{order:?} has an illegal transition {illegal:?}"));
+    findings.check("I19 edges", illegal.is_none(), || {
+        format!("{order:?} has an illegal transition {illegal:?}")
+    });
 }

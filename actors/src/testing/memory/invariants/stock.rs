@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::Findings;
 use crate::domain::ids::{OrderId, StockId};
-use crate::testing::rows::Holder;
 use crate::testing::memory::tables::{AllocationRow, Tables};
+use crate::testing::rows::Holder;
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     for (stock_id, rows) in &tables.allocations {
@@ -16,7 +16,8 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
         findings.check("I5 voucher of stock", known, || {
             format!("{stock_id:?} is not in stock: {rows:?}")
         });
-        rows.iter().for_each(|row| check_fencing(*stock_id, row, findings));
+        rows.iter()
+            .for_each(|row| check_fencing(*stock_id, row, findings));
     }
     check_code_is_unique(tables, findings);
     check_allocations_match_orders(tables, findings);
@@ -25,7 +26,8 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
 }
 
 fn check_fencing(stock_id: StockId, row: &AllocationRow, findings: &mut Findings) {
-    let fenced = matches!(row.holder, Holder::Void) || (row.committed_by.is_some() && row.committed_by == row.chunk_owner);
+    let fenced = matches!(row.holder, Holder::Void)
+        || (row.committed_by.is_some() && row.committed_by == row.chunk_owner);
     findings.check("I23 fencing", fenced, || {
         format!("{stock_id:?} was committed by a node other than its owner: {row:?}")
     });

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::faults::{VendorFault, VendorFaults};
 use super::vendor_of;
 use crate::domain::ids::OrderId;
-use crate::domain::order::{Order, FulfilmentSource};
+use crate::domain::order::{FulfilmentSource, Order};
 use crate::domain::product::Sku;
 use crate::flows::ReservedDelivery;
 use crate::procurement::{ClaimedPurchase, DuePurchase, PurchaseRemainder, VendorId};
@@ -62,7 +62,8 @@ impl PurchaseRow {
 
 impl PurchaseRecords {
     pub(super) fn open(&mut self, order: &Order, line: u16, sku: Sku, quantity: u32, at: OffsetDateTime) {
-        let of_line = |row: &PurchaseRow| row.delivery.order_id == order.order_id && row.delivery.line == line;
+        let of_line =
+            |row: &PurchaseRow| row.delivery.order_id == order.order_id && row.delivery.line == line;
         if self.purchases.values().any(of_line) {
             return;
         }
@@ -186,7 +187,11 @@ impl PurchaseRecords {
         }
         let row = self.purchases.get_mut(&purchase_id);
         let imported = row.map_or(0, |row| sold - std::mem::replace(&mut row.imported, sold));
-        let remainder = if is_closed { PurchaseRemainder::Done } else { PurchaseRemainder::Pending(None) };
+        let remainder = if is_closed {
+            PurchaseRemainder::Done
+        } else {
+            PurchaseRemainder::Pending(None)
+        };
         (remainder, imported as usize)
     }
 
@@ -221,7 +226,10 @@ impl PurchaseRecords {
                 ));
             }
             if row.ended && row.imported < sale.sold {
-                violations.push(format!("{:?} has ended before all vouchers were imported", row.delivery));
+                violations.push(format!(
+                    "{:?} has ended before all vouchers were imported",
+                    row.delivery
+                ));
             }
         }
         violations

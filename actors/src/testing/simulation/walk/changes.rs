@@ -11,12 +11,12 @@ use super::rng::error_label;
 use super::{Call, PARTNERS, Walk};
 use crate::domain::idempotency::Response;
 use crate::domain::money::{Amount, Money};
-use crate::domain::order::{Order, OrderStatus, PendingReason, FulfilmentSource};
-use crate::domain::payout::{PayoutDestination, Payout, PayoutDecision, PayoutOutcome};
+use crate::domain::order::{FulfilmentSource, Order, OrderStatus, PendingReason};
+use crate::domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutOutcome};
 use crate::flows::{
-    CancelOrder, DecideOrder, DecidePayout, ReservedDelivery, CancelError, DecideOrderError, DecidePayoutError,
-    PayoutResponseEncoder, IdempotentResponse, RequestPayout, RevokeOrder, ProcureError, cancel_order, decide_order, decide_payout,
-    deliver_reserved, request_payout, revoke_order,
+    CancelError, CancelOrder, DecideOrder, DecideOrderError, DecidePayout, DecidePayoutError,
+    IdempotentResponse, PayoutResponseEncoder, ProcureError, RequestPayout, ReservedDelivery, RevokeOrder,
+    cancel_order, decide_order, decide_payout, deliver_reserved, request_payout, revoke_order,
 };
 use crate::testing::build;
 
@@ -132,7 +132,9 @@ impl Walk {
             if expiries.is_empty() || line.stock_only {
                 return "nothing to supply";
             }
-            simulation.db.add_reserved_stock(&line.sku(), &expiries, reservation_id);
+            simulation
+                .db
+                .add_reserved_stock(&line.sku(), &expiries, reservation_id);
             let delivery = ReservedDelivery {
                 reservation_id,
                 source: FulfilmentSource::Vendor,
@@ -198,7 +200,11 @@ impl Walk {
         let count = u32::try_from(payouts.len()).unwrap_or(1);
         let payout = payouts.swap_remove(self.rng.below(count) as usize);
         for _ in 0..2 {
-            let ends = [PayoutOutcome::Paid, PayoutOutcome::Rejected, PayoutOutcome::Failed];
+            let ends = [
+                PayoutOutcome::Paid,
+                PayoutOutcome::Rejected,
+                PayoutOutcome::Failed,
+            ];
             let command = DecidePayout {
                 partner_id: payout.partner_id,
                 payout_id: payout.payout_id,
@@ -228,7 +234,8 @@ impl Walk {
             task.abort();
         }
         let reference = order.reference.clone().unwrap_or_default();
-        self.calls.push(Call::Change(format!("{operation} {reference}"), task));
+        self.calls
+            .push(Call::Change(format!("{operation} {reference}"), task));
     }
 
     /// One of the 30 newest matching orders.

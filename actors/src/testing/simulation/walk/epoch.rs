@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{NAMES, Node, PARTNERS, Walk};
-use crate::domain::order::{Actor, Order, OrderStatus, FulfilmentSource};
+use crate::domain::order::{Actor, FulfilmentSource, Order, OrderStatus};
 use crate::flows::OrderResponseEncoder as _;
 use crate::testing::build;
 use crate::testing::simulation::{OrderRequest, PlainTextResponses};
@@ -19,7 +19,9 @@ impl Walk {
         self.heal();
         self.nodes = [None, None];
         self.check().await;
-        NAMES.iter().for_each(|name| self.simulation.db.expire_lease(name));
+        NAMES
+            .iter()
+            .for_each(|name| self.simulation.db.expire_lease(name));
         self.nodes[0] = Some(self.simulation.start(NAMES[0]).await);
         self.resolve_keys().await;
         self.finish_purchases().await;
@@ -37,9 +39,7 @@ impl Walk {
     /// Completes the purchases of waiting orders, then stops procurement so that the simulated day is cheap.
     async fn finish_purchases(&mut self) {
         let procurement = Arc::clone(&self.random_node().procurement);
-        let procurement_task = self
-            .random_node()
-            .spawn(async move { procurement.run().await });
+        let procurement_task = self.random_node().spawn(async move { procurement.run().await });
         self.settle().await;
         procurement_task.abort();
         self.check().await;
@@ -53,7 +53,9 @@ impl Walk {
                 OrderStatus::Refunded if by_service => "refunded by service",
                 OrderStatus::PartiallyDelivered if by_service => "given up",
                 OrderStatus::Delivered if order.fulfilled_from == Some(FulfilmentSource::Vendor) => "bought",
-                OrderStatus::Delivered if order.fulfilled_from == Some(FulfilmentSource::Mixed) => "partly bought",
+                OrderStatus::Delivered if order.fulfilled_from == Some(FulfilmentSource::Mixed) => {
+                    "partly bought"
+                }
                 _ => continue,
             };
             *self.report.replies.entry(end).or_default() += 1;
@@ -62,7 +64,11 @@ impl Walk {
 
     /// Retries every request: unanswered keys must get a response, answered ones the same response.
     async fn resolve_keys(&mut self) {
-        let answered: Vec<OrderRequest> = self.history.answered().map(|(request, _)| request.clone()).collect();
+        let answered: Vec<OrderRequest> = self
+            .history
+            .answered()
+            .map(|(request, _)| request.clone())
+            .collect();
         let open = self.history.unanswered_requests().into_iter();
         for requests in open.chain(answered.into_iter().map(|request| vec![request])) {
             let mut last_reply = String::new();
@@ -101,7 +107,9 @@ impl Walk {
         }
         for (request, response) in self.history.answered() {
             let reference = request.reference.clone().unwrap_or_default();
-            let found = orders.remove(&(request.partner_id, reference)).unwrap_or_default();
+            let found = orders
+                .remove(&(request.partner_id, reference))
+                .unwrap_or_default();
             let accepted = response.status < 300;
             assert_eq!(
                 found.len(),
@@ -145,7 +153,9 @@ impl Walk {
     pub(super) async fn sell_out(&mut self) {
         self.heal();
         self.nodes[1] = None;
-        NAMES.iter().for_each(|name| self.simulation.db.expire_lease(name));
+        NAMES
+            .iter()
+            .for_each(|name| self.simulation.db.expire_lease(name));
         let (rich, _) = PARTNERS[0];
         for denomination in ["10.00", "25.00"] {
             loop {

@@ -3,7 +3,7 @@
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::flows::{TopUpResult, TopUpError, PlaceOrderError, FlowError};
+use crate::flows::{FlowError, PlaceOrderError, TopUpError, TopUpResult};
 use crate::testing::simulation::OrderReply;
 
 pub(super) struct WalkRng(StdRng);

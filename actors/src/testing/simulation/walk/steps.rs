@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Call, NAMES, PARTNERS, Walk};
-use crate::domain::ledger::{OperatorIdentity, LedgerKind};
+use crate::domain::ledger::{LedgerKind, OperatorIdentity};
 use crate::domain::product::Sku;
 use crate::flows::TopUp;
 use crate::testing::simulation::vendors::vendor_of;
-use crate::testing::simulation::{OrderRequest, Node};
+use crate::testing::simulation::{Node, OrderRequest};
 use crate::testing::{Fault, FaultKind, build};
 
 /// Kinds of step with their weights. Each occurs in some walk.
@@ -157,7 +157,8 @@ impl Walk {
     /// An earlier request of this epoch.
     fn earlier_request(&mut self) -> Option<OrderRequest> {
         let requests = self.history.first_requests();
-        (!requests.is_empty()).then(|| requests[self.rng.below(requests.len().try_into().unwrap_or(1)) as usize].clone())
+        (!requests.is_empty())
+            .then(|| requests[self.rng.below(requests.len().try_into().unwrap_or(1)) as usize].clone())
     }
 
     fn order(&mut self) {
@@ -309,7 +310,8 @@ impl Walk {
             .fail_calls(NAMES[index], FaultKind::RecoveryError, recoveries);
         for _ in 0..3 {
             let task = self.nodes[index].as_ref().map(|node| node.start_order(&request));
-            self.calls.extend(task.map(|task| Call::Order(request.clone(), task)));
+            self.calls
+                .extend(task.map(|task| Call::Order(request.clone(), task)));
             tokio::time::sleep(Duration::from_millis(self.rng.choose(&[1, 500, 3_000, 11_000]))).await;
         }
         self.simulation
@@ -319,7 +321,12 @@ impl Walk {
 
     /// Exhausts the admission permits for a moment.
     async fn occupy_admission(&mut self) {
-        let permits: Vec<_> = self.nodes.iter().flatten().map(|node| node.occupy_admission(0)).collect();
+        let permits: Vec<_> = self
+            .nodes
+            .iter()
+            .flatten()
+            .map(|node| node.occupy_admission(0))
+            .collect();
         for _ in 0..3 {
             self.order();
         }
