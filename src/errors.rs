@@ -31,7 +31,6 @@ pub struct FieldError {
     pub message: String,
 }
 
-/// An error response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]
 pub struct ApiError {

@@ -55,7 +55,6 @@ struct VendorLabels {
     vendor: String,
 }
 
-/// Metrics of vendors.
 #[derive(Debug, Clone, Default)]
 pub struct VendorMetrics {
     rejected_responses: Family<VendorLabels, Counter>,

@@ -38,7 +38,6 @@ pub struct Service {
     pub catalogue: Arc<CurrentCatalogue>,
     /// Keys that encrypt voucher codes.
     pub keyring: Arc<Keyring>,
-    /// Delivers webhooks.
     pub deliveries: Deliveries,
     pub(crate) sender: HttpSender,
     pub operator_token: crate::admin::OperatorToken,

@@ -197,7 +197,6 @@ pub enum LogFormat {
     Json,
 }
 
-/// Invalid settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// Invalid arguments; also `--help` and `--version`.
@@ -354,8 +353,8 @@ mod tests {
         let before = ["--environment", "production", "--lanes", "7", "serve"];
         let after = ["serve", "--environment", "production", "--lanes", "7"];
         let both = ["--environment", "production", "serve", "--lanes", "7"];
-        let alone = ["--environment", "production", "--lanes", "7"];
-        for arguments in [&before[..], &after, &both, &alone] {
+        let without_serve = ["--environment", "production", "--lanes", "7"];
+        for arguments in [&before[..], &after, &both, &without_serve] {
             let cli = read(arguments).unwrap();
             let settings = cli.serve_settings();
             assert_eq!(

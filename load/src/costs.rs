@@ -81,13 +81,10 @@ pub struct ThreadCost {
     pub tasks: usize,
     /// CPU time, in microseconds.
     pub cpu_us: f64,
-    /// Voluntary context switches.
     pub voluntary_switches: f64,
-    /// Involuntary context switches.
     pub involuntary_switches: f64,
 }
 
-/// Cost per order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct OrderCosts {
     /// Orders acknowledged in the interval.

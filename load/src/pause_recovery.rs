@@ -47,7 +47,6 @@ pub struct Window {
 /// Latency before and after pauses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PauseRecovery {
-    /// Number of pauses.
     pub pauses: usize,
     /// 99th percentile before the pauses, in microseconds.
     pub before_p99_us: u64,

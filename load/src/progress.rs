@@ -38,7 +38,6 @@ impl Progress {
         let _ = self.0.measured_from.set(from);
     }
 
-    /// Completed requests.
     #[must_use]
     pub fn completed_requests(&self) -> u64 {
         self.0.completed.load(Ordering::Relaxed)

@@ -31,7 +31,6 @@ const FINAL_SNAPSHOT_LEAD: Duration = Duration::from_millis(100);
 /// Interval between memory samples.
 const MEMORY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Processes to monitor.
 #[derive(Clone, Debug)]
 pub struct MonitorTarget {
     /// Service processes: one, or all nodes that share the load.
@@ -49,7 +48,6 @@ pub struct MemoryUsage {
     pub min_kib: u64,
     pub max_kib: u64,
     pub last_kib: u64,
-    /// Number of samples.
     #[serde(rename = "looks")]
     pub samples: u64,
 }

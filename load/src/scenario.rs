@@ -37,7 +37,6 @@ pub struct Scenario {
     #[serde(default)]
     pub requests: Vec<RequestShare>,
     pub pace: Pace,
-    /// Warm-up, in seconds.
     pub warm_up_s: u64,
     /// Measured part, in seconds.
     pub seconds: u64,

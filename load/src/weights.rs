@@ -41,7 +41,6 @@ impl Weights {
         (self.sums[index] - previous) / total
     }
 
-    /// Draws an index.
     pub(crate) fn draw(&self, rng: &mut StdRng) -> usize {
         let total = self.sums.last().copied().unwrap_or_default();
         let point = rng.random_range(0.0..total);

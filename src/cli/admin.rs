@@ -119,7 +119,6 @@ impl AdminClient {
         self.show(response, output::format_object)
     }
 
-    /// Prints an object.
     pub(super) async fn show_object(&self, path: &str) -> anyhow::Result<CommandOutput> {
         self.change(Method::GET, path, NO_BODY).await
     }

@@ -46,14 +46,14 @@ async fn liveness() -> HttpResponse {
 /// # Errors
 /// `SERVICE_UNAVAILABLE` while the database does not respond or the outcome of a commit is unknown.
 async fn readiness(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
-    let answers = matches!(
+    let is_responding = matches!(
         tokio::time::timeout(PING_DEADLINE, service.store.ping()).await,
         Ok(Ok(()))
     );
-    if answers && service.engine.can_commit() {
+    if is_responding && service.engine.can_commit() {
         return Ok(HttpResponse::Ok().json(HealthBody { status: "ready" }));
     }
-    let reason = if answers {
+    let reason = if is_responding {
         "commits are suspended"
     } else {
         "the database does not respond"

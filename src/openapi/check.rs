@@ -135,22 +135,22 @@ fn assert_parameters(path: &str, operation: &Value) {
 
 fn assert_responses(document: &Value, operation_name: &str, operation: &Value, has_bodies: bool) {
     assert_examples(document, operation_name, &operation["requestBody"]);
-    let answers = operation["responses"].as_object().unwrap();
+    let responses = operation["responses"].as_object().unwrap();
     assert!(
-        answers.keys().any(|status| status.starts_with('2')),
+        responses.keys().any(|status| status.starts_with('2')),
         "{operation_name}"
     );
-    for (status, answer) in answers {
+    for (status, response) in responses {
         assert!(
-            answer["headers"]["X-Trace-ID"].is_object(),
+            response["headers"]["X-Trace-ID"].is_object(),
             "{operation_name}: {status}"
         );
         assert_eq!(
-            answer["content"].is_object(),
+            response["content"].is_object(),
             has_bodies && !["204", "304"].contains(&status.as_str()),
             "{operation_name}: {status}"
         );
-        assert_examples(document, &format!("{operation_name}: {status}"), answer);
+        assert_examples(document, &format!("{operation_name}: {status}"), response);
     }
 }
 

@@ -206,7 +206,6 @@ impl Operation {
         self
     }
 
-    /// Adds possible errors.
     pub(crate) fn errors(mut self, codes: &[Code]) -> Self {
         self.error_codes.extend(codes);
         self

@@ -69,11 +69,11 @@ mod tests {
     }
 
     fn complaint_without(left_out: usize) -> String {
-        let kept = COMPLETE
+        let remaining = COMPLETE
             .chunks(2)
             .enumerate()
             .filter(|(position, _)| *position != left_out);
-        complaint(&kept.flat_map(|(_, setting)| setting).copied().collect::<Vec<_>>())
+        complaint(&remaining.flat_map(|(_, setting)| setting).copied().collect::<Vec<_>>())
     }
 
     #[test]

@@ -45,7 +45,6 @@ impl From<AuditActor> for OperatorIdentity {
     }
 }
 
-/// An audit entry.
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub struct AuditRow {
     /// Ascending, with gaps where a transaction was rolled back.

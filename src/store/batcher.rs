@@ -222,10 +222,10 @@ impl<Op: BatchOp> BatchWorker<Op> {
 }
 
 /// Doubles the delay while batches are slow and the queue is not empty, halves it otherwise. A full batch starts at once.
-fn next_batch_delay(previous: Duration, took: Duration, queue_length: usize, max_batch: usize) -> Duration {
+fn next_batch_delay(previous: Duration, duration: Duration, queue_length: usize, max_batch: usize) -> Duration {
     if queue_length >= max_batch {
         Duration::ZERO
-    } else if queue_length > 0 && took >= SLOW_BATCH {
+    } else if queue_length > 0 && duration >= SLOW_BATCH {
         (previous * 2).clamp(MIN_DELAY, MAX_DELAY)
     } else if previous > MIN_DELAY {
         previous / 2

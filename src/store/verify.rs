@@ -48,7 +48,6 @@ pub struct Finding {
     pub more: bool,
 }
 
-/// Returns all invariants.
 pub fn invariants() -> impl Iterator<Item = &'static Invariant> {
     [
         money::INVARIANTS,

@@ -19,14 +19,12 @@ pub const LEASE_DURATION: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease(pub i64);
 
-/// A leased endpoint.
 #[derive(Debug, Clone)]
 pub struct LeasedEndpoint {
     pub lease: Lease,
     pub target: Arc<WebhookTarget>,
     /// Every event up to this number is delivered, has a row, or was not subscribed to.
     pub cursor: i64,
-    /// Consecutive failed attempts.
     pub consecutive_failures: u32,
     /// The attempt number that determines the current backoff.
     pub backoff_step: u32,
@@ -77,7 +75,6 @@ impl FlushRequest {
 pub enum LeaseAction {
     /// Keep it, and read the next deliveries if the queue has room.
     Keep(Option<ReadRequest>),
-    /// Release it.
     Release,
 }
 

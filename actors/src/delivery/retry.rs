@@ -19,13 +19,11 @@ use std::time::Duration;
 use backoff::ExponentialBackoff;
 use backoff::backoff::Backoff as _;
 
-/// The first delay.
 pub const INITIAL_BACKOFF: Duration = Duration::from_secs(5);
 
 /// Factor from one delay to the next.
 const BACKOFF_FACTOR: u32 = 3;
 
-/// The longest delay.
 pub const MAX_BACKOFF: Duration = Duration::from_secs(8 * 3_600);
 
 /// How long a delivery is attempted, from the event's commit (contract §6).

@@ -50,7 +50,6 @@ pub enum AuditState {
         status: OrderStatus,
         /// Whether no more vouchers will be delivered.
         closed: bool,
-        /// The refunded amount.
         refunded_minor: Amount,
         currency: Currency,
     },

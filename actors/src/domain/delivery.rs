@@ -269,7 +269,6 @@ pub enum DeliveryOutcome {
 /// The failure state of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EndpointHealth {
-    /// Consecutive failed attempts.
     pub consecutive_failures: u32,
     /// The attempt number that determines the current backoff.
     pub backoff_step: u32,

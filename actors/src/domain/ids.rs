@@ -18,7 +18,6 @@ use uuid::Uuid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected {prefix} followed by 32 lower-case hex digits")]
 pub struct InvalidId {
-    /// The expected prefix.
     pub prefix: &'static str,
 }
 

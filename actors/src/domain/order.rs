@@ -151,7 +151,6 @@ impl OrderLine {
     }
 }
 
-/// An order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     pub order_id: OrderId,

@@ -112,7 +112,6 @@ pub(super) async fn commit_change(
 
 /// A flow's decision on an order.
 pub(super) enum OrderDecision {
-    /// Nothing to do.
     Unchanged(Order),
     /// Commit this transition with these holds.
     Advance(OrderTransition, Vec<Box<dyn Hold>>),

@@ -152,7 +152,6 @@ impl Shelf {
         }
     }
 
-    /// A claim starts.
     pub const fn start_claim(&mut self) {
         self.expected_since_claim = None;
         self.invalidated = false;

@@ -31,7 +31,6 @@ pub struct DecisionDeadline {
 }
 
 impl DecisionDeadline {
-    /// Starts the timeout.
     #[must_use]
     pub fn start() -> Self {
         Self {

@@ -144,7 +144,7 @@ impl MemoryOutbox {
             tables.apply(flush);
         }
         Ok(Some(match flush.lease_action {
-            LeaseAction::Keep(Some(want)) => tables.page(want),
+            LeaseAction::Keep(Some(request)) => tables.page(request),
             LeaseAction::Keep(None) | LeaseAction::Release => DeliveryPage::default(),
         }))
     }

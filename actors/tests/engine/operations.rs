@@ -110,7 +110,6 @@ pub(crate) enum InitialState {
     AwaitingVendor(usize),
     /// One of three is delivered; `bought` more are reserved for the order.
     PartiallyDelivered { bought: usize, retrieved: bool },
-    /// A pending payout.
     PayoutPending,
 }
 

@@ -152,9 +152,9 @@ simulation_tests! {
         assert!(node.start_order(&order_request(BOB, "new shelf", "bought", 1)).await.unwrap().error().is_some());
         sleep(SECOND).await;
         let reads = || sim.db.fault_counts()[&FaultKind::ReadError];
-        let until_then = reads();
+        let reads_before = reads();
         sleep(600 * SECOND).await;
-        assert_eq!(reads() - until_then, 0);
+        assert_eq!(reads() - reads_before, 0);
         sim.db.heal();
         assert!(node.place_order(&order_request(ALICE, "new partner", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
         assert!(node.place_order(&order_request(BOB, "new shelf", "bought", 1)).await.expect_new().starts_with("PENDINGVENDOR"));

@@ -184,21 +184,21 @@ fn lost_order_is_detected() {
 
 #[test]
 fn order_without_read_back_is_detected() {
-    let story = || history().order("k", Order("o1", &["v1"]));
+    let order_only = || history().order("k", Order("o1", &["v1"]));
     assert!(matches!(
-        story().expect_violation(),
+        order_only().expect_violation(),
         Violation::NotReadBack { .. }
     ));
-    let postponed = story().get("o1", Refused(429, "RATE_LIMIT_EXCEEDED"));
+    let postponed = order_only().get("o1", Refused(429, "RATE_LIMIT_EXCEEDED"));
     assert!(matches!(
         postponed.expect_violation(),
         Violation::NotReadBack { .. }
     ));
-    let by_another = story()
+    let by_other_partner = order_only()
         .get("o1", Refused(404, "ORDER_NOT_FOUND"))
         .alter_last_event(|event| event.partner = "x".into());
     assert!(
-        matches!(by_another.expect_violation(), Violation::OrderLost { .. }),
+        matches!(by_other_partner.expect_violation(), Violation::OrderLost { .. }),
         "the partner of a read is that of its invocation"
     );
 }

@@ -1,6 +1,5 @@
 //! Violations of the history rules, with the operations that show them.
 
-/// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A 2xx response lacks fields of the API contract.

@@ -46,7 +46,7 @@ pub(crate) fn command(args: CompareArgs) -> anyhow::Result<bool> {
     create_runtime()?.block_on(async {
         let directory = tempfile::tempdir()?;
         let service = match args.program {
-            Some(given) => given,
+            Some(program) => program,
             None => TestDeployment::default_program()?,
         };
         let loads = args.turns.loads();

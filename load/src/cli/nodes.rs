@@ -44,7 +44,7 @@ pub(crate) struct NodesArgs {
 pub(crate) fn command(args: &NodesArgs) -> anyhow::Result<bool> {
     create_runtime()?.block_on(async {
         let service = match &args.program {
-            Some(given) => given.clone(),
+            Some(program) => program.clone(),
             None => TestDeployment::default_program()?,
         };
         let plan = NodesPlan {

@@ -25,7 +25,6 @@ const PRODUCT: &str = "peer-instant";
 /// Parameters of a search.
 #[derive(Clone, Debug)]
 pub struct PeerSearch<'a> {
-    /// Peer program.
     pub program: &'a Path,
     /// Directory for credential files.
     pub directory: &'a Path,
@@ -41,7 +40,6 @@ pub struct PeerSearch<'a> {
 /// Transaction shape and pool size of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PeerVariant {
-    /// Transaction shape.
     pub shape: TransactionShape,
     pub pool: u32,
 }

@@ -11,7 +11,6 @@ pub struct Spread {
     pub median: f64,
     pub min: f64,
     pub max: f64,
-    /// Number of values.
     pub count: usize,
 }
 

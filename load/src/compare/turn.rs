@@ -40,7 +40,6 @@ pub struct Target {
     /// Product id, at denomination 25.
     pub product: String,
     pub audit_method: AuditMethod,
-    /// Processes to monitor.
     pub monitored: MonitorTarget,
 }
 
@@ -51,7 +50,6 @@ pub struct LoadSettings {
     pub pace: Pace,
     /// Generator threads.
     pub threads: usize,
-    /// Warm-up, in seconds.
     pub warm_up_s: u64,
     /// Measured part, in seconds.
     pub seconds: u64,

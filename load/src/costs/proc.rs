@@ -22,7 +22,6 @@ const CHILDREN_SYSTEM: usize = 14;
 /// Cumulative usage of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuUsage {
-    /// CPU time.
     pub cpu: Duration,
     /// Voluntary context switches.
     pub voluntary: u64,

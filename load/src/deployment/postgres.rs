@@ -8,7 +8,6 @@ use sqlx::postgres::PgConnectOptions;
 use super::{DeploymentError, file_error};
 use crate::costs::server::MonitoredServer;
 
-/// Superuser role.
 const SUPERUSER: &str = "vouchsafe_admin";
 
 /// Role and database of the service.

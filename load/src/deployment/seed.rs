@@ -25,7 +25,6 @@ pub struct SeedSku {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeedData {
     pub skus: Vec<SeedSku>,
-    /// Number of partners.
     pub partners: usize,
     /// Balance of each partner, in USD.
     pub usd_each: u64,

@@ -42,7 +42,6 @@ pub struct PeerOptions<'a> {
     pub program: &'a Path,
     /// Processing of orders.
     pub mode: PeerMode,
-    /// Transaction shape.
     pub shape: TransactionShape,
     /// Database connections.
     pub pool: u32,

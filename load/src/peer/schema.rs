@@ -23,7 +23,6 @@ const EXPIRY_DAYS: i32 = 30;
 pub struct PeerStock {
     pub product_id: String,
     pub denomination: i64,
-    /// Number of vouchers.
     pub vouchers: i64,
 }
 

@@ -41,7 +41,6 @@ const SESSION_SETTINGS: [(&str, &str); 6] = [
 pub struct PeerSettings {
     /// Processing of orders.
     pub mode: PeerMode,
-    /// Transaction shape.
     pub shape: TransactionShape,
     /// Database connections, shared evenly by the workers.
     pub pool: u32,
@@ -63,7 +62,6 @@ impl PeerSettings {
         database.ok_or_else(|| anyhow::anyhow!("this mode needs --database"))
     }
 
-    /// Connections per worker.
     fn connections_per_worker(&self) -> u32 {
         (self.pool / self.workers).max(1)
     }

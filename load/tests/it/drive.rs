@@ -129,9 +129,9 @@ fn consistent_service_passes_mixed_traffic() {
     ];
     assert_eq!(kinds, all);
     let requests = |kind| result.tally.background[&kind].latency_us.len();
-    let beside: u64 = all.into_iter().map(requests).sum();
+    let background: u64 = all.into_iter().map(requests).sum();
     assert_eq!(
-        result.tally.latency_us.len() + beside,
+        result.tally.latency_us.len() + background,
         400,
         "each request is counted once"
     );

@@ -149,12 +149,12 @@ async fn refusal_is_stored_and_changes_nothing() {
         assert_eq!(peer.count("SELECT count(*) FROM orders").await, 0);
 
         peer.sql("UPDATE wallets SET balance = 100000").await;
-        let kept = partner.order("funds", ORDER).await.unwrap();
+        let replayed = partner.order("funds", ORDER).await.unwrap();
         assert_eq!(
-            (status_and_code(&kept), &kept.body),
+            (status_and_code(&replayed), &replayed.body),
             (status_and_code(&unfunded), &unfunded.body)
         );
-        assert_eq!(kept.header("idempotent-replayed"), Some("true"));
+        assert_eq!(replayed.header("idempotent-replayed"), Some("true"));
         assert_eq!(
             partner.order("stock", three).await.unwrap().body,
             out_of_stock.body

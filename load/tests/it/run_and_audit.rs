@@ -57,7 +57,7 @@ fn failed_checks(audit: &Audit) -> Vec<&str> {
 }
 
 fn count(result: &RunResult, outcome: &Outcome) -> u64 {
-    result.tally.measured.get(outcome).map_or(0, |seen| seen.count)
+    result.tally.measured.get(outcome).map_or(0, |latency| latency.count)
 }
 
 const CREATED: Outcome = Outcome::Response {
@@ -221,7 +221,7 @@ fn warm_up_is_audited_but_not_measured() {
         ..plan(&service)
     })
     .unwrap();
-    let warm_up: u64 = result.tally.warm_up.values().map(|seen| seen.count).sum();
+    let warm_up: u64 = result.tally.warm_up.values().map(|latency| latency.count).sum();
     let measured = result.tally.latency_us.len();
     assert!(warm_up > 0 && measured > 0);
     assert_eq!(result.tally.acknowledgements.orders, warm_up + measured);

@@ -32,7 +32,7 @@ pub(crate) fn verify(
         hex::encode(hmac(SECRET.as_bytes(), &message))
     );
     match single(headers, "x-signature") {
-        Some(given) if given == expected => Ok(()),
+        Some(signature) if signature == expected => Ok(()),
         _ => Err("INVALID_SIGNATURE"),
     }
 }

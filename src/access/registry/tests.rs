@@ -61,14 +61,14 @@ impl Persona {
     }
 }
 
-fn partner(partner_id: PartnerId, allowlist: &[&str], standing: PartnerStatus) -> PartnerAccess {
+fn partner(partner_id: PartnerId, allowlist: &[&str], status: PartnerStatus) -> PartnerAccess {
     let allowlist = Allowlist::parse(allowlist).unwrap();
     PartnerAccess {
         partner_id,
         name: "Acme".to_owned(),
         allowlist,
         scope: None,
-        status: standing,
+        status,
         limits: Limits::default(),
         cancel_window_s: 86_400,
         approval_rule: None,
@@ -254,9 +254,9 @@ fn suspension_and_allowlist_apply_to_the_next_call() {
         acme.calls(&registry, HOME).err(),
         Some(AccessError::PartnerSuspended { partner_id })
     );
-    let elsewhere = acme.calls(&registry, "198.51.100.1").err();
+    let refusal = acme.calls(&registry, "198.51.100.1").err();
     assert!(
-        matches!(elsewhere, Some(AccessError::IpNotAllowed { .. })),
+        matches!(refusal, Some(AccessError::IpNotAllowed { .. })),
         "the address is checked first"
     );
 

@@ -137,8 +137,8 @@ async fn concurrent_requests_share_batches() {
             started.elapsed()
         }
     });
-    let took = join_all(submissions).await;
-    assert!(took.into_iter().all(|took| took <= 2 * BATCH_TIME + MAX_DELAY));
+    let durations = join_all(submissions).await;
+    assert!(durations.into_iter().all(|duration| duration <= 2 * BATCH_TIME + MAX_DELAY));
     let batches = echo.batches();
     assert!(
         batches.len() <= 1_000 / 5,

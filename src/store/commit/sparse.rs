@@ -89,7 +89,7 @@ struct DecisionRow<'a> {
 #[derive(Debug, Serialize)]
 struct DecisionAfter<'a> {
     #[serde(flatten)]
-    standing: &'a AuditState,
+    state: &'a AuditState,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -207,7 +207,7 @@ impl<'a> DecisionRow<'a> {
             subject: &entry.subject,
             before: &entry.before,
             after: DecisionAfter {
-                standing: &entry.after,
+                state: &entry.after,
                 reason: entry.reason.as_deref(),
                 reference: entry.reference.as_deref(),
             },

@@ -183,7 +183,7 @@ async fn upsert_rows(
     if updates.is_empty() {
         return Ok(());
     }
-    let waits = updates.iter().map(|update| match update.outcome {
+    let delays = updates.iter().map(|update| match update.outcome {
         DeliveryOutcome::RetryAt(at) => Some(interval(at.saturating_sub(request.now))),
         DeliveryOutcome::Blocked | DeliveryOutcome::Delivered | DeliveryOutcome::Failed => None,
     });
@@ -228,7 +228,7 @@ async fn upsert_rows(
     .bind(states)
     .bind(attempts)
     .bind(replays)
-    .bind(waits.collect::<Vec<_>>())
+    .bind(delays.collect::<Vec<_>>())
     .bind(interval(RETRY_WINDOW))
     .execute(connection)
     .await

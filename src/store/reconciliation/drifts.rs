@@ -42,9 +42,7 @@ pub struct Drift {
     pub order: Option<(PartnerId, OrderId)>,
     /// The voucher in that order.
     pub voucher_id: Option<VoucherId>,
-    /// Our terms.
     pub ours: Option<VoucherTerms>,
-    /// The vendor's terms.
     pub theirs: Option<VoucherTerms>,
     pub detected_at: OffsetDateTime,
     pub resolution: DriftResolution,

@@ -16,7 +16,6 @@ use crate::vault::blind_index::BlindIndex;
 /// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.
 const MAX_CHUNKS: usize = 10;
 
-/// Vouchers to void.
 #[derive(Debug, Clone)]
 pub enum VoidTarget {
     /// All free vouchers of a SKU.

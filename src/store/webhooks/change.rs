@@ -17,7 +17,6 @@ pub struct PutWebhookRequest {
     /// `None` updates the endpoint with this URL or creates one.
     pub webhook_id: Option<WebhookId>,
     pub url: String,
-    /// Subscribed event kinds.
     pub kinds: Option<EventKinds>,
     pub description: Option<String>,
     pub enabled: Option<bool>,

@@ -60,7 +60,6 @@ pub struct Webhook {
     pub disabled: Option<(DisabledReason, OffsetDateTime)>,
     /// Until when the previous secret signs in addition.
     pub previous_until: Option<OffsetDateTime>,
-    /// Consecutive failed attempts.
     pub failures: i64,
     /// Time of the first consecutive failure.
     pub failing_since: Option<OffsetDateTime>,

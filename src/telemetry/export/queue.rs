@@ -76,11 +76,11 @@ impl SpanQueue {
 
     /// Reserves a place in the queue. If the queue is full, counts the span as dropped and returns false.
     fn try_enqueue(&self) -> bool {
-        let room = |waiting| (waiting < MAX_QUEUED_SPANS).then_some(waiting + 1);
+        let next_length = |queued| (queued < MAX_QUEUED_SPANS).then_some(queued + 1);
         let entered = self
             .0
             .queued
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room)
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next_length)
             .is_ok();
         if !entered {
             self.0.dropped.inc();

@@ -35,7 +35,6 @@ pub(super) enum NextAction {
     Wait(Option<Duration>),
 }
 
-/// A leased endpoint.
 pub(super) struct ActiveEndpoint {
     endpoint: LeasedEndpoint,
     queue: DeliveryQueue,

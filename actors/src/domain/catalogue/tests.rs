@@ -275,8 +275,8 @@ fn products_outside_the_partners_scope_are_hidden() {
         (Some("{}"), &[]),
     ] {
         let of_partner = scope.map(|text| Arc::new(serde_json::from_str(text).unwrap()));
-        let seen = Assortment::new(Arc::clone(&all), of_partner);
-        let mut ids: Vec<_> = seen
+        let assortment = Assortment::new(Arc::clone(&all), of_partner);
+        let mut ids: Vec<_> = assortment
             .products()
             .map(|product| product.product_id.as_str())
             .collect();
@@ -284,8 +284,8 @@ fn products_outside_the_partners_scope_are_hidden() {
         assert_eq!(ids, expected, "{scope:?}");
         for (product_id, _) in products {
             let within = expected.contains(&product_id);
-            assert_eq!(seen.get(&id(product_id)).is_some(), within, "{product_id}");
-            let priced = seen.price(&request(&[(product_id, "10.00", 1)], None));
+            assert_eq!(assortment.get(&id(product_id)).is_some(), within, "{product_id}");
+            let priced = assortment.price(&request(&[(product_id, "10.00", 1)], None));
             let refused = Err(PricingError::ProductNotFound(product_id.to_owned()));
             assert!(
                 if within { priced.is_ok() } else { priced == refused },

@@ -192,13 +192,13 @@ fn partially_revoked_order_fails_and_refunds_the_revoked_units() {
         result.order.vouchers[0].voucher_id,
         result.order.vouchers[2].voucher_id,
     ];
-    let mut taken = start_transition(&result.order);
-    taken.revoke_vouchers(&back, &Cause::SYSTEM);
-    let taken = taken.finish(5);
-    assert_eq!(taken.order.status, OrderStatus::PartiallyDelivered);
-    assert_eq!((taken.returned.len(), taken.order.vouchers.len()), (2, 1));
-    assert_eq!(effects(&taken), (1_000, 0, 2));
-    let failed: Vec<_> = taken
+    let mut revoked = start_transition(&result.order);
+    revoked.revoke_vouchers(&back, &Cause::SYSTEM);
+    let revoked = revoked.finish(5);
+    assert_eq!(revoked.order.status, OrderStatus::PartiallyDelivered);
+    assert_eq!((revoked.returned.len(), revoked.order.vouchers.len()), (2, 1));
+    assert_eq!(effects(&revoked), (1_000, 0, 2));
+    let failed: Vec<_> = revoked
         .order
         .lines
         .iter()

@@ -13,7 +13,6 @@ pub(in crate::inventory) struct VoucherRequest {
     pub(in crate::inventory) not_before: Expiry,
 }
 
-/// Holds vouchers.
 #[derive(Debug, Message)]
 #[rtype(result = "Reply<Supply>")]
 pub(in crate::inventory) struct HoldVouchers {
@@ -21,7 +20,6 @@ pub(in crate::inventory) struct HoldVouchers {
     pub(in crate::inventory) slot: MailboxSlot,
 }
 
-/// Resolves a hold.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(in crate::inventory) struct ResolveVouchers {

@@ -5,7 +5,6 @@ use actix::{Handler, Message, MessageResult};
 use super::InventoryActor;
 use crate::inventory::shelf::Shelf;
 
-/// Returns the shelf.
 #[derive(Debug, Message)]
 #[rtype(result = "Shelf")]
 pub(in crate::inventory) struct GetShelf;
@@ -18,7 +17,6 @@ impl Handler<GetShelf> for InventoryActor {
     }
 }
 
-/// Panics the actor.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(in crate::inventory) struct Panic;

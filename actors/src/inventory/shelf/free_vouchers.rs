@@ -80,7 +80,7 @@ impl FreeVouchers {
         &mut self,
         quantity: usize,
         not_before: Expiry,
-        mut taken: impl FnMut(VoucherPosition),
+        mut visit: impl FnMut(VoucherPosition),
     ) {
         let mut remaining = quantity;
         while remaining > 0 {
@@ -88,7 +88,7 @@ impl FreeVouchers {
             let Some((&last, first)) = usable.next() else {
                 break;
             };
-            let here = positions(last, *first).take(remaining).map(&mut taken).count();
+            let here = positions(last, *first).take(remaining).map(&mut visit).count();
             remaining -= here;
             self.count -= here;
             match positions(last, *first).nth(here) {

@@ -4,7 +4,6 @@ use actix::{Handler, Message};
 
 use super::ProcurementActor;
 
-/// Panics the actor.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(in crate::procurement) struct Panic;

@@ -214,9 +214,9 @@ impl<'s, S: Subject> Fixture<'s, S> {
                 "the order reads back as written"
             );
             let holders = subject.allocations().await;
-            let mine = |stock_id| holders.contains(&(stock_id, Holder::Order(order.order_id)));
+            let is_allocated = |stock_id| holders.contains(&(stock_id, Holder::Order(order.order_id)));
             assert!(
-                order.vouchers.iter().all(|a| mine(a.voucher.stock_id)),
+                order.vouchers.iter().all(|a| is_allocated(a.voucher.stock_id)),
                 "the vouchers are allocated to the order: {holders:?}"
             );
         }

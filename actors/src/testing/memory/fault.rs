@@ -34,7 +34,6 @@ pub enum FaultKind {
     Delayed,
     /// A read is slow.
     SlowRead,
-    /// A read fails.
     ReadError,
     /// A stock claim is written and its response is lost.
     ClaimResponseLost,
@@ -218,7 +217,7 @@ impl FaultInjector {
             None => self
                 .random
                 .as_mut()
-                .is_some_and(|chance| chance.should_fail(kind)),
+                .is_some_and(|faults| faults.should_fail(kind)),
         };
         if occurs {
             self.count(kind);
@@ -228,10 +227,10 @@ impl FaultInjector {
 
     /// Delay of a read, if it is slow.
     pub(super) fn read_delay(&mut self) -> Option<Duration> {
-        let chance = self.random.as_mut()?;
-        let delay = chance
+        let faults = self.random.as_mut()?;
+        let delay = faults
             .should_fail(FaultKind::SlowRead)
-            .then(|| chance.random_delay())?;
+            .then(|| faults.random_delay())?;
         self.count(FaultKind::SlowRead);
         Some(delay)
     }

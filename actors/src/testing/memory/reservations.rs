@@ -61,7 +61,7 @@ impl MemoryDatabase {
 
 /// Reservation id of an incoming chunk; `None` if no order waits for its SKU.
 pub(super) fn reservation_for_waiting_order(tables: &Tables, sku: &Sku, chunk_id: ChunkId) -> Option<Uuid> {
-    let waits = |order: &Order| {
+    let is_waiting = |order: &Order| {
         order
             .lines
             .iter()
@@ -69,7 +69,7 @@ pub(super) fn reservation_for_waiting_order(tables: &Tables, sku: &Sku, chunk_id
     };
     let id = RESERVATION_ID_BASE | u128::from(chunk_id.0.unsigned_abs());
     orders_awaiting_vendor(tables)
-        .any(waits)
+        .any(is_waiting)
         .then_some(Uuid::from_u128(id))
 }
 

@@ -19,24 +19,24 @@ use crate::testing::build;
 const PAGE: usize = 64;
 
 impl Tables {
-    pub(super) fn page(&self, want: ReadRequest) -> DeliveryPage {
+    pub(super) fn page(&self, request: ReadRequest) -> DeliveryPage {
         let now = Instant::now();
-        let (ReadRequest::Due { after, .. } | ReadRequest::Oldest { after }) = want;
+        let (ReadRequest::Due { after, .. } | ReadRequest::Oldest { after }) = request;
         let rows = self.rows.range(..=after);
-        let due = rows.filter_map(|(number, row)| self.due_row(*number, row, want));
+        let due = rows.filter_map(|(number, row)| self.due_row(*number, row, request));
         let mut page = DeliveryPage {
             pending: due.take(PAGE).collect(),
             scanned_to: after,
             has_more: false,
             next_due_in: self.next_due(now).map(|due| due - now),
         };
-        let mut remaining = match want {
+        let mut remaining = match request {
             ReadRequest::Due { limit: most, .. } => most.min(PAGE),
             ReadRequest::Oldest { .. } => PAGE - page.pending.len(),
         };
         for number in after + 1..=self.newest() {
             let pending = match self.rows.get(&number) {
-                Some(row) => self.due_row(number, row, want),
+                Some(row) => self.due_row(number, row, request),
                 None => self.event_without_row(number),
             };
             if remaining == 0 && pending.is_some() {
@@ -50,9 +50,9 @@ impl Tables {
         page
     }
 
-    fn due_row(&self, number: i64, row: &Row, want: ReadRequest) -> Option<PendingDelivery> {
+    fn due_row(&self, number: i64, row: &Row, request: ReadRequest) -> Option<PendingDelivery> {
         let now = Instant::now();
-        let due = match (row.state, want) {
+        let due = match (row.state, request) {
             (RowState::Waiting(due), ReadRequest::Oldest { .. }) => due,
             (RowState::Waiting(due), ReadRequest::Due { .. }) if due <= now => due,
             (RowState::Blocked, ReadRequest::Oldest { .. }) => now,

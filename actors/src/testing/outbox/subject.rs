@@ -37,7 +37,6 @@ pub struct Row {
 pub struct EndpointStatus {
     /// Every event up to this number is delivered or has a row.
     pub cursor: i64,
-    /// Consecutive failed attempts.
     pub failures: u32,
     /// Total successful attempts.
     pub delivered: u64,
@@ -60,7 +59,6 @@ pub trait OutboxSubject {
     /// Advances the outbox's clock.
     fn advance_time(&self, by: Duration) -> impl Future<Output = ()>;
 
-    /// Replays these events.
     fn replay(&self, numbers: RangeInclusive<i64>) -> impl Future<Output = ()>;
 
     /// Enables or disables the endpoint, as the partner does.

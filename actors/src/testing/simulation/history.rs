@@ -11,8 +11,8 @@ use crate::flows::FlowError;
 
 #[derive(Default)]
 struct KeyHistory {
-    /// The answered request and its response.
-    answered: Option<(OrderRequest, Response)>,
+    /// The first request with a stored response.
+    stored: Option<(OrderRequest, Response)>,
     executions: u32,
     /// Requests rejected because the key belongs to another request.
     rejected_as_reused: Vec<OrderRequest>,
@@ -29,7 +29,6 @@ pub struct ResponseHistory {
 }
 
 impl ResponseHistory {
-    /// Records a reply.
     pub fn record(&mut self, request: &OrderRequest, reply: &OrderReply) {
         let history = self.keys.entry(request.key_hash()).or_default();
         if !history.requests.contains(request) {
@@ -49,7 +48,7 @@ impl ResponseHistory {
             self.acknowledged
                 .insert((request.key_hash(), response.body.to_vec()));
             let (first_request, first) = history
-                .answered
+                .stored
                 .get_or_insert_with(|| (request.clone(), response.clone()));
             if (&*first_request, &*first) != (request, response) {
                 self.violations.push(format!(
@@ -61,7 +60,6 @@ impl ResponseHistory {
         }
     }
 
-    /// Violations so far.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         let twice = self.keys.values().filter(|history| history.executions > 1);
@@ -69,7 +67,7 @@ impl ResponseHistory {
             twice.map(|history| format!("executed {} times: {:?}", history.executions, history.requests));
         let is_own = |history: &&KeyHistory| {
             history
-                .answered
+                .stored
                 .as_ref()
                 .is_some_and(|(request, _)| history.rejected_as_reused.contains(request))
         };
@@ -86,7 +84,7 @@ impl ResponseHistory {
     /// Requests of each key without a response.
     #[must_use]
     pub fn unanswered_requests(&self) -> Vec<Vec<OrderRequest>> {
-        let open = self.keys.values().filter(|history| history.answered.is_none());
+        let open = self.keys.values().filter(|history| history.stored.is_none());
         open.map(|history| history.requests.clone()).collect()
     }
 
@@ -99,9 +97,9 @@ impl ResponseHistory {
             .collect()
     }
 
-    /// Request and response of each answered key.
-    pub fn answered(&self) -> impl Iterator<Item = &(OrderRequest, Response)> {
-        self.keys.values().filter_map(|history| history.answered.as_ref())
+    /// Requests with stored responses, one per key.
+    pub fn stored(&self) -> impl Iterator<Item = &(OrderRequest, Response)> {
+        self.keys.values().filter_map(|history| history.stored.as_ref())
     }
 
     /// Forgets all keys, after their expiry.

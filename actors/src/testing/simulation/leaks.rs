@@ -49,15 +49,15 @@ impl Node {
     async fn shelf_leak(&self, sku: &Sku) -> Option<String> {
         let shelf = self.engine.inventory.shelf(sku).await?;
         let loaded: BTreeSet<_> = shelf.loaded_chunks().into_iter().collect();
-        let mine = |voucher: &&StockVoucher| {
+        let is_sellable = |voucher: &&StockVoucher| {
             loaded.contains(&voucher.chunk_id)
                 && self.store.owns(voucher.chunk_id)
                 && voucher.expiry >= shelf.floor()
         };
         let free = self.simulation.db.free_vouchers(sku);
-        let free: BTreeSet<_> = free.iter().filter(mine).copied().collect();
+        let free: BTreeSet<_> = free.iter().filter(is_sellable).copied().collect();
         let void = self.voided_stock();
-        let on_sale = shelf.free_vouchers().filter(|voucher| mine(&voucher));
+        let on_sale = shelf.free_vouchers().filter(|voucher| is_sellable(&voucher));
         let on_sale: BTreeSet<_> = on_sale.filter(|v| !void.contains(&v.stock_id)).collect();
         let matches = shelf.held() == 0 && on_sale == free;
         matches.then_some(()).map_or_else(

@@ -62,7 +62,6 @@ impl SimulatedVendors {
         }
     }
 
-    /// Enables random faults.
     pub fn inject_faults(&self, seed: u64) {
         self.records().faults.enable_random(seed);
     }

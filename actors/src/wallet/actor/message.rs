@@ -17,7 +17,6 @@ pub(in crate::wallet) struct HoldMoney {
     pub(in crate::wallet) slot: MailboxSlot,
 }
 
-/// Resolves a hold.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(in crate::wallet) struct ResolveMoney {

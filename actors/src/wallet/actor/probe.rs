@@ -19,7 +19,6 @@ impl Handler<GetPurse> for WalletActor {
     }
 }
 
-/// Panics the actor.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(in crate::wallet) struct Panic;

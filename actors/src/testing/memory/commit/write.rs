@@ -64,8 +64,8 @@ fn restock_returned_vouchers(tables: &mut Tables, record: &Record) {
     let mut chunks: BTreeMap<StockId, Vec<&ReturnedVoucher>> = BTreeMap::new();
     for back in record.returned() {
         let sold = tables.allocations.get_mut(&back.allocation.voucher.stock_id);
-        let of_it = |row: &&mut AllocationRow| row.holder == Holder::Order(changed_order_id(record));
-        if let Some(row) = sold.into_iter().flatten().find(of_it) {
+        let is_of_order = |row: &&mut AllocationRow| row.holder == Holder::Order(changed_order_id(record));
+        if let Some(row) = sold.into_iter().flatten().find(is_of_order) {
             row.returned = true;
         }
         chunks.entry(back.chunk_first_id).or_default().push(back);

@@ -62,15 +62,15 @@ impl Walk {
         }
     }
 
-    /// Retries every request: unanswered keys must get a response, answered ones the same response.
+    /// Retries every request: open keys must get a response, others the same response as before.
     async fn resolve_keys(&mut self) {
-        let answered: Vec<OrderRequest> = self
+        let stored: Vec<OrderRequest> = self
             .history
-            .answered()
+            .stored()
             .map(|(request, _)| request.clone())
             .collect();
         let open = self.history.unanswered_requests().into_iter();
-        for requests in open.chain(answered.into_iter().map(|request| vec![request])) {
+        for requests in open.chain(stored.into_iter().map(|request| vec![request])) {
             let mut last_reply = String::new();
             let mut certain = false;
             for request in &requests {
@@ -105,7 +105,7 @@ impl Walk {
                     .push(order);
             }
         }
-        for (request, response) in self.history.answered() {
+        for (request, response) in self.history.stored() {
             let reference = request.reference.clone().unwrap_or_default();
             let found = orders
                 .remove(&(request.partner_id, reference))

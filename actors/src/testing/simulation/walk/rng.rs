@@ -18,9 +18,9 @@ impl WalkRng {
         self.0.random_range(0..sides)
     }
 
-    /// `true` with a probability of `chance` percent.
-    pub(super) fn percent(&mut self, chance: u32) -> bool {
-        self.below(100) < chance
+    /// `true` with a probability of `percentage` percent.
+    pub(super) fn percent(&mut self, percentage: u32) -> bool {
+        self.below(100) < percentage
     }
 
     pub(super) fn choose<T: Copy>(&mut self, of: &[T]) -> T {
