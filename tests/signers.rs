@@ -121,7 +121,7 @@ fn signers_place_order() {
         let headers = language.sign(&workspace.api_secret(), ["POST", "/api/v1/orders"], None, ORDER);
         let key = format!("Idempotency-Key: order-from-{}", language.name);
         let read = ["-H", "@-", "-H", "@partner.headers"];
-        let given = [
+        let body = [
             "-H",
             &key,
             "-H",
@@ -129,7 +129,7 @@ fn signers_place_order() {
             "--data-binary",
             ORDER,
         ];
-        let arguments = [&["-sS", "-i", &url][..], &read, &given].concat();
+        let arguments = [&["-sS", "-i", &url][..], &read, &body].concat();
         let response = workspace.run("curl", &arguments, &headers);
         assert!(
             response.starts_with("HTTP/1.1 201"),

@@ -19,12 +19,12 @@ use crate::rules::{FORBIDDEN_WORDS, MAX_LINES, RETIRED_TYPES, violations};
 #[test]
 fn sources_follow_rules() {
     let mut found = Vec::new();
-    let mut seen = 0;
+    let mut file_count = 0;
     for_each_file(Path::new(env!("CARGO_MANIFEST_DIR")), "", &mut |path, text| {
-        seen += 1;
+        file_count += 1;
         found.extend(violations(path, text));
     });
-    assert!(seen > 20, "only {seen} files were found");
+    assert!(file_count > 20, "only {file_count} files were found");
     assert!(
         found.is_empty(),
         "{} violations:\n{}",

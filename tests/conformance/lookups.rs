@@ -36,12 +36,12 @@ async fn concurrent_order_lookups_return_their_own_order() {
         .map(|(reader, order_id, _)| fixture.node.find_order(*reader, *order_id));
     for (read, (reader, order_id, expected)) in join_all(lookups).await.into_iter().zip(&requests) {
         let read = read.unwrap();
-        let seen = read
+        let summary = read
             .as_ref()
             .map(|order| (order.partner_id, order.order_id, order.vouchers.len()));
-        assert_eq!(seen, expected.map(|held| (*reader, *order_id, held)));
-        let alone = fixture.node.find_order(*reader, *order_id).await.unwrap();
-        assert_eq!(format!("{read:?}"), format!("{alone:?}"));
+        assert_eq!(summary, expected.map(|held| (*reader, *order_id, held)));
+        let single = fixture.node.find_order(*reader, *order_id).await.unwrap();
+        assert_eq!(format!("{read:?}"), format!("{single:?}"));
     }
     subject.remove().await;
 }
@@ -78,15 +78,15 @@ async fn concurrent_feed_reads_return_their_own_page() {
     let other_partner = build::partner(2);
     subject.add_partner(other_partner).await;
     let mut lane = fixture.node.open_lane(1).await.unwrap();
-    let theirs = [
+    let other_records = [
         build::top_up(build::usd_wallet(other_partner), "theirs", 1_000),
         build::pending_order(other_partner, "their order", 100),
     ];
-    lane.commit(1, &theirs).await.unwrap();
+    lane.commit(1, &other_records).await.unwrap();
     let events = read_whole_feed(&fixture, fixture.partner).await;
     assert!(events.len() >= 12, "{events:?}");
-    let theirs = read_whole_feed(&fixture, other_partner).await;
-    assert!((1..=PAGE).contains(&theirs.len()), "{theirs:?}");
+    let other_events = read_whole_feed(&fixture, other_partner).await;
+    assert!((1..=PAGE).contains(&other_events.len()), "{other_events:?}");
     // The page after each event, for its partner and for another one, and the oldest page.
     let mut requests = Vec::new();
     for (position, event_id) in events.iter().enumerate() {
@@ -97,14 +97,14 @@ async fn concurrent_feed_reads_return_their_own_page() {
         requests.push((other_partner, FeedPosition::After(*event_id), None));
         let oldest = events.iter().take(PAGE).copied().collect::<Vec<_>>();
         requests.push((fixture.partner, FeedPosition::Oldest, Some((oldest, true))));
-        requests.push((other_partner, FeedPosition::Oldest, Some((theirs.clone(), false))));
+        requests.push((other_partner, FeedPosition::Oldest, Some((other_events.clone(), false))));
     }
     let lookups = requests
         .iter()
         .map(|(reader, position, _)| fixture.node.read_feed(*reader, *position, PAGE));
     for (read, (reader, position, expected)) in join_all(lookups).await.into_iter().zip(&requests) {
-        let seen = read.unwrap().map(|page| (event_ids(&page), page.has_more));
-        assert_eq!(&seen, expected, "{reader:?}, {position:?}");
+        let actual = read.unwrap().map(|page| (event_ids(&page), page.has_more));
+        assert_eq!(&actual, expected, "{reader:?}, {position:?}");
     }
     subject.remove().await;
 }

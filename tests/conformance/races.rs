@@ -221,12 +221,12 @@ async fn chunk_is_reread_after_lock_wait(subject: &PgSubject) {
 /// Guard `chunk-range`: a voucher outside the stated chunk is not sold.
 async fn voucher_of_another_chunk_is_stale(subject: &PgSubject) {
     let (partner, node) = open(subject).await;
-    let mine = subject.add_chunk(&gift(), &[build::day(1)]).await;
+    let claimed = subject.add_chunk(&gift(), &[build::day(1)]).await;
     node.claim_stock(stock_request()).await.unwrap();
     let unclaimed = subject.add_chunk(&gift(), &[build::day(1)]).await;
     let mut lane = node.open_lane(0).await.unwrap();
     let wrong_chunk = StockVoucher {
-        chunk_id: mine[0].chunk_id,
+        chunk_id: claimed[0].chunk_id,
         ..unclaimed[0]
     };
     let record = build::delivered_order(partner, "a", &[(&gift(), &[wrong_chunk])]);

@@ -32,7 +32,7 @@ impl ResponseCounts {
     }
 
     fn count(&mut self, op: &Op) {
-        let place = match op.completion.as_ref().map(|event| (event.kind, event.status)) {
+        let counter = match op.completion.as_ref().map(|event| (event.kind, event.status)) {
             Some((EventKind::Ok, _)) => &mut self.acknowledged,
             Some((EventKind::Fail, None)) => &mut self.not_sent,
             Some((EventKind::Fail, _)) if op.completion.as_ref().is_some_and(is_in_progress) => {
@@ -42,7 +42,7 @@ impl ResponseCounts {
             Some((EventKind::Info, Some(_))) => &mut self.unavailable,
             Some((EventKind::Info | EventKind::Invoke, _)) | None => &mut self.unanswered,
         };
-        *place += 1;
+        *counter += 1;
     }
 }
 

@@ -21,10 +21,10 @@ struct Canary {
 }
 
 fn fixed_canaries() -> Vec<Canary> {
-    let canary = |name, text: &str, may_be_in| Canary {
+    let canary = |name, text: &str, allowed_in| Canary {
         name,
         text: text.to_owned(),
-        allowed_in: may_be_in,
+        allowed_in,
     };
     vec![
         canary("a code", CODE, &["/vouchers"]),
@@ -85,14 +85,14 @@ async fn secrets_appear_only_in_allowed_places() {
         assert!(text.len() >= 7, "{name}");
         let (allowed, found): (Vec<_>, Vec<_>) = find_occurrences(scratch, &harness.responses, text)
             .into_iter()
-            .partition(|place| allowed_in.iter().any(|part| place.contains(part)));
+            .partition(|location| allowed_in.iter().any(|part| location.contains(part)));
         assert!(found.is_empty(), "{name} is in {found:#?}");
         for part in *allowed_in {
-            assert!(allowed.iter().any(|place| place.contains(part)), "{name}: {part}");
+            assert!(allowed.iter().any(|location| location.contains(part)), "{name}: {part}");
         }
     }
     let failures = find_occurrences(scratch, &[], "violates check constraint");
-    let has_failed = |log: &str| failures.iter().any(|place| place.ends_with(log));
+    let has_failed = |log: &str| failures.iter().any(|file| file.ends_with(log));
     assert!(
         has_failed("data/postgres.log") && has_failed("data.log"),
         "{failures:?}"

@@ -105,8 +105,8 @@ fn help_examples_parse_as_their_command() {
                 "{}: {example}",
                 command.command_line
             );
-            let words = arguments_of(example, directory.path());
-            let read = Cli::read(&words.iter().map(Into::into).collect::<Vec<_>>());
+            let arguments = arguments_of(example, directory.path());
+            let read = Cli::read(&arguments.iter().map(Into::into).collect::<Vec<_>>());
             assert!(read.is_ok(), "{example}: {}", read.unwrap_err());
         }
     }
@@ -114,12 +114,12 @@ fn help_examples_parse_as_their_command() {
 
 /// Returns the arguments that the program receives for a command line.
 fn arguments_of(line: &str, directory: &Path) -> Vec<String> {
-    let given = directory.join("given");
-    let recorder = r#"vouchsafe() { printf '%s\n' vouchsafe "$@" > "$GIVEN"; }"#;
-    let output = run_in_shell(recorder, line, directory, &[("GIVEN", given.to_str().unwrap())]);
+    let file = directory.join("arguments");
+    let recorder = r#"vouchsafe() { printf '%s\n' vouchsafe "$@" > "$ARGUMENTS"; }"#;
+    let output = run_in_shell(recorder, line, directory, &[("ARGUMENTS", file.to_str().unwrap())]);
     assert!(output.status.success(), "{line}: {}", utf8(&output.stderr));
-    let words = std::fs::read_to_string(given).unwrap();
-    words.lines().map(str::to_owned).collect()
+    let arguments = std::fs::read_to_string(file).unwrap();
+    arguments.lines().map(str::to_owned).collect()
 }
 
 /// A unit test asserts that the document has exactly the routes of the route table.
@@ -166,11 +166,11 @@ fn routes() -> BTreeSet<(String, String)> {
 }
 
 fn is_path_match(template: &str, path: &str) -> bool {
-    let (expected, given) = (template.split('/'), path.split('/'));
-    expected.clone().count() == given.clone().count()
+    let (expected, actual) = (template.split('/'), path.split('/'));
+    expected.clone().count() == actual.clone().count()
         && expected
-            .zip(given)
-            .all(|(expected, given)| expected.starts_with('{') || expected == given)
+            .zip(actual)
+            .all(|(expected, actual)| expected.starts_with('{') || expected == actual)
 }
 
 /// Starts a server that responds to every request with an empty list and first reports method and path.

@@ -128,7 +128,7 @@ async fn code_is_unique_per_brand_and_pin() {
     let other = operator
         .add_product_with(json!({ "brand": brand.to_uppercase() }), "25", 0)
         .await;
-    let elsewhere = operator.add_stocked_product(0).await;
+    let other_brand = operator.add_stocked_product(0).await;
     let file = "code,pin\nSAME,1\nSAME,1\n SAME , 1 \nSAME,2\nSAME,\n";
     assert_eq!(
         import_counts(&import(&mut operator, &one, "text/csv", file).await),
@@ -139,7 +139,7 @@ async fn code_is_unique_per_brand_and_pin() {
         (0, 5, 0)
     );
     assert_eq!(
-        import_counts(&import(&mut operator, &elsewhere, "text/csv", file).await),
+        import_counts(&import(&mut operator, &other_brand, "text/csv", file).await),
         (3, 2, 0)
     );
 }

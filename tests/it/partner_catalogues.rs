@@ -38,7 +38,7 @@ impl TestCategories {
     async fn visible_products(&self, partner: &mut Partner) -> Vec<usize> {
         let listed = partner.list_all("/products?limit=100").await;
         let categories = partner.list_all("/categories?limit=100").await;
-        let mut seen = Vec::new();
+        let mut visible = Vec::new();
         for (index, sale) in self.sales.iter().enumerate() {
             let path = format!("/products/{}", sale.product_id);
             let found = partner.get(&path).await;
@@ -47,18 +47,18 @@ impl TestCategories {
                 .any(|product| product["product_id"] == sale.product_id)
             {
                 expect_success(&found, 200);
-                seen.push(index);
+                visible.push(index);
             } else {
                 expect_error(&found, 404, "PRODUCT_NOT_FOUND");
             }
         }
         for (category, members) in self.categories.iter().zip([&[0, 1][..], &[2]]) {
-            let count = members.iter().filter(|index| seen.contains(index)).count();
+            let count = members.iter().filter(|index| visible.contains(index)).count();
             let shown = categories.iter().find(|shown| shown["category_id"] == *category);
             let shown = shown.map_or(0, |shown| shown["product_count"].as_u64().unwrap());
             assert_eq!(shown, count as u64, "{category}");
         }
-        seen
+        visible
     }
 
     async fn assert_visible(&self, partner: &mut Partner, expected: &[usize]) {

@@ -94,7 +94,7 @@ async fn failed_day_backs_off_and_requested_day_is_due_immediately() {
     let found = shop.store.list_reconciliations(last).await.unwrap().remove(0);
     assert_eq!((found.attempts, found.last_word, found.next_at), (0, None, None));
     assert_eq!(claim_due_days(&shop).await, [], "the day is reconciled");
-    let standing = shop.store.list_reconciliation_statuses().await.unwrap().remove(0);
-    assert_eq!((standing.open, standing.last_day), (1, Some(last)));
+    let status = shop.store.list_reconciliation_statuses().await.unwrap().remove(0);
+    assert_eq!((status.open, status.last_day), (1, Some(last)));
     shop.close().await;
 }

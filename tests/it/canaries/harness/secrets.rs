@@ -48,10 +48,10 @@ impl CanaryHarness {
                 &["POST /api/v1/webhooks"],
             ),
         ]
-        .map(|(name, text, may_be_in)| Canary {
+        .map(|(name, text, allowed_in)| Canary {
             name,
             text,
-            allowed_in: may_be_in,
+            allowed_in,
         })
         .into()
     }
@@ -60,10 +60,10 @@ impl CanaryHarness {
     pub(in super::super) fn secrets_in_files(&self) -> Vec<Canary> {
         let read = |name: &str| std::fs::read_to_string(self.service.data_dir().join(name)).unwrap();
         let seeded: Value = serde_json::from_str(&read("sandbox-partner.json")).unwrap();
-        let secret = |name, text: &str, may_be_in| Canary {
+        let secret = |name, text: &str, allowed_in| Canary {
             name,
             text: text.trim().to_owned(),
-            allowed_in: may_be_in,
+            allowed_in,
         };
         vec![
             secret(
