@@ -125,7 +125,7 @@ async fn write_checkpoints(service: &Service) {
 
 async fn write_due_checkpoints(service: &Service) -> Result<(), sqlx::Error> {
     while let Some(checkpoint) = service.store.write_audit_checkpoint().await? {
-        // The log is the evidence if somebody deletes the newest checkpoints from the database.
+        // The log proves the newest checkpoints if they are deleted from the database.
         info!(
             checkpoint.number = checkpoint.seal,
             checkpoint.entries = checkpoint.entries,

@@ -234,7 +234,7 @@ impl Cli {
     }
 }
 
-/// Removes the word `serve` and parses the rest, so that settings are valid before and after it.
+/// Removes the argument `serve` and parses the others, so that settings are valid before and after it.
 fn parse_without_serve(
     command: &clap::Command,
     arguments: &[OsString],

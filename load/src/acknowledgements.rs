@@ -1,4 +1,4 @@
-//! What the service acknowledged during a run: totals, voucher ids and sampled orders, a few bytes per order. Input
+//! Orders that the service acknowledged during a run: totals, voucher ids and sampled orders, a few bytes per order. Input
 //! of the audit.
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! HTTP/1.1 client for one origin over one keep-alive connection; it connects on demand and reconnects when the
 //! server closed the connection.
 //!
-//! Rule: an error says whether a byte of the request may have left. Only [`RequestFailure::NotSent`] may be repeated
+//! Rule: an error states whether a byte of the request may have been sent. Only [`RequestFailure::NotSent`] may be repeated
 //! freely; after [`RequestFailure::Unknown`] a repetition under the same Idempotency-Key settles the outcome.
 //!
 //! The sending task also drives the connection, so a request needs no second task and no hand-over.
@@ -64,7 +64,7 @@ pub enum RequestFailure {
     /// No byte of the request left this process.
     #[error("not sent: {0}")]
     NotSent(String),
-    /// The service may have executed the request; only a repetition under the same key tells.
+    /// The service may have executed the request; only a retry under the same key reveals the outcome.
     #[error("outcome unknown: {0}")]
     Unknown(String),
 }
@@ -144,7 +144,7 @@ impl Client {
     /// drops the connection.
     ///
     /// # Errors
-    /// [`RequestFailure::NotSent`] if no byte left, else [`RequestFailure::Unknown`].
+    /// [`RequestFailure::NotSent`] if no byte was sent, else [`RequestFailure::Unknown`].
     pub async fn send(&mut self, mut request: Request<Full<Bytes>>) -> Result<ApiResponse, RequestFailure> {
         if !request.headers().contains_key(HOST) {
             request

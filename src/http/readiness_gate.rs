@@ -22,7 +22,7 @@ const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 pub struct ReadinessGate {
     in_flight: AtomicUsize,
     open: AtomicBool,
-    /// Tells draining from starting: stays true after the first [`ReadinessGate::open`].
+    /// Distinguishes draining from starting: stays true after the first [`ReadinessGate::open`].
     was_opened: AtomicBool,
 }
 

@@ -110,7 +110,7 @@ struct Guard {
 }
 
 async fn guard_loop(plan: ServerPlan) -> io::Result<ExitReason> {
-    // Before the lock: a held lock tells others that signals are handled.
+    // Before the lock: other processes take a held lock as a sign that signals are handled.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut child_ended = signal(SignalKind::child())?;

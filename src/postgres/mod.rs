@@ -8,7 +8,7 @@
 //! | … without a live guard | the guard as a child process | `guard.lock`, locked by the guard; `postgres.log` |
 //! | … with a live guard | nothing: guard and server are adopted | unchanged |
 //! | [`PrivatePostgres::stop`] | nothing | a cleanly shut down cluster |
-//! | kill -9 instead | nothing | within 5 s the same: the guard sees the lock free and stops the server |
+//! | kill -9 instead | nothing | within 5 s the same: the guard finds the lock free and stops the server |
 //!
 //! Locks decide which process is alive: the holder of `service.lock` is the service, the holder of `guard.lock` is the
 //! guard. A pid is only an address for signals.

@@ -1,8 +1,7 @@
 //! Server process: start, adoption, and stop.
 //!
-//! `postmaster.pid` in the cluster names its server. A server that runs exactly as planned is adopted, whichever
-//! process started it; one that runs otherwise is stopped first. Files that Postgres itself maintains are never
-//! removed.
+//! `postmaster.pid` in the cluster names its server. A server that matches the plan is adopted, whichever process
+//! started it; any other server is stopped first. Files that Postgres maintains are never removed.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};

@@ -1,7 +1,7 @@
 //! Restart backoff of the server, and the grace period of an absent service.
 //!
-//! Pure: times are arguments. A server that was ready before is restarted for ever, with a growing backoff; one that
-//! was never ready is given up after a while, so that a start that cannot succeed reports an error.
+//! Pure: times are arguments. A server that was ready before is restarted without limit, with a growing backoff.
+//! A server that was never ready is given up after a timeout, so that a start that cannot succeed reports an error.
 
 use std::time::{Duration, Instant};
 

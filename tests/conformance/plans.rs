@@ -234,8 +234,8 @@ impl<'s> ExplainedNode<'s> {
     }
 }
 
-/// Covers every branch of a claim: takes a chunk and reports the next one; finds a SKU's chunks sold out, marks them, and
-/// looks for stock of other nodes.
+/// Covers every branch of a claim: takes a chunk and reports the next one; marks a SKU's chunks as sold out
+/// and searches the stock of other nodes.
 async fn claim(store: &PgNode) {
     let request = |sku| StockRequest {
         sku,

@@ -55,7 +55,7 @@ fn asynchronous_commit_is_detected() {
             .unwrap();
         crash.delay_wal_writer();
         for round in 1..=KILLS {
-            let _told = SeedOnPanic { seed, round };
+            let _seed = SeedOnPanic { seed, round };
             if let Some(loss) = crash.find_loss(round).await {
                 println!("detected after kill {round}: {loss}");
                 return;

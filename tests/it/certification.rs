@@ -181,7 +181,7 @@ async fn rate_limited_client_that_pauses_passes() {
     let mut patient = add_partner_at_limit(&mut operator, 3).await;
     let response = patient.send_text(&unique("key"), INSTANT_ORDER).await;
     expect_error(&response, 429, "RATE_LIMIT_EXCEEDED");
-    // Requests of another class do not count: the patient partner reads its checklist meanwhile.
+    // Requests of another class do not count: the partner that pauses reads its checklist meanwhile.
     wait_for_state(&mut patient, "RATE_LIMIT", "PASSED").await;
     let mut impatient = add_partner_at_limit(&mut operator, 60).await;
     let failed = async || {
@@ -257,7 +257,7 @@ async fn operators_read_and_restart_certification() {
     place_order_with_lost_response(&partner, &shared().base_url(), &key).await;
     expect_success(&partner.send_text(&key, LOST_RESPONSE_ORDER).await, 201);
     wait_for_state(&mut partner, "LOST_ANSWER", "PASSED").await;
-    // The same through commands.
+    // The commands show the same checklist.
     let id = partner.partner_id.clone();
     let table = run_ok(&["partner", "certification", &id]);
     let lines: Vec<_> = table.lines().collect();

@@ -65,7 +65,7 @@ async fn certification_spans_both_nodes() {
     wait_for_status(&mut at_second, 200, &path).await;
     expect_success(&partner.order(&sale, 1).await, 201);
     expect_error(&partner.order(&sale, 1).await, 429, "RATE_LIMIT_EXCEEDED");
-    // The other node counts separately and has quota left, but the client was told to pause.
+    // The other node counts separately and has quota left, but the first node asked the client to pause.
     let failed = async || {
         at_second.order_with_key(&unique("key"), &sale, 1).await;
         let checklist = at_second.read("/certification").await;

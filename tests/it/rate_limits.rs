@@ -40,11 +40,11 @@ fn rate_limit_of(response: &ApiResponse) -> (String, u32, u32) {
     let policy = response.header("ratelimit-policy").unwrap_or_default();
     let (class, limit) = policy.split_once(";q=").unwrap_or_else(|| panic!("{response:?}"));
     let (quota, window_s) = limit.split_once(";w=").unwrap();
-    let remaining = response.header("ratelimit").unwrap();
-    let (same_class, left) = remaining.split_once(";r=").unwrap();
+    let header = response.header("ratelimit").unwrap();
+    let (same_class, left) = header.split_once(";r=").unwrap();
     let (remaining, more_in_s) = left.split_once(";t=").unwrap();
-    assert_eq!((class, window_s), (same_class, "86400"), "{policy} {remaining}");
-    assert!((1..=WINDOW_S).contains(&more_in_s.parse().unwrap()), "{remaining}");
+    assert_eq!((class, window_s), (same_class, "86400"), "{policy} {header}");
+    assert!((1..=WINDOW_S).contains(&more_in_s.parse().unwrap()), "{header}");
     let class = class.trim_matches('"').to_owned();
     (class, quota.parse().unwrap(), remaining.parse().unwrap())
 }

@@ -98,7 +98,7 @@ async fn body_beyond_256_kib_is_rejected() {
             "PAYLOAD_TOO_LARGE",
         );
     }
-    // Rejected while it arrives.
+    // A chunked body is rejected as soon as it exceeds the limit.
     let headers = with_header(
         partner.headers(ORDERS, larger.as_bytes()),
         TRANSFER_ENCODING,

@@ -94,12 +94,12 @@ pub(crate) fn kill(pid: u32, signal: Signal) {
 }
 
 /// Returns the processes whose command line contains the directory: guard, server and backends.
-pub(crate) fn processes_of(place: &TestDataDir) -> Vec<String> {
+pub(crate) fn processes_of(data_dir: &TestDataDir) -> Vec<String> {
     let output = Command::new("ps")
         .args(["-A", "-ww", "-o", "pid=", "-o", "command="])
         .output()
         .unwrap();
-    let name = place.path().display().to_string();
+    let name = data_dir.path().display().to_string();
     let listing = String::from_utf8_lossy(&output.stdout).into_owned();
     listing
         .lines()
@@ -142,15 +142,15 @@ pub(crate) fn is_answering(postgres: &PrivatePostgres) -> bool {
 pub(crate) struct Holder(pub(crate) Child);
 
 impl Holder {
-    pub(crate) fn start(place: &TestDataDir) -> Self {
+    pub(crate) fn start(data_dir: &TestDataDir) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "holder", "--nocapture"])
-            .env(HOLDER_VARIABLE, place.path())
+            .env(HOLDER_VARIABLE, data_dir.path())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
         let holder = Self(child);
-        let ready = place.path().join("held");
+        let ready = data_dir.path().join("held");
         wait_until("the holder to be ready", WAIT_TIMEOUT, || ready.exists());
         fs::remove_file(ready).unwrap();
         holder

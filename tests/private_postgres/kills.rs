@@ -13,42 +13,42 @@ use crate::harness::{
 
 #[test]
 fn killed_service_stops_its_server() {
-    let place = TestDataDir::new();
-    let holder = Holder::start(&place);
-    assert!(!processes_of(&place).is_empty());
+    let data_dir = TestDataDir::new();
+    let holder = Holder::start(&data_dir);
+    assert!(!processes_of(&data_dir).is_empty());
     holder.kill();
     let elapsed = wait_until("guard and server to exit", EXIT_TIMEOUT, || {
-        processes_of(&place).is_empty()
+        processes_of(&data_dir).is_empty()
     });
     println!("exited {elapsed:?} after the kill");
     // The next service starts normally.
-    place.start().stop().unwrap();
+    data_dir.start().stop().unwrap();
 }
 
 #[test]
 fn dropped_service_stops_its_server() {
-    let place = TestDataDir::new();
-    drop(place.start());
+    let data_dir = TestDataDir::new();
+    drop(data_dir.start());
     wait_until("guard and server to exit", EXIT_TIMEOUT, || {
-        processes_of(&place).is_empty()
+        processes_of(&data_dir).is_empty()
     });
 }
 
 #[test]
 fn start_within_grace_adopts_guard_and_server() {
-    let place = TestDataDir::new();
-    let holder = Holder::start(&place);
-    let before = read_pid(&place, "postgres/data/postmaster.pid");
+    let data_dir = TestDataDir::new();
+    let holder = Holder::start(&data_dir);
+    let before = read_pid(&data_dir, "postgres/data/postmaster.pid");
     holder.kill();
-    // A slow restart.
+    // Simulates a slow restart within the grace period.
     let deadline = Instant::now() + Duration::from_secs(1);
     while Instant::now() < deadline {
         assert!(
-            !processes_of(&place).is_empty(),
+            !processes_of(&data_dir).is_empty(),
             "guard and server must wait for the next service"
         );
     }
-    let postgres = place.start();
+    let postgres = data_dir.start();
     let (server, guard) = (postgres.postmaster_pid().unwrap(), postgres.guard_pid().unwrap());
     assert_eq!(server, before);
     // Longer than the grace period: the guard must have noticed the new service.
@@ -61,29 +61,29 @@ fn start_within_grace_adopts_guard_and_server() {
         (Some(server), Some(guard))
     );
     postgres.stop().unwrap();
-    assert_eq!(processes_of(&place), Vec::<String>::new());
+    assert_eq!(processes_of(&data_dir), Vec::<String>::new());
 }
 
 #[test]
 fn start_while_guard_stops_waits_and_restarts() {
-    let place = TestDataDir::new();
-    let holder = Holder::start(&place);
+    let data_dir = TestDataDir::new();
+    let holder = Holder::start(&data_dir);
     holder.kill();
-    let lock = place.path().join("guard.lock");
+    let lock = data_dir.path().join("guard.lock");
     wait_until("the guard to stop", EXIT_TIMEOUT, || {
         fs::read_to_string(&lock).unwrap().contains("stopping")
     });
-    let postgres = place.start();
+    let postgres = data_dir.start();
     assert!(is_answering(&postgres));
     postgres.stop().unwrap();
 }
 
 #[test]
 fn changed_settings_replace_running_server() {
-    let place = TestDataDir::new();
-    let holder = Holder::start(&place);
+    let data_dir = TestDataDir::new();
+    let holder = Holder::start(&data_dir);
     holder.kill();
-    let postgres = start(&place.open(), Durability::Durable);
+    let postgres = start(&data_dir.open(), Durability::Durable);
     assert_eq!(
         query_text(&postgres.connect_options(), "SELECT current_setting('fsync')").unwrap(),
         "on"
@@ -93,8 +93,8 @@ fn changed_settings_replace_running_server() {
 
 #[test]
 fn killed_server_is_restarted() {
-    let place = TestDataDir::new();
-    let postgres = place.start();
+    let data_dir = TestDataDir::new();
+    let postgres = data_dir.start();
     for round in 0..3 {
         let before = postgres.postmaster_pid().unwrap();
         kill(before, Signal::KILL);
@@ -104,13 +104,13 @@ fn killed_server_is_restarted() {
         println!("round {round}: available after {elapsed:?}");
     }
     postgres.stop().unwrap();
-    assert_eq!(processes_of(&place), Vec::<String>::new());
+    assert_eq!(processes_of(&data_dir), Vec::<String>::new());
 }
 
 #[test]
 fn killed_guard_is_replaced_for_same_server() {
-    let place = TestDataDir::new();
-    let postgres = place.start();
+    let data_dir = TestDataDir::new();
+    let postgres = data_dir.start();
     let (server, guard) = (postgres.postmaster_pid().unwrap(), postgres.guard_pid().unwrap());
     kill(guard, Signal::KILL);
     wait_until("another guard to run", WAIT_TIMEOUT, || {
@@ -126,36 +126,36 @@ fn killed_guard_is_replaced_for_same_server() {
         postgres.postmaster_pid().is_some_and(|pid| pid != server) && is_answering(&postgres)
     });
     postgres.stop().unwrap();
-    assert_eq!(processes_of(&place), Vec::<String>::new());
+    assert_eq!(processes_of(&data_dir), Vec::<String>::new());
 }
 
 #[test]
 fn stop_after_killed_guard_leaves_no_process() {
-    let place = TestDataDir::new();
-    let postgres = place.start();
+    let data_dir = TestDataDir::new();
+    let postgres = data_dir.start();
     kill(postgres.guard_pid().unwrap(), Signal::KILL);
     postgres.stop().unwrap();
-    assert_eq!(processes_of(&place), Vec::<String>::new());
+    assert_eq!(processes_of(&data_dir), Vec::<String>::new());
 }
 
 #[test]
 fn start_after_killed_service_and_guard_succeeds() {
-    let place = TestDataDir::new();
-    let holder = Holder::start(&place);
-    let guard = read_pid(&place, "guard.lock");
+    let data_dir = TestDataDir::new();
+    let holder = Holder::start(&data_dir);
+    let guard = read_pid(&data_dir, "guard.lock");
     kill(guard, Signal::KILL);
     holder.kill();
-    let postgres = place.start();
+    let postgres = data_dir.start();
     assert_ne!(postgres.guard_pid(), Some(guard));
     assert!(is_answering(&postgres));
     postgres.stop().unwrap();
-    assert_eq!(processes_of(&place), Vec::<String>::new());
+    assert_eq!(processes_of(&data_dir), Vec::<String>::new());
 }
 
 #[test]
 fn commit_survives_kill_of_all_processes() {
-    let place = TestDataDir::new();
-    let postgres = place.start();
+    let data_dir = TestDataDir::new();
+    let postgres = data_dir.start();
     execute(
         &postgres.connect_options(),
         "CREATE TABLE kept AS SELECT 'yes'::text AS value",
@@ -163,21 +163,21 @@ fn commit_survives_kill_of_all_processes() {
     .unwrap();
     postgres.stop().unwrap();
     for killed in ["server", "server and guard"] {
-        let holder = Holder::start(&place);
+        let holder = Holder::start(&data_dir);
         if killed == "server and guard" {
-            kill(read_pid(&place, "guard.lock"), Signal::KILL);
+            kill(read_pid(&data_dir, "guard.lock"), Signal::KILL);
         }
-        kill(read_pid(&place, "postgres/data/postmaster.pid"), Signal::KILL);
+        kill(read_pid(&data_dir, "postgres/data/postmaster.pid"), Signal::KILL);
         holder.kill();
-        let postgres = place.start();
+        let postgres = data_dir.start();
         let response = query_text(&postgres.connect_options(), "SELECT value FROM kept");
         assert_eq!(response.unwrap(), "yes", "after a kill of service, {killed}");
         postgres.stop().unwrap();
-        assert_eq!(processes_of(&place), Vec::<String>::new());
+        assert_eq!(processes_of(&data_dir), Vec::<String>::new());
     }
 }
 
-fn read_pid(place: &TestDataDir, file: &str) -> u32 {
-    let text = fs::read_to_string(place.path().join(file)).unwrap();
+fn read_pid(data_dir: &TestDataDir, file: &str) -> u32 {
+    let text = fs::read_to_string(data_dir.path().join(file)).unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
 }

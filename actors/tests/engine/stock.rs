@@ -47,7 +47,7 @@ async fn sell(sim: &Simulation, node: &Node, product: &str, quantity: u32) -> Ve
         "{}",
         reply.describe()
     );
-    // Time may stand still, and ids of one instant are unordered.
+    // The clock may not advance, and ids of the same instant are unordered.
     let placed = sim
         .db
         .orders()

@@ -341,7 +341,7 @@ fn search_and_floor_commands_audit_their_figures() {
     );
 }
 
-/// Runs a search whose stock sells out.
+/// Runs a search that sells out its stock.
 fn run_sold_out_search(json: &Path) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_load"))
         .args([

@@ -1,4 +1,4 @@
-//! Tests of the audit: it passes a correct service and fails each defect by the check meant for it.
+//! Tests of the audit: a correct service passes, and each defect fails the check for it.
 
 use std::time::Duration;
 

@@ -80,7 +80,7 @@ fn lost_response_is_retried_under_its_key() {
         ),
         (vec![(0, repeated(1))], NOT_SEEN),
         (vec![(0, response_lost(1, 7)), (5, repeated(2))], NOT_SEEN),
-        // A new key.
+        // A retry with a new key fails the check.
         (
             vec![(0, response_lost(1, 7)), (5, response_lost(2, 7))],
             is_failed(5),

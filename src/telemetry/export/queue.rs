@@ -116,7 +116,7 @@ impl SpanQueue {
     }
 }
 
-/// Counts spans into the queue and hands them to the batch processor.
+/// Counts spans as queued and passes them to the batch processor.
 #[derive(Debug)]
 struct QueueingProcessor {
     batches: BatchSpanProcessor,

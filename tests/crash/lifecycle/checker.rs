@@ -203,7 +203,7 @@ async fn payout_rows(snapshot: &mut PgConnection, partner_id: &str) -> Vec<Payou
                 (SELECT count(*)
                    FROM ledger AS l
                   WHERE l.partner_id = p.partner_id AND l.payout_id = p.payout_id
-                    AND l.kind = 'PAYOUT_REVERSAL' AND l.amount = p.amount) AS given_back,
+                    AND l.kind = 'PAYOUT_REVERSAL' AND l.amount = p.amount) AS refunds,
                 (SELECT count(*)
                    FROM audit_log AS t
                   WHERE t.subject = 'po_' || replace(p.payout_id::text, '-', '')

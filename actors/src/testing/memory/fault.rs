@@ -1,7 +1,7 @@
 //! Fault injection between the engine and its store: scripted, or random from a seed.
 //!
-//! Every fault is one that a real database or network has. Each is counted when it occurs, so that a random walk can assert
-//! that it met all of them.
+//! Real databases and networks have every one of these faults. Each occurrence is counted, so that a random walk can assert
+//! that all faults occurred.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
