@@ -186,9 +186,9 @@ fn in_process() -> Timings {
         approval_rule: None,
         scope: None,
     });
-    let minted = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
-    register.upsert_credential(minted.to_credential(partner_id, clock.now()));
-    let ApiKeyPair { api_key, api_secret } = minted;
+    let key_pair = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
+    register.upsert_credential(key_pair.to_credential(partner_id, clock.now()));
+    let ApiKeyPair { api_key, api_secret } = key_pair;
     let wrong_secret = with_other_digit(api_secret.expose(), 10);
     let key = api_key.to_string();
     let request = SignedRequest {

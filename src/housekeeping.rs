@@ -24,7 +24,7 @@ const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 /// Bounds the delay of the audit entry and of the stored state only: shelves and stock levels check the expiry themselves.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 
-/// For so long a change of a new entry by another database user is undetectable.
+/// Until its checkpoint is written, a change of an audit entry by another database user is undetectable.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Renews the lease; returns when a later start of this node has taken over.

@@ -21,11 +21,11 @@ fn main() -> ExitCode {
     let settings = match Cli::read(&arguments) {
         Ok(settings) => settings,
         Err(SettingsError::Arguments(error)) => error.exit(),
-        Err(error) => return complain(&error, ExitStatus::Usage),
+        Err(error) => return exit_with_error(&error, ExitStatus::Usage),
     };
-    let nearby = LocalService::of(&settings.data_dir, settings.serve_settings());
+    let local_service = LocalService::of(&settings.data_dir, settings.serve_settings());
     match settings.command {
-        Some(Command::Client(command)) => cli::run(command, &nearby),
+        Some(Command::Client(command)) => cli::run(command, &local_service),
         Some(Command::VendorSimulator(args)) => simulator::run(args),
         Some(Command::Serve(_)) | None => {
             let serve = settings.serve_settings();
@@ -35,14 +35,14 @@ fn main() -> ExitCode {
                     telemetry.finish();
                     ended
                 }
-                Err(error) => complain(&error, ExitStatus::Usage),
+                Err(error) => exit_with_error(&error, ExitStatus::Usage),
             }
         }
     }
 }
 
 #[allow(clippy::print_stderr)] // logging is not set up yet
-fn complain(error: &dyn std::error::Error, exit: ExitStatus) -> ExitCode {
+fn exit_with_error(error: &dyn std::error::Error, exit: ExitStatus) -> ExitCode {
     eprintln!("vouchsafe: {error}");
     exit.into()
 }

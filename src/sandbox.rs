@@ -69,9 +69,9 @@ pub async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<(
 async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
     let now = service.clock.now();
     let partner = Partner::new("Sandbox partner".to_owned(), Allowlist::parse(&LOOPBACK)?, now);
-    let minted = generate_key_pair(service.environment, getrandom::fill).context("generate credentials")?;
-    let credential = minted.to_credential(partner.partner_id, now);
-    let ApiKeyPair { api_key, api_secret } = minted;
+    let key_pair = generate_key_pair(service.environment, getrandom::fill).context("generate credentials")?;
+    let credential = key_pair.to_credential(partner.partner_id, now);
+    let ApiKeyPair { api_key, api_secret } = key_pair;
     let text = serde_json::json!({
         "partner_id": partner.partner_id,
         "api_key": api_key.to_string(),

@@ -87,6 +87,11 @@ fn each_rule_rejects_its_snippet() {
             "a pure core imports only",
         ),
         (
+            "actors/src/delivery/queue/failing.rs",
+            "use super::super::outbox::Outbox;",
+            "a pure core imports only",
+        ),
+        (
             "actors/src/wallet/purse.rs",
             "use crate::journal::Record;",
             "imports crate::journal",
@@ -217,6 +222,14 @@ fn allowed_snippets_pass() {
         (
             "actors/src/wallet/purse.rs",
             "use crate::domain::Money;\n#[cfg(test)]\nmod tests {\n    use super::*;\n}",
+        ),
+        (
+            "actors/src/delivery/queue/failing.rs",
+            "use super::DeliveryQueue;",
+        ),
+        (
+            "actors/src/delivery/queue/tests/replays.rs",
+            "use super::super::*;\nuse rand::Rng;",
         ),
         (
             "actors/src/wallet/purse/tests.rs",

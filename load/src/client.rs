@@ -61,7 +61,7 @@ impl ApiResponse {
 /// Reason for a missing response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestFailure {
-    /// No byte of the request left this process.
+    /// No byte of the request was sent.
     #[error("not sent: {0}")]
     NotSent(String),
     /// The service may have executed the request; only a retry under the same key reveals the outcome.
@@ -88,7 +88,7 @@ pub struct Client {
 /// A request without a response.
 struct FailedExchange {
     failure: RequestFailure,
-    /// The request, if no byte of it left.
+    /// The request, if no byte of it was sent.
     unsent: Option<Request<Full<Bytes>>>,
 }
 
@@ -140,7 +140,7 @@ impl Client {
 
     /// Sends a request and reads the whole response.
     ///
-    /// Replaces a connection that the server closed, once, if no byte of the request left on it. Dropping the future
+    /// Replaces a connection that the server closed, once, if no byte of the request was sent on it. Dropping the future
     /// drops the connection.
     ///
     /// # Errors

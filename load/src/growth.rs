@@ -245,7 +245,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let missing = BenchCosts::read(directory.path(), &["shelf".to_owned()]);
         assert!(matches!(missing, Err(BenchCostsError::Missing(name)) if name == "shelf"));
-        let nowhere = BenchCosts::read(&directory.path().join("nowhere"), &[]);
-        assert!(matches!(nowhere, Err(BenchCostsError::File { .. })));
+        let missing = BenchCosts::read(&directory.path().join("missing"), &[]);
+        assert!(matches!(missing, Err(BenchCostsError::File { .. })));
     }
 }

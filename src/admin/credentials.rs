@@ -50,7 +50,7 @@ fn serialize_secret<S: Serializer>(secret: &ApiSecret, serializer: S) -> Result<
 }
 
 /// Generates a credential: the row to store, and the response with the secret.
-pub(super) fn mint_credential(
+pub(super) fn generate_credential(
     service: &Service,
     partner_id: PartnerId,
     allowlist: Option<Allowlist>,
@@ -80,7 +80,7 @@ pub(super) async fn issue(
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.authorize(Role::Admin)?;
     let partner_id = partners::parse_id(&partner_id)?;
-    let (credential, issued) = mint_credential(&service, partner_id, request.allowlist)?;
+    let (credential, issued) = generate_credential(&service, partner_id, request.allowlist)?;
     let policy = match service.environment {
         Environment::Sandbox => CertificationPolicy::NotRequired,
         Environment::Production => CertificationPolicy::Required,

@@ -12,7 +12,7 @@ pub(super) use self::patch::PartnerPatch;
 use self::patch::{LimitsPatch, validate_limits};
 use super::body::{Json, deserialize_some_object, validate_name};
 use super::config_change;
-use super::credentials::{CredentialBody, IssuedCredential, mint_credential};
+use super::credentials::{CredentialBody, IssuedCredential, generate_credential};
 use super::operator::{Operator, Role};
 use crate::access::allowlist::Allowlist;
 use crate::access::environment::Environment;
@@ -69,11 +69,11 @@ pub(super) async fn create(
     let mut partner = Partner::new(validate_name("name", &request.name)?, request.allowlist, now);
     request.limits.unwrap_or_default().apply(&mut partner.limits);
     partner.limits = validate_limits(partner.limits)?;
-    let minted = match service.environment {
-        Environment::Sandbox => Some(mint_credential(&service, partner.partner_id, None)?),
+    let credential = match service.environment {
+        Environment::Sandbox => Some(generate_credential(&service, partner.partner_id, None)?),
         Environment::Production => None,
     };
-    let (stored, issued) = minted.unzip();
+    let (stored, issued) = credential.unzip();
     let created = partner.clone();
     config_change::apply(&service, |service| async move {
         service

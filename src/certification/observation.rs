@@ -36,9 +36,9 @@ impl RequestHash {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum ObservationKind {
-    /// An order was placed and its response dropped on purpose.
+    /// An order was placed and its response deliberately dropped.
     AnswerLost { key: Uuid, request: RequestHash },
-    /// The same order was repeated under the same key, and answered.
+    /// The order was repeated under the same key and got a response.
     AnswerRepeated { key: Uuid },
     /// A request was refused for its signature.
     SignatureRefused { request: RequestHash },
@@ -48,9 +48,9 @@ pub enum ObservationKind {
     CodesInPart { order_id: OrderId },
     /// All codes of an order were fetched that had been partially delivered.
     CodesInFull { order_id: OrderId },
-    /// Such an order was delivered: looked up for the evaluation, never stored.
+    /// A partially delivered order was completed. Derived for the evaluation, never stored.
     OrderDelivered { order_id: OrderId },
-    /// A request was answered with 429.
+    /// A response had status 429.
     PauseAsked {
         credential_id: CredentialId,
         class: RequestClass,
@@ -81,7 +81,7 @@ pub enum ObservationKind {
 
 impl ObservationKind {
     #[must_use]
-    pub fn answer_lost(key: KeyHash, fingerprint: Fingerprint) -> Self {
+    pub fn response_lost(key: KeyHash, fingerprint: Fingerprint) -> Self {
         Self::AnswerLost {
             key: key.0,
             request: RequestHash::from_fingerprint(fingerprint),

@@ -19,7 +19,7 @@ use crate::access::limits::RequestClass;
 /// Capacity of the queue: several seconds of a client that does nothing else.
 pub const MAX_PENDING: usize = 1_024;
 
-/// An observation, as far as the request itself knows it.
+/// An observation with the data that the request has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     pub partner_id: PartnerId,
@@ -31,7 +31,7 @@ pub struct Note {
 pub enum NotePayload {
     /// A complete observation.
     Seen(ObservationKind),
-    /// A number of codes was fetched; the recorder looks up whether these are all.
+    /// Codes were fetched; the recorder determines whether they are all codes of the order.
     CodesFetched { order_id: OrderId, vouchers: usize },
 }
 
@@ -95,7 +95,7 @@ impl Observer {
         }
     }
 
-    /// A request answered with 429 and this Retry-After.
+    /// Records a 429 response with this Retry-After.
     pub fn record_rate_limited(
         &self,
         partner_id: PartnerId,

@@ -59,18 +59,18 @@ pub(super) struct AdminClient {
 impl AdminClient {
     /// # Errors
     /// If the URL is invalid or there is no token.
-    pub(super) fn new(options: AdminOptions, nearby: &LocalService) -> anyhow::Result<Self> {
+    pub(super) fn new(options: AdminOptions, local_service: &LocalService) -> anyhow::Result<Self> {
         let AdminOptions {
             admin_url,
             operator_token,
             json,
         } = options;
-        let url = admin_url.as_deref().unwrap_or(&nearby.admin_url);
+        let url = admin_url.as_deref().unwrap_or(&local_service.admin_url);
         parse_url(url, "--admin-url")?;
         let url = url.trim_end_matches('/').to_owned();
         let token = match operator_token {
             Some(token) => token,
-            None => read_stored_token(&nearby.data_dir)?,
+            None => read_stored_token(&local_service.data_dir)?,
         };
         Ok(Self {
             client: build_client(&url)?,

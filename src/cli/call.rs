@@ -70,10 +70,10 @@ fn deserialize_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Secr
     String::deserialize(deserializer).map(SecretString::from)
 }
 
-pub(super) async fn run(args: CallArgs, nearby: &LocalService) -> anyhow::Result<CommandOutput> {
+pub(super) async fn run(args: CallArgs, local_service: &LocalService) -> anyhow::Result<CommandOutput> {
     let credentials = read_credentials(
         args.credentials
-            .unwrap_or_else(|| nearby.data_dir.join(PARTNER_FILE))
+            .unwrap_or_else(|| local_service.data_dir.join(PARTNER_FILE))
             .as_path(),
     )?;
     let method: Method = args.method.to_ascii_uppercase().parse().context("METHOD")?;
@@ -83,7 +83,7 @@ pub(super) async fn run(args: CallArgs, nearby: &LocalService) -> anyhow::Result
         .map(read_text)
         .transpose()?
         .unwrap_or_default();
-    let base_url = args.url.as_deref().unwrap_or(&nearby.base_url);
+    let base_url = args.url.as_deref().unwrap_or(&local_service.base_url);
     let url = resolve_url(base_url, &args.path)?;
     let mut request = build_client(url.as_str())?.request(method.clone(), url.clone());
     request = request.header("X-API-Key", expose(&credentials.api_key));

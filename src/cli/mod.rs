@@ -142,10 +142,10 @@ fn connectable_address(address: SocketAddr) -> SocketAddr {
 }
 
 #[must_use]
-pub fn run(command: Command, nearby: &LocalService) -> ExitCode {
+pub fn run(command: Command, local_service: &LocalService) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(dispatch(command, nearby)),
+        Ok(runtime) => runtime.block_on(dispatch(command, local_service)),
         Err(error) => Err(error.into()),
     };
     match outcome {
@@ -174,10 +174,10 @@ pub fn run(command: Command, nearby: &LocalService) -> ExitCode {
     }
 }
 
-async fn dispatch(command: Command, nearby: &LocalService) -> anyhow::Result<CommandOutput> {
-    let admin = |options| AdminClient::new(options, nearby);
+async fn dispatch(command: Command, local_service: &LocalService) -> anyhow::Result<CommandOutput> {
+    let admin = |options| AdminClient::new(options, local_service);
     match command {
-        Command::Call(args) => call::run(args, nearby).await,
+        Command::Call(args) => call::run(args, local_service).await,
         Command::Partner(args) => partner::run(args.action, &admin(args.options)?).await,
         Command::Credential(args) => credential::run(args.action, &admin(args.options)?).await,
         Command::Category(args) => catalogue::category(args.action, &admin(args.options)?).await,
@@ -193,7 +193,7 @@ async fn dispatch(command: Command, nearby: &LocalService) -> anyhow::Result<Com
         Command::Webhook(args) => webhook::run(args.action, &admin(args.options)?).await,
         Command::Actors(args) => monitoring::actors(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => monitoring::audit(&args.query, &admin(args.options)?).await,
-        Command::Verify(args) => verify::run(args, &nearby.data_dir).await,
+        Command::Verify(args) => verify::run(args, &local_service.data_dir).await,
         Command::Completions(args) => completions::run(&args),
     }
 }

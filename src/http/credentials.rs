@@ -62,27 +62,27 @@ pub async fn rotate(
 ) -> Result<HttpResponse, ApiError> {
     let overlap = parse_overlap(&signed.body)?;
     let partner_id = signed.caller.partner_id();
-    let minted = generate_key_pair(service.environment, getrandom::fill).map_err(|error| {
+    let key_pair = generate_key_pair(service.environment, getrandom::fill).map_err(|error| {
         tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
         ApiError::unavailable()
     })?;
     let now = service.clock.now();
     let rotation = RotationRequest {
         credential_id: signed.caller.credential_id,
-        next: minted.to_credential(partner_id, now),
+        next: key_pair.to_credential(partner_id, now),
         overlap,
         now,
     };
     let actor = AuditActor::partner(partner_id, trace::current_trace_id());
     let rotated = config_change::apply(&service, |service| async move {
         let rotated = service.store.rotate_credential(rotation, actor).await?;
-        if let RotationOutcome::Rotated(succession) = &rotated {
-            apply_rotation(&service, succession, now);
+        if let RotationOutcome::Rotated(rotation) = &rotated {
+            apply_rotation(&service, rotation, now);
         }
         Ok(rotated)
     });
     match rotated.await? {
-        RotationOutcome::Rotated(succession) => Ok(rotated_response(&minted, &succession)),
+        RotationOutcome::Rotated(rotation) => Ok(rotated_response(&key_pair, &rotation)),
         RotationOutcome::NotLive => Err(ApiError::new(
             Code::InvalidCredentials,
             "the credential that signed this request has expired or was revoked; use an active one",
@@ -112,22 +112,22 @@ fn parse_overlap(body: &[u8]) -> Result<Duration, ApiError> {
 }
 
 /// Applies the committed rotation in memory. The new credential comes first, so that the partner always has a valid one.
-fn apply_rotation(service: &Service, succession: &RotationResult, now: OffsetDateTime) {
-    service.registry.upsert_credential(succession.next.clone());
-    service.registry.upsert_credential(succession.previous.clone());
-    for taken_back in &succession.revoked {
-        service.registry.revoke(*taken_back, now);
+fn apply_rotation(service: &Service, rotation: &RotationResult, now: OffsetDateTime) {
+    service.registry.upsert_credential(rotation.next.clone());
+    service.registry.upsert_credential(rotation.previous.clone());
+    for credential_id in &rotation.revoked {
+        service.registry.revoke(*credential_id, now);
     }
 }
 
-fn rotated_response(minted: &ApiKeyPair, succession: &RotationResult) -> HttpResponse {
+fn rotated_response(key_pair: &ApiKeyPair, rotation: &RotationResult) -> HttpResponse {
     HttpResponse::Created()
         .insert_header((CACHE_CONTROL, "no-store"))
         .json(RotatedCredentialBody {
-            credential_id: succession.next.credential_id,
-            api_key: minted.api_key.to_string(),
-            api_secret: minted.api_secret.expose(),
-            previous_expires_at: succession.previous_ends_at,
+            credential_id: rotation.next.credential_id,
+            api_key: key_pair.api_key.to_string(),
+            api_secret: key_pair.api_secret.expose(),
+            previous_expires_at: rotation.previous_ends_at,
         })
 }
 

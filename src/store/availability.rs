@@ -23,8 +23,8 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn count_free_vouchers(&self, products: &[&Product]) -> Result<FreeVouchers, sqlx::Error> {
-        let questions: Vec<ProductQuery> = products.iter().map(|product| ProductQuery::of(product)).collect();
-        self.run(move |pool| async move { count(&pool, questions).await })
+        let queries: Vec<ProductQuery> = products.iter().map(|product| ProductQuery::of(product)).collect();
+        self.run(move |pool| async move { count(&pool, queries).await })
             .await
     }
 }
@@ -39,12 +39,12 @@ impl ProductQuery {
     }
 }
 
-async fn count(pool: &PgPool, questions: Vec<ProductQuery>) -> Result<FreeVouchers, sqlx::Error> {
+async fn count(pool: &PgPool, queries: Vec<ProductQuery>) -> Result<FreeVouchers, sqlx::Error> {
     let mut columns: (Vec<String>, Vec<i32>, Vec<i64>) = Default::default();
-    for question in questions {
-        columns.0.push(question.product_id);
-        columns.1.push(question.min_validity_days);
-        columns.2.push(question.cap);
+    for query in queries {
+        columns.0.push(query.product_id);
+        columns.1.push(query.min_validity_days);
+        columns.2.push(query.cap);
     }
     // Starts with the chunks that expire last: those have the most unsold vouchers, so the count reaches its cap soonest.
     let rows: Vec<(String, i64, i64)> = sqlx::query_as(

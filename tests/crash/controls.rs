@@ -48,8 +48,8 @@ pub(crate) async fn assert_each_breakage_is_detected(database: &mut PgConnection
         transaction.execute(breakage).await.unwrap();
         let broken = invariants::find_broken(&mut transaction).await;
         transaction.rollback().await.unwrap();
-        let is_seen = broken.iter().any(|broken| broken.name == invariant.name);
-        assert!(is_seen, "not detected: {}, after {breakage}", invariant.name);
+        let is_detected = broken.iter().any(|broken| broken.name == invariant.name);
+        assert!(is_detected, "not detected: {}, after {breakage}", invariant.name);
     }
     assert_eq!(invariants::find_broken(database).await, []);
 }

@@ -278,16 +278,16 @@ impl NodePair {
         read_back(&self.session, &self.second.base_url(), half).await;
         check_everything(&self.session, &mut self.database).await;
         self.first.verify();
-        let mut spent_elsewhere = 0;
+        let mut stale_balances = 0;
         for node in [&self.first, &self.second] {
             let line = r#"vouchsafe_journal_verdicts_total{verdict="stale_balance"}"#;
-            spent_elsewhere += Operator::of(node).metric(line).await;
+            stale_balances += Operator::of(node).metric(line).await;
         }
         println!(
-            "{} orders on two nodes, {replays:?}; {spent_elsewhere} rejected for a stale balance",
+            "{} orders on two nodes, {replays:?}; {stale_balances} rejected for a stale balance",
             acknowledged.len()
         );
-        assert!(spent_elsewhere > 0, "the nodes must compete for one wallet");
+        assert!(stale_balances > 0, "the nodes must compete for one wallet");
         assert!(self.second.stop(), "{}", self.second.log_tail());
         drop(self.database);
         assert!(self.first.stop(), "{}", self.first.log_tail());

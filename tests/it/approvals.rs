@@ -96,8 +96,8 @@ pub(crate) async fn usd_balances(partner: &mut Partner) -> (f64, f64) {
 
 /// Returns the audited decisions on an order, oldest first.
 pub(crate) async fn decisions_in_audit_log(operator: &mut Operator, order_id: &str) -> Vec<Value> {
-    let trail = operator.get(&format!("/admin/v1/audit?subject={order_id}")).await;
-    let decisions = trail["data"].as_array().unwrap().iter().rev();
+    let audit_log = operator.get(&format!("/admin/v1/audit?subject={order_id}")).await;
+    let decisions = audit_log["data"].as_array().unwrap().iter().rev();
     decisions
         .filter(|entry| entry["action"] != "codes.retrieve")
         .cloned()

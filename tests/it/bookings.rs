@@ -51,18 +51,18 @@ async fn top_up_creates_ledger_entry() {
         )
     );
     assert_eq!(partner.balance("KWD").await, "1000.500");
-    let trail = operator
+    let audit_log = operator
         .get(&format!("/admin/v1/audit?subject={}/KWD", partner.partner_id))
         .await;
-    assert_eq!(trail["data"][0]["action"], "wallet.top_up");
-    assert_eq!(trail["data"][0]["before"], json!({ "balance_minor": 0 }));
+    assert_eq!(audit_log["data"][0]["action"], "wallet.top_up");
+    assert_eq!(audit_log["data"][0]["before"], json!({ "balance_minor": 0 }));
     let after = json!({
         "balance_minor": 1_000_500,
         "amount_minor": 1_000_500,
         "reference": reference,
         "transaction_id": entry["transaction_id"],
     });
-    assert_eq!(trail["data"][0]["after"], after);
+    assert_eq!(audit_log["data"][0]["after"], after);
 }
 
 #[tokio::test]
@@ -92,14 +92,14 @@ async fn booking_with_same_reference_is_posted_once() {
         201,
     );
     assert_eq!(partner.balance("USD").await, "50.00");
-    let trail = operator
+    let audit_log = operator
         .get(&format!(
             "/admin/v1/audit?action=wallet.top_up&subject={}/USD",
             partner.partner_id
         ))
         .await;
     assert_eq!(
-        trail["data"].as_array().unwrap().len(),
+        audit_log["data"].as_array().unwrap().len(),
         1,
         "a repeated reference must not be audited"
     );
@@ -154,8 +154,8 @@ async fn rejected_booking_is_not_audited() {
 
 /// Counts the audited bookings in a partner's USD wallet.
 async fn audited_bookings(operator: &mut Operator, partner: &Partner) -> usize {
-    let trail = format!("/admin/v1/audit?subject={}/USD", partner.partner_id);
-    operator.get(&trail).await["data"].as_array().unwrap().len()
+    let path = format!("/admin/v1/audit?subject={}/USD", partner.partner_id);
+    operator.get(&path).await["data"].as_array().unwrap().len()
 }
 
 #[tokio::test]

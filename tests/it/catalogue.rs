@@ -6,7 +6,7 @@ use crate::support::{
     Operator, Partner, Sale, expect_error, expect_success, order_line, shared, text_of, unique,
 };
 
-/// Creates products in a category of their own and returns its id.
+/// Creates products in a separate category and returns its id.
 async fn add_category(operator: &mut Operator, products: &[Value]) -> (String, Vec<Sale>) {
     let category = unique("category");
     let path = format!("/admin/v1/categories/{category}");

@@ -97,15 +97,15 @@ async fn put_product_applies_to_next_request() {
         (&json!("Other"), &json!("DISCONTINUED"))
     );
     assert_eq!(operator.get(&path).await, changed);
-    let trail = operator.get(&format!("/admin/v1/audit?subject={id}")).await;
-    let names: Vec<_> = trail["data"]
+    let audit_log = operator.get(&format!("/admin/v1/audit?subject={id}")).await;
+    let names: Vec<_> = audit_log["data"]
         .as_array()
         .unwrap()
         .iter()
         .map(|e| e["after"]["name"].clone())
         .collect();
     assert_eq!(
-        (names, &trail["data"][0]["before"]["name"]),
+        (names, &audit_log["data"][0]["before"]["name"]),
         (vec![json!("Other"), json!("Card")], &json!("Card"))
     );
 }

@@ -274,12 +274,12 @@ async fn operators_read_and_restart_certification() {
     assert_eq!(exported, operator.get(&path).await);
     run_ok(&["partner", "certification", &id, "--start-over"]);
     assert_eq!(partner.read("/certification").await, empty);
-    let trail = operator
+    let audit_log = operator
         .get(&format!(
             "/admin/v1/audit?action=certification.restart&subject={id}"
         ))
         .await;
-    assert_eq!(trail["data"][0]["before"], json!({ "observations": 2 }));
+    assert_eq!(audit_log["data"][0]["before"], json!({ "observations": 2 }));
     let unknown = "ptn_00000000000070008000000000000000";
     let stderr = run_error(&["partner", "certification", unknown]);
     assert!(stderr.contains("PARTNER_NOT_FOUND"), "{stderr}");

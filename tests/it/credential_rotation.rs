@@ -295,8 +295,8 @@ async fn concurrent_first_use_and_rotation_are_consistent() {
     let old = operator.add_partner("0").await;
     for _ in 0..10 {
         let (mut new, _) = rotate(&mut old.reconnect(), "{}").await;
-        let mut asking = old.reconnect();
-        let (used, rotated) = tokio::join!(new.get("/wallets"), request_rotation(&mut asking, "{}"));
+        let mut client = old.reconnect();
+        let (used, rotated) = tokio::join!(new.get("/wallets"), request_rotation(&mut client, "{}"));
         let third = expect_success(&rotated, 201);
         match used.status.as_u16() {
             200 => assert_works(&mut new).await,

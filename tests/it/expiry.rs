@@ -109,20 +109,20 @@ async fn expired_stock_is_removed_and_sold_vouchers_stay() {
     service.restart();
     let (mut operator, mut partner) = (Operator::of(&service), partner.connect_to(&service.base_url()));
     let mut database = Database::of(&service).await;
-    let swept = async || (database.count(COUNT_EXPIRED, &sale.product_id).await == 5).then_some(());
-    eventually("five vouchers to be swept", WAIT_TIMEOUT, swept).await;
+    let expired = async || (database.count(COUNT_EXPIRED, &sale.product_id).await == 5).then_some(());
+    eventually("five vouchers to be expired", WAIT_TIMEOUT, expired).await;
     assert_eq!(stock_level(&mut operator, &sale).await, json!([7, 0, 2, 0, 5]));
     assert_eq!(availability(&mut partner, &sale).await, "OUT_OF_STOCK");
     expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
     expect_success(&partner.get_codes(order["order_id"].as_str().unwrap()).await, 200);
-    let trail = operator
+    let audit_log = operator
         .get(&format!(
             "/admin/v1/audit?action=stock.expire&subject={}/2500",
             sale.product_id
         ))
         .await;
     assert_eq!(
-        (&trail["data"][0]["operator"], &trail["data"][0]["after"]),
+        (&audit_log["data"][0]["operator"], &audit_log["data"][0]["after"]),
         (&json!("service"), &json!({ "expired": 5 }))
     );
     // Expired stock cannot be voided again.

@@ -187,26 +187,26 @@ fn receipts_per_event(received_count: &[ReceivedEvent], order_id: &str, feed: &[
 
 #[tokio::test]
 async fn kill_at_any_point_delivers_in_order_without_repeating_recorded() {
-    let mut scene = DeliveryScenario::start().await;
+    let mut scenario = DeliveryScenario::start().await;
     for (number, (point, times)) in KILL_POINTS.into_iter().enumerate() {
         let key = format!("point-{number}");
-        scene.kill_at(point, &key).await;
-        let order = expect_success(&scene.partner.order_with_key(&key, &scene.sale, 1).await, 201);
+        scenario.kill_at(point, &key).await;
+        let order = expect_success(&scenario.partner.order_with_key(&key, &scenario.sale, 1).await, 201);
         let order_id = order["order_id"].as_str().unwrap();
-        scene.wait_for_last_event(order_id).await;
+        scenario.wait_for_last_event(order_id).await;
         // A repeated event would arrive before the events of this order.
-        let next = expect_success(&scene.partner.order(&scene.sale, 1).await, 201);
-        scene
+        let next = expect_success(&scenario.partner.order(&scenario.sale, 1).await, 201);
+        scenario
             .wait_for_last_event(next["order_id"].as_str().unwrap())
             .await;
-        let feed = scene.partner.list_all("/events?limit=100").await;
-        let counts = receipts_per_event(&scene.receiver.received(), order_id, &feed);
+        let feed = scenario.partner.list_all("/events?limit=100").await;
+        let counts = receipts_per_event(&scenario.receiver.received(), order_id, &feed);
         assert_eq!(
             (counts.len(), counts[0]),
             (EVENTS_PER_ORDER, times),
             "{point:?}: {counts:?}"
         );
     }
-    assert_eq!(scene.service.stop(), Some(0));
-    scene.service.assert_verified();
+    assert_eq!(scenario.service.stop(), Some(0));
+    scenario.service.assert_verified();
 }

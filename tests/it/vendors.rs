@@ -91,14 +91,14 @@ async fn vendor_response_omits_credential() {
         expected,
         "the rejected change must have no effect"
     );
-    let by_hand = vendor_body(&id, "manual", Value::Null, false, 4);
+    let expected_manual = vendor_body(&id, "manual", Value::Null, false, 4);
     let manual = json!({ "adapter": "manual" });
     assert_eq!(
         without_time(expect_success(
             &put_vendor(&mut operator, &id, &manual).await,
             200
         )),
-        by_hand
+        expected_manual
     );
     // A dropped credential is not restored.
     expect_error(

@@ -158,7 +158,7 @@ async fn order_is_exported_as_one_trace_without_secrets() {
     assert_eq!(service.stop(), Some(0));
 
     let spans = collector.spans();
-    let story_of_continued = order_spans(&spans, TRACE, PARENT_SPAN);
+    let continued_spans = order_spans(&spans, TRACE, PARENT_SPAN);
     order_spans(&spans, trace_of(&new_trace), "");
     assert!(spans.iter().all(|span| span.trace != trace_of(&unrecorded)));
     for (span, name, value) in [
@@ -168,9 +168,9 @@ async fn order_is_exported_as_one_trace_without_secrets() {
         ("commit", "batch.records", "1"),
         ("commit", "verdict", "committed"),
     ] {
-        assert_eq!(attribute(story_of_continued[span], name), value);
+        assert_eq!(attribute(continued_spans[span], name), value);
     }
-    assert!(attribute(story_of_continued["hold inventory"], "sku").contains("sbx-instant"));
+    assert!(attribute(continued_spans["hold inventory"], "sku").contains("sbx-instant"));
     let resource = collector.resource();
     assert_eq!(resource["service.name"], "vouchsafe");
     assert_eq!(resource["deployment.environment.name"], "sandbox");

@@ -76,7 +76,7 @@ struct Restriction {
     reason: &'static str,
 }
 
-const RESTRICTIONS: [Restriction; 10] = [
+const RESTRICTIONS: [Restriction; 11] = [
     Restriction {
         applies_to: |path| path.starts_with("actors/"),
         names: &["sqlx", "actix_web", "reqwest", "hyper"],
@@ -100,9 +100,14 @@ const RESTRICTIONS: [Restriction; 10] = [
             "dashmap",
             "Instant::now",
             "async",
-            "super",
+            "super::super",
         ],
         reason: "a pure core imports only the domain and receives time and randomness as arguments",
+    },
+    Restriction {
+        applies_to: is_root_of_pure_core,
+        names: &["super"],
+        reason: "a pure core imports only the domain and its own submodules",
     },
     Restriction {
         applies_to: is_domain,
@@ -164,12 +169,17 @@ fn is_pure_core(path: &str) -> bool {
     PURE_CORES.iter().any(|core| path.starts_with(core)) && !is_test_file(path)
 }
 
+/// Submodules of a pure core may use `super`, which is the core itself.
+fn is_root_of_pure_core(path: &str) -> bool {
+    PURE_CORES.iter().any(|core| path.strip_prefix(core) == Some(".rs"))
+}
+
 fn is_domain(path: &str) -> bool {
     path.starts_with("actors/src/domain/") && !is_test_file(path)
 }
 
 fn is_test_file(path: &str) -> bool {
-    path.ends_with("/tests.rs")
+    path.ends_with("/tests.rs") || path.contains("/tests/")
 }
 
 /// Returns the rule violations of a file, one line each.

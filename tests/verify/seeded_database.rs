@@ -82,8 +82,8 @@ impl Builder {
     async fn new(store: PgNode) -> Self {
         let now = datetime!(2026-11-20 12:00 UTC);
         let partner = Partner::new("Partner".to_owned(), Allowlist::default(), now);
-        let minted = credential::generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
-        let credential = minted.to_credential(partner.partner_id, now);
+        let key_pair = credential::generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
+        let credential = key_pair.to_credential(partner.partner_id, now);
         let credential_id = credential.credential_id;
         store
             .create_partner(partner.clone(), Some(credential), AuditActor::service())

@@ -263,9 +263,9 @@ mod tests {
             OrderId::lower_bound_at(created_at).to_string(),
             "ord_01a1f8d3ea7b71c88000000000000000"
         );
-        let ages_ago = datetime!(-4000-01-01 0:00 UTC);
+        let before_epoch = datetime!(-4000-01-01 0:00 UTC);
         assert_eq!(
-            OrderId::lower_bound_at(ages_ago),
+            OrderId::lower_bound_at(before_epoch),
             OrderId::lower_bound_at(OffsetDateTime::UNIX_EPOCH)
         );
     }

@@ -23,9 +23,9 @@ simulation_tests! {
 
     async fn first_top_up_creates_the_wallet() {
         let (sim, node) = setup().await;
-        let newcomer = build::partner(9);
-        node.top_up(top_up_command(newcomer, "b", 1_000)).await.unwrap();
-        assert_eq!(sim.balance(newcomer), 1_000);
+        let new_partner = build::partner(9);
+        node.top_up(top_up_command(new_partner, "b", 1_000)).await.unwrap();
+        assert_eq!(sim.balance(new_partner), 1_000);
         assert_settled(&sim, &node).await;
     }
 

@@ -174,7 +174,7 @@ fn over_time(
         points: seconds
             .iter()
             .enumerate()
-            // Centred in its second.
+            // Centers each point in its second.
             .map(|(index, second)| ((index as f64 + 0.5) / end, value(second) / top))
             .collect(),
     }

@@ -38,9 +38,9 @@ impl Persona {
         partner_id: PartnerId,
         change: impl FnOnce(&mut Credential),
     ) -> Self {
-        let minted = generate_key_pair(registry.environment, getrandom::fill).unwrap();
-        let mut credential = minted.to_credential(partner_id, NOW);
-        let ApiKeyPair { api_key, api_secret } = minted;
+        let key_pair = generate_key_pair(registry.environment, getrandom::fill).unwrap();
+        let mut credential = key_pair.to_credential(partner_id, NOW);
+        let ApiKeyPair { api_key, api_secret } = key_pair;
         change(&mut credential);
         registry.upsert_credential(credential.clone());
         Self {

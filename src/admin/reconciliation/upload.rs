@@ -104,7 +104,7 @@ struct RecordsUpload<'s> {
     sent: u64,
 }
 
-/// The comparison has ended; its own result tells why.
+/// The comparison has ended; its result contains the reason.
 struct ReceiverClosed;
 
 impl RecordsUpload<'_> {

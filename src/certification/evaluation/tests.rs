@@ -53,7 +53,7 @@ const fn is_failed(at: i64) -> (CheckState, Option<i64>) {
 }
 
 fn response_lost(key: u128, order: u8) -> ObservationKind {
-    ObservationKind::answer_lost(KeyHash(Uuid::from_u128(key)), Fingerprint([order; 32]))
+    ObservationKind::response_lost(KeyHash(Uuid::from_u128(key)), Fingerprint([order; 32]))
 }
 
 fn repeated(key: u128) -> ObservationKind {

@@ -67,7 +67,7 @@ pub async fn place(
             lost_response::observe(
                 &service,
                 partner_id,
-                ObservationKind::answer_lost(key, fingerprint),
+                ObservationKind::response_lost(key, fingerprint),
             );
             Ok(lost_response::drop_connection())
         }

@@ -33,11 +33,11 @@ fn values<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
 }
 
 /// The links of a page without a target.
-fn dead_links(book: &DocsSite, html: &str) -> Vec<String> {
+fn dead_links(site: &DocsSite, html: &str) -> Vec<String> {
     let has_target = |link: &&str| {
         let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
         let target = match path.strip_prefix("/docs") {
-            Some(path) => book
+            Some(path) => site
                 .file(path.trim_start_matches('/'))
                 .map(|file| file.body.to_vec()),
             None => path.is_empty().then(|| html.as_bytes().to_vec()),
@@ -194,11 +194,11 @@ fn overview_lists_every_request_of_the_postman_collection() {
 #[test]
 fn site_with_openapi_document_has_a_reference_page() {
     let document = json!({ "info": { "title": "API" }, "paths": { "/x": { "get": {} } } });
-    let book = DocsSite::new(Some(&document));
-    let file = book.file("reference").unwrap();
+    let site = DocsSite::new(Some(&document));
+    let file = site.file("reference").unwrap();
     let html = String::from_utf8(file.body.to_vec()).unwrap();
     assert!(html.contains("id=\"get-x\""));
-    assert_eq!(dead_links(&book, &html), Vec::<String>::new());
+    assert_eq!(dead_links(&site, &html), Vec::<String>::new());
     assert!(DocsSite::new(None).file("reference").is_none());
     assert!(PARTNER_DOCS.file("reference").is_some() && page("").contains("/docs/reference"));
 }

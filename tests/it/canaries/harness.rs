@@ -167,8 +167,8 @@ impl CanaryHarness {
 
     /// Fulfils a pending order manually, after an invalid attempt.
     async fn fulfil_manually(&mut self) {
-        let by_hand = self.operator.add_product("vendor", 0).await;
-        let placed = self.order("by-hand", &order_body(&by_hand, 1)).await;
+        let manual_product = self.operator.add_product("vendor", 0).await;
+        let placed = self.order("by-hand", &order_body(&manual_product, 1)).await;
         let placed = expect_success(&placed, 202);
         let path = format!("/admin/v1/orders/{}/fulfil", placed["order_id"].as_str().unwrap());
         let wrong = json!({ "vouchers": [{ "code": STRAY_CODE, "expiry": STRAY_CODE }] }).to_string();

@@ -96,11 +96,11 @@ pub async fn replay_wakes_failed_endpoint<S: OutboxSubject>(subject: &S) {
         .flush(Flush::expired(1, number, number).failing(8 * HOUR))
         .await
         .unwrap();
-    let nothing_left = Flush {
+    let caught_up = Flush {
         failures: FAILING_THRESHOLD - 1,
         ..Flush::up_to(number)
     };
-    holder.release(nothing_left).await;
+    holder.release(caught_up).await;
     assert!(process.acquire().await.is_none());
     subject.replay(number..=number).await;
     let mut holder = process.acquire().await.expect("the delivery is due");

@@ -338,8 +338,8 @@ impl Walk {
     async fn restart(&mut self) {
         let index = self.rng.below(2) as usize;
         self.nodes[index] = None;
-        let other_lives = self.nodes[1 - index].is_some();
-        if !(other_lives && self.rng.percent(30)) {
+        let is_other_running = self.nodes[1 - index].is_some();
+        if !(is_other_running && self.rng.percent(30)) {
             let node = self.simulation.start(NAMES[index]).await;
             node.start_procurement();
             self.nodes[index] = Some(node);
