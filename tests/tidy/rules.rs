@@ -171,7 +171,9 @@ fn is_pure_core(path: &str) -> bool {
 
 /// Submodules of a pure core may use `super`, which is the core itself.
 fn is_root_of_pure_core(path: &str) -> bool {
-    PURE_CORES.iter().any(|core| path.strip_prefix(core) == Some(".rs"))
+    PURE_CORES
+        .iter()
+        .any(|core| path.strip_prefix(core) == Some(".rs"))
 }
 
 fn is_domain(path: &str) -> bool {
