@@ -84,7 +84,8 @@ pub async fn advance_waiting_order(
 /// Requests a purchase from its vendor once, unless another node has claimed it, and delivers the result.
 ///
 /// # Errors
-/// [`ProcureError`] if the claim's release is not known to be stored; an unreleased claim expires.
+/// [`ProcureError`] if the purchase cannot be claimed, or if the release of its claim is not known to be stored; an
+/// unreleased claim expires.
 pub async fn advance_purchase(
     engine: &Engine,
     vendors: &dyn Vendors,
@@ -114,11 +115,11 @@ async fn request_vouchers(
 ) -> Result<PurchaseRemainder, ProcureError> {
     let ClaimedPurchase {
         delivery,
-        was_requested: is_purchasable,
+        was_requested,
         ..
     } = claimed;
     // A purchase that was never requested and is not needed any more is not bought.
-    let remainder = if is_purchasable || is_still_needed(engine, delivery).await? {
+    let remainder = if was_requested || is_still_needed(engine, delivery).await? {
         vendors.request_vouchers(claimed).await?
     } else {
         PurchaseRemainder::Done
