@@ -1,4 +1,4 @@
-//! Default rate limits, for partners without limits of their own (contract §8).
+//! Default rate limits, for partners without individual limits (contract §8).
 
 use clap::Args;
 

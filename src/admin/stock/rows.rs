@@ -85,7 +85,7 @@ pub(super) enum Format {
 pub(in crate::admin) struct ExpiryDefaults {
     /// Vouchers last valid before this day are rejected.
     pub(in crate::admin) today: Date,
-    /// Expiry of vouchers without one of their own.
+    /// Default expiry of lines without an expiry.
     pub(in crate::admin) default_expiry: Option<Date>,
 }
 

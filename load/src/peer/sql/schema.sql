@@ -21,7 +21,7 @@ CREATE TABLE skus (
     UNIQUE (product_id, denomination)
 );
 
--- Voucher codes have a table of their own because orders never read or update them.
+-- Voucher codes have a separate table because orders never read or update them.
 CREATE TABLE codes (
     code_id    bigint PRIMARY KEY,
     nonce      bytea NOT NULL,
