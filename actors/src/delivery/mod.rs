@@ -59,8 +59,8 @@ pub struct Deliveries {
 
 impl Deliveries {
     #[must_use]
-    pub fn new(spawner: Spawner, equipment: DeliveryContext) -> Self {
-        let factory = move |webhook_id, lineage| DeliveryActor::new(webhook_id, equipment.clone(), lineage);
+    pub fn new(spawner: Spawner, context: DeliveryContext) -> Self {
+        let factory = move |webhook_id, lineage| DeliveryActor::new(webhook_id, context.clone(), lineage);
         Self {
             actors: Directory::new(spawner, factory),
         }

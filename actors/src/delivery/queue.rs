@@ -336,8 +336,8 @@ impl DeliveryQueue {
         }
     }
 
-    fn push_update(&mut self, delivery: &QueuedDelivery, fate: DeliveryOutcome) {
-        self.updates.push(delivery.update(fate));
+    fn push_update(&mut self, delivery: &QueuedDelivery, outcome: DeliveryOutcome) {
+        self.updates.push(delivery.update(outcome));
         if !delivery.has_row {
             self.settle(delivery.number);
         }

@@ -216,13 +216,13 @@ impl QueuedDelivery {
 
     /// The update that records `outcome`.
     #[must_use]
-    pub const fn update(&self, fate: DeliveryOutcome) -> DeliveryUpdate {
+    pub const fn update(&self, outcome: DeliveryOutcome) -> DeliveryUpdate {
         DeliveryUpdate {
             number: self.number,
             order_id: self.order_id,
             attempts: self.attempts,
             replays: self.replays,
-            outcome: fate,
+            outcome,
         }
     }
 }

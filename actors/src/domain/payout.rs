@@ -109,8 +109,8 @@ pub enum PayoutOutcome {
 }
 
 impl From<PayoutOutcome> for PayoutStatus {
-    fn from(end: PayoutOutcome) -> Self {
-        match end {
+    fn from(outcome: PayoutOutcome) -> Self {
+        match outcome {
             PayoutOutcome::Paid => Self::Paid,
             PayoutOutcome::Rejected => Self::Rejected,
             PayoutOutcome::Failed => Self::Failed,

@@ -80,7 +80,7 @@ pub async fn deliver_reserved(
     delivery: ReservedDelivery,
 ) -> Result<Option<Order>, FlowError> {
     let ReservedDelivery {
-        reservation_id: kept_id,
+        reservation_id,
         source,
         partner_id,
         order_id,
@@ -91,7 +91,7 @@ pub async fn deliver_reserved(
         let Some(line) = order.lines.get(usize::from(number)).filter(|_| !order.closed) else {
             return Ok(OrderDecision::Unchanged(order.clone()));
         };
-        let reserved = engine.store.claim_reserved(kept_id).await;
+        let reserved = engine.store.claim_reserved(reservation_id).await;
         let mut reserved = reserved.map_err(|error| change::log_unavailable(&error))?;
         let days = u16::try_from(line.min_validity_days).unwrap_or(u16::MAX);
         let not_before = Expiry::with_remaining_days(engine.clock.now().date(), days);

@@ -181,7 +181,7 @@ pub trait Vendors: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn release_reservation(&self, kept_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>>;
+    fn release_reservation(&self, reservation_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>>;
 
     /// Lists the SKUs that their vendors recently reported as out of stock.
     ///

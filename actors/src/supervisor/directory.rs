@@ -173,7 +173,7 @@ where
         let idle = self.actors.iter().filter(|entry| is_idle(entry.value()));
         let idle = idle.map(|entry| (entry.lineage.metrics.last_used_ms(), entry.key().clone()));
         let mut idle: Vec<_> = idle.collect();
-        idle.sort_unstable_by_key(|(asked_at_ms, _)| *asked_at_ms);
+        idle.sort_unstable_by_key(|(last_used_ms, _)| *last_used_ms);
         for (_, key) in idle.into_iter().take(self.capacity.div_ceil(EVICTION_DIVISOR)) {
             if let Some((_, actor)) = self.actors.remove_if(&key, |_, actor| is_idle(actor)) {
                 evicted.add(&actor.lineage.metrics.stats());

@@ -147,7 +147,8 @@ impl PgStore {
         .await
     }
 
-    /// Enables an endpoint whoever disabled it, and makes its deliveries due at once. `None` if the endpoint does not exist.
+    /// Enables an endpoint, no matter if the partner or a 410 response disabled it, and makes its deliveries due at once.
+    /// `None` if the endpoint does not exist.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.

@@ -102,8 +102,8 @@ impl ActiveEndpoint {
         self.poll_requested = true;
     }
 
-    pub(super) const fn set_releasing(&mut self, resting: bool) {
-        self.releasing = resting;
+    pub(super) const fn set_releasing(&mut self, releasing: bool) {
+        self.releasing = releasing;
     }
 
     /// Whether the lease must be considered lost.
