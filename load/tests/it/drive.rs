@@ -243,7 +243,7 @@ fn replays_are_compared_with_earlier_run() {
     assert_eq!(orders, usize::try_from(ORDERS).unwrap());
     let check = replays::check_replays(&replay_run.tally);
     assert!(
-        check.passed && check.detail.starts_with("200,"),
+        check.passed && check.detail.starts_with("200 "),
         "{}",
         check.detail
     );
