@@ -241,8 +241,8 @@ pub struct DeliveryUpdate {
 }
 
 impl DeliveryUpdate {
-    /// Whether this update keeps `delivery` waiting: it is of the same order, earlier, and not delivered. The page that
-    /// `delivery` came with may have been read before this update was written.
+    /// Whether this update keeps `delivery` waiting: it is of the same order, earlier, and itself waits for an attempt. The
+    /// page that `delivery` came with may have been read before this update was written.
     #[must_use]
     pub fn is_blocking(&self, delivery: &QueuedDelivery) -> bool {
         self.order_id == delivery.order_id

@@ -14,7 +14,7 @@ use super::response_cache::ResponseCache;
 use crate::domain::clock::Clock;
 use crate::domain::idempotency::{KeyHash, StoredResponse};
 
-/// Maximum number of waiters over all keys: the number of records that may be in flight. Waiters are not admitted, so this
+/// Maximum number of waiters over all keys: four times the records that may be in flight. Waiters are not admitted, so this
 /// limit bounds them; beyond it a duplicate gets at once the response that it would get after its wait.
 const MAX_WAITING: usize = 4_096;
 

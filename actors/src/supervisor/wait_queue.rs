@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::Reply;
 
-/// Maximum number of requests waiting for one actor: the number of records that the engine admits, so honest traffic never
+/// Maximum number of requests waiting for one actor: four times the records that the engine admits, so honest traffic never
 /// reaches it. While no request is decided for long, it bounds the memory of requests whose callers have left.
 const MAX_WAITING: usize = 4_096;
 
