@@ -83,24 +83,24 @@ pub(crate) async fn read(headers: &HeaderMap, payload: Payload) -> Result<Bytes,
 
 /// Collects the parts of a body. Most bodies arrive in one part, which is not copied.
 async fn collect(mut payload: Payload, expected: usize) -> Result<Bytes, ApiError> {
-    let mut whole = Bytes::new();
+    let mut single = Bytes::new();
     let mut joined = BytesMut::new();
     while let Some(part) = payload.next().await {
         let part = part.map_err(|_| incomplete())?;
-        if whole.len() + joined.len() + part.len() > MAX_BODY_BYTES {
+        if single.len() + joined.len() + part.len() > MAX_BODY_BYTES {
             return Err(too_large());
         }
-        if whole.is_empty() && joined.is_empty() {
-            whole = part;
+        if single.is_empty() && joined.is_empty() {
+            single = part;
             continue;
         }
         if joined.is_empty() {
             joined.reserve(expected);
-            joined.extend_from_slice(&std::mem::take(&mut whole));
+            joined.extend_from_slice(&std::mem::take(&mut single));
         }
         joined.extend_from_slice(&part);
     }
-    Ok(if joined.is_empty() { whole } else { joined.freeze() })
+    Ok(if joined.is_empty() { single } else { joined.freeze() })
 }
 
 /// The client disconnected, or the transfer encoding is invalid.

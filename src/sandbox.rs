@@ -154,8 +154,8 @@ fn example_order_command(base_url: &str, data_dir: &Path) -> String {
 fn shell_quote_path(path: &Path) -> String {
     let text = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let text = text.display().to_string();
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-".contains(&b);
-    if text.bytes().all(plain) {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-".contains(&b);
+    if text.bytes().all(is_plain) {
         text
     } else {
         format!("'{}'", text.replace('\'', r"'\''"))

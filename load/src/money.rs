@@ -34,9 +34,9 @@ impl FromStr for Amount {
             Some(parts) => parts,
             None => (digits, ""),
         };
-        let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let sized = !integer.is_empty() && integer.len() <= MAX_WHOLE_DIGITS && decimals.len() <= DECIMALS;
-        if !(sized && plain(integer) && plain(decimals)) {
+        if !(sized && is_digits(integer) && is_digits(decimals)) {
             return Err(invalid());
         }
         let units = integer

@@ -87,8 +87,8 @@ impl Observer {
         }
         let kinds = {
             let session = self.session.read().unwrap_or_else(PoisonError::into_inner);
-            let right = signed.then(|| session.on_valid_signature(partner_id)).flatten();
-            [session.on_request(credential_id, class, at), right]
+            let on_signature = signed.then(|| session.on_valid_signature(partner_id)).flatten();
+            [session.on_request(credential_id, class, at), on_signature]
         };
         for kind in kinds.into_iter().flatten() {
             self.record(partner_id, at, kind);

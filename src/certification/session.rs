@@ -157,9 +157,9 @@ mod tests {
             let requested = session.on_request(credential_id, class, after(at));
             assert_eq!(requested.is_some(), broken, "{at}");
             let limited = session.on_rate_limited(credential_id, class, 3, after(at));
-            let again = matches!(limited, Some(ObservationKind::PauseAsked { .. }));
+            let is_new_pause = matches!(limited, Some(ObservationKind::PauseAsked { .. }));
             assert_eq!(
-                (again, limited.is_some()),
+                (is_new_pause, limited.is_some()),
                 (at >= 7.0, broken || at >= 7.0),
                 "{at}"
             );

@@ -213,10 +213,10 @@ fn query_string(query: &[QueryParameter]) -> String {
 
 /// Percent-encodes a part of a URL.
 pub(super) fn percent_encode(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes()
         .map(|byte| {
-            if plain(byte) {
+            if is_unreserved(byte) {
                 char::from(byte).to_string()
             } else {
                 format!("%{byte:02X}")

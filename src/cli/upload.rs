@@ -42,14 +42,14 @@ impl UploadSource {
         }
         let cannot = || format!("cannot read {}", file.display());
         let opened = File::open(file).with_context(cannot)?;
-        let about = opened.metadata().with_context(cannot)?;
-        if about.is_dir() {
+        let metadata = opened.metadata().with_context(cannot)?;
+        if metadata.is_dir() {
             bail!("{} is a directory; name a file in it", file.display());
         }
         Ok(Self {
             reader: Box::new(opened),
             // A named pipe has no length.
-            length: about.is_file().then_some(about.len()),
+            length: metadata.is_file().then_some(metadata.len()),
         })
     }
 }

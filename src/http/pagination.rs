@@ -220,8 +220,8 @@ fn query_pairs(query: &str) -> Result<Vec<(String, String)>, ApiError> {
             .any(|(earlier, _)| earlier == name)
             .then(|| name.clone())
     };
-    let wrong = pairs.iter().enumerate().find_map(repeated);
-    match wrong {
+    let duplicate = pairs.iter().enumerate().find_map(repeated);
+    match duplicate {
         Some(field) => Err(ApiError::invalid_fields(vec![FieldError {
             field,
             message: "given more than once".to_owned(),

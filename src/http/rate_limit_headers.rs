@@ -123,8 +123,8 @@ fn retry_later(message: String, wait_s: u32) -> ApiError {
 
 /// Rounds up, to at least 1: with 0 a client would retry too early.
 fn whole_seconds(wait: Duration) -> u32 {
-    let whole = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0));
-    u32::try_from(whole).unwrap_or(u32::MAX).max(1)
+    let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0));
+    u32::try_from(seconds).unwrap_or(u32::MAX).max(1)
 }
 
 #[cfg(test)]

@@ -27,10 +27,10 @@ const FILE_NAME_BYTES: usize = "/.s.PGSQL.5432".len();
 /// # Errors
 /// [`PostgresError::Unusable`] if no directory is both short enough and safe.
 pub(super) fn create_directory(home: &ClusterHome) -> Result<PathBuf, PostgresError> {
-    let inside = home.path.join("run");
-    if is_usable(&inside) {
-        create_private_dir(&inside, home.account)?;
-        return Ok(inside);
+    let directory = home.path.join("run");
+    if is_usable(&directory) {
+        create_private_dir(&directory, home.account)?;
+        return Ok(directory);
     }
     for base in [env::temp_dir(), PathBuf::from("/tmp")] {
         let Some(directory) = short_directory(&base, &home.path, home.account)? else {

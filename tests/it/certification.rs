@@ -178,19 +178,19 @@ const INSTANT_ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denominati
 #[tokio::test]
 async fn rate_limited_client_that_pauses_passes() {
     let mut operator = Operator::of(shared());
-    let mut patient = add_partner_at_limit(&mut operator, 3).await;
-    let response = patient.send_text(&unique("key"), INSTANT_ORDER).await;
+    let mut pausing = add_partner_at_limit(&mut operator, 3).await;
+    let response = pausing.send_text(&unique("key"), INSTANT_ORDER).await;
     expect_error(&response, 429, "RATE_LIMIT_EXCEEDED");
     // Requests of another class do not count: the partner that pauses reads its checklist meanwhile.
-    wait_for_state(&mut patient, "RATE_LIMIT", "PASSED").await;
-    let mut impatient = add_partner_at_limit(&mut operator, 60).await;
+    wait_for_state(&mut pausing, "RATE_LIMIT", "PASSED").await;
+    let mut not_pausing = add_partner_at_limit(&mut operator, 60).await;
     let failed = async || {
         expect_error(
-            &impatient.send_text(&unique("key"), INSTANT_ORDER).await,
+            &not_pausing.send_text(&unique("key"), INSTANT_ORDER).await,
             429,
             "RATE_LIMIT_EXCEEDED",
         );
-        (state(&impatient.read("/certification").await, "RATE_LIMIT") == "FAILED").then_some(())
+        (state(&not_pausing.read("/certification").await, "RATE_LIMIT") == "FAILED").then_some(())
     };
     eventually("the check to fail after an immediate retry", WAIT_TIMEOUT, failed).await;
 }

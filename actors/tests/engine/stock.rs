@@ -123,8 +123,8 @@ simulation_tests! {
         assert!(sim.db.void(shelved[1].stock_id).await, "as the expiry job does");
         slow.await.unwrap().expect_new();
         assert!(late.await.unwrap().expect_new().starts_with("DELIVERED"));
-        let good = |order: &Order| order.vouchers[0].voucher.expiry == build::day(today() + 1);
-        assert_eq!(sim.db.orders().iter().filter(|order| good(order)).count(), 1);
+        let expires_tomorrow = |order: &Order| order.vouchers[0].voucher.expiry == build::day(today() + 1);
+        assert_eq!(sim.db.orders().iter().filter(|order| expires_tomorrow(order)).count(), 1);
         assert_settled(&sim, &node).await;
     }
 

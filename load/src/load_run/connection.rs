@@ -35,8 +35,8 @@ pub(super) async fn run_connection(client: PartnerClient, state: Rc<ThreadState>
         if let Some(due) = slot.due {
             tokio::time::sleep_until(due.into()).await;
             if slot.phase == Phase::Measured {
-                let late = Instant::now().saturating_duration_since(due);
-                connection.state.tally.borrow_mut().record_lateness(late);
+                let send_delay = Instant::now().saturating_duration_since(due);
+                connection.state.tally.borrow_mut().record_lateness(send_delay);
             }
         }
         let was_sent = connection.send(slot).await;
@@ -55,7 +55,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// Sends one request and records the outcome. Returns whether the request left.
+    /// Sends one request and records the outcome. Returns whether the request was sent.
     async fn send(&mut self, slot: SendSlot) -> bool {
         let QueuedRequest { spec, signed } = self.state.queue.borrow_mut().next(&self.state.plan);
         let outcome = match spec {

@@ -74,13 +74,13 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
         .scheme(HttpAuthScheme::Bearer)
         .description(Some("Operator token."))
         .build();
-    let about = DocumentInfo {
+    let info = DocumentInfo {
         title: "Vouchsafe operator API",
         description: DESCRIPTION,
         tags: TAGS,
         security: vec![(OPERATOR, SecurityScheme::Http(token))],
     };
-    openapi::build_document(about, operations())
+    openapi::build_document(info, operations())
 }
 
 fn operations() -> Vec<Operation> {

@@ -179,16 +179,16 @@ fn partial_codes_fetched_again_pass() {
     let order_id = OrderId::generate_at(NOON);
     let other = OrderId::generate_at(second(1));
     let part = ObservationKind::CodesInPart { order_id };
-    let whole = ObservationKind::CodesInFull { order_id };
+    let fetched_in_full = ObservationKind::CodesInFull { order_id };
     let delivered = ObservationKind::OrderDelivered { order_id };
     for (observed, expected) in [
         (vec![(0, part.clone())], NOT_SEEN),
-        (vec![(9, whole.clone())], NOT_SEEN),
+        (vec![(9, fetched_in_full.clone())], NOT_SEEN),
         (
-            vec![(0, part.clone()), (5, delivered.clone()), (9, whole.clone())],
+            vec![(0, part.clone()), (5, delivered.clone()), (9, fetched_in_full.clone())],
             is_passed(9),
         ),
-        (vec![(0, part.clone()), (9, whole.clone())], is_passed(9)),
+        (vec![(0, part.clone()), (9, fetched_in_full.clone())], is_passed(9)),
         (
             vec![
                 (0, part.clone()),
@@ -198,11 +198,11 @@ fn partial_codes_fetched_again_pass() {
             is_failed(605),
         ),
         (
-            vec![(0, part.clone()), (5, delivered.clone()), (605, whole.clone())],
+            vec![(0, part.clone()), (5, delivered.clone()), (605, fetched_in_full.clone())],
             is_passed(605),
         ),
         (
-            vec![(0, part.clone()), (5, delivered.clone()), (606, whole)],
+            vec![(0, part.clone()), (5, delivered.clone()), (606, fetched_in_full)],
             is_failed(605),
         ),
     ] {

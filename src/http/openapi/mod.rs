@@ -96,13 +96,13 @@ fn document_with_preview() -> utoipa::openapi::OpenApi {
 }
 
 fn build_document(operations: Vec<Operation>) -> utoipa::openapi::OpenApi {
-    let about = DocumentInfo {
+    let info = DocumentInfo {
         title: "Vouchsafe partner API",
         description: DESCRIPTION,
         tags: TAGS,
         security: security_schemes(),
     };
-    openapi::build_document(about, operations)
+    openapi::build_document(info, operations)
 }
 
 fn operations() -> Vec<Operation> {

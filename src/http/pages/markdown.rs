@@ -83,11 +83,11 @@ fn text_of(events: &[Event<'_>]) -> String {
 
 /// The anchor of a heading: lower case, hyphens for spaces, only letters, digits, `_` and `-`.
 pub(super) fn anchor_of(heading: &str) -> String {
-    let plain = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-');
+    let is_plain = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-');
     heading
         .to_lowercase()
         .chars()
-        .filter(plain)
+        .filter(is_plain)
         .map(|c| if c == ' ' { '-' } else { c })
         .collect()
 }

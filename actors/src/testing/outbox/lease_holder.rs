@@ -156,10 +156,10 @@ impl Flush {
 
     /// Adds deliveries of the order that are blocked by the failed one.
     pub(super) fn blocking(mut self, order: u32, numbers: &[i64]) -> Self {
-        let behind = numbers
+        let blocked = numbers
             .iter()
             .map(|number| mark(order, *number, 0, DeliveryOutcome::Blocked));
-        self.marks.extend(behind);
+        self.marks.extend(blocked);
         self.cursor = self.cursor.max(numbers.iter().copied().max().unwrap_or_default());
         self
     }

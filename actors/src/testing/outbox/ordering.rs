@@ -33,9 +33,9 @@ pub async fn event_behind_waiting_row_is_marked<S: OutboxSubject>(subject: &S) {
     let mut holder = acquire_endpoint(subject, "one").await;
     holder.flush(Flush::failed(1, 1, 1, HOUR)).await.unwrap();
     let page = holder.read(due(1)).await.unwrap();
-    let behind: Vec<_> = page.pending.iter().map(|pending| pending.is_blocked).collect();
+    let is_blocked: Vec<_> = page.pending.iter().map(|pending| pending.is_blocked).collect();
     assert_eq!(
-        (numbers(&page), behind),
+        (numbers(&page), is_blocked),
         (vec![2, 3, 4], vec![false, true, false])
     );
 }
@@ -54,8 +54,8 @@ pub async fn row_among_unread_events_is_read_in_sequence<S: OutboxSubject>(subje
         (numbers(&page), stored),
         (vec![1, 2, 3, 4], vec![false, false, true, false])
     );
-    let behind: Vec<_> = page.pending.iter().map(|pending| pending.is_blocked).collect();
-    assert_eq!(behind, [false, false, false, true]);
+    let is_blocked: Vec<_> = page.pending.iter().map(|pending| pending.is_blocked).collect();
+    assert_eq!(is_blocked, [false, false, false, true]);
     assert_eq!(
         holder.read_numbers(ReadRequest::Due { after: 0, limit: 1 }).await,
         [1]
