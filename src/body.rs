@@ -100,7 +100,11 @@ async fn collect(mut payload: Payload, expected: usize) -> Result<Bytes, ApiErro
         }
         joined.extend_from_slice(&part);
     }
-    Ok(if joined.is_empty() { single } else { joined.freeze() })
+    Ok(if joined.is_empty() {
+        single
+    } else {
+        joined.freeze()
+    })
 }
 
 /// The client disconnected, or the transfer encoding is invalid.

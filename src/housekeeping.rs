@@ -36,7 +36,7 @@ pub async fn renew_lease(service: &Service) {
         match service.node.renew_lease().await {
             Ok(true) => {}
             Ok(false) => return,
-            Err(error) => warn!(%error, "cannot renew the node lease"),
+            Err(error) => warn!(error.message = %error, "cannot renew the node lease"),
         }
     }
 }
@@ -62,9 +62,9 @@ async fn poll_changes(service: &web::Data<Service>) {
             Ok(newest) if applied.as_ref() == Some(&newest) => {}
             Ok(newest) => match config_change::reload(service).await {
                 Ok(()) => applied = Some(newest),
-                Err(error) => warn!(%error, "cannot load changes of other nodes"),
+                Err(error) => warn!(error.message = %error, "cannot load changes of other nodes"),
             },
-            Err(error) => warn!(%error, "cannot poll for changes of other nodes"),
+            Err(error) => warn!(error.message = %error, "cannot poll for changes of other nodes"),
         }
     }
 }
@@ -77,10 +77,10 @@ async fn purge(service: &Service) {
         service.rate_limits.evict_idle(service.clock.monotonic());
         service.registry.evict_ended(service.clock.now());
         if let Err(error) = service.store.purge_expired_keys().await {
-            warn!(%error, "cannot purge expired idempotency keys");
+            warn!(error.message = %error, "cannot purge expired idempotency keys");
         }
         if let Err(error) = service.store.purge_deliveries().await {
-            warn!(%error, "cannot purge old deliveries");
+            warn!(error.message = %error, "cannot purge old deliveries");
         }
     }
 }
@@ -91,7 +91,7 @@ async fn expire_stock(service: &Service) {
     loop {
         tick.tick().await;
         if let Err(error) = expire_all_stock(service).await {
-            warn!(%error, "cannot take expired vouchers out of sale");
+            warn!(error.message = %error, "cannot take expired vouchers out of sale");
         }
     }
 }
@@ -118,7 +118,7 @@ async fn write_checkpoints(service: &Service) {
     loop {
         tick.tick().await;
         if let Err(error) = write_due_checkpoints(service).await {
-            warn!(%error, "cannot write an audit checkpoint");
+            warn!(error.message = %error, "cannot write an audit checkpoint");
         }
     }
 }

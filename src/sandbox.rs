@@ -107,7 +107,7 @@ async fn credit_wallets(service: &Service, partner_id: PartnerId) -> anyhow::Res
         };
         if let Err(error) = top_up(&service.engine, command).await {
             // An operator may have used the reference otherwise; the sandbox works without the money.
-            tracing::warn!(%error, %currency, "cannot top up the sandbox partner's wallet");
+            tracing::warn!(error.message = %error, %currency, "cannot top up the sandbox partner's wallet");
         }
     }
     Ok(())

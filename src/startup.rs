@@ -142,7 +142,7 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
 /// Sets the niceness of the calling thread. On Linux niceness is per thread and inherited by new threads.
 fn lower_thread_priority(niceness: i32) {
     if let Err(error) = rustix::process::setpriority_process(None, niceness) {
-        warn!(%error, "cannot lower the priority of the webhook threads; deliveries compete with orders for CPU");
+        warn!(error.message = %error, "cannot lower the priority of the webhook threads; deliveries compete with orders for CPU");
     }
 }
 
@@ -313,7 +313,7 @@ async fn prepare_database(store: &PgStore, environment: Environment) -> anyhow::
     loop {
         match store.prepare(environment).await {
             Err(error) if error.is_transient() && started.elapsed() < DATABASE_TIMEOUT => {
-                warn!(%error, "waiting for the database");
+                warn!(error.message = %error, "waiting for the database");
                 tokio::time::sleep(DATABASE_RETRY_DELAY).await;
             }
             prepared => return prepared.context("open the database"),

@@ -56,7 +56,7 @@ pub(super) fn generate_credential(
     allowlist: Option<Allowlist>,
 ) -> Result<(Credential, IssuedCredential), ApiError> {
     let key_pair = credential::generate_key_pair(service.environment, getrandom::fill).map_err(|error| {
-        tracing::error!(%error, "cannot read random bytes from the operating system");
+        tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
         ApiError::unavailable()
     })?;
     let credential = Credential {

@@ -133,7 +133,7 @@ pub(super) async fn get(
         let vault = service.keyring.vault();
         let decrypted = vault.open_destination(partner_id.as_uuid(), &payout.destination.sealed);
         let decrypted = decrypted.map_err(|error| {
-            tracing::error!(%error, payout.id = %payout_id, "cannot decrypt payout destination");
+            tracing::error!(error.message = %error, payout.id = %payout_id, "cannot decrypt payout destination");
             ApiError::new(
                 Code::InternalError,
                 "cannot decrypt the destination; see the service log",

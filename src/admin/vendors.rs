@@ -144,11 +144,11 @@ impl VendorRequest {
             return Err(ApiError::invalid_field("credentials", message));
         }
         let vault = service.keyring.sealing_vault().await.map_err(|error| {
-            tracing::error!(%error, vendor.id = vendor_id, "no data key for a vendor credential");
+            tracing::error!(error.message = %error, vendor.id = vendor_id, "no data key for a vendor credential");
             ApiError::unavailable()
         })?;
         let sealed = vault.seal_credential(vendor_id, credential).map_err(|error| {
-            tracing::error!(%error, vendor.id = vendor_id, "cannot encrypt a vendor credential");
+            tracing::error!(error.message = %error, vendor.id = vendor_id, "cannot encrypt a vendor credential");
             ApiError::new(
                 Code::InternalError,
                 "cannot encrypt the credentials; nothing was changed",

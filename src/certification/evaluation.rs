@@ -181,7 +181,9 @@ fn partial_code_trials(observations: &[Observation], now: OffsetDateTime) -> Vec
     }
     let trial = |order_id: OrderId| {
         let fetched_in_full = ObservationKind::CodesInFull { order_id };
-        let fetched = observations.iter().find(|observation| observation.kind == fetched_in_full);
+        let fetched = observations
+            .iter()
+            .find(|observation| observation.kind == fetched_in_full);
         let until = delivered.get(&order_id).map(|at| *at + REFETCH_WINDOW);
         match (fetched, until) {
             (Some(fetched), until) if until.is_none_or(|until| fetched.at <= until) => Some(passed(

@@ -3,7 +3,7 @@
 //! | Step | Where |
 //! |---|---|
 //! | a request or delivery is answered; the observation is queued in memory | [`observer`], sandbox only |
-//! | observations are written in the background | [`recorder`] |
+//! | observations are written in the background | `recorder` |
 //! | stored observations are evaluated on demand | [`evaluation`], pure |
 //!
 //! Observing never delays or fails a request. Only ids, hashes and statuses are stored.

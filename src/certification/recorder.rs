@@ -47,7 +47,7 @@ pub(crate) async fn run_recorder(service: &Service) {
                         observer.sync(&written, now);
                         since = now - POLL_OVERLAP;
                     }
-                    Err(error) => warn!(%error, "cannot read observations of other nodes"),
+                    Err(error) => warn!(error.message = %error, "cannot read observations of other nodes"),
                 }
             }
         }
@@ -66,7 +66,7 @@ pub(crate) async fn flush(service: &Service, observer: &Observer) {
             return;
         }
         if let Err(error) = write_batch(service, &notes).await {
-            return warn!(%error, "cannot write observations");
+            return warn!(error.message = %error, "cannot write observations");
         }
         observer.discard_written(notes.len());
     }

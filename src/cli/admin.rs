@@ -161,7 +161,7 @@ impl AdminClient {
         let response = send(request, &self.url, "--admin-url").await?;
         if response.status.is_success() {
             if response.replayed {
-                super::print_error("already booked; showing the original result");
+                super::print_error("already posted; showing the original result");
             }
             return Ok(response.body);
         }

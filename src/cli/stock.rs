@@ -82,7 +82,7 @@ pub(super) enum Action {
             conflicts_with = "codes"
         )]
         denomination: Option<String>,
-        /// File with one code per line, optionally with a comma and its PIN; - reads standard input.
+        /// File without a header, one code per line, optionally with a comma and its PIN; - reads standard input.
         #[arg(long, value_name = "FILE")]
         codes: Option<PathBuf>,
         /// Reason, written to the audit trail.

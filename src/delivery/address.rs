@@ -1,4 +1,4 @@
-//! SSRF guard: classification of public IP addresses.
+//! Classification of public IP addresses for outgoing webhooks.
 //!
 //! An address is public only if it is known to be. IPv4 addresses embedded in IPv6 are classified by their IPv4 form.
 

@@ -1,4 +1,4 @@
-//! Webhook delivery over HTTP: URL policy (SSRF guard), signing, sending, and polling for due endpoints.
+//! Webhook delivery over HTTP: URL policy, signing, sending, and polling for due endpoints.
 
 mod address;
 mod observed_sender;

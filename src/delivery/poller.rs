@@ -32,7 +32,7 @@ pub(crate) async fn run_poller(service: &web::Data<Service>) {
                     assign_endpoints(service, &due).await;
                     listening = due.ready_by_partner;
                 }
-                Err(error) => warn!(%error, "cannot poll due webhook deliveries"),
+                Err(error) => warn!(error.message = %error, "cannot poll due webhook deliveries"),
             },
         }
     }

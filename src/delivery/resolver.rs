@@ -1,4 +1,4 @@
-//! DNS resolver with SSRF guard: connections use exactly the addresses that were checked.
+//! DNS resolver for webhooks: connections use exactly the addresses that were checked.
 //!
 //! The host is resolved for every connection, so a name that resolves to a public address at registration and to a
 //! private one later is refused later.

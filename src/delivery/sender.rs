@@ -1,7 +1,7 @@
 //! HTTP sender of webhooks.
 //!
 //! Bodies are serialized and signed per attempt and stored nowhere. The client follows no redirects, uses no proxy, and
-//! connects to allowed addresses only (SSRF guard, [`UrlPolicy`]). The status decides the outcome; the first bytes of
+//! connects to allowed addresses only ([`UrlPolicy`]). The status decides the outcome; the first bytes of
 //! the response body are kept, and a receiver that keeps sending is cut off.
 
 use std::error::Error;
@@ -102,7 +102,7 @@ impl HttpSender {
         };
         let secure = client("https:");
         if let Err(error) = &secure {
-            tracing::warn!(%error, "webhooks over https are disabled: no root certificates found");
+            tracing::warn!(error.message = %error, "webhooks over https are disabled: no root certificates found");
         }
         Ok(Self(Arc::new(SenderInner {
             http_client: client("http:")?,
@@ -257,7 +257,7 @@ impl SenderInner {
             return Some(secret);
         }
         let log_error = |error: &dyn std::fmt::Display| {
-            tracing::error!(%error, webhook.id = %target.webhook_id, "cannot decrypt webhook secret");
+            tracing::error!(error.message = %error, webhook.id = %target.webhook_id, "cannot decrypt webhook secret");
         };
         let vault = self.keyring.reload().await;
         let vault = vault.inspect_err(|error| log_error(error)).ok()?;

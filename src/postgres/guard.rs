@@ -77,7 +77,7 @@ pub fn run_guard(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            tracing::error!(%error, "guard failed");
+            tracing::error!(error.message = %error, "guard failed");
             ExitCode::FAILURE
         }
     }
@@ -202,7 +202,7 @@ impl Guard {
                         self.write_state(GuardState::Serving);
                     }
                     Err(error) => {
-                        tracing::error!(%error, program = %self.plan.program.display(), "cannot start the server");
+                        tracing::error!(error.message = %error, program = %self.plan.program.display(), "cannot start the server");
                         return Ok(self.schedule_restart(now));
                     }
                 }
@@ -240,7 +240,7 @@ impl Guard {
         let path = service_lock(&self.plan.data_dir);
         LockFile::probe(&path).unwrap_or_else(|error| {
             // An unknown state must not take the database away from a live service.
-            tracing::warn!(%error, path = %path.display(), "cannot probe the service lock");
+            tracing::warn!(error.message = %error, path = %path.display(), "cannot probe the service lock");
             LockProbe::Held
         })
     }
@@ -262,7 +262,7 @@ impl Guard {
     /// exiting guard starts another one.
     fn write_state(&self, state: GuardState) {
         if let Err(error) = guard_lock::write_state(&self.lock, state, &self.fingerprint) {
-            tracing::warn!(%error, ?state, "cannot write the guard state");
+            tracing::warn!(error.message = %error, ?state, "cannot write the guard state");
         }
     }
 
@@ -277,7 +277,7 @@ impl Guard {
             let result = fs::copy(&log, PathBuf::from(rotated))
                 .and_then(|_| OpenOptions::new().write(true).truncate(true).open(&log));
             if let Err(error) = result {
-                tracing::warn!(%error, "cannot rotate the log");
+                tracing::warn!(error.message = %error, "cannot rotate the log");
             }
         }
     }

@@ -183,7 +183,7 @@ impl SupervisorThread {
                         }
                         Ok(GuardStatus::Serving | GuardStatus::Changing) => {}
                         Err(error) => {
-                            tracing::error!(%error, "cannot restart the database guard");
+                            tracing::error!(error.message = %error, "cannot restart the database guard");
                             pause = ERROR_BACKOFF;
                         }
                     }

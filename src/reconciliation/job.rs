@@ -84,7 +84,7 @@ async fn poll_due_days(service: &web::Data<Service>) {
                         tick.reset_immediately();
                     }
                     Ok(None) => {}
-                    Err(error) => warn!(%error, "cannot claim a reconciliation day"),
+                    Err(error) => warn!(error.message = %error, "cannot claim a reconciliation day"),
                 }
             }
         }
@@ -102,10 +102,10 @@ async fn reconcile_day(service: &web::Data<Service>, claimed: ClaimedDay) -> Str
                 ReconciliationError::RepeatedReference(_)
                 | ReconciliationError::CodeAsReference(_)
                 | ReconciliationError::Vendor(VendorFailure::InvalidResponse(_)) => {
-                    error!(vendor.id = vendor, %day, %reason, "vendor records rejected; operator action required");
+                    error!(vendor.id = vendor, %day, error.message = %reason, "vendor records rejected; operator action required");
                 }
                 _ => {
-                    warn!(vendor.id = vendor, %day, %reason, "reconciliation failed; the day will be retried")
+                    warn!(vendor.id = vendor, %day, error.message = %reason, "reconciliation failed; the day will be retried")
                 }
             }
             let recorded =
@@ -113,7 +113,7 @@ async fn reconcile_day(service: &web::Data<Service>, claimed: ClaimedDay) -> Str
                     .store
                     .record_reconciliation_failure(vendor.clone(), *day, reason.to_string());
             if let Err(error) = recorded.await {
-                warn!(%error, vendor.id = vendor, %day, "cannot record the reconciliation failure");
+                warn!(error.message = %error, vendor.id = vendor, %day, "cannot record the reconciliation failure");
             }
         }
     }
@@ -255,7 +255,7 @@ async fn update_metrics(service: &Service) {
                         .set_reconciliation(&status.vendor, status.open, last_day);
                 }
             }
-            Err(error) => warn!(%error, "cannot count drifts"),
+            Err(error) => warn!(error.message = %error, "cannot count drifts"),
         }
     }
 }

@@ -73,7 +73,12 @@ mod tests {
             .chunks(2)
             .enumerate()
             .filter(|(position, _)| *position != left_out);
-        complaint(&remaining.flat_map(|(_, setting)| setting).copied().collect::<Vec<_>>())
+        complaint(
+            &remaining
+                .flat_map(|(_, setting)| setting)
+                .copied()
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[test]

@@ -222,7 +222,12 @@ impl<Op: BatchOp> BatchWorker<Op> {
 }
 
 /// Doubles the delay while batches are slow and the queue is not empty, halves it otherwise. A full batch starts at once.
-fn next_batch_delay(previous: Duration, duration: Duration, queue_length: usize, max_batch: usize) -> Duration {
+fn next_batch_delay(
+    previous: Duration,
+    duration: Duration,
+    queue_length: usize,
+    max_batch: usize,
+) -> Duration {
     if queue_length >= max_batch {
         Duration::ZERO
     } else if queue_length > 0 && duration >= SLOW_BATCH {

@@ -37,7 +37,7 @@ impl PgStore {
     /// Checks the durability settings and the environment, runs the migrations, and claims an unused database for `expected`.
     ///
     /// # Errors
-    /// [`PrepareError`] when the database does not answer, belongs to the other environment or is not durable.
+    /// `PrepareError` when the database does not answer, belongs to the other environment or is not durable.
     pub async fn prepare(&self, expected: Environment) -> Result<(), PrepareError> {
         let disabled = self
             .run(|pool| async move { find_disabled_setting(&pool).await })

@@ -109,7 +109,7 @@ impl PgLane {
         }
     }
 
-    async fn recover_fate(&mut self, batch: i64) -> Result<BatchOutcome, RecoverError> {
+    async fn recover_outcome(&mut self, batch: i64) -> Result<BatchOutcome, RecoverError> {
         self.connection = None;
         let mut connection = connect(&self.options).await?;
         // The lock on the lane's row waits for a running old transaction, the new generation fences off one that arrives later,
@@ -213,7 +213,7 @@ impl LaneStore for PgLane {
     }
 
     fn recover(&mut self, batch: i64) -> StoreFuture<'_, Result<BatchOutcome, RecoverError>> {
-        Box::pin(self.recover_fate(batch))
+        Box::pin(self.recover_outcome(batch))
     }
 
     fn load_verdicts<'a>(

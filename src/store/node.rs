@@ -149,7 +149,7 @@ async fn open_lane(
     loop {
         match PgLane::open(options.clone(), node, lane).await {
             Err(RecoverError::Unavailable(reason)) if started.elapsed() < LANE_OPEN_TIMEOUT => {
-                warn!(lane, %reason, "cannot open lane yet, retrying");
+                warn!(lane, error.message = %reason, "cannot open lane yet, retrying");
                 tokio::time::sleep(LANE_RETRY_DELAY).await;
             }
             opened => return opened,

@@ -5,7 +5,7 @@
 //! | lock the partner, then the old credential | serializes concurrent rotations, so the maximum holds |
 //! | revoke unused successors of earlier rotations | their responses were lost |
 //! | set the expiry of the old credential | a later rotation may bring it forward, never postpone it |
-//! | count the live credentials | at most [`MAX_LIVE_CREDENTIALS`](super::MAX_LIVE_CREDENTIALS) |
+//! | count the live credentials | at most [`MAX_LIVE_CREDENTIALS`] |
 //! | insert the new credential with the allowlist of the old one | a rotation grants no further access |
 //!
 //! First use and revocation of a successor are each conditional on the other not having happened; the row lock orders them.

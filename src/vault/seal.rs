@@ -107,6 +107,9 @@ impl Vault {
     }
 
     /// Unwraps all data keys. `active_seals` is the number of codes stored under the highest key for codes.
+    ///
+    /// # Errors
+    /// [`UnlockError`] when the master key does not unwrap a key, or a purpose has no key.
     pub fn unlock(master: &MasterKey, keys: &[WrappedKey], active_seals: u64) -> Result<Self, UnlockError> {
         let mut codes = HashMap::new();
         for key in keys_for(keys, KeyPurpose::Codes) {

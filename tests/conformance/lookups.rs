@@ -97,7 +97,11 @@ async fn concurrent_feed_reads_return_their_own_page() {
         requests.push((other_partner, FeedPosition::After(*event_id), None));
         let oldest = events.iter().take(PAGE).copied().collect::<Vec<_>>();
         requests.push((fixture.partner, FeedPosition::Oldest, Some((oldest, true))));
-        requests.push((other_partner, FeedPosition::Oldest, Some((other_events.clone(), false))));
+        requests.push((
+            other_partner,
+            FeedPosition::Oldest,
+            Some((other_events.clone(), false)),
+        ));
     }
     let lookups = requests
         .iter()

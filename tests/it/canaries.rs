@@ -88,7 +88,10 @@ async fn secrets_appear_only_in_allowed_places() {
             .partition(|location| allowed_in.iter().any(|part| location.contains(part)));
         assert!(found.is_empty(), "{name} is in {found:#?}");
         for part in *allowed_in {
-            assert!(allowed.iter().any(|location| location.contains(part)), "{name}: {part}");
+            assert!(
+                allowed.iter().any(|location| location.contains(part)),
+                "{name}: {part}"
+            );
         }
     }
     let failures = find_occurrences(scratch, &[], "violates check constraint");

@@ -116,7 +116,12 @@ fn help_examples_parse_as_their_command() {
 fn arguments_of(line: &str, directory: &Path) -> Vec<String> {
     let file = directory.join("arguments");
     let recorder = r#"vouchsafe() { printf '%s\n' vouchsafe "$@" > "$ARGUMENTS"; }"#;
-    let output = run_in_shell(recorder, line, directory, &[("ARGUMENTS", file.to_str().unwrap())]);
+    let output = run_in_shell(
+        recorder,
+        line,
+        directory,
+        &[("ARGUMENTS", file.to_str().unwrap())],
+    );
     assert!(output.status.success(), "{line}: {}", utf8(&output.stderr));
     let arguments = std::fs::read_to_string(file).unwrap();
     arguments.lines().map(str::to_owned).collect()

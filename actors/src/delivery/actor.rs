@@ -1,4 +1,4 @@
-//! Delivery actor of one endpoint: leases it, reads, sends, and writes the outcomes.
+//! Delivery actor of one endpoint: leases it, reads its outbox, sends, and writes the outcomes.
 //!
 //! | state | holds |
 //! |---|---|

@@ -43,7 +43,7 @@ pub type Spawn<'a> = &'a dyn Fn(StoreFuture<'static, ()>);
 pub struct Journal {
     lanes: Vec<(mpsc::UnboundedSender<Submission>, Arc<LaneMetrics>)>,
     metrics: JournalMetrics,
-    wait_until_superseded: watch::Receiver<bool>,
+    superseded: watch::Receiver<bool>,
 }
 
 impl Journal {
@@ -55,7 +55,7 @@ impl Journal {
         spawn: Spawn<'_>,
     ) -> Self {
         assert!(!lanes.is_empty(), "a journal needs at least one lane");
-        let (superseded_sender, wait_until_superseded) = watch::channel(false);
+        let (superseded_sender, superseded) = watch::channel(false);
         let superseded_sender = Arc::new(superseded_sender);
         let start = |(number, store): (u16, Box<dyn LaneStore>)| {
             let (sender, inbox) = mpsc::unbounded_channel();
@@ -73,7 +73,7 @@ impl Journal {
         Self {
             lanes: (0..).zip(lanes).map(start).collect(),
             metrics,
-            wait_until_superseded,
+            superseded,
         }
     }
 
@@ -110,7 +110,7 @@ impl Journal {
 
     /// Resolves when a later start of this node has taken over; this process must then end.
     pub async fn wait_until_superseded(&self) {
-        let mut superseded = self.wait_until_superseded.clone();
+        let mut superseded = self.superseded.clone();
         if superseded.wait_for(|superseded| *superseded).await.is_err() {
             // All lanes have ended without being superseded.
             std::future::pending::<()>().await;

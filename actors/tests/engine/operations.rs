@@ -109,7 +109,10 @@ pub(crate) enum InitialState {
     /// An order of three that waits for its vendor; this many arrived in stock.
     AwaitingVendor(usize),
     /// One of three is delivered; `bought` more are reserved for the order.
-    PartiallyDelivered { bought: usize, retrieved: bool },
+    PartiallyDelivered {
+        bought: usize,
+        retrieved: bool,
+    },
     PayoutPending,
 }
 

@@ -142,7 +142,8 @@ fn start_delayed(
 
 /// Every pair of these operations, including each with itself.
 fn pairs(acts: &[Operation]) -> impl Iterator<Item = [Operation; 2]> {
-    let index_pairs = (0..acts.len()).flat_map(|first| (first..acts.len()).map(move |second| [first, second]));
+    let index_pairs =
+        (0..acts.len()).flat_map(|first| (first..acts.len()).map(move |second| [first, second]));
     index_pairs.map(|indexes| indexes.map(|index| acts[index]))
 }
 

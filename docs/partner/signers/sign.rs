@@ -11,6 +11,9 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 /// The value of X-Signature. The path begins with /api/v1 and has no query; the body is the bytes that are sent.
+///
+/// # Errors
+/// None in practice: HMAC accepts keys of any length.
 pub fn sign(
     secret: &str,
     timestamp: &str,

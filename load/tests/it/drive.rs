@@ -252,7 +252,7 @@ fn replays_are_compared_with_earlier_run() {
 
     let check = replays::check_replays(&run_replays(Defect::ChangesReplay).0.tally);
     assert!(
-        !check.passed && check.detail.contains("200 of 200 differ"),
+        !check.passed && check.detail.contains("200 of 200 responses differ"),
         "{}",
         check.detail
     );

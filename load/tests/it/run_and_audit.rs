@@ -57,7 +57,11 @@ fn failed_checks(audit: &Audit) -> Vec<&str> {
 }
 
 fn count(result: &RunResult, outcome: &Outcome) -> u64 {
-    result.tally.measured.get(outcome).map_or(0, |latency| latency.count)
+    result
+        .tally
+        .measured
+        .get(outcome)
+        .map_or(0, |latency| latency.count)
 }
 
 const CREATED: Outcome = Outcome::Response {

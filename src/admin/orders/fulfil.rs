@@ -355,7 +355,7 @@ fn procure_error(error: &ProcureError) -> ApiError {
     match error {
         ProcureError::Flow(flow_error) => decision_error(flow_error),
         ProcureError::Unavailable(error) => {
-            tracing::warn!(%error, "cannot start purchases for manual fulfilment");
+            tracing::warn!(error.message = %error, "cannot start purchases for manual fulfilment");
             ApiError::unavailable()
         }
     }

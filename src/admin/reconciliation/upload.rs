@@ -158,6 +158,6 @@ impl RecordsUpload<'_> {
 }
 
 fn upload_interrupted(error: &PayloadError) -> ApiError {
-    tracing::warn!(%error, "records upload interrupted");
+    tracing::warn!(error.message = %error, "records upload interrupted");
     incomplete()
 }

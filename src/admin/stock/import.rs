@@ -268,6 +268,6 @@ impl ImportStream {
 }
 
 fn import_interrupted(error: &PayloadError) -> ApiError {
-    tracing::warn!(%error, "stock import interrupted");
+    tracing::warn!(error.message = %error, "stock import interrupted");
     incomplete()
 }

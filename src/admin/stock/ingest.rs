@@ -78,12 +78,12 @@ pub(in crate::admin) async fn store_batch(
 }
 
 pub(in crate::admin) fn keyring_error(error: KeyringError) -> ApiError {
-    tracing::error!(%error, "no data key for a stock import");
+    tracing::error!(error.message = %error, "no data key for a stock import");
     ApiError::unavailable()
 }
 
 pub(in crate::admin) fn seal_error(error: &SealError) -> ApiError {
-    tracing::error!(%error, "cannot encrypt a code");
+    tracing::error!(error.message = %error, "cannot encrypt a code");
     ApiError::new(
         Code::InternalError,
         "cannot encrypt the codes; vouchers committed before stay imported",

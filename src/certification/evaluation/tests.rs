@@ -185,10 +185,17 @@ fn partial_codes_fetched_again_pass() {
         (vec![(0, part.clone())], NOT_SEEN),
         (vec![(9, fetched_in_full.clone())], NOT_SEEN),
         (
-            vec![(0, part.clone()), (5, delivered.clone()), (9, fetched_in_full.clone())],
+            vec![
+                (0, part.clone()),
+                (5, delivered.clone()),
+                (9, fetched_in_full.clone()),
+            ],
             is_passed(9),
         ),
-        (vec![(0, part.clone()), (9, fetched_in_full.clone())], is_passed(9)),
+        (
+            vec![(0, part.clone()), (9, fetched_in_full.clone())],
+            is_passed(9),
+        ),
         (
             vec![
                 (0, part.clone()),
@@ -198,7 +205,11 @@ fn partial_codes_fetched_again_pass() {
             is_failed(605),
         ),
         (
-            vec![(0, part.clone()), (5, delivered.clone()), (605, fetched_in_full.clone())],
+            vec![
+                (0, part.clone()),
+                (5, delivered.clone()),
+                (605, fetched_in_full.clone()),
+            ],
             is_passed(605),
         ),
         (

@@ -183,7 +183,7 @@ impl HttpVendor {
         let opened = self.breaker().record_failure(permit, self.clock.monotonic());
         if let Some(pause) = opened {
             let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-            tracing::warn!(vendor.url = %self.url, %reason, pause_ms, "vendor circuit opened");
+            tracing::warn!(vendor.url = %self.url, error.message = %reason, pause_ms, "vendor circuit opened");
         }
     }
 

@@ -138,7 +138,11 @@ async fn concurrent_requests_share_batches() {
         }
     });
     let durations = join_all(submissions).await;
-    assert!(durations.into_iter().all(|duration| duration <= 2 * BATCH_TIME + MAX_DELAY));
+    assert!(
+        durations
+            .into_iter()
+            .all(|duration| duration <= 2 * BATCH_TIME + MAX_DELAY)
+    );
     let batches = echo.batches();
     assert!(
         batches.len() <= 1_000 / 5,
