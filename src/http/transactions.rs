@@ -41,7 +41,7 @@ pub struct TransactionBody {
     /// Payout that the transaction belongs to.
     #[schema(required)]
     payout_id: Option<PayoutId>,
-    /// Reference given by whoever initiated the transaction.
+    /// Reference of the order, payout or posting.
     #[schema(required)]
     reference: Option<String>,
     /// When the transaction was posted.
