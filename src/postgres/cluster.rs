@@ -17,7 +17,7 @@ use super::programs::{self, ServerPrograms};
 use super::settings::{self, Durability};
 use super::socket;
 
-/// Creates what is missing; returns how to run and how to reach the server.
+/// Creates missing files and directories; returns the commands that run the server and its connection settings.
 ///
 /// # Errors
 /// A [`PostgresError`] that says what to do.

@@ -115,7 +115,7 @@ pub async fn deliver_reserved(
     change::change_order::<FlowError>(engine, partner_id, order_id, decide, |_, _| None).await
 }
 
-/// Ends an order with no more purchases: delivers what came into stock meanwhile and refunds the rest.
+/// Ends an order with no more purchases: delivers stock that arrived meanwhile and refunds the rest.
 ///
 /// # Errors
 /// [`FlowError`], as for [`start_fulfilment`].

@@ -98,7 +98,7 @@ impl<Q, A> WaitQueue<Q, A> {
         self.queue.retain(|queued| !queued.reply.is_closed());
     }
 
-    /// Retries every request in order of arrival. `decide` is told whether a read confirms the request; it returns the
+    /// Retries every request in order of arrival. `decide` receives whether a read confirms the request; it returns the
     /// reply, or `None` to keep the request waiting.
     pub fn retry_all(&mut self, mut decide: impl FnMut(&Q, bool) -> Option<A>) {
         for _ in 0..self.queue.len() {
