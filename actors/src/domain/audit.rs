@@ -141,17 +141,17 @@ impl AuditEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::fixtures;
     use crate::domain::order::PendingReason;
-    use crate::testing::build;
 
     #[test]
     fn audit_entry_contains_state_before_and_after_only() {
-        let sku = build::sku("gift", 1_000);
-        let priced = build::priced_order(&[(&sku, 2)]);
-        let (order_id, partner_id) = (build::order_id("k"), build::partner(1));
-        let order = Order::pending(order_id, partner_id, &priced, PendingReason::Approval, build::NOW);
+        let sku = fixtures::sku("gift", 1_000);
+        let priced = fixtures::priced_order(&[(&sku, 2)]);
+        let (order_id, partner_id) = (fixtures::order_id("k"), fixtures::partner(1));
+        let order = Order::pending(order_id, partner_id, &priced, PendingReason::Approval, fixtures::NOW);
         let entry = AuditEntry::on_order(
-            &build::operator(),
+            &fixtures::operator(),
             DecisionAction::RejectOrder,
             "no",
             &order,
@@ -161,10 +161,7 @@ mod tests {
             serde_json::to_string(&entry.before).unwrap(),
             r#"{"status":"PENDING","closed":false,"refunded_minor":0,"currency":"USD"}"#
         );
-        let record = build::payout_request(build::usd_wallet(partner_id), "payout", 700);
-        let Some(crate::journal::PayoutChange::Requested(payout)) = record.payout else {
-            panic!("expected a payout request");
-        };
+        let payout = fixtures::payout(fixtures::usd_wallet(partner_id), "payout", 700);
         for (end, action) in [
             (PayoutOutcome::Paid, "payout.pay"),
             (PayoutOutcome::Rejected, "payout.reject"),
@@ -175,8 +172,8 @@ mod tests {
                 reason: None,
                 reference: None,
             };
-            let after = payout.clone().apply_decision(decision.clone(), build::NOW);
-            let entry = AuditEntry::on_payout(&build::operator(), &decision, &payout, &after);
+            let after = payout.clone().apply_decision(decision.clone(), fixtures::NOW);
+            let entry = AuditEntry::on_payout(&fixtures::operator(), &decision, &payout, &after);
             let status = PayoutStatus::from(end).as_str();
             let expected = format!(r#"{{"status":"{status}","amount_minor":700,"currency":"USD"}}"#);
             assert_eq!(

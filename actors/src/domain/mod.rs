@@ -8,6 +8,8 @@ pub mod delivery;
 pub mod envelope;
 pub mod event;
 pub mod event_kind;
+#[cfg(any(test, feature = "testing"))]
+pub mod fixtures;
 pub mod idempotency;
 pub mod ids;
 pub mod ledger;

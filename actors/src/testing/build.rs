@@ -1,137 +1,18 @@
-//! Builders of test data: partners, stock, priced orders, records.
-//!
-//! Ids derive from names, so a test writes the same bytes in every run, and two records with one name are the same request.
-
-use std::sync::Arc;
-
-use bytes::Bytes;
-use sha2::{Digest, Sha256};
-use time::macros::{date, datetime};
-use time::{Duration, OffsetDateTime};
-use uuid::Uuid;
+//! Builders of records. Two records with one name are the same request.
 
 use crate::domain::audit::AuditEntry;
 use crate::domain::event::EventBundle;
-use crate::domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
-use crate::domain::ids::{OrderId, PartnerId, PayoutId, StockId, TransactionId, VoucherId};
-use crate::domain::ledger::{LedgerKind, Movement, OperatorIdentity, PendingDelta, WalletKey};
-use crate::domain::money::{Amount, Currency};
-use crate::domain::order::{Actor, Fulfilment, Order, PendingReason, PricedLine, PricedOrder};
-use crate::domain::payout::{
-    Payout, PayoutDecision, PayoutDestination, PayoutMilestone, PayoutOutcome, PayoutStatus,
-};
-use crate::domain::product::{ApprovalPolicy, Sku, SupplyRoute};
+pub use crate::domain::fixtures::*;
+use crate::domain::idempotency::Retention;
+use crate::domain::ids::{PartnerId, StockId, TransactionId, VoucherId};
+use crate::domain::ledger::{LedgerKind, Movement, PendingDelta, WalletKey};
+use crate::domain::money::Amount;
+use crate::domain::order::{Order, PendingReason};
+use crate::domain::payout::{Payout, PayoutDecision, PayoutOutcome};
+use crate::domain::product::Sku;
 use crate::domain::transition::{OrderTransition, TransitionEffects};
-use crate::domain::voucher::{Allocation, Expiry, StockVoucher};
+use crate::domain::voucher::{Allocation, StockVoucher};
 use crate::journal::{KeyClaim, OrderChange, PayoutChange, Record, ReturnedVoucher};
-
-/// Timestamp of everything that a test creates.
-pub const NOW: OffsetDateTime = datetime!(2030-01-01 12:00 UTC);
-
-/// Partner id with this number.
-#[must_use]
-pub const fn partner(number: u64) -> PartnerId {
-    PartnerId::from_uuid(Uuid::from_u128(number as u128))
-}
-
-/// SKU with a face value in minor units.
-#[must_use]
-pub fn sku(product_id: &str, denomination: i64) -> Sku {
-    Sku {
-        product_id: product_id.parse().unwrap(),
-        denomination: minor(denomination),
-    }
-}
-
-#[must_use]
-pub fn usd() -> Currency {
-    "USD".parse().unwrap()
-}
-
-/// A partner's USD wallet.
-#[must_use]
-pub fn usd_wallet(partner_id: PartnerId) -> WalletKey {
-    WalletKey {
-        partner_id,
-        currency: usd(),
-    }
-}
-
-/// Amount in minor units.
-#[must_use]
-pub const fn minor(amount: i64) -> Amount {
-    Amount::from_minor(amount)
-}
-
-/// Expiry date, in days after 2031-01-01.
-#[must_use]
-pub fn day(number: i64) -> Expiry {
-    Expiry::on(date!(2031 - 01 - 01) + Duration::days(number))
-}
-
-/// Idempotency key derived from a name.
-#[must_use]
-pub fn key(name: &str) -> KeyHash {
-    KeyHash(uuid("key", name))
-}
-
-/// Request fingerprint derived from a name.
-#[must_use]
-pub fn fingerprint(name: &str) -> Fingerprint {
-    Fingerprint(Sha256::digest(name).into())
-}
-
-/// Response with status 201 and this body.
-#[must_use]
-pub fn response(body: &str) -> Response {
-    Response {
-        status: 201,
-        body: Bytes::copy_from_slice(body.as_bytes()),
-    }
-}
-
-/// Order id derived from a record's name, with the time part of [`NOW`].
-#[must_use]
-pub fn order_id(name: &str) -> OrderId {
-    let (time, name) = (OrderId::lower_bound_at(NOW).as_uuid(), uuid("order", name));
-    let below_the_time = (1 << 62) - 1;
-    OrderId::from_uuid(Uuid::from_u128(
-        time.as_u128() | (name.as_u128() & below_the_time),
-    ))
-}
-
-/// Ledger transaction id derived from a record's name.
-#[must_use]
-pub fn transaction_id(name: &str) -> TransactionId {
-    TransactionId::from_uuid(uuid("transaction", name))
-}
-
-/// Priced order in which each voucher costs its denomination.
-#[must_use]
-pub fn priced_order(lines: &[(&Sku, u32)]) -> PricedOrder {
-    let total = lines
-        .iter()
-        .map(|(sku, quantity)| sku.denomination.minor() * i64::from(*quantity))
-        .sum();
-    PricedOrder {
-        lines: lines.iter().map(|(sku, quantity)| line(sku, *quantity)).collect(),
-        total: minor(total).of(usd()),
-        fulfilment: Fulfilment::Auto,
-        reference: Some("PO-17".to_owned()),
-        metadata: Some(Arc::from(r#"{"shop":"3"}"#)),
-    }
-}
-
-fn line(sku: &Sku, quantity: u32) -> PricedLine {
-    PricedLine {
-        sku: sku.clone(),
-        quantity,
-        unit_price: sku.denomination,
-        route: SupplyRoute::Vendor,
-        min_validity_days: 0,
-        approval: ApprovalPolicy::Rule,
-    }
-}
 
 /// Record of an order that is delivered from stock: order, allocations, debit, events.
 #[must_use]
@@ -245,26 +126,7 @@ pub fn order_change(
 /// Record of a payout request.
 #[must_use]
 pub fn payout_request(wallet: WalletKey, name: &str, amount: i64) -> Record {
-    let payout = Payout {
-        payout_id: PayoutId::from_uuid(uuid("payout", name)),
-        partner_id: wallet.partner_id,
-        status: PayoutStatus::Pending,
-        money: minor(amount).of(wallet.currency),
-        destination: PayoutDestination {
-            masked: r#"{"type":"bank_account","iban":"••••3000"}"#.into(),
-            sealed: Bytes::from_static(b"\x00\xffsealed"),
-        },
-        reference: Some(name.to_owned()),
-        timeline: vec![PayoutMilestone {
-            status: PayoutStatus::Pending,
-            at: NOW,
-            by: Actor::Partner,
-            reason: None,
-            reference: None,
-        }],
-        created_at: NOW,
-        updated_at: NOW,
-    };
+    let payout = payout(wallet, name, amount);
     payout_record(
         name,
         PayoutChange::Requested(payout),
@@ -352,14 +214,6 @@ pub(super) fn top_up_movement(wallet: WalletKey, name: &str, amount: Amount) -> 
     }
 }
 
-#[must_use]
-pub fn operator() -> OperatorIdentity {
-    OperatorIdentity {
-        operator: "somebody".to_owned(),
-        trace_id: None,
-    }
-}
-
 /// The record under another idempotency key, as a client that lost its own key would send it.
 #[must_use]
 pub fn with_key(name: &str, mut record: Record) -> Record {
@@ -377,9 +231,4 @@ pub fn with_nul_byte(mut record: Record) -> Record {
         order.reference = Some("poison\0".to_owned());
     }
     record
-}
-
-fn uuid(kind: &str, name: &str) -> Uuid {
-    let digest = Sha256::digest(format!("{kind}/{name}"));
-    Uuid::from_slice(&digest[..16]).unwrap()
 }

@@ -3,15 +3,15 @@
 use time::macros::datetime;
 
 use super::*;
+use crate::domain::fixtures;
 use crate::domain::ids::{ChunkId, StockId, VoucherId};
 use crate::domain::voucher::{Allocation, StockVoucher};
-use crate::testing::build;
 
 const DAY: Duration = Duration::hours(24);
 
-/// An order of one voucher with this expiry, accepted at [`build::NOW`].
+/// An order of one voucher with this expiry, accepted at [`fixtures::NOW`].
 fn delivered(expiry: Expiry) -> StoredOrder {
-    let sku = build::sku("gift", 1_000);
+    let sku = fixtures::sku("gift", 1_000);
     let voucher = Allocation {
         voucher_id: VoucherId::generate(),
         line: 0,
@@ -22,10 +22,10 @@ fn delivered(expiry: Expiry) -> StoredOrder {
             chunk_id: ChunkId(1),
         },
     };
-    let priced = build::priced_order(&[(&sku, 1)]);
-    let (order_id, partner_id) = (build::order_id("k"), build::partner(1));
+    let priced = fixtures::priced_order(&[(&sku, 1)]);
+    let (order_id, partner_id) = (fixtures::order_id("k"), fixtures::partner(1));
     StoredOrder {
-        order: Order::delivered(order_id, partner_id, &priced, vec![voucher], build::NOW),
+        order: Order::delivered(order_id, partner_id, &priced, vec![voucher], fixtures::NOW),
         last_sequence: 3,
         retrieved: Vec::new(),
     }
@@ -38,7 +38,7 @@ fn verdict(stored: &StoredOrder, now: OffsetDateTime) -> Result<(), CancelError>
 #[test]
 fn order_is_cancellable_until_its_window_ends() {
     let stored = delivered(Expiry::NEVER);
-    let until = build::NOW + DAY;
+    let until = fixtures::NOW + DAY;
     assert_eq!(verdict(&stored, until), Ok(()));
     let late = until + Duration::microseconds(1);
     assert_eq!(verdict(&stored, late), Err(CancelError::TooLate(until)));
@@ -56,16 +56,16 @@ fn voucher_is_returnable_on_its_last_valid_day_only() {
 fn retrieved_unreturnable_or_refunded_order_is_not_cancellable() {
     let mut read = delivered(Expiry::NEVER);
     read.retrieved = vec![read.order.vouchers[0].voucher_id];
-    assert_eq!(verdict(&read, build::NOW), Err(CancelError::Retrieved));
+    assert_eq!(verdict(&read, fixtures::NOW), Err(CancelError::Retrieved));
     let mut bought = delivered(Expiry::NEVER);
     bought.order.lines[0].bought = 1;
     let product = bought.order.lines[0].product_id.clone();
     assert_eq!(
-        verdict(&bought, build::NOW),
+        verdict(&bought, fixtures::NOW),
         Err(CancelError::NotReturnable(product))
     );
-    assert_eq!(check_cancellable(&bought, DAY, build::NOW, &|_| true), Ok(()));
+    assert_eq!(check_cancellable(&bought, DAY, fixtures::NOW, &|_| true), Ok(()));
     let mut over = delivered(Expiry::NEVER);
     over.order.status = OrderStatus::Refunded;
-    assert_eq!(verdict(&over, build::NOW), Err(CancelError::NothingToCancel));
+    assert_eq!(verdict(&over, fixtures::NOW), Err(CancelError::NothingToCancel));
 }

@@ -1,14 +1,14 @@
 //! Queue tests: due and in-flight purchases, and which one is next.
 
 use super::{MAX_QUEUED, PurchaseQueue};
+use crate::domain::fixtures;
 use crate::domain::ids::OrderId;
-use crate::testing::build;
 
 /// Purchases are named by order and number: `a1` is the first of order `a`.
 type Name = &'static str;
 
 fn order_of(name: Name) -> OrderId {
-    build::order_id(&name[..1])
+    fixtures::order_id(&name[..1])
 }
 
 fn offered(due: &[Name]) -> Vec<(Name, OrderId)> {
