@@ -32,9 +32,9 @@ use vouchsafe::access::framing::{CanonicalRequest, SignedRequest, Timestamp};
 use vouchsafe::access::headers::{AuthHeaders, UniqueHeader};
 use vouchsafe::access::signature;
 use vouchsafe::http::orders::request;
-use vouchsafe_actors::domain::ledger::WalletState;
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::testing::build::NOW;
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::Amount;
+use vouchsafe_simulation::build::NOW;
 use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, ReserveRequest};
 
 use crate::always_commits::StockClaims;

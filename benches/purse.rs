@@ -5,8 +5,8 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use vouchsafe_actors::domain::ledger::WalletState;
-use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::Amount;
 use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, ReserveRequest};
 
 /// Amount of each hold.

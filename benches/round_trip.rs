@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 use actix_rt::{Arbiter, System};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tokio::task::LocalSet;
-use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::voucher::Expiry;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_actors::inventory::{Inventory, Supply};
 use vouchsafe_actors::supervisor::{DecisionDeadline, Spawner};
-use vouchsafe_actors::testing::build::{partner, sku, usd};
+use vouchsafe_simulation::build::{partner, sku, usd};
 use vouchsafe_actors::wallet::purse::ReserveRequest;
 use vouchsafe_actors::wallet::{Funds, Wallets};
 

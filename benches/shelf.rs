@@ -12,11 +12,11 @@ mod growth;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use vouchsafe_actors::domain::ids::{ChunkId, StockId};
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock};
-use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
+use vouchsafe_domain::ids::{ChunkId, StockId};
+use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock};
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_actors::inventory::shelf::{Shelf, ShelfDecision};
-use vouchsafe_actors::testing::build::day;
+use vouchsafe_simulation::build::day;
 
 /// Vouchers in memory.
 const SIZES: [i64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];

@@ -15,7 +15,7 @@ use vouchsafe::access::environment::Environment;
 use vouchsafe::access::framing::{CanonicalRequest, SignedRequest, Timestamp};
 use vouchsafe::access::headers::{AuthHeaders, UniqueHeader};
 use vouchsafe::access::signature;
-use vouchsafe_actors::testing::build::NOW;
+use vouchsafe_simulation::build::NOW;
 
 /// Body sizes in bytes: from an ordinary order to 256 KiB.
 const BODIES: [usize; 5] = [96, 1_024, 8_192, 65_536, 262_144];

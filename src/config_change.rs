@@ -7,7 +7,7 @@ use std::future::Future;
 
 use actix_web::web;
 use tokio::sync::Mutex;
-use vouchsafe_actors::domain::catalogue::Catalogue;
+use vouchsafe_domain::catalogue::Catalogue;
 
 use crate::errors::ApiError;
 use crate::service::Service;

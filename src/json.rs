@@ -244,7 +244,7 @@ fn nesting_depth(body: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use vouchsafe_actors::domain::money::AmountText;
+    use vouchsafe_domain::money::AmountText;
 
     use super::*;
 

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde::Deserialize;
-use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::ledger::LedgerKind;
-use vouchsafe_actors::domain::money::{Amount, Currency};
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_actors::flows::{TopUp, top_up};
 
 use crate::access::allowlist::Allowlist;

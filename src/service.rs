@@ -3,9 +3,9 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use vouchsafe_actors::delivery::Deliveries;
-use vouchsafe_actors::domain::catalogue::{Assortment, Catalogue};
-use vouchsafe_actors::domain::clock::Clock;
-use vouchsafe_actors::domain::product::Product;
+use vouchsafe_domain::catalogue::{Assortment, Catalogue};
+use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::product::Product;
 use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::procurement::Procurement;
 

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use vouchsafe::access::limits::RequestClass;
 use vouchsafe::certification::{Check, CheckState, Observation, ObservationKind, evaluate};
 use vouchsafe::store::PgStore;
-use vouchsafe_actors::domain::ids::{CredentialId, EventId, PartnerId, WebhookId};
+use vouchsafe_domain::ids::{CredentialId, EventId, PartnerId, WebhookId};
 
 use crate::database::Database;
 

@@ -18,8 +18,8 @@ use vouchsafe::store::PgStore;
 use vouchsafe::vault::code::{CodeParts, VoucherCode};
 use vouchsafe::vault::master_key::MasterKey;
 use vouchsafe::vault::seal::{CodeId, SEALS_BEFORE_ROTATION, UnlockError};
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::Sku;
 
 use crate::database::Database;
 

@@ -23,11 +23,9 @@ use vouchsafe::store::{
 };
 use vouchsafe::vault::code::{CodeParts, VoucherCode};
 use vouchsafe::vault::master_key::MasterKey;
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::product::{
-    ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
-};
-use vouchsafe_actors::domain::voucher::Expiry;
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::{ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute};
+use vouchsafe_domain::voucher::Expiry;
 
 use crate::database::Database;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::delivery::commit_notifier::CommitNotifier;
-use crate::domain::clock::Clock;
+use vouchsafe_domain::clock::Clock;
 use crate::idempotency::IdempotencyKeys;
 use crate::inventory::Inventory;
 use crate::journal::{Journal, JournalMetrics, Spawn};
@@ -91,6 +91,28 @@ impl Engine {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         (MAX_ADMITTED as usize).saturating_sub(self.admission.available_permits())
+    }
+
+    /// Number of idempotency keys in flight.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn keys_in_flight(&self) -> usize {
+        self.keys.in_flight_count()
+    }
+
+    /// Acquires all but `left` of the free admission permits.
+    ///
+    /// # Panics
+    /// If fewer are free.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn occupy_admission(&self, left: usize) -> tokio::sync::OwnedSemaphorePermit {
+        let permits = self.admission.available_permits().checked_sub(left);
+        let occupied = permits.and_then(|permits| {
+            let permits = u32::try_from(permits).ok()?;
+            Arc::clone(&self.admission).try_acquire_many_owned(permits).ok()
+        });
+        occupied.unwrap_or_else(|| panic!("fewer than {left} permits are free"))
     }
 
     /// Stops admission and waits until every record in flight has its verdict.

@@ -1,7 +1,6 @@
 //! Vouchsafe's order engine: decides orders in memory and makes them durable by group commit.
 
 pub mod delivery;
-pub mod domain;
 pub mod engine;
 pub mod flows;
 pub mod idempotency;
@@ -11,8 +10,6 @@ pub mod long_poll;
 pub mod procurement;
 pub mod store;
 pub mod supervisor;
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;
 pub mod wallet;
 
 /// Tracing target of every exported span, the request spans of the service included. The engine's spans have level DEBUG,

@@ -12,7 +12,7 @@ use dashmap::DashMap;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
-use crate::domain::ids::{CredentialId, OrderId};
+use vouchsafe_domain::ids::{CredentialId, OrderId};
 
 /// Maximum number of waiters per API key (contract §3).
 pub const MAX_WAITERS_PER_KEY: usize = 100;

@@ -8,14 +8,14 @@ use std::pin::Pin;
 
 use uuid::Uuid;
 
-use crate::domain::idempotency::{KeyHash, StoredResponse};
-use crate::domain::ids::{OrderId, PartnerId, PayoutId, StockId};
-use crate::domain::ledger::WalletState;
-use crate::domain::money::Currency;
-use crate::domain::order::StoredOrder;
-use crate::domain::payout::Payout;
-use crate::domain::stock::{ClaimedStock, StockRequest};
-use crate::domain::voucher::StockVoucher;
+use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
+use vouchsafe_domain::ids::{OrderId, PartnerId, PayoutId, StockId};
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::Currency;
+use vouchsafe_domain::order::StoredOrder;
+use vouchsafe_domain::payout::Payout;
+use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
+use vouchsafe_domain::voucher::StockVoucher;
 use crate::journal::{Record, Verdict};
 
 /// A boxed future, so that the engine does not depend on a store implementation.

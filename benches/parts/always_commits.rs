@@ -2,19 +2,19 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use vouchsafe_actors::domain::idempotency::{KeyHash, StoredResponse};
-use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
-use vouchsafe_actors::domain::ledger::WalletState;
-use vouchsafe_actors::domain::money::{Amount, Currency};
-use vouchsafe_actors::domain::order::StoredOrder;
-use vouchsafe_actors::domain::payout::Payout;
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
-use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
+use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
+use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::{Amount, Currency};
+use vouchsafe_domain::order::StoredOrder;
+use vouchsafe_domain::payout::Payout;
+use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_actors::journal::{Record, Verdict};
 use vouchsafe_actors::store::{
     BatchOutcome, CommitError, LaneStore, RecoverError, Store, StoreFuture, Unavailable,
 };
-use vouchsafe_actors::testing::build::usd;
+use vouchsafe_simulation::build::usd;
 
 /// Result of a stock claim.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
-use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use zeroize::Zeroizing;
 
 use super::allowlist::Allowlist;

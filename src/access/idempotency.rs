@@ -6,8 +6,8 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
-use vouchsafe_actors::domain::idempotency::{Fingerprint, KeyHash};
-use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash};
+use vouchsafe_domain::ids::PartnerId;
 
 use super::headers::UniqueHeader;
 

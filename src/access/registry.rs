@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use time::OffsetDateTime;
-use vouchsafe_actors::domain::approval::ApprovalRule;
-use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
-use vouchsafe_actors::domain::scope::Scope;
+use vouchsafe_domain::approval::ApprovalRule;
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::scope::Scope;
 
 use super::allowlist::Allowlist;
 use super::client_address::ClientAddress;

@@ -19,7 +19,7 @@ pub(super) struct AuditEntryBody {
     /// Sequence number.
     audit_id: i64,
     /// Time of the action.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     at: OffsetDateTime,
     /// Name of the operator, or ID of the partner.
     operator: String,

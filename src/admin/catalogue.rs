@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::product::{ProductId, check_slug};
+use vouchsafe_domain::product::{ProductId, check_slug};
 
 use super::body::{Json, validate_name};
 use super::config_change;
@@ -113,7 +113,7 @@ pub(super) async fn put_product(
     let product_id: ProductId =
         product_id
             .parse()
-            .map_err(|error: vouchsafe_actors::domain::product::InvalidSlug| {
+            .map_err(|error: vouchsafe_domain::product::InvalidSlug| {
                 ApiError::invalid_field("product_id", error.to_string())
             })?;
     let product = request.into_product(product_id, service.clock.now())?;

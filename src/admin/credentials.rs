@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize, Serializer};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
 use super::body::OptionalJson;
 use super::config_change;

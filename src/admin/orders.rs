@@ -6,8 +6,8 @@ mod fulfil;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::order::Order;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::order::Order;
 
 pub(super) use self::decide::{approve, cancel, reject};
 pub(super) use self::fulfil::{FulfilReport, FulfilRequest, fulfil};

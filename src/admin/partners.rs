@@ -6,7 +6,7 @@ use actix_web::http::header::{CACHE_CONTROL, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_domain::ids::PartnerId;
 
 pub(super) use self::patch::PartnerPatch;
 use self::patch::{LimitsPatch, validate_limits};

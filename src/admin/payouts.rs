@@ -8,11 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::ids::{PartnerId, PayoutId};
-use vouchsafe_actors::domain::money::{Currency, Money};
-use vouchsafe_actors::domain::payout::{
-    Payout, PayoutDecision, PayoutMilestone, PayoutOutcome, PayoutStatus,
-};
+use vouchsafe_domain::ids::{PartnerId, PayoutId};
+use vouchsafe_domain::money::{Currency, Money};
+use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutMilestone, PayoutOutcome, PayoutStatus};
 use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
 
 use super::body::OptionalJson;
@@ -46,10 +44,10 @@ pub(super) struct PayoutOfPartner {
     /// Status changes, oldest first.
     timeline: Vec<PayoutMilestone>,
     /// Time at which it was accepted.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     created_at: OffsetDateTime,
     /// Time of the last change.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
 }
 

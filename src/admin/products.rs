@@ -3,12 +3,9 @@
 use serde::Deserialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::money::{Amount, AmountText, Currency};
-use vouchsafe_actors::domain::product::{
-    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute,
-    check_slug,
-};
-use vouchsafe_actors::domain::schema::expiry_value;
+use vouchsafe_domain::money::{Amount, AmountText, Currency};
+use vouchsafe_domain::product::{ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute, check_slug};
+use vouchsafe_domain::schema::expiry_value;
 
 use super::body;
 use crate::errors::{ApiError, FieldError};

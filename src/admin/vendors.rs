@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::product::check_slug;
+use vouchsafe_domain::product::check_slug;
 
 use super::body::Json;
 use super::operator::{Operator, Role};

@@ -6,10 +6,10 @@
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::idempotency::Fingerprint;
-use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::ledger::LedgerKind;
-use vouchsafe_actors::domain::money::{Amount, AmountText, Currency, Money};
+use vouchsafe_domain::idempotency::Fingerprint;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::money::{Amount, AmountText, Currency, Money};
 use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
 
 use super::body::{Json, validate_text};
@@ -83,7 +83,7 @@ fn parse_posting(
     let currency: Currency =
         currency
             .parse()
-            .map_err(|error: vouchsafe_actors::domain::money::InvalidMoney| {
+            .map_err(|error: vouchsafe_domain::money::InvalidMoney| {
                 ApiError::invalid_field("currency", error.to_string())
             })?;
     let reference = validate_text("reference", &request.reference, MAX_REFERENCE)?;

@@ -6,9 +6,9 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::delivery::DeliveryAttempt;
-use vouchsafe_actors::domain::event_kind::EventKind;
-use vouchsafe_actors::domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
+use vouchsafe_domain::delivery::DeliveryAttempt;
+use vouchsafe_domain::event_kind::EventKind;
+use vouchsafe_domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
 use super::operator::{Operator, Role};
 use crate::errors::{ApiError, Code};
@@ -42,17 +42,17 @@ pub(super) struct WebhookOfPartner {
     #[schema(required)]
     disabled_reason: Option<DisabledReason>,
     /// Time at which deliveries were disabled.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     disabled_at: Option<OffsetDateTime>,
     /// Failed attempts since the last success.
     failures: i64,
     /// Time since which every attempt has failed.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     failing_since: Option<OffsetDateTime>,
     /// Time of the next retry.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     next_attempt_at: Option<OffsetDateTime>,
     /// Successful attempts, ever.
@@ -65,17 +65,17 @@ pub(super) struct WebhookOfPartner {
     /// Number of undelivered events.
     behind: i64,
     /// Commit time of the oldest undelivered event.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     oldest_event_at: Option<OffsetDateTime>,
     /// Node that delivered last.
     #[schema(required)]
     node: Option<String>,
     /// Time of registration.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     created_at: OffsetDateTime,
     /// Time of the last change.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
 }
 
@@ -130,16 +130,16 @@ pub(super) struct DeliveryBody {
     /// Failed attempts since the first attempt or the replay.
     failed_attempts: i32,
     /// Time of the next attempt; null if it waits for an earlier delivery of its order, or has ended.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     next_attempt_at: Option<OffsetDateTime>,
     /// Attempts, oldest first.
     attempts: Vec<DeliveryAttempt>,
     /// Commit time of the event.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     event_at: OffsetDateTime,
     /// Time of the last change.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
 }
 

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use time::{Duration, OffsetDateTime};
-use vouchsafe_actors::domain::ids::{EventId, WebhookId};
+use vouchsafe_domain::ids::{EventId, WebhookId};
 
 /// The deliveries of some thousand orders, about a megabyte.
 pub const MAX_REMEMBERED: usize = 10_000;

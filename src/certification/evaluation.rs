@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use time::{Duration, OffsetDateTime};
-use vouchsafe_actors::domain::ids::OrderId;
+use vouchsafe_domain::ids::OrderId;
 
 use super::check::Check;
 use super::observation::{Observation, ObservationKind, RequestHash};

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::idempotency::{Fingerprint, KeyHash};
-use vouchsafe_actors::domain::ids::{CredentialId, EventId, OrderId, WebhookId};
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash};
+use vouchsafe_domain::ids::{CredentialId, EventId, OrderId, WebhookId};
 
 use super::check::Check;
 use crate::access::limits::RequestClass;

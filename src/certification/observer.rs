@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use time::OffsetDateTime;
 use tokio::sync::Notify;
-use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId};
+use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId};
 
 use super::delivered::{DeliveredEvents, DeliveryResult};
 use super::observation::{Observation, ObservationKind};

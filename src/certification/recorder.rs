@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
-use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::order::{Order, OrderStatus};
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::order::{Order, OrderStatus};
 use vouchsafe_actors::store::Unavailable;
 
 use super::observation::{Observation, ObservationKind};

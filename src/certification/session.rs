@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use time::{Duration, OffsetDateTime};
-use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
 use super::observation::{Observation, ObservationKind};
 use crate::access::limits::RequestClass;

@@ -8,7 +8,7 @@ use clap::Args;
 use reqwest::Method;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
-use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
+use vouchsafe_domain::clock::{Clock as _, SystemClock};
 
 use super::client::{build_client, parse_url};
 use super::examples::examples;

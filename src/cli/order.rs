@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::json;
-use vouchsafe_actors::domain::order::OrderStatus;
+use vouchsafe_domain::order::OrderStatus;
 
 use super::CommandOutput;
 use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percent_encode};

@@ -4,7 +4,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde::Serialize;
-use vouchsafe_actors::domain::payout::PayoutStatus;
+use vouchsafe_domain::payout::PayoutStatus;
 
 use super::CommandOutput;
 use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percent_encode};

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use vouchsafe_actors::delivery::concurrency::{ConcurrencyLimit, MAX_IN_FLIGHT};
 use vouchsafe_actors::delivery::outbox::Sender;
 use vouchsafe_actors::delivery::{DeliveryContext, DeliveryMetrics};
-use vouchsafe_actors::domain::clock::Clock;
+use vouchsafe_domain::clock::Clock;
 
 pub(crate) use poller::run_poller;
 pub(crate) use sample::sample_event;

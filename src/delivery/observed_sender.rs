@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use vouchsafe_actors::delivery::outbox::Sender;
-use vouchsafe_actors::domain::clock::Clock;
-use vouchsafe_actors::domain::delivery::{SendResult, WebhookEvent, WebhookTarget};
+use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::delivery::{SendResult, WebhookEvent, WebhookTarget};
 use vouchsafe_actors::store::StoreFuture;
 
 use super::HttpSender;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use actix_web::web;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
-use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::ids::{PartnerId, WebhookId};
 
 use crate::service::Service;
 use crate::store::DueEndpoints;

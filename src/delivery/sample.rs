@@ -2,13 +2,13 @@
 
 use time::OffsetDateTime;
 use time::macros::date;
-use vouchsafe_actors::domain::delivery::CommittedEvents;
-use vouchsafe_actors::domain::envelope::Envelope;
-use vouchsafe_actors::domain::event::{EventBundle, EventStep, VoucherSnapshot};
-use vouchsafe_actors::domain::event_kind::EventKind;
-use vouchsafe_actors::domain::ids::{EventId, OrderId, PartnerId, TransactionId, VoucherId};
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::order::{Actor, FulfilmentSource, OrderStatus, PendingReason};
+use vouchsafe_domain::delivery::CommittedEvents;
+use vouchsafe_domain::envelope::Envelope;
+use vouchsafe_domain::event::{EventBundle, EventStep, VoucherSnapshot};
+use vouchsafe_domain::event_kind::EventKind;
+use vouchsafe_domain::ids::{EventId, OrderId, PartnerId, TransactionId, VoucherId};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::order::{Actor, FulfilmentSource, OrderStatus, PendingReason};
 
 /// A sample of this kind with a new event id.
 pub(crate) fn sample_event(partner_id: PartnerId, kind: EventKind, now: OffsetDateTime) -> Option<Envelope> {

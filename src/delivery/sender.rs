@@ -16,10 +16,8 @@ use tokio::runtime::Handle;
 use vouchsafe_actors::delivery::ATTEMPT_TIMEOUT;
 use vouchsafe_actors::delivery::outbox::Sender;
 use vouchsafe_actors::delivery::queue::MAX_CONCURRENCY;
-use vouchsafe_actors::domain::clock::Clock;
-use vouchsafe_actors::domain::delivery::{
-    DeliveryFault, MAX_STORED_RESPONSE_BYTES, SealedSecret, SendResult, WebhookEvent, WebhookTarget,
-};
+use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::delivery::{DeliveryFault, MAX_STORED_RESPONSE_BYTES, SealedSecret, SendResult, WebhookEvent, WebhookTarget};
 use vouchsafe_actors::store::StoreFuture;
 
 use super::resolver::{Resolver, system_lookup};

@@ -20,7 +20,7 @@ use actix_web::dev::Payload;
 use actix_web::http::header::HeaderName;
 use actix_web::{FromRequest, HttpRequest, web};
 use bytes::Bytes;
-use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
 use super::rate_limit_headers;
 use crate::access::client_address::{ClientAddress, X_FORWARDED_FOR};

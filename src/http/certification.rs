@@ -7,7 +7,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use utoipa::openapi::Object;
-use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_domain::ids::PartnerId;
 
 use super::authentication::AuthenticatedCaller;
 use crate::certification::{Check, CheckResult, CheckState, evaluate};
@@ -24,7 +24,7 @@ pub(crate) struct CertificationBody {
     /// Whether every check is passed.
     passed: bool,
     /// When the last check was passed. Null until all are passed.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     passed_at: Option<OffsetDateTime>,
     /// The checklist.
@@ -40,7 +40,7 @@ struct CheckBody {
     #[schema(schema_with = state_schema)]
     state: CheckState,
     /// When the deciding request was observed. Null if there was none.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     at: Option<OffsetDateTime>,
     /// What was observed.

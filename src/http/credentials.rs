@@ -9,7 +9,7 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::ids::CredentialId;
+use vouchsafe_domain::ids::CredentialId;
 
 use super::authentication::{Auth, VerifiedRequest};
 use crate::access::credential::{ApiKeyPair, generate_key_pair};
@@ -48,7 +48,7 @@ pub(super) struct RotatedCredentialBody<'a> {
     /// Value for the `X-API-Secret` header, and the key of the request signature.
     api_secret: &'a str,
     /// When the previous credential expires.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     previous_expires_at: OffsetDateTime,
 }
 

@@ -4,9 +4,9 @@
 //! the events that followed it may have expired too.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use vouchsafe_actors::domain::delivery::WebhookEvent;
-use vouchsafe_actors::domain::envelope::Envelope;
-use vouchsafe_actors::domain::ids::EventId;
+use vouchsafe_domain::delivery::WebhookEvent;
+use vouchsafe_domain::envelope::Envelope;
+use vouchsafe_domain::ids::EventId;
 
 use super::authentication::AuthenticatedCaller;
 use super::pagination::PageRequest;

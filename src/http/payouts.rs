@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::idempotency::Response;
-use vouchsafe_actors::domain::ids::{PartnerId, PayoutId};
-use vouchsafe_actors::domain::money::{Amount, Currency, Money};
-use vouchsafe_actors::domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
+use vouchsafe_domain::idempotency::Response;
+use vouchsafe_domain::ids::{PartnerId, PayoutId};
+use vouchsafe_domain::money::{Amount, Currency, Money};
+use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
 use vouchsafe_actors::flows::{self, IdempotentResponse, PayoutResponseEncoder, RequestPayout};
 
 use self::request::RequestedPayout;
@@ -47,7 +47,7 @@ pub struct PayoutBody<'a> {
     #[schema(required)]
     reference: Option<&'a str>,
     /// When the payout was accepted.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     created_at: OffsetDateTime,
     /// Status history, oldest first.
     timeline: &'a [PayoutMilestone],

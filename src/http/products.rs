@@ -4,8 +4,8 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::money::{Amount, Currency, Money};
-use vouchsafe_actors::domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Sku, SupplyRoute};
+use vouchsafe_domain::money::{Amount, Currency, Money};
+use vouchsafe_domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Sku, SupplyRoute};
 
 use super::authentication::AuthenticatedCaller;
 use super::etag;
@@ -59,7 +59,7 @@ pub(super) struct ProductBody<'a> {
     /// Redemption instructions and terms for the voucher holder.
     redemption: &'a Redemption,
     /// When the product was last changed.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
     /// Availability of each denomination. Only in `GET /products/{product_id}`.
     #[serde(skip_serializing_if = "Option::is_none")]

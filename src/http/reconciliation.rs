@@ -8,8 +8,8 @@ use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use time::{Date, OffsetDateTime};
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::ids::OrderId;
-use vouchsafe_actors::domain::product::ProductId;
+use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::product::ProductId;
 
 use super::authentication::AuthenticatedCaller;
 use super::resource;
@@ -35,7 +35,7 @@ pub(super) struct ReconciledDayBody {
     #[schema(max_items = 1_000)]
     drifts: Vec<DriftBody>,
     /// When the reconciliation ran.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     generated_at: OffsetDateTime,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct DriftBody {
     /// The vendor's reference of the voucher, never a code. Empty if the vendor has no record.
     vendor_record: String,
     /// When the drift was detected.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     detected_at: OffsetDateTime,
     /// Resolution of the drift.
     resolution: DriftResolution,

@@ -4,9 +4,9 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::ids::{OrderId, PayoutId, TransactionId};
-use vouchsafe_actors::domain::ledger::LedgerKind;
-use vouchsafe_actors::domain::money::{Currency, Money};
+use vouchsafe_domain::ids::{OrderId, PayoutId, TransactionId};
+use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::money::{Currency, Money};
 
 use super::authentication::AuthenticatedCaller;
 use super::pagination::PageRequest;
@@ -45,7 +45,7 @@ pub struct TransactionBody {
     #[schema(required)]
     reference: Option<String>,
     /// When the transaction was posted.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     created_at: OffsetDateTime,
 }
 

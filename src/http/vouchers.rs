@@ -12,9 +12,9 @@ use serde::{Serialize, Serializer};
 use time::Date;
 use utoipa::ToSchema;
 use utoipa::openapi::Object;
-use vouchsafe_actors::domain::ids::{OrderId, VoucherId};
-use vouchsafe_actors::domain::money::{Currency, Money};
-use vouchsafe_actors::domain::product::ProductId;
+use vouchsafe_domain::ids::{OrderId, VoucherId};
+use vouchsafe_domain::money::{Currency, Money};
+use vouchsafe_domain::product::ProductId;
 
 use super::authentication::{VerifiedRequest, Vouchers};
 use super::orders;

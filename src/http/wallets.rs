@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::money::{Currency, Money};
+use vouchsafe_domain::money::{Currency, Money};
 
 use super::authentication::AuthenticatedCaller;
 use super::pagination::PageRequest;
@@ -25,7 +25,7 @@ pub(super) struct WalletBody {
     /// Amount debited for payouts that are not paid yet.
     pending_payouts: Money,
     /// When the balance last changed.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
 }
 

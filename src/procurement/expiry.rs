@@ -2,7 +2,7 @@
 
 use time::util::days_in_month;
 use time::{Date, Month};
-use vouchsafe_actors::domain::product::{ExpiryKind, ExpiryPolicy};
+use vouchsafe_domain::product::{ExpiryKind, ExpiryPolicy};
 
 use crate::iso_date;
 

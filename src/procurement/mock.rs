@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use vouchsafe_actors::domain::clock::Clock;
+use vouchsafe_domain::clock::Clock;
 
 use super::{
     BuyRequest, FailureReason, InvalidResponse, PurchaseKey, PurchaseResult, Shortfall, VendorFailure,

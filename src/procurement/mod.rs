@@ -33,7 +33,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use time::Date;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::clock::Clock;
+use vouchsafe_domain::clock::Clock;
 
 pub use failure::{FailureReason, InvalidResponse, VendorFailure};
 pub use purchase::{
@@ -167,7 +167,7 @@ impl fmt::Debug for VendorAdapter {
 
 #[cfg(test)]
 mod tests {
-    use vouchsafe_actors::domain::clock::SystemClock;
+    use vouchsafe_domain::clock::SystemClock;
 
     use super::*;
 

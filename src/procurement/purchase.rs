@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
-use vouchsafe_actors::domain::money::{Currency, Money};
-use vouchsafe_actors::domain::product::{ExpiryPolicy, ProductId};
+use vouchsafe_domain::money::{Currency, Money};
+use vouchsafe_domain::product::{ExpiryPolicy, ProductId};
 
 use super::expiry;
 use crate::vault::code::VoucherCode;

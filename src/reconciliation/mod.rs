@@ -9,8 +9,8 @@ pub(crate) mod job;
 pub mod merge;
 
 use time::OffsetDateTime;
-use vouchsafe_actors::domain::money::Money;
-use vouchsafe_actors::domain::product::ProductId;
+use vouchsafe_domain::money::Money;
+use vouchsafe_domain::product::ProductId;
 
 use crate::procurement::{PurchaseKey, VendorRecord, VendorReference};
 

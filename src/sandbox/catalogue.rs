@@ -3,10 +3,8 @@
 use anyhow::Context as _;
 use time::Date;
 use time::macros::date;
-use vouchsafe_actors::domain::money::{Amount, Currency};
-use vouchsafe_actors::domain::product::{
-    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
-};
+use vouchsafe_domain::money::{Amount, Currency};
+use vouchsafe_domain::product::{ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute};
 
 use crate::procurement::{AdapterKind, DEFAULT_CONCURRENCY};
 use crate::service::Service;

@@ -5,8 +5,8 @@
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool, QueryBuilder};
 use time::OffsetDateTime;
-use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::ledger::OperatorIdentity;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::ledger::OperatorIdentity;
 
 use super::{Period, PgStore};
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use sqlx::PgPool;
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::product::{Product, ProductId, Sku};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::{Product, ProductId, Sku};
 
 use super::PgStore;
 

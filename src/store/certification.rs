@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::ids::{OrderId, PartnerId};
 
 use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};

@@ -7,9 +7,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgPool, Row as _};
 use time::Date;
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::{CredentialId, OrderId, PartnerId, VoucherId};
-use vouchsafe_actors::domain::money::{Amount, Currency};
-use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId, VoucherId};
+use vouchsafe_domain::money::{Amount, Currency};
+use vouchsafe_domain::product::Sku;
 
 use super::batcher::{BatchOp, BatchResponse, request_index};
 use crate::vault::data_key::KeyId;

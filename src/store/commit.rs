@@ -8,9 +8,9 @@ mod sparse;
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
-use vouchsafe_actors::domain::idempotency::{Fingerprint, Response, StoredResponse};
-use vouchsafe_actors::domain::ledger::WalletState;
-use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_domain::idempotency::{Fingerprint, Response, StoredResponse};
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::Amount;
 use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
 
 use self::columns::BatchColumns;

@@ -5,7 +5,7 @@ use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
 use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
@@ -48,25 +48,25 @@ pub struct CredentialSummary {
     #[schema(required)]
     pub allowlist: Option<Allowlist>,
     /// Start of validity.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     pub not_before: OffsetDateTime,
     /// End of validity, exclusive; null until revoked.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     pub not_after: Option<OffsetDateTime>,
     /// Time of revocation.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     pub revoked_at: Option<OffsetDateTime>,
     /// Credential that requested this one in a rotation; null if an operator issued it.
     #[schema(required)]
     pub rotated_from: Option<CredentialId>,
     /// Time of the last rotation that this credential requested.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     pub rotated_at: Option<OffsetDateTime>,
     /// Time of first use; recorded only for credentials from a rotation.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     pub first_used_at: Option<OffsetDateTime>,
 }

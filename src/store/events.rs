@@ -8,9 +8,9 @@ use std::sync::Arc;
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::delivery::{CommittedEvents, WebhookEvent};
-use vouchsafe_actors::domain::event::EventBundle;
-use vouchsafe_actors::domain::ids::{EventId, OrderId, PartnerId};
+use vouchsafe_domain::delivery::{CommittedEvents, WebhookEvent};
+use vouchsafe_domain::event::EventBundle;
+use vouchsafe_domain::ids::{EventId, OrderId, PartnerId};
 
 use super::audit::to_bigint;
 use super::batcher::{BatchOp, BatchResponse, request_index};

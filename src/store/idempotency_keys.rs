@@ -1,7 +1,7 @@
 //! Idempotency keys: lookup of stored responses and purge of expired ones.
 
 use sqlx::{Executor, PgPool, Postgres};
-use vouchsafe_actors::domain::idempotency::{KeyHash, StoredResponse};
+use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 
 use super::commit::parse_known_response;
 

@@ -16,11 +16,9 @@ use sqlx::PgPool;
 use time::Date;
 use time::macros::date;
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::{ChunkId, StockId};
-use vouchsafe_actors::domain::stock::{
-    CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock,
-};
-use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
+use vouchsafe_domain::ids::{ChunkId, StockId};
+use vouchsafe_domain::stock::{CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 use super::audit::to_bigint;
 use super::batcher::request_index;

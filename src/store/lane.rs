@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgConnection};
-use vouchsafe_actors::domain::ledger::WalletState;
-use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::Amount;
 use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
 use vouchsafe_actors::store::{BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable};
 

@@ -6,13 +6,11 @@ use sqlx::types::Json;
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::order::{
-    FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, PendingReason, StoredOrder,
-};
-use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::voucher::{Allocation, Expiry, StockVoucher};
+use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::order::{FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, PendingReason, StoredOrder};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
 
 pub use self::list::OrderFilter;
 use super::PgStore;

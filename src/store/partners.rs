@@ -12,8 +12,8 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::scope::Scope;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::scope::Scope;
 
 use self::approval_rule::ApprovalRule;
 use super::PgStore;
@@ -49,18 +49,18 @@ pub struct Partner {
     /// How long the partner may cancel an order. Seconds.
     pub cancel_window_s: u32,
     /// Time of the sandbox certification.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     pub certified_at: Option<OffsetDateTime>,
     /// Time of signing the agreement.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     pub agreement_signed_at: Option<OffsetDateTime>,
     /// Time of creation.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     pub created_at: OffsetDateTime,
     /// Time of the last change.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     pub updated_at: OffsetDateTime,
 }
 

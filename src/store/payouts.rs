@@ -3,9 +3,9 @@
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::{PartnerId, PayoutId};
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
+use vouchsafe_domain::ids::{PartnerId, PayoutId};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
 
 use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};

@@ -9,8 +9,8 @@ mod view;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::product::{Product, ProductId};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::{Product, ProductId};
 
 use self::row::{ProductRow, approval_label, route_label};
 pub use self::view::ProductView;

@@ -10,9 +10,9 @@ pub(super) mod view;
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
-use vouchsafe_actors::domain::money::{Amount, Money};
-use vouchsafe_actors::domain::product::ExpiryPolicy;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::money::{Amount, Money};
+use vouchsafe_domain::product::ExpiryPolicy;
 use vouchsafe_actors::procurement::WaitingOrder;
 
 use super::PgStore;

@@ -4,9 +4,9 @@
 //! reserves for waiting orders, oldest first, until the stock is allocated or released.
 
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::Sku;
 use vouchsafe_actors::procurement::ReservedStock;
 
 use super::PgStore;

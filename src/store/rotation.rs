@@ -12,7 +12,7 @@
 
 use sqlx::{PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
-use vouchsafe_actors::domain::ids::CredentialId;
+use vouchsafe_domain::ids::CredentialId;
 
 use super::audit::{self, AuditAction, AuditActor};
 use super::credentials::{self, CredentialRow, CredentialSummary, MAX_LIVE_CREDENTIALS};

@@ -14,10 +14,10 @@ use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use time::Date;
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::{OrderId, StockId};
-use vouchsafe_actors::domain::money::Currency;
-use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::voucher::Expiry;
+use vouchsafe_domain::ids::{OrderId, StockId};
+use vouchsafe_domain::money::Currency;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::Expiry;
 
 use self::chunks::{ChunkRange, split_into_chunks};
 use super::PgStore;

@@ -2,7 +2,7 @@
 //! would need as many commits.
 
 use sqlx::PgPool;
-use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
+use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 
 use super::batcher::{BatchOp, BatchResponse};
 use super::inventory;

@@ -5,9 +5,9 @@ mod list;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId, TransactionId};
-use vouchsafe_actors::domain::ledger::LedgerKind;
-use vouchsafe_actors::domain::money::{Amount, Currency};
+use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
+use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::money::{Amount, Currency};
 
 pub use self::cursor::{LedgerCursor, LedgerPage};
 pub use self::list::TransactionFilter;

@@ -29,7 +29,7 @@ pub struct Vendor {
     /// Maximum of concurrent purchases.
     pub concurrency: u16,
     /// Time of the last change.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     pub updated_at: OffsetDateTime,
 }
 

@@ -2,9 +2,9 @@
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
-use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::ledger::WalletState;
-use vouchsafe_actors::domain::money::{Amount, Currency};
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::{Amount, Currency};
 
 use super::batcher::{BatchOp, BatchResponse, request_index};
 

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_domain::product::Sku;
 
 use super::aead::{Cipher, NONCE_BYTES};
 use super::blind_index::{BlindIndex, BlindIndexKey};

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use vouchsafe::store::{PgNode, RetrievalOutcome};
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
-use vouchsafe_actors::domain::stock::StockRequest;
-use vouchsafe_actors::domain::voucher::StockVoucher;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::stock::StockRequest;
+use vouchsafe_domain::voucher::StockVoucher;
 use vouchsafe_actors::journal::{Record, Verdict};
 use vouchsafe_actors::store::Store;
-use vouchsafe_actors::testing::build;
-use vouchsafe_actors::testing::conformance::{OtherTransaction as _, Subject};
+use vouchsafe_simulation::build;
+use vouchsafe_simulation::conformance::{OtherTransaction as _, Subject};
 
 use crate::subject::PgSubject;
 

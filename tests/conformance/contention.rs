@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use time::macros::date;
 use vouchsafe::store::PgNode;
-use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::stock::{ClaimedStock, StockRequest};
-use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_actors::journal::{Record, Verdict};
 use vouchsafe_actors::store::{LaneStore, Store};
-use vouchsafe_actors::testing::build;
-use vouchsafe_actors::testing::conformance::Subject;
+use vouchsafe_simulation::build;
+use vouchsafe_simulation::conformance::Subject;
 
 use crate::subject::PgSubject;
 

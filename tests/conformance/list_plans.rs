@@ -12,9 +12,9 @@ use uuid::Uuid;
 use vouchsafe::store::{
     AuditFilter, LedgerCursor, OrderFilter, Period, PgNode, Transaction, TransactionFilter,
 };
-use vouchsafe_actors::domain::ids::OrderId;
-use vouchsafe_actors::domain::ledger::LedgerKind;
-use vouchsafe_actors::domain::order::OrderStatus;
+use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::order::OrderStatus;
 
 use self::filled::{FIRST_ORDER_AT, ListFixture, day, first_day, partner};
 use crate::explain::lock_log;

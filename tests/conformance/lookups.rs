@@ -2,10 +2,10 @@
 
 use futures_util::future::join_all;
 use vouchsafe::store::{FeedPage, FeedPosition};
-use vouchsafe_actors::domain::ids::{EventId, PartnerId};
+use vouchsafe_domain::ids::{EventId, PartnerId};
 use vouchsafe_actors::store::Store as _;
-use vouchsafe_actors::testing::build;
-use vouchsafe_actors::testing::conformance::Subject as _;
+use vouchsafe_simulation::build;
+use vouchsafe_simulation::conformance::Subject as _;
 
 use crate::codes::PartnerOrders;
 use crate::subject::PgSubject;

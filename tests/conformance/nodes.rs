@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use vouchsafe::store::PgNode;
-use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
 use vouchsafe_actors::store::{LaneStore, Store};
-use vouchsafe_actors::testing::build;
-use vouchsafe_actors::testing::conformance::Subject;
+use vouchsafe_simulation::build;
+use vouchsafe_simulation::conformance::Subject;
 
 use crate::subject::PgSubject;
 

@@ -14,13 +14,13 @@ use vouchsafe::store::{
     WebhookSecretRotation, verify,
 };
 use vouchsafe_actors::delivery::outbox::Outbox;
-use vouchsafe_actors::domain::delivery::DeliveryAttempt;
-use vouchsafe_actors::domain::event_kind::EventKinds;
-use vouchsafe_actors::domain::ids::{EventId, PartnerId, WebhookId};
-use vouchsafe_actors::outbox_cases;
-use vouchsafe_actors::testing::build;
-use vouchsafe_actors::testing::memory_outbox::{bundle, order_id};
-use vouchsafe_actors::testing::outbox::{self, EndpointStatus, OutboxSubject, Row, RowState};
+use vouchsafe_domain::delivery::DeliveryAttempt;
+use vouchsafe_domain::event_kind::EventKinds;
+use vouchsafe_domain::ids::{EventId, PartnerId, WebhookId};
+use vouchsafe_simulation::outbox_cases;
+use vouchsafe_simulation::build;
+use vouchsafe_simulation::memory_outbox::{bundle, order_id};
+use vouchsafe_simulation::outbox::{self, EndpointStatus, OutboxSubject, Row, RowState};
 
 use crate::server::Database;
 

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use vouchsafe_actors::testing::conformance::CommitFault;
+use vouchsafe_simulation::conformance::CommitFault;
 
 use crate::frames::{Frame, FrameReader};
 use crate::spawn;

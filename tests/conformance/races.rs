@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use vouchsafe::store::PgNode;
-use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::ledger::WalletState;
-use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::stock::StockRequest;
-use vouchsafe_actors::domain::voucher::StockVoucher;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::stock::StockRequest;
+use vouchsafe_domain::voucher::StockVoucher;
 use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
 use vouchsafe_actors::store::{LaneStore, Store};
-use vouchsafe_actors::testing::build;
-use vouchsafe_actors::testing::conformance::{OtherTransaction, Subject};
+use vouchsafe_simulation::build;
+use vouchsafe_simulation::conformance::{OtherTransaction, Subject};
 
 use crate::subject::PgSubject;
 

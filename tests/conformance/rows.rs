@@ -3,14 +3,14 @@
 use sqlx::PgPool;
 use sqlx::types::time::Date;
 use uuid::Uuid;
-use vouchsafe_actors::domain::event::EventBundle;
-use vouchsafe_actors::domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
-use vouchsafe_actors::domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId};
-use vouchsafe_actors::domain::ledger::{LedgerKind, Movement, WalletKey, WalletState};
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::product::Sku;
-use vouchsafe_actors::domain::voucher::{Expiry, StockVoucher};
-use vouchsafe_actors::testing::{FeedEntry, Holder, LedgerEntry, StoredKey};
+use vouchsafe_domain::event::EventBundle;
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
+use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId};
+use vouchsafe_domain::ledger::{LedgerKind, Movement, WalletKey, WalletState};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
+use vouchsafe_simulation::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 /// Imports vouchers as one chunk, with their product.
 pub(crate) async fn add_chunk(pool: &PgPool, sku: &Sku, expiries: &[Expiry]) -> Vec<StockVoucher> {

@@ -6,7 +6,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
-use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
+use vouchsafe_domain::clock::{Clock as _, SystemClock};
 
 use crate::support::{
     Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, eventually, expect_success, shared,

@@ -17,9 +17,9 @@ use vouchsafe::procurement::{
     AdapterConfig, AdapterKind, BuyRequest, FailureReason, InvalidResponse, PurchaseKey, PurchaseResult,
     Shortfall, VendorAdapter, VendorFailure, VendorRecord,
 };
-use vouchsafe_actors::domain::clock::{Clock, SystemClock};
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::product::{ExpiryKind, ExpiryPolicy};
+use vouchsafe_domain::clock::{Clock, SystemClock};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::{ExpiryKind, ExpiryPolicy};
 
 use self::faults::{fault_table, invalid_response, unknown_outcome};
 use self::simulator::{CapturedLog, Simulator};

@@ -3,7 +3,7 @@
 use time::macros::date;
 use vouchsafe::reconciliation::DriftKind;
 use vouchsafe::store::{DriftResolution, ReconciliationSummary};
-use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_domain::money::Amount;
 
 use crate::test_shop::{TestShop, VENDOR, at, vendor_record};
 

@@ -11,7 +11,7 @@ use vouchsafe::store::{
     AuditActor, Drift, DriftFilter, DriftResolution, PgStore, ReconciliationOutcome, ReconciliationRun,
     ReconciliationSummary, RecordsMessage, RecordsSource, ResolveDriftRequest, verify,
 };
-use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_domain::money::Amount;
 
 use crate::database::Database;
 

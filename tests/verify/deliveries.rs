@@ -11,8 +11,8 @@ use vouchsafe_actors::delivery::outbox::{
     DeliveryPage, FlushRequest, LeaseAction, Outbox as _, PendingDelivery,
 };
 use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
-use vouchsafe_actors::domain::delivery::{DeliveryAttempt, DeliveryOutcome, DeliveryUpdate, EndpointHealth};
-use vouchsafe_actors::domain::ids::WebhookId;
+use vouchsafe_domain::delivery::{DeliveryAttempt, DeliveryOutcome, DeliveryUpdate, EndpointHealth};
+use vouchsafe_domain::ids::WebhookId;
 
 use super::Builder;
 

@@ -7,7 +7,7 @@ use vouchsafe::store::{
     AuditActor, DriftFilter, DriftResolution, ReconciliationOutcome, ReconciliationRun, RecordsMessage,
     RecordsSource, ResolveDriftRequest,
 };
-use vouchsafe_actors::domain::ids::OrderId;
+use vouchsafe_domain::ids::OrderId;
 
 use super::Builder;
 

@@ -1,20 +1,20 @@
 //! Journal records of the seeded database, as the flows write them.
 
 use vouchsafe::store::AuditActor;
-use vouchsafe_actors::domain::audit::{AuditEntry, DecisionAction};
-use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
-use vouchsafe_actors::domain::event::EventBundle;
-use vouchsafe_actors::domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
-use vouchsafe_actors::domain::ids::{ChunkId, OrderId, StockId, TransactionId, VoucherId};
-use vouchsafe_actors::domain::ledger::{LedgerKind, Movement, PendingDelta};
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::order::{Actor, Fulfilment, Order, PricedLine, PricedOrder, StoredOrder};
-use vouchsafe_actors::domain::product::{ApprovalPolicy, SupplyRoute};
-use vouchsafe_actors::domain::transition::{Cause, OrderTransition};
-use vouchsafe_actors::domain::voucher::{Allocation, Expiry, StockVoucher};
+use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
+use vouchsafe_domain::clock::{Clock as _, SystemClock};
+use vouchsafe_domain::event::EventBundle;
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
+use vouchsafe_domain::ids::{ChunkId, OrderId, StockId, TransactionId, VoucherId};
+use vouchsafe_domain::ledger::{LedgerKind, Movement, PendingDelta};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::order::{Actor, Fulfilment, Order, PricedLine, PricedOrder, StoredOrder};
+use vouchsafe_domain::product::{ApprovalPolicy, SupplyRoute};
+use vouchsafe_domain::transition::{Cause, OrderTransition};
+use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
 use vouchsafe_actors::journal::{KeyClaim, Record};
 use vouchsafe_actors::store::Store as _;
-use vouchsafe_actors::testing::build;
+use vouchsafe_simulation::build;
 
 use super::Builder;
 

@@ -15,15 +15,13 @@ use vouchsafe::store::{
 };
 use vouchsafe::vault::code::{CodeParts, VoucherCode};
 use vouchsafe::vault::master_key::MasterKey;
-use vouchsafe_actors::domain::clock::{Clock as _, SystemClock};
-use vouchsafe_actors::domain::ids::{CredentialId, OrderId, VoucherId};
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::order::{Order, PendingReason};
-use vouchsafe_actors::domain::product::{
-    ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
-};
-use vouchsafe_actors::domain::stock::StockRequest;
-use vouchsafe_actors::domain::voucher::{Allocation, Expiry, StockVoucher};
+use vouchsafe_domain::clock::{Clock as _, SystemClock};
+use vouchsafe_domain::ids::{CredentialId, OrderId, VoucherId};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::order::{Order, PendingReason};
+use vouchsafe_domain::product::{ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute};
+use vouchsafe_domain::stock::StockRequest;
+use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
 use vouchsafe_actors::journal::Verdict;
 use vouchsafe_actors::store::Store as _;
 

@@ -23,10 +23,8 @@ use self::active::{ActiveEndpoint, NextAction};
 use self::message::{ReleaseLease, Wake};
 use super::DeliveryContext;
 use super::outbox::{DeliveryPage, FlushRequest, LeasedEndpoint};
-use crate::domain::delivery::{
-    AttemptOutcome, DeliveryAttempt, DeliveryFault, MAX_STORED_RESPONSE_BYTES, QueuedDelivery, SendResult,
-};
-use crate::domain::ids::WebhookId;
+use vouchsafe_domain::delivery::{AttemptOutcome, DeliveryAttempt, DeliveryFault, MAX_STORED_RESPONSE_BYTES, QueuedDelivery, SendResult};
+use vouchsafe_domain::ids::WebhookId;
 use crate::store::Unavailable;
 use crate::supervisor::Lineage;
 
@@ -295,8 +293,8 @@ impl Handler<ReleaseLease> for DeliveryActor {
 }
 
 /// The failure state of an endpoint that was leased at `now`.
-pub(super) fn health_of(endpoint: &LeasedEndpoint, now: Duration) -> crate::domain::delivery::EndpointHealth {
-    crate::domain::delivery::EndpointHealth {
+pub(super) fn health_of(endpoint: &LeasedEndpoint, now: Duration) -> vouchsafe_domain::delivery::EndpointHealth {
+    vouchsafe_domain::delivery::EndpointHealth {
         consecutive_failures: endpoint.consecutive_failures,
         backoff_step: endpoint.backoff_step,
         not_before: now + endpoint.retry_in,

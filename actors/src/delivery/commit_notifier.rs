@@ -5,7 +5,7 @@
 use dashmap::DashSet;
 use tokio::sync::Notify;
 
-use crate::domain::ids::PartnerId;
+use vouchsafe_domain::ids::PartnerId;
 
 /// Partners with events committed since the last call of [`notified`](Self::notified).
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::domain::delivery::AttemptOutcome;
-use crate::domain::ids::WebhookId;
+use vouchsafe_domain::delivery::AttemptOutcome;
+use vouchsafe_domain::ids::WebhookId;
 
 /// Labels of the attempt counter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -28,8 +28,8 @@ pub use metrics::DeliveryMetrics;
 
 use self::concurrency::ConcurrencyLimit;
 use self::outbox::{Outbox, Sender};
-use crate::domain::clock::Clock;
-use crate::domain::ids::WebhookId;
+use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::ids::WebhookId;
 use crate::supervisor::{ActorState, ActorStats, ActorTotals, Directory, Spawner};
 
 /// How often [`Deliveries::drain`] checks whether every endpoint was released.

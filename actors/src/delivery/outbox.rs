@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::queue::{QueueChanges, ReadRequest};
-use crate::domain::delivery::{DeliveryAttempt, SendResult, WebhookEvent, WebhookTarget};
-use crate::domain::ids::{OrderId, WebhookId};
+use vouchsafe_domain::delivery::{DeliveryAttempt, SendResult, WebhookEvent, WebhookTarget};
+use vouchsafe_domain::ids::{OrderId, WebhookId};
 use crate::store::{StoreFuture, Unavailable};
 
 /// How long a lease lasts without renewal.

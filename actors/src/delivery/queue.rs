@@ -23,10 +23,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 pub use self::types::{LoadedDelivery, QueueChanges, ReadRequest};
-use crate::domain::delivery::{
-    AttemptOutcome, DeliveryOutcome, DeliveryUpdate, EndpointHealth, QueuedDelivery,
-};
-use crate::domain::ids::OrderId;
+use vouchsafe_domain::delivery::{AttemptOutcome, DeliveryOutcome, DeliveryUpdate, EndpointHealth, QueuedDelivery};
+use vouchsafe_domain::ids::OrderId;
 
 /// Maximum number of deliveries of an endpoint in flight; they belong to different orders.
 pub const MAX_CONCURRENCY: usize = 16;

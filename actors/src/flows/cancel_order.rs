@@ -12,13 +12,13 @@ use time::{Duration, OffsetDateTime};
 
 use super::change::{self, OrderDecision};
 use super::idempotent::FlowError;
-use crate::domain::audit::{AuditEntry, DecisionAction};
-use crate::domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
-use crate::domain::ledger::OperatorIdentity;
-use crate::domain::order::{Actor, Order, OrderStatus, StoredOrder};
-use crate::domain::product::ProductId;
-use crate::domain::transition::{Cause, OrderTransition};
-use crate::domain::voucher::Expiry;
+use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
+use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
+use vouchsafe_domain::ledger::OperatorIdentity;
+use vouchsafe_domain::order::{Actor, Order, OrderStatus, StoredOrder};
+use vouchsafe_domain::product::ProductId;
+use vouchsafe_domain::transition::{Cause, OrderTransition};
+use vouchsafe_domain::voucher::Expiry;
 use crate::engine::Engine;
 
 /// A partner's command to cancel an order.

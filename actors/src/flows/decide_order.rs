@@ -13,11 +13,11 @@ use super::change::{self, OrderDecision};
 use super::fulfil_order::fail_unpurchasable;
 use super::hold_for_order::hold_for_order;
 use super::idempotent::FlowError;
-use crate::domain::audit::{AuditEntry, DecisionAction};
-use crate::domain::ids::{OrderId, PartnerId, TransactionId};
-use crate::domain::ledger::OperatorIdentity;
-use crate::domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
-use crate::domain::transition::{Cause, OrderTransition};
+use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
+use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
+use vouchsafe_domain::ledger::OperatorIdentity;
+use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
+use vouchsafe_domain::transition::{Cause, OrderTransition};
 use crate::engine::Engine;
 use crate::supervisor::DecisionDeadline;
 

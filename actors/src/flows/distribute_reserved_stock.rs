@@ -15,10 +15,10 @@ use super::change::log_unavailable;
 use super::fulfil_order::{ReservedDelivery, deliver_reserved};
 use super::idempotent::FlowError;
 use super::procure::ProcureError;
-use crate::domain::ids::{OrderId, PartnerId};
-use crate::domain::order::{FulfilmentSource, Order};
-use crate::domain::product::Sku;
-use crate::domain::voucher::Expiry;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::order::{FulfilmentSource, Order};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::Expiry;
 use crate::engine::Engine;
 use crate::procurement::{ReservedStock, Vendors};
 

@@ -13,10 +13,10 @@ use uuid::Uuid;
 use super::change::{self, OrderDecision};
 use super::hold_for_order::hold_for_order;
 use super::idempotent::FlowError;
-use crate::domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
-use crate::domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
-use crate::domain::transition::{Cause, OrderTransition};
-use crate::domain::voucher::{Allocation, Expiry};
+use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
+use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
+use vouchsafe_domain::transition::{Cause, OrderTransition};
+use vouchsafe_domain::voucher::{Allocation, Expiry};
 use crate::engine::Engine;
 use crate::supervisor::DecisionDeadline;
 

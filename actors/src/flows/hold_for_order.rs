@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::idempotent::FlowError;
-use crate::domain::ids::VoucherId;
-use crate::domain::order::{Order, OrderLine, PendingReason};
-use crate::domain::product::Sku;
-use crate::domain::voucher::{Allocation, Expiry, StockVoucher};
+use vouchsafe_domain::ids::VoucherId;
+use vouchsafe_domain::order::{Order, OrderLine, PendingReason};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
 use crate::engine::Engine;
 use crate::inventory::{StockHold, Supply};
 use crate::journal::Hold;

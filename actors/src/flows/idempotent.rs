@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 use crate::engine::Engine;
 use crate::idempotency::{KeyOutcome, KeyStatus};
 use crate::journal::{Hold, Record, RecordOutcome, StaleReason, Ticket};

@@ -10,13 +10,13 @@
 
 use super::change::{self, ChangeKey, CommitAttempt};
 use super::idempotent::{self, FlowDecision, FlowError};
-use crate::domain::audit::AuditEntry;
-use crate::domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
-use crate::domain::ids::{PartnerId, PayoutId, TransactionId};
-use crate::domain::ledger::{LedgerKind, Movement, OperatorIdentity, PendingDelta};
-use crate::domain::money::{Amount, Money};
-use crate::domain::order::Actor;
-use crate::domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutMilestone, PayoutStatus};
+use vouchsafe_domain::audit::AuditEntry;
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
+use vouchsafe_domain::ids::{PartnerId, PayoutId, TransactionId};
+use vouchsafe_domain::ledger::{LedgerKind, Movement, OperatorIdentity, PendingDelta};
+use vouchsafe_domain::money::{Amount, Money};
+use vouchsafe_domain::order::Actor;
+use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutMilestone, PayoutStatus};
 use crate::engine::Engine;
 use crate::flows::place_order::IdempotentResponse;
 use crate::journal::{Hold, KeyClaim, PayoutChange, Record};

@@ -12,10 +12,10 @@ use tracing::instrument;
 
 use super::idempotent::{self, FlowDecision, FlowError};
 use crate::SPANS;
-use crate::domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
-use crate::domain::ids::{PartnerId, TransactionId};
-use crate::domain::ledger::{LedgerKind, Movement, OperatorIdentity};
-use crate::domain::money::{Amount, Money};
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
+use vouchsafe_domain::ids::{PartnerId, TransactionId};
+use vouchsafe_domain::ledger::{LedgerKind, Movement, OperatorIdentity};
+use vouchsafe_domain::money::{Amount, Money};
 use crate::engine::Engine;
 use crate::journal::{KeyClaim, Record};
 use crate::wallet::Funds;

@@ -11,8 +11,8 @@ use dashmap::mapref::entry::Entry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::response_cache::ResponseCache;
-use crate::domain::clock::Clock;
-use crate::domain::idempotency::{KeyHash, StoredResponse};
+use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 
 /// Maximum number of waiters over all keys: four times the records that may be in flight. Waiters are not admitted, so this
 /// limit bounds them; beyond it a duplicate gets at once the response that it would get after its wait.
@@ -175,8 +175,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::domain::clock::SystemClock;
-    use crate::domain::idempotency::{Fingerprint, Response};
+    use vouchsafe_domain::clock::SystemClock;
+    use vouchsafe_domain::idempotency::{Fingerprint, Response};
 
     const KEY: KeyHash = KeyHash(Uuid::from_u128(7));
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::domain::idempotency::{KeyHash, StoredResponse};
+use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 
 /// Maximum number of cached responses: about 23 MB at some 700 B each. That is five seconds of full load, in which most
 /// retries arrive.
@@ -93,7 +93,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::domain::idempotency::{Fingerprint, Response};
+    use vouchsafe_domain::idempotency::{Fingerprint, Response};
 
     fn key(n: u128) -> KeyHash {
         KeyHash(Uuid::from_u128(n))

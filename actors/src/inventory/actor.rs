@@ -4,7 +4,7 @@
 
 mod claim;
 pub(super) mod message;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(feature = "testing")]
 pub(super) mod probe;
 
 use std::sync::{Arc, Weak};
@@ -21,9 +21,9 @@ use self::message::{
 };
 use super::hold::StockHold;
 use super::shelf::{Shelf, ShelfDecision};
-use crate::domain::product::Sku;
-use crate::domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
-use crate::domain::voucher::Expiry;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
+use vouchsafe_domain::voucher::Expiry;
 use crate::store::{Store, Unavailable};
 use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
 

@@ -2,9 +2,9 @@
 
 use super::actor::InventoryActor;
 use super::actor::message::{ResolveVouchers, VouchersResolution};
-use crate::domain::ledger::WalletState;
-use crate::domain::product::Sku;
-use crate::domain::voucher::StockVoucher;
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::StockVoucher;
 use crate::journal::{Hold, StaleReason};
 use crate::supervisor::{ActorRef, OpenHold};
 

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use actor::InventoryActor;
 pub use actor::Supply;
 use actor::message::{HoldVouchers, NotifyStockChange, StockChange, VoucherRequest};
-#[cfg(any(test, feature = "testing"))]
+#[cfg(feature = "testing")]
 use actor::probe::{GetShelf, Panic};
 pub use hold::StockHold;
 use tracing::{Instrument as _, debug_span};
 
 use crate::SPANS;
-use crate::domain::product::Sku;
-use crate::domain::voucher::Expiry;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::Expiry;
 use crate::store::Store;
 use crate::supervisor::{ActorStats, ActorTotals, DecisionDeadline, DecisionError, Directory, Spawner};
 
@@ -88,13 +88,13 @@ impl Inventory {
     }
 
     /// The shelf of a SKU as its actor knows it; `None` if no actor is alive.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(feature = "testing")]
     pub async fn shelf(&self, sku: &Sku) -> Option<shelf::Shelf> {
         self.actors.find(sku)?.addr.send(GetShelf).await.ok()
     }
 
     /// Makes a SKU's actor panic in the middle of its work.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(feature = "testing")]
     pub async fn panic(&self, sku: &Sku) {
         if let Some(shelf) = self.actors.get(sku) {
             let died = shelf.addr.send(Panic).await;

@@ -9,9 +9,9 @@ mod free_vouchers;
 use std::collections::{BTreeSet, HashMap};
 
 use self::free_vouchers::{FreeVouchers, VoucherPosition};
-use crate::domain::ids::{ChunkId, StockId};
-use crate::domain::stock::{ClaimedChunk, ClaimedStock};
-use crate::domain::voucher::{Expiry, StockVoucher};
+use vouchsafe_domain::ids::{ChunkId, StockId};
+use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock};
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 /// The decision on a request for vouchers.
 #[derive(Debug, Clone, PartialEq, Eq)]

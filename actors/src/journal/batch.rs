@@ -4,7 +4,7 @@ use tracing::Span;
 
 use super::record::{Record, Verdict};
 use super::submission::{Completion, RecordOutcome, Submission};
-use crate::domain::ids::PartnerId;
+use vouchsafe_domain::ids::PartnerId;
 
 /// Maximum number of records in a batch. Beyond some 500 the time per record no longer falls (it is flat from 256), and
 /// latency grows.

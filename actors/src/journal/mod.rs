@@ -32,7 +32,7 @@ pub use submission::{Hold, RecordOutcome, Ticket};
 
 use crate::SPANS;
 use crate::delivery::commit_notifier::CommitNotifier;
-use crate::domain::ids::PartnerId;
+use vouchsafe_domain::ids::PartnerId;
 use crate::store::{LaneStore, StoreFuture};
 
 /// Spawns a task on the store's runtime; the task outlives every request.

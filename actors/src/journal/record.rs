@@ -3,14 +3,14 @@
 //! A record is written completely or not at all. Its parts are plain data that map to the arrays of one statement, so a
 //! lane writes hundreds of records in one round trip. A new part is added here and to the statement.
 
-use crate::domain::audit::AuditEntry;
-use crate::domain::event::EventBundle;
-use crate::domain::idempotency::{Fingerprint, KeyHash, Response, Retention, StoredResponse};
-use crate::domain::ids::{OrderId, PartnerId, StockId};
-use crate::domain::ledger::{Movement, PendingDelta, WalletKey, WalletState};
-use crate::domain::order::Order;
-use crate::domain::payout::Payout;
-use crate::domain::voucher::Allocation;
+use vouchsafe_domain::audit::AuditEntry;
+use vouchsafe_domain::event::EventBundle;
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention, StoredResponse};
+use vouchsafe_domain::ids::{OrderId, PartnerId, StockId};
+use vouchsafe_domain::ledger::{Movement, PendingDelta, WalletKey, WalletState};
+use vouchsafe_domain::order::Order;
+use vouchsafe_domain::payout::Payout;
+use vouchsafe_domain::voucher::Allocation;
 
 /// An idempotency key with the response to store under it.
 #[derive(Debug, Clone, PartialEq, Eq)]

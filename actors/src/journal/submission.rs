@@ -6,8 +6,8 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::Span;
 
 use super::record::{Record, StaleReason, Verdict};
-use crate::domain::idempotency::StoredResponse;
-use crate::domain::ledger::WalletState;
+use vouchsafe_domain::idempotency::StoredResponse;
+use vouchsafe_domain::ledger::WalletState;
 use crate::idempotency::KeyGuard;
 
 /// A reservation in memory for a record. Dropping it releases it.

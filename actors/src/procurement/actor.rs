@@ -4,7 +4,7 @@
 //! those claims.
 
 pub(super) mod message;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(feature = "testing")]
 pub(super) mod probe;
 
 use std::sync::Arc;

@@ -18,13 +18,13 @@ use std::sync::Arc;
 
 use self::actor::ProcurementActor;
 use self::actor::message::Poll;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(feature = "testing")]
 use self::actor::probe::Panic;
 pub use self::port::{
     ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors,
     WaitingOrder,
 };
-use crate::domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::ids::{OrderId, PartnerId};
 use crate::engine::Engine;
 use crate::flows::{self, ProcureError};
 use crate::supervisor::{ActorStats, ActorTotals, Directory, Spawner};
@@ -95,7 +95,7 @@ impl Procurement {
     }
 
     /// Makes a vendor's actor panic in the middle of its work.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(feature = "testing")]
     pub async fn panic(&self, vendor_id: &VendorId) {
         if let Some(actor) = self.actors.get(vendor_id) {
             let died = actor.addr.send(Panic).await;

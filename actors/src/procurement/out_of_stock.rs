@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};
 
-use crate::domain::product::Sku;
+use vouchsafe_domain::product::Sku;
 
 /// The out-of-stock SKUs as of the last poll.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use tracing::warn;
 
 use super::Procurement;
 use super::port::{ReservedStock, WaitingOrder};
-use crate::domain::ids::OrderId;
+use vouchsafe_domain::ids::OrderId;
 use crate::flows;
 use crate::store::Unavailable;
 

@@ -11,9 +11,9 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::domain::ids::{OrderId, PartnerId};
-use crate::domain::order::Order;
-use crate::domain::product::Sku;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::order::Order;
+use vouchsafe_domain::product::Sku;
 use crate::flows::ReservedDelivery;
 use crate::store::{StoreFuture, Unavailable};
 

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use crate::domain::ids::OrderId;
+use vouchsafe_domain::ids::OrderId;
 
 /// Maximum number of queued purchases, many times a vendor's concurrency; what is due beyond it is offered again at the
 /// next poll.

@@ -3,7 +3,7 @@
 //! Every decision is made in a synchronous handler: an asynchronous one could interleave with other messages at its awaits.
 
 pub(super) mod message;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(feature = "testing")]
 pub(super) mod probe;
 
 use std::collections::HashMap;
@@ -18,9 +18,9 @@ use tracing::warn;
 use self::message::{HoldMoney, MoneyResolution, ResolveMoney};
 use super::hold::WalletHold;
 use super::purse::{Purse, PurseDecision, ReserveRequest};
-use crate::domain::ids::PartnerId;
-use crate::domain::ledger::WalletState;
-use crate::domain::money::{Amount, Currency};
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::{Amount, Currency};
 use crate::store::{Store, Unavailable};
 use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
 

@@ -1,7 +1,7 @@
 //! Wallet hold: money reserved for one record, until it is settled, invalidated or released.
 
-use crate::domain::ledger::WalletState;
-use crate::domain::money::{Amount, Currency};
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::{Amount, Currency};
 use crate::journal::{Hold, StaleReason};
 use crate::supervisor::{ActorRef, OpenHold};
 

@@ -9,15 +9,15 @@ use std::sync::Arc;
 pub use actor::Funds;
 use actor::WalletActor;
 use actor::message::HoldMoney;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(feature = "testing")]
 use actor::probe::{GetPurse, Panic};
 pub use hold::WalletHold;
 use tracing::{Instrument as _, debug_span};
 
 use self::purse::ReserveRequest;
 use crate::SPANS;
-use crate::domain::ids::PartnerId;
-use crate::domain::money::Currency;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::money::Currency;
 use crate::store::Store;
 use crate::supervisor::{ActorStats, ActorTotals, DecisionDeadline, DecisionError, Directory, Spawner};
 
@@ -68,14 +68,14 @@ impl Wallets {
     }
 
     /// The purse of a currency as the partner's actor knows it; `None` if no actor is alive.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(feature = "testing")]
     pub async fn purse(&self, partner_id: PartnerId, currency: Currency) -> Option<purse::Purse> {
         let wallet = self.actors.find(&partner_id)?;
         wallet.addr.send(GetPurse(currency)).await.ok().flatten()
     }
 
     /// Makes a partner's actor panic in the middle of its work.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(feature = "testing")]
     pub async fn panic(&self, partner_id: PartnerId) {
         if let Some(wallet) = self.actors.get(&partner_id) {
             let died = wallet.addr.send(Panic).await;

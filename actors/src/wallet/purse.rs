@@ -3,8 +3,8 @@
 //! The spendable balance falls with a decision and rises only with a commit. A refusal is final only if it would hold with
 //! every open hold released.
 
-use crate::domain::ledger::WalletState;
-use crate::domain::money::Amount;
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::Amount;
 
 /// Maximum balance that credits may reach, in minor units: a ninth of the range of 64 bits. The rest is headroom for
 /// concurrent credits and refunds, so that no commit fails on overflow.

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
-use vouchsafe_actors::domain::order::OrderStatus;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::order::OrderStatus;
 
 use super::{ORDERS, json_write_operation, read_operation};
 use crate::admin::decision::ReasonRequest;

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
-use vouchsafe_actors::domain::ids::{CredentialId, PartnerId};
-use vouchsafe_actors::domain::money::Currency;
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::money::Currency;
 
 use super::{PARTNERS, json_write_operation, read_operation, write_operation};
 use crate::admin::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
-use vouchsafe_actors::domain::ids::{PartnerId, PayoutId};
-use vouchsafe_actors::domain::payout::PayoutStatus;
+use vouchsafe_domain::ids::{PartnerId, PayoutId};
+use vouchsafe_domain::payout::PayoutStatus;
 
 use super::{PAYOUTS, json_write_operation, read_operation};
 use crate::admin::payouts::{PayoutDecisionRequest, PayoutOfPartner};

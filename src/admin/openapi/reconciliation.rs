@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
-use vouchsafe_actors::domain::ids::DriftId;
+use vouchsafe_domain::ids::DriftId;
 
 use super::{RECONCILIATION, json_write_operation, read_operation, write_operation};
 use crate::admin::reconciliation::drifts::{DriftBody, ResolveRequest};

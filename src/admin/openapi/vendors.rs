@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
-use vouchsafe_actors::domain::ids::OrderId;
-use vouchsafe_actors::domain::schema::slug;
+use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::schema::slug;
 
 use super::{VENDORS, json_write_operation, read_operation};
 use crate::admin::decision::ReasonRequest;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
-use vouchsafe_actors::domain::ids::{DeliveryId, OrderId, PartnerId, WebhookId};
+use vouchsafe_domain::ids::{DeliveryId, OrderId, PartnerId, WebhookId};
 
 use super::{WEBHOOKS, read_operation, write_operation};
 use crate::admin::webhooks::{DeliveryBody, WebhookOfPartner};

@@ -13,11 +13,11 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use vouchsafe_actors::domain::catalogue::Catalogue;
-use vouchsafe_actors::domain::money::AmountText;
-use vouchsafe_actors::domain::order::{FulfilmentSource, Order, OrderLine, PendingReason};
-use vouchsafe_actors::domain::product::{Product, Sku};
-use vouchsafe_actors::domain::voucher::Expiry;
+use vouchsafe_domain::catalogue::Catalogue;
+use vouchsafe_domain::money::AmountText;
+use vouchsafe_domain::order::{FulfilmentSource, Order, OrderLine, PendingReason};
+use vouchsafe_domain::product::{Product, Sku};
+use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_actors::flows::{self, ProcureError, ReservedDelivery};
 
 use super::{OrderOfPartner, find};

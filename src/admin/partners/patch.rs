@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use time::{OffsetDateTime, UtcOffset};
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::clock::truncate_to_micros;
-use vouchsafe_actors::domain::scope::Scope;
+use vouchsafe_domain::clock::truncate_to_micros;
+use vouchsafe_domain::scope::Scope;
 
 use crate::access::allowlist::Allowlist;
 use crate::access::limits::{Limit, Limits};
@@ -87,7 +87,7 @@ pub(super) struct LimitsPatch {
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct Timestamp(#[serde(with = "vouchsafe_actors::domain::timestamp")] OffsetDateTime);
+struct Timestamp(#[serde(with = "vouchsafe_domain::timestamp")] OffsetDateTime);
 
 impl Timestamp {
     fn to_utc(self) -> OffsetDateTime {

@@ -4,9 +4,9 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
-use vouchsafe_actors::domain::money::{Currency, Money};
-use vouchsafe_actors::domain::product::ProductId;
+use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
+use vouchsafe_domain::money::{Currency, Money};
+use vouchsafe_domain::product::ProductId;
 
 use crate::admin::body::Json;
 use crate::admin::decision::validate_reason;
@@ -57,7 +57,7 @@ pub(in crate::admin) struct DriftBody {
     #[schema(required)]
     theirs: Option<DriftSideBody>,
     /// Time at which the drift was detected.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     detected_at: OffsetDateTime,
     /// Resolution.
     resolution: DriftResolution,
@@ -65,7 +65,7 @@ pub(in crate::admin) struct DriftBody {
     #[schema(required)]
     reason: Option<String>,
     /// Time of the resolution.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     resolved_at: Option<OffsetDateTime>,
 }

@@ -50,11 +50,11 @@ pub(super) struct VendorBody {
     #[schema(required)]
     source: Option<RecordsSource>,
     /// Time at which the records were requested. A day not over by then was compared up to that time.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     begun_at: Option<OffsetDateTime>,
     /// Time of the result.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     generated_at: Option<OffsetDateTime>,
     /// Failed attempts since the last result.
@@ -64,7 +64,7 @@ pub(super) struct VendorBody {
     #[schema(required)]
     last_word: Option<String>,
     /// Earliest time of the next attempt; null if none is due.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     next_at: Option<OffsetDateTime>,
 }

@@ -5,7 +5,7 @@
 use time::format_description::well_known::Rfc3339;
 use time::{Date, OffsetDateTime, UtcOffset};
 use uuid::Uuid;
-use vouchsafe_actors::domain::money::{AmountText, Currency};
+use vouchsafe_domain::money::{AmountText, Currency};
 
 use crate::admin::stock::{Block, FieldSplitter, LineError, decode_line, strip_byte_order_mark};
 use crate::errors::ApiError;

@@ -16,8 +16,8 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::StreamExt as _;
 use serde::Serialize;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::money::{Amount, AmountText};
-use vouchsafe_actors::domain::product::{ExpiryKind, Product, Sku};
+use vouchsafe_domain::money::{Amount, AmountText};
+use vouchsafe_domain::product::{ExpiryKind, Product, Sku};
 
 use super::blocks::{Block, BlockSplitter};
 use super::ingest;

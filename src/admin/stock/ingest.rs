@@ -1,7 +1,7 @@
 //! Encrypts vouchers on a blocking thread, commits them as one transaction and notifies the shelf.
 
 use actix_web::web;
-use vouchsafe_actors::domain::product::{Product, Sku};
+use vouchsafe_domain::product::{Product, Sku};
 
 use super::rows::VoucherRow;
 use crate::errors::{ApiError, Code};

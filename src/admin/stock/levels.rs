@@ -5,8 +5,8 @@ use std::str::FromStr;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::money::{Currency, Money};
-use vouchsafe_actors::domain::product::ProductId;
+use vouchsafe_domain::money::{Currency, Money};
+use vouchsafe_domain::product::ProductId;
 
 use crate::admin::operator::Operator;
 use crate::errors::ApiError;

@@ -3,8 +3,8 @@
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::money::AmountText;
-use vouchsafe_actors::domain::product::{Product, ProductId, Sku};
+use vouchsafe_domain::money::AmountText;
+use vouchsafe_domain::product::{Product, ProductId, Sku};
 
 use super::import::parse_amount;
 use crate::admin::body::{Json, validate_text};

@@ -2,8 +2,8 @@
 
 use time::macros::datetime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::idempotency::{Fingerprint, KeyHash};
-use vouchsafe_actors::domain::ids::{CredentialId, EventId, WebhookId};
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash};
+use vouchsafe_domain::ids::{CredentialId, EventId, WebhookId};
 
 use super::*;
 use crate::access::limits::RequestClass;

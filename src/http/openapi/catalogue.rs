@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
-use vouchsafe_actors::domain::product::ProductId;
+use vouchsafe_domain::product::ProductId;
 
 use super::{CATALOGUE, unsigned_operation};
 use crate::errors::Code;

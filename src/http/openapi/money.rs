@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
-use vouchsafe_actors::domain::ids::{OrderId, PayoutId};
-use vouchsafe_actors::domain::ledger::LedgerKind;
-use vouchsafe_actors::domain::money::Currency;
-use vouchsafe_actors::domain::payout::PayoutStatus;
+use vouchsafe_domain::ids::{OrderId, PayoutId};
+use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::money::Currency;
+use vouchsafe_domain::payout::PayoutStatus;
 
 use super::orders::idempotency_key_schema;
 use super::{MONEY, signed_operation, unsigned_operation};

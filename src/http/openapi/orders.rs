@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
-use vouchsafe_actors::domain::ids::OrderId;
-use vouchsafe_actors::domain::order::OrderStatus;
+use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::order::OrderStatus;
 
 use super::{ORDERS, signed_operation, unsigned_operation};
 use crate::access::idempotency::MAX_KEY_LENGTH;

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
-use vouchsafe_actors::domain::envelope::Envelope;
-use vouchsafe_actors::domain::ids::{EventId, WebhookId};
+use vouchsafe_domain::envelope::Envelope;
+use vouchsafe_domain::ids::{EventId, WebhookId};
 
 use super::{EVENTS, signed_operation, unsigned_operation};
 use crate::errors::Code;

@@ -4,13 +4,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use time::{Date, OffsetDateTime};
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::ids::{OrderId, VoucherId};
-use vouchsafe_actors::domain::money::{Currency, Money};
-use vouchsafe_actors::domain::order::{
-    FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, PendingReason,
-};
-use vouchsafe_actors::domain::product::ProductId;
-use vouchsafe_actors::domain::voucher::Allocation;
+use vouchsafe_domain::ids::{OrderId, VoucherId};
+use vouchsafe_domain::money::{Currency, Money};
+use vouchsafe_domain::order::{FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, PendingReason};
+use vouchsafe_domain::product::ProductId;
+use vouchsafe_domain::voucher::Allocation;
 
 use super::request::Metadata;
 
@@ -51,10 +49,10 @@ pub struct OrderBody<'a> {
     /// Status history, oldest first.
     timeline: &'a [Milestone],
     /// When the order was accepted.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     created_at: OffsetDateTime,
     /// When the order last changed.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
 }
 

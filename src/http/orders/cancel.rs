@@ -68,7 +68,7 @@ fn parse_reason(body: &[u8]) -> Result<Option<String>, ApiError> {
     Ok(reason.filter(|reason| !reason.is_empty()))
 }
 
-fn cancel_error(error: &CancelError, order_id: vouchsafe_actors::domain::ids::OrderId) -> ApiError {
+fn cancel_error(error: &CancelError, order_id: vouchsafe_domain::ids::OrderId) -> ApiError {
     match error {
         CancelError::NotFound => not_found(order_id),
         CancelError::Flow(unanswered) => keyed_request_error(unanswered),

@@ -1,7 +1,7 @@
 //! `GET /orders`: list of a partner's orders, newest first, in the representation of `GET /orders/{order_id}`.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use vouchsafe_actors::domain::order::OrderStatus;
+use vouchsafe_domain::order::OrderStatus;
 
 use super::body::OrderBody;
 use super::serialization_error;

@@ -2,8 +2,8 @@
 //!
 //! A waiting request holds only its subscription, no database connection. The order is read again after the wait.
 
-use vouchsafe_actors::domain::ids::OrderId;
-use vouchsafe_actors::domain::order::{Order, OrderStatus};
+use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::order::{Order, OrderStatus};
 
 use super::not_found;
 use crate::errors::ApiError;

@@ -4,8 +4,8 @@
 use actix_web::HttpResponse;
 use bytes::Bytes;
 use futures_util::stream;
-use vouchsafe_actors::domain::catalogue::RequestedOrder;
-use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_domain::catalogue::RequestedOrder;
+use vouchsafe_domain::ids::PartnerId;
 
 use crate::access::environment::Environment;
 use crate::certification::ObservationKind;

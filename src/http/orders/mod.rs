@@ -11,10 +11,10 @@ use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 pub use body::OrderBody;
 pub use list::{list, parse_filter};
-use vouchsafe_actors::domain::catalogue::PricingError;
-use vouchsafe_actors::domain::idempotency::{Fingerprint, KeyHash, Response};
-use vouchsafe_actors::domain::ids::OrderId;
-use vouchsafe_actors::domain::order::{Order, OrderStatus};
+use vouchsafe_domain::catalogue::PricingError;
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
+use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::order::{Order, OrderStatus};
 use vouchsafe_actors::flows::{
     self, FlowError, IdempotentResponse, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError,
 };

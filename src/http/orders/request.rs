@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
-use vouchsafe_actors::domain::catalogue::{MAX_LINES, MAX_VOUCHERS, RequestedLine, RequestedOrder};
-use vouchsafe_actors::domain::money::{AmountText, Currency};
-use vouchsafe_actors::domain::order::Fulfilment;
-use vouchsafe_actors::domain::product::ProductId;
+use vouchsafe_domain::catalogue::{MAX_LINES, MAX_VOUCHERS, RequestedLine, RequestedOrder};
+use vouchsafe_domain::money::{AmountText, Currency};
+use vouchsafe_domain::order::Fulfilment;
+use vouchsafe_domain::product::ProductId;
 
 use crate::errors::{ApiError, FieldError};
 use crate::json::{self, JsonObject};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
-use vouchsafe_actors::domain::money::{Amount, AmountText, Currency, Money};
+use vouchsafe_domain::money::{Amount, AmountText, Currency, Money};
 
 use crate::errors::{ApiError, FieldError};
 use crate::http::orders::request::MAX_REFERENCE_CHARS;

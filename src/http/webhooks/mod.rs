@@ -12,8 +12,8 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::event_kind::EventKind;
-use vouchsafe_actors::domain::ids::WebhookId;
+use vouchsafe_domain::event_kind::EventKind;
+use vouchsafe_domain::ids::WebhookId;
 
 pub(super) use self::actions::{ReplayResultBody, replay, rotate};
 pub(in crate::http) use self::request::{
@@ -51,26 +51,26 @@ pub(super) struct WebhookBody<'a> {
     #[schema(required)]
     disabled_reason: Option<DisabledReason>,
     /// When the endpoint was disabled. Null while it is enabled.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     disabled_at: Option<OffsetDateTime>,
     /// Start of the current series of failed attempts. Null if the last attempt succeeded.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     failing_since: Option<OffsetDateTime>,
     /// When the next failed delivery is retried. Null if no delivery is waiting for a retry.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     next_attempt_at: Option<OffsetDateTime>,
     /// Until when deliveries are also signed with the previous secret. Null without a rotation.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     previous_secret_expires_at: Option<OffsetDateTime>,
     /// When the endpoint was registered.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     created_at: OffsetDateTime,
     /// When the endpoint was last changed.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
     /// Signing secret. Only in the response that created it.
     #[serde(skip_serializing_if = "Option::is_none")]

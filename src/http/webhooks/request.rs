@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::event_kind::{EventKind, EventKinds};
-use vouchsafe_actors::domain::ids::{EventId, WebhookId};
+use vouchsafe_domain::event_kind::{EventKind, EventKinds};
+use vouchsafe_domain::ids::{EventId, WebhookId};
 
 use crate::delivery::MAX_URL_BYTES;
 use crate::errors::ApiError;

@@ -13,9 +13,9 @@ use std::time::Duration;
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::delivery::{AttemptOutcome, DeliveryFault, SendResult, WebhookTarget};
-use vouchsafe_actors::domain::event_kind::EventKind;
-use vouchsafe_actors::domain::ids::EventId;
+use vouchsafe_domain::delivery::{AttemptOutcome, DeliveryFault, SendResult, WebhookTarget};
+use vouchsafe_domain::event_kind::EventKind;
+use vouchsafe_domain::ids::EventId;
 
 use super::{not_found, parse_id, request};
 use crate::certification::{ObservationKind, Observer};

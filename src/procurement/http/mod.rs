@@ -22,8 +22,8 @@ use reqwest::{Client, Response};
 use secrecy::SecretString;
 use serde::Serialize;
 use time::Date;
-use vouchsafe_actors::domain::clock::Clock;
-use vouchsafe_actors::domain::money::{Currency, Money};
+use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::money::{Currency, Money};
 use zeroize::Zeroizing;
 
 pub use self::records::{MAX_RECORD_PAGES, MAX_RECORDS_PAGE, RecordStream};

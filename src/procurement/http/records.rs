@@ -6,8 +6,8 @@ use reqwest::Url;
 use serde::Deserialize;
 use time::format_description::well_known::Rfc3339;
 use time::{Date, OffsetDateTime, UtcOffset};
-use vouchsafe_actors::domain::money::{AmountText, Currency};
-use vouchsafe_actors::domain::product::ProductId;
+use vouchsafe_domain::money::{AmountText, Currency};
+use vouchsafe_domain::product::ProductId;
 
 use super::HttpVendor;
 use super::sale::parse_json;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::error::Category;
 use time::Date;
-use vouchsafe_actors::domain::money::{AmountText, Currency};
+use vouchsafe_domain::money::{AmountText, Currency};
 
 use crate::iso_date;
 use crate::json::{self, JsonObject};

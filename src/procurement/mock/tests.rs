@@ -7,8 +7,8 @@ use serde_json::json;
 use time::OffsetDateTime;
 use time::macros::{date, datetime};
 use uuid::Uuid;
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::product::{ExpiryKind, ExpiryPolicy};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::{ExpiryKind, ExpiryPolicy};
 
 use super::*;
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_domain::product::Sku;
 
 use super::ProcurementService;
 use crate::procurement::{BuyRequest, VendorVoucher};

@@ -20,10 +20,10 @@ use std::time::Duration;
 
 use tracing::{error, warn};
 use uuid::Uuid;
-use vouchsafe_actors::domain::clock::Clock;
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
-use vouchsafe_actors::domain::order::{Order, OrderLine};
-use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::order::{Order, OrderLine};
+use vouchsafe_domain::product::Sku;
 use vouchsafe_actors::procurement::{
     ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors,
     WaitingOrder,

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use time::{Date, OffsetDateTime};
-use vouchsafe_actors::domain::money::Money;
+use vouchsafe_domain::money::Money;
 
 use super::faults::{self, Fault, FaultPlan};
 use super::voucher::{self, Record, SoldVoucher};

@@ -19,7 +19,7 @@ use actix_web::{App, HttpServer, web};
 use anyhow::Context as _;
 use clap::Args;
 use secrecy::SecretString;
-use vouchsafe_actors::domain::clock::SystemClock;
+use vouchsafe_domain::clock::SystemClock;
 
 use self::faults::FaultPlan;
 use self::ledger::Ledger;

@@ -12,8 +12,8 @@ use serde_json::json;
 use subtle::ConstantTimeEq as _;
 use time::Date;
 use uuid::Uuid;
-use vouchsafe_actors::domain::clock::Clock as _;
-use vouchsafe_actors::domain::money::{AmountText, Currency};
+use vouchsafe_domain::clock::Clock as _;
+use vouchsafe_domain::money::{AmountText, Currency};
 
 use super::Simulator;
 use super::faults::Fault;

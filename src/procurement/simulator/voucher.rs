@@ -3,7 +3,7 @@
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
-use vouchsafe_actors::domain::money::{Amount, Currency, Money};
+use vouchsafe_domain::money::{Amount, Currency, Money};
 
 use super::faults::Fault;
 use super::ledger::PurchaseRequest;

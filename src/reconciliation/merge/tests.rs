@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use uuid::Uuid;
-use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_domain::money::Amount;
 
 use super::*;
 use crate::procurement::PurchaseKey;

@@ -3,12 +3,12 @@
 
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::event::EventBundle;
-use vouchsafe_actors::domain::idempotency::Retention;
-use vouchsafe_actors::domain::ids::OrderId;
-use vouchsafe_actors::domain::ledger::Movement;
-use vouchsafe_actors::domain::order::Order;
-use vouchsafe_actors::domain::voucher::Allocation;
+use vouchsafe_domain::event::EventBundle;
+use vouchsafe_domain::idempotency::Retention;
+use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::ledger::Movement;
+use vouchsafe_domain::order::Order;
+use vouchsafe_domain::voucher::Allocation;
 use vouchsafe_actors::journal::Record;
 
 use super::sparse::SparseColumns;

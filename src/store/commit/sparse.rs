@@ -8,11 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::audit::{AuditEntry, AuditState};
-use vouchsafe_actors::domain::event::EventBundle;
-use vouchsafe_actors::domain::ledger::PendingDelta;
-use vouchsafe_actors::domain::order::{Milestone, OrderLine};
-use vouchsafe_actors::domain::payout::{Payout, PayoutMilestone};
+use vouchsafe_domain::audit::{AuditEntry, AuditState};
+use vouchsafe_domain::event::EventBundle;
+use vouchsafe_domain::ledger::PendingDelta;
+use vouchsafe_domain::order::{Milestone, OrderLine};
+use vouchsafe_domain::payout::{Payout, PayoutMilestone};
 use vouchsafe_actors::journal::{OrderChange, PayoutChange, Record, ReturnedVoucher};
 
 #[derive(Debug, Default, Serialize)]
@@ -46,7 +46,7 @@ struct OrderChangeRow<'a> {
     last_sequence: u32,
     lines: &'a [OrderLine],
     timeline: &'a [Milestone],
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
 }
 
@@ -71,7 +71,7 @@ struct PayoutRow<'a> {
     sealed: String,
     reference: Option<&'a str>,
     timeline: &'a [PayoutMilestone],
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     at: OffsetDateTime,
 }
 

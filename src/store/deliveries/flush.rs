@@ -18,8 +18,8 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 use vouchsafe_actors::delivery::outbox::{DeliveryPage, FlushRequest, LEASE_DURATION, Lease, LeaseAction};
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
-use vouchsafe_actors::domain::delivery::DeliveryOutcome;
-use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::delivery::DeliveryOutcome;
+use vouchsafe_domain::ids::{PartnerId, WebhookId};
 
 use super::sequence::schedule_first_waiting;
 use super::{interval, page};

@@ -9,8 +9,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::delivery::outbox::{LEASE_DURATION, Lease, LeasedEndpoint};
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
-use vouchsafe_actors::domain::delivery::{SealedSecret, WebhookTarget};
-use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
+use vouchsafe_domain::ids::{PartnerId, WebhookId};
 
 use super::interval;
 use crate::store::node_identity::NodeIdentity;

@@ -5,8 +5,8 @@ use sqlx::types::Json;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use vouchsafe_actors::domain::delivery::DeliveryAttempt;
-use vouchsafe_actors::domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
+use vouchsafe_domain::delivery::DeliveryAttempt;
+use vouchsafe_domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
 use crate::store::PgStore;
 use crate::store::audit::to_bigint;

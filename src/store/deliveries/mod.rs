@@ -25,7 +25,7 @@ use std::sync::Arc;
 use sqlx::postgres::types::PgInterval;
 use tokio::sync::Semaphore;
 use vouchsafe_actors::delivery::outbox::{DeliveryPage, FlushRequest, LeasedEndpoint, Outbox};
-use vouchsafe_actors::domain::ids::WebhookId;
+use vouchsafe_domain::ids::WebhookId;
 use vouchsafe_actors::store::{StoreFuture, Unavailable};
 
 use self::flush::LeaseHolder;

@@ -12,9 +12,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::delivery::outbox::{DeliveryPage, PendingDelivery};
 use vouchsafe_actors::delivery::queue::ReadRequest;
-use vouchsafe_actors::domain::delivery::WebhookEvent;
-use vouchsafe_actors::domain::event_kind::EventKinds;
-use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_domain::delivery::WebhookEvent;
+use vouchsafe_domain::event_kind::EventKinds;
+use vouchsafe_domain::ids::PartnerId;
 
 use super::flush::{EndpointKey, LeaseHolder};
 use super::scan::scan_events;

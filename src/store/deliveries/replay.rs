@@ -7,8 +7,8 @@ use sqlx::{PgExecutor, PgPool, Postgres, Transaction};
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
-use vouchsafe_actors::domain::delivery::CommittedEvents;
-use vouchsafe_actors::domain::ids::{DeliveryId, EventId, PartnerId, WebhookId};
+use vouchsafe_domain::delivery::CommittedEvents;
+use vouchsafe_domain::ids::{DeliveryId, EventId, PartnerId, WebhookId};
 
 use super::flush::EndpointKey;
 use super::interval;

@@ -7,7 +7,7 @@ use sqlx::PgPool;
 use vouchsafe_actors::delivery::outbox::{DeliveryPage, PendingDelivery};
 use vouchsafe_actors::delivery::queue::ReadRequest;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
-use vouchsafe_actors::domain::delivery::{CommittedEvents, WebhookEvent};
+use vouchsafe_domain::delivery::{CommittedEvents, WebhookEvent};
 
 use super::flush::EndpointKey;
 use super::page::{EndpointSnapshot, read_due_rows};

@@ -11,8 +11,8 @@
 //! there are few partners and many orders.
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
-use vouchsafe_actors::domain::order::{Order, OrderStatus};
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::order::{Order, OrderStatus};
 
 use super::{OrderRow, finish_order_query, start_order_query};
 use crate::store::audit::to_bigint;

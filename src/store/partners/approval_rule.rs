@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
-use vouchsafe_actors::domain::approval;
-use vouchsafe_actors::domain::money::{Amount, AmountText, Currency};
+use vouchsafe_domain::approval;
+use vouchsafe_domain::money::{Amount, AmountText, Currency};
 
 /// Conditions under which an order of the partner waits for an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -3,8 +3,8 @@
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::domain::scope::Scope;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::scope::Scope;
 
 use super::Partner;
 use super::approval_rule::ApprovalRule;

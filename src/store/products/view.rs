@@ -3,10 +3,8 @@
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::money::{Currency, Money};
-use vouchsafe_actors::domain::product::{
-    ApprovalPolicy, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute,
-};
+use vouchsafe_domain::money::{Currency, Money};
+use vouchsafe_domain::product::{ApprovalPolicy, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute};
 
 /// A product with all of its fields.
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,7 +46,7 @@ pub struct ProductView<'a> {
     /// Whether the product is no longer sold.
     discontinued: bool,
     /// Time of the last change.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
 }
 

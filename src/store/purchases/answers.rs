@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_domain::product::Sku;
 
 use crate::procurement::PurchaseKey;
 use crate::store::PgStore;

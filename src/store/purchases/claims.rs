@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
-use vouchsafe_actors::domain::order::FulfilmentSource;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::order::FulfilmentSource;
 use vouchsafe_actors::flows::ReservedDelivery;
 use vouchsafe_actors::procurement::{ClaimedPurchase, DuePurchase};
 

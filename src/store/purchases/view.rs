@@ -8,8 +8,8 @@ use sqlx::{FromRow, PgConnection, PgPool};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId};
-use vouchsafe_actors::domain::money::{Amount, Currency, Money};
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::money::{Amount, Currency, Money};
 
 use super::answers::LastAnswer;
 use crate::store::PgStore;
@@ -86,14 +86,14 @@ pub struct PurchaseView {
     /// Vendor references of vouchers whose codes were sold before. They are never added to stock.
     pub quarantined: Vec<String>,
     /// Time of creation.
-    #[serde(with = "vouchsafe_actors::domain::timestamp")]
+    #[serde(with = "vouchsafe_domain::timestamp")]
     pub requested_at: OffsetDateTime,
     /// Time of the last vendor response.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     pub answered_at: Option<OffsetDateTime>,
     /// Time of the next request to the vendor; null once the purchase has ended.
-    #[serde(with = "vouchsafe_actors::domain::timestamp::option")]
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     pub next_at: Option<OffsetDateTime>,
 }

@@ -6,7 +6,7 @@ use sqlx::{PgConnection, PgPool};
 use time::{Date, OffsetDateTime};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
+use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 
 use super::row::VoucherTermsRow;
 use crate::reconciliation::{DriftKind, VoucherTerms};

@@ -6,7 +6,7 @@
 use sqlx::types::Json;
 use sqlx::{Executor as _, PgConnection};
 use uuid::Uuid;
-use vouchsafe_actors::domain::ids::DriftId;
+use vouchsafe_domain::ids::DriftId;
 
 use super::ReconciliationRun;
 use super::results::{self, ReconciliationSummary};

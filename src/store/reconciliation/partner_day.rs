@@ -2,7 +2,7 @@
 
 use sqlx::PgPool;
 use time::{Date, OffsetDateTime};
-use vouchsafe_actors::domain::ids::PartnerId;
+use vouchsafe_domain::ids::PartnerId;
 
 use super::drifts::{Drift, DriftRow};
 use super::results::ReconciliationSummary;

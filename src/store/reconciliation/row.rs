@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sqlx::FromRow;
 use uuid::Uuid;
-use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_domain::money::Amount;
 
 use crate::procurement::PurchaseKey;
 use crate::reconciliation::{OwnVoucher, VendorEntry, VoucherTerms};

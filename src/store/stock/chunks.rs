@@ -2,8 +2,8 @@
 //!
 //! Chunks are looked up by their range of stock ids, so ranges must not overlap.
 
-use vouchsafe_actors::domain::stock::CHUNK_VOUCHERS;
-use vouchsafe_actors::domain::voucher::Expiry;
+use vouchsafe_domain::stock::CHUNK_VOUCHERS;
+use vouchsafe_domain::voucher::Expiry;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChunkRange {

@@ -13,8 +13,8 @@
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use time::Date;
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::Sku;
 
 use super::PgStore;
 use crate::store::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};

@@ -2,8 +2,8 @@
 
 use sqlx::PgPool;
 use time::Date;
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::product::Sku;
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::Sku;
 
 use super::PgStore;
 use super::to_bigint;

@@ -6,8 +6,8 @@
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use utoipa::ToSchema;
-use vouchsafe_actors::domain::money::Amount;
-use vouchsafe_actors::domain::product::{ProductId, Sku};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::{ProductId, Sku};
 
 use super::PgStore;
 use crate::store::audit::{self, AuditAction, AuditActor, NO_STATE};

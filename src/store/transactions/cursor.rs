@@ -5,7 +5,7 @@ use std::collections::vec_deque::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 
-use vouchsafe_actors::domain::money::Currency;
+use vouchsafe_domain::money::Currency;
 
 use super::Transaction;
 
@@ -108,9 +108,9 @@ fn pop_newest(wallets: &mut BTreeMap<Currency, VecDeque<Transaction>>) -> Option
 mod tests {
     use proptest::prelude::*;
     use time::{Duration, OffsetDateTime};
-    use vouchsafe_actors::domain::ids::TransactionId;
-    use vouchsafe_actors::domain::ledger::LedgerKind;
-    use vouchsafe_actors::domain::money::Amount;
+    use vouchsafe_domain::ids::TransactionId;
+    use vouchsafe_domain::ledger::LedgerKind;
+    use vouchsafe_domain::money::Amount;
 
     use super::*;
 

@@ -14,9 +14,9 @@
 //! however clocks drift.
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
-use vouchsafe_actors::domain::ids::{OrderId, PartnerId, TransactionId};
-use vouchsafe_actors::domain::ledger::LedgerKind;
-use vouchsafe_actors::domain::money::Currency;
+use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
+use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::money::Currency;
 
 use super::cursor::{LedgerCursor, LedgerPage};
 use super::{Transaction, TransactionRow};

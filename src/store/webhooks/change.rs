@@ -2,8 +2,8 @@
 
 use sqlx::{PgConnection, PgTransaction};
 use time::OffsetDateTime;
-use vouchsafe_actors::domain::event_kind::EventKinds;
-use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::event_kind::EventKinds;
+use vouchsafe_domain::ids::{PartnerId, WebhookId};
 
 use super::row::{Webhook, parse_kinds};
 use super::{MAX_WEBHOOKS, find, kind_labels};

@@ -9,9 +9,9 @@ mod change;
 mod row;
 
 use sqlx::PgConnection;
-use vouchsafe_actors::domain::delivery::{SealedSecret, WebhookTarget};
-use vouchsafe_actors::domain::event_kind::EventKinds;
-use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
+use vouchsafe_domain::event_kind::EventKinds;
+use vouchsafe_domain::ids::{PartnerId, WebhookId};
 
 use super::PgStore;
 use super::audit::to_bigint;

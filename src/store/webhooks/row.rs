@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use vouchsafe_actors::domain::event_kind::{EventKind, EventKinds};
-use vouchsafe_actors::domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::event_kind::{EventKind, EventKinds};
+use vouchsafe_domain::ids::{PartnerId, WebhookId};
 
 /// Why an endpoint is disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]

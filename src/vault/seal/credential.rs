@@ -78,8 +78,8 @@ fn associated_data(key_id: KeyId, vendor_id: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use vouchsafe_actors::domain::money::Amount;
-    use vouchsafe_actors::domain::product::Sku;
+    use vouchsafe_domain::money::Amount;
+    use vouchsafe_domain::product::Sku;
 
     use super::*;
     use crate::vault::data_key::{DataKey, KeyPurpose};

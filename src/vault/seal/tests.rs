@@ -1,7 +1,7 @@
 //! Tests that an encrypted code decrypts only in its own row, and that no output reveals it.
 
 use proptest::prelude::*;
-use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_domain::money::Amount;
 
 use super::*;
 use crate::vault::code::CodeParts;

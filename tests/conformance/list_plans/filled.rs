@@ -5,9 +5,9 @@ use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 use tokio::runtime::Handle;
 use vouchsafe::store::{Period, PgStore};
-use vouchsafe_actors::domain::ids::PartnerId;
-use vouchsafe_actors::testing::build;
-use vouchsafe_actors::testing::conformance::Subject as _;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_simulation::build;
+use vouchsafe_simulation::conformance::Subject as _;
 
 use crate::explain::{EXPLAIN, plans, rows_read};
 use crate::subject::PgSubject;

@@ -8,10 +8,10 @@ use futures_util::future::join_all;
 use vouchsafe::store::ReplayOutcome;
 use vouchsafe_actors::delivery::outbox::{FlushRequest, Lease, LeaseAction, LeasedEndpoint};
 use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
-use vouchsafe_actors::domain::delivery::{DeliveryOutcome, DeliveryUpdate, EndpointHealth};
-use vouchsafe_actors::domain::ids::WebhookId;
-use vouchsafe_actors::testing::memory_outbox::order_id;
-use vouchsafe_actors::testing::outbox::{OutboxSubject as _, RowState};
+use vouchsafe_domain::delivery::{DeliveryOutcome, DeliveryUpdate, EndpointHealth};
+use vouchsafe_domain::ids::WebhookId;
+use vouchsafe_simulation::memory_outbox::order_id;
+use vouchsafe_simulation::outbox::{OutboxSubject as _, RowState};
 
 use super::PgOutboxSubject;
 use crate::rows;

@@ -6,10 +6,10 @@ use tokio::runtime::Handle;
 use vouchsafe::store::{FeedPosition, PgNode, PgOutbox, PgStore};
 use vouchsafe_actors::delivery::outbox::{FlushRequest, LeaseAction, LeasedEndpoint, Outbox as _};
 use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
-use vouchsafe_actors::domain::delivery::EndpointHealth;
-use vouchsafe_actors::domain::ids::EventId;
-use vouchsafe_actors::testing::memory_outbox::{bundle, order_id};
-use vouchsafe_actors::testing::outbox::OutboxSubject as _;
+use vouchsafe_domain::delivery::EndpointHealth;
+use vouchsafe_domain::ids::EventId;
+use vouchsafe_simulation::memory_outbox::{bundle, order_id};
+use vouchsafe_simulation::outbox::OutboxSubject as _;
 
 use super::PgOutboxSubject;
 use crate::explain::{EXPLAIN, lock_log, plans, rows_read};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use vouchsafe::store::{AuditActor, DeliveryFilter, DeliveryState};
-use vouchsafe_actors::domain::ids::DeliveryId;
-use vouchsafe_actors::testing::outbox::{OutboxSubject as _, Row, RowState};
+use vouchsafe_domain::ids::DeliveryId;
+use vouchsafe_simulation::outbox::{OutboxSubject as _, Row, RowState};
 
 use super::PgOutboxSubject;
 

@@ -13,7 +13,7 @@ use crate::delivery::outbox::{
 };
 use crate::delivery::queue::{DeliveryQueue, LoadedDelivery, ReadRequest};
 use crate::delivery::retry::{self, FailedAttempt, INITIAL_BACKOFF};
-use crate::domain::delivery::{AttemptOutcome, DeliveryAttempt, QueuedDelivery, WebhookEvent, WebhookTarget};
+use vouchsafe_domain::delivery::{AttemptOutcome, DeliveryAttempt, QueuedDelivery, WebhookEvent, WebhookTarget};
 use crate::supervisor::OpenHold;
 
 /// How often the cursor is written: after a crash, deliveries of this period are repeated.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{DeliveryQueue, FAILING_THRESHOLD, LoadedDelivery};
-use crate::domain::delivery::DeliveryOutcome;
+use vouchsafe_domain::delivery::DeliveryOutcome;
 
 impl DeliveryQueue {
     /// Gives up the deliveries whose retry window ended before the last failure, and queues the next one.

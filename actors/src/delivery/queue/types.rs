@@ -1,6 +1,6 @@
 //! Input and output of a delivery queue.
 
-use crate::domain::delivery::{DeliveryUpdate, EndpointHealth, QueuedDelivery};
+use vouchsafe_domain::delivery::{DeliveryUpdate, EndpointHealth, QueuedDelivery};
 
 /// A delivery read from the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

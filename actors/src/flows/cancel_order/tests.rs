@@ -3,9 +3,9 @@
 use time::macros::datetime;
 
 use super::*;
-use crate::domain::fixtures;
-use crate::domain::ids::{ChunkId, StockId, VoucherId};
-use crate::domain::voucher::{Allocation, StockVoucher};
+use vouchsafe_domain::fixtures;
+use vouchsafe_domain::ids::{ChunkId, StockId, VoucherId};
+use vouchsafe_domain::voucher::{Allocation, StockVoucher};
 
 const DAY: Duration = Duration::hours(24);
 

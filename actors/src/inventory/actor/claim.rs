@@ -6,7 +6,7 @@
 //!   └──────────┘ (Answered, if a claim was answered before)
 //! ```
 
-use crate::domain::stock::UnclaimableStock;
+use vouchsafe_domain::stock::UnclaimableStock;
 
 /// The last claim of stock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

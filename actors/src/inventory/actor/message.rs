@@ -3,7 +3,7 @@
 use actix::Message;
 
 use super::Supply;
-use crate::domain::voucher::{Expiry, StockVoucher};
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use crate::supervisor::{MailboxSlot, Reply};
 
 /// A request for vouchers of a SKU.

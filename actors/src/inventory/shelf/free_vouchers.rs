@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::ids::ChunkId;
-use crate::domain::voucher::Expiry;
+use vouchsafe_domain::ids::ChunkId;
+use vouchsafe_domain::voucher::Expiry;
 
 /// A voucher's position: its chunk and its offset from the chunk's first voucher. The field order is the order of sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

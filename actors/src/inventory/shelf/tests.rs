@@ -5,7 +5,7 @@ use time::Date;
 use time::macros::date;
 
 use super::*;
-use crate::domain::stock::{ClaimedChunk, UnclaimableStock};
+use vouchsafe_domain::stock::{ClaimedChunk, UnclaimableStock};
 
 const SOON: Date = date!(2027 - 01 - 31);
 const LATER: Date = date!(2027 - 06 - 30);

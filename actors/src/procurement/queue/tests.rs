@@ -1,8 +1,8 @@
 //! Queue tests: due and in-flight purchases, and which one is next.
 
 use super::{MAX_QUEUED, PurchaseQueue};
-use crate::domain::fixtures;
-use crate::domain::ids::OrderId;
+use vouchsafe_domain::fixtures;
+use vouchsafe_domain::ids::OrderId;
 
 /// Purchases are named by order and number: `a1` is the first of order `a`.
 type Name = &'static str;

@@ -3,8 +3,8 @@
 use actix::Message;
 
 use super::Funds;
-use crate::domain::ledger::WalletState;
-use crate::domain::money::{Amount, Currency};
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::{Amount, Currency};
 use crate::supervisor::{MailboxSlot, Reply};
 use crate::wallet::purse::ReserveRequest;
 

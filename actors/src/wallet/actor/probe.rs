@@ -3,7 +3,7 @@
 use actix::{Handler, Message};
 
 use super::WalletActor;
-use crate::domain::money::Currency;
+use vouchsafe_domain::money::Currency;
 use crate::wallet::purse::Purse;
 
 /// Returns the purse of a currency.

@@ -2,7 +2,7 @@
 
 use time::macros::datetime;
 use uuid::Uuid;
-use vouchsafe_actors::domain::money::Amount;
+use vouchsafe_domain::money::Amount;
 
 use super::*;
 

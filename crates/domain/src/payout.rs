@@ -1,0 +1,168 @@
+//! Payouts: money that leaves a wallet for an external destination.
+//!
+//! The wallet is debited when the payout is accepted. The payout is then either paid or reversed, exactly once.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use super::ids::{PartnerId, PayoutId};
+use super::money::Money;
+use super::order::Actor;
+
+/// The status of a payout (contract §3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(
+    description = "Status of the payout: `PENDING` (an operator has to pay it), `PAID`, `REJECTED` (it was not \
+    attempted), `FAILED` (it was attempted and failed). `REJECTED` and `FAILED` return the money to the wallet."
+)]
+pub enum PayoutStatus {
+    /// An operator has to pay it.
+    Pending,
+    Paid,
+    /// It was not attempted; the money was returned.
+    Rejected,
+    /// It was attempted and failed; the money was returned.
+    Failed,
+}
+
+impl PayoutStatus {
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Paid, Self::Rejected, Self::Failed];
+
+    /// The name on the wire and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Paid => "PAID",
+            Self::Rejected => "REJECTED",
+            Self::Failed => "FAILED",
+        }
+    }
+
+    /// Parses a status from its name.
+    #[must_use]
+    pub fn from_label(label: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == label)
+    }
+}
+
+/// An entry of a payout's timeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PayoutMilestone {
+    /// The status that the payout entered.
+    pub status: PayoutStatus,
+    /// When it entered the status.
+    #[serde(with = "crate::timestamp")]
+    pub at: OffsetDateTime,
+    /// Who caused the change.
+    pub by: Actor,
+    /// The reason, if one was given.
+    #[schema(required)]
+    pub reason: Option<String>,
+    /// The payment's reference in the system that made it, if given.
+    #[schema(required)]
+    pub reference: Option<String>,
+}
+
+/// The destination of a payout.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PayoutDestination {
+    /// A JSON object with masked numbers, for display.
+    pub masked: Arc<str>,
+    /// The complete destination, encrypted at rest; decrypted for the operator who pays.
+    pub sealed: Bytes,
+}
+
+impl std::fmt::Debug for PayoutDestination {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.masked)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Payout {
+    pub payout_id: PayoutId,
+    pub partner_id: PartnerId,
+    pub status: PayoutStatus,
+    pub money: Money,
+    pub destination: PayoutDestination,
+    pub reference: Option<String>,
+    /// Oldest first.
+    pub timeline: Vec<PayoutMilestone>,
+    pub created_at: OffsetDateTime,
+    pub updated_at: OffsetDateTime,
+}
+
+/// The final outcome of a payout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PayoutOutcome {
+    Paid,
+    /// It is not attempted.
+    Rejected,
+    /// It was attempted and failed.
+    Failed,
+}
+
+impl From<PayoutOutcome> for PayoutStatus {
+    fn from(outcome: PayoutOutcome) -> Self {
+        match outcome {
+            PayoutOutcome::Paid => Self::Paid,
+            PayoutOutcome::Rejected => Self::Rejected,
+            PayoutOutcome::Failed => Self::Failed,
+        }
+    }
+}
+
+/// An operator's decision on a payout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PayoutDecision {
+    pub outcome: PayoutOutcome,
+    pub reason: Option<String>,
+    /// The payment's reference in the system that made it.
+    pub reference: Option<String>,
+}
+
+impl Payout {
+    /// Returns the payout with the decision applied.
+    #[must_use]
+    pub fn apply_decision(mut self, decision: PayoutDecision, at: OffsetDateTime) -> Self {
+        let PayoutDecision {
+            outcome: end,
+            reason,
+            reference,
+        } = decision;
+        let status = end.into();
+        self.status = status;
+        self.updated_at = at;
+        self.timeline.push(PayoutMilestone {
+            status,
+            at,
+            by: Actor::Operator,
+            reason,
+            reference,
+        });
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_labels_round_trip() {
+        for status in PayoutStatus::ALL {
+            assert_eq!(PayoutStatus::from_label(status.as_str()), Some(status));
+            assert_eq!(
+                serde_json::to_string(&status).unwrap(),
+                format!("\"{}\"", status.as_str())
+            );
+        }
+        assert_eq!(PayoutStatus::from_label("paid"), None);
+    }
+}

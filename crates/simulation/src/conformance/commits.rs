@@ -1,0 +1,171 @@
+//! Conformance cases: rows that a commit writes, and its atomicity.
+
+use super::fixture::{Fixture, INITIAL_BALANCE, PRICE, gift, other_response, own_response, stock_request};
+use super::subject::{CommitFault, OtherTransaction, Subject};
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::stock::StockRequest;
+use vouchsafe_domain::voucher::Expiry;
+use vouchsafe_actors::journal::Verdict;
+use vouchsafe_actors::store::CommitError;
+use crate::build;
+use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
+
+/// Order, allocations, ledger, key, events and wallet read back as written.
+pub async fn delivered_order_reads_back_complete<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let gifts = fixture.add_stock(3).await;
+    let record = fixture.delivered_order("k", &gifts[..2]);
+    let receipt = WalletState {
+        sequence: 2,
+        balance: build::minor(INITIAL_BALANCE - 2 * PRICE),
+    };
+    assert_eq!(fixture.lane.must_commit(&record).await, Some(receipt));
+
+    let order = record.order.clone().unwrap();
+    let holder = Holder::Order(order.order_id);
+    assert_eq!(
+        subject.allocations().await,
+        [(gifts[0].stock_id, holder), (gifts[1].stock_id, holder)]
+    );
+    assert_eq!(subject.order(order.order_id).await, Some(order));
+    assert_eq!(subject.wallet(fixture.wallet()).await, Some(receipt));
+    let entry = LedgerEntry {
+        receipt,
+        movement: record.movement.clone().unwrap(),
+    };
+    assert_eq!(subject.ledger(fixture.wallet()).await[1..], [entry]);
+    let stored = StoredKey {
+        known: own_response(&record),
+        never_expires: false,
+    };
+    assert_eq!(subject.stored_key(record.claim.key).await, Some(stored));
+    let events = FeedEntry {
+        number: 1,
+        bundle: record.events.clone().unwrap(),
+    };
+    assert_eq!(subject.events(fixture.partner).await, [events]);
+}
+
+pub async fn order_of_two_skus_reads_back_complete<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let gifts = fixture.add_stock(1).await;
+    let toy = build::sku("toy", 250);
+    let toys = subject.add_chunk(&toy, &[build::day(9), Expiry::NEVER]).await;
+    let request = StockRequest {
+        sku: toy.clone(),
+        ..stock_request(&[], 10)
+    };
+    fixture.store.claim_stock(request).await.unwrap();
+    let record = build::delivered_order(fixture.partner, "k", &[(&toy, &toys), (&gift(), &gifts)]);
+    fixture.lane.must_commit(&record).await;
+    fixture.assert_present(&record).await;
+    let paid = WalletState {
+        sequence: 2,
+        balance: build::minor(INITIAL_BALANCE - PRICE - 500),
+    };
+    assert_eq!(subject.wallet(fixture.wallet()).await, Some(paid));
+}
+
+pub async fn pending_order_reads_back_complete<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let record = fixture.pending_order("k", 700);
+    fixture.lane.must_commit(&record).await;
+    fixture.assert_present(&record).await;
+    assert_eq!(subject.pending_orders(fixture.wallet()).await, build::minor(700));
+    assert_eq!(subject.allocations().await, []);
+}
+
+pub async fn refusal_is_stored_under_its_key<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let record = build::refusal(fixture.partner, "k");
+    assert_eq!(fixture.lane.commit_one(&record).await, Verdict::Committed(None));
+    let known = fixture.store.find_response(record.claim.key).await.unwrap();
+    assert_eq!(known, Some(own_response(&record)));
+    assert_eq!(subject.events(fixture.partner).await, []);
+    assert_eq!(
+        subject.ledger(fixture.wallet()).await.len(),
+        1,
+        "only the initial top-up"
+    );
+}
+
+/// An aborted batch writes nothing; the lane continues without recovery.
+pub async fn aborted_batch_writes_nothing<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let gifts = fixture.add_stock(1).await;
+    let record = fixture.delivered_order("k", &gifts);
+    fixture.inject_fault(CommitFault::Aborted).await;
+    let outcome = fixture.lane.send(std::slice::from_ref(&record)).await;
+    assert!(matches!(outcome, Err(CommitError::Contended(_))), "{outcome:?}");
+    fixture.assert_absent(&record).await;
+    fixture.lane.must_commit(&record).await;
+    fixture.assert_present(&record).await;
+}
+
+/// A record that Postgres cannot store aborts its batch; without it the batch commits.
+pub async fn poisoned_record_fails_alone<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let gifts = fixture.add_stock(2).await;
+    let valid = [
+        fixture.delivered_order("a", &gifts[..1]),
+        fixture.delivered_order("b", &gifts[1..]),
+    ];
+    let poisoned = build::with_nul_byte(fixture.pending_order("c", 100));
+    let with_poisoned = [valid[0].clone(), poisoned.clone(), valid[1].clone()];
+    for batch in [&with_poisoned[..], &with_poisoned[1..2]] {
+        let outcome = fixture.lane.send(batch).await;
+        assert!(matches!(outcome, Err(CommitError::Poisoned(_))), "{outcome:?}");
+    }
+    for record in &with_poisoned {
+        fixture.assert_absent(record).await;
+    }
+    let verdicts = fixture.lane.commit(&valid).await;
+    assert!(
+        verdicts
+            .iter()
+            .all(|verdict| matches!(verdict, Verdict::Committed(Some(_)))),
+        "{verdicts:?}"
+    );
+    fixture.assert_absent(&poisoned).await;
+}
+
+/// A record that waits too long for a lock aborts its batch; without it the batch commits.
+pub async fn contended_record_fails_alone<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let gifts = fixture.add_stock(1).await;
+    let records = [
+        fixture.delivered_order("a", &gifts),
+        fixture.pending_order("b", 100),
+    ];
+    let transaction = subject
+        .begin_insert_key(records[1].claim.key, &other_response())
+        .await;
+    for batch in [&records[..], &records[1..]] {
+        let outcome = fixture.lane.send(batch).await;
+        assert!(matches!(outcome, Err(CommitError::Contended(_))), "{outcome:?}");
+    }
+    for record in &records {
+        fixture.assert_absent(record).await;
+    }
+    fixture.lane.must_commit(&records[0]).await;
+    fixture.assert_present(&records[0]).await;
+    transaction.rollback().await;
+    fixture.lane.must_commit(&records[1]).await;
+    fixture.assert_present(&records[1]).await;
+}
+
+/// A batch that contains a key twice is rejected; the journal never sends one.
+pub async fn duplicate_key_in_batch_is_poisoned<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    let first = fixture.pending_order("a", 100);
+    let second = build::with_key("a", fixture.pending_order("b", 100));
+    let outcome = fixture.lane.send(&[first.clone(), second.clone()]).await;
+    assert!(matches!(outcome, Err(CommitError::Poisoned(_))), "{outcome:?}");
+    fixture.assert_absent(&first).await;
+    fixture.assert_absent(&second).await;
+}
+
+pub async fn empty_batch_commits<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    assert_eq!(fixture.lane.commit(&[]).await, []);
+}

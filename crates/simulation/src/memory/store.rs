@@ -1,0 +1,187 @@
+//! Store port of one incarnation of a node, over the in-memory database.
+//!
+//! Reads see only committed rows; each of them may be slow or fail.
+
+use uuid::Uuid;
+
+use super::MemoryDatabase;
+use super::fault::FaultKind;
+use super::lane::MemoryLane;
+use super::state::State;
+use super::tables::Owner;
+use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
+use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::Currency;
+use vouchsafe_domain::order::StoredOrder;
+use vouchsafe_domain::payout::Payout;
+use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
+use vouchsafe_domain::voucher::StockVoucher;
+use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
+
+/// Store of one incarnation of a node. The next incarnation supersedes it.
+#[derive(Debug, Clone)]
+pub struct MemoryStore {
+    db: MemoryDatabase,
+    owner: Owner,
+}
+
+impl MemoryStore {
+    pub(super) fn new(db: &MemoryDatabase, owner: Owner) -> Self {
+        Self {
+            db: db.clone(),
+            owner,
+        }
+    }
+
+    /// Incarnation of the node.
+    #[must_use]
+    pub fn incarnation(&self) -> i64 {
+        self.owner.incarnation
+    }
+
+    /// Whether this incarnation of the node owns a chunk.
+    #[must_use]
+    pub fn owns(&self, chunk_id: ChunkId) -> bool {
+        let owner = |state: &mut State| state.tables.chunks.get(&chunk_id)?.owner.clone();
+        self.db.with(owner).is_some_and(|owner| owner == self.owner)
+    }
+
+    async fn claim(&self, request: StockRequest) -> Result<ClaimedStock, Unavailable> {
+        self.db.simulate_read(&self.owner.node).await?;
+        let claimed = self.db.claim(&self.owner, &request);
+        if self
+            .db
+            .faults()
+            .should_fail(&self.owner.node, FaultKind::ClaimResponseLost)
+        {
+            return Err(Unavailable(
+                "the connection was closed before the response".to_owned(),
+            ));
+        }
+        Ok(claimed)
+    }
+}
+
+impl MemoryDatabase {
+    /// Applies the faults of a read: delay or error.
+    pub(super) async fn simulate_read(&self, node: &str) -> Result<(), Unavailable> {
+        let delay = self.faults().read_delay();
+        if let Some(delay) = delay {
+            tokio::time::sleep(delay).await;
+        }
+        if self.faults().should_fail(node, FaultKind::ReadError) {
+            return Err(Unavailable("the connection was refused".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The response stored under a key, unless it has expired.
+    fn find_response(&self, key: KeyHash) -> Option<StoredResponse> {
+        let now = self.now();
+        let unexpired = |row: &&super::tables::KeyRow| row.expires_at.is_none_or(|at| at > now);
+        self.with(|state| {
+            state
+                .tables
+                .keys
+                .get(&key)
+                .filter(unexpired)
+                .map(|row| row.known.clone())
+        })
+    }
+
+    fn stored_order(&self, order_id: OrderId) -> Option<StoredOrder> {
+        self.with(|state| {
+            let row = state.tables.orders.get(&order_id)?;
+            let held = row.order.vouchers.iter().map(|held| held.voucher_id);
+            Some(StoredOrder {
+                order: row.order.clone(),
+                last_sequence: row.last_sequence,
+                retrieved: held.filter(|id| state.tables.retrieved.contains(id)).collect(),
+            })
+        })
+    }
+
+    fn wallets_of(&self, partner_id: PartnerId) -> Vec<(Currency, WalletState)> {
+        self.with(|state| {
+            let own = state
+                .tables
+                .wallets
+                .iter()
+                .filter(|(wallet, _)| wallet.partner_id == partner_id);
+            own.map(|(wallet, row)| (wallet.currency, row.newest)).collect()
+        })
+    }
+}
+
+impl Store for MemoryStore {
+    fn open_lane(&self, lane: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>> {
+        Box::pin(async move {
+            let lane = MemoryLane::open(&self.db, &self.owner, lane).await?;
+            Ok(Box::new(lane) as Box<dyn LaneStore>)
+        })
+    }
+
+    fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
+        Box::pin(self.claim(request))
+    }
+
+    fn load_wallets(
+        &self,
+        partner_id: PartnerId,
+    ) -> StoreFuture<'_, Result<Vec<(Currency, WalletState)>, Unavailable>> {
+        Box::pin(async move {
+            self.db.simulate_read(&self.owner.node).await?;
+            Ok(self.db.wallets_of(partner_id))
+        })
+    }
+
+    fn load_order(
+        &self,
+        partner_id: PartnerId,
+        order_id: OrderId,
+    ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>> {
+        Box::pin(async move {
+            self.db.simulate_read(&self.owner.node).await?;
+            Ok(self
+                .db
+                .stored_order(order_id)
+                .filter(|stored| stored.order.partner_id == partner_id))
+        })
+    }
+
+    fn load_payout(
+        &self,
+        partner_id: PartnerId,
+        payout_id: PayoutId,
+    ) -> StoreFuture<'_, Result<Option<Payout>, Unavailable>> {
+        Box::pin(async move {
+            self.db.simulate_read(&self.owner.node).await?;
+            Ok(self
+                .db
+                .payout(payout_id)
+                .filter(|payout| payout.partner_id == partner_id))
+        })
+    }
+
+    fn claim_reserved(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Vec<StockVoucher>, Unavailable>> {
+        Box::pin(async move {
+            self.db.simulate_read(&self.owner.node).await?;
+            Ok(self.db.claim_reserved(&self.owner, purchase_id))
+        })
+    }
+
+    fn allocate_stock_ids(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
+        Box::pin(async move {
+            self.db.simulate_read(&self.owner.node).await?;
+            Ok(self.db.with(|state| state.tables.allocate_stock_ids(count)))
+        })
+    }
+
+    fn find_response(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<StoredResponse>, Unavailable>> {
+        Box::pin(async move {
+            self.db.simulate_read(&self.owner.node).await?;
+            Ok(self.db.find_response(key))
+        })
+    }
+}

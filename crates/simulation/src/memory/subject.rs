@@ -1,0 +1,138 @@
+//! Conformance subject over the in-memory database.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::MemoryDatabase;
+use super::commit::execute;
+use super::fault::Fault;
+use super::operate::OtherTransaction;
+use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
+use vouchsafe_domain::ids::{OrderId, PartnerId, StockId};
+use vouchsafe_domain::ledger::{WalletKey, WalletState};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::order::Order;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
+use vouchsafe_actors::store::Store;
+use crate::conformance::{self, CommitFault, Subject};
+use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
+
+impl conformance::OtherTransaction for OtherTransaction {
+    async fn commit(self) {
+        Self::commit(self);
+    }
+
+    async fn rollback(self) {
+        Self::rollback(self);
+    }
+}
+
+impl Subject for MemoryDatabase {
+    type Transaction = OtherTransaction;
+
+    async fn start_node(&self, node: &str) -> Arc<dyn Store> {
+        Arc::new(Self::start_node(self, node))
+    }
+
+    async fn expire_lease(&self, node: &str) {
+        Self::expire_lease(self, node);
+    }
+
+    async fn add_partner(&self, _: PartnerId) {}
+
+    async fn add_chunk(&self, sku: &Sku, expiries: &[Expiry]) -> Vec<StockVoucher> {
+        self.add_stock(sku, expiries, expiries.len())
+    }
+
+    async fn reserve_for(&self, vouchers: &[StockVoucher], purchase_id: Option<Uuid>) {
+        Self::reserve_for(self, vouchers, purchase_id);
+    }
+
+    async fn void(&self, stock_id: StockId) {
+        assert!(Self::void(self, stock_id).await, "{stock_id:?} is not free");
+    }
+
+    async fn retrieve(&self, _: PartnerId, order_id: OrderId) {
+        assert!(
+            Self::retrieve(self, order_id).await,
+            "{order_id} holds no vouchers"
+        );
+    }
+
+    async fn top_up(&self, wallet: WalletKey, amount: Amount) {
+        Self::top_up(self, wallet, amount).await;
+    }
+
+    async fn age_key(&self, key: KeyHash, by: Duration) {
+        Self::age_key(self, key, by);
+    }
+
+    async fn begin_insert_key(&self, key: KeyHash, known: &StoredResponse) -> OtherTransaction {
+        Self::begin_insert_key(self, key, known.clone()).await
+    }
+
+    async fn begin_void(&self, stock_id: StockId) -> OtherTransaction {
+        Self::begin_void(self, stock_id).await
+    }
+
+    async fn wait_for_blocked(&self, transactions: usize) {
+        Self::wait_for_blocked(self, transactions).await;
+    }
+
+    async fn fail_next_commit(&self, node: &str, fault: CommitFault) {
+        let fault = match fault {
+            CommitFault::Aborted => Fault::Contended,
+            CommitFault::ResponseLost => Fault::ResponseLost,
+            CommitFault::NeverSent => Fault::NeverSent,
+            CommitFault::Detached => Fault::Detached(Duration::ZERO),
+            CommitFault::Delayed => Fault::Delayed,
+        };
+        self.fail_commit(node, fault);
+    }
+
+    async fn deliver_delayed_commits(&self) {
+        for sent in self.take_delayed_batches(|_| true) {
+            // The sender has disconnected and does not see the outcome.
+            let _ = execute(self, &sent.header, &sent.records, Duration::ZERO).await;
+        }
+    }
+
+    async fn wallet(&self, wallet: WalletKey) -> Option<WalletState> {
+        Self::wallet(self, wallet)
+    }
+
+    async fn pending_orders(&self, wallet: WalletKey) -> Amount {
+        Self::pending_orders(self, wallet)
+    }
+
+    async fn pending_payouts(&self, wallet: WalletKey) -> Amount {
+        Self::pending_payouts(self, wallet)
+    }
+
+    async fn ledger(&self, wallet: WalletKey) -> Vec<LedgerEntry> {
+        Self::ledger(self, wallet)
+    }
+
+    async fn order(&self, order_id: OrderId) -> Option<Order> {
+        Self::order(self, order_id)
+    }
+
+    async fn allocations(&self) -> Vec<(StockId, Holder)> {
+        Self::allocations(self)
+    }
+
+    async fn stored_key(&self, key: KeyHash) -> Option<StoredKey> {
+        Self::stored_key(self, key)
+    }
+
+    async fn events(&self, partner_id: PartnerId) -> Vec<FeedEntry> {
+        Self::events(self, partner_id)
+    }
+
+    async fn violations(&self) -> Vec<String> {
+        self.invariants()
+    }
+}

@@ -1,0 +1,225 @@
+//! Committed rows, as plain data. Transactions control access to them.
+//!
+//! A row has the columns of the row in Postgres, plus fields that only the invariants use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use vouchsafe_domain::audit::AuditEntry;
+use vouchsafe_domain::event::EventBundle;
+use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
+use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId, VoucherId};
+use vouchsafe_domain::ledger::{Movement, PendingDelta, WalletKey, WalletState};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::order::Order;
+use vouchsafe_domain::payout::Payout;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::Expiry;
+use crate::rows::{Holder, LedgerEntry};
+
+/// Time of the database's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DbTime(pub(super) Duration);
+
+impl DbTime {
+    pub(super) fn after(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(span))
+    }
+
+    pub(super) fn before(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(span))
+    }
+}
+
+/// An incarnation of a node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Owner {
+    pub(super) node: Arc<str>,
+    pub(super) incarnation: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LaneId {
+    pub(super) node: Arc<str>,
+    pub(super) lane: u16,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct NodeRow {
+    pub(super) incarnation: i64,
+    pub(super) lease_until: DbTime,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LaneRow {
+    pub(super) generation: i64,
+    pub(super) batch: i64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct KeyRow {
+    pub(super) known: StoredResponse,
+    pub(super) expires_at: Option<DbTime>,
+    /// The order of the response; for the invariant that each order has one key.
+    pub(super) order_id: Option<OrderId>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct WalletRow {
+    pub(super) newest: WalletState,
+    pub(super) pending_orders: Amount,
+    pub(super) pending_payouts: Amount,
+}
+
+impl Default for WalletRow {
+    fn default() -> Self {
+        Self {
+            newest: WalletState::EMPTY,
+            pending_orders: Amount::ZERO,
+            pending_payouts: Amount::ZERO,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct OrderRow {
+    pub(super) order: Order,
+    pub(super) last_sequence: u32,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct AllocationRow {
+    pub(super) holder: Holder,
+    /// The writer; `None` for a void.
+    pub(super) committed_by: Option<Owner>,
+    /// Owner of the chunk at the time of the commit.
+    pub(super) chunk_owner: Option<Owner>,
+    /// The voucher returned to stock, under another row.
+    pub(super) returned: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct StockRow {
+    pub(super) sku: Sku,
+    pub(super) chunk_id: ChunkId,
+    pub(super) expiry: Expiry,
+    /// The first stock id of the code, the same for all its rows.
+    pub(super) code: StockId,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct ChunkRow {
+    pub(super) sku: Sku,
+    pub(super) owner: Option<Owner>,
+    pub(super) emptied: bool,
+    /// The purchase for which the chunk is reserved.
+    pub(super) purchase: Option<Uuid>,
+    pub(super) stock: Vec<StockId>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct EventRow {
+    pub(super) number: i64,
+    pub(super) bundle: EventBundle,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tables {
+    pub(super) nodes: BTreeMap<Arc<str>, NodeRow>,
+    pub(super) lanes: BTreeMap<LaneId, LaneRow>,
+    pub(super) keys: BTreeMap<KeyHash, KeyRow>,
+    pub(super) expired_keys: Vec<(KeyHash, KeyRow)>,
+    pub(super) wallets: BTreeMap<WalletKey, WalletRow>,
+    pub(super) ledger: BTreeMap<WalletKey, Vec<LedgerEntry>>,
+    pub(super) transactions: BTreeSet<TransactionId>,
+    pub(super) orders: BTreeMap<OrderId, OrderRow>,
+    pub(super) payouts: BTreeMap<PayoutId, Payout>,
+    /// Vouchers whose codes were retrieved.
+    pub(super) retrieved: BTreeSet<VoucherId>,
+    /// A list although the key is unique: with that guard removed, a voucher that is sold twice must show up twice.
+    pub(super) allocations: BTreeMap<StockId, Vec<AllocationRow>>,
+    pub(super) stock: BTreeMap<StockId, StockRow>,
+    pub(super) chunks: BTreeMap<ChunkId, ChunkRow>,
+    /// Last assigned stock id.
+    pub(super) stock_ids: i64,
+    pub(super) events: BTreeMap<PartnerId, Vec<EventRow>>,
+    pub(super) next_event: BTreeMap<PartnerId, i64>,
+    /// Operators' decisions, oldest first.
+    pub(super) audit_log: Vec<AuditEntry>,
+}
+
+impl Tables {
+    /// Whether this incarnation of the node is the newest.
+    pub(super) fn is_current(&self, owner: &Owner) -> bool {
+        self.nodes
+            .get(&owner.node)
+            .is_some_and(|row| row.incarnation == owner.incarnation)
+    }
+
+    /// Newest state of a wallet; [`Receipt::EMPTY`] if it does not exist.
+    pub(super) fn newest(&self, wallet: &WalletKey) -> WalletState {
+        self.wallets
+            .get(wallet)
+            .map_or(WalletState::EMPTY, |row| row.newest)
+    }
+
+    /// Free vouchers of a chunk, sorted by expiry.
+    pub(super) fn free_vouchers(&self, chunk: &ChunkRow) -> Vec<(StockId, Expiry)> {
+        let free = chunk.stock.iter().filter(|id| !self.allocations.contains_key(id));
+        let mut free: Vec<_> = free.map(|id| (*id, self.stock[id].expiry)).collect();
+        free.sort_by_key(|(id, expiry)| (*expiry, *id));
+        free
+    }
+
+    /// Posts a movement: updates the wallet and appends to the ledger.
+    pub(super) fn post(&mut self, wallet: WalletKey, movement: &Movement) -> WalletState {
+        let row = self.wallets.entry(wallet).or_default();
+        let balance = row
+            .newest
+            .balance
+            .checked_add(movement.amount)
+            .expect("verified before the batch is written");
+        row.newest = WalletState {
+            sequence: row.newest.sequence + 1,
+            balance,
+        };
+        self.transactions.insert(movement.transaction_id);
+        let receipt = row.newest;
+        let movement = movement.clone();
+        self.ledger
+            .entry(wallet)
+            .or_default()
+            .push(LedgerEntry { receipt, movement });
+        receipt
+    }
+
+    /// Adds to the pending amounts of a wallet.
+    pub(super) fn add_pending(&mut self, wallet: WalletKey, shift: &PendingDelta) {
+        let row = self.wallets.entry(wallet).or_default();
+        let sum = |held: Amount, by: Amount| {
+            held.checked_add(by)
+                .expect("pending amounts are parts of a debit")
+        };
+        row.pending_orders = sum(row.pending_orders, shift.orders);
+        row.pending_payouts = sum(row.pending_payouts, shift.payouts);
+    }
+
+    pub(super) fn allocate_stock_ids(&mut self, count: usize) -> Vec<StockId> {
+        let first = self.stock_ids + 1;
+        self.stock_ids += i64::try_from(count).expect("few");
+        (first..=self.stock_ids).map(StockId).collect()
+    }
+
+    pub(super) fn append_events(&mut self, partner_id: PartnerId, bundle: &EventBundle) {
+        let next = self.next_event.entry(partner_id).or_insert(1);
+        let number = *next;
+        *next += i64::from(bundle.count());
+        self.events.entry(partner_id).or_default().push(EventRow {
+            number,
+            bundle: bundle.clone(),
+        });
+    }
+}

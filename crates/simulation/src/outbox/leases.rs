@@ -1,0 +1,111 @@
+//! Conformance cases: leases of an endpoint.
+
+use std::time::Duration;
+
+use super::lease_holder::{DeliveryProcess, Flush, HOUR, acquire_endpoint, due};
+use super::subject::OutboxSubject;
+use vouchsafe_actors::delivery::outbox::LEASE_DURATION;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A lease excludes other nodes and a second lease of the same process.
+pub async fn endpoint_is_leased_by_one_process<S: OutboxSubject>(subject: &S) {
+    subject.commit(1).await;
+    let [one, other] = [
+        DeliveryProcess::start(subject, "one").await,
+        DeliveryProcess::start(subject, "other").await,
+    ];
+    let holder = one.acquire().await;
+    assert!(holder.is_some());
+    assert!(other.acquire().await.is_none(), "another process holds the lease");
+    assert!(
+        one.acquire().await.is_none(),
+        "the same process cannot lease it twice"
+    );
+}
+
+/// An endpoint without new events and due deliveries is not leased.
+pub async fn idle_endpoint_is_not_leased<S: OutboxSubject>(subject: &S) {
+    let process = DeliveryProcess::start(subject, "one").await;
+    assert!(process.acquire().await.is_none(), "there are no events");
+    subject.commit(1).await;
+    let holder = process.acquire().await.expect("there is an event");
+    holder.release(Flush::up_to(1)).await;
+    assert!(process.acquire().await.is_none(), "the event is delivered");
+}
+
+pub async fn flush_renews_the_lease<S: OutboxSubject>(subject: &S) {
+    subject.commit(1).await;
+    let other = DeliveryProcess::start(subject, "other").await;
+    let mut holder = acquire_endpoint(subject, "one").await;
+    for _ in 0..3 {
+        subject.advance_time(LEASE_DURATION / 2).await;
+        assert!(holder.flush(Flush::default()).await.is_some());
+        assert!(other.acquire().await.is_none());
+    }
+}
+
+/// A process that does not flush within the lease loses it to the next one, and writes nothing afterwards.
+pub async fn expired_lease_goes_to_another_process<S: OutboxSubject>(subject: &S) {
+    let number = subject.commit(1).await;
+    let other = DeliveryProcess::start(subject, "other").await;
+    let mut holder = acquire_endpoint(subject, "one").await;
+    subject.advance_time(LEASE_DURATION + SECOND).await;
+    let mut second = other.acquire().await.expect("the lease has expired");
+    assert!(holder.flush(Flush::failed(1, number, 1, HOUR)).await.is_none());
+    assert_eq!(subject.row(number).await, None);
+    assert_eq!(subject.status().await.unwrap().cursor, 0);
+    assert_eq!(
+        second.read_numbers(due(0)).await,
+        [number],
+        "the second process continues"
+    );
+}
+
+pub async fn released_lease_is_available<S: OutboxSubject>(subject: &S) {
+    subject.commit(1).await;
+    let other = DeliveryProcess::start(subject, "other").await;
+    acquire_endpoint(subject, "one")
+        .await
+        .release(Flush::default())
+        .await;
+    assert!(other.acquire().await.is_some());
+}
+
+/// A restarted node does not wait for the lease of its previous incarnation, which is fenced.
+pub async fn restarted_node_takes_over_at_once<S: OutboxSubject>(subject: &S) {
+    subject.commit(1).await;
+    let first = DeliveryProcess::start(subject, "one").await;
+    let mut holder = first.acquire().await.expect("there is an event");
+    let mut second = acquire_endpoint(subject, "one").await;
+    assert!(
+        holder.flush(Flush::up_to(1)).await.is_none(),
+        "the old incarnation is fenced"
+    );
+    assert!(
+        first.acquire().await.is_none(),
+        "the old incarnation stays fenced"
+    );
+    assert!(second.flush(Flush::up_to(1)).await.is_some());
+}
+
+/// After a crash that lost the lease's write, the next lease has the same number; its previous holder is fenced all the same.
+pub async fn lease_lost_in_crash_is_fenced<S: OutboxSubject>(subject: &S) {
+    let number = subject.commit(1).await;
+    let mut holder = acquire_endpoint(subject, "one").await;
+    subject.forget_last_lease().await;
+    let mut second = acquire_endpoint(subject, "other").await;
+    assert_eq!(holder.opened.lease, second.opened.lease);
+    assert!(holder.flush(Flush::failed(1, number, 1, HOUR)).await.is_none());
+    assert!(holder.read(due(0)).await.is_none());
+    assert!(second.flush(Flush::up_to(number)).await.is_some());
+    assert_eq!(subject.row(number).await, None);
+}
+
+pub async fn lost_lease_reads_nothing<S: OutboxSubject>(subject: &S) {
+    subject.commit(1).await;
+    let mut holder = acquire_endpoint(subject, "one").await;
+    assert_eq!(holder.read_numbers(due(0)).await, [1]);
+    let _second = acquire_endpoint(subject, "one").await;
+    assert!(holder.read(due(0)).await.is_none());
+}

@@ -1,0 +1,147 @@
+//! Several nodes over one database, restarts, lease expiry, shutdown.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use vouchsafe_actors::flows::FlowError;
+use vouchsafe_simulation::Fault;
+
+use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, order_request, setup, top_up_command};
+use crate::simulation_tests;
+
+const MOMENT: Duration = Duration::from_millis(1);
+
+simulation_tests! {
+    async fn restarted_node_has_its_stock_at_once() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 3]);
+        node.place_order(&order_request(ALICE, "k1", "gift", 1)).await.expect_new();
+        drop(node);
+        let node = sim.start("one").await;
+        assert!(node.place_order(&order_request(ALICE, "k2", "gift", 2)).await.expect_new().starts_with("DELIVERED"));
+        assert_settled(&sim, &node).await;
+    }
+
+    async fn stock_of_another_node_is_unavailable_not_sold_out() {
+        let (sim, one) = setup().await;
+        sim.import(&gift(), &[1; 3]);
+        one.place_order(&order_request(ALICE, "k", "gift", 1)).await.expect_new();
+        let two = sim.start("two").await;
+        let request = order_request(BOB, "k", "gift", 1);
+        assert_eq!(two.place_order(&request).await.error(), Some(&FlowError::Unavailable));
+        sim.import(&gift(), &[2]);
+        let more = order_request(BOB, "more", "gift", 2);
+        assert_eq!(two.place_order(&more).await.error(), Some(&FlowError::Unavailable), "one voucher is here, two are there");
+        assert!(two.place_order(&request).await.expect_new().starts_with("DELIVERED"));
+        assert_settled(&sim, &one).await;
+        assert_settled(&sim, &two).await;
+    }
+
+    async fn stock_of_another_node_is_not_sold_out_after_later_claims_and_sales() {
+        let (sim, other) = setup().await;
+        sim.import(&gift(), &[1; 6]);
+        other.place_order(&order_request(BOB, "k", "gift", 1)).await.expect_new();
+        let node = sim.start("two").await;
+        sim.import(&gift(), &[1; 8]);
+        sim.db.fail_commit("two", Fault::Slow(SECOND));
+        let whole_stock = node.start_order(&order_request(ALICE, "k", "gift", 8));
+        sleep(MOMENT).await;
+        let short = node.start_order(&order_request(BOB, "short", "gift", 5));
+        sleep(MOMENT).await;
+        node.import(&gift(), &[1]);
+        whole_stock.await.unwrap().expect_new();
+        let reply = short.await.unwrap();
+        assert_eq!(reply.error(), Some(&FlowError::Unavailable), "{}", reply.describe());
+        assert_settled(&sim, &node).await;
+    }
+
+    async fn stock_claimed_by_another_node_during_wait_is_not_sold_out() {
+        let (sim, one) = setup().await;
+        sim.import(&gift(), &[1; 8]);
+        let two = sim.start("two").await;
+        sim.db.fail_commit("one", Fault::Slow(SECOND));
+        let whole_stock = one.start_order(&order_request(ALICE, "k", "gift", 8));
+        sleep(MOMENT).await;
+        let short = one.start_order(&order_request(BOB, "short", "gift", 5));
+        sleep(MOMENT).await;
+        sim.import(&gift(), &[1; 5]);
+        two.place_order(&order_request(BOB, "k", "gift", 1)).await.expect_new();
+        whole_stock.await.unwrap().expect_new();
+        let reply = short.await.unwrap();
+        assert_eq!(reply.error(), Some(&FlowError::Unavailable), "{}", reply.describe());
+        assert_settled(&sim, &one).await;
+    }
+
+    async fn stock_of_another_node_is_bought_if_vendor_sells_it() {
+        let (sim, one) = setup().await;
+        sim.import(&vouchsafe_simulation::build::sku("bought", 1_000), &[1; 3]);
+        one.place_order(&order_request(ALICE, "k", "bought", 1)).await.expect_new();
+        let two = sim.start("two").await;
+        assert!(two.place_order(&order_request(BOB, "k", "bought", 1)).await.expect_new().starts_with("PENDINGVENDOR"));
+        assert_settled(&sim, &two).await;
+    }
+
+    async fn node_paused_past_its_lease_sells_none_of_its_stock() {
+        let (sim, one) = setup().await;
+        sim.import(&gift(), &[1; 4]);
+        one.place_order(&order_request(ALICE, "k", "gift", 1)).await.expect_new();
+        sim.db.expire_lease("one");
+        let two = sim.start("two").await;
+        assert!(two.place_order(&order_request(BOB, "k1", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
+        let request = order_request(ALICE, "k2", "gift", 1);
+        assert_eq!(one.place_order(&request).await.error(), Some(&FlowError::Unavailable));
+        assert!(two.place_order(&request).await.expect_new().starts_with("DELIVERED"));
+        assert!(two.place_order(&order_request(BOB, "k2", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
+        let refusal = one.place_order(&order_request(ALICE, "k3", "gift", 1)).await;
+        assert_eq!(refusal.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
+        assert_settled(&sim, &one).await;
+        assert_settled(&sim, &two).await;
+    }
+
+    async fn superseded_incarnation_writes_nothing_and_reports_it() {
+        let (sim, old) = setup().await;
+        sim.import(&gift(), &[1; 4]);
+        old.place_order(&order_request(ALICE, "k1", "gift", 1)).await.expect_new();
+        let new = sim.start("one").await;
+        let reply = old.place_order(&order_request(ALICE, "k2", "gift", 1)).await;
+        assert_eq!(reply.error(), Some(&FlowError::OutcomeUnknown));
+        tokio::time::timeout(SECOND, old.engine.wait_until_superseded()).await.unwrap();
+        assert!(new.place_order(&order_request(ALICE, "k2", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
+        assert_eq!((sim.db.orders().len(), sim.balance(ALICE)), (2, 8_000));
+        assert_settled(&sim, &new).await;
+    }
+
+    async fn drained_engine_has_settled_and_admits_nothing() {
+        let (sim, node) = setup().await;
+        sim.import(&gift(), &[1; 4]);
+        sim.db.fail_commit("one", Fault::Slow(SECOND));
+        let last = node.start_order(&order_request(ALICE, "k1", "gift", 1));
+        sleep(MOMENT).await;
+        let (drained, late) = tokio::join!(node.engine.drain(), async {
+            sleep(MOMENT).await;
+            node.place_order(&order_request(ALICE, "k2", "gift", 1)).await
+        });
+        let () = drained;
+        assert_eq!(late.error(), Some(&FlowError::Overloaded));
+        assert_eq!(sim.db.orders().len(), 1);
+        last.await.unwrap().expect_new();
+        assert_eq!(node.place_order(&order_request(ALICE, "k3", "gift", 1)).await.error(), Some(&FlowError::Overloaded));
+    }
+
+    async fn wallet_ahead_of_restored_store_adopts_its_balance() {
+        for (booked, quantity, expected) in [
+            (5_000, 11, "INSUFFICIENT_FUNDS 110.00 of 10000"),
+            (-9_500, 2, "DELIVERED"),
+        ] {
+            let (sim, node) = setup().await;
+            sim.import(&gift(), &[1; 20]);
+            let lagging = sim.db.backup();
+            node.top_up(top_up_command(ALICE, "b", booked)).await.unwrap();
+            sim.db.restore(&lagging);
+            let reply = node.place_order(&order_request(ALICE, "k", "gift", quantity)).await;
+            assert!(reply.expect_new().starts_with(expected), "{}", reply.describe());
+            assert_settled(&sim, &node).await;
+            assert!(node.has_current_balance(ALICE).await);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Procurement for waiting orders: concurrency limits, order, crashes, reservations.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use vouchsafe_domain::order::{FulfilmentSource, Order, OrderStatus};
+use vouchsafe_actors::flows::{CancelOrder, cancel_order};
+use vouchsafe_simulation::build;
+use vouchsafe_simulation::simulation::vendors::vendor_of;
+use vouchsafe_simulation::simulation::{Node, OrderRequest, Simulation};
+
+use crate::fixture::{ALICE, BOB, SECOND, assert_settled, order_request, setup};
+use crate::panics::silence_intended_panics;
+use crate::simulation_tests;
+
+/// Concurrency limit of the vendor of `bought`.
+const VENDOR_CONCURRENCY: usize = 3;
+
+/// The partner's only order.
+fn order_of(sim: &Simulation, partner_id: vouchsafe_domain::ids::PartnerId) -> Order {
+    let mut orders = sim.db.orders();
+    orders.retain(|order| order.partner_id == partner_id);
+    assert_eq!(orders.len(), 1);
+    orders.remove(0)
+}
+
+/// A node that buys from a vendor with a latency of one second.
+async fn setup_slow_vendor() -> (Simulation, Node) {
+    let (sim, node) = setup().await;
+    sim.vendors.set_latency(SECOND);
+    node.start_procurement();
+    (sim, node)
+}
+
+fn assert_procurement_settled(sim: &Simulation) {
+    assert_eq!(sim.vendors.unfinished(), Vec::<String>::new());
+    assert_eq!(sim.vendors.violations(), Vec::<String>::new());
+}
+
+simulation_tests! {
+    async fn waiting_order_is_bought_and_delivered() {
+        let (sim, node) = setup_slow_vendor().await;
+        assert!(node.place_order(&order_request(ALICE, "k", "bought", 2)).await.expect_new().starts_with("PENDING"));
+        sleep(2 * SECOND).await;
+        let order = order_of(&sim, ALICE);
+        assert_eq!((order.status, order.vouchers.len()), (OrderStatus::Delivered, 2));
+        assert_settled(&sim, &node).await;
+        assert_procurement_settled(&sim);
+    }
+
+    async fn order_of_ten_lines_does_not_block_another_within_concurrency_limit() {
+        let (sim, node) = setup_slow_vendor().await;
+        let lines = [("bought", "10.00", 1); 10];
+        node.place_order(&OrderRequest::new(ALICE, "many", &lines)).await.expect_new();
+        sleep(Duration::from_millis(500)).await;
+        node.place_order(&order_request(BOB, "one", "bought", 1)).await.expect_new();
+        sleep(Duration::from_millis(2_600)).await;
+        let (many, one) = (order_of(&sim, ALICE), order_of(&sim, BOB));
+        assert_eq!(one.status, OrderStatus::Delivered, "{one:?}");
+        assert_eq!(many.status, OrderStatus::PartiallyDelivered, "{many:?}");
+        assert_settled(&sim, &node).await;
+        assert_eq!(order_of(&sim, ALICE).status, OrderStatus::Delivered);
+        assert_eq!(sim.vendors.max_in_flight(), VENDOR_CONCURRENCY);
+        assert_procurement_settled(&sim);
+    }
+
+    async fn procurement_actor_panicking_resumes_its_claims_at_once() {
+        silence_intended_panics();
+        let (sim, node) = setup_slow_vendor().await;
+        node.place_order(&order_request(ALICE, "k", "bought", 2)).await.expect_new();
+        sleep(Duration::from_millis(800)).await;
+        node.panic_procurement(&vendor_of(&build::sku("bought", 1_000))).await;
+        sleep(3 * SECOND).await;
+        assert_eq!(order_of(&sim, ALICE).status, OrderStatus::Delivered);
+        assert_eq!(node.procurement.totals().restarts, 1);
+        assert_settled(&sim, &node).await;
+        assert_procurement_settled(&sim);
+    }
+
+    async fn claim_release_failing_is_retried_before_it_expires() {
+        let (sim, node) = setup_slow_vendor().await;
+        node.place_order(&order_request(ALICE, "k", "bought", 1)).await.expect_new();
+        // The records become unavailable during the vendor call and return before the claim expires.
+        sleep(Duration::from_millis(600)).await;
+        sim.vendors.set_records_unavailable(true);
+        sleep(2 * SECOND).await;
+        assert_ne!(order_of(&sim, ALICE).status, OrderStatus::Refunded);
+        sim.vendors.set_records_unavailable(false);
+        sleep(3 * SECOND).await;
+        assert_eq!(order_of(&sim, ALICE).status, OrderStatus::Delivered);
+        assert_settled(&sim, &node).await;
+        assert_procurement_settled(&sim);
+    }
+
+    async fn node_crashing_during_purchase_resumes_it_after_restart() {
+        let (sim, node) = setup_slow_vendor().await;
+        node.place_order(&order_request(ALICE, "k", "bought", 2)).await.expect_new();
+        sleep(Duration::from_millis(800)).await;
+        drop(node);
+        let node = sim.start("one").await;
+        node.start_procurement();
+        sleep(3 * SECOND).await;
+        assert_eq!(order_of(&sim, ALICE).status, OrderStatus::Delivered);
+        assert_settled(&sim, &node).await;
+        assert_procurement_settled(&sim);
+    }
+
+    async fn voucher_bought_for_cancelled_order_goes_to_waiting_order_then_shelf() {
+        let (sim, node) = setup().await;
+        sim.vendors.set_latency(2 * SECOND);
+        node.start_procurement();
+        node.place_order(&order_request(ALICE, "k", "bought", 2)).await.expect_new();
+        sleep(SECOND).await;
+        let cancelled = CancelOrder {
+            partner_id: ALICE,
+            order_id: order_of(&sim, ALICE).order_id,
+            reason: None,
+            window: time::Duration::HOUR,
+        };
+        cancel_order(&node.engine, cancelled, |_| true).await.unwrap();
+        node.place_order(&order_request(BOB, "k", "bought", 2)).await.expect_new();
+        sleep(2 * SECOND).await;
+        let order = order_of(&sim, BOB);
+        assert_eq!((order.status, order.fulfilled_from), (OrderStatus::Delivered, Some(FulfilmentSource::Cache)));
+        assert_settled(&sim, &node).await;
+        assert_procurement_settled(&sim);
+        assert_eq!(sim.db.free_vouchers(&build::sku("bought", 1_000)).len(), 2, "the vouchers bought for Bob");
+    }
+
+    async fn purchase_of_cancelled_order_is_not_requested() {
+        let (sim, node) = setup().await;
+        node.place_order(&order_request(ALICE, "k", "bought", 2)).await.expect_new();
+        let order_id = order_of(&sim, ALICE).order_id;
+        node.procurement.start_order(ALICE, order_id).await.unwrap();
+        assert_eq!(sim.vendors.open_purchases_of(order_id).len(), 1, "recorded but not requested");
+        let cancelled = CancelOrder {
+            partner_id: ALICE,
+            order_id,
+            reason: None,
+            window: time::Duration::HOUR,
+        };
+        cancel_order(&node.engine, cancelled, |_| true).await.unwrap();
+        node.start_procurement();
+        assert_settled(&sim, &node).await;
+        assert_procurement_settled(&sim);
+        assert_eq!(sim.vendors.max_in_flight(), 0, "no vendor call");
+    }
+
+    async fn stock_only_line_is_refunded_when_rest_is_filled_from_stock() {
+        let (sim, node) = setup().await;
+        node.import(&build::sku("gift", 1_000), &[1]);
+        let both = OrderRequest::new(ALICE, "both", &[("bought", "10.00", 1), ("gift", "10.00", 1)]);
+        assert!(node.place_order(&both).await.expect_new().starts_with("PENDING"));
+        assert!(node.place_order(&order_request(BOB, "k", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
+        node.import(&build::sku("bought", 1_000), &[1]);
+        node.start_procurement();
+        assert_settled(&sim, &node).await;
+        assert_procurement_settled(&sim);
+        let order = order_of(&sim, ALICE);
+        let counts: Vec<_> = order.lines.iter().map(|line| (line.delivered, line.failed)).collect();
+        assert_eq!((order.status, order.closed), (OrderStatus::PartiallyDelivered, true));
+        assert_eq!((counts, order.refunded), (vec![(1, 0), (0, 1)], build::minor(1_000)));
+    }
+
+    async fn incoming_stock_goes_to_oldest_waiting_order() {
+        let (sim, node) = setup().await;
+        node.place_order(&order_request(ALICE, "older", "bought", 3)).await.expect_new();
+        sleep(SECOND).await;
+        node.place_order(&order_request(BOB, "younger", "bought", 2)).await.expect_new();
+        node.import(&build::sku("bought", 1_000), &[1; 4]);
+        let newest = node.start_order(&order_request(BOB, "newest", "bought", 1).cache_only());
+        sleep(SECOND).await;
+        assert!(!newest.is_finished(), "the remainder after waiting orders is not known yet");
+        sim.vendors.set_latency(60 * SECOND);
+        node.start_procurement();
+        assert!(newest.await.unwrap().expect_new().starts_with("INSUFFICIENT_INVENTORY"));
+        let (older, younger) = (order_of(&sim, ALICE), order_of(&sim, BOB));
+        assert_eq!((older.status, older.vouchers.len()), (OrderStatus::Delivered, 3));
+        assert_eq!((younger.status, younger.vouchers.len()), (OrderStatus::PartiallyDelivered, 1));
+        sleep(120 * SECOND).await;
+        assert_eq!(order_of(&sim, BOB).status, OrderStatus::Delivered, "the remainder is bought");
+        assert_settled(&sim, &node).await;
+        assert_procurement_settled(&sim);
+    }
+    async fn remainder_of_reserved_stock_is_sold_to_new_orders() {
+        let (sim, node) = setup().await;
+        node.import(&build::sku("gift", 1_000), &[1]);
+        let both = OrderRequest::new(ALICE, "both", &[("bought", "10.00", 1), ("gift", "10.00", 1)]);
+        assert!(node.place_order(&both).await.expect_new().starts_with("PENDING"));
+        assert!(node.place_order(&order_request(BOB, "k", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
+        node.import(&build::sku("gift", 1_000), &[1, 1]);
+        let newest = node.start_order(&order_request(BOB, "newest", "gift", 1));
+        sleep(SECOND).await;
+        assert!(!newest.is_finished(), "the remainder after Alice's order is not known yet");
+        node.start_procurement();
+        assert!(newest.await.unwrap().expect_new().starts_with("DELIVERED"));
+        assert_settled(&sim, &node).await;
+        assert_procurement_settled(&sim);
+        assert_eq!(order_of(&sim, ALICE).status, OrderStatus::Delivered);
+    }
+}

@@ -1,0 +1,86 @@
+//! Random walks through the simulation. `VOUCHSAFE_WALK_SEEDS` and `VOUCHSAFE_WALK_STEPS` set their number and length,
+//! `VOUCHSAFE_WALK_FIRST` the first seed.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use vouchsafe_simulation::FaultKind;
+use vouchsafe_simulation::simulation::run_local;
+use vouchsafe_simulation::simulation::vendors::VendorFault;
+use vouchsafe_simulation::simulation::walk::{REPLIES, STEPS, WalkReport, walk};
+
+use crate::panics::silence_intended_panics;
+
+/// Number of walks between two printed summaries.
+const REPORT_INTERVAL: u64 = 500;
+
+fn from_env(name: &str, default: u32) -> u32 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// Runs a walk on paused time; a failure prints the seed.
+fn run_walk(seed: u64, steps: u32) -> WalkReport {
+    silence_intended_panics();
+    let outcome = std::panic::catch_unwind(|| {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(run_local(walk(seed, steps)))
+    });
+    outcome.unwrap_or_else(|panic| {
+        eprintln!("seed {seed}, {steps} steps");
+        std::panic::resume_unwind(panic)
+    })
+}
+
+fn add<K: Ord + Copy>(sum: &mut BTreeMap<K, u64>, counts: &BTreeMap<K, u64>) {
+    for (kind, count) in counts {
+        *sum.entry(*kind).or_default() += count;
+    }
+}
+
+fn assert_all_occurred<K: Ord + Debug>(kinds: impl IntoIterator<Item = K>, counts: &BTreeMap<K, u64>) {
+    for kind in kinds {
+        assert!(
+            counts.get(&kind).is_some_and(|count| *count > 0),
+            "{kind:?} never occurred: {counts:?}"
+        );
+    }
+}
+
+#[test]
+fn random_walks_violate_no_invariant() {
+    let first = u64::from(from_env("VOUCHSAFE_WALK_FIRST", 0));
+    let seeds = u64::from(from_env("VOUCHSAFE_WALK_SEEDS", 12));
+    let steps = from_env("VOUCHSAFE_WALK_STEPS", 300);
+    let mut sum = WalkReport::default();
+    for seed in first..first + seeds {
+        let report = run_walk(seed, steps);
+        add(&mut sum.faults, &report.faults);
+        add(&mut sum.steps, &report.steps);
+        add(&mut sum.replies, &report.replies);
+        add(&mut sum.vendor_faults, &report.vendor_faults);
+        let walks = seed + 1 - first;
+        if walks.is_multiple_of(REPORT_INTERVAL) || walks == seeds {
+            println!("{walks} walks of {steps} steps: {:?}", sum.steps);
+            println!(
+                "faults: {:?}
+answers: {:?}",
+                sum.faults, sum.replies
+            );
+            println!("vendors: {:?}", sum.vendor_faults);
+        }
+    }
+    assert_all_occurred(FaultKind::ALL, &sum.faults);
+    assert_all_occurred(STEPS.map(|(name, _)| name), &sum.steps);
+    assert_all_occurred(REPLIES, &sum.replies);
+    assert_all_occurred(VendorFault::ALL, &sum.vendor_faults);
+}
+
+#[test]
+fn seed_reproduces_the_walk() {
+    for seed in [5, 11] {
+        let [first, second] = [run_walk(seed, 120), run_walk(seed, 120)];
+        assert_eq!(first, second, "seed {seed}");
+    }
+    assert_ne!(run_walk(5, 60).lines, run_walk(6, 60).lines);
+}
