@@ -1,36 +1,15 @@
 //! Arrival schedule of an open loop, fixed before the run. A stall of the service therefore delays every request that
 //! becomes due meanwhile, and shows in their latency.
 
-use std::fmt;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use serde::{Deserialize, Serialize};
 
-use crate::run::RunLength;
+use crate::pace::{RunLength, Spacing};
 
 /// Upper bound for one run: 800 MB at 16 bytes each, far above what one machine reaches.
 pub const MAX_ARRIVALS: u64 = 50_000_000;
-
-/// Distribution of the arrivals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub enum Spacing {
-    /// Equal intervals
-    Constant,
-    /// Exponential intervals, as from independent callers; includes bursts
-    Poisson,
-}
-
-impl fmt::Display for Spacing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Constant => "constant",
-            Self::Poisson => "poisson",
-        })
-    }
-}
 
 /// Generates the due times of all requests, relative to the start of the run.
 ///

@@ -6,6 +6,7 @@
 
 pub mod audit_method;
 pub mod contender;
+pub mod floor;
 pub(crate) mod maintenance;
 pub mod report;
 pub mod rounds;

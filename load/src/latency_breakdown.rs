@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use crate::tally::{merge_histogram, micros, new_histogram};
+use crate::histogram::{merge_histogram, micros, new_histogram};
 
 /// Latency of the orders of one form.
 #[derive(Clone, Debug)]

@@ -19,12 +19,12 @@ use rand::rngs::StdRng;
 use tokio::task::LocalSet;
 
 use crate::arrivals::schedule;
+use crate::pace::{Pace, RunLength};
 use crate::pacing::{ArrivalCursor, SendSchedule, SendWindow};
 use crate::partner::PartnerClient;
 use crate::progress::Progress;
-use crate::run::{RunError, RunLength, RunResult};
 use crate::run_history::{OrderHistory, RunHistory, SentOrders};
-use crate::scenario::Pace;
+use crate::run_result::{RunError, RunResult};
 use crate::sent_orders::SentLog;
 use crate::signer::Credentials;
 use crate::tally::Tally;
@@ -247,7 +247,7 @@ fn run_thread(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrivals::Spacing;
+    use crate::pace::Spacing;
     use crate::workload::Workload;
 
     fn plan(pace: Pace, length: RunLength, warm_up_s: u64) -> LoadPlan {

@@ -1,13 +1,14 @@
 //! Metrics of a run: rates, latencies, outcomes, and the course over time.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::latency_breakdown::FormStats;
-use crate::run::RunResult;
+use crate::run_result::RunResult;
 use crate::tally::{BackgroundStats, Outcomes, Tally};
 use crate::timeline::TimelineSecond;
 
@@ -148,6 +149,91 @@ impl RunMetrics {
             errors: errors(tally),
         }
     }
+}
+
+impl fmt::Display for Latency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            p50,
+            p90,
+            p99,
+            p99_9,
+            max,
+        } = self;
+        write!(f, "p50 {p50}  p90 {p90}  p99 {p99}  p99.9 {p99_9}  max {max}")
+    }
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.url, self.order)?;
+        writeln!(
+            f,
+            "{}, {} generator threads, {}, seed {}, warm-up {} s",
+            self.pace, self.threads, self.signing, self.seed, self.warm_up_s
+        )
+    }
+}
+
+impl fmt::Display for RunMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (orders, seconds) = (self.orders, self.measured_s);
+        writeln!(
+            f,
+            "{}\n{:.0} orders/s  ({orders} acknowledged in {seconds:.2} s)",
+            self.setup, self.orders_per_s
+        )?;
+        writeln!(f, "latency µs  {}", self.latency_us)?;
+        if let Some(late) = self.late_us {
+            writeln!(f, "  of which send delay  {late}")?;
+        }
+        writeln!(f, "{:.0} vouchers/s", self.vouchers_per_s)?;
+        for form in &self.forms {
+            let (per_s, vouchers) = (form.per_s, form.vouchers_per_s);
+            writeln!(
+                f,
+                "orders of {}: {per_s:.0}/s, {vouchers:.0} vouchers/s, latency µs  {}",
+                form.form, form.latency_us
+            )?;
+        }
+        for (status, refused) in &self.refusals {
+            let prompt = refused.prompt_share * 100.0;
+            writeln!(
+                f,
+                "rejected with {status}: {:.0}/s, {prompt:.2} % of them within {PROMPT_REFUSAL_MS} ms, latency µs  {}",
+                refused.per_s, refused.latency_us
+            )?;
+        }
+        write_counts(f, "outcomes", &self.outcomes)?;
+        write_counts(f, "warm-up outcomes", &self.warm_up_outcomes)?;
+        for (kind, background) in &self.background {
+            writeln!(
+                f,
+                "{kind}: {:.0}/s, latency µs  {}",
+                background.per_s, background.latency_us
+            )?;
+            write_counts(f, "  outcomes", &background.outcomes)?;
+        }
+        self.errors
+            .iter()
+            .try_for_each(|(kind, text)| writeln!(f, "first {kind}: {text}"))
+    }
+}
+
+fn write_counts(f: &mut fmt::Formatter<'_>, title: &str, counts: &BTreeMap<String, u64>) -> fmt::Result {
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(kind, count)| format!("{kind} × {count}"))
+        .collect();
+    writeln!(
+        f,
+        "{title}: {}",
+        if counts.is_empty() {
+            "none".to_owned()
+        } else {
+            counts.join(", ")
+        }
+    )
 }
 
 fn per_second(orders: u64, time: Duration) -> f64 {

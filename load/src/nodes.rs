@@ -24,7 +24,7 @@ use crate::deployment::TestDeployment;
 use crate::deployment::postgres::SERVICE_DATABASE;
 use crate::deployment::seed::{SeedData, product_id, seed};
 use crate::machine::Machine;
-use crate::scenario::Pace;
+use crate::pace::Pace;
 
 /// Wallet balance of each partner, in USD.
 const USD: u64 = 900_000_000;

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::run::RunLength;
-use crate::tally::Phase;
+use crate::pace::{Phase, RunLength};
 
 /// Permission to send one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

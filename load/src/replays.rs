@@ -6,10 +6,10 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::audit::Check;
-use crate::report::{RequestMetrics, request_metrics};
-use crate::run::RunResult;
+use crate::metrics::{RequestMetrics, request_metrics};
+use crate::request::RequestKind;
+use crate::run_result::RunResult;
 use crate::tally::Tally;
-use crate::traffic::RequestKind;
 
 /// Rate and latency of replays.
 #[derive(Clone, Debug, Serialize)]

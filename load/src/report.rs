@@ -1,10 +1,8 @@
 //! Run report: metrics, outcomes, audit, machine and database, as text and JSON. `html.rs` renders the HTML page.
 
 mod html;
-mod metrics;
 mod plot;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -13,6 +11,7 @@ use serde::Serialize;
 use crate::audit::Audit;
 use crate::database::DatabaseFacts;
 use crate::machine::Machine;
+use crate::metrics::RunMetrics;
 use crate::pause_recovery::PauseRecovery;
 use crate::replays::ReplayReport;
 use crate::resource_monitor::ResourceUsage;
@@ -20,10 +19,6 @@ use crate::restart::RestartTimes;
 use crate::webhook_receiver::WebhookSummary;
 
 pub use self::html::render_html;
-pub use self::metrics::{
-    FormMetrics, Latency, PROMPT_REFUSAL_MS, Percentile, RefusalMetrics, RequestMetrics, RunMetrics, Setup,
-    request_metrics,
-};
 
 /// Report of one run. Metrics are never published without their audit.
 #[derive(Clone, Debug, Serialize)]
@@ -102,75 +97,6 @@ impl Report {
     }
 }
 
-impl fmt::Display for Latency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            p50,
-            p90,
-            p99,
-            p99_9,
-            max,
-        } = self;
-        write!(f, "p50 {p50}  p90 {p90}  p99 {p99}  p99.9 {p99_9}  max {max}")
-    }
-}
-
-impl fmt::Display for Setup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}", self.url, self.order)?;
-        writeln!(
-            f,
-            "{}, {} generator threads, {}, seed {}, warm-up {} s",
-            self.pace, self.threads, self.signing, self.seed, self.warm_up_s
-        )
-    }
-}
-
-impl fmt::Display for RunMetrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (orders, seconds) = (self.orders, self.measured_s);
-        writeln!(
-            f,
-            "{}\n{:.0} orders/s  ({orders} acknowledged in {seconds:.2} s)",
-            self.setup, self.orders_per_s
-        )?;
-        writeln!(f, "latency µs  {}", self.latency_us)?;
-        if let Some(late) = self.late_us {
-            writeln!(f, "  of which send delay  {late}")?;
-        }
-        writeln!(f, "{:.0} vouchers/s", self.vouchers_per_s)?;
-        for form in &self.forms {
-            let (per_s, vouchers) = (form.per_s, form.vouchers_per_s);
-            writeln!(
-                f,
-                "orders of {}: {per_s:.0}/s, {vouchers:.0} vouchers/s, latency µs  {}",
-                form.form, form.latency_us
-            )?;
-        }
-        for (status, refused) in &self.refusals {
-            let prompt = refused.prompt_share * 100.0;
-            writeln!(
-                f,
-                "rejected with {status}: {:.0}/s, {prompt:.2} % of them within {PROMPT_REFUSAL_MS} ms, latency µs  {}",
-                refused.per_s, refused.latency_us
-            )?;
-        }
-        write_counts(f, "outcomes", &self.outcomes)?;
-        write_counts(f, "warm-up outcomes", &self.warm_up_outcomes)?;
-        for (kind, background) in &self.background {
-            writeln!(
-                f,
-                "{kind}: {:.0}/s, latency µs  {}",
-                background.per_s, background.latency_us
-            )?;
-            write_counts(f, "  outcomes", &background.outcomes)?;
-        }
-        self.errors
-            .iter()
-            .try_for_each(|(kind, text)| writeln!(f, "first {kind}: {text}"))
-    }
-}
-
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(scenario) = &self.scenario {
@@ -201,20 +127,4 @@ impl fmt::Display for Report {
             None => Ok(()),
         }
     }
-}
-
-fn write_counts(f: &mut fmt::Formatter<'_>, title: &str, counts: &BTreeMap<String, u64>) -> fmt::Result {
-    let counts: Vec<String> = counts
-        .iter()
-        .map(|(kind, count)| format!("{kind} × {count}"))
-        .collect();
-    writeln!(
-        f,
-        "{title}: {}",
-        if counts.is_empty() {
-            "none".to_owned()
-        } else {
-            counts.join(", ")
-        }
-    )
 }

@@ -14,8 +14,9 @@ use crate::acknowledgements::{Acknowledgements, Unsettled};
 use crate::client::RequestFailure;
 use crate::deployment::{DeploymentError, TestDeployment};
 use crate::partner::PartnerClient;
+use crate::request::RequestSpec;
 use crate::signer::Credentials;
-use crate::traffic::{RequestSpec, Traffic};
+use crate::traffic::Traffic;
 
 /// Delay between attempts: far below the measured time.
 const RETRY_DELAY: Duration = Duration::from_millis(2);

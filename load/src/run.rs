@@ -1,26 +1,15 @@
-//! Run length, result and errors of load runs, and the closed loop of a single partner.
+//! Closed loop of a single partner.
 
 use std::time::Duration;
 
-use crate::arrivals::ArrivalsError;
 use crate::load_run::{LoadPlan, SigningTime, run_load};
-use crate::origin::UrlError;
+use crate::pace::{Pace, RunLength};
 use crate::progress::Progress;
-use crate::run_history::{RunHistory, SentOrders};
-use crate::scenario::Pace;
+use crate::run_history::RunHistory;
+use crate::run_result::{RunError, RunResult};
 use crate::signer::Credentials;
-use crate::tally::Tally;
 use crate::traffic::Traffic;
 use crate::workload::Workload;
-
-/// When a run ends, not counting the warm-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunLength {
-    /// After this number of orders.
-    Orders(u64),
-    /// After this time; requests in flight are awaited.
-    Time(Duration),
-}
 
 /// Configuration of a closed loop of one partner.
 #[derive(Clone, Debug)]
@@ -61,32 +50,6 @@ impl From<SinglePartnerRun> for LoadPlan {
             history: RunHistory::default(),
         }
     }
-}
-
-/// Result of a load run.
-#[derive(Debug)]
-pub struct RunResult {
-    pub tally: Tally,
-    /// From the end of the warm-up to the completion of the last order.
-    pub measured_for: Duration,
-    /// From the end of the warm-up to the completion of the last request of any kind.
-    pub lasted: Duration,
-    /// Sent orders, if the run recorded them.
-    pub sent: SentOrders,
-}
-
-/// Reason for a run that could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The base URL has another form.
-    #[error(transparent)]
-    Url(#[from] UrlError),
-    #[error("cannot start a generator thread")]
-    Thread(#[from] std::io::Error),
-    #[error(transparent)]
-    Arrivals(#[from] ArrivalsError),
-    #[error("cannot presign requests: {0}")]
-    Presigned(String),
 }
 
 /// Loads the service; returns when the last request has completed.

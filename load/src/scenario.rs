@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::arrivals::Spacing;
 use crate::deployment::seed::{SeedData, SeedSku, product_id};
-use crate::traffic::RequestKind;
+use crate::pace::Pace;
+use crate::request::RequestKind;
 use crate::weights::Weights;
 
 /// Maximum vouchers per order (contract §3).
@@ -163,46 +163,6 @@ pub struct RequestShare {
     pub kind: RequestKind,
     /// Relative to the other weights.
     pub weight: f64,
-}
-
-/// Closed or open loop.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Pace {
-    /// Each connection sends its next request after the response to the previous one.
-    Closed { connections: usize },
-    /// Requests leave at times fixed before the run.
-    Open {
-        /// A request that finds no free connection leaves late; the delay is part of its latency.
-        connections: usize,
-        per_second: f64,
-        spacing: Spacing,
-    },
-}
-
-impl Pace {
-    #[must_use]
-    pub fn connections(self) -> usize {
-        match self {
-            Self::Closed { connections } | Self::Open { connections, .. } => connections,
-        }
-    }
-}
-
-impl fmt::Display for Pace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Closed { connections } => write!(f, "closed loop over {connections} connections"),
-            Self::Open {
-                connections,
-                per_second,
-                spacing,
-            } => write!(
-                f,
-                "open loop of {per_second} requests/s ({spacing}) over {connections} connections"
-            ),
-        }
-    }
 }
 
 /// Repeated pauses of Postgres.

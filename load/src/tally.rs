@@ -11,28 +11,16 @@ use hdrhistogram::Histogram;
 
 use crate::acknowledgements::{Acknowledgements, Unsettled};
 use crate::client::{ApiResponse, RequestFailure};
+use crate::histogram::{merge_histogram, micros, new_histogram};
 use crate::latency_breakdown::LatencyBreakdown;
 use crate::outcome::{merge_outcomes, record_outcome};
+use crate::pace::Phase;
+use crate::request::RequestKind;
 use crate::run_history::LatencySample;
 use crate::sent_orders::ResponseMismatches;
 use crate::timeline::Timeline;
-use crate::traffic::RequestKind;
 
 pub use crate::outcome::{Outcome, OutcomeCount, Outcomes};
-
-/// Upper bound of recorded latencies in microseconds: twice the client's timeout.
-const MAX_LATENCY_US: u64 = 60_000_000;
-/// 0.1 % precision, far below the variation between runs.
-const LATENCY_DIGITS: u8 = 3;
-
-/// Part of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Audited but not measured.
-    WarmUp,
-    /// Audited and measured.
-    Measured,
-}
 
 /// A sent order.
 #[derive(Clone, Copy, Debug)]
@@ -232,23 +220,6 @@ impl Tally {
         self.acknowledgements.merge(other.acknowledgements);
         self.last_end = self.last_end.max(other.last_end);
     }
-}
-
-pub(crate) fn new_histogram() -> Histogram<u64> {
-    let Ok(histogram) = Histogram::new_with_bounds(1, MAX_LATENCY_US, LATENCY_DIGITS) else {
-        unreachable!("the bounds are valid constants")
-    };
-    histogram
-}
-
-pub(crate) fn merge_histogram(own_stats: &mut Histogram<u64>, other_stats: &Histogram<u64>) {
-    let Ok(()) = own_stats.add(other_stats) else {
-        unreachable!("all histograms of a run have the same bounds")
-    };
-}
-
-pub(crate) fn micros(latency: Duration) -> u64 {
-    u64::try_from(latency.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

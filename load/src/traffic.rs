@@ -2,64 +2,19 @@
 //! same order, whatever the responses.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use bytes::Bytes;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use serde::{Deserialize, Serialize};
 
 use crate::deployment::seed::{DENOMINATION, product_id};
+use crate::request::{RequestKind, RequestSpec};
 use crate::scenario::{OrderForm, Scenario, ScenarioError};
 use crate::weights::Weights;
 use crate::workload::{Item, Workload};
 
 /// Attempts to draw a SKU that the order does not have yet, before taking the next free one.
 const REDRAWS: usize = 8;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RequestKind {
-    /// A new order with a new key.
-    Order,
-    /// Repetition of an earlier order under its key, drawn uniformly from all sent orders.
-    Duplicate,
-    /// Read of a completed order.
-    Read,
-    /// Read of the codes of a completed order.
-    Codes,
-    Wallets,
-    /// Next page of the partner's event feed.
-    Feed,
-}
-
-impl fmt::Display for RequestKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Order => "order",
-            Self::Duplicate => "duplicate",
-            Self::Read => "read",
-            Self::Codes => "codes",
-            Self::Wallets => "wallets",
-            Self::Feed => "feed",
-        })
-    }
-}
-
-/// A drawn request, without data that is only known when it is sent.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum RequestSpec {
-    /// A new order; `partner` and `form` are indexes.
-    Order {
-        partner: usize,
-        form: usize,
-        body: Bytes,
-    },
-    /// A request for an earlier order at relative position `at` (0 to 1).
-    PastOrder { kind: RequestKind, at: f64 },
-    /// A read of data of a partner, by index.
-    PartnerRead { kind: RequestKind, partner: usize },
-}
 
 /// Request mix of a run.
 #[derive(Clone, Debug)]

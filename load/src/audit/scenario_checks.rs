@@ -8,9 +8,9 @@ use serde::Deserialize;
 use super::Check;
 use crate::deployment::operator::Operator;
 use crate::deployment::seed::PRODUCT_PREFIX;
+use crate::request::RequestKind;
 use crate::sent_orders::ResponseMismatches;
 use crate::tally::{Outcome, Tally};
-use crate::traffic::RequestKind;
 use crate::wire::ListView;
 
 /// Page size: the maximum of the API.

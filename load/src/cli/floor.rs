@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sqlx::postgres::PgConnectOptions;
-use vouchsafe_load::floor::run_floor_benchmark;
+use vouchsafe_load::compare::floor::run_floor_benchmark;
 use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
 use vouchsafe_load::peer::schema::create_database;
 

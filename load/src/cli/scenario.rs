@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use vouchsafe_load::deployment::TestDeployment;
-use vouchsafe_load::scenario::{Pace, Scenario, VoucherSupply};
+use vouchsafe_load::pace::Pace;
+use vouchsafe_load::scenario::{Scenario, VoucherSupply};
 use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
 
 use super::{CommonArgs, parse_positive};

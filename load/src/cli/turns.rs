@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
+use vouchsafe_load::compare::floor::FloorPlan;
 use vouchsafe_load::compare::turn::LoadSettings;
-use vouchsafe_load::floor::FloorPlan;
-use vouchsafe_load::scenario::Pace;
+use vouchsafe_load::pace::Pace;
 
 use super::parse_positive;
 

@@ -7,11 +7,10 @@ use serde::Serialize;
 use super::search::{PeerSearchReport, PeerVariant};
 use super::statistics::{Spread, paired_ratios};
 use super::turn::{LoadSettings, Turn};
-use crate::arrivals::Spacing;
+use crate::compare::floor::FloorReport;
 use crate::database::DatabaseFacts;
-use crate::floor::FloorReport;
 use crate::machine::Machine;
-use crate::scenario::Pace;
+use crate::pace::{Pace, Spacing};
 
 /// A compared system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

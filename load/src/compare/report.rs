@@ -7,7 +7,7 @@ use super::contender::{Column, CompareReport, Contender};
 use super::statistics::Spread;
 use super::turn::Turn;
 use crate::costs::{Component, OrderCosts, ThreadCost, format_value};
-use crate::scenario::Pace;
+use crate::pace::Pace;
 
 const US_PER_MS: f64 = 1_000.0;
 

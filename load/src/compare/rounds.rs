@@ -11,11 +11,11 @@ use super::contender::{Column, CompareReport, Contender, empty_columns, half_pee
 use super::maintenance;
 use super::search::{PeerSearchReport, PeerVariant};
 use super::turn::{LoadSettings, Target, Turn, run_turn};
+use crate::compare::floor::{FloorPlan, run_floor_benchmark};
 use crate::database::DatabaseInspector;
 use crate::deployment::TestDeployment;
 use crate::deployment::postgres::SERVICE_DATABASE;
 use crate::deployment::seed::{SeedData, product_id, seed};
-use crate::floor::{FloorPlan, run_floor_benchmark};
 use crate::machine::Machine;
 use crate::peer::PeerMode;
 use crate::peer::process::{PeerOptions, PeerProcess};

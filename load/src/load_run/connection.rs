@@ -9,10 +9,11 @@ use uuid::Uuid;
 use super::ThreadState;
 use super::request_queue::{QueuedRequest, sign_order};
 use crate::client::{ApiResponse, RequestFailure};
+use crate::pace::Phase;
 use crate::pacing::SendSlot;
 use crate::partner::{PartnerClient, SignedRequest};
-use crate::tally::{OrderAttempt, Phase};
-use crate::traffic::{RequestKind, RequestSpec};
+use crate::request::{RequestKind, RequestSpec};
+use crate::tally::OrderAttempt;
 use crate::wire::{EventView, ListView};
 
 /// Delay after a request that could not be sent, so that the generator does not flood a stopped service with

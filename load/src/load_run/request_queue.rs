@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::LoadPlan;
 use crate::client::RequestFailure;
 use crate::partner::{PartnerClient, SignedRequest};
-use crate::run::RunError;
-use crate::traffic::RequestSpec;
+use crate::request::RequestSpec;
+use crate::run_result::RunError;
 
 /// A request; `signed` holds key and signature of a presigned order.
 pub(super) struct QueuedRequest {

@@ -2,9 +2,10 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::Report;
 use super::plot::{Mark, Plot, linear};
-use super::{PROMPT_REFUSAL_MS, Percentile, Report};
 use crate::costs::cost_rows;
+use crate::metrics::{PROMPT_REFUSAL_MS, Percentile};
 use crate::timeline::TimelineSecond;
 
 const STYLE: &str = "

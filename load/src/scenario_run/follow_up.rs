@@ -11,14 +11,15 @@ use crate::audit::Check;
 use crate::client::DEFAULT_TIMEOUT;
 use crate::deployment::TestDeployment;
 use crate::load_run::{LoadPlan, SigningTime, run_load};
+use crate::pace::{Pace, RunLength};
 use crate::pause_recovery::{Pause, PauseRecovery};
 use crate::progress::{Progress, RunProgressBar};
 use crate::replays::{self, ReplayReport};
 use crate::report::FollowUp;
 use crate::restart::{OrderSource, RestartTimes, measure_restarts};
-use crate::run::{RunLength, RunResult};
 use crate::run_history::{OrderHistory, RunHistory, SentOrders};
-use crate::scenario::{Pace, ReplayPhase, Scenario};
+use crate::run_result::RunResult;
+use crate::scenario::{ReplayPhase, Scenario};
 use crate::signer::Credentials;
 use crate::traffic::Traffic;
 

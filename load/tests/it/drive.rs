@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vouchsafe_load::arrivals::Spacing;
 use vouchsafe_load::audit::{check_refusals, check_stable_responses};
 use vouchsafe_load::load_run::{LoadPlan, SigningTime, run_load};
+use vouchsafe_load::metrics::{RunMetrics, Setup};
+use vouchsafe_load::pace::{Pace, RunLength, Spacing};
 use vouchsafe_load::progress::Progress;
 use vouchsafe_load::replays::{self, ReplayReport};
-use vouchsafe_load::report::{RunMetrics, Setup};
-use vouchsafe_load::run::{RunLength, RunResult};
+use vouchsafe_load::request::RequestKind;
 use vouchsafe_load::run_history::{OrderHistory, RunHistory};
-use vouchsafe_load::scenario::{Pace, Scenario};
-use vouchsafe_load::traffic::{RequestKind, Traffic};
+use vouchsafe_load::run_result::RunResult;
+use vouchsafe_load::scenario::Scenario;
+use vouchsafe_load::traffic::Traffic;
 use vouchsafe_load::workload::Workload;
 
 use crate::fake::{Defect, FakeService, STALL_DURATION};

@@ -6,11 +6,12 @@ use vouchsafe_load::audit::Audit;
 use vouchsafe_load::costs::server::WalCost;
 use vouchsafe_load::costs::{Component, OrderCosts, ThreadCost};
 use vouchsafe_load::machine::Machine;
-use vouchsafe_load::report::{FollowUp, Report, RunMetrics, Setup, render_html};
+use vouchsafe_load::metrics::{RunMetrics, Setup};
+use vouchsafe_load::report::{FollowUp, Report, render_html};
 use vouchsafe_load::resource_monitor::{MemoryUsage, ResourceUsage};
 use vouchsafe_load::restart::RestartTimes;
-use vouchsafe_load::run::RunResult;
 use vouchsafe_load::run_history::SentOrders;
+use vouchsafe_load::run_result::RunResult;
 use vouchsafe_load::tally::Tally;
 
 fn usage() -> ResourceUsage {

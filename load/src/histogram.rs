@@ -1,0 +1,27 @@
+//! Latency histograms with the same bounds in all parts of a run.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+/// Upper bound of recorded latencies in microseconds: twice the client's timeout.
+const MAX_LATENCY_US: u64 = 60_000_000;
+/// 0.1 % precision, far below the variation between runs.
+const LATENCY_DIGITS: u8 = 3;
+
+pub(crate) fn new_histogram() -> Histogram<u64> {
+    let Ok(histogram) = Histogram::new_with_bounds(1, MAX_LATENCY_US, LATENCY_DIGITS) else {
+        unreachable!("the bounds are valid constants")
+    };
+    histogram
+}
+
+pub(crate) fn merge_histogram(own_stats: &mut Histogram<u64>, other_stats: &Histogram<u64>) {
+    let Ok(()) = own_stats.add(other_stats) else {
+        unreachable!("all histograms of a run have the same bounds")
+    };
+}
+
+pub(crate) fn micros(latency: Duration) -> u64 {
+    u64::try_from(latency.as_micros()).unwrap_or(u64::MAX)
+}
