@@ -26,12 +26,12 @@ use std::hint::black_box;
 use std::process::{Command, ExitCode};
 
 use tokio::task::LocalSet;
-use vouchsafe::access::credential::{ApiKeyPair, generate_key_pair};
-use vouchsafe::access::environment::Environment;
-use vouchsafe::access::framing::{CanonicalRequest, SignedRequest, Timestamp};
-use vouchsafe::access::headers::{AuthHeaders, UniqueHeader};
-use vouchsafe::access::signature;
-use vouchsafe::http::orders::request;
+use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
+use vouchsafe_security::environment::Environment;
+use vouchsafe_security::framing::{CanonicalRequest, SignedRequest, Timestamp};
+use vouchsafe_security::headers::{AuthHeaders, UniqueHeader};
+use vouchsafe_security::signature;
+use vouchsafe::api::partner::orders::request;
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_simulation::build::NOW;

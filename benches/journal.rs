@@ -33,7 +33,7 @@ use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::Semaphore;
-use vouchsafe::postgres::Durability;
+use vouchsafe_private_postgres::Durability;
 use vouchsafe::store::{PgNode, PgStore};
 use vouchsafe_actors::delivery::commit_notifier::CommitNotifier;
 use vouchsafe_domain::clock::SystemClock;

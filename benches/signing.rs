@@ -10,11 +10,11 @@ mod growth;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use vouchsafe::access::credential::{ApiKeyPair, generate_key_pair};
-use vouchsafe::access::environment::Environment;
-use vouchsafe::access::framing::{CanonicalRequest, SignedRequest, Timestamp};
-use vouchsafe::access::headers::{AuthHeaders, UniqueHeader};
-use vouchsafe::access::signature;
+use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
+use vouchsafe_security::environment::Environment;
+use vouchsafe_security::framing::{CanonicalRequest, SignedRequest, Timestamp};
+use vouchsafe_security::headers::{AuthHeaders, UniqueHeader};
+use vouchsafe_security::signature;
 use vouchsafe_simulation::build::NOW;
 
 /// Body sizes in bytes: from an ordinary order to 256 KiB.

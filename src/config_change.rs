@@ -9,7 +9,7 @@ use actix_web::web;
 use tokio::sync::Mutex;
 use vouchsafe_domain::catalogue::Catalogue;
 
-use crate::errors::ApiError;
+use crate::api::error::ApiError;
 use crate::service::Service;
 
 /// Serializes changes of partners, credentials and the catalogue.

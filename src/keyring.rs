@@ -7,9 +7,9 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::store::{DataKeys, KeyWrapper, PgStore};
-use crate::vault::data_key::DataKey;
-use crate::vault::master_key::MasterKey;
-use crate::vault::seal::{UnlockError, Vault};
+use vouchsafe_security::vault::data_key::DataKey;
+use vouchsafe_security::vault::master_key::MasterKey;
+use vouchsafe_security::vault::seal::{UnlockError, Vault};
 
 /// Why the data keys are unavailable.
 #[derive(Debug, thiserror::Error)]

@@ -3,24 +3,18 @@
 //! An order passes through the layers from top to bottom: `http` (routes, wire format) → the engine's flows → purse and
 //! shelf → journal and lane → `store` (the commit statement).
 
-pub mod access;
-pub mod admin;
-mod body;
+pub mod api;
 pub mod certification;
 pub mod cli;
 mod config_change;
 mod delivery;
-pub mod errors;
 pub mod housekeeping;
-pub mod http;
 mod http_client;
 mod iso_date;
-pub mod json;
 pub mod keyring;
 pub mod metrics;
-mod openapi;
-pub mod postgres;
 pub mod procurement;
+pub mod readiness;
 pub mod reconciliation;
 pub mod sandbox;
 pub mod secrets;
@@ -31,4 +25,3 @@ pub mod store;
 pub mod telemetry;
 mod tls;
 pub mod trace;
-pub mod vault;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use vouchsafe::cli::{ExitStatus, LocalService};
-use vouchsafe::postgres::{GUARD_SUBCOMMAND, run_guard};
+use vouchsafe_private_postgres::{GUARD_SUBCOMMAND, run_guard};
 use vouchsafe::procurement::simulator;
 use vouchsafe::settings::{Cli, Command, SettingsError};
 use vouchsafe::{cli, startup, telemetry};

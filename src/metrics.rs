@@ -17,9 +17,9 @@ use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::ActorTotals;
 
-use crate::access::limits::RequestClass;
-use crate::access::rate_limiter::RateLimiter;
-use crate::errors::Code;
+use vouchsafe_security::limits::RequestClass;
+use vouchsafe_security::rate_limiter::RateLimiter;
+use vouchsafe_wire::error_code::Code;
 use crate::store::DueEndpoints;
 use crate::telemetry::Telemetry;
 

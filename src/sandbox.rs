@@ -13,10 +13,10 @@ use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_actors::flows::{TopUp, top_up};
 
-use crate::access::allowlist::Allowlist;
-use crate::access::credential::{ApiKeyPair, generate_key_pair};
-use crate::access::environment::Environment;
-use crate::access::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
+use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
+use vouchsafe_security::environment::Environment;
+use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
 use crate::secrets;
 use crate::service::Service;
 use crate::settings::ServeSettings;

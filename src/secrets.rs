@@ -9,12 +9,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::admin::OperatorToken;
+use vouchsafe_security::operator_token::OperatorToken;
 use crate::settings::ServeSettings;
-use crate::vault::key_file;
-use crate::vault::master_key::MasterKey;
+use vouchsafe_security::secret::expose;
+use vouchsafe_security::vault::key_file;
+use vouchsafe_security::vault::master_key::MasterKey;
 
 /// File of the sandbox's operator token.
 pub const OPERATOR_TOKEN_FILE: &str = "operator-token";
@@ -28,12 +28,6 @@ const MIN_TOKEN_LENGTH: usize = 32;
 
 /// Random bytes of a generated token.
 const TOKEN_BYTES: usize = 32;
-
-/// The text of a secret, at the place that needs it.
-#[must_use]
-pub fn expose(secret: &SecretString) -> &str {
-    secret.expose_secret()
-}
 
 /// The master key from the settings, or from the data directory.
 ///

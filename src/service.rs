@@ -9,13 +9,13 @@ use vouchsafe_domain::product::Product;
 use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::procurement::Procurement;
 
-use crate::access::client_address::TrustedProxies;
-use crate::access::environment::Environment;
-use crate::access::rate_limiter::RateLimiter;
-use crate::access::registry::{AccessRegistry, PartnerAccess};
+use vouchsafe_security::client_address::TrustedProxies;
+use vouchsafe_security::environment::Environment;
+use vouchsafe_security::rate_limiter::RateLimiter;
+use vouchsafe_security::registry::{AccessRegistry, PartnerAccess};
 use crate::certification::Observer;
 use crate::delivery::HttpSender;
-use crate::http::ReadinessGate;
+use crate::readiness::ReadinessGate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
 use crate::settings::Preview;
@@ -40,7 +40,7 @@ pub struct Service {
     pub keyring: Arc<Keyring>,
     pub deliveries: Deliveries,
     pub(crate) sender: HttpSender,
-    pub operator_token: crate::admin::OperatorToken,
+    pub operator_token: vouchsafe_security::operator_token::OperatorToken,
     pub reconciliation_preview: Preview,
     pub clock: Arc<dyn Clock>,
     pub metrics: Metrics,

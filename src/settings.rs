@@ -14,12 +14,12 @@ use vouchsafe_actors::engine::DEFAULT_LANES;
 
 use self::limits::LimitSettings;
 pub use self::preview::Preview;
-use crate::access::client_address::TrustedProxies;
-use crate::access::environment::Environment;
+use vouchsafe_security::client_address::TrustedProxies;
+use vouchsafe_security::environment::Environment;
 use crate::cli;
 use crate::cli::examples::examples;
 use crate::procurement::simulator::SimulatorArgs;
-use crate::secrets::expose;
+use vouchsafe_security::secret::expose;
 use crate::startup::listeners::default_workers;
 
 /// Vouchsafe: partners order vouchers over a signed REST API.

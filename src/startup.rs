@@ -34,23 +34,24 @@ use vouchsafe_actors::engine::{Engine, EngineParts};
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::{Arbiters, Spawner};
 
-use crate::access::environment::Environment;
-use crate::access::rate_limiter::RateLimiter;
-use crate::access::registry::AccessRegistry;
+use vouchsafe_security::environment::Environment;
+use vouchsafe_security::rate_limiter::RateLimiter;
+use vouchsafe_security::registry::AccessRegistry;
 use crate::certification::{Observer, recorder};
 use crate::cli::ExitStatus;
 use crate::delivery::{HttpSender, SenderConfig, UrlPolicy, build_context, run_poller};
 use crate::housekeeping::{renew_lease, run_housekeeping};
-use crate::http::ReadinessGate;
+use crate::readiness::ReadinessGate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
-use crate::postgres::{DataDir, Durability, PrivatePostgres};
+use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 use crate::procurement::ProcurementService;
 use crate::reconciliation::job::run_reconciliation;
 use crate::service::{CurrentCatalogue, Service};
 use crate::settings::ServeSettings;
 use crate::store::{PgNode, PgStore};
 use crate::telemetry::Telemetry;
+use vouchsafe_security::secret::expose;
 use crate::{sandbox, secrets};
 
 /// After this time the next start settles the records in flight (contract §11).
@@ -170,7 +171,7 @@ fn open_database(
 ) -> anyhow::Result<(PgConnectOptions, Option<PrivatePostgres>)> {
     if let Some(url) = settings.database_url() {
         // The reason is left out: it may quote the URL with its password.
-        let options = secrets::expose(url)
+        let options = expose(url)
             .parse()
             .map_err(|_| anyhow::anyhow!("DATABASE_URL is not a Postgres URL"))?;
         return Ok((options, None));

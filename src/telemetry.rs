@@ -24,7 +24,7 @@ use self::export::SpanExport;
 #[cfg(not(feature = "otlp"))]
 use self::export_disabled as export;
 use self::fields::PlainFields;
-use crate::secrets::expose;
+use vouchsafe_security::secret::expose;
 use crate::settings::{LogFormat, ServeSettings};
 use crate::trace::Traceparent;
 

@@ -12,7 +12,7 @@ use actix_web::middleware::Next;
 use tracing::{Instrument as _, Span, error_span};
 use vouchsafe_actors::SPANS;
 
-use crate::http::method_label;
+use crate::api::middleware::readiness_gate::method_label;
 use crate::telemetry;
 
 /// The response header with the trace id (spec part 7).

@@ -15,7 +15,7 @@ use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 use tokio::runtime::Handle;
 use uuid::Uuid;
-use vouchsafe::access::limits::RequestClass;
+use vouchsafe_security::limits::RequestClass;
 use vouchsafe::certification::{Check, CheckState, Observation, ObservationKind, evaluate};
 use vouchsafe::store::PgStore;
 use vouchsafe_domain::ids::{CredentialId, EventId, PartnerId, WebhookId};

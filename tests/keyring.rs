@@ -15,9 +15,9 @@ use sqlx::Executor as _;
 use tokio::runtime::Handle;
 use vouchsafe::keyring::{Keyring, KeyringError};
 use vouchsafe::store::PgStore;
-use vouchsafe::vault::code::{CodeParts, VoucherCode};
-use vouchsafe::vault::master_key::MasterKey;
-use vouchsafe::vault::seal::{CodeId, SEALS_BEFORE_ROTATION, UnlockError};
+use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
+use vouchsafe_security::vault::master_key::MasterKey;
+use vouchsafe_security::vault::seal::{CodeId, SEALS_BEFORE_ROTATION, UnlockError};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::Sku;
 

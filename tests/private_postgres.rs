@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sqlx::{Connection, Executor, PgConnection};
-use vouchsafe::postgres::{self, DataDir, DataDirError, Durability, PostgresError, PrivatePostgres};
+use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PostgresError, PrivatePostgres};
 
 use crate::harness::{
     EXECUTABLE, EXIT_TIMEOUT, HOLDER_VARIABLE, Holder, TestDataDir, WAIT_TIMEOUT, is_answering, processes_of,
@@ -132,7 +132,7 @@ fn stop_leaves_no_process() {
     postgres.stop().unwrap();
     assert_eq!(processes_of(&data_dir), Vec::<String>::new());
     assert!(matches!(
-        postgres::find_running(&data_dir.path()),
+        vouchsafe_private_postgres::find_running(&data_dir.path()),
         Err(PostgresError::NotRunning(_))
     ));
 }
@@ -146,7 +146,7 @@ fn second_service_is_rejected_with_pid_of_first() {
     };
     assert_eq!(pid, holder.0.id().to_string());
     // A command needs no lock while the service runs.
-    let connection_options = postgres::find_running(&data_dir.path()).unwrap();
+    let connection_options = vouchsafe_private_postgres::find_running(&data_dir.path()).unwrap();
     assert_eq!(
         query_text(&connection_options, "SELECT 'beside'").unwrap(),
         "beside"

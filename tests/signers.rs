@@ -36,10 +36,10 @@ mod wait;
 
 use serde::Deserialize;
 use time::OffsetDateTime;
-use vouchsafe::access::credential::ApiSecret;
-use vouchsafe::access::framing::{API_PREFIX, SignedRequest};
-use vouchsafe::access::headers::{AuthHeaders, UniqueHeader};
-use vouchsafe::access::signature;
+use vouchsafe_security::credential::ApiSecret;
+use vouchsafe_security::framing::{API_PREFIX, SignedRequest};
+use vouchsafe_security::headers::{AuthHeaders, UniqueHeader};
+use vouchsafe_security::signature;
 
 use crate::languages::languages;
 use crate::programs::{DOCS, DocsWorkspace};

@@ -21,8 +21,8 @@ use vouchsafe::store::{
     AuditActor, Category, ExpiryBatch, ImportOutcome, ImportSummary, ImportTarget, NewVoucher, PgStore,
     PutProductOutcome, StockBatch, StockOrigin, VendorConfig,
 };
-use vouchsafe::vault::code::{CodeParts, VoucherCode};
-use vouchsafe::vault::master_key::MasterKey;
+use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
+use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute};
 use vouchsafe_domain::voucher::Expiry;

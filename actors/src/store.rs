@@ -130,6 +130,12 @@ pub trait Store: Send + Sync + 'static {
         order_id: OrderId,
     ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>>;
 
+    /// Counts the orders of this partner, in any status, up to `limit`.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn count_orders(&self, partner_id: PartnerId, limit: u32) -> StoreFuture<'_, Result<u64, Unavailable>>;
+
     /// Reads a payout of this partner; `None` if there is none.
     ///
     /// # Errors

@@ -118,6 +118,10 @@ impl Store for AlwaysCommits {
         Box::pin(async { Ok(None) })
     }
 
+    fn count_orders(&self, _: PartnerId, _: u32) -> StoreFuture<'_, Result<u64, Unavailable>> {
+        Box::pin(async { Ok(0) })
+    }
+
     fn load_payout(&self, _: PartnerId, _: PayoutId) -> StoreFuture<'_, Result<Option<Payout>, Unavailable>> {
         Box::pin(async { Ok(None) })
     }

@@ -127,7 +127,6 @@ impl BenchEngine {
             },
             assortment: Assortment::new(Arc::clone(&self.catalogue), None),
             approval_rule: None,
-            earlier_orders: None,
         }
     }
 

@@ -8,7 +8,7 @@ use vouchsafe_domain::idempotency::{Fingerprint, KeyHash};
 use vouchsafe_domain::ids::{CredentialId, EventId, OrderId, WebhookId};
 
 use super::check::Check;
-use crate::access::limits::RequestClass;
+use vouchsafe_security::limits::RequestClass;
 
 /// Identifies a request: hex SHA-256 over the parts that must not be repeated unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

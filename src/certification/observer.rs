@@ -14,7 +14,7 @@ use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId};
 use super::delivered::{DeliveredEvents, DeliveryResult};
 use super::observation::{Observation, ObservationKind};
 use super::session::CertificationSession;
-use crate::access::limits::RequestClass;
+use vouchsafe_security::limits::RequestClass;
 
 /// Capacity of the queue: several seconds of a client that does nothing else.
 pub const MAX_PENDING: usize = 1_024;

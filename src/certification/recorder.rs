@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const POLL_OVERLAP: time::Duration = time::Duration::seconds(10);
 
 /// How far the first poll reads back: no Retry-After is longer than the longest rate-limit window.
-const STARTUP_LOOKBACK: time::Duration = time::Duration::seconds(crate::access::limits::MAX_WINDOW_S as i64);
+const STARTUP_LOOKBACK: time::Duration = time::Duration::seconds(vouchsafe_security::limits::MAX_WINDOW_S as i64);
 
 /// Notes per transaction.
 const BATCH_SIZE: usize = 256;

@@ -9,7 +9,7 @@ use time::{Duration, OffsetDateTime};
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
 use super::observation::{Observation, ObservationKind};
-use crate::access::limits::RequestClass;
+use vouchsafe_security::limits::RequestClass;
 
 /// Requests that arrive within this time after a 429 were sent before the client read it.
 pub const IN_FLIGHT_GRACE: Duration = Duration::SECOND;

@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::client::{ErrorResponse, build_client, parse_url, send};
 use super::output::{self, Column};
 use super::{CommandOutput, LocalService};
-use crate::secrets::{OPERATOR_TOKEN_FILE, expose};
+use crate::secrets::OPERATOR_TOKEN_FILE;
+use vouchsafe_security::secret::expose;
 
 /// Options of all operator commands.
 #[derive(Debug, Args)]

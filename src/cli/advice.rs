@@ -1,7 +1,7 @@
 //! Hints for failed commands: the command that helps, by error code or field.
 
 use super::id::{CREDENTIALS, DELIVERIES, DRIFTS, ORDERS, PARTNERS, PAYOUTS, WEBHOOKS};
-use crate::errors::Code;
+use vouchsafe_wire::error_code::Code;
 
 const PRODUCTS: &str = "`vouchsafe product list` lists all products";
 

@@ -41,7 +41,7 @@ pub use self::exit::ExitStatus;
 use self::admin::AdminClient;
 use self::client::ErrorResponse;
 use self::examples::examples;
-use crate::access::framing::API_PREFIX;
+use vouchsafe_security::framing::API_PREFIX;
 use crate::settings::ServeSettings;
 
 /// Client commands.

@@ -17,8 +17,8 @@ use sqlx::postgres::PgConnectOptions;
 use super::CommandOutput;
 use super::examples::examples;
 use super::exit::{UnreachableError, UsageError};
-use crate::postgres::{self, DataDir, DataDirError, Durability, PrivatePostgres};
-use crate::secrets::expose;
+use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PrivatePostgres};
+use vouchsafe_security::secret::expose;
 use crate::store::verify::{Finding, verify};
 
 #[derive(Debug, Args)]
@@ -79,7 +79,7 @@ async fn check_private(data_dir: &Path) -> anyhow::Result<Vec<Finding>> {
         return Err(UnreachableError(missing).into());
     }
     // A killed server leaves its address behind; then it is started like a stopped one.
-    let findings = match postgres::find_running(data_dir) {
+    let findings = match vouchsafe_private_postgres::find_running(data_dir) {
         Ok(options) => verify(&options).await,
         Err(_) => return check_stopped(data_dir.to_owned()).await,
     };

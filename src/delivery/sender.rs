@@ -25,7 +25,7 @@ use super::signature::{SignatureHeaders, sign};
 use super::url_policy::{UrlPolicy, UrlRejection, literal_address};
 use crate::http_client;
 use crate::keyring::Keyring;
-use crate::vault::seal::WebhookSecret;
+use vouchsafe_security::vault::seal::WebhookSecret;
 
 /// Idle connections are closed after this time, so that the host is resolved again.
 const IDLE_CONNECTION: Duration = Duration::from_secs(30);

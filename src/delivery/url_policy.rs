@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use reqwest::Url;
 
 use super::address::{is_loopback, is_public};
-use crate::access::environment::Environment;
+use vouchsafe_security::environment::Environment;
 
 pub(crate) const MAX_URL_BYTES: usize = 2_048;
 

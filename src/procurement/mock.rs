@@ -13,7 +13,7 @@ use super::{
     BuyRequest, FailureReason, InvalidResponse, PurchaseKey, PurchaseResult, Shortfall, VendorFailure,
     VendorVoucher,
 };
-use crate::vault::code::{CodeParts, VoucherCode};
+use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 
 /// Delay of an ordinary purchase.
 pub const USUAL_DELAY: Duration = Duration::from_secs(1);

@@ -13,7 +13,7 @@ use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::product::{ExpiryPolicy, ProductId};
 
 use super::expiry;
-use crate::vault::code::VoucherCode;
+use vouchsafe_security::vault::code::VoucherCode;
 
 /// Most vouchers of a purchase: as many as an order may have.
 pub const MAX_QUANTITY: u32 = 1_000;

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use super::RecordLine;
 use crate::service::Service;
-use crate::vault::blind_index::BlindIndex;
-use crate::vault::code::{CodeParts, VoucherCode};
+use vouchsafe_security::vault::blind_index::BlindIndex;
+use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 
 /// The index of the first line whose reference is a code of ours, from 0.
 ///

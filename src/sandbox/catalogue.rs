@@ -9,7 +9,7 @@ use vouchsafe_domain::product::{ApprovalPolicy, DenominationRange, ExpiryKind, E
 use crate::procurement::{AdapterKind, DEFAULT_CONCURRENCY};
 use crate::service::Service;
 use crate::store::{AuditActor, Category, ImportTarget, NewVoucher, StockBatch, StockOrigin, VendorConfig};
-use crate::vault::code::{CodeParts, VoucherCode};
+use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 
 const CATEGORIES: [(&str, &str); 4] = [
     ("retail", "Shops"),

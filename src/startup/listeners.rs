@@ -11,7 +11,9 @@ use vouchsafe_actors::supervisor::Arbiters;
 
 use crate::service::Service;
 use crate::settings::ServeSettings;
-use crate::{admin, http, trace};
+use crate::api::middleware::{load_shedding, readiness_gate};
+use crate::api::{operator, partner};
+use crate::trace;
 
 /// Half of the cores; the database needs the others.
 pub(crate) fn default_workers() -> u16 {
@@ -43,11 +45,11 @@ pub(super) fn start_partner_listener(
     // actix calls this once per worker thread.
     let app = move || {
         actors.add(actix_rt::Arbiter::current());
-        let app = App::new().app_data(service.clone()).configure(http::routes);
+        let app = App::new().app_data(service.clone()).configure(partner::routes);
         // Middleware runs in reverse order of registration.
-        app.wrap(from_fn(http::partner_gate))
+        app.wrap(from_fn(readiness_gate::partner_gate))
             .wrap(from_fn(trace::trace_request))
-            .wrap(from_fn(http::shed_load))
+            .wrap(from_fn(load_shedding::shed_load))
     };
     let server = HttpServer::new(app).workers(usize::from(settings.http_workers));
     let server = server
@@ -71,8 +73,8 @@ pub(super) fn start_operator_listener(
     let app = move || {
         let app = App::new()
             .app_data(service.clone())
-            .configure(admin::configure_listener);
-        app.wrap(from_fn(http::operator_gate))
+            .configure(operator::configure_listener);
+        app.wrap(from_fn(readiness_gate::operator_gate))
             .wrap(from_fn(trace::trace_request))
     };
     let server = HttpServer::new(app).workers(ADMIN_WORKERS);

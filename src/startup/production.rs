@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 
-use crate::access::environment::Environment;
+use vouchsafe_security::environment::Environment;
 use crate::settings::ServeSettings;
 
 /// Checks that all required settings are present.

@@ -12,8 +12,8 @@ use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::Sku;
 
 use super::batcher::{BatchOp, BatchResponse, request_index};
-use crate::vault::data_key::KeyId;
-use crate::vault::seal::{CodeId, SealedBlob};
+use vouchsafe_security::vault::data_key::KeyId;
+use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
 /// A request for the codes of an order.
 #[derive(Debug, Clone)]

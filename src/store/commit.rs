@@ -8,18 +8,27 @@ mod sparse;
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
-use vouchsafe_domain::idempotency::{Fingerprint, Response, StoredResponse};
+use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
+use vouchsafe_domain::idempotency::StoredResponse;
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Amount;
-use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
 
 use self::columns::BatchColumns;
-use super::lane::Fence;
+use super::idempotency_keys::parse_stored_response;
 
 const COMMIT_BATCH: &str = "SELECT * FROM commit_batch(\
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
     $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, \
     $47, $48, $49, $50, $51, $52, $53, $54, $55::jsonb)";
+
+/// Fencing token of a lane.
+#[derive(Debug, Clone)]
+pub(super) struct Fence {
+    pub(super) node: String,
+    pub(super) incarnation: i64,
+    pub(super) lane: i16,
+    pub(super) generation: i64,
+}
 
 /// Writes a batch and returns a verdict per record.
 pub(super) async fn commit_batch(
@@ -183,7 +192,7 @@ impl KnownResponses {
         let body = self.bodies.get_mut(index).and_then(Option::take);
         match (fingerprint, status, body) {
             (Some(fingerprint), Some(status), Some(body)) => {
-                parse_known_response(fingerprint, status, body).map(Some)
+                parse_stored_response(fingerprint, status, body).map(Some)
             }
             _ => Ok(None),
         }
@@ -201,23 +210,4 @@ fn to_json(value: &impl serde::Serialize) -> Result<String, sqlx::Error> {
 
 fn decode_error(reason: &str) -> sqlx::Error {
     sqlx::Error::Decode(reason.into())
-}
-
-/// Decodes the columns of a stored response.
-pub(super) fn parse_known_response(
-    fingerprint: Vec<u8>,
-    status: i16,
-    body: Vec<u8>,
-) -> Result<StoredResponse, sqlx::Error> {
-    let fingerprint = fingerprint
-        .try_into()
-        .map_err(|_| decode_error("a stored fingerprint does not have 32 bytes"))?;
-    let response = Response {
-        status: status.cast_unsigned(),
-        body: body.into(),
-    };
-    Ok(StoredResponse {
-        fingerprint: Fingerprint(fingerprint),
-        response,
-    })
 }

@@ -10,9 +10,9 @@ use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
 use super::partners::{self, Partner, PartnerRow, read_allowlist};
-use crate::access::allowlist::Allowlist;
-use crate::access::credential::{ApiKeyHash, ApiSecretHash, Credential};
-use crate::access::registry::PartnerAccess;
+use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_security::credential::{ApiKeyHash, ApiSecretHash, Credential};
+use vouchsafe_security::registry::PartnerAccess;
 
 /// Maximum of live credentials per partner (contract §3). Leaves room for overlapping rotations on several systems.
 pub const MAX_LIVE_CREDENTIALS: i64 = 5;

@@ -3,7 +3,7 @@
 use sqlx::{PgConnection, PgPool};
 
 use super::PgStore;
-use crate::vault::data_key::{KeyId, KeyPurpose, WrappedKey};
+use vouchsafe_security::vault::data_key::{KeyId, KeyPurpose, WrappedKey};
 
 /// The data keys and the usage of the active one.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use sqlx::PgPool;
 
 use super::error::{describe, is_transient};
 use super::{PgStore, schema, spawn_on};
-use crate::access::environment::Environment;
+use vouchsafe_security::environment::Environment;
 
 /// Server settings without which an acknowledged commit may be lost.
 const DURABILITY_SETTINGS: [&str; 2] = ["fsync", "full_page_writes"];

@@ -1,9 +1,7 @@
 //! Idempotency keys: lookup of stored responses and purge of expired ones.
 
 use sqlx::{Executor, PgPool, Postgres};
-use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
-
-use super::commit::parse_known_response;
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 
 /// Keeps the transaction of one purge short.
 pub(super) const PURGE_ROWS: u64 = 5_000;
@@ -19,7 +17,7 @@ pub(super) async fn find_response(
     .bind(key.0)
     .fetch_optional(executor)
     .await?;
-    row.map(|(fingerprint, status, body)| parse_known_response(fingerprint, status, body))
+    row.map(|(fingerprint, status, body)| parse_stored_response(fingerprint, status, body))
         .transpose()
 }
 
@@ -44,4 +42,23 @@ pub(super) async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
     .await?;
     transaction.commit().await?;
     Ok(removed.rows_affected())
+}
+
+/// Decodes the columns of a stored response.
+pub(super) fn parse_stored_response(
+    fingerprint: Vec<u8>,
+    status: i16,
+    body: Vec<u8>,
+) -> Result<StoredResponse, sqlx::Error> {
+    let fingerprint = fingerprint
+        .try_into()
+        .map_err(|_| sqlx::Error::Decode("a stored fingerprint does not have 32 bytes".into()))?;
+    let response = Response {
+        status: status.cast_unsigned(),
+        body: body.into(),
+    };
+    Ok(StoredResponse {
+        fingerprint: Fingerprint(fingerprint),
+        response,
+    })
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgConnection};
-use vouchsafe_domain::ledger::WalletState;
-use vouchsafe_domain::money::Amount;
 use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
 use vouchsafe_actors::store::{BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable};
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::Amount;
 
-use super::commit;
+use super::commit::{Fence, commit_batch};
 use super::connection_pool::timeout_error;
 use super::error::{commit_error, unavailable};
 use super::idempotency_keys;
@@ -31,15 +31,6 @@ const PLANNER_SETTINGS: [(&str, &str); 5] = [
     ("enable_mergejoin", "off"),
     ("jit", "off"),
 ];
-
-/// Fencing token of a lane.
-#[derive(Debug, Clone)]
-pub(super) struct Fence {
-    pub(super) node: String,
-    pub(super) incarnation: i64,
-    pub(super) lane: i16,
-    pub(super) generation: i64,
-}
 
 pub(super) struct PgLane {
     options: PgConnectOptions,
@@ -89,7 +80,7 @@ impl PgLane {
     async fn write_batch(&mut self, batch: i64, records: &[Record]) -> Result<Vec<Verdict>, CommitError> {
         let lost = || CommitError::Unknown("the lane lost its connection earlier".to_owned());
         let mut connection = self.connection.take().ok_or_else(lost)?;
-        let written = commit::commit_batch(&mut connection, &self.fence, batch, records);
+        let written = commit_batch(&mut connection, &self.fence, batch, records);
         match tokio::time::timeout(LANE_TIMEOUT, written).await {
             Ok(Ok(verdicts)) => {
                 self.connection = Some(connection);

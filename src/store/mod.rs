@@ -25,6 +25,7 @@ mod lane;
 mod node;
 mod node_identity;
 mod orders;
+mod partner_creation;
 mod partners;
 mod payouts;
 mod period;

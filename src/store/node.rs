@@ -197,6 +197,13 @@ impl Store for PgNode {
         })
     }
 
+    fn count_orders(&self, partner_id: PartnerId, limit: u32) -> StoreFuture<'_, Result<u64, Unavailable>> {
+        Box::pin(async move {
+            let count = self.store.count_orders(partner_id, limit).await;
+            count.map_err(|error| unavailable(&error))
+        })
+    }
+
     fn load_payout(
         &self,
         partner_id: PartnerId,

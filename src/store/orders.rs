@@ -180,7 +180,7 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn count_orders(&self, partner_id: PartnerId, limit: u32) -> Result<u64, sqlx::Error> {
+    pub(super) async fn count_orders(&self, partner_id: PartnerId, limit: u32) -> Result<u64, sqlx::Error> {
         let count: i64 = self
             .run(move |pool| async move {
                 sqlx::query_scalar(

@@ -17,12 +17,10 @@ use vouchsafe_domain::scope::Scope;
 
 use self::approval_rule::ApprovalRule;
 use super::PgStore;
-use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
-use super::credentials;
-use crate::access::allowlist::Allowlist;
-use crate::access::credential::Credential;
-use crate::access::limits::Limits;
-use crate::access::registry::{PartnerAccess, PartnerStatus};
+use super::audit::{self, AuditAction, AuditActor, to_bigint};
+use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_security::limits::Limits;
+use vouchsafe_security::registry::{PartnerAccess, PartnerStatus};
 
 /// Default cancellation window of a partner (contract §4). Seconds.
 pub const DEFAULT_CANCEL_WINDOW_S: u32 = 86_400;
@@ -114,20 +112,6 @@ impl Partner {
 pub type PartnerChange = Box<dyn FnOnce(&mut Partner) + Send>;
 
 impl PgStore {
-    /// Creates a partner and, optionally, its first credential.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn create_partner(
-        &self,
-        partner: Partner,
-        credential: Option<Credential>,
-        actor: AuditActor,
-    ) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move { create(&pool, &partner, credential.as_ref(), &actor).await })
-            .await
-    }
-
     /// Finds a partner.
     ///
     /// # Errors
@@ -168,27 +152,8 @@ impl PgStore {
     }
 }
 
-async fn create(
-    pool: &PgPool,
-    partner: &Partner,
-    credential: Option<&Credential>,
-    actor: &AuditActor,
-) -> Result<(), sqlx::Error> {
-    let subject = partner.partner_id.to_string();
-    let mut transaction = pool.begin().await?;
-    insert(&mut transaction, partner).await?;
-    let action = AuditAction {
-        name: "partner.create",
-        subject: &subject,
-    };
-    audit::write(&mut transaction, actor, action, NO_STATE, Some(partner)).await?;
-    if let Some(credential) = credential {
-        credentials::insert(&mut transaction, credential, actor).await?;
-    }
-    transaction.commit().await
-}
-
-async fn insert(connection: &mut PgConnection, partner: &Partner) -> Result<(), sqlx::Error> {
+/// Inserts the row of a new partner in an open transaction.
+pub(super) async fn insert(connection: &mut PgConnection, partner: &Partner) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO partners (partner_id, name, allowlist, limits, suspended, approval_rule, catalogue,
                                cancel_window_s, certified_at, agreement_signed_at, created_at, updated_at)

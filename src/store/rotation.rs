@@ -17,7 +17,7 @@ use vouchsafe_domain::ids::CredentialId;
 use super::audit::{self, AuditAction, AuditActor};
 use super::credentials::{self, CredentialRow, CredentialSummary, MAX_LIVE_CREDENTIALS};
 use super::{PgStore, partners};
-use crate::access::credential::Credential;
+use vouchsafe_security::credential::Credential;
 
 #[derive(Debug, Clone)]
 pub struct RotationRequest {

@@ -22,8 +22,8 @@ use vouchsafe_domain::voucher::Expiry;
 use self::chunks::{ChunkRange, split_into_chunks};
 use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
-use crate::vault::blind_index::BlindIndex;
-use crate::vault::seal::{CodeId, SealedBlob};
+use vouchsafe_security::vault::blind_index::BlindIndex;
+use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
 pub use self::expire::ExpiryBatch;
 pub use self::levels::StockLevel;

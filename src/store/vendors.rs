@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor};
 use crate::procurement::AdapterKind;
-use crate::vault::data_key::KeyId;
-use crate::vault::seal::SealedBlob;
+use vouchsafe_security::vault::data_key::KeyId;
+use vouchsafe_security::vault::seal::SealedBlob;
 
 /// A vendor, as operators see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]

@@ -25,7 +25,7 @@ use vouchsafe_actors::SPANS;
 
 use self::queue::SpanQueue;
 use super::{BoxedLayer, CollectorUrl, TelemetryError};
-use crate::access::environment::Environment;
+use vouchsafe_security::environment::Environment;
 use crate::tls;
 use crate::trace::Traceparent;
 

@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry as MetricsRegistry;
 use tracing::Span;
 
 use super::{BoxedLayer, CollectorUrl, TelemetryError};
-use crate::access::environment::Environment;
+use vouchsafe_security::environment::Environment;
 use crate::trace::Traceparent;
 
 pub(super) struct SpanExport(Infallible);

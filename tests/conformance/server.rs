@@ -9,7 +9,7 @@ use std::{fs, io};
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
-use vouchsafe::postgres::{DataDir, Durability, PrivatePostgres};
+use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 use vouchsafe::store::schema;
 
 /// Template database, migrated once and copied for each case.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::{Connection as _, PgConnection};
-use vouchsafe_load::check::{Violation, check};
+use vouchsafe_load::history::check::{Violation, check};
 use vouchsafe_load::history::{Call, Event, History};
 
 use crate::invariants;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use sqlx::{Connection as _, Executor as _, PgConnection};
-use vouchsafe_load::check::{Violation, check};
+use vouchsafe_load::history::check::{Violation, check};
 use vouchsafe_load::history::{Call, Event, EventKind, History};
 
 use crate::invariants::{self, INVARIANTS};

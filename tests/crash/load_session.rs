@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use vouchsafe_load::client::{ApiResponse, RequestFailure};
 use vouchsafe_load::history::History;
-use vouchsafe_load::partner::PartnerClient;
-use vouchsafe_load::recorder::{Intent, Recorder, SyncPolicy};
+use vouchsafe_load::client::partner::PartnerClient;
+use vouchsafe_load::history::recorder::{Intent, Recorder, SyncPolicy};
 
 use crate::fixtures::Buyer;
 use crate::rng::Rng;

@@ -17,7 +17,7 @@ use reqwest::header::HeaderMap;
 use rustix::process::Signal;
 use tempfile::TempDir;
 use vouchsafe_load::client::Client;
-use vouchsafe_load::origin::Origin;
+use vouchsafe_load::client::origin::Origin;
 
 use crate::processes::{self, wait_until};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use vouchsafe_load::client::ApiResponse;
-use vouchsafe_load::partner::PartnerClient;
+use vouchsafe_load::client::partner::PartnerClient;
 
 use crate::load_session::{AcknowledgedOrder, LoadSession, Request};
 

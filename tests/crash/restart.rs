@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sqlx::{Connection as _, PgConnection};
-use vouchsafe::postgres;
 
 use crate::fixtures::{HOT, order_body, seed_service};
 use crate::load_session::{LoadSession, OrderRequest, Request};
@@ -87,7 +86,7 @@ async fn place_first_order(session: &LoadSession, program: &Program, key: &str) 
 }
 
 async fn unclaimed_chunks(program: &Program) -> i64 {
-    let options = postgres::find_running(program.data_dir()).unwrap();
+    let options = vouchsafe_private_postgres::find_running(program.data_dir()).unwrap();
     let mut database = PgConnection::connect_with(&options).await.unwrap();
     let count = sqlx::query_scalar("SELECT count(*) FROM chunks WHERE product_id = 'hot' AND node IS NULL");
     count.fetch_one(&mut database).await.unwrap()

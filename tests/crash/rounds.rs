@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 
 use sqlx::{Connection as _, PgConnection};
 use tokio::task::JoinSet;
-use vouchsafe::postgres;
 
 use crate::checks::{assert_applied_once, check_everything};
 use crate::client::{Client, OrderMix};
@@ -296,7 +295,7 @@ impl CrashTest {
     }
 
     pub(crate) async fn database(&self) -> PgConnection {
-        let options = postgres::find_running(self.program.data_dir()).unwrap();
+        let options = vouchsafe_private_postgres::find_running(self.program.data_dir()).unwrap();
         PgConnection::connect_with(&options).await.unwrap()
     }
 

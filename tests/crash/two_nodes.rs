@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use tokio::task::JoinSet;
-use vouchsafe::postgres;
 use vouchsafe_load::client::RequestFailure;
 
 use crate::checks::check_everything;
@@ -72,7 +71,7 @@ impl NodePair {
         let mut first = Program::new(&directory.join("first"), &[MASTER_KEY]);
         first.start().await;
         let buyers = seed_service(&first, &OPENING_BALANCES).await;
-        let options = postgres::find_running(first.data_dir()).unwrap();
+        let options = vouchsafe_private_postgres::find_running(first.data_dir()).unwrap();
         let url = options.to_url_lossy();
         let mut second = Program::new(
             &directory.join("second"),

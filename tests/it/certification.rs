@@ -6,7 +6,7 @@ use hyper::Method;
 use hyper::header::HeaderValue;
 use serde_json::{Value, json};
 use vouchsafe_load::client::RequestFailure;
-use vouchsafe_load::partner::PartnerClient;
+use vouchsafe_load::client::partner::PartnerClient;
 
 use crate::commands::{run_error, run_json, run_ok};
 use crate::support::{

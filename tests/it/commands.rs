@@ -363,7 +363,7 @@ async fn verify_works_with_service_running_or_stopped() {
         );
     }
     service.restart();
-    let database = vouchsafe::postgres::find_running(service.data_dir()).unwrap();
+    let database = vouchsafe_private_postgres::find_running(service.data_dir()).unwrap();
     let mut connection = <sqlx::PgConnection as sqlx::Connection>::connect_with(&database)
         .await
         .unwrap();

@@ -155,7 +155,7 @@ async fn request_payout(partner: &mut Partner, key: &str) -> Result<ApiResponse,
         "amount": 7, "currency": "USD", "destination": { "type": "bank_account", "iban": "DE89370400440532013000" },
     });
     let headers = HeaderMap::from_iter([(
-        vouchsafe_load::partner::IDEMPOTENCY_KEY,
+        vouchsafe_load::client::partner::IDEMPOTENCY_KEY,
         HeaderValue::from_str(key).unwrap(),
     )]);
     let call = partner

@@ -1,7 +1,7 @@
 //! Orders whose response is lost, with the sandbox product that drops it.
 
 use vouchsafe_load::client::RequestFailure;
-use vouchsafe_load::partner::PartnerClient;
+use vouchsafe_load::client::partner::PartnerClient;
 
 use crate::support::{Operator, expect_success, shared, unique};
 

@@ -15,7 +15,7 @@ const MASTER_KEY: (&str, &str) = (
 /// Starts two nodes; the second uses the private Postgres of the first.
 pub(crate) fn start_two_nodes() -> [Instance; 2] {
     let first = Instance::start_with(&[MASTER_KEY]);
-    let database = vouchsafe::postgres::find_running(first.data_dir()).unwrap();
+    let database = vouchsafe_private_postgres::find_running(first.data_dir()).unwrap();
     let url: &'static str = Box::leak(database.to_url_lossy().to_string().into_boxed_str());
     let second = Instance::start_with(&[MASTER_KEY, ("DATABASE_URL", url)]);
     [first, second]

@@ -5,7 +5,7 @@ use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 use vouchsafe_load::client::{ApiResponse, Client};
-use vouchsafe_load::origin::Origin;
+use vouchsafe_load::client::origin::Origin;
 
 use crate::support::{CheckedOperator, Instance, Operator, expect_error, expect_success, shared};
 

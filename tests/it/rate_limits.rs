@@ -4,7 +4,7 @@ use hyper::Method;
 use hyper::header::{CONTENT_LENGTH, HeaderValue};
 use serde_json::json;
 use vouchsafe_load::client::ApiResponse;
-use vouchsafe_load::signer::SIGNATURE;
+use vouchsafe_load::client::signer::SIGNATURE;
 
 use crate::request_bodies::{ORDERS, with_header};
 use crate::support::raw_http::{exchange, request_head};

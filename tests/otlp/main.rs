@@ -18,9 +18,9 @@ use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use vouchsafe_load::client::{ApiResponse, Client};
-use vouchsafe_load::origin::Origin;
-use vouchsafe_load::partner::{IDEMPOTENCY_KEY, PartnerClient};
-use vouchsafe_load::partner_file::PartnerFile;
+use vouchsafe_load::client::origin::Origin;
+use vouchsafe_load::client::partner::{IDEMPOTENCY_KEY, PartnerClient};
+use vouchsafe_load::client::partner_file::PartnerFile;
 
 use crate::collector::{Behavior, Collector, Span};
 use crate::service::{Instance, PROGRAM, free_addresses};

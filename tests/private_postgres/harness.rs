@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, Executor, PgConnection};
 use tempfile::TempDir;
-use vouchsafe::postgres::{DataDir, Durability, PrivatePostgres};
+use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 
 pub(crate) const EXECUTABLE: &str = env!("CARGO_BIN_EXE_vouchsafe");
 

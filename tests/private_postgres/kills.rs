@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use vouchsafe::postgres::{Durability, GuardStatus};
+use vouchsafe_private_postgres::{Durability, GuardStatus};
 
 use crate::harness::{
     EXIT_TIMEOUT, Holder, TestDataDir, WAIT_TIMEOUT, execute, is_answering, kill, processes_of, query_text,

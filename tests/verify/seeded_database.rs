@@ -4,17 +4,17 @@
 use sqlx::postgres::PgConnectOptions;
 use time::macros::{date, datetime};
 use tokio::runtime::Handle;
-use vouchsafe::access::allowlist::Allowlist;
-use vouchsafe::access::credential;
-use vouchsafe::access::environment::Environment;
+use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_security::credential;
+use vouchsafe_security::environment::Environment;
 use vouchsafe::keyring::Keyring;
 use vouchsafe::procurement::{AdapterKind, BuyRequest, DEFAULT_CONCURRENCY, PurchaseKey};
 use vouchsafe::store::{
     AuditActor, Category, CodeRetrieval, ImportOutcome, ImportTarget, NewPurchase, NewVoucher, Partner,
     PgNode, PgStore, StockBatch, StockOrigin, VendorConfig,
 };
-use vouchsafe::vault::code::{CodeParts, VoucherCode};
-use vouchsafe::vault::master_key::MasterKey;
+use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
+use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::ids::{CredentialId, OrderId, VoucherId};
 use vouchsafe_domain::money::Amount;

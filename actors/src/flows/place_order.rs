@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | acquire the key | key, admission permit | nothing |
 //! | price the lines | the order with its total | nothing |
+//! | count the partner's earlier orders, if the approval rule needs it | the count | nothing |
 //! | hold the money, then the vouchers, SKU by SKU in sort order | holds | nothing |
 //! | submit the record | the lane owns everything | nothing |
 //! | commit | holds settled | order, allocations, debit, ledger entry, response under its key, events |
@@ -52,8 +53,6 @@ pub struct PlaceOrder {
     pub assortment: Assortment,
     /// The partner's approval rule, in addition to products that always need approval; `None` if it has none.
     pub approval_rule: Option<Arc<ApprovalRule>>,
-    /// The number of the partner's earlier orders, if [`ApprovalRule::is_order_count_needed`].
-    pub earlier_orders: Option<u64>,
 }
 
 /// A refusal that is stored under the key.
@@ -149,6 +148,8 @@ async fn decide(
     at: OffsetDateTime,
     deadline: &DecisionDeadline,
 ) -> Result<Decision, FlowError> {
+    // Before the first hold: a slow count delays no other order, and a failed one leaves nothing to release.
+    let earlier_orders = count_earlier_orders(engine, command, deadline).await?;
     let Money { amount, currency } = priced.total;
     let wallet_hold = match engine
         .wallets
@@ -191,12 +192,34 @@ async fn decide(
         }
     }
     let rule = command.approval_rule.as_deref();
-    let approval = is_approval_required(priced, rule, command.earlier_orders);
+    let approval = is_approval_required(priced, rule, earlier_orders);
     Ok(match (approval, backorder) {
         (true, _) => Decision::Await(wallet_hold, PendingReason::Approval),
         (false, true) => Decision::Await(wallet_hold, PendingReason::Vendor),
         (false, false) => Decision::Deliver(wallet_hold, stock_holds),
     })
+}
+
+/// Counts the partner's earlier orders, as far as its approval rule needs them.
+async fn count_earlier_orders(
+    engine: &Engine,
+    command: &PlaceOrder,
+    deadline: &DecisionDeadline,
+) -> Result<Option<u64>, FlowError> {
+    let Some(rule) = &command.approval_rule else {
+        return Ok(None);
+    };
+    if !rule.is_order_count_needed() {
+        return Ok(None);
+    }
+    let count = engine.store.count_orders(command.partner_id, rule.first_orders);
+    match deadline.with_timeout(count).await? {
+        Ok(count) => Ok(Some(count)),
+        Err(error) => {
+            tracing::warn!(error.message = %error, "cannot count orders for approval rule");
+            Err(FlowError::Unavailable)
+        }
+    }
 }
 
 /// Asks a shelf for vouchers. While stock is reserved for waiting orders, it asks again until they are served, since what

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{ActorRef, MailboxSlot, Reply};
 
 /// How long a flow waits for all decisions of an order together: for other holds to settle, for an actor to restart, for
-/// stock to be claimed (contract §5, design: at most 2 s, then 503).
+/// stock to be claimed, for earlier orders to be counted (contract §5, design: at most 2 s, then 503).
 pub const DECISION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause before an actor that died or could not decide is asked again; avoids a busy loop.
@@ -80,7 +80,11 @@ impl DecisionDeadline {
         self.with_timeout(tokio::time::sleep(RETRY_DELAY)).await
     }
 
-    async fn with_timeout<T>(&self, future: impl Future<Output = T>) -> Result<T, DecisionError> {
+    /// Waits for a future until the deadline.
+    ///
+    /// # Errors
+    /// [`DecisionError::Timeout`] if the deadline passes first; the future is then dropped.
+    pub(crate) async fn with_timeout<T>(&self, future: impl Future<Output = T>) -> Result<T, DecisionError> {
         tokio::time::timeout_at(self.at, future)
             .await
             .map_err(|_| DecisionError::Timeout)

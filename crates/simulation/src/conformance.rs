@@ -32,6 +32,7 @@ macro_rules! conformance_cases {
             order_of_two_skus_reads_back_complete
             pending_order_reads_back_complete
             refusal_is_stored_under_its_key
+            orders_of_partner_are_counted_up_to_limit
             aborted_batch_writes_nothing
             poisoned_record_fails_alone
             contended_record_fails_alone

@@ -7,7 +7,7 @@ use reqwest::header::HeaderValue;
 use time::macros::datetime;
 
 use super::*;
-use crate::access::environment::Environment;
+use vouchsafe_security::environment::Environment;
 use crate::delivery::resolver::HostLookup;
 
 #[test]

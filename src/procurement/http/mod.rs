@@ -34,7 +34,7 @@ use super::{
     AdapterConfig, BuyRequest, FailureReason, InvalidResponse, PurchaseKey, PurchaseResult, VendorFailure,
 };
 use crate::http_client;
-use crate::secrets::expose;
+use vouchsafe_security::secret::expose;
 
 /// Longest response body: 1,000 vouchers with parts of maximum length, and a margin.
 pub const MAX_RESPONSE_BYTES: usize = 4 << 20;

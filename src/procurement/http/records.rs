@@ -12,7 +12,7 @@ use vouchsafe_domain::product::ProductId;
 use super::HttpVendor;
 use super::sale::parse_json;
 use super::status::CallKind;
-use crate::json::JsonObject;
+use vouchsafe_wire::json::JsonObject;
 use crate::procurement::{InvalidResponse, PurchaseKey, VendorFailure, VendorRecord};
 
 /// Most records of a page: a page is in memory at once.

@@ -13,12 +13,12 @@ use time::Date;
 use vouchsafe_domain::money::{AmountText, Currency};
 
 use crate::iso_date;
-use crate::json::{self, JsonObject};
+use vouchsafe_wire::json::{self, JsonObject};
 use crate::procurement::{
     BuyRequest, FailureReason, InvalidResponse, PurchaseKey, PurchaseResult, Shortfall, VendorFailure,
     VendorReference, VendorVoucher,
 };
-use crate::vault::code::{CodePart, CodeParts, VoucherCode};
+use vouchsafe_security::vault::code::{CodePart, CodeParts, VoucherCode};
 
 /// A purchase as in the protocol. Unknown fields are ignored.
 #[derive(Deserialize)]

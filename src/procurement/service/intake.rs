@@ -19,7 +19,7 @@ pub(super) enum IntakeError {
     #[error("no data key available: {0}")]
     KeyUnavailable(#[from] crate::keyring::KeyringError),
     #[error("cannot encrypt a code: {0}")]
-    SealFailed(#[from] crate::vault::seal::SealError),
+    SealFailed(#[from] vouchsafe_security::vault::seal::SealError),
     /// An operator has changed the product meanwhile.
     #[error("the product has changed in the catalogue or was removed")]
     ProductChanged,

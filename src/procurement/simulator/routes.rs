@@ -21,7 +21,7 @@ use super::ledger::{PurchaseRequest, PurchaseStatement, Refusal};
 use super::voucher::{Record, SoldVoucher};
 use crate::iso_date;
 use crate::procurement::PurchaseKey;
-use crate::secrets::expose;
+use vouchsafe_security::secret::expose;
 
 /// Longer than any client waits.
 const TIMEOUT_DELAY: Duration = Duration::from_secs(3_600);

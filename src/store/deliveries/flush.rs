@@ -16,33 +16,17 @@
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
-use vouchsafe_actors::delivery::outbox::{DeliveryPage, FlushRequest, LEASE_DURATION, Lease, LeaseAction};
+use vouchsafe_actors::delivery::outbox::{DeliveryPage, FlushRequest, LEASE_DURATION, LeaseAction};
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_domain::delivery::DeliveryOutcome;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 
+use super::endpoint::{EndpointKey, LeaseHolder};
 use super::sequence::schedule_first_waiting;
 use super::{interval, page};
-use crate::store::node_identity::NodeIdentity;
 
 /// Attempts per row: enough for two days and several replays.
 const MAX_LOGGED_ATTEMPTS: i32 = 50;
-
-/// Primary key of an endpoint.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct EndpointKey {
-    pub(super) partner_id: PartnerId,
-    pub(super) webhook_id: WebhookId,
-}
-
-/// Lease with its holder. The number alone is not unique: a database crash may lose a lease, and the next one gets the same
-/// number.
-#[derive(Debug, Clone)]
-pub(super) struct LeaseHolder {
-    pub(super) webhook_id: WebhookId,
-    pub(super) lease: Lease,
-    pub(super) node: NodeIdentity,
-}
 
 /// Writes the flush and reads the next page. Returns `None` if the lease has been lost.
 pub(super) async fn flush(

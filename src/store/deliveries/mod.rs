@@ -5,13 +5,17 @@
 //! | `lease` | endpoint leases, and polling for due endpoints |
 //! | `flush` | writes of a delivery actor |
 //! | `sequence` | which delivery of an order is due |
+//! | `endpoint` | keys and state of an endpoint |
 //! | `page` | reads of a delivery actor |
+//! | `due_rows` | rows of deliveries that are due |
 //! | `scan` | events after the read position |
 //! | `list` | delivery lists for partners and operators |
 //! | `replay` | repeated delivery on request |
 //!
 //! A lease consists of a number and its holder. Each write verifies the lease in its own transaction.
 
+mod due_rows;
+mod endpoint;
 mod flush;
 mod lease;
 pub(super) mod list;
@@ -25,10 +29,10 @@ use std::sync::Arc;
 use sqlx::postgres::types::PgInterval;
 use tokio::sync::Semaphore;
 use vouchsafe_actors::delivery::outbox::{DeliveryPage, FlushRequest, LeasedEndpoint, Outbox};
-use vouchsafe_domain::ids::WebhookId;
 use vouchsafe_actors::store::{StoreFuture, Unavailable};
+use vouchsafe_domain::ids::WebhookId;
 
-use self::flush::LeaseHolder;
+use self::endpoint::LeaseHolder;
 use super::error::unavailable;
 use super::node_identity::NodeIdentity;
 use super::{PgNode, PgStore};

@@ -10,7 +10,7 @@ use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_domain::delivery::CommittedEvents;
 use vouchsafe_domain::ids::{DeliveryId, EventId, PartnerId, WebhookId};
 
-use super::flush::EndpointKey;
+use super::endpoint::EndpointKey;
 use super::interval;
 use super::list::{COLUMNS, DeliveryRow, DeliveryView};
 use super::sequence::schedule_first_waiting;

@@ -9,8 +9,8 @@ use vouchsafe_actors::delivery::queue::ReadRequest;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_domain::delivery::{CommittedEvents, WebhookEvent};
 
-use super::flush::EndpointKey;
-use super::page::{EndpointSnapshot, read_due_rows};
+use super::due_rows::read_due_rows;
+use super::endpoint::{EndpointKey, EndpointSnapshot};
 use crate::store::audit::to_bigint;
 use crate::store::events::{EventRow, MAX_PAGE_BYTES, MAX_PAGE_ROWS};
 

@@ -5,7 +5,7 @@
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::flush::EndpointKey;
+use super::endpoint::EndpointKey;
 
 /// Per order, makes the first waiting delivery due now unless it has a time, and sets the others to `infinity`.
 pub(super) async fn schedule_first_waiting(

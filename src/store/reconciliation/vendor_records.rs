@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::ReconciliationRun;
 use crate::reconciliation::RecordLine;
 use crate::store::PgStore;
-use crate::vault::blind_index::BlindIndex;
+use vouchsafe_security::vault::blind_index::BlindIndex;
 
 /// Temporary tables of a comparison. References sort by bytes, like the merge compares them.
 const TABLES: &str = "

@@ -11,7 +11,7 @@ use vouchsafe_domain::product::{ProductId, Sku};
 
 use super::PgStore;
 use crate::store::audit::{self, AuditAction, AuditActor, NO_STATE};
-use crate::vault::blind_index::BlindIndex;
+use vouchsafe_security::vault::blind_index::BlindIndex;
 
 /// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.
 const MAX_CHUNKS: usize = 10;

@@ -10,7 +10,7 @@ use time::Date;
 use time::format_description::well_known::Rfc3339;
 use vouchsafe::procurement::VendorRecord;
 use vouchsafe_load::client::ApiResponse;
-use vouchsafe_load::partner::PartnerClient;
+use vouchsafe_load::client::partner::PartnerClient;
 
 use crate::support::{Database, Instance, Operator, Partner, eventually, expect_success, unique};
 use crate::vendor_protocol::adapter;

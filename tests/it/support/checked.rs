@@ -6,9 +6,9 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderMap;
 use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
-use vouchsafe_load::origin::Origin;
-use vouchsafe_load::partner::PartnerClient;
-use vouchsafe_load::signer::Credentials;
+use vouchsafe_load::client::origin::Origin;
+use vouchsafe_load::client::partner::PartnerClient;
+use vouchsafe_load::client::signer::Credentials;
 
 use super::openapi_check::{Listener, assert_documented};
 

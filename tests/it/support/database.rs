@@ -9,7 +9,7 @@ pub(crate) struct Database(PgConnection);
 impl Database {
     /// Connects to the service's private Postgres.
     pub(crate) async fn of(service: &Instance) -> Self {
-        let options = vouchsafe::postgres::find_running(service.data_dir()).unwrap();
+        let options = vouchsafe_private_postgres::find_running(service.data_dir()).unwrap();
         Self(PgConnection::connect_with(&options).await.unwrap())
     }
 

@@ -89,6 +89,25 @@ pub async fn refusal_is_stored_under_its_key<S: Subject>(subject: &S) {
     );
 }
 
+/// Counts the orders of one partner only, and stops at the limit.
+pub async fn orders_of_partner_are_counted_up_to_limit<S: Subject>(subject: &S) {
+    let mut fixture = Fixture::create(subject).await;
+    for name in ["a", "b", "c"] {
+        let order = fixture.pending_order(name, 100);
+        fixture.lane.must_commit(&order).await;
+    }
+    let partners = [fixture.partner, build::partner(2)];
+    for (partner_id, limit, expected) in [
+        (partners[0], 2, 2),
+        (partners[0], 3, 3),
+        (partners[0], u32::MAX, 3),
+        (partners[1], u32::MAX, 0),
+    ] {
+        let count = fixture.store.count_orders(partner_id, limit).await;
+        assert_eq!(count, Ok(expected), "{partner_id} {limit}");
+    }
+}
+
 /// An aborted batch writes nothing; the lane continues without recovery.
 pub async fn aborted_batch_writes_nothing<S: Subject>(subject: &S) {
     let mut fixture = Fixture::create(subject).await;

@@ -150,6 +150,7 @@ pub(super) struct FaultInjector {
     random: Option<RandomFaults>,
     counts: BTreeMap<FaultKind, u64>,
     commits_sent: u64,
+    pub(super) order_counts: u64,
     pub(super) delayed: VecDeque<SentBatch>,
 }
 
@@ -286,6 +287,12 @@ impl MemoryDatabase {
     #[must_use]
     pub fn commits_sent(&self) -> u64 {
         self.faults().commits_sent
+    }
+
+    /// Number of requests to count a partner's orders, regardless of their outcome.
+    #[must_use]
+    pub fn order_counts(&self) -> u64 {
+        self.faults().order_counts
     }
 
     /// Count of each kind of fault, including zeros.

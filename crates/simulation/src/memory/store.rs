@@ -102,6 +102,14 @@ impl MemoryDatabase {
         })
     }
 
+    fn count_orders(&self, partner_id: PartnerId, limit: u32) -> u64 {
+        self.with(|state| {
+            let orders = state.tables.orders.values();
+            let own = orders.filter(|row| row.order.partner_id == partner_id);
+            own.take(limit as usize).count() as u64
+        })
+    }
+
     fn wallets_of(&self, partner_id: PartnerId) -> Vec<(Currency, WalletState)> {
         self.with(|state| {
             let own = state
@@ -147,6 +155,14 @@ impl Store for MemoryStore {
                 .db
                 .stored_order(order_id)
                 .filter(|stored| stored.order.partner_id == partner_id))
+        })
+    }
+
+    fn count_orders(&self, partner_id: PartnerId, limit: u32) -> StoreFuture<'_, Result<u64, Unavailable>> {
+        self.db.faults().order_counts += 1;
+        Box::pin(async move {
+            self.db.simulate_read(&self.owner.node).await?;
+            Ok(self.db.count_orders(partner_id, limit))
         })
     }
 

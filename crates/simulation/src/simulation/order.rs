@@ -19,8 +19,7 @@ pub struct OrderRequest {
     pub lines: Vec<(String, String, u32)>,
     pub fulfilment: Fulfilment,
     pub reference: Option<String>,
-    /// The partner's approval rule and its number of earlier orders.
-    pub approval: Option<(ApprovalRule, Option<u64>)>,
+    pub approval_rule: Option<ApprovalRule>,
 }
 
 impl OrderRequest {
@@ -35,15 +34,15 @@ impl OrderRequest {
             lines: lines.iter().map(own).collect(),
             fulfilment: Fulfilment::Auto,
             reference: None,
-            approval: None,
+            approval_rule: None,
         }
     }
 
-    /// Sets the partner's approval rule and its number of earlier orders.
+    /// Sets the partner's approval rule.
     #[must_use]
-    pub fn with_approval_rule(self, rule: ApprovalRule, earlier_orders: Option<u64>) -> Self {
+    pub fn with_approval_rule(self, rule: ApprovalRule) -> Self {
         Self {
-            approval: Some((rule, earlier_orders)),
+            approval_rule: Some(rule),
             ..self
         }
     }
@@ -84,7 +83,6 @@ impl OrderRequest {
             denomination: denomination.as_str().into(),
             quantity: *quantity,
         };
-        let (rule, earlier_orders) = self.approval.clone().unzip();
         PlaceOrder {
             partner_id: self.partner_id,
             key: self.key_hash(),
@@ -97,8 +95,7 @@ impl OrderRequest {
                 metadata: None,
             },
             assortment: Assortment::new(catalogue, None),
-            approval_rule: rule.map(Arc::new),
-            earlier_orders: earlier_orders.flatten(),
+            approval_rule: self.approval_rule.clone().map(Arc::new),
         }
     }
 }

@@ -9,6 +9,7 @@ mod fixture;
 mod idempotency;
 mod nodes;
 mod operations;
+mod order_counts;
 mod orders;
 mod panics;
 mod partial_fulfilment;

@@ -91,22 +91,25 @@ simulation_tests! {
             ..ApprovalRule::default()
         };
         let table = [
-            ("at the threshold", rule(usd(2_000), 0), None, "gift", "DELIVERED"),
-            ("above it", rule(usd(1_999), 0), None, "gift", "PENDINGAPPROVAL"),
-            ("above it, and short", rule(usd(1_999), 0), None, "bought", "PENDINGAPPROVAL"),
-            ("no threshold", other, None, "gift", "PENDINGAPPROVAL"),
-            ("second of two", rule(usd(9_999), 2), Some(1), "gift", "PENDINGAPPROVAL"),
-            ("the third", rule(usd(9_999), 2), Some(2), "gift", "DELIVERED"),
-            ("always", rule(usd(9_999), 0), None, "checked", "PENDINGAPPROVAL"),
+            ("at the threshold", rule(usd(2_000), 0), 0, "gift", "DELIVERED"),
+            ("above it", rule(usd(1_999), 0), 0, "gift", "PENDINGAPPROVAL"),
+            ("above it, and short", rule(usd(1_999), 0), 0, "bought", "PENDINGAPPROVAL"),
+            ("no threshold", other, 0, "gift", "PENDINGAPPROVAL"),
+            ("second of two", rule(usd(9_999), 2), 1, "gift", "PENDINGAPPROVAL"),
+            ("the third", rule(usd(9_999), 2), 2, "gift", "DELIVERED"),
+            ("always", rule(usd(9_999), 0), 0, "checked", "PENDINGAPPROVAL"),
         ];
         for (name, rule, earlier_orders, product, expected) in table {
             let (sim, node) = setup().await;
-            sim.import(&gift(), &[1; 4]);
-            let reply = node.place_order(&order_request(ALICE, "k", product, 2).with_approval_rule(rule, earlier_orders)).await;
+            sim.import(&gift(), &[1; 6]);
+            for number in 0..earlier_orders {
+                node.place_order(&order_request(ALICE, &format!("earlier {number}"), "gift", 1)).await.expect_new();
+            }
+            let reply = node.place_order(&order_request(ALICE, "k", product, 2).with_approval_rule(rule)).await;
             assert!(reply.expect_new().starts_with(expected), "{name}: {}", reply.describe());
-            assert_eq!(sim.balance(ALICE), 8_000, "{name}");
-            let sold = usize::from(expected == "DELIVERED") * 2;
-            assert_eq!(sim.db.free_vouchers(&gift()).len(), 4 - sold, "{name}");
+            assert_eq!(sim.balance(ALICE), 8_000 - 1_000 * i64::from(earlier_orders), "{name}");
+            let sold = earlier_orders + u32::from(expected == "DELIVERED") * 2;
+            assert_eq!(sim.db.free_vouchers(&gift()).len(), 6 - sold as usize, "{name}");
             assert_settled(&sim, &node).await;
         }
     }
@@ -117,7 +120,7 @@ simulation_tests! {
             first_orders: 1,
             ..ApprovalRule::default()
         };
-        let reply = node.place_order(&order_request(ALICE, "k", "gift", 1).with_approval_rule(rule, None)).await;
+        let reply = node.place_order(&order_request(ALICE, "k", "gift", 1).with_approval_rule(rule)).await;
         assert_eq!(reply.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
         assert_settled(&sim, &node).await;
     }

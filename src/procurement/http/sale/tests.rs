@@ -7,7 +7,7 @@ use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ExpiryKind, ExpiryPolicy};
 
 use super::*;
-use crate::vault::code::InvalidCode;
+use vouchsafe_security::vault::code::InvalidCode;
 
 const KEY: Uuid = Uuid::from_u128(7);
 

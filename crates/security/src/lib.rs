@@ -1,0 +1,36 @@
+//! Request authentication (API keys, IP allowlists, request signatures, rate limits, idempotency keys) and encryption
+//! ([`vault`]).
+//!
+//! Independent of the web framework and the database: header values arrive as bytes, addresses and the time as
+//! arguments, and each check returns a typed result. The checks of a request, in order:
+//!
+//! | Check | File | Error |
+//! |---|---|---|
+//! | client address behind trusted proxies | [`client_address`] | |
+//! | each header occurs once | [`headers`] | like a wrong value |
+//! | key and secret are known and in force | [`registry`] | `INVALID_CREDENTIALS` |
+//! | the address is on both allowlists | [`allowlist`] | `IP_NOT_ALLOWED` |
+//! | the partner is not suspended | [`registry`] | `PARTNER_SUSPENDED` |
+//! | the timestamp is recent and the bytes are signed | [`signature`], [`framing`] | `TIMESTAMP_OUT_OF_RANGE`, `INVALID_SIGNATURE` |
+//! | rate limit of the key and request class | [`limits`], [`sliding_window`], [`rate_limiter`] | `RATE_LIMIT_EXCEEDED` |
+//! | idempotency key of a write | [`idempotency`] | `MISSING_IDEMPOTENCY_KEY` |
+//!
+//! Failed authentications are counted per client address ([`auth_failures`]); above the limit they are answered with
+//! `RATE_LIMIT_EXCEEDED`.
+
+pub mod allowlist;
+pub mod auth_failures;
+pub mod client_address;
+pub mod credential;
+pub mod environment;
+pub mod framing;
+pub mod headers;
+pub mod idempotency;
+pub mod limits;
+pub mod operator_token;
+pub mod rate_limiter;
+pub mod registry;
+pub mod secret;
+pub mod signature;
+pub mod sliding_window;
+pub mod vault;

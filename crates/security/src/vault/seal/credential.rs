@@ -1,0 +1,148 @@
+//! Encrypted vendor credentials, bound to their vendor.
+//!
+//! Encrypted under the active data key like codes, with associated data that no code has: a credential does not decrypt
+//! as a code, nor for another vendor.
+
+use secrecy::SecretString;
+use zeroize::Zeroizing;
+
+use super::{SealError, SealedBlob, Vault};
+use crate::secret::expose;
+use crate::vault::data_key::KeyId;
+
+/// Domain separation from other encrypted values.
+const CREDENTIAL_CONTEXT: &[u8] = b"vouchsafe vendor credential v1";
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenCredentialError {
+    /// The data key is not loaded.
+    #[error("data key {key_id} is not loaded")]
+    UnknownKey { key_id: KeyId },
+    /// It was altered, or belongs to another vendor.
+    #[error(
+        "cannot decrypt the credential of vendor {vendor_id}: it was altered or belongs to another vendor; put it again"
+    )]
+    AuthenticationFailed { vendor_id: String },
+}
+
+impl Vault {
+    /// Encrypts the credential of a vendor.
+    ///
+    /// # Errors
+    /// [`SealError`].
+    pub fn seal_credential(
+        &self,
+        vendor_id: &str,
+        credential: &SecretString,
+    ) -> Result<SealedBlob, SealError> {
+        self.seal_with(
+            |key_id| associated_data(key_id, vendor_id),
+            expose(credential).as_bytes(),
+        )
+    }
+
+    /// Decrypts the credential of a vendor.
+    ///
+    /// # Errors
+    /// [`OpenCredentialError`].
+    pub fn open_credential(
+        &self,
+        vendor_id: &str,
+        sealed: &SealedBlob,
+    ) -> Result<SecretString, OpenCredentialError> {
+        let key_id = sealed.key_id;
+        let cipher = self
+            .ciphers
+            .get(&key_id)
+            .ok_or(OpenCredentialError::UnknownKey { key_id })?;
+        let refused = || OpenCredentialError::AuthenticationFailed {
+            vendor_id: vendor_id.to_owned(),
+        };
+        let plain: Zeroizing<Vec<u8>> = cipher
+            .open(
+                sealed.nonce,
+                &associated_data(key_id, vendor_id),
+                &sealed.ciphertext,
+            )
+            .ok_or_else(refused)?;
+        std::str::from_utf8(&plain)
+            .map(SecretString::from)
+            .map_err(|_| refused())
+    }
+}
+
+/// The key id has a fixed length and precedes the vendor id, so that the associated data is unambiguous.
+fn associated_data(key_id: KeyId, vendor_id: &str) -> Vec<u8> {
+    [CREDENTIAL_CONTEXT, &key_id.0.to_be_bytes(), vendor_id.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use vouchsafe_domain::money::Amount;
+    use vouchsafe_domain::product::Sku;
+
+    use super::*;
+    use crate::vault::data_key::{DataKey, KeyPurpose};
+    use crate::vault::master_key::MasterKey;
+    use crate::vault::seal::CodeId;
+
+    fn vault() -> Vault {
+        let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
+        let key = |id, purpose| {
+            DataKey::generate(KeyId(id), purpose)
+                .unwrap()
+                .wrap(&master)
+                .unwrap()
+        };
+        let keys = [key(1, KeyPurpose::BlindIndex), key(2, KeyPurpose::Codes)];
+        Vault::unlock(&master, &keys, 0).unwrap()
+    }
+
+    #[test]
+    fn credential_opens_for_its_vendor_only() {
+        let vault = vault();
+        let sealed = vault
+            .seal_credential("acme", &"a credential".to_owned().into())
+            .unwrap();
+        assert_eq!(
+            expose(&vault.open_credential("acme", &sealed).unwrap()),
+            "a credential"
+        );
+        let mut altered = sealed.clone();
+        altered.ciphertext[0] ^= 1;
+        for (vendor_id, sealed) in [
+            ("acm", &sealed),
+            ("acme2", &sealed),
+            ("", &sealed),
+            ("acme", &altered),
+        ] {
+            let refused = OpenCredentialError::AuthenticationFailed {
+                vendor_id: vendor_id.to_owned(),
+            };
+            assert_eq!(
+                vault.open_credential(vendor_id, sealed).err(),
+                Some(refused),
+                "{vendor_id}"
+            );
+        }
+        let unknown = SealedBlob {
+            key_id: KeyId(9),
+            ..sealed
+        };
+        let missing = OpenCredentialError::UnknownKey { key_id: KeyId(9) };
+        assert_eq!(vault.open_credential("acme", &unknown).err(), Some(missing));
+    }
+
+    #[test]
+    fn credential_does_not_open_as_a_code() {
+        let vault = vault();
+        let sealed = vault
+            .seal_credential("acme", &"a credential".to_owned().into())
+            .unwrap();
+        let sku = Sku {
+            product_id: "acme".parse().unwrap(),
+            denomination: Amount::from_minor(0),
+        };
+        assert!(vault.open(CodeId(0), &sku, &sealed).is_err());
+    }
+}

@@ -1,0 +1,137 @@
+//! Body of every error response, and the error of a request that the wire format does not permit.
+//!
+//! Body: `{"error":{"name","code","message","details"?,"retryable","trace_id"}}` (spec part 7, contract §7). `name` is `code`
+//! in PascalCase.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::Object;
+
+use crate::error_code::Code;
+use crate::schema::extensible_enum;
+
+/// An invalid field of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ErrorDetail)]
+pub struct FieldError {
+    /// Path of the field, such as `items[0].quantity`.
+    pub field: String,
+    /// What is wrong, and what is expected.
+    pub message: String,
+}
+
+/// A request that the wire format does not permit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {message}", code.as_str())]
+pub struct InvalidRequest {
+    pub code: Code,
+    /// For humans: what happened and what to do.
+    pub message: String,
+    pub details: Vec<FieldError>,
+}
+
+impl InvalidRequest {
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            details: Vec::new(),
+        }
+    }
+
+    /// `VALIDATION_FAILED` for one field.
+    #[must_use]
+    pub fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::fields(vec![FieldError {
+            field: field.into(),
+            message: message.into(),
+        }])
+    }
+
+    /// `VALIDATION_FAILED` for several fields.
+    #[must_use]
+    pub fn fields(details: Vec<FieldError>) -> Self {
+        let first = details
+            .first()
+            .map(|d| format!("{}: {}", d.field, d.message))
+            .unwrap_or_default();
+        Self {
+            details,
+            ..Self::new(Code::ValidationFailed, first)
+        }
+    }
+}
+
+/// The body of every error response.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Error)]
+pub struct ErrorBody<'a> {
+    /// The error.
+    error: ErrorFields<'a>,
+}
+
+/// An error, for programs and for humans.
+#[derive(Serialize, ToSchema)]
+struct ErrorFields<'a> {
+    #[schema(schema_with = name_schema)]
+    name: &'static str,
+    #[schema(schema_with = code_schema)]
+    code: &'static str,
+    /// For humans: what happened and what to do. The wording may change.
+    message: &'a str,
+    /// The invalid fields. Only with `VALIDATION_FAILED`.
+    #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
+    details: &'a [FieldError],
+    /// Whether the same request with the same `Idempotency-Key` may succeed later.
+    retryable: bool,
+    /// Trace id of the failed request. Quote it when you contact support.
+    trace_id: String,
+}
+
+impl<'a> ErrorBody<'a> {
+    /// The body of an error; `trace_id` is that of the failed request.
+    #[must_use]
+    pub fn new(code: Code, message: &'a str, details: &'a [FieldError], trace_id: String) -> Self {
+        Self {
+            error: ErrorFields {
+                name: code.name(),
+                code: code.as_str(),
+                message,
+                details,
+                retryable: code.retryable(),
+                trace_id,
+            },
+        }
+    }
+}
+
+fn name_schema() -> Object {
+    let names = Code::ALL.iter().map(|code| code.name());
+    extensible_enum("The `code` in PascalCase.", names)
+}
+
+fn code_schema() -> Object {
+    let codes = Code::ALL.iter().map(|code| code.as_str());
+    extensible_enum(
+        "Identifies the error for programs. Branch on it: several errors share an HTTP status.",
+        codes,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_name_is_the_code_in_pascal_case() {
+        for code in Code::ALL {
+            let pascal: String = code
+                .as_str()
+                .split('_')
+                .map(|word| [&word[..1], &word[1..].to_lowercase()].concat())
+                .collect();
+            assert_eq!(code.name(), pascal);
+        }
+    }
+}

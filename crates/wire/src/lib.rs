@@ -1,0 +1,10 @@
+//! Wire format of both listeners: request and response bodies, list filters, cursors, limits, error codes.
+//!
+//! Plain data and pure functions: no web framework, database or actor.
+
+pub mod error_body;
+pub mod error_code;
+#[cfg(test)]
+mod error_page;
+pub mod json;
+pub mod schema;

@@ -1,0 +1,123 @@
+//! Reader of request bodies: size limit, deadline, and content type checks.
+
+use std::time::Duration;
+
+use actix_web::dev::Payload;
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, TRANSFER_ENCODING};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
+
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+
+/// Maximum size of a body (contract §2).
+const MAX_BODY_BYTES: usize = 256 * 1024;
+
+/// Maximum time to receive a body (contract §2).
+const BODY_DEADLINE_S: u64 = 10;
+
+/// Rejects a compressed body: it could expand beyond the size limit, and the signature covers the plain bytes.
+///
+/// # Errors
+/// `UNSUPPORTED_MEDIA_TYPE`.
+pub(crate) fn check_not_compressed(headers: &HeaderMap) -> Result<(), ApiError> {
+    if headers.contains_key(CONTENT_ENCODING) {
+        let message = "Content-Encoding is not supported; send the body uncompressed";
+        return Err(ApiError::new(Code::UnsupportedMediaType, message));
+    }
+    Ok(())
+}
+
+/// Rejects a body with another content type than JSON. A missing `Content-Type` is accepted.
+///
+/// # Errors
+/// `UNSUPPORTED_MEDIA_TYPE`.
+pub(crate) fn check_json_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    match essence(headers) {
+        Some(essence) if !essence.eq_ignore_ascii_case("application/json") => Err(ApiError::new(
+            Code::UnsupportedMediaType,
+            "unsupported Content-Type; send application/json",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The media type without parameters, in lower case; `None` without a `Content-Type`.
+#[must_use]
+pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
+    essence(headers).map(str::to_ascii_lowercase)
+}
+
+/// The media type without parameters, as sent.
+fn essence(headers: &HeaderMap) -> Option<&str> {
+    let text = headers.get(CONTENT_TYPE)?.to_str().unwrap_or_default();
+    text.split(';').next().map(str::trim)
+}
+
+/// Whether the headers announce no body.
+#[must_use]
+pub(crate) fn is_absent(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0") && !headers.contains_key(TRANSFER_ENCODING)
+}
+
+/// Reads the whole body into memory.
+///
+/// # Errors
+/// `PAYLOAD_TOO_LARGE`, `REQUEST_TIMEOUT`, and `MALFORMED_REQUEST` for a truncated body.
+pub(crate) async fn read(headers: &HeaderMap, payload: Payload) -> Result<Bytes, ApiError> {
+    let length = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if length.is_some_and(|length| length > MAX_BODY_BYTES) {
+        return Err(too_large());
+    }
+    let deadline = Duration::from_secs(BODY_DEADLINE_S);
+    match tokio::time::timeout(deadline, collect(payload, length.unwrap_or(0))).await {
+        Ok(body) => body,
+        Err(_) => {
+            let message =
+                format!("the body did not arrive within {BODY_DEADLINE_S} seconds; retry the same request");
+            Err(ApiError::new(Code::RequestTimeout, message))
+        }
+    }
+}
+
+/// Collects the parts of a body. Most bodies arrive in one part, which is not copied.
+async fn collect(mut payload: Payload, expected: usize) -> Result<Bytes, ApiError> {
+    let mut single = Bytes::new();
+    let mut joined = BytesMut::new();
+    while let Some(part) = payload.next().await {
+        let part = part.map_err(|_| incomplete())?;
+        if single.len() + joined.len() + part.len() > MAX_BODY_BYTES {
+            return Err(too_large());
+        }
+        if single.is_empty() && joined.is_empty() {
+            single = part;
+            continue;
+        }
+        if joined.is_empty() {
+            joined.reserve(expected);
+            joined.extend_from_slice(&std::mem::take(&mut single));
+        }
+        joined.extend_from_slice(&part);
+    }
+    Ok(if joined.is_empty() {
+        single
+    } else {
+        joined.freeze()
+    })
+}
+
+/// The client disconnected, or the transfer encoding is invalid.
+#[must_use]
+pub(crate) fn incomplete() -> ApiError {
+    ApiError::new(
+        Code::MalformedRequest,
+        "the body is incomplete; send the whole body",
+    )
+}
+
+fn too_large() -> ApiError {
+    let message = format!("the body exceeds {MAX_BODY_BYTES} bytes; send less");
+    ApiError::new(Code::PayloadTooLarge, message)
+}

@@ -1,0 +1,99 @@
+//! OpenAPI 3.1 document builder for both listeners.
+//!
+//! Schemas derive from the wire types, errors from the table in `errors/code.rs`; an operation adds descriptions and examples.
+//! A test compares the operations with the route table.
+
+#[cfg(test)]
+pub(crate) mod check;
+mod header;
+mod health;
+mod operation;
+mod parameter;
+mod response;
+mod schemas;
+
+use actix_web::HttpResponse;
+use actix_web::http::header::CONTENT_TYPE;
+use bytes::Bytes;
+use serde_json::Value;
+use utoipa::openapi::security::SecurityScheme;
+use utoipa::openapi::{
+    ComponentsBuilder, Info, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Server, Tag,
+};
+
+pub(crate) use header::ResponseHeader;
+pub(crate) use health::public_operations;
+pub(crate) use operation::Operation;
+pub(crate) use parameter::{date, enum_text, filter, integer, text};
+pub(crate) use response::OperationResponse;
+pub(crate) use schemas::Schemas;
+
+/// The parts of a document other than its operations.
+pub(crate) struct DocumentInfo {
+    pub title: &'static str,
+    /// Introduction, in Markdown.
+    pub description: &'static str,
+    /// Tags with their descriptions.
+    pub tags: &'static [(&'static str, &'static str)],
+    /// Security schemes by name.
+    pub security: Vec<(&'static str, SecurityScheme)>,
+}
+
+/// Builds the document of a listener.
+pub(crate) fn build_document(about: DocumentInfo, operations: Vec<Operation>) -> OpenApi {
+    let mut schemas = Schemas::default();
+    let mut paths = Paths::new();
+    for operation in operations {
+        let (path, method, described) = operation.build(&mut schemas);
+        paths.add_path_operation(path, vec![method], described);
+    }
+    let security = about.security.into_iter();
+    let security = security.map(|(name, scheme)| (name.to_owned(), RefOr::T(scheme)));
+    let mut components = ComponentsBuilder::new()
+        .schemas_from_iter(schemas.finish())
+        .build();
+    components.security_schemes = security.collect();
+    components.headers = ResponseHeader::components();
+    let tag = |(name, description): &(&str, &str)| {
+        let mut tag = Tag::new(*name);
+        tag.description = Some((*description).to_owned());
+        tag
+    };
+    OpenApiBuilder::new()
+        .info(info(about.title, about.description))
+        .servers(Some([Server::new("/")]))
+        .tags(Some(about.tags.iter().map(tag).collect::<Vec<_>>()))
+        .paths(paths)
+        .components(Some(components))
+        .build()
+}
+
+fn info(title: &str, description: &str) -> Info {
+    InfoBuilder::new()
+        .title(title)
+        .description(Some(description))
+        .version(concat!(
+            "1.",
+            env!("CARGO_PKG_VERSION_MINOR"),
+            ".",
+            env!("CARGO_PKG_VERSION_PATCH")
+        ))
+        .build()
+}
+
+/// The document as a JSON value.
+pub(crate) fn to_value(document: &OpenApi) -> Value {
+    serde_json::to_value(document).unwrap_or_default()
+}
+
+/// The document as the served bytes.
+pub(crate) fn to_bytes(document: &OpenApi) -> Bytes {
+    serde_json::to_vec(document).unwrap_or_default().into()
+}
+
+/// The response of `GET /openapi.json`.
+pub(crate) fn document_response(bytes: &Bytes) -> HttpResponse {
+    HttpResponse::Ok()
+        .insert_header((CONTENT_TYPE, "application/json"))
+        .body(bytes.clone())
+}

@@ -1,0 +1,261 @@
+//! OpenAPI operations of partners, credentials, certification and wallets.
+
+use serde_json::{Value, json};
+use utoipa::PartialSchema as _;
+use utoipa::openapi::HttpMethod;
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::money::Currency;
+
+use super::{PARTNERS, json_write_operation, read_operation, write_operation};
+use crate::api::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
+use crate::api::operator::partners::{CreatedPartner, NewPartner, PartnerPatch, PartnerWithCredentials};
+use crate::api::operator::wallets::PostingRequest;
+use vouchsafe_wire::error_code::Code;
+use crate::api::partner::TransactionBody;
+use crate::api::partner::certification::CertificationBody;
+use crate::api::docs::partner::example_certification;
+use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader};
+use crate::store::Partner;
+
+pub(super) fn operations() -> [Operation; 11] {
+    [
+        list(),
+        create(),
+        get(),
+        change(),
+        list_credentials(),
+        issue(),
+        revoke(),
+        certification(),
+        restart_certification(),
+        top_up(),
+        adjust(),
+    ]
+}
+
+fn list() -> Operation {
+    read_operation("/partners", "listPartners")
+        .describe(PARTNERS, "List partners", "Newest first.")
+        .paginated()
+        .response(OperationResponse::page::<Partner>("Page of partners.", partner()))
+}
+
+fn create() -> Operation {
+    let request = json!({
+        "name": "Example Ltd", "allowlist": ["203.0.113.0/24"], "limits": { "orders": { "quota": 500, "window_s": 60 } },
+    });
+    let mut created = partner();
+    created["credential"] = issued_credential();
+    json_write_operation(HttpMethod::Post, "/partners", "createPartner")
+        .describe(
+            PARTNERS,
+            "Create a partner",
+            "The sandbox also issues the first credential; its secret is shown once. In production `credential` is null: \
+             issue one after recording certification and agreement.",
+        )
+        .json_body::<NewPartner>(request)
+        .response(OperationResponse::json::<CreatedPartner<'_>>(201, "The partner.", created).with_header(ResponseHeader::Location))
+}
+
+fn get() -> Operation {
+    let mut partner = partner();
+    partner["credentials"] = json!([listed_credential()]);
+    partner_operation(read_operation("/partners/{partner_id}", "getPartner"))
+        .describe(
+            PARTNERS,
+            "Get a partner",
+            "With its newest credentials, without keys and secrets.",
+        )
+        .response(OperationResponse::json::<PartnerWithCredentials<'_>>(
+            200,
+            "The partner.",
+            partner,
+        ))
+}
+
+fn change() -> Operation {
+    let patch =
+        json!({ "suspended": true, "approval_rule": { "amount_over": { "USD": 500 }, "first_orders": 3 } });
+    partner_operation(json_write_operation(
+        HttpMethod::Patch,
+        "/partners/{partner_id}",
+        "changePartner",
+    ))
+    .describe(
+        PARTNERS,
+        "Change the terms of a partner",
+        "Takes effect at once. Omitted fields stay unchanged; null removes a term. Limits are merged by class.",
+    )
+    .json_body::<PartnerPatch>(patch)
+    .response(OperationResponse::json::<Partner>(200, "The partner after the change.", partner()))
+}
+
+/// A credential without its secret.
+fn listed_credential() -> Value {
+    json!({
+        "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+        "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+        "allowlist": null,
+        "not_before": "2026-11-20T12:00:00.123456Z",
+        "not_after": null,
+        "revoked_at": null,
+        "rotated_from": null,
+        "rotated_at": null,
+        "first_used_at": null,
+        "live": true,
+    })
+}
+
+fn list_credentials() -> Operation {
+    partner_operation(read_operation(
+        "/partners/{partner_id}/credentials",
+        "listCredentials",
+    ))
+    .describe(
+        PARTNERS,
+        "List the credentials of a partner",
+        "Newest first, including revoked and ended ones, without keys and secrets.",
+    )
+    .paginated()
+    .response(OperationResponse::page::<CredentialBody>(
+        "Page of credentials.",
+        listed_credential(),
+    ))
+}
+
+fn issue() -> Operation {
+    let path = "/partners/{partner_id}/credentials";
+    partner_operation(json_write_operation(HttpMethod::Post, path, "issueCredential"))
+        .describe(
+            PARTNERS,
+            "Issue a credential",
+            "Only this response contains the secret. A partner has at most five valid credentials.",
+        )
+        .optional_json_body::<IssueCredentialRequest>(json!({ "allowlist": ["203.0.113.7"] }))
+        .response(OperationResponse::json::<IssuedCredential>(
+            201,
+            "The credential.",
+            issued_credential(),
+        ))
+        .errors(&[Code::CertificationRequired, Code::CredentialLimitReached])
+}
+
+fn revoke() -> Operation {
+    write_operation(
+        HttpMethod::Delete,
+        "/credentials/{credential_id}",
+        "revokeCredential",
+    )
+    .describe(
+        PARTNERS,
+        "Revoke a credential",
+        "Takes effect at once and is permanent. Can be repeated.",
+    )
+    .path_parameter("credential_id", "Credential ID.", CredentialId::schema())
+    .response(OperationResponse::empty(204, "Revoked."))
+    .errors(&[Code::CredentialNotFound])
+}
+
+fn certification() -> Operation {
+    partner_operation(read_operation("/partners/{partner_id}/certification", "getCertification"))
+        .describe(
+            PARTNERS,
+            "Get the certification of a partner",
+            "The checks of the partner's client, as the partner sees them. Sandbox only: in production PATCH the partner with \
+             `certified_at` after it has passed in the sandbox.",
+        )
+        .response(OperationResponse::json::<CertificationBody>(
+            200,
+            "The checks.",
+            example_certification(),
+        ))
+        .errors(&[Code::RouteNotFound])
+}
+
+fn restart_certification() -> Operation {
+    let path = "/partners/{partner_id}/certification";
+    partner_operation(write_operation(HttpMethod::Delete, path, "restartCertification"))
+        .describe(
+            PARTNERS,
+            "Restart a certification",
+            "Deletes the observations of the partner, so that every check is open again.",
+        )
+        .response(OperationResponse::empty(204, "The observations are deleted."))
+        .errors(&[Code::RouteNotFound])
+}
+
+fn top_up() -> Operation {
+    posting("top-ups", "topUp", "Top up a wallet", "TOP_UP", 100)
+}
+
+fn adjust() -> Operation {
+    posting(
+        "adjustments",
+        "adjust",
+        "Adjust the balance of a wallet",
+        "ADJUSTMENT",
+        -10,
+    )
+}
+
+fn posting(
+    path: &str,
+    id: &'static str,
+    summary: &'static str,
+    kind: &'static str,
+    amount: i64,
+) -> Operation {
+    let transaction = json!({
+        "transaction_id": "txn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "type": kind, "amount": amount, "currency": "USD",
+        "balance_after": 190, "sequence": 2, "order_id": null, "payout_id": null, "reference": "wire-77",
+        "created_at": "2026-11-20T12:00:00.123456Z",
+    });
+    let path = format!("/partners/{{partner_id}}/wallets/{{currency}}/{path}");
+    partner_operation(json_write_operation(HttpMethod::Post, &path, id))
+        .describe(
+            PARTNERS,
+            summary,
+            "Posted once per reference: a repeated request returns the original entry; another amount with the same \
+             reference is rejected. References are unique per wallet.",
+        )
+        .path_parameter("currency", "Currency of the wallet, which is created if necessary.", Currency::schema())
+        .json_body::<PostingRequest>(json!({ "amount": amount, "reference": "wire-77" }))
+        .response(OperationResponse::json::<TransactionBody>(201, "The ledger entry.", transaction).with_header(ResponseHeader::Replayed))
+        .errors(&[
+            Code::InsufficientFunds,
+            Code::IdempotencyInProgress,
+            Code::IdempotencyKeyReused,
+        ])
+}
+
+/// An operation on one partner.
+fn partner_operation(operation: Operation) -> Operation {
+    operation
+        .path_parameter("partner_id", "Partner ID.", PartnerId::schema())
+        .errors(&[Code::PartnerNotFound])
+}
+
+fn partner() -> Value {
+    json!({
+        "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+        "name": "Example Ltd",
+        "allowlist": ["203.0.113.0/24"],
+        "limits": { "orders": { "quota": 500, "window_s": 60 } },
+        "suspended": false,
+        "approval_rule": null,
+        "catalogue": null,
+        "cancel_window_s": 86_400,
+        "certified_at": null,
+        "agreement_signed_at": null,
+        "created_at": "2026-11-20T12:00:00.123456Z",
+        "updated_at": "2026-11-20T12:00:00.123456Z",
+    })
+}
+
+fn issued_credential() -> Value {
+    json!({
+        "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+        "api_key": "vs_sandbox_...",
+        "api_secret": "...",
+    })
+}

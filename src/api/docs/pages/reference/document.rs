@@ -1,0 +1,132 @@
+//! Reader of an OpenAPI document: missing values are empty, and cyclic references end.
+
+use serde_json::Value;
+
+use crate::api::docs::pages::markdown::anchor_of;
+
+/// HTTP methods in display order.
+const METHODS: [&str; 8] = [
+    "get", "post", "put", "patch", "delete", "head", "options", "trace",
+];
+
+/// Maximum chain of references, against cycles. Real documents have one or two.
+const MAX_REFERENCES: usize = 8;
+
+/// Group for operations without a tag.
+const UNTAGGED: &str = "Other routes";
+
+/// Accessor for an OpenAPI document.
+pub(super) struct Document<'a> {
+    root: &'a Value,
+}
+
+pub(super) struct Operation<'a> {
+    pub(super) method: &'static str,
+    pub(super) path: &'a str,
+    /// The path item, with what all methods share.
+    pub(super) shared: &'a Value,
+    pub(super) value: &'a Value,
+}
+
+/// A group of operations.
+pub(super) struct Tag<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: &'a str,
+}
+
+impl<'a> Document<'a> {
+    pub(super) fn new(root: &'a Value) -> Self {
+        Self { root }
+    }
+
+    /// The value at a path such as `components/schemas`, or null.
+    pub(super) fn get(&self, path: &str) -> &'a Value {
+        self.root.pointer(&format!("/{path}")).unwrap_or(&Value::Null)
+    }
+
+    /// The text at a JSON pointer, or an empty text.
+    pub(super) fn text_at(&self, pointer: &str) -> &'a str {
+        self.root
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    /// Follows `$ref`. Null for a dangling or cyclic reference.
+    pub(super) fn resolve(&self, value: &'a Value) -> &'a Value {
+        let mut found = value;
+        for _ in 0..MAX_REFERENCES {
+            let Some(reference) = found["$ref"].as_str() else {
+                return found;
+            };
+            let target = reference
+                .strip_prefix('#')
+                .and_then(|pointer| self.root.pointer(pointer));
+            found = target.unwrap_or(&Value::Null);
+        }
+        &Value::Null
+    }
+
+    /// All operations, grouped by path.
+    pub(super) fn operations(&self) -> Vec<Operation<'a>> {
+        let of_path = |(path, shared): (&'a str, &'a Value)| {
+            let present = METHODS.into_iter().filter(|method| shared[*method].is_object());
+            present.map(move |method| Operation {
+                method,
+                path,
+                shared,
+                value: &shared[method],
+            })
+        };
+        entries(self.get("paths")).flat_map(of_path).collect()
+    }
+
+    /// The tags with at least one operation: first those declared in the document, in its order.
+    pub(super) fn tags(&self, operations: &[Operation<'a>]) -> Vec<Tag<'a>> {
+        let named = items(self.get("tags")).map(|tag| Tag {
+            name: text(tag, "name"),
+            description: text(tag, "description"),
+        });
+        let mut tags: Vec<Tag<'a>> = named
+            .filter(|tag| operations.iter().any(|operation| operation.tag() == tag.name))
+            .collect();
+        for operation in operations {
+            let name = operation.tag();
+            if !tags.iter().any(|tag| tag.name == name) {
+                tags.push(Tag {
+                    name,
+                    description: "",
+                });
+            }
+        }
+        tags
+    }
+}
+
+impl<'a> Operation<'a> {
+    /// The first tag, under which the page shows the operation.
+    pub(super) fn tag(&self) -> &'a str {
+        self.value["tags"][0].as_str().unwrap_or(UNTAGGED)
+    }
+
+    /// HTML id of the operation.
+    pub(super) fn anchor(&self) -> String {
+        anchor_of(&format!("{}{}", self.method, self.path.replace('/', "-")))
+    }
+}
+
+/// The entries of an object, none for any other value.
+pub(super) fn entries(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let entries = value.as_object().into_iter().flatten();
+    entries.map(|(name, value)| (name.as_str(), value))
+}
+
+/// The items of an array, none for any other value.
+pub(super) fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// The text of a field, or an empty text.
+pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_default()
+}

@@ -1,0 +1,44 @@
+//! OpenAPI operation of `/certification`.
+
+use serde_json::{Value, json};
+use utoipa::openapi::HttpMethod;
+
+use super::{ACCESS, unsigned_operation};
+use crate::certification::{Check, CheckState};
+use vouchsafe_wire::error_code::Code;
+use crate::api::partner::certification::CertificationBody;
+use crate::api::docs::openapi::{Operation, OperationResponse};
+
+/// `GET /certification`.
+pub(super) fn get() -> Operation {
+    unsigned_operation(HttpMethod::Get, "/certification", "getCertification")
+        .describe(
+            ACCESS,
+            "Get your certification",
+            "Returns the certification checklist and what the sandbox has observed of your client. The latest attempt at each \
+             check counts. Production has no such route.",
+        )
+        .response(OperationResponse::json::<CertificationBody>(200, "The checklist.", example()))
+        .errors(&[Code::RouteNotFound])
+}
+
+/// A checklist with one check passed.
+pub(crate) fn example() -> Value {
+    let point = |point: &Check| {
+        let is_passed = *point == Check::LostAnswer;
+        let state = if is_passed {
+            CheckState::Passed
+        } else {
+            CheckState::NotSeen
+        };
+        json!({
+            "point": point, "state": state, "at": is_passed.then_some("2026-11-20T12:00:00.123456Z"),
+            "why": if is_passed { "the client repeated the order under its key" } else { "no deciding trial was observed yet" },
+            "asks": point.requirement(), "advice": point.advice(),
+        })
+    };
+    json!({
+        "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "passed": false, "passed_at": null,
+        "points": Check::ALL.iter().map(point).collect::<Vec<_>>(),
+    })
+}

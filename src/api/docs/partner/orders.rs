@@ -1,0 +1,216 @@
+//! OpenAPI operations of `/orders`.
+
+use serde_json::{Value, json};
+use utoipa::PartialSchema as _;
+use utoipa::openapi::HttpMethod;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::order::OrderStatus;
+
+use super::{ORDERS, signed_operation, unsigned_operation};
+use vouchsafe_security::idempotency::MAX_KEY_LENGTH;
+use vouchsafe_wire::error_code::Code;
+use crate::api::partner::OrderBody;
+use crate::api::partner::orders::cancel::CancelRequest;
+use crate::api::partner::orders::request::OrderRequest;
+use crate::api::partner::vouchers::VoucherCodesBody;
+use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader, enum_text, filter, text};
+
+/// `POST /orders`.
+pub(super) fn place() -> Operation {
+    let request = json!({
+        "items": [{ "product_id": "sbx-instant", "denomination": 25, "quantity": 1 }],
+        "currency": "USD",
+        "reference": "po-1001",
+        "metadata": { "campaign": "spring" },
+    });
+    signed_operation(HttpMethod::Post, "/orders", "placeOrder")
+        .describe(
+            ORDERS,
+            "Place an order",
+            "Debits the wallet for the whole order and allocates vouchers: immediately if all are in stock, otherwise when \
+             the vendor delivers or an operator approves. A rejected order has no effect.",
+        )
+        .required_header_parameter(
+            "Idempotency-Key",
+            "Unique key for this order. The server executes a request once per key; for 24 hours repetitions get the stored \
+             response.",
+            idempotency_key_schema(),
+        )
+        .json_body::<OrderRequest>(request)
+        .response(placed_response(201, "Delivered: all vouchers are allocated.", delivered_order()))
+        .response(placed_response(202, "Accepted: vouchers are still pending.", pending_order()))
+        .stored_errors(&[Code::InsufficientFunds, Code::InsufficientInventory])
+        .errors(&[
+            Code::MissingIdempotencyKey,
+            Code::ProductNotFound,
+            Code::ProductUnavailable,
+            Code::IdempotencyInProgress,
+            Code::ValidationFailed,
+            Code::DenominationNotAllowed,
+            Code::CurrencyMismatch,
+            Code::IdempotencyKeyReused,
+        ])
+}
+
+/// `GET /orders`.
+pub(super) fn list() -> Operation {
+    unsigned_operation(HttpMethod::Get, "/orders", "listOrders")
+        .describe(
+            ORDERS,
+            "List orders",
+            "Lists your orders, newest first, in the same format as `GET /orders/{order_id}`.",
+        )
+        .query_parameter(
+            "status",
+            "Filter by status.",
+            enum_text(OrderStatus::ALL.map(OrderStatus::as_str)),
+        )
+        .query_parameter("reference", "Filter by your reference.", filter("po-1001"))
+        .with_period()
+        .paginated()
+        .response(OperationResponse::page::<OrderBody<'_>>(
+            "A page of orders.",
+            delivered_order(),
+        ))
+}
+
+/// `GET /orders/{order_id}`.
+pub(super) fn get() -> Operation {
+    unsigned_operation(HttpMethod::Get, "/orders/{order_id}", "getOrder")
+        .describe(
+            ORDERS,
+            "Get an order",
+            "Returns an order with its items, allocated vouchers and status history.",
+        )
+        .path_parameter("order_id", "Order id.", OrderId::schema())
+        .header_parameter(
+            "Prefer",
+            "`wait=N`, up to 30 seconds: if the order is PENDING or PROCESSING, the server responds when its status changes or \
+             after N seconds.",
+            text("wait=20"),
+        )
+        .response(
+            OperationResponse::json::<OrderBody<'_>>(200, "The order.", delivered_order()).with_header(ResponseHeader::PreferenceApplied),
+        )
+        .errors(&[Code::OrderNotFound])
+}
+
+/// `GET /orders/{order_id}/vouchers`.
+pub(super) fn get_codes() -> Operation {
+    let codes = json!({
+        "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+        "data": [{
+            "voucher_id": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e60", "product_id": "sbx-instant", "denomination": 25,
+            "currency": "USD", "expiry": "2027-11-20",
+            "credentials": [{ "type": "code", "value": "SANDBOX-0000-0001" }, { "type": "pin", "value": "1234" }],
+        }],
+    });
+    signed_operation(HttpMethod::Get, "/orders/{order_id}/vouchers", "getVoucherCodes")
+        .describe(
+            ORDERS,
+            "Retrieve the codes of an order",
+            "Returns the voucher codes. This is the only endpoint that returns them. The request must be signed although it is \
+             a GET. Every retrieval is written to the audit log before the response is sent. Do not cache the response.",
+        )
+        .path_parameter("order_id", "Order id.", OrderId::schema())
+        .response(OperationResponse::json::<VoucherCodesBody<'_>>(200, "The codes of all allocated vouchers.", codes))
+        .errors(&[Code::OrderNotFound, Code::OrderNotReady])
+}
+
+/// `POST /orders/{order_id}/cancel`.
+pub(super) fn cancel() -> Operation {
+    signed_operation(HttpMethod::Post, "/orders/{order_id}/cancel", "cancelOrder")
+        .describe(
+            ORDERS,
+            "Cancel an order",
+            "Returns all vouchers and refunds the whole order to the wallet. An order can be cancelled while none of its codes \
+             was retrieved, within the agreed cancellation period (24 hours by default), and before its first voucher expires. \
+             Vouchers that were bought for the order must also be of a returnable product. A repeated call returns the same \
+             result.",
+        )
+        .path_parameter("order_id", "Order id.", OrderId::schema())
+        .optional_json_body::<CancelRequest>(json!({ "reason": "ordered twice" }))
+        .response(OperationResponse::json::<OrderBody<'_>>(
+            200,
+            "The refunded order.",
+            cancelled_order(),
+        ))
+        .errors(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::ValidationFailed])
+}
+
+fn placed_response(status: u16, description: &'static str, example: Value) -> OperationResponse {
+    OperationResponse::json::<OrderBody<'_>>(status, description, example)
+        .with_header(ResponseHeader::Location)
+        .with_header(ResponseHeader::Replayed)
+}
+
+pub(super) fn idempotency_key_schema() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(MAX_KEY_LENGTH))
+        .pattern(Some("^[!-~]+$"))
+        .examples(["po-1001"])
+        .build()
+}
+
+/// Example of a delivered order.
+pub(crate) fn delivered_order() -> Value {
+    let at = "2026-11-20T12:00:00.123456Z";
+    json!({
+        "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+        "status": "DELIVERED",
+        "total_amount": 25,
+        "currency": "USD",
+        "fulfilled_from": "cache",
+        "reference": "po-1001",
+        "metadata": { "campaign": "spring" },
+        "items": [{
+            "product_id": "sbx-instant", "denomination": 25, "quantity": 1, "delivered": 1, "pending": 0, "failed": 0,
+        }],
+        "vouchers": [{
+            "voucher_id": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e60", "product_id": "sbx-instant", "denomination": 25,
+            "expiry": "2027-11-20",
+        }],
+        "refunded_amount": 0,
+        "closed": true,
+        "pending_reason": null,
+        "timeline": [{ "status": "DELIVERED", "at": at, "by": "partner", "reason": null }],
+        "created_at": at,
+        "updated_at": at,
+    })
+}
+
+fn cancelled_order() -> Value {
+    let mut order = delivered_order();
+    let at = order["created_at"].clone();
+    order["status"] = json!("REFUNDED");
+    order["fulfilled_from"] = Value::Null;
+    order["items"][0]["delivered"] = json!(0);
+    order["items"][0]["failed"] = json!(1);
+    order["vouchers"] = json!([]);
+    order["refunded_amount"] = order["total_amount"].clone();
+    for (status, reason) in [("CANCELLED", json!("ordered twice")), ("REFUNDED", Value::Null)] {
+        let milestone = json!({ "status": status, "at": at, "by": "partner", "reason": reason });
+        order["timeline"]
+            .as_array_mut()
+            .into_iter()
+            .for_each(|timeline| timeline.push(milestone.clone()));
+    }
+    order
+}
+
+fn pending_order() -> Value {
+    let mut order = delivered_order();
+    let at = order["created_at"].clone();
+    order["status"] = json!("PENDING");
+    order["fulfilled_from"] = Value::Null;
+    order["items"][0]["delivered"] = json!(0);
+    order["items"][0]["pending"] = json!(1);
+    order["vouchers"] = json!([]);
+    order["closed"] = json!(false);
+    order["pending_reason"] = json!("VENDOR");
+    order["timeline"] = json!([{ "status": "PENDING", "at": at, "by": "partner", "reason": null }]);
+    order
+}

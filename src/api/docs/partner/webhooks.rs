@@ -1,0 +1,166 @@
+//! OpenAPI operations of `/webhooks` and `/events`.
+
+use serde_json::{Value, json};
+use utoipa::PartialSchema as _;
+use utoipa::openapi::HttpMethod;
+use vouchsafe_domain::envelope::Envelope;
+use vouchsafe_domain::ids::{EventId, WebhookId};
+
+use super::{EVENTS, signed_operation, unsigned_operation};
+use vouchsafe_wire::error_code::Code;
+use crate::api::partner::webhooks::{PutWebhookBody, ReplayEventsBody, ReplayResultBody, RotateSecretBody, TestResultBody, TestWebhookBody, WebhookBody};
+use crate::api::docs::openapi::{Operation, OperationResponse};
+
+const ID: &str = "wh_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
+const EVENT_ID: &str = "evt_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
+const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
+
+pub(super) fn operations() -> [Operation; 7] {
+    [put(), list(), remove(), rotate(), test(), replay(), events()]
+}
+
+fn put() -> Operation {
+    let request =
+        json!({ "url": "https://shop.example/vouchsafe", "events": ["order.delivered", "order.refunded"] });
+    signed_operation(HttpMethod::Post, "/webhooks", "putWebhook")
+        .describe(
+            EVENTS,
+            "Register or update a webhook endpoint",
+            "Updates the endpoint with the given `webhook_id`, or the one with this `url`; otherwise registers a new endpoint. A \
+             new endpoint receives events from then on. Its signing secret is returned only once.",
+        )
+        .json_body::<PutWebhookBody>(request)
+        .response(OperationResponse::json::<WebhookBody<'_>>(
+            201,
+            "Registered. Store the secret: it is not returned again.",
+            webhook(Some(SECRET)),
+        ))
+        .response(OperationResponse::json::<WebhookBody<'_>>(200, "Updated.", webhook(None)))
+        .errors(&[
+            Code::ValidationFailed,
+            Code::WebhookNotFound,
+            Code::WebhookLimitReached,
+        ])
+}
+
+fn list() -> Operation {
+    unsigned_operation(HttpMethod::Get, "/webhooks", "listWebhooks")
+        .describe(
+            EVENTS,
+            "List webhook endpoints",
+            "Lists your endpoints, oldest first, with their status and the time of the next delivery attempt.",
+        )
+        .paginated()
+        .response(OperationResponse::page::<WebhookBody<'_>>("A page of endpoints.", webhook(None)))
+}
+
+fn remove() -> Operation {
+    webhook_operation(HttpMethod::Delete, "/webhooks/{webhook_id}", "deleteWebhook")
+        .describe(
+            EVENTS,
+            "Delete a webhook endpoint",
+            "Stops all deliveries to the endpoint. Undelivered events remain in the event feed.",
+        )
+        .response(OperationResponse::empty(204, "Deleted."))
+}
+
+fn rotate() -> Operation {
+    webhook_operation(HttpMethod::Post, "/webhooks/{webhook_id}/rotate", "rotateWebhook")
+        .describe(
+            EVENTS,
+            "Rotate a webhook secret",
+            "Creates a new signing secret, returned only once. During the overlap every delivery carries two signatures, first \
+             that of the new secret.",
+        )
+        .optional_json_body::<RotateSecretBody>(json!({ "overlap_seconds": 3600 }))
+        .response(OperationResponse::json::<WebhookBody<'_>>(
+            200,
+            "The endpoint with its new secret.",
+            webhook(Some(SECRET)),
+        ))
+        .errors(&[Code::ValidationFailed])
+}
+
+fn test() -> Operation {
+    let result = json!({
+        "event_id": EVENT_ID, "event": "order.delivered", "delivered": true, "status": 204, "fault": null,
+        "latency_ms": 12,
+        "wrong_signature": { "passed": true, "status": 401, "fault": null, "latency_ms": 11 },
+        "duplicate": { "passed": true, "status": 204, "fault": null, "latency_ms": 9 },
+    });
+    webhook_operation(HttpMethod::Post, "/webhooks/{webhook_id}/test", "testWebhook")
+        .describe(
+            EVENTS,
+            "Send a test event",
+            "Sends a sample event with the header `X-Vouchsafe-Test: true` and returns the result. The event is not added to the \
+             feed. Production sends it once. The sandbox first sends it with an invalid signature, which your endpoint must \
+             reject with a 4xx, and after an accepted delivery sends it again, which your endpoint must accept with a 2xx. Both \
+             are certification checks.",
+        )
+        .optional_json_body::<TestWebhookBody>(json!({ "event": "order.delivered" }))
+        .response(OperationResponse::json::<TestResultBody>(200, "Result of the test.", result))
+        .errors(&[Code::ValidationFailed])
+}
+
+fn replay() -> Operation {
+    webhook_operation(HttpMethod::Post, "/webhooks/{webhook_id}/replay", "replayWebhook")
+        .describe(
+            EVENTS,
+            "Replay events",
+            "Delivers one event, or the events of a time range that match the endpoint's filter, again. The \
+             deliveries are retried \
+             for 24 hours from now.",
+        )
+        .json_body::<ReplayEventsBody>(json!({ "event_id": EVENT_ID }))
+        .response(OperationResponse::json::<ReplayResultBody>(
+            202,
+            "The events are queued for delivery.",
+            json!({ "replayed": 1 }),
+        ))
+        .errors(&[Code::ValidationFailed, Code::EventNotFound])
+}
+
+fn events() -> Operation {
+    unsigned_operation(HttpMethod::Get, "/events", "listEvents")
+        .describe(
+            EVENTS,
+            "List events",
+            "Lists all your events of the last 30 days, oldest first and without gaps. To catch up after an outage, pass the last \
+             event that you processed as `after`.",
+        )
+        .query_parameter("after", "Return events after this one.", EventId::schema())
+        .paginated()
+        .response(OperationResponse::page::<Envelope>("A page of events.", event()))
+        .errors(&[Code::EventNotFound])
+}
+
+fn webhook_operation(method: HttpMethod, path: &str, id: &'static str) -> Operation {
+    signed_operation(method, path, id)
+        .path_parameter("webhook_id", "Webhook endpoint id.", WebhookId::schema())
+        .errors(&[Code::WebhookNotFound])
+}
+
+fn webhook(secret: Option<&str>) -> Value {
+    let at = "2026-11-20T12:00:00.123456Z";
+    let mut webhook = json!({
+        "webhook_id": ID, "url": "https://shop.example/vouchsafe", "events": ["order.delivered", "order.refunded"],
+        "description": null, "enabled": true, "status": "active", "disabled_reason": null, "disabled_at": null,
+        "failing_since": null, "next_attempt_at": null, "previous_secret_expires_at": null, "created_at": at,
+        "updated_at": at,
+    });
+    if let Some(secret) = secret {
+        webhook["secret"] = secret.into();
+    }
+    webhook
+}
+
+fn event() -> Value {
+    json!({
+        "event": "order.delivered", "event_id": EVENT_ID, "created_at": "2026-11-20T12:00:00.123456Z",
+        "data": {
+            "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "status": "DELIVERED", "total_amount": 25.5,
+            "currency": "USD", "fulfilled_from": "cache",
+            "vouchers": [{ "product_id": "amzn-us", "expiry": "2027-12-31" }], "sequence": 3,
+        },
+    })
+}

@@ -1,0 +1,138 @@
+//! API errors: the error type of all handlers, and the conversion of database errors.
+//!
+//! A message says what happened and what to do; it never contains internals, voucher codes or secrets.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use actix_web::{HttpResponse, ResponseError};
+use bytes::Bytes;
+use vouchsafe_actors::store::Unavailable;
+
+use crate::trace;
+
+pub use vouchsafe_wire::error_body::FieldError;
+pub use vouchsafe_wire::error_body::{ErrorBody, InvalidRequest};
+pub use vouchsafe_wire::error_code::Code;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {message}", code.as_str())]
+pub struct ApiError {
+    pub code: Code,
+    /// For humans: what happened and what to do.
+    pub message: String,
+    pub details: Vec<FieldError>,
+    /// Value of `Retry-After` in seconds.
+    pub retry_after_s: Option<u32>,
+}
+
+impl ApiError {
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        let retry_after_s =
+            matches!(code, Code::ServiceUnavailable | Code::IdempotencyInProgress).then_some(1);
+        Self {
+            code,
+            message: message.into(),
+            details: Vec::new(),
+            retry_after_s,
+        }
+    }
+
+    /// `VALIDATION_FAILED` for one field.
+    #[must_use]
+    pub fn invalid_field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        InvalidRequest::field(field, message).into()
+    }
+
+    /// `VALIDATION_FAILED` for several fields.
+    #[must_use]
+    pub fn invalid_fields(details: Vec<FieldError>) -> Self {
+        InvalidRequest::fields(details).into()
+    }
+
+    /// `SERVICE_UNAVAILABLE`, for a request without effects.
+    #[must_use]
+    pub fn unavailable() -> Self {
+        Self::new(
+            Code::ServiceUnavailable,
+            "the service is temporarily unavailable; retry the same request",
+        )
+    }
+
+    /// The JSON body, with the trace id of the current request.
+    #[must_use]
+    pub fn body(&self) -> Bytes {
+        let body = ErrorBody::new(self.code, &self.message, &self.details, trace::current_trace_id());
+        serde_json::to_vec(&body).unwrap_or_default().into()
+    }
+}
+
+/// A request that the wire format does not permit.
+impl From<InvalidRequest> for ApiError {
+    fn from(invalid: InvalidRequest) -> Self {
+        Self {
+            details: invalid.details,
+            ..Self::new(invalid.code, invalid.message)
+        }
+    }
+}
+
+/// SQLSTATE of text that Postgres cannot store.
+const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
+
+/// A failed statement. Logged here and nowhere else.
+impl From<sqlx::Error> for ApiError {
+    fn from(error: sqlx::Error) -> Self {
+        let code = error
+            .as_database_error()
+            .and_then(sqlx::error::DatabaseError::code);
+        if code.as_deref() == Some(CHARACTER_NOT_IN_REPERTOIRE) {
+            return Self::invalid_field(
+                "request",
+                "a text contains the character NUL, which cannot be stored; remove it",
+            );
+        }
+        tracing::error!(error.message = %crate::store::describe(&error), "database statement of a request failed");
+        Self::unavailable()
+    }
+}
+
+/// A failed statement behind the engine's store port.
+impl From<Unavailable> for ApiError {
+    fn from(error: Unavailable) -> Self {
+        tracing::error!(error.message = %error.0, "database statement of a request failed");
+        Self::unavailable()
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut response = HttpResponse::build(self.status_code());
+        response.insert_header((CONTENT_TYPE, "application/json"));
+        response.insert_header((CACHE_CONTROL, "no-store"));
+        if let Some(seconds) = self.retry_after_s {
+            response.insert_header((RETRY_AFTER, seconds));
+        }
+        response.body(self.body())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_body_matches_the_spec() {
+        let body = ApiError::invalid_field("items[0].quantity", "expected 1 to 1000").body();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["error"]["name"], "ValidationFailed");
+        assert_eq!(body["error"]["code"], "VALIDATION_FAILED");
+        assert_eq!(body["error"]["details"][0]["field"], "items[0].quantity");
+        assert_eq!(body["error"]["retryable"], false);
+        assert!(body["error"]["message"].is_string() && body["error"]["trace_id"].is_string());
+    }
+}

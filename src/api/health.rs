@@ -1,0 +1,66 @@
+//! Health checks: `/healthz` (liveness) and `/readyz` (readiness to accept orders).
+
+use std::time::Duration;
+
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::routing::resource;
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::service::Service;
+
+/// Timeout of the database ping.
+const PING_DEADLINE: Duration = Duration::from_secs(1);
+
+/// The health of the service.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Health)]
+pub(crate) struct HealthBody {
+    /// `alive` from `/healthz`, `ready` from `/readyz`. Any other state is an error response.
+    status: &'static str,
+}
+
+/// Registers both routes for GET and, because many load balancers use it, HEAD.
+pub fn routes(config: &mut web::ServiceConfig) {
+    config
+        .service(
+            resource("/healthz", "GET, HEAD")
+                .route(web::get().to(liveness))
+                .route(web::head().to(liveness)),
+        )
+        .service(
+            resource("/readyz", "GET, HEAD")
+                .route(web::get().to(readiness))
+                .route(web::head().to(readiness)),
+        );
+}
+
+/// `GET /healthz`.
+async fn liveness() -> HttpResponse {
+    HttpResponse::Ok().json(HealthBody { status: "alive" })
+}
+
+/// `GET /readyz`.
+///
+/// # Errors
+/// `SERVICE_UNAVAILABLE` while the database does not respond or the outcome of a commit is unknown.
+async fn readiness(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
+    let is_responding = matches!(
+        tokio::time::timeout(PING_DEADLINE, service.store.ping()).await,
+        Ok(Ok(()))
+    );
+    if is_responding && service.engine.can_commit() {
+        return Ok(HttpResponse::Ok().json(HealthBody { status: "ready" }));
+    }
+    let reason = if is_responding {
+        "commits are suspended"
+    } else {
+        "the database does not respond"
+    };
+    Err(ApiError::new(
+        Code::ServiceUnavailable,
+        format!("orders cannot be placed now: {reason}; retry later"),
+    ))
+}

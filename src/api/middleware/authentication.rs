@@ -1,0 +1,371 @@
+//! Authentication of partner requests: credentials, IP allowlist, rate limit and request signature, as actix extractors.
+//!
+//! | Step | Rejected with |
+//! |---|---|
+//! | check credentials, client address, partner status | 401, 403 |
+//! | signed request: check the rate limit of its class before reading the body | 429 |
+//! | signed request: check path, body, signature | 400, 408, 413, 415, 401 |
+//! | record the first use of a rotated credential | 401 if it was revoked meanwhile, 503 |
+//! | count the request against the rate limit | 429 |
+//!
+//! The signature is verified once, over the raw bytes, before anything parses them. Only fully authenticated requests count
+//! against the rate limit of their API key; requests that end as 401 count against their client address.
+
+use std::marker::PhantomData;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use actix_web::dev::Payload;
+use actix_web::http::header::HeaderName;
+use actix_web::{FromRequest, HttpRequest, web};
+use bytes::Bytes;
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
+
+use super::rate_limit_headers;
+use vouchsafe_security::client_address::{ClientAddress, X_FORWARDED_FOR};
+use vouchsafe_security::framing::{FramingError, SignedRequest};
+use vouchsafe_security::headers::{AuthHeaders, IDEMPOTENCY_KEY, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP};
+use vouchsafe_security::limits::RequestClass;
+use vouchsafe_security::rate_limiter::RateLimitKey;
+use vouchsafe_security::registry::{self, AccessError, PartnerAccess};
+use vouchsafe_security::signature::{self, SignatureError};
+use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
+use crate::api::body;
+use crate::certification::{ObservationKind, RequestHash};
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::service::Service;
+
+/// Extractor: the caller of a request with valid credentials from an allowed address.
+#[derive(Debug)]
+pub struct AuthenticatedCaller {
+    pub partner: Arc<PartnerAccess>,
+    pub credential_id: CredentialId,
+    pub address: IpAddr,
+}
+
+impl AuthenticatedCaller {
+    #[must_use]
+    pub fn partner_id(&self) -> PartnerId {
+        self.partner.partner_id
+    }
+}
+
+impl From<registry::Caller> for AuthenticatedCaller {
+    fn from(caller: registry::Caller) -> Self {
+        Self {
+            partner: caller.partner,
+            credential_id: caller.credential_id,
+            address: caller.address,
+        }
+    }
+}
+
+/// Rate-limit class of a signed request, chosen by the handler through the type parameter of [`VerifiedRequest`].
+pub trait RateLimited: 'static {
+    const CLASS: RequestClass;
+}
+
+macro_rules! rate_limit_classes {
+    ($($(#[$doc:meta])* $name:ident)+) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub enum $name {}
+
+            impl RateLimited for $name {
+                const CLASS: RequestClass = RequestClass::$name;
+            }
+        )+
+    };
+}
+
+rate_limit_classes! {
+    /// Counted as [`RequestClass::Orders`].
+    Orders
+    /// Counted as [`RequestClass::General`].
+    General
+    /// Counted as [`RequestClass::Auth`].
+    Auth
+    /// Counted as [`RequestClass::Vouchers`].
+    Vouchers
+}
+
+/// Extractor: a request with a valid signature, with its caller and the signed bytes.
+#[derive(Debug)]
+pub struct VerifiedRequest<C = General> {
+    pub caller: AuthenticatedCaller,
+    pub body: Bytes,
+    class: PhantomData<C>,
+}
+
+impl FromRequest for AuthenticatedCaller {
+    type Error = ApiError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let incoming = IncomingRequest::new(&request, RequestClass::General)?;
+            let caller = incoming.authenticate()?;
+            incoming.admit(caller, AuthenticationMethod::Credentials).await
+        })
+    }
+}
+
+impl<C: RateLimited> FromRequest for VerifiedRequest<C> {
+    type Error = ApiError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, payload) = (request.clone(), payload.take());
+        Box::pin(async move {
+            let incoming = IncomingRequest::new(&request, C::CLASS)?;
+            let caller = incoming.authenticate()?;
+            incoming.peek_rate_limit(&caller)?;
+            check_request_target(&request)?;
+            let headers = request.headers();
+            body::check_not_compressed(headers)?;
+            // Clients may send any Content-Type with an empty body.
+            if !body::is_absent(headers) {
+                body::check_json_content_type(headers)?;
+            }
+            let body = body::read(headers, payload).await?;
+            incoming.verify_signature(&caller, &body)?;
+            Ok(Self {
+                caller: incoming.admit(caller, AuthenticationMethod::Signature).await?,
+                body,
+                class: PhantomData,
+            })
+        })
+    }
+}
+
+/// What a request has authenticated with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AuthenticationMethod {
+    Credentials,
+    /// Credentials and a signature.
+    Signature,
+}
+
+/// A request during authentication.
+struct IncomingRequest<'a> {
+    request: &'a HttpRequest,
+    service: &'a Service,
+    address: ClientAddress,
+    class: RequestClass,
+}
+
+impl<'a> IncomingRequest<'a> {
+    fn new(request: &'a HttpRequest, class: RequestClass) -> Result<Self, ApiError> {
+        let service: &web::Data<Service> = request.app_data().ok_or_else(ApiError::unavailable)?;
+        let peer = request.peer_addr().ok_or_else(ApiError::unavailable)?.ip();
+        let forwarded = request.headers().get_all(X_FORWARDED_FOR);
+        let address = service
+            .trusted_proxies
+            .resolve_client(peer, forwarded.map(|value| value.as_bytes()));
+        Ok(Self {
+            request,
+            service,
+            address,
+            class,
+        })
+    }
+
+    fn authenticate(&self) -> Result<registry::Caller, ApiError> {
+        let (presented, now) = (auth_headers(self.request), self.service.clock.now());
+        let registry = &self.service.registry;
+        registry
+            .authenticate(&presented, self.address, now)
+            .map_err(|error| self.reject(access_error(error)))
+    }
+
+    /// Rejects before the body is read if the rate limit is exhausted. Takes nothing from the quota.
+    fn peek_rate_limit(&self, caller: &registry::Caller) -> Result<(), ApiError> {
+        let rate_limits = &self.service.rate_limits;
+        let status = rate_limits.peek(self.rate_limit_key(caller), self.service.clock.monotonic());
+        self.apply_rate_limit(caller, status)
+    }
+
+    fn verify_signature(&self, caller: &registry::Caller, body: &[u8]) -> Result<(), ApiError> {
+        let signed = SignedRequest {
+            method: self.request.method().as_str(),
+            path: self.request.uri().path(),
+            body,
+        };
+        let now = self.service.clock.now();
+        let verified = signature::verify(&caller.secret, &auth_headers(self.request), signed, now);
+        verified.map_err(|error| {
+            let error = signature_error(error);
+            if error.code == Code::InvalidSignature {
+                self.observe_invalid_signature(caller, body);
+            }
+            self.reject(error)
+        })
+    }
+
+    /// Observed for certification: the client must not repeat the same request.
+    fn observe_invalid_signature(&self, caller: &registry::Caller, body: &[u8]) {
+        if let Some(observer) = &self.service.certification {
+            let signatures = self.request.headers().get_all(X_SIGNATURE);
+            let request = RequestHash::from_signed_request(signatures.map(|value| value.as_bytes()), body);
+            let observation = ObservationKind::SignatureRefused { request };
+            observer.record(caller.partner.partner_id, self.service.clock.now(), observation);
+        }
+    }
+
+    /// Last step: records the first use of the credential and takes one request from the quota.
+    async fn admit(
+        &self,
+        caller: registry::Caller,
+        method: AuthenticationMethod,
+    ) -> Result<AuthenticatedCaller, ApiError> {
+        if caller.is_awaiting_first_use {
+            self.record_first_use(&caller).await?;
+        }
+        let rate_limits = &self.service.rate_limits;
+        let result = rate_limits.try_acquire(self.rate_limit_key(&caller), self.service.clock.monotonic());
+        self.apply_rate_limit(&caller, result)?;
+        if let Some(observer) = &self.service.certification {
+            let (partner_id, now) = (caller.partner.partner_id, self.service.clock.now());
+            let signed = method == AuthenticationMethod::Signature;
+            observer.record_request(partner_id, caller.credential_id, self.class, signed, now);
+        }
+        Ok(caller.into())
+    }
+
+    /// Committed before the first response: from then on a repeated rotation no longer revokes this credential.
+    async fn record_first_use(&self, caller: &registry::Caller) -> Result<(), ApiError> {
+        let recorded = self.service.store.record_first_use(caller.credential_id).await?;
+        let Some(at) = recorded else {
+            return Err(self.reject(access_error(AccessError::InvalidCredentials)));
+        };
+        self.service.registry.record_first_use(caller.key_hash, at);
+        Ok(())
+    }
+
+    fn rate_limit_key<'b>(&self, caller: &'b registry::Caller) -> RateLimitKey<'b> {
+        RateLimitKey {
+            key_hash: caller.key_hash,
+            class: self.class,
+            limits: &caller.partner.limits,
+        }
+    }
+
+    /// Stores the rate-limit status for the response headers, and rejects if the quota is exhausted.
+    fn apply_rate_limit(
+        &self,
+        caller: &registry::Caller,
+        result: Result<RateLimitStatus, Exhausted>,
+    ) -> Result<(), ApiError> {
+        match result {
+            Ok(reading) => {
+                rate_limit_headers::record(self.request, self.class, reading);
+                Ok(())
+            }
+            Err(exhausted) => {
+                rate_limit_headers::record(self.request, self.class, exhausted.0);
+                self.service.metrics.record_rate_limited(self.class);
+                let error = rate_limit_headers::rate_limited_error(self.class, exhausted);
+                self.observe_rate_limit(caller, error.retry_after_s.unwrap_or_default());
+                Err(error)
+            }
+        }
+    }
+
+    /// Observed for certification: the client must pause for `pause_s` seconds.
+    fn observe_rate_limit(&self, caller: &registry::Caller, pause_s: u32) {
+        if let Some(observer) = &self.service.certification {
+            let (partner_id, now) = (caller.partner.partner_id, self.service.clock.now());
+            observer.record_rate_limited(partner_id, caller.credential_id, self.class, pause_s, now);
+        }
+    }
+
+    /// Counts a 401 against the client address; past the limit the response is 429 and no longer says what was wrong.
+    fn reject(&self, error: ApiError) -> ApiError {
+        if error.code.status() != 401 {
+            return error;
+        }
+        rate_limit_headers::discard(self.request);
+        let Service {
+            metrics,
+            rate_limits,
+            clock,
+            ..
+        } = self.service;
+        metrics.record_authentication_failure(error.code);
+        match rate_limits.record_auth_failure(self.address.accountable_ip(), clock.monotonic()) {
+            Ok(_) => error,
+            Err(exhausted) => {
+                metrics.record_rate_limited(RequestClass::Auth);
+                rate_limit_headers::too_many_failures_error(exhausted)
+            }
+        }
+    }
+}
+
+/// The signature covers the path only, so a query string or an authority would be unsigned.
+fn check_request_target(request: &HttpRequest) -> Result<(), ApiError> {
+    if request.uri().query().is_some() {
+        let message = "a signed request must not have a query string, because the signature does not cover it; remove it";
+        return Err(ApiError::new(Code::UnexpectedQuery, message));
+    }
+    if request.uri().authority().is_some() {
+        return Err(ApiError::new(
+            Code::MalformedRequest,
+            "the request target must be a path such as /api/v1/orders, without scheme and host",
+        ));
+    }
+    Ok(())
+}
+
+/// Header names, parsed once and not per request.
+static CREDENTIAL_HEADERS: [HeaderName; 5] = [
+    HeaderName::from_static(X_API_KEY),
+    HeaderName::from_static(X_API_SECRET),
+    HeaderName::from_static(X_TIMESTAMP),
+    HeaderName::from_static(X_SIGNATURE),
+    HeaderName::from_static(IDEMPOTENCY_KEY),
+];
+
+/// Collects the authentication headers of a request and how often each occurs.
+pub fn auth_headers(request: &HttpRequest) -> AuthHeaders<'_> {
+    let headers = request.headers();
+    AuthHeaders::collect(|name| {
+        let values = match CREDENTIAL_HEADERS.iter().find(|header| header.as_str() == name) {
+            Some(header) => headers.get_all(header),
+            None => headers.get_all(name),
+        };
+        values.map(|value| value.as_bytes())
+    })
+}
+
+fn access_error(error: AccessError) -> ApiError {
+    match error {
+        AccessError::InvalidCredentials => ApiError::new(
+            Code::InvalidCredentials,
+            "invalid credentials: send X-API-Key and X-API-Secret, each once, of one active credential of this environment",
+        ),
+        AccessError::IpNotAllowed { address, .. } => ApiError::new(
+            Code::IpNotAllowed,
+            format!("address {address} is not on the allowlist; ask the operator to add it"),
+        ),
+        AccessError::PartnerSuspended { .. } => ApiError::new(
+            Code::PartnerSuspended,
+            "the partner is suspended; contact the operator",
+        ),
+    }
+}
+
+fn signature_error(error: SignatureError) -> ApiError {
+    match error {
+        SignatureError::Timestamp(error) => ApiError::new(Code::TimestampOutOfRange, error.to_string()),
+        SignatureError::Framing(FramingError::Body) => ApiError::new(
+            Code::MalformedRequest,
+            "the body must be empty or a JSON object that begins with {",
+        ),
+        other => ApiError::new(Code::InvalidSignature, other.to_string()),
+    }
+}

@@ -1,0 +1,56 @@
+//! Load shedding for `POST /orders`: rejects an order with 503 while the engine is at its in-flight limit.
+//!
+//! Under overload rejections must be cheap, or they take CPU from the accepted orders. This middleware therefore runs before
+//! tracing, authentication and body parsing. The engine still enforces the limit for requests that pass here.
+
+use std::time::Instant;
+
+use actix_web::body::{EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::middleware::Next;
+use actix_web::{HttpResponse, ResponseError as _, web};
+use vouchsafe_actors::flows::FlowError;
+
+use crate::api::partner::orders::keyed_request_error;
+use crate::api::body;
+use crate::service::Service;
+use crate::trace;
+
+const ORDERS_PATH: &str = "/api/v1/orders";
+
+/// Middleware of the partner listener.
+///
+/// # Errors
+/// Returns the errors of the inner service.
+pub async fn shed_load<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
+    let Some(response) = overload_response(&request) else {
+        return next.call(request).await.map(ServiceResponse::map_into_left_body);
+    };
+    // actix closes a connection with an unread body, and a new connection costs more than the whole rejection.
+    let (request, payload) = request.into_parts();
+    drop(body::read(request.headers(), payload).await);
+    Ok(ServiceResponse::new(request, response).map_into_right_body())
+}
+
+fn overload_response(request: &ServiceRequest) -> Option<HttpResponse> {
+    let is_order = request.method() == Method::POST && request.path() == ORDERS_PATH;
+    let service = request.app_data::<web::Data<Service>>().filter(|_| is_order)?;
+    // While the service starts or drains, the readiness gate rejects the request with its own message.
+    if !service.engine.is_full() || !service.gate.is_open() {
+        return None;
+    }
+    let started = Instant::now();
+    let reject = || keyed_request_error(&FlowError::Overloaded).error_response();
+    let response = trace::respond_without_span(request.headers(), reject);
+    service.metrics.record_response(
+        "partner",
+        "POST",
+        response.status().as_u16(),
+        started.elapsed().as_secs_f64(),
+    );
+    Some(response)
+}

@@ -1,0 +1,7 @@
+//! Middleware and extractors of both listeners.
+
+pub mod authentication;
+pub mod load_shedding;
+pub mod operator;
+pub mod rate_limit_headers;
+pub mod readiness_gate;

@@ -1,0 +1,97 @@
+//! Readiness gate of a listener: rejects requests while the service starts or drains, counts requests in flight, and measures
+//! responses.
+
+use std::time::Instant;
+
+use actix_web::body::{EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::http::header::{CONNECTION, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::{HttpResponse, ResponseError as _, web};
+
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::service::Service;
+
+/// Middleware of the partner listener.
+///
+/// # Errors
+/// Returns the errors of the inner service. While the service starts or drains the response is `SERVICE_UNAVAILABLE`.
+pub async fn partner_gate(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    serve_if_ready("partner", request, next).await
+}
+
+/// Middleware of the operator listener.
+///
+/// # Errors
+/// Returns the errors of the inner service. While the service starts or drains the response is `SERVICE_UNAVAILABLE`.
+pub async fn operator_gate(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    serve_if_ready("operator", request, next).await
+}
+
+async fn serve_if_ready<B: MessageBody + 'static>(
+    listener: &'static str,
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
+    let started = Instant::now();
+    let service = request
+        .app_data::<web::Data<Service>>()
+        .cloned()
+        .ok_or_else(ApiError::unavailable)?;
+    let method = method_label(request.method());
+    // Monitoring stays available during a drain; only `/readyz` fails then. During the start nothing is served, because the
+    // sandbox is not seeded yet.
+    let is_monitoring =
+        matches!(request.path(), "/healthz" | "/metrics") && service.gate.was_opened();
+    let guard = service.gate.try_enter();
+    let mut result = if guard.is_some() || is_monitoring {
+        next.call(request).await.map(ServiceResponse::map_into_left_body)
+    } else {
+        Ok(request.into_response(not_ready_response()).map_into_right_body())
+    };
+    let status = match &result {
+        Ok(response) => response.status(),
+        Err(error) => error.as_response_error().status_code(),
+    };
+    service
+        .metrics
+        .record_response(listener, method, status.as_u16(), started.elapsed().as_secs_f64());
+    if let Ok(response) = &mut result
+        && !service.gate.is_open()
+    {
+        // Otherwise the client would reuse a connection that is about to be closed.
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    drop(guard);
+    result
+}
+
+fn not_ready_response() -> HttpResponse {
+    ApiError::new(
+        Code::ServiceUnavailable,
+        "the service is starting or shutting down; retry the same request",
+    )
+    .error_response()
+}
+
+/// A method as a metric label and log field, with a bounded number of values whatever clients send.
+pub(crate) fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        _ => "other",
+    }
+}

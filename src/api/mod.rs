@@ -1,0 +1,15 @@
+//! HTTP API: the routes of the partner and the operator listener, middleware, and documentation.
+
+mod body;
+pub mod docs;
+pub mod error;
+pub mod etag;
+mod header;
+mod health;
+pub mod middleware;
+pub mod operator;
+pub mod pagination;
+pub mod partner;
+pub mod period;
+pub mod preference;
+pub mod routing;

@@ -1,0 +1,155 @@
+//! `/categories` and `/products`: the catalogue.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use vouchsafe_domain::product::{ProductId, check_slug};
+
+use super::body::{Json, validate_name};
+use super::config_change;
+use crate::api::middleware::operator::{Operator, Role};
+use super::products::ProductRequest;
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::api::pagination::PageRequest;
+use crate::service::Service;
+use crate::store::{Category, ProductView, PutCategoryOutcome, PutProductOutcome};
+
+/// Definition of a category.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CategoryRequest {
+    /// Display name.
+    #[schema(min_length = 1, max_length = 200)]
+    name: String,
+    /// ID of the parent category.
+    #[serde(default)]
+    parent_id: Option<String>,
+}
+
+/// `GET /categories`.
+pub(super) async fn list_categories(
+    service: web::Data<Service>,
+    _operator: Operator,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = PageRequest::read(&request, &[])?;
+    let all = service.store.list_categories().await?.into_iter();
+    let after = page.after::<String>()?;
+    let rest = all.filter(|category| after.as_ref().is_none_or(|after| category.category_id > *after));
+    Ok(
+        page.response(rest.take(page.fetch_limit()).collect(), |category| {
+            category.category_id.clone()
+        }),
+    )
+}
+
+/// `PUT /categories/{category_id}`: 201 if created, 200 if replaced.
+pub(super) async fn put_category(
+    service: web::Data<Service>,
+    operator: Operator,
+    category_id: web::Path<String>,
+    Json(request): Json<CategoryRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Operator)?;
+    let category_id = category_id.into_inner();
+    check_slug(&category_id).map_err(|error| ApiError::invalid_field("category_id", error.to_string()))?;
+    if let Some(parent_id) = &request.parent_id {
+        check_slug(parent_id).map_err(|error| ApiError::invalid_field("parent_id", error.to_string()))?;
+    }
+    let category = Category {
+        category_id,
+        name: validate_name("name", &request.name)?,
+        parent_id: request.parent_id,
+    };
+    match service.store.put_category(category.clone(), actor).await? {
+        PutCategoryOutcome::Created => Ok(HttpResponse::Created().json(category)),
+        PutCategoryOutcome::Replaced => Ok(HttpResponse::Ok().json(category)),
+        PutCategoryOutcome::ParentNotFound => Err(ApiError::invalid_field("parent_id", "no such category")),
+        PutCategoryOutcome::Cycle => Err(ApiError::invalid_field(
+            "parent_id",
+            "the category would be its own ancestor",
+        )),
+    }
+}
+
+/// `GET /products`.
+pub(super) async fn list_products(
+    service: web::Data<Service>,
+    _operator: Operator,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = PageRequest::read(&request, &[])?;
+    let products = service
+        .store
+        .list_products(page.after()?, page.fetch_limit())
+        .await?;
+    let views = products.iter().map(ProductView::of).collect();
+    Ok(page.response(views, |product| product.product_id().to_string()))
+}
+
+/// `GET /products/{product_id}`.
+pub(super) async fn get_product(
+    service: web::Data<Service>,
+    _operator: Operator,
+    product_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let product_id: ProductId = product_id.parse().map_err(|_| product_not_found())?;
+    let product = service
+        .store
+        .find_product(product_id)
+        .await?
+        .ok_or_else(product_not_found)?;
+    Ok(HttpResponse::Ok().json(ProductView::of(&product)))
+}
+
+/// `PUT /products/{product_id}`: 201 if created, 200 if replaced.
+pub(super) async fn put_product(
+    service: web::Data<Service>,
+    operator: Operator,
+    product_id: web::Path<String>,
+    Json(request): Json<ProductRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Operator)?;
+    let product_id: ProductId =
+        product_id
+            .parse()
+            .map_err(|error: vouchsafe_domain::product::InvalidSlug| {
+                ApiError::invalid_field("product_id", error.to_string())
+            })?;
+    let product = request.into_product(product_id, service.clock.now())?;
+    let put = config_change::apply(&service, |service| async move {
+        let put = service.store.put_product(product, actor).await?;
+        if let PutProductOutcome::Created(product) | PutProductOutcome::Replaced(product) = &put {
+            service.catalogue.put(product.clone());
+        }
+        Ok(put)
+    });
+    match put.await? {
+        PutProductOutcome::Created(product) => Ok(HttpResponse::Created().json(ProductView::of(&product))),
+        PutProductOutcome::Replaced(product) => Ok(HttpResponse::Ok().json(ProductView::of(&product))),
+        PutProductOutcome::CategoryNotFound => Err(ApiError::invalid_field(
+            "category_id",
+            "no such category; create it first",
+        )),
+        PutProductOutcome::VendorNotFound => Err(ApiError::invalid_field(
+            "vendor",
+            "no such vendor; create it first, with the adapter `manual` if you supply the vouchers",
+        )),
+        PutProductOutcome::CurrencyFixed => Err(ApiError::invalid_field(
+            "currency",
+            "cannot change, because the denominations would change their meaning; create another product",
+        )),
+        PutProductOutcome::BrandFixed => Err(ApiError::invalid_field(
+            "brand",
+            "cannot change after stock of the product was imported",
+        )),
+    }
+}
+
+pub(super) fn product_not_found() -> ApiError {
+    ApiError::new(
+        Code::ProductNotFound,
+        "no such product; GET /admin/v1/products lists all",
+    )
+}

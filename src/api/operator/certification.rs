@@ -1,0 +1,39 @@
+//! `/partners/{partner_id}/certification`: a partner's certification checks in the sandbox; reading and resetting them.
+
+use actix_web::{HttpResponse, web};
+
+use crate::api::middleware::operator::{Operator, Role};
+use super::partners;
+use crate::api::error::ApiError;
+use crate::api::partner::certification::{CertificationBody, require_sandbox};
+use crate::service::Service;
+
+/// `GET /partners/{partner_id}/certification`.
+pub(super) async fn get(
+    service: web::Data<Service>,
+    _operator: Operator,
+    partner_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    require_sandbox(&service)?;
+    let partner_id = partners::parse_id(&partner_id)?;
+    if service.store.find_partner(partner_id).await?.is_none() {
+        return Err(partners::not_found());
+    }
+    Ok(HttpResponse::Ok().json(CertificationBody::of(&service, partner_id).await?))
+}
+
+/// `DELETE /partners/{partner_id}/certification`: deletes the observations, so that every check is open again.
+pub(super) async fn restart(
+    service: web::Data<Service>,
+    operator: Operator,
+    partner_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Operator)?;
+    require_sandbox(&service)?;
+    let partner_id = partners::parse_id(&partner_id)?;
+    if service.store.delete_observations(partner_id, actor).await? {
+        Ok(HttpResponse::NoContent().finish())
+    } else {
+        Err(partners::not_found())
+    }
+}

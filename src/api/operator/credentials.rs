@@ -1,0 +1,187 @@
+//! `/partners/{partner_id}/credentials` and `/credentials`: issue, list and revoke credentials.
+//!
+//! Only the response that creates a credential contains the secret; the database and the audit trail have its hash and ID.
+
+use actix_web::http::header::CACHE_CONTROL;
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize, Serializer};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
+
+use super::body::OptionalJson;
+use super::config_change;
+use crate::api::middleware::operator::{Operator, Role};
+use super::partners;
+use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_security::credential::{self, ApiSecret, Credential};
+use vouchsafe_security::environment::Environment;
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::api::pagination::PageRequest;
+use crate::service::Service;
+use crate::store::{CertificationPolicy, CredentialSummary, IssueOutcome, MAX_LIVE_CREDENTIALS};
+
+/// Request for a credential.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewCredential)]
+pub struct IssueCredentialRequest {
+    /// Networks to which the credential is restricted, in addition to the partner's allowlist.
+    #[serde(default)]
+    allowlist: Option<Allowlist>,
+}
+
+/// A new credential with its secret, which is shown once.
+#[derive(Serialize, ToSchema)]
+pub struct IssuedCredential {
+    /// Public ID.
+    credential_id: CredentialId,
+    /// Value of the header `X-API-Key`.
+    api_key: String,
+    /// Value of the header `X-API-Secret` and key of the signatures. Shown once.
+    #[serde(serialize_with = "serialize_secret")]
+    #[schema(value_type = String)]
+    api_secret: ApiSecret,
+}
+
+/// Only for the response that creates the credential.
+fn serialize_secret<S: Serializer>(secret: &ApiSecret, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(secret.expose())
+}
+
+/// Generates a credential: the row to store, and the response with the secret.
+pub(super) fn generate_credential(
+    service: &Service,
+    partner_id: PartnerId,
+    allowlist: Option<Allowlist>,
+) -> Result<(Credential, IssuedCredential), ApiError> {
+    let key_pair = credential::generate_key_pair(service.environment, getrandom::fill).map_err(|error| {
+        tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
+        ApiError::unavailable()
+    })?;
+    let credential = Credential {
+        allowlist,
+        ..key_pair.to_credential(partner_id, service.clock.now())
+    };
+    let issued = IssuedCredential {
+        credential_id: credential.credential_id,
+        api_key: key_pair.api_key.to_string(),
+        api_secret: key_pair.api_secret,
+    };
+    Ok((credential, issued))
+}
+
+/// `POST /partners/{partner_id}/credentials`.
+pub(super) async fn issue(
+    service: web::Data<Service>,
+    operator: Operator,
+    partner_id: web::Path<String>,
+    OptionalJson(request): OptionalJson<IssueCredentialRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Admin)?;
+    let partner_id = partners::parse_id(&partner_id)?;
+    let (credential, issued) = generate_credential(&service, partner_id, request.allowlist)?;
+    let policy = match service.environment {
+        Environment::Sandbox => CertificationPolicy::NotRequired,
+        Environment::Production => CertificationPolicy::Required,
+    };
+    let outcome = config_change::apply(&service, |service| async move {
+        let outcome = service
+            .store
+            .insert_credential(credential.clone(), policy, actor)
+            .await?;
+        if outcome == IssueOutcome::Issued {
+            service.registry.upsert_credential(credential);
+        }
+        Ok(outcome)
+    });
+    match outcome.await? {
+        IssueOutcome::Issued => Ok(HttpResponse::Created()
+            .insert_header((CACHE_CONTROL, "no-store"))
+            .json(issued)),
+        IssueOutcome::PartnerNotFound => Err(partners::not_found()),
+        IssueOutcome::Uncertified => Err(ApiError::new(
+            Code::CertificationRequired,
+            "record certified_at and agreement_signed_at first (PATCH the partner)",
+        )),
+        IssueOutcome::TooMany => Err(limit_reached()),
+    }
+}
+
+fn limit_reached() -> ApiError {
+    let message =
+        format!("the partner has {MAX_LIVE_CREDENTIALS} valid credentials, which is the limit; revoke one");
+    ApiError::new(Code::CredentialLimitReached, message)
+}
+
+/// A credential without key and secret.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CredentialDetails)]
+pub struct CredentialBody {
+    #[serde(flatten)]
+    summary: CredentialSummary,
+    /// Whether the credential is in force now. Ignores a suspension of the partner.
+    live: bool,
+}
+
+impl CredentialBody {
+    pub(super) fn of(credential: &Credential, now: OffsetDateTime) -> Self {
+        Self {
+            summary: CredentialSummary::from(credential),
+            live: credential.is_live(now),
+        }
+    }
+}
+
+/// `GET /partners/{partner_id}/credentials`: newest first, including revoked and ended ones.
+pub(super) async fn list(
+    service: web::Data<Service>,
+    _operator: Operator,
+    partner_id: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = PageRequest::read(&request, &[])?;
+    let partner_id = partners::parse_id(&partner_id)?;
+    let before = page.after()?;
+    let credentials = service
+        .store
+        .list_credentials(partner_id, before, page.fetch_limit())
+        .await?;
+    if credentials.is_empty() && service.store.find_partner(partner_id).await?.is_none() {
+        return Err(partners::not_found());
+    }
+    let now = service.clock.now();
+    let bodies = credentials
+        .iter()
+        .map(|credential| CredentialBody::of(credential, now));
+    Ok(page.response(bodies.collect(), |body| body.summary.credential_id.to_string()))
+}
+
+/// `DELETE /credentials/{credential_id}`: 204, also if it is revoked already.
+pub(super) async fn revoke(
+    service: web::Data<Service>,
+    operator: Operator,
+    credential_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Admin)?;
+    let credential_id: CredentialId = credential_id.parse().map_err(|_| not_found())?;
+    let revoked = config_change::apply(&service, |service| async move {
+        let revoked = service.store.revoke_credential(credential_id, actor).await?;
+        if revoked.is_some() {
+            service.registry.revoke(credential_id, service.clock.now());
+        }
+        Ok(revoked)
+    });
+    revoked
+        .await?
+        .map(|_| HttpResponse::NoContent().finish())
+        .ok_or_else(not_found)
+}
+
+fn not_found() -> ApiError {
+    ApiError::new(
+        Code::CredentialNotFound,
+        "no such credential; GET /admin/v1/partners/{partner_id}/credentials lists those of a partner",
+    )
+}

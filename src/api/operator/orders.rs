@@ -1,0 +1,89 @@
+//! `/orders`: orders of all partners, with the fields that the partner sees and without codes.
+
+mod decide;
+mod fulfil;
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use utoipa::ToSchema;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::order::Order;
+
+pub(super) use self::decide::{approve, cancel, reject};
+pub use self::fulfil::{FulfilReport, FulfilRequest, fulfil};
+use crate::api::middleware::operator::Operator;
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::api::partner::orders::{not_found, parse_filter, parse_id};
+use crate::api::partner::OrderBody;
+use crate::api::pagination::PageRequest;
+use crate::service::Service;
+use crate::store::OrderFilter;
+
+const FILTERS: [&str; 6] = ["partner_id", "order_id", "status", "reference", "from", "to"];
+
+/// An order and its partner.
+#[derive(Serialize, ToSchema)]
+pub struct OrderOfPartner<'a> {
+    partner_id: PartnerId,
+    #[serde(flatten)]
+    order: OrderBody<'a>,
+}
+
+impl<'a> OrderOfPartner<'a> {
+    fn of(order: &'a Order) -> Result<Self, ApiError> {
+        let body = OrderBody::of(order).map_err(|_| {
+            tracing::error!(order.id = %order.order_id, "invalid JSON in order metadata");
+            ApiError::new(Code::InternalError, "cannot serialize the order")
+        })?;
+        Ok(Self {
+            partner_id: order.partner_id,
+            order: body,
+        })
+    }
+}
+
+/// `GET /orders`; filters: `partner_id`, `order_id`, `status`, `reference`, `from`, `to`.
+pub(super) async fn list(
+    service: web::Data<Service>,
+    _operator: Operator,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = PageRequest::read(&request, &FILTERS)?;
+    let filter = OrderFilter {
+        order_id: page.parsed_filter("order_id")?,
+        ..parse_filter(&page)?
+    };
+    let (before, limit) = (page.after()?, page.fetch_limit());
+    let orders = match page.parsed_filter::<PartnerId>("partner_id")? {
+        Some(partner_id) => {
+            service
+                .store
+                .list_orders(partner_id, filter, before, limit)
+                .await?
+        }
+        None => service.store.search_orders(filter, before, limit).await?,
+    };
+    let bodies = orders.iter().map(OrderOfPartner::of).collect::<Result<_, _>>()?;
+    Ok(page.response(bodies, |body| body.order.order_id().to_string()))
+}
+
+/// `GET /orders/{order_id}`.
+pub(super) async fn get(
+    service: web::Data<Service>,
+    _operator: Operator,
+    order_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let order = find(&service, &order_id).await?;
+    Ok(HttpResponse::Ok().json(OrderOfPartner::of(&order)?))
+}
+
+async fn find(service: &Service, order_id: &str) -> Result<Order, ApiError> {
+    let order_id = parse_id(order_id)?;
+    let filter = OrderFilter {
+        order_id: Some(order_id),
+        ..OrderFilter::default()
+    };
+    let mut found = service.store.search_orders(filter, None, 1).await?;
+    found.pop().ok_or_else(|| not_found(order_id))
+}

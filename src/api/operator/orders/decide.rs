@@ -1,0 +1,104 @@
+//! `/orders/{order_id}/approve`, `/reject` and `/cancel`: operators' decisions on an order.
+//!
+//! The engine decides on the current state of the order and writes the audit entry in the same commit. If another decision
+//! came first, the response is 409.
+
+use actix_web::{HttpResponse, web};
+use vouchsafe_actors::flows::{
+    CancelError, DecideOrder, DecideOrderError, RevokeOrder, decide_order, revoke_order,
+};
+
+use super::{OrderOfPartner, find};
+use crate::api::operator::body::Json;
+use crate::api::operator::decision::{ReasonRequest, decision_error};
+use crate::api::middleware::operator::{Operator, Role};
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::service::Service;
+
+/// `POST /orders/{order_id}/approve`.
+pub(in crate::api::operator) async fn approve(
+    service: web::Data<Service>,
+    operator: Operator,
+    order_id: web::Path<String>,
+    request: Json<ReasonRequest>,
+) -> Result<HttpResponse, ApiError> {
+    decide(&service, &operator, &order_id, request, true).await
+}
+
+/// `POST /orders/{order_id}/reject`.
+pub(in crate::api::operator) async fn reject(
+    service: web::Data<Service>,
+    operator: Operator,
+    order_id: web::Path<String>,
+    request: Json<ReasonRequest>,
+) -> Result<HttpResponse, ApiError> {
+    decide(&service, &operator, &order_id, request, false).await
+}
+
+async fn decide(
+    service: &Service,
+    operator: &Operator,
+    order_id: &str,
+    Json(request): Json<ReasonRequest>,
+    approved: bool,
+) -> Result<HttpResponse, ApiError> {
+    let operator = operator.authorize(Role::Operator)?.into();
+    let reason = request.validated()?;
+    let order = find(service, order_id).await?;
+    let command = DecideOrder {
+        partner_id: order.partner_id,
+        order_id: order.order_id,
+        approved,
+        reason,
+        operator,
+    };
+    let order = decide_order(&service.engine, command)
+        .await
+        .map_err(|error| decide_order_error(&error))?;
+    Ok(HttpResponse::Ok().json(OrderOfPartner::of(&order)?))
+}
+
+/// `POST /orders/{order_id}/cancel`.
+pub(in crate::api::operator) async fn cancel(
+    service: web::Data<Service>,
+    operator: Operator,
+    order_id: web::Path<String>,
+    Json(request): Json<ReasonRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let operator = operator.authorize(Role::Operator)?.into();
+    let reason = request.validated()?;
+    let order = find(&service, &order_id).await?;
+    let command = RevokeOrder {
+        partner_id: order.partner_id,
+        order_id: order.order_id,
+        reason,
+        operator,
+    };
+    let order = revoke_order(&service.engine, command)
+        .await
+        .map_err(|error| cancel_error(&error))?;
+    Ok(HttpResponse::Ok().json(OrderOfPartner::of(&order)?))
+}
+
+fn decide_order_error(error: &DecideOrderError) -> ApiError {
+    match error {
+        DecideOrderError::NotFound => ApiError::new(Code::OrderNotFound, error.to_string()),
+        DecideOrderError::NotAwaitingApproval => {
+            ApiError::new(Code::OrderNotAwaitingApproval, error.to_string())
+        }
+        DecideOrderError::Flow(flow_error) => decision_error(flow_error),
+    }
+}
+
+fn cancel_error(error: &CancelError) -> ApiError {
+    match error {
+        CancelError::NotFound => ApiError::new(Code::OrderNotFound, error.to_string()),
+        CancelError::Flow(flow_error) => decision_error(flow_error),
+        CancelError::NothingToCancel
+        | CancelError::Retrieved
+        | CancelError::TooLate(_)
+        | CancelError::Expired
+        | CancelError::NotReturnable(_) => ApiError::new(Code::OrderNotCancellable, error.to_string()),
+    }
+}

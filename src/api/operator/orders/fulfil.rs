@@ -1,0 +1,363 @@
+//! `POST /orders/{order_id}/fulfil`: manual fulfilment of an order with vouchers from an operator.
+//!
+//! | step | on disk |
+//! |---|---|
+//! | validate all vouchers and report every error | nothing |
+//! | create the order's purchases, if there are none yet | one purchase per line |
+//! | store the new vouchers | stock reserved for the order, an audit entry |
+//! | deliver it | issued vouchers |
+//!
+//! A code is stored once, so the call can be repeated. Neither responses nor field errors contain a code.
+
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+use vouchsafe_domain::catalogue::Catalogue;
+use vouchsafe_domain::money::AmountText;
+use vouchsafe_domain::order::{FulfilmentSource, Order, OrderLine, PendingReason};
+use vouchsafe_domain::product::{Product, Sku};
+use vouchsafe_domain::voucher::Expiry;
+use vouchsafe_actors::flows::{self, ProcureError, ReservedDelivery};
+
+use super::{OrderOfPartner, find};
+use crate::api::operator::body::Json;
+use crate::api::operator::decision::decision_error;
+use crate::api::middleware::operator::{Operator, Role};
+use crate::api::operator::stock::ingest;
+use crate::api::operator::stock::rows::{ExpiryDefaults, VoucherFields, VoucherRow};
+use crate::api::error::{ApiError, FieldError};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::json::{JsonObject, SecretText};
+use crate::procurement::expiry::last_valid_day;
+use crate::service::Service;
+use crate::store::{AuditActor, ImportSummary, StockOrigin};
+use vouchsafe_security::vault::code::CodeParts;
+
+/// As many as an order may have.
+const MAX_VOUCHERS: usize = 1_000;
+
+/// Vouchers for an order.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FulfilRequest {
+    /// Product of the vouchers. Optional, with `denomination`, if the order needs only one SKU.
+    #[serde(default)]
+    product_id: Option<String>,
+    /// Face value of the vouchers.
+    #[serde(default)]
+    denomination: Option<AmountText>,
+    /// The vouchers; at most as many new ones as the order needs.
+    #[schema(value_type = Vec<VoucherRequest>, min_items = 1, max_items = 1_000)]
+    vouchers: Vec<JsonObject<VoucherRequest>>,
+}
+
+/// A voucher, with the columns of an import as fields.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct VoucherRequest {
+    /// Code to redeem.
+    #[schema(value_type = String, min_length = 1, max_length = 512, write_only)]
+    code: SecretText,
+    /// PIN required with the code.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 128, write_only)]
+    pin: Option<SecretText>,
+    /// Serial number printed on the card.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 128, write_only)]
+    serial: Option<SecretText>,
+    /// Redemption URL.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 2_048, write_only)]
+    url: Option<SecretText>,
+    /// Last valid day, `YYYY-MM-DD`. Default: by the product's expiry policy.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    expiry: Option<SecretText>,
+}
+
+/// Result of a manual fulfilment.
+#[derive(Serialize, ToSchema)]
+#[schema(as = FulfilReport)]
+pub struct FulfilReport<'a> {
+    /// Number of new vouchers.
+    imported: u64,
+    /// Number of vouchers stored before, for this order or otherwise.
+    duplicates: u64,
+    /// The order after the change.
+    #[schema(inline = false)]
+    order: OrderOfPartner<'a>,
+}
+
+/// An order line that needs vouchers, and its purchase.
+struct PendingLine {
+    line: u16,
+    purchase_id: Uuid,
+    pending: usize,
+}
+
+/// `POST /orders/{order_id}/fulfil`.
+pub async fn fulfil(
+    service: web::Data<Service>,
+    operator: Operator,
+    order_id: web::Path<String>,
+    Json(request): Json<FulfilRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Operator)?;
+    let order = find(&service, &order_id).await?;
+    let catalogue = service.catalogue.current();
+    let (product, sku) = request.resolve_sku(&order, &catalogue)?;
+    let rows = request.parse_rows(&service, product, &order, &sku)?;
+    let total = rows.len() as u64;
+    let new_rows = filter_new(&service, product, rows).await?;
+    let order = ensure_purchases(&service, order).await?;
+    let pending_lines = find_pending_lines(&service, &order, &sku).await?;
+    let pending: usize = pending_lines
+        .iter()
+        .map(|pending_line| pending_line.pending)
+        .sum();
+    check_capacity(&order, new_rows.len(), pending)?;
+    let imported = store_for_order(&service, product, &order, &sku, new_rows, &pending_lines, &actor).await?;
+    for pending_line in &pending_lines {
+        deliver(&service, &order, pending_line).await?;
+    }
+    let order = find(&service, &order_id).await?;
+    Ok(HttpResponse::Ok().json(FulfilReport {
+        imported,
+        duplicates: total - imported,
+        order: OrderOfPartner::of(&order)?,
+    }))
+}
+
+impl FulfilRequest {
+    fn resolve_sku<'a>(
+        &self,
+        order: &Order,
+        catalogue: &'a Catalogue,
+    ) -> Result<(&'a Product, Sku), ApiError> {
+        let named = |line: &&OrderLine| match (&self.product_id, &self.denomination) {
+            (None, None) => true,
+            (Some(product_id), Some(denomination)) => {
+                let face = denomination.parse(order.total.currency);
+                line.product_id.as_str() == product_id && face.is_ok_and(|face| face == line.denomination)
+            }
+            _ => false,
+        };
+        if self.product_id.is_some() != self.denomination.is_some() {
+            return Err(ApiError::invalid_field(
+                "product_id",
+                "expected both product_id and denomination, or neither",
+            ));
+        }
+        let mut skus: Vec<Sku> = order.lines.iter().filter(named).map(OrderLine::sku).collect();
+        skus.sort();
+        skus.dedup();
+        let [sku] = &skus[..] else {
+            let message = if skus.is_empty() {
+                "the order has no item of this product and denomination"
+            } else {
+                "the order has several products or denominations; name product_id and denomination"
+            };
+            return Err(ApiError::invalid_field("product_id", message));
+        };
+        let product = catalogue.get(&sku.product_id).ok_or_else(ApiError::unavailable)?;
+        Ok((product, sku.clone()))
+    }
+
+    /// Returns the vouchers, or the errors of all invalid ones.
+    fn parse_rows(
+        &self,
+        service: &Service,
+        product: &Product,
+        order: &Order,
+        sku: &Sku,
+    ) -> Result<Vec<VoucherRow>, ApiError> {
+        if !(1..=MAX_VOUCHERS).contains(&self.vouchers.len()) {
+            let message = format!("expected 1 to {MAX_VOUCHERS}");
+            return Err(ApiError::invalid_field("vouchers", message));
+        }
+        let today = service.clock.now().date();
+        let expiry_defaults = ExpiryDefaults {
+            today,
+            default_expiry: last_valid_day(&product.expiry_policy, today),
+        };
+        let of_sku = order.lines.iter().filter(|line| line.sku() == *sku);
+        let days = of_sku
+            .map(|line| line.min_validity_days)
+            .max()
+            .unwrap_or_default();
+        let not_before = Expiry::with_remaining_days(today, u16::try_from(days).unwrap_or(u16::MAX));
+        let (mut rows, mut errors) = (Vec::with_capacity(self.vouchers.len()), Vec::new());
+        for (index, JsonObject(voucher)) in self.vouchers.iter().enumerate() {
+            let mut add_error = |message: String| {
+                errors.push(FieldError {
+                    field: format!("vouchers[{index}]"),
+                    message,
+                });
+            };
+            match expiry_defaults.parse_row(&voucher.fields()) {
+                Ok(row) if Expiry::from_date(row.expiry) < not_before => {
+                    add_error(format!("must be valid for at least {days} days for this order"));
+                }
+                Ok(row) => rows.push(row),
+                Err(reason) => add_error(reason.to_string()),
+            }
+        }
+        if errors.is_empty() {
+            Ok(rows)
+        } else {
+            Err(ApiError::invalid_fields(errors))
+        }
+    }
+}
+
+impl VoucherRequest {
+    fn fields(&self) -> VoucherFields<'_> {
+        let texts = [&self.pin, &self.serial, &self.url, &self.expiry];
+        let [pin, serial, url, expiry] = texts.map(|text| text.as_ref().map(SecretText::expose));
+        VoucherFields {
+            parts: CodeParts {
+                code: self.code.expose(),
+                pin,
+                serial,
+                url,
+            },
+            expiry,
+        }
+    }
+}
+
+/// Leaves out codes that are stored already, and repetitions.
+async fn filter_new(
+    service: &Service,
+    product: &Product,
+    rows: Vec<VoucherRow>,
+) -> Result<Vec<VoucherRow>, ApiError> {
+    let vault = service.keyring.vault();
+    let indexes: Vec<_> = rows
+        .iter()
+        .map(|row| vault.blind_index(&product.brand, &row.code))
+        .collect();
+    let mut known = service.store.find_known_codes(indexes.clone()).await?;
+    let new_rows = rows.into_iter().zip(indexes);
+    Ok(new_rows
+        .filter_map(|(row, index)| known.insert(index).then_some(row))
+        .collect())
+}
+
+/// Creates the purchases of an order that was accepted just now, and reads the order again.
+async fn ensure_purchases(service: &Service, order: Order) -> Result<Order, ApiError> {
+    if !is_waiting_for_vendor(&order) {
+        return Ok(order);
+    }
+    let started = service.procurement.start_order(order.partner_id, order.order_id);
+    started.await.map_err(|error| procure_error(&error))?;
+    find(service, &order.order_id.to_string()).await
+}
+
+fn is_waiting_for_vendor(order: &Order) -> bool {
+    !order.closed && order.pending_reason == Some(PendingReason::Vendor)
+}
+
+/// The lines that need this SKU and have an open purchase.
+async fn find_pending_lines(
+    service: &Service,
+    order: &Order,
+    sku: &Sku,
+) -> Result<Vec<PendingLine>, ApiError> {
+    if !is_waiting_for_vendor(order) {
+        return Ok(Vec::new());
+    }
+    let open = service
+        .store
+        .list_open_purchases(order.partner_id, order.order_id)
+        .await?;
+    let pending_line = |(line, purchase_id): (u16, Uuid)| {
+        let order_line = order.lines.get(usize::from(line))?;
+        (order_line.sku() == *sku && order_line.pending() > 0).then_some(PendingLine {
+            line,
+            purchase_id,
+            pending: order_line.pending() as usize,
+        })
+    };
+    Ok(open.into_iter().filter_map(pending_line).collect())
+}
+
+fn check_capacity(order: &Order, new_rows: usize, pending: usize) -> Result<(), ApiError> {
+    if new_rows <= pending {
+        return Ok(());
+    }
+    if pending == 0 {
+        let message = format!(
+            "order {} does not wait for vouchers from a vendor",
+            order.order_id
+        );
+        return Err(ApiError::new(Code::OrderNotFulfillable, message));
+    }
+    let message = format!("the order needs {pending} vouchers, but {new_rows} are new");
+    Err(ApiError::invalid_field("vouchers", message))
+}
+
+/// Stores the new vouchers line by line, reserved for the order. Returns their number.
+async fn store_for_order(
+    service: &web::Data<Service>,
+    product: &Product,
+    order: &Order,
+    sku: &Sku,
+    mut new_rows: Vec<VoucherRow>,
+    pending_lines: &[PendingLine],
+    actor: &AuditActor,
+) -> Result<u64, ApiError> {
+    let target = ingest::import_target(product, sku.clone());
+    let mut stored = 0;
+    for pending_line in pending_lines {
+        let rest = new_rows.split_off(pending_line.pending.min(new_rows.len()));
+        let rows = std::mem::replace(&mut new_rows, rest);
+        if rows.is_empty() {
+            break;
+        }
+        let vault = service
+            .keyring
+            .sealing_vault()
+            .await
+            .map_err(ingest::keyring_error)?;
+        let ids = service.store.generate_stock_ids(rows.len()).await?;
+        let target = target.clone();
+        let sealed = web::block(move || ingest::seal_batch(&vault, &target, &rows, ids)).await;
+        let mut batch = sealed
+            .map_err(|_| ApiError::unavailable())?
+            .map_err(|error| ingest::seal_error(&error))?;
+        batch.origin = StockOrigin::Manual {
+            order_id: order.order_id,
+            purchase_id: pending_line.purchase_id,
+        };
+        let ImportSummary { imported, .. } = ingest::store_batch(service, batch, actor.clone()).await?;
+        stored += imported;
+    }
+    Ok(stored)
+}
+
+/// Delivers the vouchers reserved under the line's purchase, and schedules a poll of the purchase, which may end with that.
+async fn deliver(service: &Service, order: &Order, pending_line: &PendingLine) -> Result<(), ApiError> {
+    service.store.expedite_purchase(pending_line.purchase_id).await?;
+    let delivery = ReservedDelivery {
+        reservation_id: pending_line.purchase_id,
+        source: FulfilmentSource::Vendor,
+        partner_id: order.partner_id,
+        order_id: order.order_id,
+        line: pending_line.line,
+    };
+    let delivered = flows::deliver_reserved(&service.engine, delivery).await;
+    delivered.map(drop).map_err(|error| decision_error(&error))
+}
+
+fn procure_error(error: &ProcureError) -> ApiError {
+    match error {
+        ProcureError::Flow(flow_error) => decision_error(flow_error),
+        ProcureError::Unavailable(error) => {
+            tracing::warn!(error.message = %error, "cannot start purchases for manual fulfilment");
+            ApiError::unavailable()
+        }
+    }
+}

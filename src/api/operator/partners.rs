@@ -1,0 +1,173 @@
+//! `/partners`: partners, their allowlists and terms.
+
+mod patch;
+
+use actix_web::http::header::{CACHE_CONTROL, LOCATION};
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use vouchsafe_domain::ids::PartnerId;
+
+pub use self::patch::PartnerPatch;
+use self::patch::{LimitsPatch, validate_limits};
+use super::body::{Json, deserialize_some_object, validate_name};
+use super::config_change;
+use super::credentials::{CredentialBody, IssuedCredential, generate_credential};
+use crate::api::middleware::operator::{Operator, Role};
+use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_security::environment::Environment;
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::api::pagination::PageRequest;
+use crate::service::Service;
+use crate::store::Partner;
+
+/// A partner to create.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewPartner {
+    /// Display name.
+    #[schema(min_length = 1, max_length = 200)]
+    name: String,
+    /// Networks from which the partner may call; an empty list denies all.
+    allowlist: Allowlist,
+    /// Rate limits that differ from the settings.
+    #[serde(default, deserialize_with = "deserialize_some_object")]
+    #[schema(nullable = false)]
+    limits: Option<LimitsPatch>,
+}
+
+/// A new partner with its first credential; `null` in production.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CreatedPartner)]
+pub struct CreatedPartner<'a> {
+    #[serde(flatten)]
+    partner: &'a Partner,
+    #[schema(required)]
+    credential: Option<&'a IssuedCredential>,
+}
+
+/// `GET /partners/{partner_id}/credentials` lists the others.
+const MAX_EMBEDDED_CREDENTIALS: usize = 25;
+
+/// A partner with its newest credentials, without keys and secrets.
+#[derive(Serialize, ToSchema)]
+#[schema(as = PartnerWithCredentials)]
+pub struct PartnerWithCredentials<'a> {
+    #[serde(flatten)]
+    partner: &'a Partner,
+    credentials: Vec<CredentialBody>,
+}
+
+/// `POST /partners`.
+pub(super) async fn create(
+    service: web::Data<Service>,
+    operator: Operator,
+    Json(request): Json<NewPartner>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Admin)?;
+    let now = service.clock.now();
+    let mut partner = Partner::new(validate_name("name", &request.name)?, request.allowlist, now);
+    request.limits.unwrap_or_default().apply(&mut partner.limits);
+    partner.limits = validate_limits(partner.limits)?;
+    let credential = match service.environment {
+        Environment::Sandbox => Some(generate_credential(&service, partner.partner_id, None)?),
+        Environment::Production => None,
+    };
+    let (stored, issued) = credential.unzip();
+    let created = partner.clone();
+    config_change::apply(&service, |service| async move {
+        service
+            .store
+            .create_partner(created.clone(), stored.clone(), actor)
+            .await?;
+        service.registry.upsert_partner(created.access());
+        if let Some(stored) = stored {
+            service.registry.upsert_credential(stored);
+        }
+        Ok(())
+    })
+    .await?;
+    let body = CreatedPartner {
+        partner: &partner,
+        credential: issued.as_ref(),
+    };
+    Ok(HttpResponse::Created()
+        .insert_header((LOCATION, format!("/admin/v1/partners/{}", partner.partner_id)))
+        .insert_header((CACHE_CONTROL, "no-store"))
+        .json(body))
+}
+
+/// `GET /partners`.
+pub(super) async fn list(
+    service: web::Data<Service>,
+    _operator: Operator,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = PageRequest::read(&request, &[])?;
+    let partners = service
+        .store
+        .list_partners(page.after()?, page.fetch_limit())
+        .await?;
+    Ok(page.response(partners, |partner| partner.partner_id.to_string()))
+}
+
+/// `GET /partners/{partner_id}`.
+pub(super) async fn get(
+    service: web::Data<Service>,
+    _operator: Operator,
+    partner_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let partner_id = parse_id(&partner_id)?;
+    let partner = service
+        .store
+        .find_partner(partner_id)
+        .await?
+        .ok_or_else(not_found)?;
+    let credentials = service
+        .store
+        .list_credentials(partner_id, None, MAX_EMBEDDED_CREDENTIALS)
+        .await?;
+    let now = service.clock.now();
+    let bodies = credentials
+        .iter()
+        .map(|credential| CredentialBody::of(credential, now));
+    Ok(HttpResponse::Ok().json(PartnerWithCredentials {
+        partner: &partner,
+        credentials: bodies.collect(),
+    }))
+}
+
+/// `PATCH /partners/{partner_id}`.
+pub(super) async fn change(
+    service: web::Data<Service>,
+    operator: Operator,
+    partner_id: web::Path<String>,
+    Json(patch): Json<PartnerPatch>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Admin)?;
+    let partner_id = parse_id(&partner_id)?;
+    patch.check(service.clock.now())?;
+    let changed = config_change::apply(&service, |service| async move {
+        let change = Box::new(|partner: &mut Partner| patch.apply(partner));
+        let changed = service.store.change_partner(partner_id, change, actor).await?;
+        if let Some(partner) = &changed {
+            service.registry.upsert_partner(partner.access());
+        }
+        Ok(changed)
+    })
+    .await?;
+    Ok(HttpResponse::Ok().json(changed.ok_or_else(not_found)?))
+}
+
+/// An invalid ID is reported as not found.
+pub(super) fn parse_id(text: &str) -> Result<PartnerId, ApiError> {
+    text.parse().map_err(|_| not_found())
+}
+
+pub(super) fn not_found() -> ApiError {
+    ApiError::new(
+        Code::PartnerNotFound,
+        "no such partner; GET /admin/v1/partners lists all",
+    )
+}

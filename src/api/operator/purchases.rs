@@ -1,0 +1,56 @@
+//! `/purchases`: purchases from vendors, and ending one manually.
+//!
+//! Responses never quote a vendor's response, which may contain a code. An ended purchase stays ended.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use uuid::Uuid;
+
+use super::body::Json;
+use super::decision::ReasonRequest;
+use crate::api::middleware::operator::{Operator, Role};
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::api::pagination::PageRequest;
+use crate::service::Service;
+use crate::store::{EndPurchaseOutcome, PurchaseFilter, PurchaseState};
+
+const FILTERS: [&str; 3] = ["vendor", "state", "order_id"];
+
+/// `GET /purchases`; filters: `vendor`, `state`, `order_id`.
+pub(super) async fn list(
+    service: web::Data<Service>,
+    _operator: Operator,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = PageRequest::read(&request, &FILTERS)?;
+    let filter = PurchaseFilter {
+        vendor: page.filter("vendor").map(ToOwned::to_owned),
+        state: page.enum_filter("state", &PurchaseState::ALL, PurchaseState::as_str)?,
+        order_id: page.parsed_filter("order_id")?,
+    };
+    let purchases = service
+        .store
+        .list_purchases(filter, page.after()?, page.fetch_limit())
+        .await?;
+    Ok(page.response(purchases, |purchase| purchase.purchase_id.to_string()))
+}
+
+/// `POST /purchases/{purchase_id}/end`: ends a purchase; the missing vouchers of its order are refunded.
+pub(super) async fn end(
+    service: web::Data<Service>,
+    operator: Operator,
+    purchase_id: web::Path<String>,
+    Json(request): Json<ReasonRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Operator)?;
+    let reason = request.validated()?;
+    let purchase_id: Uuid = purchase_id.parse().map_err(|_| not_found())?;
+    match service.store.end_purchase(purchase_id, reason, actor).await? {
+        EndPurchaseOutcome::Ended(purchase) => Ok(HttpResponse::Ok().json(purchase)),
+        EndPurchaseOutcome::NotFound => Err(not_found()),
+    }
+}
+
+fn not_found() -> ApiError {
+    ApiError::new(Code::PurchaseNotFound, "no such purchase")
+}

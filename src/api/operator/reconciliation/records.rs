@@ -1,0 +1,187 @@
+//! CSV parser for vendor records: a header line, then one voucher per line.
+//!
+//! An invalid line rejects the whole file. An error never quotes the line, which may contain codes.
+
+use time::format_description::well_known::Rfc3339;
+use time::{Date, OffsetDateTime, UtcOffset};
+use uuid::Uuid;
+use vouchsafe_domain::money::{AmountText, Currency};
+
+use crate::api::operator::stock::{Block, FieldSplitter, LineError, decode_line, strip_byte_order_mark};
+use crate::api::error::ApiError;
+use crate::procurement::PurchaseKey;
+use crate::reconciliation::{RecordLine, VoucherTerms};
+
+/// All columns; the last one is optional.
+const COLUMN_NAMES: [&str; 6] = [
+    "reference",
+    "product_id",
+    "denomination",
+    "currency",
+    "sold_at",
+    "purchase_id",
+];
+
+const REQUIRED_COLUMNS: usize = 5;
+
+/// One more than there are columns, to detect lines with too many fields.
+const MAX_FIELDS: usize = COLUMN_NAMES.len() + 1;
+
+/// Error in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum RecordError {
+    #[error(
+        "expected the columns reference, product_id, denomination, currency, sold_at and optionally purchase_id, each once"
+    )]
+    Header,
+    #[error(transparent)]
+    Line(#[from] LineError),
+    #[error("{0} is invalid; see the vendor protocol")]
+    Field(&'static str),
+    #[error("sold_at is on another day in UTC")]
+    OtherDay,
+}
+
+/// An invalid line and its error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RejectedLine {
+    line: u64,
+    error: RecordError,
+}
+
+impl From<RejectedLine> for ApiError {
+    fn from(RejectedLine { line, error }: RejectedLine) -> Self {
+        Self::invalid_field(
+            format!("line {line}"),
+            format!("{error}; the whole file was rejected"),
+        )
+    }
+}
+
+/// Parses the blocks of a file, in order.
+pub(super) struct RecordReader {
+    day: Date,
+    columns: Option<Columns>,
+}
+
+struct Columns {
+    positions: [Option<usize>; COLUMN_NAMES.len()],
+    width: usize,
+    fields: FieldSplitter<MAX_FIELDS>,
+}
+
+impl RecordReader {
+    /// For records of this day.
+    pub(super) const fn new(day: Date) -> Self {
+        Self { day, columns: None }
+    }
+
+    pub(super) fn read(&mut self, block: &Block) -> Result<Vec<RecordLine>, RejectedLine> {
+        let mut lines = Vec::new();
+        for (number, line) in block.lines() {
+            let line = strip_byte_order_mark(number, line);
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            let read = decode_line(line)
+                .map_err(RecordError::from)
+                .and_then(|text| self.parse_line(text));
+            lines.extend(read.map_err(|error| RejectedLine { line: number, error })?);
+        }
+        Ok(lines)
+    }
+
+    /// Fails if the file had no header.
+    pub(super) fn finish(&self) -> Result<(), RejectedLine> {
+        self.columns.is_some().then_some(()).ok_or(RejectedLine {
+            line: 1,
+            error: RecordError::Header,
+        })
+    }
+
+    /// Parses the header (first line) or a record.
+    fn parse_line(&mut self, text: &str) -> Result<Option<RecordLine>, RecordError> {
+        match &mut self.columns {
+            Some(columns) => columns.parse_record(text, self.day).map(Some),
+            None => {
+                self.columns = Some(Columns::parse_header(text)?);
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Columns {
+    fn parse_header(text: &str) -> Result<Self, RecordError> {
+        let mut fields = FieldSplitter::default();
+        let mut positions = [None; COLUMN_NAMES.len()];
+        let header = fields.split(text)?;
+        for position in 0..header.count {
+            let name = header.get(position).trim().to_ascii_lowercase();
+            let column = COLUMN_NAMES.iter().position(|known| *known == name);
+            let column = column.ok_or(RecordError::Header)?;
+            if positions[column].replace(position).is_some() {
+                return Err(RecordError::Header);
+            }
+        }
+        let width = header.count;
+        if positions[..REQUIRED_COLUMNS].iter().any(Option::is_none) {
+            return Err(RecordError::Header);
+        }
+        Ok(Self {
+            positions,
+            width,
+            fields,
+        })
+    }
+
+    fn parse_record(&mut self, text: &str, day: Date) -> Result<RecordLine, RecordError> {
+        let split = self.fields.split(text)?;
+        if split.count != self.width {
+            return Err(RecordError::Line(LineError::Fields {
+                expected: self.width,
+                found: split.count,
+            }));
+        }
+        let texts = self
+            .positions
+            .map(|position| position.map_or("", |at| split.get(at).trim()));
+        let [
+            reference,
+            product_id,
+            denomination,
+            currency,
+            sold_at,
+            purchase_id,
+        ] = texts;
+        let sold_at = OffsetDateTime::parse(sold_at, &Rfc3339).map_err(|_| RecordError::Field("sold_at"))?;
+        if sold_at.to_offset(UtcOffset::UTC).date() != day {
+            return Err(RecordError::OtherDay);
+        }
+        let currency: Currency = currency.parse().map_err(|_| RecordError::Field("currency"))?;
+        let denomination = AmountText::from(denomination)
+            .parse(currency)
+            .map_err(|_| RecordError::Field("denomination"))?;
+        Ok(RecordLine {
+            reference: reference.parse().map_err(|_| RecordError::Field("reference"))?,
+            terms: VoucherTerms {
+                purchase: parse_purchase_key(purchase_id)?,
+                product_id: product_id.parse().map_err(|_| RecordError::Field("product_id"))?,
+                denomination: denomination.of(currency),
+            },
+            sold_at,
+        })
+    }
+}
+
+/// An empty field means no purchase.
+fn parse_purchase_key(text: &str) -> Result<Option<PurchaseKey>, RecordError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let key = Uuid::try_parse(text).map_err(|_| RecordError::Field("purchase_id"))?;
+    Ok(Some(PurchaseKey(key)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! `POST /reconciliation/{date}/records`: upload of a vendor's records as a file.
+//!
+//! Streams the file into the comparison in bounded memory. A file takes effect completely or not at all; an interrupted
+//! upload changes nothing and can be repeated.
+
+use actix_web::error::PayloadError;
+use actix_web::{HttpRequest, HttpResponse, web};
+use futures_util::StreamExt as _;
+use tokio::sync::mpsc::{Sender, channel};
+
+use super::records::RecordReader;
+use super::{DayBody, parse_started_day};
+use crate::api::middleware::operator::{Operator, Role};
+use crate::api::operator::stock::{BlockSplitter, IDLE_LIMIT};
+use crate::api::body::{check_not_compressed, incomplete, media_type};
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::reconciliation::code_leak::first_leaked_code;
+use crate::reconciliation::job::PAGES_AHEAD;
+use crate::service::Service;
+use crate::store::{RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, RecordsMessage, RecordsSource};
+
+/// `POST /reconciliation/{date}/records?vendor=…`: returns the result of the comparison.
+pub(in crate::api::operator) async fn upload(
+    service: web::Data<Service>,
+    operator: Operator,
+    date: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Operator)?;
+    check_not_compressed(request.headers())?;
+    if media_type(request.headers()).as_deref() != Some("text/csv") {
+        return Err(ApiError::new(
+            Code::UnsupportedMediaType,
+            "send Content-Type: text/csv",
+        ));
+    }
+    let (day, begun_at) = parse_started_day(&service, &date).await?;
+    let reconciliation_run = ReconciliationRun {
+        vendor: parse_vendor(&service, &request).await?,
+        day,
+        source: RecordsSource::Csv,
+        begun_at,
+        actor: Some(actor),
+    };
+    let (sender, messages) = channel(PAGES_AHEAD);
+    let upload = RecordsUpload {
+        service: &service,
+        reader: RecordReader::new(day),
+        blocks: BlockSplitter::new(),
+        sender,
+        sent: 0,
+    };
+    let (uploaded, compared) = tokio::join!(
+        upload.run(payload),
+        service.store.reconcile(reconciliation_run, messages)
+    );
+    uploaded?;
+    match compared? {
+        ReconciliationOutcome::Completed => {
+            let reconciliations = service.store.list_reconciliations(day).await?;
+            Ok(HttpResponse::Ok().json(DayBody::of(day, reconciliations)))
+        }
+        ReconciliationOutcome::Busy => Err(ApiError::new(
+            Code::ReconciliationInProgress,
+            "another comparison with this vendor is in progress; send the file again later",
+        )),
+        ReconciliationOutcome::DuplicateReference { record } => {
+            let message = "duplicate reference; the whole file was rejected";
+            Err(ApiError::invalid_field(format!("record {record}"), message))
+        }
+        ReconciliationOutcome::Incomplete => Err(incomplete()),
+    }
+}
+
+/// Parses the single query parameter, an existing vendor.
+async fn parse_vendor(service: &Service, request: &HttpRequest) -> Result<String, ApiError> {
+    let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
+    let mut pairs = pairs
+        .map_err(|_| ApiError::invalid_field("query", "expected name=value pairs"))?
+        .into_inner();
+    let vendor = match (pairs.pop(), pairs.pop()) {
+        (Some((name, vendor)), None) if name == "vendor" => vendor,
+        _ => {
+            return Err(ApiError::invalid_field(
+                "vendor",
+                "expected exactly this parameter, once",
+            ));
+        }
+    };
+    match service.store.find_vendor(vendor).await? {
+        Some(access) => Ok(access.vendor.vendor_id),
+        None => Err(ApiError::invalid_field("vendor", "no such vendor")),
+    }
+}
+
+/// Reads the request body and sends its records to the comparison.
+struct RecordsUpload<'s> {
+    service: &'s Service,
+    reader: RecordReader,
+    blocks: BlockSplitter,
+    sender: Sender<RecordsMessage>,
+    /// Records sent so far, to number the next ones.
+    sent: u64,
+}
+
+/// The comparison has ended; its result contains the reason.
+struct ReceiverClosed;
+
+impl RecordsUpload<'_> {
+    /// Sends the whole file.
+    async fn run(mut self, mut payload: web::Payload) -> Result<(), ApiError> {
+        loop {
+            if self.send().await?.is_err() {
+                return Ok(());
+            }
+            match tokio::time::timeout(IDLE_LIMIT, payload.next()).await {
+                Ok(Some(part)) => self
+                    .blocks
+                    .push(&part.map_err(|error| upload_interrupted(&error))?),
+                Ok(None) => break,
+                Err(_) => {
+                    let message =
+                        "no data for 10 seconds; the upload was discarded, send the whole file again";
+                    return Err(ApiError::new(Code::RequestTimeout, message));
+                }
+            }
+        }
+        self.blocks.finish();
+        if self.send().await?.is_err() {
+            return Ok(());
+        }
+        self.reader.finish()?;
+        drop(self.sender.send(RecordsMessage::End).await);
+        Ok(())
+    }
+
+    /// Sends the complete blocks, page by page.
+    async fn send(&mut self) -> Result<Result<(), ReceiverClosed>, ApiError> {
+        while let Some(block) = self.blocks.take() {
+            let mut lines = self.reader.read(&block)?;
+            while !lines.is_empty() {
+                let rest = lines.split_off(lines.len().min(RECORDS_PAGE));
+                let page = std::mem::replace(&mut lines, rest);
+                if let Some(code) = first_leaked_code(self.service, &page).await? {
+                    let field = format!("record {}", self.sent + code as u64 + 1);
+                    let message = "the reference is a voucher code; the whole file was rejected";
+                    return Err(ApiError::invalid_field(field, message));
+                }
+                self.sent += page.len() as u64;
+                if self.sender.send(RecordsMessage::Records(page)).await.is_err() {
+                    return Ok(Err(ReceiverClosed));
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+fn upload_interrupted(error: &PayloadError) -> ApiError {
+    tracing::warn!(error.message = %error, "records upload interrupted");
+    incomplete()
+}

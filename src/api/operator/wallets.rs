@@ -1,0 +1,220 @@
+//! `/partners/{partner_id}/wallets/{currency}`: top-ups and adjustments by operators.
+//!
+//! The reference is the idempotency key: a repeated request returns the original ledger entry; the same reference with
+//! another amount is rejected. The ledger entry and its audit entry are written in one commit.
+
+use actix_web::{HttpResponse, web};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use vouchsafe_domain::idempotency::Fingerprint;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::money::{Amount, AmountText, Currency, Money};
+use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
+
+use super::body::{Json, validate_text};
+use crate::api::middleware::operator::{Operator, Role};
+use super::partners;
+use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::api::partner::{TransactionBody, keyed_request_error};
+use crate::service::Service;
+use crate::store::AuditActor;
+
+/// In characters, as for an order.
+const MAX_REFERENCE: usize = 128;
+
+/// In minor units: thousands of postings do not overflow a balance.
+const MAX_AMOUNT: i64 = 1_000_000_000_000_000;
+
+/// Amount to post to a wallet.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PostingRequest {
+    /// Amount; a negative adjustment takes money away.
+    amount: AmountText,
+    /// Your reference; the amount is posted once per reference.
+    #[schema(min_length = 1, max_length = 128)]
+    reference: String,
+}
+
+/// `POST /partners/{partner_id}/wallets/{currency}/top-ups`.
+pub(super) async fn top_up(
+    service: web::Data<Service>,
+    operator: Operator,
+    wallet: web::Path<(String, String)>,
+    Json(request): Json<PostingRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Operator)?;
+    let command = parse_posting(&service, &wallet, &request, LedgerKind::TopUp, actor)?;
+    if command.money.amount < Amount::ZERO {
+        return Err(ApiError::invalid_field(
+            "amount",
+            "expected more than zero; use an adjustment to take money away",
+        ));
+    }
+    post_entry(&service, command).await
+}
+
+/// `POST /partners/{partner_id}/wallets/{currency}/adjustments`.
+pub(super) async fn adjust(
+    service: web::Data<Service>,
+    operator: Operator,
+    wallet: web::Path<(String, String)>,
+    Json(request): Json<PostingRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Operator)?;
+    let command = parse_posting(&service, &wallet, &request, LedgerKind::Adjustment, actor)?;
+    post_entry(&service, command).await
+}
+
+fn parse_posting(
+    service: &Service,
+    (partner_id, currency): &(String, String),
+    request: &PostingRequest,
+    kind: LedgerKind,
+    actor: AuditActor,
+) -> Result<TopUp, ApiError> {
+    let partner_id = partners::parse_id(partner_id)?;
+    service
+        .registry
+        .find_partner(partner_id)
+        .ok_or_else(partners::not_found)?;
+    let currency: Currency =
+        currency
+            .parse()
+            .map_err(|error: vouchsafe_domain::money::InvalidMoney| {
+                ApiError::invalid_field("currency", error.to_string())
+            })?;
+    let reference = validate_text("reference", &request.reference, MAX_REFERENCE)?;
+    let amount = request.amount.parse(currency);
+    let amount = amount.map_err(|error| ApiError::invalid_field("amount", error.to_string()))?;
+    if amount == Amount::ZERO || amount.minor().unsigned_abs() > MAX_AMOUNT.unsigned_abs() {
+        return Err(ApiError::invalid_field(
+            "amount",
+            "expected a non-zero amount of at most 10^15 minor units",
+        ));
+    }
+    Ok(build_posting(
+        partner_id,
+        amount.of(currency),
+        kind,
+        reference,
+        actor,
+    ))
+}
+
+/// References are unique per wallet and kind.
+fn build_posting(
+    partner_id: PartnerId,
+    money: Money,
+    kind: LedgerKind,
+    reference: String,
+    actor: AuditActor,
+) -> TopUp {
+    let endpoint = match kind {
+        LedgerKind::TopUp => IdempotencyScope::TopUp,
+        _ => IdempotencyScope::Adjustment,
+    };
+    TopUp {
+        partner_id,
+        money,
+        kind,
+        key: scoped_hash(partner_id, endpoint, &format!("{}:{reference}", money.currency)),
+        fingerprint: posting_fingerprint(money, kind, &reference),
+        reference,
+        operator: actor.into(),
+    }
+}
+
+fn posting_fingerprint(money: Money, kind: LedgerKind, reference: &str) -> Fingerprint {
+    let amount = format!("{} {}", money.currency, money.amount.minor());
+    fingerprint(kind.as_str(), &amount, reference.as_bytes())
+}
+
+async fn post_entry(service: &Service, command: TopUp) -> Result<HttpResponse, ApiError> {
+    let partner_id = command.partner_id;
+    let result = vouchsafe_actors::flows::top_up(&service.engine, command)
+        .await
+        .map_err(posting_error)?;
+    let entry = service
+        .store
+        .find_transaction(partner_id, result.transaction_id)
+        .await?;
+    let entry = entry.ok_or_else(|| {
+        tracing::error!(transaction.id = %result.transaction_id, "ledger entry of a stored reference not found");
+        ApiError::new(Code::InternalError, "ledger entry not found")
+    })?;
+    let mut response = HttpResponse::Created();
+    if result.replayed {
+        response.insert_header(("Idempotent-Replayed", "true"));
+    }
+    Ok(response.json(TransactionBody::from(entry)))
+}
+
+fn posting_error(error: TopUpError) -> ApiError {
+    match error {
+        TopUpError::InsufficientBalance(_) => ApiError::new(
+            Code::InsufficientFunds,
+            "the balance is lower than the amount to take away",
+        ),
+        TopUpError::TooLarge => ApiError::invalid_field("amount", error.to_string()),
+        TopUpError::Flow(FlowError::KeyReused) => ApiError::new(
+            Code::IdempotencyKeyReused,
+            "this reference was used with another amount; use a new reference for a new posting",
+        ),
+        TopUpError::Flow(FlowError::KeyInFlight | FlowError::OutcomeUnknown) => ApiError::new(
+            Code::IdempotencyInProgress,
+            "a posting with this reference is in progress; send the same request again",
+        ),
+        TopUpError::Flow(flow_error) => keyed_request_error(&flow_error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(minor: i64, currency: &str, kind: LedgerKind, reference: &str) -> TopUp {
+        let partner_id = PartnerId::from_uuid(uuid::Uuid::from_bytes([7; 16]));
+        build_posting(
+            partner_id,
+            Amount::from_minor(minor).of(currency.parse().unwrap()),
+            kind,
+            reference.to_owned(),
+            AuditActor::service(),
+        )
+    }
+
+    #[test]
+    fn key_depends_on_wallet_kind_and_reference_only() {
+        let first = of(100, "USD", LedgerKind::TopUp, "r1");
+        assert_eq!(of(100, "USD", LedgerKind::TopUp, "r1").key, first.key);
+        assert_eq!(
+            of(999, "USD", LedgerKind::TopUp, "r1").key,
+            first.key,
+            "same key for another amount"
+        );
+        assert_ne!(of(100, "EUR", LedgerKind::TopUp, "r1").key, first.key);
+        assert_ne!(of(100, "USD", LedgerKind::Adjustment, "r1").key, first.key);
+        assert_ne!(of(100, "USD", LedgerKind::TopUp, "r2").key, first.key);
+    }
+
+    #[test]
+    fn fingerprint_depends_on_amount() {
+        let first = of(100, "USD", LedgerKind::TopUp, "r1");
+        assert_eq!(
+            of(100, "USD", LedgerKind::TopUp, "r1").fingerprint,
+            first.fingerprint
+        );
+        assert_ne!(
+            of(-100, "USD", LedgerKind::TopUp, "r1").fingerprint,
+            first.fingerprint
+        );
+        assert_ne!(
+            of(1_000, "USD", LedgerKind::TopUp, "r1").fingerprint,
+            first.fingerprint
+        );
+    }
+}

@@ -1,0 +1,233 @@
+//! `/webhooks` and `/deliveries`: state of partners' endpoints, failed deliveries, and replay.
+//!
+//! Responses of receivers are shown as far as they are stored; request bodies are never shown.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use vouchsafe_domain::delivery::DeliveryAttempt;
+use vouchsafe_domain::event_kind::EventKind;
+use vouchsafe_domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
+
+use crate::api::middleware::operator::{Operator, Role};
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::api::pagination::PageRequest;
+use crate::api::partner::webhooks;
+use crate::service::Service;
+use crate::store::{
+    DeliveryFilter, DeliveryState, DeliveryView, DisabledReason, Webhook, WebhookFilter, WebhookStatus,
+};
+
+const WEBHOOK_FILTERS: [&str; 2] = ["partner_id", "status"];
+
+const DELIVERY_FILTERS: [&str; 4] = ["partner_id", "webhook_id", "order_id", "status"];
+
+/// A webhook endpoint, its partner and state.
+#[derive(Serialize, ToSchema)]
+pub struct WebhookOfPartner {
+    /// Partner ID.
+    partner_id: PartnerId,
+    /// Endpoint ID.
+    webhook_id: WebhookId,
+    /// URL.
+    url: String,
+    /// Subscribed events.
+    events: Vec<EventKind>,
+    /// The partner's description.
+    #[schema(required)]
+    description: Option<String>,
+    /// Status.
+    status: WebhookStatus,
+    /// Reason why deliveries are disabled; null if they are not.
+    #[schema(required)]
+    disabled_reason: Option<DisabledReason>,
+    /// Time at which deliveries were disabled.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    disabled_at: Option<OffsetDateTime>,
+    /// Failed attempts since the last success.
+    failures: i64,
+    /// Time since which every attempt has failed.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    failing_since: Option<OffsetDateTime>,
+    /// Time of the next retry.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    next_attempt_at: Option<OffsetDateTime>,
+    /// Successful attempts, ever.
+    delivered: i64,
+    /// Failed attempts, ever.
+    refused: i64,
+    /// Share of successful attempts, from 0 to 1; null before the first.
+    #[schema(required)]
+    success_rate: Option<f64>,
+    /// Number of undelivered events.
+    behind: i64,
+    /// Commit time of the oldest undelivered event.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    oldest_event_at: Option<OffsetDateTime>,
+    /// Node that delivered last.
+    #[schema(required)]
+    node: Option<String>,
+    /// Time of registration.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    created_at: OffsetDateTime,
+    /// Time of the last change.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    updated_at: OffsetDateTime,
+}
+
+impl From<Webhook> for WebhookOfPartner {
+    fn from(webhook: Webhook) -> Self {
+        Self {
+            status: webhook.status(),
+            events: webhook.kinds.iter().collect(),
+            success_rate: success_ratio(webhook.delivered, webhook.refused),
+            partner_id: webhook.partner_id,
+            webhook_id: webhook.webhook_id,
+            url: webhook.url,
+            description: webhook.description,
+            disabled_reason: webhook.disabled.map(|(reason, _)| reason),
+            disabled_at: webhook.disabled.map(|(_, at)| at),
+            failures: webhook.failures,
+            failing_since: webhook.failing_since,
+            next_attempt_at: webhook.next_attempt_at,
+            delivered: webhook.delivered,
+            refused: webhook.refused,
+            behind: webhook.behind,
+            oldest_event_at: webhook.oldest_event_at,
+            node: webhook.leased_by,
+            created_at: webhook.created_at,
+            updated_at: webhook.updated_at,
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // for display only
+fn success_ratio(delivered: i64, refused: i64) -> Option<f64> {
+    let all = delivered.checked_add(refused).filter(|all| *all > 0)?;
+    Some(delivered as f64 / all as f64)
+}
+
+/// A delivery that failed, waits behind a failed one, or is replayed. A delivery without failures has no entry.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Delivery)]
+pub struct DeliveryBody {
+    /// Delivery ID.
+    delivery_id: DeliveryId,
+    /// Partner ID.
+    partner_id: PartnerId,
+    /// Endpoint ID.
+    webhook_id: WebhookId,
+    /// Event ID.
+    event_id: EventId,
+    /// Order ID.
+    order_id: OrderId,
+    /// Status.
+    status: DeliveryState,
+    /// Failed attempts since the first attempt or the replay.
+    failed_attempts: i32,
+    /// Time of the next attempt; null if it waits for an earlier delivery of its order, or has ended.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    next_attempt_at: Option<OffsetDateTime>,
+    /// Attempts, oldest first.
+    attempts: Vec<DeliveryAttempt>,
+    /// Commit time of the event.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    event_at: OffsetDateTime,
+    /// Time of the last change.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    updated_at: OffsetDateTime,
+}
+
+impl From<DeliveryView> for DeliveryBody {
+    fn from(delivery: DeliveryView) -> Self {
+        Self {
+            delivery_id: delivery.delivery_id,
+            partner_id: delivery.partner_id,
+            webhook_id: delivery.webhook_id,
+            event_id: delivery.event_id,
+            order_id: delivery.order_id,
+            status: delivery.state,
+            failed_attempts: delivery.attempts,
+            next_attempt_at: delivery.next_attempt_at,
+            attempts: delivery.log,
+            event_at: delivery.event_at,
+            updated_at: delivery.updated_at,
+        }
+    }
+}
+
+/// `GET /webhooks`; filters: `partner_id`, `status`.
+pub(super) async fn list_webhooks(
+    service: web::Data<Service>,
+    _operator: Operator,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = PageRequest::read(&request, &WEBHOOK_FILTERS)?;
+    let filter = WebhookFilter {
+        partner_id: page.parsed_filter("partner_id")?,
+        status: page.enum_filter("status", &WebhookStatus::ALL, WebhookStatus::as_str)?,
+    };
+    let endpoints = service
+        .store
+        .list_webhooks(filter, page.after()?, page.fetch_limit())
+        .await?;
+    let bodies = endpoints.into_iter().map(WebhookOfPartner::from).collect();
+    Ok(page.response(bodies, |body: &WebhookOfPartner| body.webhook_id.to_string()))
+}
+
+/// `POST /webhooks/{webhook_id}/enable`: enables the endpoint and retries its waiting deliveries at once.
+pub(super) async fn enable(
+    service: web::Data<Service>,
+    operator: Operator,
+    webhook_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Operator)?;
+    let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
+    let enabled = service.store.enable_webhook(webhook_id, actor).await?;
+    let enabled = enabled.ok_or_else(webhooks::not_found)?;
+    service.deliveries.release(webhook_id).await;
+    Ok(HttpResponse::Ok().json(WebhookOfPartner::from(enabled)))
+}
+
+/// `GET /deliveries`; filters: `partner_id`, `webhook_id`, `order_id`, `status`.
+pub(super) async fn list_deliveries(
+    service: web::Data<Service>,
+    _operator: Operator,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = PageRequest::read(&request, &DELIVERY_FILTERS)?;
+    let filter = DeliveryFilter {
+        partner_id: page.parsed_filter("partner_id")?,
+        webhook_id: page.parsed_filter("webhook_id")?,
+        order_id: page.parsed_filter("order_id")?,
+        state: page.enum_filter("status", &DeliveryState::ALL, DeliveryState::as_str)?,
+    };
+    let deliveries = service
+        .store
+        .list_deliveries(filter, page.after()?, page.fetch_limit())
+        .await?;
+    let bodies = deliveries.into_iter().map(DeliveryBody::from).collect();
+    Ok(page.response(bodies, |body: &DeliveryBody| body.delivery_id.to_string()))
+}
+
+/// `POST /deliveries/{delivery_id}/replay`: sends the delivery again, with a new retry window of 24 hours.
+pub(super) async fn replay(
+    service: web::Data<Service>,
+    operator: Operator,
+    delivery_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Operator)?;
+    let not_found = || ApiError::new(Code::DeliveryNotFound, "no such delivery");
+    let delivery_id = delivery_id.parse().map_err(|_| not_found())?;
+    let replayed = service.store.replay_delivery(delivery_id, actor).await?;
+    let replayed = replayed.ok_or_else(not_found)?;
+    service.deliveries.wake(replayed.webhook_id).await;
+    Ok(HttpResponse::Ok().json(DeliveryBody::from(replayed)))
+}

@@ -1,0 +1,60 @@
+//! `GET /categories`: categories with at least one product that the partner can order.
+
+use std::collections::BTreeMap;
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::api::etag;
+use crate::api::pagination::PageRequest;
+use crate::api::error::ApiError;
+use crate::service::Service;
+
+/// A category of the catalogue.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Category)]
+pub struct CategoryBody {
+    /// Identifies the category.
+    category_id: String,
+    /// Name of the category.
+    name: String,
+    /// Parent category.
+    #[schema(required)]
+    parent_id: Option<String>,
+    /// Number of products in the category that you can order.
+    product_count: usize,
+}
+
+/// `GET /categories`.
+///
+/// # Errors
+/// `VALIDATION_FAILED` and `INVALID_CURSOR`.
+pub async fn list(
+    service: web::Data<Service>,
+    caller: AuthenticatedCaller,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = PageRequest::read(&request, &[])?;
+    let after = page.after::<String>()?;
+    let assortment = service.catalogue.assortment_for(&caller.partner);
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for product in assortment.products() {
+        *counts.entry(&product.category_id).or_default() += 1;
+    }
+    let categories = service.store.list_categories().await?;
+    let bodies = categories.into_iter().filter_map(|category| {
+        let product_count = *counts.get(category.category_id.as_str())?;
+        let is_after_cursor = after.as_ref().is_none_or(|after| category.category_id > *after);
+        is_after_cursor.then_some(CategoryBody {
+            category_id: category.category_id,
+            name: category.name,
+            parent_id: category.parent_id,
+            product_count,
+        })
+    });
+    let bodies = bodies.take(page.fetch_limit()).collect();
+    let page_body = page.body(bodies, |body: &CategoryBody| body.category_id.clone());
+    etag::conditional_response(&request, &page_body)
+}

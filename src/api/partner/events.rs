@@ -1,0 +1,70 @@
+//! `GET /events`: event feed of a partner, in commit order and without gaps.
+//!
+//! A client that has read up to an event has missed none before it. `after` with an expired event is rejected, because
+//! the events that followed it may have expired too.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use vouchsafe_domain::delivery::WebhookEvent;
+use vouchsafe_domain::envelope::Envelope;
+use vouchsafe_domain::ids::EventId;
+
+use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::api::pagination::PageRequest;
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::service::Service;
+use crate::store::{FEED_DAYS, FeedPosition};
+
+/// `GET /events`; filter: `after`.
+///
+/// # Errors
+/// `EVENT_NOT_FOUND`, `VALIDATION_FAILED` and `INVALID_CURSOR`.
+pub async fn list(
+    service: web::Data<Service>,
+    caller: AuthenticatedCaller,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = PageRequest::read(&request, &["after"])?;
+    let cursor: Option<EventId> = page.after()?;
+    let after = match cursor {
+        Some(event_id) => Some(event_id),
+        None => page
+            .filter("after")
+            .map(|text| text.parse().map_err(|_| not_found()))
+            .transpose()?,
+    };
+    let position = after.map_or(FeedPosition::Oldest, FeedPosition::After);
+    let feed = service
+        .node
+        .read_feed(caller.partner_id(), position, page.limit())
+        .await?;
+    let feed = feed.ok_or_else(not_found)?;
+    let to_envelope = |event: &WebhookEvent| event.events.envelope(event.number);
+    let events: Vec<Envelope> = feed
+        .events
+        .iter()
+        .map(to_envelope)
+        .collect::<Option<_>>()
+        .ok_or_else(|| {
+            ApiError::new(
+                Code::InternalError,
+                "a stored event could not be decoded; contact the operator",
+            )
+        })?;
+    let next = events
+        .last()
+        .filter(|_| feed.has_more)
+        .map(|event| event.event_id);
+    Ok(HttpResponse::Ok().json(page.body_with_next(events, next)))
+}
+
+/// The error for an event that is not in the partner's feed.
+#[must_use]
+pub fn not_found() -> ApiError {
+    ApiError::new(
+        Code::EventNotFound,
+        format!(
+            "no such event in your feed of the last {FEED_DAYS} days; omit `after` to start with the oldest"
+        ),
+    )
+}

@@ -1,0 +1,78 @@
+//! `POST /orders/{order_id}/cancel`: returns all vouchers of an order and refunds it (contract §4).
+
+use actix_web::{HttpResponse, web};
+use serde::Deserialize;
+use time::Duration;
+use utoipa::ToSchema;
+use vouchsafe_actors::flows::{CancelError, CancelOrder, cancel_order};
+
+use super::body::OrderBody;
+use super::{keyed_request_error, not_found, parse_id, serialization_error};
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::api::middleware::authentication::{General, VerifiedRequest};
+use vouchsafe_wire::json;
+use crate::service::Service;
+
+pub(in crate::api::partner) const MAX_REASON_CHARS: usize = 500;
+
+/// Options of a cancellation.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelRequest {
+    /// Shown in the order's timeline and in the event.
+    #[serde(default)]
+    #[schema(max_length = 500, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
+    reason: Option<String>,
+}
+
+/// Cancels an order. Idempotent: a repeated call returns the refunded order.
+///
+/// # Errors
+/// `ORDER_NOT_FOUND`, `ORDER_NOT_CANCELLABLE`, `VALIDATION_FAILED`.
+pub(in crate::api::partner) async fn cancel(
+    service: web::Data<Service>,
+    order_id: web::Path<String>,
+    signed: VerifiedRequest<General>,
+) -> Result<HttpResponse, ApiError> {
+    let order_id = parse_id(&order_id)?;
+    let partner = &signed.caller.partner;
+    let command = CancelOrder {
+        partner_id: partner.partner_id,
+        order_id,
+        reason: parse_reason(&signed.body)?,
+        window: Duration::seconds(i64::from(partner.cancel_window_s)),
+    };
+    let catalogue = service.catalogue.current();
+    let returnable = |product_id: &_| {
+        catalogue
+            .get(product_id)
+            .is_some_and(|product| product.returnable)
+    };
+    let order = cancel_order(&service.engine, command, returnable).await;
+    let order = order.map_err(|error| cancel_error(&error, order_id))?;
+    let body = OrderBody::of(&order).map_err(|_| serialization_error())?;
+    Ok(HttpResponse::Ok().json(body))
+}
+
+fn parse_reason(body: &[u8]) -> Result<Option<String>, ApiError> {
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let CancelRequest { reason } = json::parse(body)?;
+    let fits =
+        |reason: &String| reason.chars().count() <= MAX_REASON_CHARS && !reason.contains(char::is_control);
+    if !reason.as_ref().is_none_or(fits) {
+        let message = format!("expected at most {MAX_REASON_CHARS} characters, without control characters");
+        return Err(ApiError::invalid_field("reason", message));
+    }
+    Ok(reason.filter(|reason| !reason.is_empty()))
+}
+
+fn cancel_error(error: &CancelError, order_id: vouchsafe_domain::ids::OrderId) -> ApiError {
+    match error {
+        CancelError::NotFound => not_found(order_id),
+        CancelError::Flow(unanswered) => keyed_request_error(unanswered),
+        other => ApiError::new(Code::OrderNotCancellable, other.to_string()),
+    }
+}

@@ -1,0 +1,56 @@
+//! Long polling of an order's status: `GET /orders/{order_id}` with `Prefer: wait=N`.
+//!
+//! A waiting request holds only its subscription, no database connection. The order is read again after the wait.
+
+use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::order::{Order, OrderStatus};
+
+use super::not_found;
+use crate::api::error::ApiError;
+use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::api::preference::WaitPreference;
+use crate::service::Service;
+
+/// Reads the order, after waiting for a status change if it is in progress. Returns the order and the wait that was
+/// granted, which is `None` if too many requests wait already.
+///
+/// # Errors
+/// `ORDER_NOT_FOUND`.
+pub(super) async fn read_order(
+    service: &Service,
+    caller: &AuthenticatedCaller,
+    order_id: OrderId,
+    requested: Option<WaitPreference>,
+) -> Result<(Order, Option<WaitPreference>), ApiError> {
+    let order = find_order(service, caller, order_id).await?;
+    let Some(wait) = requested.filter(|_| is_in_progress(order.status)) else {
+        return Ok((order, requested));
+    };
+    let Some(subscription) = service
+        .engine
+        .long_polls
+        .subscribe(caller.credential_id, order_id)
+    else {
+        return Ok((order, None));
+    };
+    let has_changed = || async {
+        let now = service.store.find_order_status(caller.partner_id(), order_id);
+        Ok::<_, ApiError>(now.await? != Some(order.status))
+    };
+    subscription.wait(wait.duration(), has_changed).await?;
+    Ok((find_order(service, caller, order_id).await?, requested))
+}
+
+async fn find_order(
+    service: &Service,
+    caller: &AuthenticatedCaller,
+    order_id: OrderId,
+) -> Result<Order, ApiError> {
+    let found = service.node.find_order(caller.partner_id(), order_id).await?;
+    found.ok_or_else(|| not_found(order_id))
+}
+
+/// Whether the status may still change without a request of the partner (contract §3).
+const fn is_in_progress(status: OrderStatus) -> bool {
+    matches!(status, OrderStatus::Pending | OrderStatus::Processing)
+}

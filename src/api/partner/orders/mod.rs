@@ -1,0 +1,274 @@
+//! `/orders`: place, read, list and cancel orders.
+
+pub mod body;
+pub mod cancel;
+mod list;
+mod long_poll;
+mod lost_response;
+pub mod request;
+
+use actix_web::http::header::{CONTENT_TYPE, LOCATION};
+use actix_web::{HttpRequest, HttpResponse, web};
+pub use body::OrderBody;
+pub use list::{list, parse_filter};
+use vouchsafe_domain::catalogue::PricingError;
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
+use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::order::{Order, OrderStatus};
+use vouchsafe_actors::flows::{
+    self, FlowError, IdempotentResponse, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError,
+};
+use vouchsafe_actors::store::Store as _;
+
+use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, VerifiedRequest, auth_headers};
+use crate::api::header::header_value;
+use crate::api::preference::WaitPreference;
+use vouchsafe_security::idempotency::{IdempotencyKey, IdempotencyScope, KeyError, fingerprint};
+use crate::certification::ObservationKind;
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::service::Service;
+
+/// `POST /orders`.
+///
+/// # Errors
+/// The errors of contract §7.
+pub async fn place(
+    service: web::Data<Service>,
+    request: HttpRequest,
+    signed: VerifiedRequest<Orders>,
+) -> Result<HttpResponse, ApiError> {
+    let key = idempotency_key(&request)?;
+    let partner_id = signed.caller.partner_id();
+    let key = key.hash_for(partner_id, IdempotencyScope::PlaceOrder);
+    let fingerprint = fingerprint(request.method().as_str(), request.path(), &signed.body);
+    let order = match request::parse(&signed.body) {
+        Ok(order) => order,
+        Err(error) => return Err(key_reuse_error_or(&service, key, fingerprint, error).await?),
+    };
+    let is_lost = lost_response::is_response_lost(service.environment, &order);
+    let command = PlaceOrder {
+        partner_id,
+        key,
+        fingerprint,
+        request: order,
+        assortment: service.catalogue.assortment_for(&signed.caller.partner),
+        approval_rule: signed.caller.partner.approval_rule.clone(),
+    };
+    match flows::place_order(&service.engine, command, &JsonEncoder).await {
+        Ok(IdempotentResponse::Fresh(answer)) if is_lost && answer.status < 300 => {
+            lost_response::observe(
+                &service,
+                partner_id,
+                ObservationKind::response_lost(key, fingerprint),
+            );
+            Ok(lost_response::drop_connection())
+        }
+        Ok(IdempotentResponse::Fresh(answer)) => Ok(stored_response(answer, false)),
+        Ok(IdempotentResponse::Replayed(answer)) => {
+            if is_lost {
+                lost_response::observe(
+                    &service,
+                    partner_id,
+                    ObservationKind::AnswerRepeated { key: key.0 },
+                );
+            }
+            Ok(stored_response(answer, true))
+        }
+        Err(error) => Err(place_order_error(error)),
+    }
+}
+
+/// Replaces the error of an invalid body with `IDEMPOTENCY_KEY_REUSED` if its key was used with another request
+/// (contract §5).
+pub(super) async fn key_reuse_error_or(
+    service: &Service,
+    key: KeyHash,
+    fingerprint: Fingerprint,
+    error: ApiError,
+) -> Result<ApiError, ApiError> {
+    let stored = service.node.find_response(key).await;
+    match stored.map_err(|_| ApiError::unavailable())? {
+        Some(stored) if stored.fingerprint != fingerprint => Ok(keyed_request_error(&FlowError::KeyReused)),
+        _ => Ok(error),
+    }
+}
+
+/// `GET /orders/{order_id}`; with `Prefer: wait=N` a long poll.
+///
+/// # Errors
+/// `ORDER_NOT_FOUND`, also for the order of another partner.
+pub async fn get(
+    service: web::Data<Service>,
+    caller: AuthenticatedCaller,
+    order_id: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let order_id = parse_id(&order_id)?;
+    let requested = WaitPreference::requested(request.headers());
+    let (order, granted) = long_poll::read_order(&service, &caller, order_id, requested).await?;
+    let body = OrderBody::of(&order)
+        .and_then(|body| serde_json::to_vec(&body))
+        .map_err(|_| serialization_error())?;
+    let mut response = HttpResponse::Ok();
+    response.insert_header((CONTENT_TYPE, "application/json"));
+    if let Some(wait) = granted {
+        response.insert_header(wait.applied_header());
+    }
+    Ok(response.body(body))
+}
+
+/// Parses the order id in a path.
+///
+/// # Errors
+/// `ORDER_NOT_FOUND`.
+pub fn parse_id(text: &str) -> Result<OrderId, ApiError> {
+    text.parse()
+        .map_err(|_| ApiError::new(Code::OrderNotFound, "no such order; check the id"))
+}
+
+#[must_use]
+pub fn not_found(order_id: OrderId) -> ApiError {
+    ApiError::new(
+        Code::OrderNotFound,
+        format!("no such order: {order_id}; check the id"),
+    )
+}
+
+fn serialization_error() -> ApiError {
+    ApiError::new(
+        Code::InternalError,
+        "the response could not be serialized; retry the same request",
+    )
+}
+
+/// Reads the required `Idempotency-Key` header.
+///
+/// # Errors
+/// `MISSING_IDEMPOTENCY_KEY` if the header is absent, repeated or malformed.
+pub fn idempotency_key(request: &HttpRequest) -> Result<IdempotencyKey, ApiError> {
+    let header = auth_headers(request).idempotency_key;
+    IdempotencyKey::parse(header).map_err(|error| {
+        let message = match error {
+            KeyError::Missing => "the Idempotency-Key header is missing; send one of 1 to 255 visible ASCII characters",
+            KeyError::Malformed => "the Idempotency-Key header is malformed; send exactly one of 1 to 255 visible ASCII characters",
+        };
+        ApiError::new(Code::MissingIdempotencyKey, message)
+    })
+}
+
+/// Bytes of the response to a typical order of one voucher: the initial buffer size, which avoids reallocation.
+const TYPICAL_RESPONSE_BYTES: usize = 768;
+
+/// Encodes the engine's outcomes as JSON responses.
+struct JsonEncoder;
+
+impl OrderResponseEncoder for JsonEncoder {
+    fn accepted(&self, order: &Order) -> Response {
+        let status = if order.status == OrderStatus::Delivered {
+            201
+        } else {
+            202
+        };
+        let mut body = Vec::with_capacity(TYPICAL_RESPONSE_BYTES);
+        match OrderBody::of(order).and_then(|order| serde_json::to_writer(&mut body, &order)) {
+            Ok(()) => Response {
+                status,
+                body: body.into(),
+            },
+            // The order is placed; with its id the client can read it from GET /orders/{id}.
+            Err(_) => Response {
+                status,
+                body: format!(r#"{{"order_id":"{}"}}"#, order.order_id).into(),
+            },
+        }
+    }
+
+    fn refused(&self, refusal: &OrderRefusal) -> Response {
+        let error = match refusal {
+            OrderRefusal::InsufficientFunds { needed, available } => ApiError::new(
+                Code::InsufficientFunds,
+                format!(
+                    "the order costs {needed} {currency}, but the wallet holds only {} {currency}; order less or top \
+                     up the wallet",
+                    available.of(needed.currency),
+                    currency = needed.currency
+                ),
+            ),
+            // Partners never learn exact stock levels, only the availability of a product.
+            OrderRefusal::InsufficientInventory {
+                sku,
+                requested: asked,
+                ..
+            } => ApiError::new(
+                Code::InsufficientInventory,
+                format!(
+                    "fewer than {asked} vouchers of product {} are in stock; order less or another product",
+                    sku.product_id
+                ),
+            ),
+        };
+        Response {
+            status: error.code.status(),
+            body: error.body(),
+        }
+    }
+}
+
+/// Status and body are stored, so a replay is identical to the byte; headers are derived from them.
+fn stored_response(answer: Response, replayed: bool) -> HttpResponse {
+    let status = actix_web::http::StatusCode::from_u16(answer.status).unwrap_or_default();
+    let mut response = HttpResponse::build(status);
+    response.insert_header((CONTENT_TYPE, "application/json"));
+    let order_id = status.is_success().then(|| order_id_of(&answer.body)).flatten();
+    if let Some(location) = order_id.and_then(|id| header_value(format_args!("/api/v1/orders/{id}"))) {
+        response.insert_header((LOCATION, location));
+    }
+    if replayed {
+        response.insert_header(("Idempotent-Replayed", "true"));
+    }
+    response.body(answer.body)
+}
+
+/// Extracts the id, which is the first field of an order's JSON.
+fn order_id_of(body: &[u8]) -> Option<&str> {
+    let id = body
+        .strip_prefix(br#"{"order_id":""#)?
+        .get(..OrderId::TEXT_LENGTH)?;
+    std::str::from_utf8(id).ok()
+}
+
+fn place_order_error(error: PlaceOrderError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        PlaceOrderError::Pricing(unpriced) => pricing_error(unpriced, message),
+        PlaceOrderError::Flow(unanswered) => keyed_request_error(&unanswered),
+    }
+}
+
+fn pricing_error(error: PricingError, message: String) -> ApiError {
+    match error {
+        PricingError::ProductNotFound(_) => ApiError::new(Code::ProductNotFound, message),
+        PricingError::Discontinued(_) => ApiError::new(Code::ProductUnavailable, message),
+        PricingError::DenominationNotOffered { .. } => ApiError::new(Code::DenominationNotAllowed, message),
+        PricingError::InvalidAmount { line, error } => {
+            ApiError::invalid_field(format!("items[{line}].denomination"), error.to_string())
+        }
+        PricingError::CurrencyMismatch { .. } => ApiError::new(Code::CurrencyMismatch, message),
+        PricingError::TotalTooLarge => ApiError::invalid_field("items", message),
+    }
+}
+
+/// Maps the failure of a request with an idempotency key, for all such endpoints.
+#[must_use]
+pub fn keyed_request_error(error: &FlowError) -> ApiError {
+    let code = match error {
+        FlowError::KeyReused => Code::IdempotencyKeyReused,
+        FlowError::KeyInFlight => Code::IdempotencyInProgress,
+        FlowError::Overloaded | FlowError::Unavailable | FlowError::OutcomeUnknown => {
+            Code::ServiceUnavailable
+        }
+        FlowError::Poisoned => Code::InternalError,
+    };
+    ApiError::new(code, error.to_string())
+}

@@ -1,0 +1,224 @@
+//! `/payouts`: request, list and read payouts from a wallet.
+//!
+//! Responses show the destination masked; the full destination is stored encrypted.
+
+pub mod request;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CONTENT_TYPE, LOCATION};
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use vouchsafe_domain::idempotency::Response;
+use vouchsafe_domain::ids::{PartnerId, PayoutId};
+use vouchsafe_domain::money::{Amount, Currency, Money};
+use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
+use vouchsafe_actors::flows::{self, IdempotentResponse, PayoutResponseEncoder, RequestPayout};
+
+use self::request::RequestedPayout;
+use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
+use super::orders::{idempotency_key, key_reuse_error_or, keyed_request_error};
+use crate::api::pagination::PageRequest;
+use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint};
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::service::Service;
+use crate::store::PayoutFilter;
+
+const FILTERS: [&str; 1] = ["status"];
+
+/// A payout from a wallet.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Payout)]
+pub struct PayoutBody<'a> {
+    /// Identifies the payout.
+    payout_id: PayoutId,
+    /// Current status of the payout.
+    status: PayoutStatus,
+    /// Amount to pay out.
+    amount: Money,
+    /// Currency of the wallet.
+    currency: Currency,
+    /// Destination, masked.
+    #[schema(value_type = request::RequestedDestination)]
+    destination: &'a RawValue,
+    /// Your reference for the payout.
+    #[schema(required)]
+    reference: Option<&'a str>,
+    /// When the payout was accepted.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    created_at: OffsetDateTime,
+    /// Status history, oldest first.
+    timeline: &'a [PayoutMilestone],
+}
+
+impl<'a> PayoutBody<'a> {
+    /// The wire representation of a payout.
+    ///
+    /// # Errors
+    /// Returns an error if the stored masked destination is not JSON, which is a bug.
+    pub fn of(payout: &'a Payout) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            payout_id: payout.payout_id,
+            status: payout.status,
+            amount: payout.money,
+            currency: payout.money.currency,
+            destination: serde_json::from_str(&payout.destination.masked)?,
+            reference: payout.reference.as_deref(),
+            created_at: payout.created_at,
+            timeline: &payout.timeline,
+        })
+    }
+}
+
+/// `POST /payouts`.
+///
+/// # Errors
+/// `MISSING_IDEMPOTENCY_KEY`, `VALIDATION_FAILED`, `IDEMPOTENCY_KEY_REUSED`, `IDEMPOTENCY_IN_PROGRESS`.
+pub async fn request(
+    service: web::Data<Service>,
+    request: HttpRequest,
+    signed: VerifiedRequest<General>,
+) -> Result<HttpResponse, ApiError> {
+    let partner_id = signed.caller.partner_id();
+    let key = idempotency_key(&request)?.hash_for(partner_id, IdempotencyScope::RequestPayout);
+    let fingerprint = fingerprint(request.method().as_str(), request.path(), &signed.body);
+    let payout_request = match request::parse(&signed.body) {
+        Ok(payout_request) => payout_request,
+        Err(error) => return Err(key_reuse_error_or(&service, key, fingerprint, error).await?),
+    };
+    let command = RequestPayout {
+        partner_id,
+        key,
+        fingerprint,
+        money: payout_request.money,
+        destination: seal_destination(&service, partner_id, &payout_request)?,
+        reference: payout_request.reference,
+    };
+    match flows::request_payout(&service.engine, command, &JsonEncoder).await {
+        Ok(IdempotentResponse::Fresh(answer)) => Ok(stored_response(answer, false)),
+        Ok(IdempotentResponse::Replayed(answer)) => Ok(stored_response(answer, true)),
+        Err(error) => Err(keyed_request_error(&error)),
+    }
+}
+
+/// `GET /payouts`; filter: `status`.
+///
+/// # Errors
+/// `VALIDATION_FAILED` and `INVALID_CURSOR`.
+pub async fn list(
+    service: web::Data<Service>,
+    caller: AuthenticatedCaller,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = PageRequest::read(&request, &FILTERS)?;
+    let filter = PayoutFilter {
+        partner_id: Some(caller.partner_id()),
+        status: page.enum_filter("status", &PayoutStatus::ALL, PayoutStatus::as_str)?,
+    };
+    let payouts = service
+        .store
+        .list_payouts(filter, page.after()?, page.fetch_limit())
+        .await?;
+    let bodies = payouts.iter().map(PayoutBody::of).collect::<Result<_, _>>();
+    let bodies = bodies.map_err(|_| serialization_error())?;
+    Ok(page.response(bodies, |body: &PayoutBody<'_>| body.payout_id.to_string()))
+}
+
+/// `GET /payouts/{payout_id}`.
+///
+/// # Errors
+/// `PAYOUT_NOT_FOUND`, also for the payout of another partner.
+pub async fn get(
+    service: web::Data<Service>,
+    caller: AuthenticatedCaller,
+    payout_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let payout_id = payout_id.parse().map_err(|_| not_found())?;
+    let payout = service.store.find_payout(caller.partner_id(), payout_id).await?;
+    let payout = payout.ok_or_else(not_found)?;
+    let body = PayoutBody::of(&payout).map_err(|_| serialization_error())?;
+    Ok(HttpResponse::Ok().json(body))
+}
+
+/// The error for an unknown payout, or one of another partner.
+#[must_use]
+pub fn not_found() -> ApiError {
+    ApiError::new(Code::PayoutNotFound, "no such payout; GET /payouts lists yours")
+}
+
+fn seal_destination(
+    service: &Service,
+    partner_id: PartnerId,
+    payout_request: &RequestedPayout,
+) -> Result<PayoutDestination, ApiError> {
+    let vault = service.keyring.vault();
+    let sealed = vault.seal_destination(partner_id.as_uuid(), &payout_request.destination);
+    let sealed = sealed.map_err(|error| {
+        tracing::error!(error.message = %error, "cannot encrypt a payout destination");
+        ApiError::unavailable()
+    })?;
+    Ok(PayoutDestination {
+        masked: payout_request.masked_destination.as_str().into(),
+        sealed: sealed.into(),
+    })
+}
+
+fn serialization_error() -> ApiError {
+    ApiError::new(
+        Code::InternalError,
+        "the response could not be serialized; retry the same request",
+    )
+}
+
+/// Encodes the engine's outcomes as JSON responses.
+struct JsonEncoder;
+
+impl PayoutResponseEncoder for JsonEncoder {
+    fn accepted(&self, payout: &Payout) -> Response {
+        let body = PayoutBody::of(payout).and_then(|body| serde_json::to_vec(&body));
+        // The payout is accepted; with its id the client can read it from GET /payouts/{id}.
+        let body = body.unwrap_or_else(|_| format!(r#"{{"payout_id":"{}"}}"#, payout.payout_id).into());
+        Response {
+            status: 202,
+            body: body.into(),
+        }
+    }
+
+    fn insufficient_funds(&self, needed: Money, available: Amount) -> Response {
+        let currency = needed.currency;
+        let available = available.of(currency);
+        let message = format!(
+            "the payout is {needed} {currency}, but the wallet holds only {available} {currency}; request less"
+        );
+        let error = ApiError::new(Code::InsufficientFunds, message);
+        Response {
+            status: error.code.status(),
+            body: error.body(),
+        }
+    }
+}
+
+/// Status and body are stored, so a replay is identical to the byte; headers are derived from them.
+fn stored_response(answer: Response, replayed: bool) -> HttpResponse {
+    let status = StatusCode::from_u16(answer.status).unwrap_or_default();
+    let mut response = HttpResponse::build(status);
+    response.insert_header((CONTENT_TYPE, "application/json"));
+    if let Some(payout_id) = payout_id_of(&answer.body) {
+        response.insert_header((LOCATION, format!("/api/v1/payouts/{payout_id}")));
+    }
+    if replayed {
+        response.insert_header(("Idempotent-Replayed", "true"));
+    }
+    response.body(answer.body)
+}
+
+/// Extracts the id, which is the first field of a payout's JSON.
+fn payout_id_of(body: &[u8]) -> Option<&str> {
+    let id = body
+        .strip_prefix(br#"{"payout_id":""#)?
+        .get(..PayoutId::TEXT_LENGTH)?;
+    std::str::from_utf8(id).ok()
+}

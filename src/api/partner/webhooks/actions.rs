@@ -1,0 +1,83 @@
+//! Webhook endpoint actions: secret rotation and event replay.
+
+use actix_web::http::header::CACHE_CONTROL;
+use actix_web::{HttpResponse, web};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{WebhookBody, generate_secret, not_found, parse_id, request};
+use crate::api::error::ApiError;
+use crate::api::middleware::authentication::{General, VerifiedRequest};
+use crate::service::Service;
+use crate::store::{AuditActor, MAX_REPLAYED, ReplayOutcome, WebhookSecretRotation};
+use crate::trace;
+
+/// Result of a replay.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WebhookReplay)]
+pub struct ReplayResultBody {
+    /// Number of events queued for delivery.
+    replayed: usize,
+}
+
+/// `POST /webhooks/{webhook_id}/rotate`. The body is optional.
+///
+/// # Errors
+/// `VALIDATION_FAILED`, `WEBHOOK_NOT_FOUND`.
+pub async fn rotate(
+    service: web::Data<Service>,
+    webhook_id: web::Path<String>,
+    signed: VerifiedRequest<General>,
+) -> Result<HttpResponse, ApiError> {
+    let webhook_id = parse_id(&webhook_id)?;
+    let partner_id = signed.caller.partner_id();
+    let overlap_s = request::parse_overlap(&signed.body)?;
+    let (secret, sealed) = generate_secret(&service, webhook_id).await?;
+    let rotation = WebhookSecretRotation {
+        partner_id,
+        webhook_id,
+        secret: sealed,
+        overlap_s,
+    };
+    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
+    let rotated = service.store.rotate_webhook(rotation, actor).await?;
+    rotated.ok_or_else(not_found)?;
+    service.deliveries.release(webhook_id).await;
+    let webhook = service.store.find_webhook(Some(partner_id), webhook_id).await?;
+    let webhook = webhook.ok_or_else(not_found)?;
+    let secret = secret.text();
+    Ok(HttpResponse::Ok()
+        .insert_header((CACHE_CONTROL, "no-store"))
+        .json(WebhookBody::of(&webhook, Some(&secret))))
+}
+
+/// `POST /webhooks/{webhook_id}/replay`: delivers events again, with a new retry period of 24 hours.
+///
+/// # Errors
+/// `VALIDATION_FAILED`, `WEBHOOK_NOT_FOUND`, `EVENT_NOT_FOUND`.
+pub async fn replay(
+    service: web::Data<Service>,
+    webhook_id: web::Path<String>,
+    signed: VerifiedRequest<General>,
+) -> Result<HttpResponse, ApiError> {
+    let webhook_id = parse_id(&webhook_id)?;
+    let partner_id = signed.caller.partner_id();
+    let replay_request = request::parse_replay(&signed.body, service.clock.now())?;
+    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
+    let replayed = service
+        .store
+        .replay_events(partner_id, webhook_id, replay_request, actor)
+        .await?;
+    match replayed {
+        ReplayOutcome::Scheduled(replayed) => {
+            service.deliveries.wake(webhook_id).await;
+            Ok(HttpResponse::Accepted().json(ReplayResultBody { replayed }))
+        }
+        ReplayOutcome::WebhookNotFound => Err(not_found()),
+        ReplayOutcome::EventNotFound => Err(crate::api::partner::events::not_found()),
+        ReplayOutcome::TooManyEvents => Err(ApiError::invalid_field(
+            "from",
+            format!("the range has more than {MAX_REPLAYED} events; choose a shorter one"),
+        )),
+    }
+}

@@ -1,0 +1,226 @@
+//! `/webhooks`: register, list, update and delete webhook endpoints.
+//!
+//! A signing secret is returned only by the request that created it. Every response shows the status of an endpoint, the
+//! reason if it is disabled, and the next delivery attempt.
+
+mod actions;
+mod request;
+mod test;
+
+use actix_web::http::header::CACHE_CONTROL;
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use vouchsafe_domain::event_kind::EventKind;
+use vouchsafe_domain::ids::WebhookId;
+
+pub use self::actions::{ReplayResultBody, replay, rotate};
+pub use self::request::{
+    PutWebhookBody, ReplayEventsBody, RotateSecretBody, TestWebhookBody,
+};
+pub use self::test::{TestResultBody, test};
+use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
+use crate::api::pagination::PageRequest;
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_code::Code;
+use crate::service::Service;
+use crate::store::{
+    AuditActor, DisabledReason, MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, Webhook, WebhookStatus,
+};
+use crate::trace;
+use vouchsafe_security::vault::seal::WebhookSecret;
+
+/// A webhook endpoint.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Webhook)]
+pub struct WebhookBody<'a> {
+    /// Identifies the endpoint.
+    webhook_id: WebhookId,
+    /// URL of the endpoint.
+    url: &'a str,
+    /// Subscribed events.
+    events: Vec<EventKind>,
+    /// Your description of the endpoint.
+    #[schema(required)]
+    description: Option<&'a str>,
+    /// Whether events are delivered to the endpoint.
+    enabled: bool,
+    /// Delivery status of the endpoint.
+    status: WebhookStatus,
+    /// Why the endpoint is disabled. Null while it is enabled.
+    #[schema(required)]
+    disabled_reason: Option<DisabledReason>,
+    /// When the endpoint was disabled. Null while it is enabled.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    disabled_at: Option<OffsetDateTime>,
+    /// Start of the current series of failed attempts. Null if the last attempt succeeded.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    failing_since: Option<OffsetDateTime>,
+    /// When the next failed delivery is retried. Null if no delivery is waiting for a retry.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    next_attempt_at: Option<OffsetDateTime>,
+    /// Until when deliveries are also signed with the previous secret. Null without a rotation.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    previous_secret_expires_at: Option<OffsetDateTime>,
+    /// When the endpoint was registered.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    created_at: OffsetDateTime,
+    /// When the endpoint was last changed.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    updated_at: OffsetDateTime,
+    /// Signing secret. Only in the response that created it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<&'a str>,
+}
+
+impl<'a> WebhookBody<'a> {
+    fn of(webhook: &'a Webhook, secret: Option<&'a str>) -> Self {
+        Self {
+            webhook_id: webhook.webhook_id,
+            url: &webhook.url,
+            events: webhook.kinds.iter().collect(),
+            description: webhook.description.as_deref(),
+            enabled: webhook.disabled.is_none(),
+            status: webhook.status(),
+            disabled_reason: webhook.disabled.map(|(reason, _)| reason),
+            disabled_at: webhook.disabled.map(|(_, at)| at),
+            failing_since: webhook.failing_since,
+            next_attempt_at: webhook.next_attempt_at,
+            previous_secret_expires_at: webhook.previous_until,
+            created_at: webhook.created_at,
+            updated_at: webhook.updated_at,
+            secret,
+        }
+    }
+}
+
+/// `POST /webhooks`: registers an endpoint, or updates the one with this id or URL.
+///
+/// # Errors
+/// `VALIDATION_FAILED`, `WEBHOOK_NOT_FOUND`, `WEBHOOK_LIMIT_REACHED`.
+pub async fn put(
+    service: web::Data<Service>,
+    signed: VerifiedRequest<General>,
+) -> Result<HttpResponse, ApiError> {
+    let requested = request::parse(&signed.body)?;
+    let checked = service.sender.check(&requested.url).await;
+    checked.map_err(|error| ApiError::invalid_field("url", error.to_string()))?;
+    let partner_id = signed.caller.partner_id();
+    let webhook_id = WebhookId::generate();
+    let (secret, sealed) = generate_secret(&service, webhook_id).await?;
+    let put = PutWebhookRequest {
+        partner_id,
+        webhook_id: requested.webhook_id,
+        url: requested.url,
+        kinds: requested.kinds,
+        description: requested.description,
+        enabled: requested.enabled,
+        new: (webhook_id, sealed),
+    };
+    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
+    match service.store.put_webhook(put, actor).await? {
+        PutWebhookOutcome::Created(webhook) => {
+            let secret = secret.text();
+            let body = WebhookBody::of(&webhook, Some(&secret));
+            Ok(HttpResponse::Created()
+                .insert_header((CACHE_CONTROL, "no-store"))
+                .json(body))
+        }
+        PutWebhookOutcome::Updated(webhook) => {
+            service.deliveries.release(webhook.webhook_id).await;
+            Ok(HttpResponse::Ok().json(WebhookBody::of(&webhook, None)))
+        }
+        PutWebhookOutcome::NotFound => Err(not_found()),
+        PutWebhookOutcome::UrlTaken => Err(ApiError::invalid_field(
+            "url",
+            "another of your endpoints has this URL; update that one",
+        )),
+        PutWebhookOutcome::TooMany => Err(ApiError::new(
+            Code::WebhookLimitReached,
+            format!("the limit of {MAX_WEBHOOKS} webhook endpoints is reached; delete one first"),
+        )),
+    }
+}
+
+/// `GET /webhooks`: lists the endpoints, oldest first.
+///
+/// # Errors
+/// `VALIDATION_FAILED` and `INVALID_CURSOR`.
+pub async fn list(
+    service: web::Data<Service>,
+    caller: AuthenticatedCaller,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    let page = PageRequest::read(&request, &[])?;
+    let after: Option<WebhookId> = page.after()?;
+    let mut webhooks = service.store.list_partner_webhooks(caller.partner_id()).await?;
+    webhooks.retain(|webhook| after.is_none_or(|after| webhook.webhook_id > after));
+    let bodies = webhooks
+        .iter()
+        .map(|webhook| WebhookBody::of(webhook, None))
+        .collect();
+    Ok(page.response(bodies, |body: &WebhookBody<'_>| body.webhook_id.to_string()))
+}
+
+/// `DELETE /webhooks/{webhook_id}`.
+///
+/// # Errors
+/// `WEBHOOK_NOT_FOUND`, also for the endpoint of another partner.
+pub async fn remove(
+    service: web::Data<Service>,
+    webhook_id: web::Path<String>,
+    signed: VerifiedRequest<General>,
+) -> Result<HttpResponse, ApiError> {
+    let webhook_id = parse_id(&webhook_id)?;
+    let partner_id = signed.caller.partner_id();
+    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
+    if !service
+        .store
+        .remove_webhook(partner_id, webhook_id, actor)
+        .await?
+    {
+        return Err(not_found());
+    }
+    service.deliveries.release(webhook_id).await;
+    service.metrics.deliveries().remove_endpoint(webhook_id);
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// Generates a secret and returns it in plain text and encrypted.
+async fn generate_secret(
+    service: &Service,
+    webhook_id: WebhookId,
+) -> Result<(WebhookSecret, Vec<u8>), ApiError> {
+    let unavailable = |error: &dyn std::fmt::Display| {
+        tracing::error!(error.message = %error, "cannot create a webhook secret");
+        ApiError::unavailable()
+    };
+    let secret = WebhookSecret::generate().map_err(|error| unavailable(&error))?;
+    let vault = service
+        .keyring
+        .sealing_vault()
+        .await
+        .map_err(|error| unavailable(&error))?;
+    let sealed = vault
+        .seal_webhook_secret(webhook_id.as_uuid(), &secret)
+        .map_err(|error| unavailable(&error))?;
+    Ok((secret, sealed))
+}
+
+fn parse_id(text: &str) -> Result<WebhookId, ApiError> {
+    text.parse().map_err(|_| not_found())
+}
+
+/// The error for an unknown endpoint, or one of another partner.
+#[must_use]
+pub fn not_found() -> ApiError {
+    ApiError::new(
+        Code::WebhookNotFound,
+        "no such webhook endpoint; GET /webhooks lists yours",
+    )
+}
