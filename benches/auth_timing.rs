@@ -22,6 +22,11 @@ use std::time::{Duration, Instant};
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use rustix::process::{Signal, kill_process};
+use vouchsafe_domain::clock::{Clock as _, SystemClock};
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_load::client::http::partner::{PartnerClient, unix_seconds};
+use vouchsafe_load::client::http::partner_file::PartnerFile;
+use vouchsafe_load::client::http::signer::{API_KEY, API_SECRET, SIGNATURE};
 use vouchsafe_security::allowlist::Allowlist;
 use vouchsafe_security::client_address::ClientAddress;
 use vouchsafe_security::credential::{ApiKeyPair, ApiSecret, generate_key_pair};
@@ -31,11 +36,6 @@ use vouchsafe_security::headers::{AuthHeaders, UniqueHeader};
 use vouchsafe_security::limits::Limits;
 use vouchsafe_security::registry::{AccessRegistry, PartnerAccess, PartnerStatus};
 use vouchsafe_security::signature;
-use vouchsafe_domain::clock::{Clock as _, SystemClock};
-use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_load::client::partner::{PartnerClient, unix_seconds};
-use vouchsafe_load::client::partner_file::PartnerFile;
-use vouchsafe_load::client::signer::{API_KEY, API_SECRET, SIGNATURE};
 
 const SAMPLES: usize = 20_000;
 

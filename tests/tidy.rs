@@ -142,7 +142,7 @@ fn each_rule_rejects_its_snippet() {
             "a vendor adapter must not depend",
         ),
         (
-            "load/src/signer.rs",
+            "load/src/client/signer.rs",
             "use vouchsafe::access::sign;",
             "only the public HTTP interface",
         ),
@@ -252,7 +252,7 @@ fn allowed_snippets_pass() {
             "// struct Told;\nfn told(desk: Books2) { let _ = \"enum Desk\"; }",
         ),
         ("src/config.rs", "//! Settings v1.2 of a server. Why here?"),
-        ("load/src/main.rs", "use vouchsafe_load::client::signer;"),
+        ("load/src/main.rs", "use vouchsafe_load::client::http::signer;"),
         (
             "load/Cargo.toml",
             "[package]\nname = \"vouchsafe-load\"\n[dependencies]\nsqlx.workspace = true\n",

@@ -2,55 +2,39 @@
 //! audit.
 //!
 //! Rule: this crate shares no code with the service, so a bug of the service cannot hide in the code that checks it.
+//!
+//! Modules, each importing only modules below it:
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | [`growth`] | criterion results by input size |
+//! | [`nodes`] | throughput of two nodes, and a model of it |
+//! | [`compare`] | service, peer and Postgres floor in turns |
+//! | [`peer`] | the peer: one transaction with row locks per order |
+//! | [`scenario_run`] | scenario runner, empty and prefilled databases |
+//! | [`report`] | report of a run as text, JSON and HTML |
+//! | [`follow_up`] | pauses of Postgres, restarts, replays, webhooks |
+//! | [`audit`] | audit of everything that the service acknowledged |
+//! | [`run`] | load driver, progress, resource monitor, metrics |
+//! | [`tally`] | latencies, outcomes and acknowledgements of a run |
+//! | [`traffic`] | scenario files and the requests drawn from them |
+//! | [`deployment`] | private service with seed data |
+//! | [`resources`] | cost per order, database, machine |
+//! | [`history`] | operation history, recorder, checker |
+//! | [`client`] | HTTP client of the partner API |
 
-pub mod acknowledgements;
-pub mod arrivals;
 pub mod audit;
-pub mod check;
 pub mod client;
 pub mod compare;
-pub mod costs;
-pub mod database;
 pub mod deployment;
-mod facts;
-pub mod grown;
+pub mod follow_up;
 pub mod growth;
-mod histogram;
 pub mod history;
-pub mod latency_breakdown;
-pub mod load_run;
-pub mod machine;
-pub mod metrics;
-pub mod money;
 pub mod nodes;
-pub mod origin;
-mod outcome;
-pub mod pace;
-mod pacing;
-pub mod partner;
-pub mod partner_file;
-pub mod pause_recovery;
-pub mod pauses;
 pub mod peer;
-pub mod prefill;
-pub mod progress;
-pub mod recorder;
-pub mod replays;
 pub mod report;
-pub mod request;
-pub mod resource_monitor;
-pub mod restart;
+pub mod resources;
 pub mod run;
-pub mod run_history;
-pub mod run_result;
-pub mod scenario;
 pub mod scenario_run;
-mod sent_orders;
-pub mod signer;
 pub mod tally;
-pub mod timeline;
 pub mod traffic;
-pub mod webhook_receiver;
-mod weights;
-pub mod wire;
-pub mod workload;

@@ -3,8 +3,8 @@
 use hyper::Method;
 use serde_json::{Value, json};
 use sqlx::ConnectOptions as _;
+use vouchsafe_load::client::http::signer::Credentials;
 use vouchsafe_private_postgres::Durability;
-use vouchsafe_load::client::signer::Credentials;
 
 use crate::database::Database;
 use crate::support::{Instance, Operator, Partner, expect_error, expect_success, unique};

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::acknowledgements::PartnerAcknowledgements;
 use crate::client::ApiResponse;
-use crate::money::Amount;
-use crate::partner::PartnerClient;
-use crate::wire::{ListView, WalletView, order_number};
+use crate::client::money::Amount;
+use crate::client::partner::PartnerClient;
+use crate::client::wire::{ListView, WalletView, order_number};
+use crate::tally::acknowledgements::PartnerAcknowledgements;
 
 /// Page size: the maximum of the contract (§3).
 const PAGE: usize = 100;

@@ -2,9 +2,9 @@
 
 use super::AuditedPartner;
 use super::account::get_ok;
-use crate::acknowledgements::Sample;
 use crate::client::ApiResponse;
-use crate::wire::OrderView;
+use crate::client::wire::OrderView;
+use crate::tally::acknowledgements::Sample;
 
 /// Checks that `GET` returns each sampled order as acknowledged.
 pub(super) async fn check_read_back(

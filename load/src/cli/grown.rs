@@ -2,9 +2,9 @@
 
 use clap::Args;
 use vouchsafe_load::deployment::TestDeployment;
-use vouchsafe_load::grown::compare_empty_and_grown;
-use vouchsafe_load::prefill::PrefillSizes;
 use vouchsafe_load::report::render_html;
+use vouchsafe_load::scenario_run::grown::compare_empty_and_grown;
+use vouchsafe_load::scenario_run::prefill::PrefillSizes;
 
 use super::scenario::ScenarioArgs;
 use super::turns::{print_progress, publish};

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use vouchsafe_load::load_run::SigningTime;
 use vouchsafe_load::report::Report;
+use vouchsafe_load::run::driver::SigningTime;
 
 /// Arguments of the generator and its report.
 #[derive(Args)]

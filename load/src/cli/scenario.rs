@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use vouchsafe_load::deployment::TestDeployment;
-use vouchsafe_load::pace::Pace;
-use vouchsafe_load::scenario::{Scenario, VoucherSupply};
 use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
+use vouchsafe_load::traffic::pace::Pace;
+use vouchsafe_load::traffic::scenario::{Scenario, VoucherSupply};
 
 use super::{CommonArgs, parse_positive};
 

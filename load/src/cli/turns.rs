@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use vouchsafe_load::compare::floor::FloorPlan;
 use vouchsafe_load::compare::turn::LoadSettings;
-use vouchsafe_load::pace::Pace;
+use vouchsafe_load::traffic::pace::Pace;
 
 use super::parse_positive;
 

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
-use crate::acknowledgements::Acknowledgements;
 use crate::audit::{Audit, Check, WalletBalances, audit, read_wallets};
-use crate::partner::PartnerClient;
+use crate::client::partner::PartnerClient;
+use crate::tally::acknowledgements::Acknowledgements;
 
 #[derive(Clone, Debug)]
 pub enum AuditMethod {

@@ -4,13 +4,13 @@
 
 use serde::Serialize;
 
+use super::floor::FloorReport;
 use super::search::{PeerSearchReport, PeerVariant};
 use super::statistics::{Spread, paired_ratios};
 use super::turn::{LoadSettings, Turn};
-use crate::compare::floor::FloorReport;
-use crate::database::DatabaseFacts;
-use crate::machine::Machine;
-use crate::pace::{Pace, Spacing};
+use crate::resources::database::DatabaseFacts;
+use crate::resources::machine::Machine;
+use crate::traffic::pace::{Pace, Spacing};
 
 /// A compared system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -143,7 +143,7 @@ pub(super) fn half_peer_rate(columns: &[Column], load: LoadSettings) -> Option<L
 mod tests {
     use super::*;
     use crate::audit::{Audit, Check};
-    use crate::costs::{Component, OrderCosts, ThreadCost};
+    use crate::resources::costs::{Component, OrderCosts, ThreadCost};
 
     const CLOSED: Pace = Pace::Closed { connections: 256 };
 

@@ -9,14 +9,13 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
+use super::audit_method::{check_row_growth, count_floor_rows};
+use super::statistics::{Spread, index_of_max};
 use crate::audit::Check;
-use crate::compare::audit_method::{check_row_growth, count_floor_rows};
-use crate::compare::statistics::{Spread, index_of_max};
-use crate::database::{DatabaseFacts, DatabaseInspector};
-use crate::machine::Machine;
-use crate::peer::clock;
 use crate::peer::schema::create_tables;
-use crate::peer::{BATCH_SQL, FloorBatch, FloorOrder, PeerMode};
+use crate::peer::{BATCH_SQL, FloorBatch, FloorOrder, PeerMode, clock};
+use crate::resources::database::{DatabaseFacts, DatabaseInspector};
+use crate::resources::machine::Machine;
 
 /// Concurrent writers: the number of lanes of the service.
 pub const CONNECTIONS: usize = 2;

@@ -6,8 +6,8 @@ use std::fmt;
 use super::contender::{Column, CompareReport, Contender};
 use super::statistics::Spread;
 use super::turn::Turn;
-use crate::costs::{Component, OrderCosts, ThreadCost, format_value};
-use crate::pace::Pace;
+use crate::resources::costs::{Component, OrderCosts, ThreadCost, format_value};
+use crate::traffic::pace::Pace;
 
 const US_PER_MS: f64 = 1_000.0;
 

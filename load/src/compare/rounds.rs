@@ -8,20 +8,20 @@ use sqlx::postgres::PgConnectOptions;
 
 use super::audit_method::AuditMethod;
 use super::contender::{Column, CompareReport, Contender, empty_columns, half_peer_rate};
+use super::floor::{FloorPlan, run_floor_benchmark};
 use super::maintenance;
 use super::search::{PeerSearchReport, PeerVariant};
 use super::turn::{LoadSettings, Target, Turn, run_turn};
-use crate::compare::floor::{FloorPlan, run_floor_benchmark};
-use crate::database::DatabaseInspector;
+use crate::client::signer::Credentials;
 use crate::deployment::TestDeployment;
 use crate::deployment::postgres::SERVICE_DATABASE;
 use crate::deployment::seed::{SeedData, product_id, seed};
-use crate::machine::Machine;
 use crate::peer::PeerMode;
 use crate::peer::process::{PeerOptions, PeerProcess};
 use crate::peer::schema::create_database;
-use crate::resource_monitor::MonitorTarget;
-use crate::signer::Credentials;
+use crate::resources::MonitorTarget;
+use crate::resources::database::DatabaseInspector;
+use crate::resources::machine::Machine;
 
 /// Wallet balance of the partner, in USD.
 const USD: u64 = 900_000_000;

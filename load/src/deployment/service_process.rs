@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{DeploymentError, file_error};
 use crate::client::Client;
-use crate::origin::Origin;
+use crate::client::origin::Origin;
 
 /// Deadline for a start: `initdb` alone took a minute on two busy cores.
 const START_TIMEOUT: Duration = Duration::from_secs(180);

@@ -6,7 +6,7 @@ use std::fmt;
 use super::{NodeObservation, NodeRow, NodesReport};
 use crate::compare::statistics::Spread;
 use crate::compare::turn::Turn;
-use crate::costs::format_value;
+use crate::resources::costs::format_value;
 
 /// Core counts of the bounds table.
 const CORES: [usize; 4] = [2, 4, 8, 16];

@@ -4,9 +4,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::Report;
 use super::plot::{Mark, Plot, linear};
-use crate::costs::cost_rows;
-use crate::metrics::{PROMPT_REFUSAL_MS, Percentile};
-use crate::timeline::TimelineSecond;
+use crate::resources::costs::cost_rows;
+use crate::run::metrics::{PROMPT_REFUSAL_MS, Percentile};
+use crate::tally::timeline::TimelineSecond;
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1b1f24; }

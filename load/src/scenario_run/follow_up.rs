@@ -9,19 +9,19 @@ use tokio::runtime::Runtime;
 use super::{GeneratorOptions, ScenarioRunError};
 use crate::audit::Check;
 use crate::client::DEFAULT_TIMEOUT;
+use crate::client::signer::Credentials;
 use crate::deployment::TestDeployment;
-use crate::load_run::{LoadPlan, SigningTime, run_load};
-use crate::pace::{Pace, RunLength};
-use crate::pause_recovery::{Pause, PauseRecovery};
-use crate::progress::{Progress, RunProgressBar};
-use crate::replays::{self, ReplayReport};
-use crate::report::FollowUp;
-use crate::restart::{OrderSource, RestartTimes, measure_restarts};
-use crate::run_history::{OrderHistory, RunHistory, SentOrders};
-use crate::run_result::RunResult;
-use crate::scenario::{ReplayPhase, Scenario};
-use crate::signer::Credentials;
-use crate::traffic::Traffic;
+use crate::follow_up::pause_recovery::{Pause, PauseRecovery};
+use crate::follow_up::replays::ReplayReport;
+use crate::follow_up::restart::{OrderSource, RestartTimes, measure_restarts};
+use crate::follow_up::{FollowUp, replays};
+use crate::run::driver::{LoadPlan, SigningTime, run_load};
+use crate::run::progress::{Progress, RunProgressBar};
+use crate::run::result::RunResult;
+use crate::tally::run_history::{OrderHistory, RunHistory, SentOrders};
+use crate::traffic::generator::Traffic;
+use crate::traffic::pace::{Pace, RunLength};
+use crate::traffic::scenario::{ReplayPhase, Scenario};
 
 /// Runs the follow-up; adds its results to the tally of the run.
 pub(super) fn run_follow_up(

@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vouchsafe_load::audit::{check_refusals, check_stable_responses};
-use vouchsafe_load::load_run::{LoadPlan, SigningTime, run_load};
-use vouchsafe_load::metrics::{RunMetrics, Setup};
-use vouchsafe_load::pace::{Pace, RunLength, Spacing};
-use vouchsafe_load::progress::Progress;
-use vouchsafe_load::replays::{self, ReplayReport};
-use vouchsafe_load::request::RequestKind;
-use vouchsafe_load::run_history::{OrderHistory, RunHistory};
-use vouchsafe_load::run_result::RunResult;
-use vouchsafe_load::scenario::Scenario;
-use vouchsafe_load::traffic::Traffic;
-use vouchsafe_load::workload::Workload;
+use vouchsafe_load::follow_up::replays;
+use vouchsafe_load::follow_up::replays::ReplayReport;
+use vouchsafe_load::run::driver::{LoadPlan, SigningTime, run_load};
+use vouchsafe_load::run::metrics::{RunMetrics, Setup};
+use vouchsafe_load::run::progress::Progress;
+use vouchsafe_load::run::result::RunResult;
+use vouchsafe_load::tally::run_history::{OrderHistory, RunHistory};
+use vouchsafe_load::traffic::generator::Traffic;
+use vouchsafe_load::traffic::pace::{Pace, RunLength, Spacing};
+use vouchsafe_load::traffic::request::RequestKind;
+use vouchsafe_load::traffic::scenario::Scenario;
+use vouchsafe_load::traffic::workload::Workload;
 
 use crate::fake::{Defect, FakeService, STALL_DURATION};
 

@@ -1,8 +1,8 @@
 //! Tests of recording and checking histories of a fake service with defects.
 
-use vouchsafe_load::check::{HistorySummary, Violation, check};
-use vouchsafe_load::partner::PartnerClient;
-use vouchsafe_load::recorder::{Intent, Recorder};
+use vouchsafe_load::client::partner::PartnerClient;
+use vouchsafe_load::history::check::{HistorySummary, Violation, check};
+use vouchsafe_load::history::recorder::{Intent, Recorder};
 
 use crate::fake::{Defect, FakeService};
 

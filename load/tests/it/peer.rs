@@ -9,13 +9,13 @@ use hyper::{HeaderMap, Method};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 use vouchsafe_load::client::ApiResponse;
-use vouchsafe_load::partner::{IDEMPOTENCY_KEY, PartnerClient, unix_seconds};
+use vouchsafe_load::client::partner::{IDEMPOTENCY_KEY, PartnerClient, unix_seconds};
+use vouchsafe_load::client::signer::Credentials;
+use vouchsafe_load::client::wire::{ListView, OrderView, WalletView};
 use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
 use vouchsafe_load::peer::process::{PeerOptions, PeerProcess};
 use vouchsafe_load::peer::schema::create_database;
 use vouchsafe_load::peer::{PeerMode, TransactionShape};
-use vouchsafe_load::signer::Credentials;
-use vouchsafe_load::wire::{ListView, OrderView, WalletView};
 
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 const SHAPES: [TransactionShape; 2] = [TransactionShape::Statements, TransactionShape::Function];

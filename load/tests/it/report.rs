@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use vouchsafe_load::audit::Audit;
-use vouchsafe_load::costs::server::WalCost;
-use vouchsafe_load::costs::{Component, OrderCosts, ThreadCost};
-use vouchsafe_load::machine::Machine;
-use vouchsafe_load::metrics::{RunMetrics, Setup};
-use vouchsafe_load::report::{FollowUp, Report, render_html};
-use vouchsafe_load::resource_monitor::{MemoryUsage, ResourceUsage};
-use vouchsafe_load::restart::RestartTimes;
-use vouchsafe_load::run_history::SentOrders;
-use vouchsafe_load::run_result::RunResult;
+use vouchsafe_load::follow_up::FollowUp;
+use vouchsafe_load::follow_up::restart::RestartTimes;
+use vouchsafe_load::report::{Report, render_html};
+use vouchsafe_load::resources::costs::server::WalCost;
+use vouchsafe_load::resources::costs::{Component, OrderCosts, ThreadCost};
+use vouchsafe_load::resources::machine::Machine;
+use vouchsafe_load::run::metrics::{RunMetrics, Setup};
+use vouchsafe_load::run::resource_monitor::{MemoryUsage, ResourceUsage};
+use vouchsafe_load::run::result::RunResult;
 use vouchsafe_load::tally::Tally;
+use vouchsafe_load::tally::run_history::SentOrders;
 
 fn usage() -> ResourceUsage {
     ResourceUsage {

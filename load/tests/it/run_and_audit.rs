@@ -5,13 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::{HeaderMap, Method};
 use vouchsafe_load::audit::{Audit, AuditedPartner, audit, audit_all, read_wallets};
-use vouchsafe_load::pace::RunLength;
-use vouchsafe_load::partner::PartnerClient;
-use vouchsafe_load::run::{SinglePartnerRun, run_single_partner};
-use vouchsafe_load::run_result::RunResult;
-use vouchsafe_load::signer::Credentials;
+use vouchsafe_load::client::partner::PartnerClient;
+use vouchsafe_load::client::signer::Credentials;
+use vouchsafe_load::run::result::RunResult;
+use vouchsafe_load::run::single_partner::{SinglePartnerRun, run_single_partner};
 use vouchsafe_load::tally::Outcome;
-use vouchsafe_load::workload::Workload;
+use vouchsafe_load::traffic::pace::RunLength;
+use vouchsafe_load::traffic::workload::Workload;
 
 use crate::fake::{Defect, FakeService};
 
@@ -43,7 +43,7 @@ fn run_and_audit(defect: Defect) -> (RunResult, Audit) {
     let mut result = run_single_partner(plan(&service)).unwrap();
     let acknowledgements = std::mem::replace(
         &mut result.tally.acknowledgements,
-        vouchsafe_load::acknowledgements::Acknowledgements::new(0),
+        vouchsafe_load::tally::acknowledgements::Acknowledgements::new(0),
     );
     let audit = runtime.block_on(audit(&mut auditor, acknowledgements, Some(opening)));
     (result, audit)

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::audit::{Audit, Check};
-use crate::pace::Pace;
+use crate::traffic::pace::Pace;
 
 fn variant_result(pool: u32, orders_per_s: f64, counts: bool) -> VariantResult {
     let result = if counts {

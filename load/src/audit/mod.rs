@@ -1,0 +1,148 @@
+//! Audit of a load run: settles unknown outcomes by key, checks that vouchers are unique, reads back and replays
+//! sampled orders, compares order lists and wallets with what the service acknowledged.
+//!
+//! Rule: a check that could not run has failed. A figure counts only with a passed audit.
+
+mod account;
+mod samples;
+mod scenario_checks;
+mod settle;
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::client::partner::PartnerClient;
+use crate::tally::acknowledgements::Acknowledgements;
+
+pub use self::account::{AuditedPartner, WalletBalances, read_wallets};
+pub use self::scenario_checks::{check_invariants, check_refusals, check_stable_responses, check_stock_sold};
+
+/// Result of one check.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    pub name: &'static str,
+    pub passed: bool,
+    /// Numbers of a passed check, or the reason of a failure.
+    pub detail: String,
+}
+
+impl Check {
+    pub(crate) fn new(name: &'static str, result: Result<String, String>) -> Self {
+        let passed = result.is_ok();
+        let (Ok(detail) | Err(detail)) = result;
+        Self { name, passed, detail }
+    }
+}
+
+/// Results of all checks of one run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Audit {
+    /// In order of execution.
+    pub checks: Vec<Check>,
+}
+
+impl Audit {
+    #[must_use]
+    pub fn has_passed(&self) -> bool {
+        self.checks.iter().all(|check| check.passed)
+    }
+}
+
+impl fmt::Display for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for check in &self.checks {
+            let status = if check.passed { "ok    " } else { "FAILED" };
+            writeln!(f, "  {status} {}: {}", check.name, check.detail)?;
+        }
+        Ok(())
+    }
+}
+
+/// Audits a run of one partner. `opening` holds the balances before its first order; `None` if others spend from the
+/// same wallets, which makes their change meaningless.
+pub async fn audit(
+    client: &mut PartnerClient,
+    acknowledgements: Acknowledgements,
+    opening: Option<WalletBalances>,
+) -> Audit {
+    audit_all(
+        &mut [AuditedPartner::without_order_check(
+            client.new_connection(),
+            opening,
+        )],
+        acknowledgements,
+    )
+    .await
+    .0
+}
+
+/// Audits a run of several partners, in the order of the run. Returns the acknowledgements with all unknown outcomes
+/// settled.
+pub async fn audit_all(
+    accounts: &mut [AuditedPartner],
+    mut acknowledgements: Acknowledgements,
+) -> (Audit, Acknowledgements) {
+    accounts.iter_mut().for_each(AuditedPartner::reconnect);
+    let settled = settle::settle(accounts, &mut acknowledgements).await;
+    let mut checks = vec![
+        Check::new("unknown outcomes settled", settled),
+        Check::new("orders acknowledged", check_well_formed(&acknowledgements)),
+        Check::new(
+            "vouchers unique",
+            check_vouchers_unique(&mut acknowledgements.vouchers),
+        ),
+        Check::new(
+            "read back",
+            samples::check_read_back(accounts, acknowledgements.samples()).await,
+        ),
+        Check::new(
+            "replayed",
+            samples::check_replay(accounts, acknowledgements.samples()).await,
+        ),
+    ];
+    if accounts.iter().any(AuditedPartner::has_exclusive_wallets) {
+        checks.push(Check::new(
+            "wallet",
+            account::check_wallets_debited(accounts, &acknowledgements.partners).await,
+        ));
+    }
+    if accounts.iter().any(AuditedPartner::has_order_baseline) {
+        checks.push(Check::new(
+            "listed",
+            account::check_orders_listed(accounts, &mut acknowledgements.partners).await,
+        ));
+    }
+    (Audit { checks }, acknowledgements)
+}
+
+fn check_well_formed(acknowledgements: &Acknowledgements) -> Result<String, String> {
+    if let Some(first) = &acknowledgements.first_malformed {
+        let first = String::from_utf8_lossy(first);
+        return Err(format!(
+            "{} of {} responses violate the API contract, first: {first}",
+            acknowledgements.malformed, acknowledgements.orders
+        ));
+    }
+    match acknowledgements.orders {
+        0 => Err("no order was acknowledged; nothing is proven".to_owned()),
+        orders => Ok(format!(
+            "{orders} orders, {} vouchers",
+            acknowledgements.vouchers.len()
+        )),
+    }
+}
+
+fn check_vouchers_unique(vouchers: &mut [u128]) -> Result<String, String> {
+    // Sorting once after the run costs the run less than a hash set that grows during it.
+    vouchers.sort_unstable();
+    let repeated: Vec<_> = vouchers.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+    match repeated.first() {
+        None => Ok(format!("{} distinct", vouchers.len())),
+        Some(pair) => Err(format!(
+            "{} repeated, for example vch_{:032x}",
+            repeated.len(),
+            pair[0]
+        )),
+    }
+}

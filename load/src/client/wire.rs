@@ -1,0 +1,178 @@
+//! Typed views of API responses. They borrow from the body and skip unknown fields, so parsing an order on the hot
+//! path builds no tree.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::money::{Amount, AmountError};
+
+/// Allocation and money of an order response (POST and GET).
+#[derive(Debug, Deserialize)]
+pub struct OrderView<'a> {
+    /// `ord_…`.
+    #[serde(borrow)]
+    pub order_id: &'a str,
+    /// For example `DELIVERED`.
+    pub status: &'a str,
+    /// The digits of the response.
+    #[serde(borrow)]
+    pub total_amount: &'a RawValue,
+    pub currency: &'a str,
+    /// Vouchers allocated so far.
+    #[serde(borrow)]
+    pub vouchers: Vec<VoucherView<'a>>,
+}
+
+/// Id of a listed voucher.
+#[derive(Debug, Deserialize)]
+pub struct VoucherView<'a> {
+    /// `vch_` and 32 hex digits.
+    pub voucher_id: &'a str,
+}
+
+impl<'a> OrderView<'a> {
+    /// Parses an order from a response body.
+    ///
+    /// # Errors
+    /// If the body is not JSON or lacks one of the fields.
+    pub fn parse(body: &'a [u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(body)
+    }
+
+    /// The exact total.
+    ///
+    /// # Errors
+    /// If the number is not a plain decimal.
+    pub fn total(&self) -> Result<Amount, AmountError> {
+        self.total_amount.get().parse()
+    }
+}
+
+/// Parses the 16 bytes of a voucher id; `None` unless it is `vch_` and 32 lower-case hex digits.
+#[must_use]
+pub fn voucher_number(voucher_id: &str) -> Option<u128> {
+    parse_hex_id(voucher_id.strip_prefix("vch_")?)
+}
+
+/// Parses the 16 bytes of an order id; `None` unless it is `ord_` and 32 lower-case hex digits.
+#[must_use]
+pub fn order_number(order_id: &str) -> Option<u128> {
+    parse_hex_id(order_id.strip_prefix("ord_")?)
+}
+
+fn parse_hex_id(digits: &str) -> Option<u128> {
+    let well_formed = digits.len() == 32 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    if !well_formed {
+        return None;
+    }
+    u128::from_str_radix(digits, 16).ok()
+}
+
+/// Response of the codes endpoint.
+#[derive(Deserialize)]
+pub struct CodesView {
+    pub order_id: String,
+    /// One entry per voucher.
+    pub data: Vec<VoucherCodes>,
+}
+
+/// Secret values of one voucher. No `Debug`: a code must not appear in the output of a test.
+#[derive(Deserialize)]
+pub struct VoucherCodes {
+    pub voucher_id: String,
+    /// Code, and PIN, serial or URL if the product has them.
+    pub credentials: Vec<CodePart>,
+}
+
+/// One secret value of a voucher.
+#[derive(Deserialize)]
+pub struct CodePart {
+    /// `code`, `pin`, `serial` or `url`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub value: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct WalletView<'a> {
+    pub currency: &'a str,
+    /// Spendable balance, as the digits of the response.
+    #[serde(borrow)]
+    pub balance: &'a RawValue,
+}
+
+/// Id of a feed event.
+#[derive(Debug, Deserialize)]
+pub struct EventView {
+    /// `evt_…`.
+    pub event_id: String,
+}
+
+/// Page of a list.
+#[derive(Debug, Deserialize)]
+pub struct ListView<T> {
+    /// Items of the page.
+    pub data: Vec<T>,
+    /// Cursor of the next page; `None` on the last page.
+    #[serde(default)]
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ErrorView {
+    error: ErrorBody,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody {
+    code: String,
+}
+
+/// Parses `error.code` of an error response; `None` if the body has another format.
+#[must_use]
+pub fn error_code(body: &[u8]) -> Option<String> {
+    serde_json::from_slice::<ErrorView>(body)
+        .ok()
+        .map(|view| view.error.code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_view_skips_other_fields() {
+        let body = br#"{"order_id":"ord_1","status":"DELIVERED","total_amount":25.00,"currency":"USD",
+            "metadata":{"a":[1,{}]},"vouchers":[{"voucher_id":"vch_0","product_id":"p","expiry":null}]}"#;
+        let order = OrderView::parse(body).unwrap();
+        assert_eq!(
+            (order.order_id, order.status, order.currency),
+            ("ord_1", "DELIVERED", "USD")
+        );
+        assert_eq!(order.total_amount.get(), "25.00");
+        assert_eq!(order.total().unwrap(), "25".parse().unwrap());
+        assert_eq!(order.vouchers[0].voucher_id, "vch_0");
+        assert!(OrderView::parse(br#"{"order_id":"ord_1"}"#).is_err());
+    }
+
+    #[test]
+    fn voucher_number_needs_lower_case_hex() {
+        assert_eq!(voucher_number("vch_000000000000000000000000000000ff"), Some(255));
+        for wrong in [
+            "ord_000000000000000000000000000000ff",
+            "vch_ff",
+            "vch_000000000000000000000000000000FF",
+        ] {
+            assert_eq!(voucher_number(wrong), None);
+        }
+    }
+
+    #[test]
+    fn error_code_is_parsed_from_json_only() {
+        assert_eq!(
+            error_code(br#"{"error":{"name":"X","code":"X_Y"}}"#).as_deref(),
+            Some("X_Y")
+        );
+        assert_eq!(error_code(b"<html>"), None);
+    }
+}

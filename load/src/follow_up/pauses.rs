@@ -1,0 +1,134 @@
+//! Fault injection: stops the Postgres backends of the service with SIGSTOP and resumes them with SIGCONT,
+//! repeatedly, as a saturated disk or a paused machine would.
+//!
+//! Rule: only for a private server. Stopped backends are resumed however the run ends.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use sqlx::postgres::PgConnectOptions;
+use tokio::runtime::Runtime;
+
+use super::pause_recovery::Pause;
+use crate::resources::database::DatabaseInspector;
+use crate::traffic::scenario;
+
+/// Thread that pauses Postgres until stopped.
+pub struct PostgresPauser {
+    stop_sender: Option<Sender<()>>,
+    thread: Option<JoinHandle<Result<Vec<Pause>, PauseError>>>,
+}
+
+/// Reason for a failed pause.
+#[derive(Debug, thiserror::Error)]
+pub enum PauseError {
+    /// The backends could not be listed.
+    #[error("cannot list the backends to pause")]
+    Database(#[from] sqlx::Error),
+    /// The signal was refused, or no runtime could be started.
+    #[error("cannot pause a backend")]
+    System(#[from] std::io::Error),
+    /// Without a backend the run would show nothing.
+    #[error("the database has no backend to pause")]
+    NoBackend,
+}
+
+impl PostgresPauser {
+    /// Starts; the first pause follows after `every_ms`. `options` are the superuser's; pauses the backends of
+    /// `database`.
+    ///
+    /// # Errors
+    /// [`PauseError`] if the server cannot be reached.
+    pub fn start(
+        plan: scenario::PauseSchedule,
+        options: &PgConnectOptions,
+        database: &'static str,
+    ) -> Result<Self, PauseError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let mut server = runtime.block_on(DatabaseInspector::connect_with(options))?;
+        let (stop_sender, stop_receiver) = channel();
+        let thread = std::thread::spawn(move || {
+            let (every, length) = (
+                Duration::from_millis(plan.every_ms),
+                Duration::from_millis(plan.for_ms),
+            );
+            let mut pauses = Vec::new();
+            while stop_receiver.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                let from = Instant::now();
+                let stopped = StoppedBackends::stop_all(&runtime, &mut server, database)?;
+                // The end of the run shortens the pause.
+                let _ = stop_receiver.recv_timeout(length);
+                drop(stopped);
+                let until = Instant::now();
+                pauses.push(Pause { from, until });
+            }
+            Ok(pauses)
+        });
+        Ok(Self {
+            stop_sender: Some(stop_sender),
+            thread: Some(thread),
+        })
+    }
+
+    /// Stops; returns the pauses.
+    ///
+    /// # Errors
+    /// [`PauseError`] if a pause failed.
+    pub fn stop(mut self) -> Result<Vec<Pause>, PauseError> {
+        drop(self.stop_sender.take());
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(pauses)) => pauses,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Drop for PostgresPauser {
+    fn drop(&mut self) {
+        drop(self.stop_sender.take());
+        if let Some(thread) = self.thread.take() {
+            // A dropped pauser means that the run failed with another error.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Stopped processes; dropping resumes them.
+struct StoppedBackends(Vec<Pid>);
+
+impl StoppedBackends {
+    fn stop_all(
+        runtime: &Runtime,
+        server: &mut DatabaseInspector,
+        database: &str,
+    ) -> Result<Self, PauseError> {
+        let pids = runtime.block_on(server.list_backend_pids(database))?;
+        let mut stopped = Self(Vec::new());
+        for pid in pids.into_iter().filter_map(Pid::from_raw) {
+            match kill_process(pid, Signal::STOP) {
+                Ok(()) => stopped.0.push(pid),
+                // The backend ended since the query.
+                Err(rustix::io::Errno::SRCH) => {}
+                Err(error) => return Err(PauseError::System(error.into())),
+            }
+        }
+        if stopped.0.is_empty() {
+            return Err(PauseError::NoBackend);
+        }
+        Ok(stopped)
+    }
+}
+
+impl Drop for StoppedBackends {
+    fn drop(&mut self) {
+        for pid in &self.0 {
+            // The process may have ended.
+            let _ = kill_process(*pid, Signal::CONT);
+        }
+    }
+}

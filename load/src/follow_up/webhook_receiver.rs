@@ -1,0 +1,215 @@
+//! Webhook receiver of a run: one listener for all partners on a separate thread. Responds 200 and counts each
+//! event once, however often it is delivered. Does not verify signatures; the tests of the partner API do.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use actix_web::dev::ServerHandle;
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use hyper::Method;
+use hyper::header::HeaderMap;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::audit::Check;
+use crate::client::partner::PartnerClient;
+use crate::client::signer::Credentials;
+
+/// Deadline for deliveries after the load; later events count as lost.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Interval between checks for completeness.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Header with the event id, the same for every attempt (contract §6).
+const EVENT_ID_HEADER: &str = "webhook-id";
+
+#[derive(Default)]
+struct ReceivedWebhooks {
+    deliveries: u64,
+    /// Hashes of the event ids. Among a million events a collision occurs once in tens of millions of runs.
+    events: HashSet<u64>,
+    /// Arrival of the latest new event.
+    last: Option<Instant>,
+}
+
+pub struct WebhookReceiver {
+    url: String,
+    webhooks: Arc<Mutex<ReceivedWebhooks>>,
+    server: ServerHandle,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+/// Deliveries of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WebhookSummary {
+    /// Distinct events.
+    pub events: u64,
+    /// Deliveries, including repeated ones.
+    pub deliveries: u64,
+    /// Seconds from the end of the load to the last event.
+    pub last_after_s: f64,
+}
+
+impl std::fmt::Display for WebhookSummary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "webhooks: {} events in {} deliveries, the last {:.1} s after the load",
+            self.events, self.deliveries, self.last_after_s
+        )
+    }
+}
+
+impl WebhookReceiver {
+    /// Listens on a free loopback port.
+    ///
+    /// # Errors
+    /// If no port or thread is available.
+    pub fn start() -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let url = format!("http://{}/", listener.local_addr()?);
+        let webhooks = Arc::<Mutex<ReceivedWebhooks>>::default();
+        let shared = web::Data::from(Arc::clone(&webhooks));
+        let app = move || {
+            App::new()
+                .app_data(shared.clone())
+                .default_service(web::to(receive))
+        };
+        let server = HttpServer::new(app)
+            .workers(1)
+            .disable_signals()
+            .listen(listener)?
+            .run();
+        let handle = server.handle();
+        let serve = || actix_web::rt::System::new().block_on(server);
+        let thread = thread::Builder::new().name("receiver".to_owned()).spawn(serve)?;
+        Ok(Self {
+            url,
+            webhooks,
+            server: handle,
+            thread,
+        })
+    }
+
+    /// Registers the receiver as the webhook endpoint of each partner.
+    ///
+    /// # Errors
+    /// The error response of the service.
+    pub async fn register_endpoints(&self, base_url: &str, partners: &[Credentials]) -> Result<(), String> {
+        for credentials in partners {
+            let client = PartnerClient::new(base_url, credentials.clone());
+            let mut client = client.map_err(|error| error.to_string())?;
+            let body = json!({ "url": self.url }).to_string();
+            let registration = client.send_signed(Method::POST, "/webhooks", body, HeaderMap::new());
+            let response = registration.await.map_err(|failure| failure.to_string())?;
+            if !response.status.is_success() {
+                return Err(String::from_utf8_lossy(&response.body).into_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for `events` distinct events or the deadline, then stops the listener. `loaded` is the end of the load.
+    ///
+    /// # Errors
+    /// If the listener failed.
+    pub fn wait_and_stop(self, events: u64, loaded: Instant) -> io::Result<(WebhookSummary, Check)> {
+        while self.received() < events && loaded.elapsed() < DELIVERY_TIMEOUT {
+            thread::sleep(POLL_INTERVAL);
+        }
+        // The call stops the server; the future only reports completion.
+        drop(self.server.stop(false));
+        let thread_result = self.thread.join();
+        thread_result.map_err(|_| io::Error::other("the receiver of webhooks panicked"))??;
+        let webhooks = self.webhooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let summary = WebhookSummary {
+            events: webhooks.events.len() as u64,
+            deliveries: webhooks.deliveries,
+            last_after_s: webhooks
+                .last
+                .map_or(0.0, |last| last.saturating_duration_since(loaded).as_secs_f64()),
+        };
+        let check = Check::new(
+            "webhook events delivered",
+            check_event_count(events, summary.events),
+        );
+        Ok((summary, check))
+    }
+
+    fn received(&self) -> u64 {
+        let webhooks = self.webhooks.lock().unwrap_or_else(PoisonError::into_inner);
+        webhooks.events.len() as u64
+    }
+}
+
+fn check_event_count(expected: u64, received: u64) -> Result<String, String> {
+    if received == expected {
+        Ok(format!("{received} events"))
+    } else {
+        Err(format!("{expected} events expected, {received} received"))
+    }
+}
+
+async fn receive(
+    webhooks: web::Data<Mutex<ReceivedWebhooks>>,
+    request: HttpRequest,
+    _body: web::Bytes,
+) -> HttpResponse {
+    let Some(event) = request.headers().get(EVENT_ID_HEADER) else {
+        return HttpResponse::BadRequest().finish();
+    };
+    let event = BuildHasherDefault::<DefaultHasher>::default().hash_one(event.as_bytes());
+    let mut webhooks = webhooks.lock().unwrap_or_else(PoisonError::into_inner);
+    webhooks.deliveries += 1;
+    if webhooks.events.insert(event) {
+        webhooks.last = Some(Instant::now());
+    }
+    HttpResponse::Ok().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::client::Client;
+    use crate::client::origin::Origin;
+
+    #[tokio::test]
+    async fn repeated_event_counts_once() {
+        let receiver = WebhookReceiver::start().unwrap();
+        let url = receiver.url.trim_end_matches('/').to_owned();
+        let mut client = Client::new(Origin::parse(&url).unwrap());
+        for (event, status) in [
+            (Some("evt_1"), 200),
+            (Some("evt_1"), 200),
+            (Some("evt_2"), 200),
+            (None, 400),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(event) = event {
+                headers.insert(EVENT_ID_HEADER, event.parse().unwrap());
+            }
+            let response = client.call(Method::POST, "/", headers, Bytes::from_static(b"{}"));
+            assert_eq!(response.await.unwrap().status.as_u16(), status);
+        }
+        let (summary, check) = receiver.wait_and_stop(2, Instant::now()).unwrap();
+        assert_eq!((summary.events, summary.deliveries), (2, 3));
+        assert!(check.passed, "{check:?}");
+    }
+
+    #[test]
+    fn wrong_event_count_fails() {
+        assert!(
+            check_event_count(3, 2).is_err()
+                && check_event_count(3, 4).is_err()
+                && check_event_count(3, 3).is_ok()
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! Resource usage and state of the processes, the database and the machine under test.
+
+pub mod costs;
+pub mod database;
+pub mod machine;
+
+use self::costs::server::MonitoredServer;
+
+/// Processes and server whose usage the resource monitor of a run reads.
+#[derive(Clone, Debug)]
+pub struct MonitorTarget {
+    /// Service processes: one, or all nodes that share the load.
+    pub pids: Vec<u32>,
+    /// Postgres server, if any.
+    pub server: Option<MonitoredServer>,
+    /// Admin URL with `/metrics`, if any.
+    pub admin_url: Option<String>,
+}

@@ -1,0 +1,206 @@
+//! Send loop of one connection: request, response, next request.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::ThreadState;
+use super::request_queue::{QueuedRequest, sign_order};
+use crate::client::partner::{PartnerClient, SignedRequest};
+use crate::client::wire::{EventView, ListView};
+use crate::client::{ApiResponse, RequestFailure};
+use crate::run::send_schedule::SendSlot;
+use crate::tally::OrderAttempt;
+use crate::traffic::pace::Phase;
+use crate::traffic::request::{RequestKind, RequestSpec};
+
+/// Delay after a request that could not be sent, so that the generator does not flood a stopped service with
+/// connects.
+const UNSENT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Page size of the event feed: the maximum of the contract (§3).
+const FEED_PAGE: usize = 100;
+
+type Outcome = Result<ApiResponse, RequestFailure>;
+
+/// Sends requests until the schedule ends.
+pub(super) async fn run_connection(client: PartnerClient, state: Rc<ThreadState>) {
+    let mut connection = Connection {
+        client,
+        partner: 0,
+        state,
+    };
+    while let Some(slot) = connection.state.slots.next(Instant::now()) {
+        if let Some(due) = slot.due {
+            tokio::time::sleep_until(due.into()).await;
+            if slot.phase == Phase::Measured {
+                let send_delay = Instant::now().saturating_duration_since(due);
+                connection.state.tally.borrow_mut().record_lateness(send_delay);
+            }
+        }
+        let was_sent = connection.send(slot).await;
+        connection.state.progress.request_completed();
+        if !was_sent {
+            tokio::time::sleep(UNSENT_PAUSE).await;
+        }
+    }
+}
+
+struct Connection {
+    client: PartnerClient,
+    /// Partner whose credentials the client uses.
+    partner: usize,
+    state: Rc<ThreadState>,
+}
+
+impl Connection {
+    /// Sends one request and records the outcome. Returns whether the request was sent.
+    async fn send(&mut self, slot: SendSlot) -> bool {
+        let QueuedRequest { spec, signed } = self.state.queue.borrow_mut().next(&self.state.plan);
+        let outcome = match spec {
+            RequestSpec::Order { partner, form, body } => {
+                self.place_order(slot, (partner, form), body, signed).await
+            }
+            RequestSpec::PastOrder { kind, at } => self.request_past_order(slot, kind, at).await,
+            RequestSpec::PartnerRead { kind, partner } => self.read_for_partner(slot, kind, partner).await,
+        };
+        !matches!(outcome, Err(RequestFailure::NotSent(_)))
+    }
+
+    fn use_partner(&mut self, partner: usize) {
+        if self.partner != partner {
+            self.client
+                .set_credentials(self.state.plan.partners[partner].clone());
+            self.partner = partner;
+        }
+    }
+
+    async fn place_order(
+        &mut self,
+        slot: SendSlot,
+        (partner, form): (usize, usize),
+        body: Bytes,
+        signed: Option<(Uuid, SignedRequest)>,
+    ) -> Outcome {
+        self.use_partner(partner);
+        // Random keys, as partners use them: sorted keys would favour the service's index.
+        let (key, request) = match signed {
+            Some((key, request)) => (key, Ok(request)),
+            None => {
+                let key = Uuid::new_v4();
+                (key, sign_order(&self.client, key, body.clone()))
+            }
+        };
+        let log_index = self.state.plan.has_to_remember_orders().then(|| {
+            let mut sent = self.state.sent.borrow_mut();
+            sent.record_sent(partner, key, body.clone())
+        });
+        let at = slot.due.unwrap_or_else(Instant::now);
+        let outcome = match request {
+            Ok(request) => self.client.send(request).await,
+            Err(failure) => Err(failure),
+        };
+        let end = Instant::now();
+        let mut tally = self.state.tally.borrow_mut();
+        let mut text = Uuid::encode_buffer();
+        let key: &str = key.hyphenated().encode_lower(&mut text);
+        let sent = OrderAttempt {
+            phase: slot.phase,
+            partner,
+            at,
+            form,
+            key,
+            body: &body,
+        };
+        tally.record(sent, end, &outcome);
+        if outcome
+            .as_ref()
+            .is_ok_and(|response| response.status.is_success())
+        {
+            self.state.progress.order_acknowledged();
+        }
+        if let (Some(index), Ok(response)) = (log_index, &outcome) {
+            let mut sent = self.state.sent.borrow_mut();
+            sent.compare_or_store(index, response, &mut tally.mismatches);
+        }
+        outcome
+    }
+
+    async fn request_past_order(&mut self, slot: SendSlot, kind: RequestKind, at: f64) -> Outcome {
+        if kind == RequestKind::Duplicate {
+            let drawn = self.state.sent.borrow().pick_any(at);
+            if let Some((index, order)) = drawn {
+                self.use_partner(order.partner);
+                let request = sign_order(&self.client, order.key, order.body)?;
+                let at = slot.due.unwrap_or_else(Instant::now);
+                let outcome = self.client.send(request).await;
+                self.record_background(slot, kind, at, &outcome);
+                if let Ok(response) = &outcome {
+                    let mut tally = self.state.tally.borrow_mut();
+                    let mut sent = self.state.sent.borrow_mut();
+                    sent.compare_or_store(index, response, &mut tally.mismatches);
+                }
+                return outcome;
+            }
+        } else {
+            let drawn = self.state.sent.borrow().pick_delivered(at);
+            if let Some((index, partner, order_id)) = drawn {
+                self.use_partner(partner);
+                let at = slot.due.unwrap_or_else(Instant::now);
+                let outcome = match kind {
+                    RequestKind::Codes => self.client.get_codes(&order_id).await,
+                    _ => self.client.get(&format!("/orders/{order_id}")).await,
+                };
+                self.record_background(slot, kind, at, &outcome);
+                if let (RequestKind::Read, Ok(response)) = (kind, &outcome) {
+                    let mut tally = self.state.tally.borrow_mut();
+                    self.state
+                        .sent
+                        .borrow()
+                        .compare_read(index, response, &mut tally.mismatches);
+                }
+                return outcome;
+            }
+        }
+        // No order has completed yet; read the wallets instead.
+        self.read_for_partner(slot, RequestKind::Wallets, self.partner)
+            .await
+    }
+
+    async fn read_for_partner(&mut self, slot: SendSlot, kind: RequestKind, partner: usize) -> Outcome {
+        self.use_partner(partner);
+        let path = match kind {
+            RequestKind::Feed => self.feed_path(partner),
+            _ => "/wallets".to_owned(),
+        };
+        let at = slot.due.unwrap_or_else(Instant::now);
+        let outcome = self.client.get(&path).await;
+        self.record_background(slot, kind, at, &outcome);
+        if let (RequestKind::Feed, Ok(response)) = (kind, &outcome)
+            && let Ok(page) = response.json::<ListView<EventView>>()
+            && let Some(last) = page.data.into_iter().next_back()
+        {
+            self.state.feed_positions.borrow_mut()[partner] = Some(last.event_id);
+        }
+        outcome
+    }
+
+    fn feed_path(&self, partner: usize) -> String {
+        match &self.state.feed_positions.borrow()[partner] {
+            Some(event_id) => format!("/events?limit={FEED_PAGE}&after={event_id}"),
+            None => format!("/events?limit={FEED_PAGE}"),
+        }
+    }
+
+    fn record_background(&self, slot: SendSlot, kind: RequestKind, at: Instant, outcome: &Outcome) {
+        if slot.phase == Phase::Measured {
+            let latency = Instant::now().saturating_duration_since(at);
+            self.state
+                .tally
+                .borrow_mut()
+                .record_background(kind, latency, outcome);
+        }
+    }
+}

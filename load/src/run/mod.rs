@@ -1,0 +1,10 @@
+//! Load run: arrivals, load driver, progress, resource monitor, result and metrics.
+
+pub mod arrivals;
+pub mod driver;
+pub mod metrics;
+pub mod progress;
+pub mod resource_monitor;
+pub mod result;
+mod send_schedule;
+pub mod single_partner;

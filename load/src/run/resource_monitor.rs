@@ -1,0 +1,338 @@
+//! Resource monitor of a run: a thread that snapshots CPU, WAL and commits at the end of the warm-up and at the end
+//! of the measured part, and samples the service's memory every second.
+//!
+//! Rule: between the snapshots it reads only the memory. Its own usage is reported under its own thread name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hyper::{HeaderMap, Method};
+use serde::Serialize;
+use tokio::runtime::Runtime;
+
+use super::progress::Progress;
+use crate::client::Client;
+use crate::client::origin::Origin;
+use crate::resources::MonitorTarget;
+use crate::resources::costs::proc::{read_machine_time, read_resident_kib, read_threads};
+use crate::resources::costs::server::{ServerStatsReader, read_server_usage};
+use crate::resources::costs::{Component, JournalBatchCounters, OrderCosts, ThreadSample, UsageSnapshot};
+
+/// Polling interval until the run starts.
+const POLL: Duration = Duration::from_millis(5);
+
+/// The last snapshot precedes the end of the measured part: generator threads of an open loop end with their last
+/// request, and their counters end with them.
+const FINAL_SNAPSHOT_LEAD: Duration = Duration::from_millis(100);
+
+/// Interval between memory samples.
+const MEMORY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Resident memory, sampled every second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MemoryUsage {
+    /// In KiB.
+    pub min_kib: u64,
+    pub max_kib: u64,
+    pub last_kib: u64,
+    #[serde(rename = "looks")]
+    pub samples: u64,
+}
+
+impl MemoryUsage {
+    fn add_sample(previous: Option<Self>, kib: u64) -> Self {
+        let before = previous.unwrap_or(Self {
+            min_kib: kib,
+            max_kib: kib,
+            last_kib: kib,
+            samples: 0,
+        });
+        Self {
+            min_kib: before.min_kib.min(kib),
+            max_kib: before.max_kib.max(kib),
+            last_kib: kib,
+            samples: before.samples + 1,
+        }
+    }
+}
+
+/// Results. `None` means not measured: no `/proc`, or no acknowledged order.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ResourceUsage {
+    /// Cost per order.
+    pub costs: Option<OrderCosts>,
+    /// Memory of the service.
+    pub memory: Option<MemoryUsage>,
+}
+
+impl fmt::Display for MemoryUsage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = |kib: u64| kib as f64 / 1_024.0;
+        write!(
+            f,
+            "resident memory of the service, MiB  min {:.1}  max {:.1}  last {:.1}  ({} samples)",
+            mib(self.min_kib),
+            mib(self.max_kib),
+            mib(self.last_kib),
+            self.samples
+        )
+    }
+}
+
+impl fmt::Display for ResourceUsage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(memory) = &self.memory {
+            writeln!(f, "{memory}")?;
+        }
+        match &self.costs {
+            Some(costs) => write!(f, "\n{costs}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Thread that monitors until the end of the measured part.
+pub struct ResourceMonitor {
+    stop_sender: Option<Sender<()>>,
+    thread: Option<JoinHandle<anyhow::Result<ResourceUsage>>>,
+}
+
+impl ResourceMonitor {
+    /// Starts the thread; `length` is the length of the measured part.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn start(target: MonitorTarget, progress: &Progress, length: Duration) -> std::io::Result<Self> {
+        let (stop_sender, stop_receiver) = channel();
+        let progress = progress.clone();
+        let thread = std::thread::Builder::new()
+            .name("monitor".to_owned())
+            .spawn(move || {
+                let mut sampler = Sampler::connect(target, progress)?;
+                Ok(monitor_run(&mut sampler, length, &stop_receiver))
+            })?;
+        Ok(Self {
+            stop_sender: Some(stop_sender),
+            thread: Some(thread),
+        })
+    }
+
+    /// Stops the thread and returns the results. Call it after the run; values not measured by then are missing.
+    ///
+    /// # Errors
+    /// If the runtime could not be started or the server not reached.
+    pub fn stop(mut self) -> anyhow::Result<ResourceUsage> {
+        drop(self.stop_sender.take());
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(usage)) => usage,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Ok(ResourceUsage::default()),
+        }
+    }
+}
+
+impl Drop for ResourceMonitor {
+    fn drop(&mut self) {
+        drop(self.stop_sender.take());
+        if let Some(thread) = self.thread.take() {
+            // A dropped monitor means that the run failed with another error.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn monitor_run(sampler: &mut Sampler, length: Duration, stop_receiver: &Receiver<()>) -> ResourceUsage {
+    let mut usage = ResourceUsage::default();
+    let from = loop {
+        match sampler.progress.measurement_start() {
+            Some(from) => break from,
+            None if is_stopped_within(stop_receiver, POLL) => return usage,
+            None => {}
+        }
+    };
+    if is_stopped_within(stop_receiver, from.saturating_duration_since(Instant::now())) {
+        return usage;
+    }
+    let (started, before) = (Instant::now(), sampler.snapshot());
+    let until = from + length.saturating_sub(FINAL_SNAPSHOT_LEAD);
+    loop {
+        if let Ok(kib) = sampler.resident_kib() {
+            usage.memory = Some(MemoryUsage::add_sample(usage.memory, kib));
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        if is_stopped_within(stop_receiver, left.min(MEMORY_INTERVAL)) {
+            // The generator's threads have ended, and their counters with them.
+            return usage;
+        }
+    }
+    let (time, after) = (started.elapsed(), sampler.snapshot());
+    usage.costs =
+        OrderCosts::between(&before, &after, time).map(|costs| sampler.split_wal(costs, &before, &after));
+    usage
+}
+
+fn is_stopped_within(stop_receiver: &Receiver<()>, time: Duration) -> bool {
+    stop_receiver.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
+}
+
+/// Reads all counters.
+struct Sampler {
+    runtime: Runtime,
+    target: MonitorTarget,
+    progress: Progress,
+    server: Option<ServerStatsReader>,
+    metrics: Option<Client>,
+}
+
+impl Sampler {
+    fn connect(target: MonitorTarget, progress: Progress) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let server = match &target.server {
+            Some(server) => Some(runtime.block_on(ServerStatsReader::connect(server))?),
+            None => None,
+        };
+        let metrics = match &target.admin_url {
+            Some(url) => Some(Client::new(Origin::parse(url)?)),
+            None => None,
+        };
+        Ok(Self {
+            runtime,
+            target,
+            progress,
+            server,
+            metrics,
+        })
+    }
+
+    fn resident_kib(&self) -> std::io::Result<u64> {
+        self.target.pids.iter().copied().map(read_resident_kib).sum()
+    }
+
+    fn service_threads(&self) -> std::io::Result<BTreeMap<u32, ThreadSample>> {
+        let mut threads = BTreeMap::new();
+        for pid in &self.target.pids {
+            threads.extend(read_threads(*pid, Component::Service)?);
+        }
+        Ok(threads)
+    }
+
+    /// Reads everything in a fixed order, so that the interval between two snapshots is the same for each counter.
+    fn snapshot(&mut self) -> UsageSnapshot {
+        let batches = self.metrics.as_mut().and_then(|client| {
+            let request = client.call(Method::GET, "/metrics", HeaderMap::new(), Bytes::new());
+            let response = self.runtime.block_on(request).ok()?;
+            JournalBatchCounters::parse(std::str::from_utf8(&response.body).ok()?)
+        });
+        let (server, processes) = match &mut self.server {
+            Some(reader) => (
+                self.runtime.block_on(reader.statistics()).ok(),
+                self.runtime.block_on(reader.processes()).unwrap_or_default(),
+            ),
+            None => Default::default(),
+        };
+        let generator_threads = read_threads(std::process::id(), Component::Generator);
+        let (threads, ended_backends) = match (
+            generator_threads,
+            self.service_threads(),
+            read_server_usage(&processes),
+        ) {
+            (Ok(generator_threads), Ok(mut threads), Ok((backends, ended_backends))) => {
+                threads.extend(generator_threads);
+                threads.extend(backends);
+                (Some(threads), ended_backends)
+            }
+            _ => Default::default(),
+        };
+        UsageSnapshot {
+            orders: self.progress.acknowledged_orders(),
+            threads,
+            ended_backends,
+            machine: read_machine_time().ok(),
+            server,
+            batches,
+        }
+    }
+
+    /// Splits the WAL into records and images. Decoding is slow, so it runs after the measurement.
+    fn split_wal(
+        &mut self,
+        mut costs: OrderCosts,
+        before: &UsageSnapshot,
+        after: &UsageSnapshot,
+    ) -> OrderCosts {
+        if let (Some(reader), Some(before), Some(after), Some(wal)) =
+            (&mut self.server, &before.server, &after.server, &mut costs.wal)
+        {
+            let each = |bytes: i64| bytes as f64 / costs.orders as f64;
+            let split_wal = self.runtime.block_on(reader.split_wal(before, after));
+            wal.record_bytes = split_wal.map(|(records, _)| each(records));
+            wal.image_bytes = split_wal.map(|(_, images)| each(images));
+        }
+        costs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_usage_has_min_max_and_last() {
+        let previous = [30, 10, 20]
+            .into_iter()
+            .fold(None, |previous, kib| Some(MemoryUsage::add_sample(previous, kib)));
+        let expected = MemoryUsage {
+            min_kib: 10,
+            max_kib: 30,
+            last_kib: 20,
+            samples: 3,
+        };
+        assert_eq!(previous, Some(expected));
+    }
+
+    #[test]
+    fn run_that_never_started_has_no_usage() {
+        let target = MonitorTarget {
+            pids: vec![std::process::id()],
+            server: None,
+            admin_url: None,
+        };
+        let monitor = ResourceMonitor::start(target, &Progress::default(), Duration::from_secs(60)).unwrap();
+        let usage = monitor.stop().unwrap();
+        assert!(usage.costs.is_none() && usage.memory.is_none());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn cost_is_per_order_acknowledged_meanwhile() {
+        let target = MonitorTarget {
+            pids: vec![std::process::id()],
+            server: None,
+            admin_url: None,
+        };
+        let progress = Progress::default();
+        progress.set_measurement_start(Instant::now());
+        let monitor = ResourceMonitor::start(target, &progress, Duration::from_millis(400)).unwrap();
+        let stop_sender = Instant::now() + Duration::from_millis(500);
+        while Instant::now() < stop_sender {
+            progress.order_acknowledged();
+        }
+        let usage = monitor.stop().unwrap();
+        let costs = usage.costs.unwrap();
+        assert!(
+            costs.orders > 0 && costs.cpu_us(Component::Generator).unwrap() > 0.0,
+            "{costs}"
+        );
+        assert_eq!(costs.wal, None);
+        assert!(usage.memory.unwrap().max_kib > 0);
+    }
+}

@@ -1,0 +1,253 @@
+//! Scenario runner: seeds a deployment, records balances, loads the service, pauses Postgres if the scenario says so,
+//! and audits over the partner API, the admin API and the database.
+
+mod follow_up;
+pub mod grown;
+pub mod prefill;
+
+use std::time::Instant;
+
+use tokio::runtime::Runtime;
+
+use self::follow_up::{measure_recovery, run_follow_up};
+use crate::audit::{
+    AuditedPartner, audit_all, check_invariants, check_refusals, check_stable_responses, check_stock_sold,
+};
+use crate::client::DEFAULT_TIMEOUT;
+use crate::client::partner::PartnerClient;
+use crate::client::signer::Credentials;
+use crate::deployment::operator::OperatorError;
+use crate::deployment::postgres::SERVICE_DATABASE;
+use crate::deployment::seed::seed;
+use crate::deployment::{DeploymentError, TestDeployment};
+use crate::follow_up::pauses::{PauseError, PostgresPauser};
+use crate::follow_up::webhook_receiver::WebhookReceiver;
+use crate::report::{Report, ScenarioInfo};
+use crate::resources::database::DatabaseInspector;
+use crate::resources::machine::Machine;
+use crate::run::driver::{LoadPlan, SigningTime, run_load};
+use crate::run::metrics::{RunMetrics, Setup};
+use crate::run::progress::{Progress, RunProgressBar};
+use crate::run::resource_monitor::ResourceMonitor;
+use crate::run::result::{RunError, RunResult};
+use crate::tally::acknowledgements::Acknowledgements;
+use crate::tally::run_history::{OrderHistory, RunHistory};
+use crate::traffic::generator::Traffic;
+use crate::traffic::pace::RunLength;
+use crate::traffic::scenario::{Scenario, ScenarioError};
+
+/// Generator settings that do not depend on the scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct GeneratorOptions {
+    /// When the generator signs requests.
+    pub signing: SigningTime,
+    /// Seed of the random number generators.
+    pub seed: u64,
+    /// Generator threads, at least one.
+    pub threads: usize,
+    /// Maximum number of orders with request and response for the audit.
+    pub samples: usize,
+}
+
+/// Reason for an incomplete scenario run.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioRunError {
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    #[error(transparent)]
+    Stand(#[from] DeploymentError),
+    #[error("cannot seed the deployment")]
+    Seed(#[from] OperatorError),
+    /// Balances or orders of a partner could not be read.
+    #[error("cannot read the partners' balances and orders: {0}")]
+    Account(String),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A webhook endpoint could not be registered.
+    #[error("cannot register the receiver as a webhook endpoint: {0}")]
+    Endpoint(String),
+    #[error(transparent)]
+    Pause(#[from] PauseError),
+    #[error("cannot read the database")]
+    Database(#[from] sqlx::Error),
+    /// Resource usage could not be read.
+    #[error("cannot monitor resource usage")]
+    Monitor(#[source] anyhow::Error),
+    /// A runtime or thread could not be started.
+    #[error("cannot start a runtime or a thread")]
+    Runtime(#[from] std::io::Error),
+}
+
+/// Runs a scenario on a deployment without earlier runs. Blocks until the audit is complete.
+///
+/// # Errors
+/// [`ScenarioRunError`] if the run could not complete. Errors of the service are in the report.
+pub fn run_scenario(
+    scenario: &Scenario,
+    deployment: &mut TestDeployment,
+    options: GeneratorOptions,
+) -> Result<Report, ScenarioRunError> {
+    scenario.validate()?;
+    let traffic = Traffic::from_scenario(scenario)?;
+    let forms = traffic.forms();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let machine = Machine::observe_before();
+    let started = Instant::now();
+    let partners = runtime.block_on(seed(deployment.operator(), &scenario.seed_data()))?;
+    let seeding_time = started.elapsed();
+    let credentials: Vec<_> = partners.into_iter().map(|partner| partner.credentials).collect();
+    let url = deployment.base_url();
+    let mut audited_partners = open_accounts(&runtime, &url, &credentials)?;
+    let postgres = deployment.postgres()?;
+
+    let receiver = match scenario.webhooks {
+        true => Some(start_receiver(&runtime, &url, &credentials)?),
+        false => None,
+    };
+    let pauses = match scenario.pauses {
+        Some(pauses) => Some(PostgresPauser::start(
+            pauses,
+            &postgres.superuser_options(),
+            SERVICE_DATABASE,
+        )?),
+        None => None,
+    };
+    let progress = Progress::default();
+    let monitor = ResourceMonitor::start(deployment.monitor_target()?, &progress, scenario.length())?;
+    let mut result = load_service(scenario, &traffic, url.clone(), &credentials, options, &progress)?;
+    let load_end = Instant::now();
+    let pauses = pauses.map(PostgresPauser::stop).transpose()?;
+    let usage = monitor.stop().map_err(ScenarioRunError::Monitor)?;
+
+    let metrics = RunMetrics::from_run(describe_setup(scenario, url, forms, options), &result);
+    let order_source = (credentials.as_slice(), &traffic);
+    let (mut follow_up, checks) = run_follow_up(
+        scenario,
+        (&runtime, deployment),
+        order_source,
+        options,
+        &mut result,
+    )?;
+    follow_up.recovery = measure_recovery(pauses.as_ref(), &result);
+    let refusals = check_refusals(&result.tally, &scenario.refusals);
+    let stable_responses = check_stable_responses(&result.tally.mismatches);
+    let (mut audit, acknowledgements) =
+        runtime.block_on(audit_all(&mut audited_partners, result.tally.acknowledgements));
+    audit.checks.extend([refusals, stable_responses]);
+    audit.checks.extend(checks);
+    if let Some(receiver) = receiver {
+        let (delivered, check) = receiver.wait_and_stop(expected_events(&acknowledgements), load_end)?;
+        follow_up.delivered = Some(delivered);
+        audit.checks.push(check);
+    }
+    let vouchers = acknowledgements.vouchers.len();
+    audit
+        .checks
+        .push(runtime.block_on(check_stock_sold(deployment.operator(), vouchers)));
+    // The server changes when the service was killed.
+    let postgres = deployment.postgres()?;
+    let database_facts = runtime.block_on(async {
+        let mut database = DatabaseInspector::connect_with(&postgres.service_options()).await?;
+        database.read_facts().await
+    })?;
+    audit
+        .checks
+        .push(check_invariants(deployment.program(), &deployment.data_dir()));
+    Ok(Report {
+        scenario: Some(ScenarioInfo {
+            name: scenario.name.clone(),
+            question: scenario.question.clone(),
+            seeding_s: seeding_time.as_secs_f64(),
+            pauses: pauses.map(|pauses| pauses.len() as u64),
+        }),
+        metrics,
+        follow_up,
+        usage,
+        audit,
+        machine: machine.observe_after(),
+        database: Some(database_facts),
+    })
+}
+
+/// Registers one receiver as the webhook endpoint of every partner.
+fn start_receiver(
+    runtime: &Runtime,
+    url: &str,
+    credentials: &[Credentials],
+) -> Result<WebhookReceiver, ScenarioRunError> {
+    let receiver = WebhookReceiver::start()?;
+    let registered = runtime.block_on(receiver.register_endpoints(url, credentials));
+    registered.map_err(ScenarioRunError::Endpoint)?;
+    Ok(receiver)
+}
+
+/// Expected events of orders delivered at once: created, one per issued voucher, delivered.
+fn expected_events(acknowledgements: &Acknowledgements) -> u64 {
+    2 * acknowledgements.orders + acknowledgements.vouchers.len() as u64
+}
+
+fn open_accounts(
+    runtime: &Runtime,
+    url: &str,
+    credentials: &[Credentials],
+) -> Result<Vec<AuditedPartner>, ScenarioRunError> {
+    let open_account = |credentials: &Credentials| {
+        let client = PartnerClient::new(url, credentials.clone()).map_err(RunError::Url)?;
+        runtime
+            .block_on(AuditedPartner::with_baseline(client))
+            .map_err(ScenarioRunError::Account)
+    };
+    credentials.iter().map(open_account).collect()
+}
+
+fn load_service(
+    scenario: &Scenario,
+    traffic: &Traffic,
+    base_url: String,
+    partners: &[Credentials],
+    options: GeneratorOptions,
+    progress: &Progress,
+) -> Result<RunResult, RunError> {
+    let progress_bar = RunProgressBar::show(progress, scenario.warm_up() + scenario.length());
+    let plan = LoadPlan {
+        base_url,
+        partners: partners.to_vec(),
+        traffic: traffic.clone(),
+        pace: scenario.pace,
+        signing: options.signing,
+        seed: options.seed,
+        threads: options.threads,
+        warm_up: scenario.warm_up(),
+        length: match scenario.replays {
+            Some(replays) => RunLength::Orders(replays.orders),
+            None => RunLength::Time(scenario.length()),
+        },
+        timeout: DEFAULT_TIMEOUT,
+        samples: options.samples,
+        history: RunHistory {
+            orders: match scenario.replays {
+                Some(_) => OrderHistory::Keep,
+                None => OrderHistory::AsNeeded,
+            },
+            latency_samples: scenario.pauses.is_some(),
+        },
+    };
+    let result = run_load(plan, progress);
+    drop(progress_bar);
+    result
+}
+
+fn describe_setup(scenario: &Scenario, url: String, forms: Vec<String>, options: GeneratorOptions) -> Setup {
+    Setup {
+        url,
+        order: format!("{} partners, {} SKUs", scenario.partners, scenario.skus.count),
+        pace: scenario.pace.to_string(),
+        signing: options.signing.description(),
+        seed: options.seed,
+        forms,
+        threads: options.threads,
+        warm_up_s: scenario.warm_up_s,
+    }
+}

@@ -1,0 +1,335 @@
+//! Tally of a run: latencies, outcomes by status and error code, and acknowledgements for the audit.
+//!
+//! Rule: order latency covers only 2xx responses to orders sent after the warm-up. A fast rejection must not make the
+//! service look quick; rejections are recorded separately.
+
+pub mod acknowledgements;
+mod histogram;
+pub mod latency_breakdown;
+mod outcome;
+pub mod run_history;
+pub(crate) mod sent_orders;
+pub mod timeline;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hdrhistogram::Histogram;
+
+use self::acknowledgements::{Acknowledgements, Unsettled};
+use self::histogram::{merge_histogram, micros, new_histogram};
+use self::latency_breakdown::LatencyBreakdown;
+use self::outcome::{merge_outcomes, record_outcome};
+use self::run_history::LatencySample;
+use self::sent_orders::ResponseMismatches;
+use self::timeline::Timeline;
+use crate::client::{ApiResponse, RequestFailure};
+use crate::traffic::pace::Phase;
+use crate::traffic::request::RequestKind;
+
+pub use self::outcome::{Outcome, OutcomeCount, Outcomes};
+
+/// A sent order.
+#[derive(Clone, Copy, Debug)]
+pub struct OrderAttempt<'a> {
+    /// The part of the run in which it was sent.
+    pub phase: Phase,
+    /// Index of the partner in the run.
+    pub partner: usize,
+    /// Due time; in a closed loop the time of sending.
+    pub at: Instant,
+    /// Index of its order form.
+    pub form: usize,
+    pub key: &'a str,
+    pub body: &'a Bytes,
+}
+
+/// Statistics of background requests (duplicates and reads).
+#[derive(Debug)]
+pub struct BackgroundStats {
+    /// Latency of measured 2xx responses, in microseconds.
+    pub latency_us: Histogram<u64>,
+    pub measured: Outcomes,
+}
+
+/// Results of one thread or of a whole run.
+#[derive(Debug)]
+pub struct Tally {
+    /// Latency of measured 2xx responses, in microseconds.
+    pub latency_us: Histogram<u64>,
+    /// Latencies of measured orders by form, and of rejections.
+    pub breakdown: LatencyBreakdown,
+    pub measured: Outcomes,
+    pub warm_up: Outcomes,
+    /// Including the warm-up.
+    pub acknowledgements: Acknowledgements,
+    /// Completion of the last measured order.
+    pub last_end: Option<Instant>,
+    /// Send delay of measured requests of an open loop, in microseconds: the generator's share of their latency.
+    pub late_us: Histogram<u64>,
+    /// The measured part by second.
+    pub timeline: Timeline,
+    /// Background requests by kind.
+    pub background: BTreeMap<RequestKind, BackgroundStats>,
+    /// Responses that differ from the stored ones.
+    pub mismatches: ResponseMismatches,
+    /// Due times and latencies of acknowledged orders; `None` if not recorded.
+    pub latency_samples: Option<Vec<LatencySample>>,
+}
+
+impl Tally {
+    /// Keeps at most `samples` orders with request and response.
+    #[must_use]
+    pub fn new(samples: usize) -> Self {
+        Self {
+            latency_us: new_histogram(),
+            breakdown: LatencyBreakdown::default(),
+            measured: Outcomes::new(),
+            warm_up: Outcomes::new(),
+            acknowledgements: Acknowledgements::new(samples),
+            last_end: None,
+            late_us: new_histogram(),
+            timeline: Timeline::default(),
+            background: BTreeMap::new(),
+            mismatches: ResponseMismatches::default(),
+            latency_samples: None,
+        }
+    }
+
+    /// Starts the timeline at the end of the warm-up.
+    #[must_use]
+    pub fn with_measurement_start(mut self, from: Instant) -> Self {
+        self.timeline = Timeline::starting_at(from);
+        self
+    }
+
+    /// Records an order that completed at `end`.
+    pub fn record(
+        &mut self,
+        sent: OrderAttempt<'_>,
+        end: Instant,
+        outcome: &Result<ApiResponse, RequestFailure>,
+    ) {
+        match sent.phase {
+            Phase::WarmUp => record_outcome(&mut self.warm_up, outcome),
+            Phase::Measured => record_outcome(&mut self.measured, outcome),
+        }
+        let vouchers = self.record_for_audit(&sent, outcome);
+        if sent.phase == Phase::Measured {
+            self.record_latency(&sent, end, outcome, vouchers);
+        }
+    }
+
+    /// Records the latency; `vouchers` is the count of an acknowledged order.
+    fn record_latency(
+        &mut self,
+        sent: &OrderAttempt<'_>,
+        end: Instant,
+        outcome: &Result<ApiResponse, RequestFailure>,
+        vouchers: Option<u64>,
+    ) {
+        self.last_end = self.last_end.max(Some(end));
+        let latency = end.saturating_duration_since(sent.at);
+        self.timeline.record(end, vouchers.map(|_| latency));
+        match (vouchers, outcome) {
+            (Some(vouchers), _) => {
+                self.latency_us.saturating_record(micros(latency));
+                self.breakdown.record_acknowledged(sent.form, latency, vouchers);
+                if let Some(moments) = &mut self.latency_samples {
+                    moments.push(LatencySample {
+                        due: sent.at,
+                        latency,
+                    });
+                }
+            }
+            (None, Ok(response)) => self.breakdown.record_refusal(response.status.as_u16(), latency),
+            (None, Err(_)) => {}
+        }
+    }
+
+    /// Records data for the audit; returns the number of vouchers of an acknowledged order.
+    fn record_for_audit(
+        &mut self,
+        sent: &OrderAttempt<'_>,
+        outcome: &Result<ApiResponse, RequestFailure>,
+    ) -> Option<u64> {
+        match outcome {
+            Ok(response) if response.status.is_success() => {
+                return Some(self.acknowledgements.record(
+                    sent.partner,
+                    sent.key,
+                    sent.body,
+                    response.status.as_u16(),
+                    &response.body,
+                ));
+            }
+            Ok(response) if !response.status.is_server_error() => {}
+            Err(RequestFailure::NotSent(_)) => {}
+            Ok(_) | Err(RequestFailure::Unknown(_)) => {
+                self.acknowledgements.unsettled.push(Unsettled {
+                    partner: sent.partner,
+                    key: sent.key.to_owned(),
+                    body: sent.body.clone(),
+                });
+            }
+        }
+        None
+    }
+
+    /// Records a measured background request.
+    pub fn record_background(
+        &mut self,
+        kind: RequestKind,
+        latency: Duration,
+        outcome: &Result<ApiResponse, RequestFailure>,
+    ) {
+        let stats = self.background.entry(kind).or_insert_with(|| BackgroundStats {
+            latency_us: new_histogram(),
+            measured: Outcomes::new(),
+        });
+        if outcome
+            .as_ref()
+            .is_ok_and(|response| response.status.is_success())
+        {
+            stats.latency_us.saturating_record(micros(latency));
+        }
+        record_outcome(&mut stats.measured, outcome);
+    }
+
+    /// Records the send delay of a measured request.
+    pub fn record_lateness(&mut self, delay: Duration) {
+        self.late_us.saturating_record(micros(delay));
+    }
+
+    /// Adds the results of another thread.
+    pub fn merge(&mut self, other: Self) {
+        merge_histogram(&mut self.latency_us, &other.latency_us);
+        merge_histogram(&mut self.late_us, &other.late_us);
+        self.breakdown.merge(other.breakdown);
+        merge_outcomes(&mut self.measured, other.measured);
+        merge_outcomes(&mut self.warm_up, other.warm_up);
+        for (kind, other_stats) in other.background {
+            match self.background.get_mut(&kind) {
+                Some(own_stats) => {
+                    merge_histogram(&mut own_stats.latency_us, &other_stats.latency_us);
+                    merge_outcomes(&mut own_stats.measured, other_stats.measured);
+                }
+                None => {
+                    self.background.insert(kind, other_stats);
+                }
+            }
+        }
+        self.timeline.merge(&other.timeline);
+        self.mismatches.merge(other.mismatches);
+        if let Some(other_stats) = other.latency_samples {
+            self.latency_samples.get_or_insert_default().extend(other_stats);
+        }
+        self.acknowledgements.merge(other.acknowledgements);
+        self.last_end = self.last_end.max(other.last_end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::{HeaderMap, StatusCode};
+
+    fn response(status: u16, body: &'static str) -> Result<ApiResponse, RequestFailure> {
+        let status = StatusCode::from_u16(status).unwrap();
+        Ok(ApiResponse {
+            status,
+            headers: HeaderMap::new(),
+            body: Bytes::from_static(body.as_bytes()),
+        })
+    }
+
+    fn record(tally: &mut Tally, phase: Phase, took_ms: u64, outcome: &Result<ApiResponse, RequestFailure>) {
+        let at = Instant::now();
+        let sent = OrderAttempt {
+            phase,
+            partner: 0,
+            at,
+            form: 0,
+            key: "k",
+            body: &Bytes::new(),
+        };
+        tally.record(sent, at + Duration::from_millis(took_ms), outcome);
+    }
+
+    const ORDER: &str =
+        r#"{"order_id":"o","status":"PENDING","total_amount":1,"currency":"USD","vouchers":[]}"#;
+
+    #[test]
+    fn only_measured_acknowledgements_have_latency() {
+        let mut tally = Tally::new(1);
+        record(&mut tally, Phase::WarmUp, 900, &response(202, ORDER));
+        record(&mut tally, Phase::Measured, 1, &response(503, "{}"));
+        record(&mut tally, Phase::Measured, 20, &response(202, ORDER));
+        assert_eq!(tally.latency_us.len(), 1);
+        assert!((19_900..=20_100).contains(&tally.latency_us.max()));
+        assert_eq!(tally.acknowledgements.orders, 2, "the warm-up is audited too");
+        assert_eq!(tally.breakdown.refusals[&503].len(), 1);
+        assert_eq!(tally.breakdown.forms[&0].latency_us.len(), 1);
+        assert!(tally.last_end.is_some());
+    }
+
+    #[test]
+    fn unknown_outcomes_are_kept_for_settlement() {
+        let mut tally = Tally::new(0);
+        for outcome in [
+            response(409, r#"{"error":{"code":"INSUFFICIENT_INVENTORY"}}"#),
+            Err(RequestFailure::NotSent("refused".into())),
+            response(500, ""),
+            Err(RequestFailure::Unknown("reset".into())),
+        ] {
+            record(&mut tally, Phase::Measured, 1, &outcome);
+        }
+        assert_eq!(tally.acknowledgements.unsettled.len(), 2);
+        let shown: Vec<String> = tally.measured.keys().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            ["409 INSUFFICIENT_INVENTORY", "500", "not sent", "outcome unknown"]
+        );
+    }
+
+    #[test]
+    fn merge_sums_counts_and_keeps_first_error_text() {
+        let (mut one, mut two) = (Tally::new(0), Tally::new(0));
+        record(&mut one, Phase::Measured, 1, &response(429, "first"));
+        record(&mut two, Phase::Measured, 1, &response(429, "second"));
+        record(&mut two, Phase::Measured, 1, &response(202, ORDER));
+        one.merge(two);
+        let kind = Outcome::Response {
+            status: 429,
+            code: None,
+        };
+        assert_eq!(
+            (one.measured[&kind].count, one.measured[&kind].example.as_deref()),
+            (2, Some("first"))
+        );
+        assert_eq!(one.latency_us.len(), 1);
+    }
+
+    #[test]
+    fn background_requests_are_separate_from_orders() {
+        let (mut one, mut two) = (Tally::new(0), Tally::new(0));
+        let ms = Duration::from_millis;
+        one.record_background(RequestKind::Duplicate, ms(3), &response(201, ORDER));
+        two.record_background(RequestKind::Duplicate, ms(3), &response(409, "{}"));
+        two.record_background(RequestKind::Feed, ms(3), &response(200, "{}"));
+        two.record_lateness(ms(2));
+        one.merge(two);
+        let counts: Vec<_> = one
+            .background
+            .iter()
+            .map(|(kind, stats)| (*kind, stats.latency_us.len(), stats.measured.len()))
+            .collect();
+        assert_eq!(
+            counts,
+            [(RequestKind::Duplicate, 1, 2), (RequestKind::Feed, 1, 1)]
+        );
+        assert!(one.latency_us.is_empty() && one.measured.is_empty());
+        assert_eq!(one.late_us.len(), 1);
+    }
+}

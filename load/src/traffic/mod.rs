@@ -1,0 +1,8 @@
+//! Scenario files, and the requests drawn from them.
+
+pub mod generator;
+pub mod pace;
+pub mod request;
+pub mod scenario;
+mod weights;
+pub mod workload;
