@@ -8,16 +8,16 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection};
 use vouchsafe_load::audit::{audit, read_wallets};
 use vouchsafe_load::client::DEFAULT_TIMEOUT;
-use vouchsafe_load::client::http::partner::PartnerClient;
+use vouchsafe_load::client::partner::PartnerClient;
 use vouchsafe_load::deployment::TestDeployment;
 use vouchsafe_load::deployment::seed::{SeedData, product_id, seed};
 use vouchsafe_load::nodes::{NodesPlan, measure_nodes};
-use vouchsafe_load::run::single_partner::driver::SigningTime;
-use vouchsafe_load::run::single_partner::single_partner::{SinglePartnerRun, run_single_partner};
+use vouchsafe_load::run::driver::SigningTime;
+use vouchsafe_load::run::single_partner::{SinglePartnerRun, run_single_partner};
 use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
-use vouchsafe_load::traffic::generator::pace::RunLength;
-use vouchsafe_load::traffic::generator::scenario::Scenario;
-use vouchsafe_load::traffic::generator::workload::Workload;
+use vouchsafe_load::traffic::pace::RunLength;
+use vouchsafe_load::traffic::scenario::Scenario;
+use vouchsafe_load::traffic::workload::Workload;
 
 /// Enough to fill batches, few enough for a debug build.
 const ORDERS: u64 = 200;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use vouchsafe_load::client::http::partner::PartnerClient;
+use vouchsafe_load::client::partner::PartnerClient;
 use vouchsafe_load::client::{ApiResponse, RequestFailure};
 use vouchsafe_load::history::History;
 use vouchsafe_load::history::recorder::{Intent, Recorder, SyncPolicy};

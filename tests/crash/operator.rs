@@ -6,8 +6,8 @@ use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_load::client::http::origin::Origin;
-use vouchsafe_load::client::http::signer::Credentials;
+use vouchsafe_load::client::origin::Origin;
+use vouchsafe_load::client::signer::Credentials;
 use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
 
 use crate::fixtures::{Buyer, TestProduct};

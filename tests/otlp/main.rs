@@ -17,9 +17,9 @@ use futures_util::future::join_all;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
-use vouchsafe_load::client::http::origin::Origin;
-use vouchsafe_load::client::http::partner::{IDEMPOTENCY_KEY, PartnerClient};
-use vouchsafe_load::client::http::partner_file::PartnerFile;
+use vouchsafe_load::client::origin::Origin;
+use vouchsafe_load::client::partner::{IDEMPOTENCY_KEY, PartnerClient};
+use vouchsafe_load::client::partner_file::PartnerFile;
 use vouchsafe_load::client::{ApiResponse, Client};
 
 use crate::collector::{Behavior, Collector, Span};

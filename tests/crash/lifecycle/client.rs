@@ -7,7 +7,7 @@ use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::json;
-use vouchsafe_load::client::http::partner::{IDEMPOTENCY_KEY, PartnerClient};
+use vouchsafe_load::client::partner::{IDEMPOTENCY_KEY, PartnerClient};
 use vouchsafe_load::client::{ApiResponse, RequestFailure};
 
 use super::request_log::{LifecycleRequest, RequestLog};

@@ -5,9 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderMap;
-use vouchsafe_load::client::http::origin::Origin;
-use vouchsafe_load::client::http::partner::PartnerClient;
-use vouchsafe_load::client::http::signer::Credentials;
+use vouchsafe_load::client::origin::Origin;
+use vouchsafe_load::client::partner::PartnerClient;
+use vouchsafe_load::client::signer::Credentials;
 use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
 
 use super::openapi_check::{Listener, assert_documented};

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_load::client::http::origin::Origin;
-use vouchsafe_load::client::http::signer::Credentials;
+use vouchsafe_load::client::origin::Origin;
+use vouchsafe_load::client::signer::Credentials;
 use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
 
 use super::checked::CheckedOperator;
