@@ -1,45 +1,7 @@
-//! Lexing of Rust sources: code without comments and strings, imported modules, words.
-
-/// Returns the module after each `crate::`, also within a group in braces.
-pub(crate) fn imported_modules(code: &str) -> Vec<String> {
-    let mut modules = Vec::new();
-    for (at, found) in code.match_indices("crate::") {
-        let rest = &code[at + found.len()..];
-        let Some(group) = rest.strip_prefix('{') else {
-            modules.push(identifier(rest));
-            continue;
-        };
-        let mut depth = 0_usize;
-        let mut begins = true;
-        for (at, c) in group.char_indices() {
-            match c {
-                '}' if depth == 0 => break,
-                '{' => depth += 1,
-                '}' => depth -= 1,
-                ',' if depth == 0 => begins = true,
-                c if begins && !c.is_whitespace() => {
-                    modules.push(identifier(&group[at..]));
-                    begins = false;
-                }
-                _ => {}
-            }
-        }
-    }
-    modules
-}
-
-fn identifier(text: &str) -> String {
-    text.chars().take_while(|c| is_identifier_part(*c)).collect()
-}
+//! Lexing of Rust sources: code without comments and strings, declared types, headers.
 
 fn is_identifier_part(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
-}
-
-pub(crate) fn has_word(code: &str, word: &str) -> bool {
-    code.match_indices(word).any(|(at, _)| {
-        !code[..at].ends_with(is_identifier_part) && !code[at + word.len()..].starts_with(is_identifier_part)
-    })
 }
 
 /// Returns the names of the types and traits that the code declares.
