@@ -33,17 +33,17 @@ use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::Semaphore;
-use vouchsafe_private_postgres::Durability;
 use vouchsafe::store::{PgNode, PgStore};
 use vouchsafe_actors::delivery::commit_notifier::CommitNotifier;
-use vouchsafe_domain::clock::SystemClock;
-use vouchsafe_domain::ids::{ChunkId, PartnerId};
-use vouchsafe_domain::stock::StockRequest;
-use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_actors::engine::{DEFAULT_LANES, MAX_ADMITTED};
 use vouchsafe_actors::idempotency::{IdempotencyKeys, KeyStatus};
 use vouchsafe_actors::journal::{Journal, JournalMetrics, Record, RecordOutcome, Ticket};
 use vouchsafe_actors::store::Store;
+use vouchsafe_domain::clock::SystemClock;
+use vouchsafe_domain::ids::{ChunkId, PartnerId};
+use vouchsafe_domain::stock::StockRequest;
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
+use vouchsafe_private_postgres::Durability;
 use vouchsafe_simulation::build;
 
 use crate::always_commits::{AlwaysCommits, StockClaims};
@@ -115,7 +115,7 @@ impl JournalBench {
             .await;
         }
         let store = PgStore::open(database.options(), Handle::current());
-        let node = PgNode::start(store, "bench".to_owned()).await.unwrap();
+        let node = PgNode::start(&store.database, "bench".to_owned()).await.unwrap();
         // No process renews the lease in this bench.
         sqlx::query("UPDATE nodes SET lease_until = now() + interval '1 day'")
             .execute(&pool)

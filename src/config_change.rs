@@ -29,7 +29,7 @@ where
         let _turn = CHANGE_LOCK.lock().await;
         work.await
     };
-    Ok(service.store.run_detached(serialized).await?)
+    Ok(service.store.database.run_detached(serialized).await?)
 }
 
 /// Reloads partners, credentials and products, which another node may have changed.
@@ -41,8 +41,8 @@ pub(crate) async fn reload(service: &web::Data<Service>) -> Result<(), sqlx::Err
     let serialized = async move {
         // Keeps a concurrent change of this node from being overwritten with the older rows loaded here.
         let _turn = CHANGE_LOCK.lock().await;
-        let (partners, credentials) = state.store.load_access().await?;
-        let products = state.store.load_products().await?;
+        let (partners, credentials) = state.store.credentials.load_access().await?;
+        let products = state.store.products.load_all().await?;
         for partner in partners {
             state.registry.upsert_partner(partner);
         }
@@ -55,5 +55,5 @@ pub(crate) async fn reload(service: &web::Data<Service>) -> Result<(), sqlx::Err
         state.catalogue.replace(Catalogue::new(products));
         Ok(())
     };
-    service.store.run_detached(serialized).await
+    service.store.database.run_detached(serialized).await
 }

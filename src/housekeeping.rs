@@ -58,7 +58,7 @@ async fn poll_changes(service: &web::Data<Service>) {
     let mut applied = None;
     loop {
         tick.tick().await;
-        match service.store.recent_change_ids().await {
+        match service.store.audit_log.recent_change_ids().await {
             Ok(newest) if applied.as_ref() == Some(&newest) => {}
             Ok(newest) => match config_change::reload(service).await {
                 Ok(()) => applied = Some(newest),
@@ -76,10 +76,10 @@ async fn purge(service: &Service) {
         tick.tick().await;
         service.rate_limits.evict_idle(service.clock.monotonic());
         service.registry.evict_ended(service.clock.now());
-        if let Err(error) = service.store.purge_expired_keys().await {
+        if let Err(error) = service.store.responses.purge_expired().await {
             warn!(error.message = %error, "cannot purge expired idempotency keys");
         }
-        if let Err(error) = service.store.purge_deliveries().await {
+        if let Err(error) = service.store.deliveries.purge_ended().await {
             warn!(error.message = %error, "cannot purge old deliveries");
         }
     }
@@ -99,7 +99,7 @@ async fn expire_stock(service: &Service) {
 /// Takes expired vouchers out of sale in batches, one transaction each, and notifies the shelves.
 async fn expire_all_stock(service: &Service) -> Result<(), sqlx::Error> {
     loop {
-        let batch = service.store.expire_vouchers().await?;
+        let batch = service.store.stock.expire_batch().await?;
         if batch.expired > 0 {
             info!(vouchers = batch.expired, "expired vouchers taken out of sale");
         }
@@ -124,7 +124,7 @@ async fn write_checkpoints(service: &Service) {
 }
 
 async fn write_due_checkpoints(service: &Service) -> Result<(), sqlx::Error> {
-    while let Some(checkpoint) = service.store.write_audit_checkpoint().await? {
+    while let Some(checkpoint) = service.store.audit_log.write_checkpoint().await? {
         // The log proves the newest checkpoints if they are deleted from the database.
         info!(
             checkpoint.number = checkpoint.seal,

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::store::{DataKeys, KeyWrapper, PgStore};
+use crate::store::{DataKeySet, DataKeys, KeyWrapper};
 use vouchsafe_security::vault::data_key::DataKey;
 use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_security::vault::seal::{UnlockError, Vault};
@@ -25,7 +25,7 @@ pub enum KeyringError {
 }
 
 pub struct Keyring {
-    store: PgStore,
+    data_keys: DataKeys,
     master: Arc<MasterKey>,
     vault: RwLock<Arc<Vault>>,
 }
@@ -35,11 +35,15 @@ impl Keyring {
     ///
     /// # Errors
     /// [`KeyringError`]; a wrong master key is [`KeyringError::Locked`].
-    pub async fn open(store: PgStore, master: MasterKey) -> Result<Self, KeyringError> {
+    pub async fn open(data_keys: DataKeys, master: MasterKey) -> Result<Self, KeyringError> {
         let master = Arc::new(master);
-        let keys = store.ensure_data_keys(wrap_with(&master)).await?;
+        let keys = data_keys.ensure(wrap_with(&master)).await?;
         let vault = RwLock::new(unlock(&master, &keys)?);
-        Ok(Self { store, master, vault })
+        Ok(Self {
+            data_keys,
+            master,
+            vault,
+        })
     }
 
     /// The current vault, for decryption.
@@ -58,7 +62,7 @@ impl Keyring {
             return Ok(vault);
         }
         let keys = self
-            .store
+            .data_keys
             .next_codes_key(vault.active_key(), wrap_with(&self.master))
             .await?;
         self.replace_vault(&keys)
@@ -69,11 +73,11 @@ impl Keyring {
     /// # Errors
     /// [`KeyringError`].
     pub async fn reload(&self) -> Result<Arc<Vault>, KeyringError> {
-        let keys = self.store.ensure_data_keys(wrap_with(&self.master)).await?;
+        let keys = self.data_keys.ensure(wrap_with(&self.master)).await?;
         self.replace_vault(&keys)
     }
 
-    fn replace_vault(&self, keys: &DataKeys) -> Result<Arc<Vault>, KeyringError> {
+    fn replace_vault(&self, keys: &DataKeySet) -> Result<Arc<Vault>, KeyringError> {
         let vault = unlock(&self.master, keys)?;
         let mut current = self.vault.write().unwrap_or_else(PoisonError::into_inner);
         // A concurrent call that read an older key set may arrive here later.
@@ -91,7 +95,7 @@ impl fmt::Debug for Keyring {
     }
 }
 
-fn unlock(master: &MasterKey, keys: &DataKeys) -> Result<Arc<Vault>, UnlockError> {
+fn unlock(master: &MasterKey, keys: &DataKeySet) -> Result<Arc<Vault>, UnlockError> {
     Vault::unlock(master, &keys.keys, keys.active_seals).map(Arc::new)
 }
 

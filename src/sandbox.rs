@@ -8,19 +8,19 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde::Deserialize;
+use vouchsafe_actors::flows::{TopUp, top_up};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::money::{Amount, Currency};
-use vouchsafe_actors::flows::{TopUp, top_up};
 
-use vouchsafe_security::allowlist::Allowlist;
-use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
-use vouchsafe_security::environment::Environment;
-use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
 use crate::secrets;
 use crate::service::Service;
 use crate::settings::ServeSettings;
 use crate::store::{AuditActor, Partner};
+use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
+use vouchsafe_security::environment::Environment;
+use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
 
 mod catalogue;
 
@@ -50,7 +50,7 @@ struct SeededPartner {
 /// If the database fails, or the partner's file cannot be written or read.
 pub async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<()> {
     let file = data_dir.join(PARTNER_FILE);
-    if service.store.list_partners(None, 1).await?.is_empty() {
+    if service.store.partners.list(None, 1).await?.is_empty() {
         catalogue::seed(service).await?;
         seed_partner(service, &file).await?;
     }
@@ -58,7 +58,7 @@ pub async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<(
         let seeded: SeededPartner =
             serde_json::from_str(&text).with_context(|| format!("read {}", file.display()))?;
         // The data directory may have been used with another database.
-        if service.store.find_partner(seeded.partner_id).await?.is_some() {
+        if service.store.partners.find(seeded.partner_id).await?.is_some() {
             credit_wallets(service, seeded.partner_id).await?;
         }
     }
@@ -80,7 +80,8 @@ async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
     secrets::write_private(file, &format!("{text:#}\n"))?;
     service
         .store
-        .create_partner(partner.clone(), Some(credential.clone()), AuditActor::service())
+        .partners
+        .create(partner.clone(), Some(credential.clone()), AuditActor::service())
         .await?;
     service.registry.upsert_partner(partner.access());
     service.registry.upsert_credential(credential);

@@ -28,31 +28,34 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
 use tracing::{error, info, warn};
 use vouchsafe_actors::delivery::Deliveries;
-use vouchsafe_domain::catalogue::Catalogue;
-use vouchsafe_domain::clock::{Clock, SystemClock};
+use vouchsafe_actors::delivery::outbox::Sender;
 use vouchsafe_actors::engine::{Engine, EngineParts};
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::{Arbiters, Spawner};
+use vouchsafe_domain::catalogue::Catalogue;
+use vouchsafe_domain::clock::{Clock, SystemClock};
 
-use vouchsafe_security::environment::Environment;
-use vouchsafe_security::rate_limiter::RateLimiter;
-use vouchsafe_security::registry::AccessRegistry;
+use crate::certification::observed_sender::ObservedSender;
 use crate::certification::{Observer, recorder};
 use crate::cli::ExitStatus;
 use crate::delivery::{HttpSender, SenderConfig, UrlPolicy, build_context, run_poller};
 use crate::housekeeping::{renew_lease, run_housekeeping};
-use crate::readiness::ReadinessGate;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
-use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 use crate::procurement::ProcurementService;
+use crate::readiness::ReadinessGate;
 use crate::reconciliation::job::run_reconciliation;
-use crate::service::{CurrentCatalogue, Service};
+use crate::service::Service;
 use crate::settings::ServeSettings;
 use crate::store::{PgNode, PgStore};
 use crate::telemetry::Telemetry;
-use vouchsafe_security::secret::expose;
 use crate::{sandbox, secrets};
+use vouchsafe_domain::catalogue::current::CurrentCatalogue;
+use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
+use vouchsafe_security::environment::Environment;
+use vouchsafe_security::rate_limiter::RateLimiter;
+use vouchsafe_security::registry::AccessRegistry;
+use vouchsafe_security::secret::expose;
 
 /// After this time the next start settles the records in flight (contract §11).
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
@@ -250,12 +253,12 @@ async fn build_service(
     let name = secrets::node_name(directory.path())?;
     let store = PgStore::open(options, threads.database.handle().clone());
     prepare_database(&store, settings.environment).await?;
-    let keyring = Keyring::open(store.clone(), master_key)
+    let keyring = Keyring::open(store.data_keys.clone(), master_key)
         .await
         .context("unlock the data keys")?;
     let keyring = Arc::new(keyring);
     // Fences off a process that still runs under this name. All checks that could fail come before.
-    let node = PgNode::start(store.clone(), name)
+    let node = PgNode::start(&store.database, name)
         .await
         .context("take the node's next incarnation")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
@@ -263,7 +266,8 @@ async fn build_service(
     let engine = Arc::new(engine);
     let catalogue = Arc::new(load_catalogue(&store).await?);
     let purchasing = ProcurementService::new(
-        &node,
+        store.clone(),
+        node.identity().name.clone(),
         Arc::clone(&keyring),
         Arc::clone(&catalogue),
         Arc::clone(&clock),
@@ -278,13 +282,8 @@ async fn build_service(
     });
     let sender = sender.context("create the webhook sender")?;
     let certification = (settings.environment == Environment::Sandbox).then(Arc::<Observer>::default);
-    let equipment = build_context(
-        &node,
-        &sender,
-        &clock,
-        metrics.deliveries(),
-        certification.as_ref(),
-    );
+    let event_sender = observe_deliveries(Arc::new(sender.clone()), certification.as_ref(), &clock);
+    let equipment = build_context(&node, event_sender, &clock, metrics.deliveries());
     let deliveries = Spawner::on_arbiter(threads.deliveries.clone());
     Ok(Service {
         procurement: Procurement::new(procurement, Arc::clone(&engine), Arc::new(purchasing)),
@@ -306,6 +305,22 @@ async fn build_service(
         store,
         node,
     })
+}
+
+/// The sender of events. In the sandbox it records deliveries for certifications.
+fn observe_deliveries(
+    sender: Arc<dyn Sender>,
+    observer: Option<&Arc<Observer>>,
+    clock: &Arc<dyn Clock>,
+) -> Arc<dyn Sender> {
+    match observer {
+        None => sender,
+        Some(observer) => Arc::new(ObservedSender {
+            sender,
+            observer: Arc::clone(observer),
+            clock: Arc::clone(clock),
+        }),
+    }
 }
 
 /// Waits for the database and migrates it.
@@ -345,7 +360,7 @@ async fn start_engine(
 
 async fn load_registry(environment: Environment, store: &PgStore) -> anyhow::Result<AccessRegistry> {
     let registry = AccessRegistry::new(environment);
-    let (partners, credentials) = store.load_access().await?;
+    let (partners, credentials) = store.credentials.load_access().await?;
     partners
         .into_iter()
         .for_each(|partner| registry.upsert_partner(partner));
@@ -357,7 +372,7 @@ async fn load_registry(environment: Environment, store: &PgStore) -> anyhow::Res
 
 async fn load_catalogue(store: &PgStore) -> anyhow::Result<CurrentCatalogue> {
     let catalogue = CurrentCatalogue::default();
-    catalogue.replace(Catalogue::new(store.load_products().await?));
+    catalogue.replace(Catalogue::new(store.products.load_all().await?));
     Ok(catalogue)
 }
 

@@ -44,7 +44,7 @@ async fn late_commit_is_in_later_checkpoint() {
     let database = Database::create().await;
     let store = PgStore::open(database.options(), Handle::current());
     assert_eq!(
-        store.write_audit_checkpoint().await.unwrap(),
+        store.audit_log.write_checkpoint().await.unwrap(),
         None,
         "an empty log has no checkpoint"
     );
@@ -52,13 +52,13 @@ async fn late_commit_is_in_later_checkpoint() {
     slow.execute("BEGIN").await.unwrap();
     slow.execute(INSERT_ENTRY).await.unwrap();
     fast.execute(INSERT_ENTRY).await.unwrap();
-    let first = store.write_audit_checkpoint().await.unwrap().unwrap();
+    let first = store.audit_log.write_checkpoint().await.unwrap().unwrap();
     assert_eq!((first.seal, first.entries, first.is_full()), (1, 1, false));
     slow.execute("COMMIT").await.unwrap();
-    let second = store.write_audit_checkpoint().await.unwrap().unwrap();
+    let second = store.audit_log.write_checkpoint().await.unwrap().unwrap();
     assert_eq!((second.seal, second.entries), (2, 1));
     assert!(first.hash.len() == 64 && first.hash != second.hash);
-    assert_eq!(store.write_audit_checkpoint().await.unwrap(), None);
+    assert_eq!(store.audit_log.write_checkpoint().await.unwrap(), None);
     let entries = checkpoint_entries(&mut fast).await;
     assert!(
         entries[0][0] > entries[1][0],
@@ -77,7 +77,7 @@ async fn long_audit_log_gets_checkpoints_of_1000_entries() {
                   FROM generate_series(1, 2500) AS i";
     connection.execute(insert).await.unwrap();
     let mut sealed = Vec::new();
-    while let Some(seal) = store.write_audit_checkpoint().await.unwrap() {
+    while let Some(seal) = store.audit_log.write_checkpoint().await.unwrap() {
         sealed.push((seal.entries, seal.is_full()));
     }
     assert_eq!(sealed, [(1_000, true), (1_000, true), (500, false)]);
@@ -97,7 +97,7 @@ async fn concurrent_writers_and_checkpoints_do_not_block() {
     let lock = "SELECT pg_advisory_xact_lock(x'56537365616c0000'::bigint)";
     connection.execute(lock).await.unwrap();
     assert_eq!(
-        stores[0].write_audit_checkpoint().await.unwrap(),
+        stores[0].audit_log.write_checkpoint().await.unwrap(),
         None,
         "another node holds the lock"
     );
@@ -107,7 +107,7 @@ async fn concurrent_writers_and_checkpoints_do_not_block() {
             name: "Games".to_owned(),
             parent_id: None,
         };
-        stores[number % 3].put_category(category, AuditActor::service())
+        stores[number % 3].categories.put(category, AuditActor::service())
     };
     let writing = futures_util::future::join_all((0..100).map(write));
     let written = tokio::time::timeout(Duration::from_secs(30), writing)
@@ -117,13 +117,13 @@ async fn concurrent_writers_and_checkpoints_do_not_block() {
     connection.execute("COMMIT").await.unwrap();
     let seal = async |store: &PgStore| {
         for _ in 0..20 {
-            store.write_audit_checkpoint().await.unwrap();
+            store.audit_log.write_checkpoint().await.unwrap();
         }
     };
     let writing = futures_util::future::join_all((100..300).map(write));
     let (_, _, written) = tokio::join!(seal(&stores[0]), seal(&stores[1]), writing);
     assert!(written.iter().all(Result::is_ok));
-    while stores[0].write_audit_checkpoint().await.unwrap().is_some() {}
+    while stores[0].audit_log.write_checkpoint().await.unwrap().is_some() {}
     let mut all: Vec<i64> = checkpoint_entries(&mut connection).await.concat();
     all.sort_unstable();
     let entries: Vec<i64> = sqlx::query_scalar("SELECT audit_id FROM audit_log ORDER BY audit_id")
@@ -141,7 +141,7 @@ async fn checkpoints_are_append_only() {
     let store = PgStore::open(database.options(), Handle::current());
     let mut connection = database.connect().await;
     connection.execute(INSERT_ENTRY).await.unwrap();
-    store.write_audit_checkpoint().await.unwrap().unwrap();
+    store.audit_log.write_checkpoint().await.unwrap().unwrap();
     for change in [
         "UPDATE audit_seals SET hash = sha256('x')",
         "DELETE FROM audit_seals",

@@ -15,10 +15,12 @@ use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 use tokio::runtime::Handle;
 use uuid::Uuid;
-use vouchsafe_security::limits::RequestClass;
-use vouchsafe::certification::{Check, CheckState, Observation, ObservationKind, evaluate};
+use vouchsafe::certification::{CheckState, evaluate};
 use vouchsafe::store::PgStore;
+use vouchsafe_domain::certification::check::Check;
+use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::{CredentialId, EventId, PartnerId, WebhookId};
+use vouchsafe_domain::limits::RequestClass;
 
 use crate::database::Database;
 
@@ -47,24 +49,26 @@ async fn observations_beyond_limit_are_deleted_oldest_first() {
         },
     };
     store
-        .write_observations(vec![(first, pause.clone()), (second, repeated_response(0))])
+        .observations
+        .write(vec![(first, pause.clone()), (second, repeated_response(0))])
         .await
         .unwrap();
     for batch in 0..3 {
         let observations = (0..100).map(|number| (first, repeated_response(batch * 100 + number)));
-        store.write_observations(observations.collect()).await.unwrap();
+        store.observations.write(observations.collect()).await.unwrap();
     }
-    let stored = store.list_observations(first).await.unwrap();
+    let stored = store.observations.list(first).await.unwrap();
     let expected: Vec<_> = std::iter::once(pause)
         .chain((100..300).map(repeated_response))
         .collect();
     assert_eq!(stored, expected);
     assert_eq!(
-        store.list_observations(second).await.unwrap(),
+        store.observations.list(second).await.unwrap(),
         [repeated_response(0)]
     );
     let newest = store
-        .list_observations_since(NOON + Duration::seconds(297))
+        .observations
+        .list_since(NOON + Duration::seconds(297))
         .await
         .unwrap();
     assert_eq!(
@@ -97,7 +101,7 @@ async fn receiver_observations_stored_are_evaluated() {
     };
     let states = async || {
         let findings = evaluate(
-            &store.list_observations(partner).await.unwrap(),
+            &store.observations.list(partner).await.unwrap(),
             NOON + Duration::DAY,
         );
         let of = |point| {
@@ -114,11 +118,11 @@ async fn receiver_observations_stored_are_evaluated() {
     let good = vec![tested(2, Some(401), Some(204)), repeated_event(3, Some(200))];
     for (observations, expected) in [(&bad, CheckState::Failed), (&good, CheckState::Passed)] {
         let observations = observations.iter().map(|one| (partner, one.clone()));
-        store.write_observations(observations.collect()).await.unwrap();
+        store.observations.write(observations.collect()).await.unwrap();
         assert_eq!(states().await, [expected, expected]);
     }
     assert_eq!(
-        store.list_observations(partner).await.unwrap(),
+        store.observations.list(partner).await.unwrap(),
         [bad, good].concat()
     );
     database.remove().await;
@@ -130,7 +134,7 @@ async fn observations_written_concurrently_are_stored_once() {
     let store = PgStore::open(database.options(), Handle::current());
     let partner = PartnerId::generate();
     let write = || {
-        store.write_observations(
+        store.observations.write(
             (0..250)
                 .map(|number| (partner, repeated_response(number)))
                 .collect(),
@@ -139,7 +143,7 @@ async fn observations_written_concurrently_are_stored_once() {
     for written in futures_util::future::join_all((0..4).map(|_| write())).await {
         written.unwrap();
     }
-    let stored = store.list_observations(partner).await.unwrap();
+    let stored = store.observations.list(partner).await.unwrap();
     assert_eq!(stored, (50..250).map(repeated_response).collect::<Vec<_>>());
     database.remove().await;
 }

@@ -15,11 +15,11 @@ use sqlx::Executor as _;
 use tokio::runtime::Handle;
 use vouchsafe::keyring::{Keyring, KeyringError};
 use vouchsafe::store::PgStore;
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::Sku;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_security::vault::seal::{CodeId, SEALS_BEFORE_ROTATION, UnlockError};
-use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::Sku;
 
 use crate::database::Database;
 
@@ -58,7 +58,7 @@ fn code(text: &str) -> VoucherCode {
 async fn concurrent_starts_create_one_key_per_purpose() {
     let database = Database::create().await;
     let store = store(&database);
-    let starts = (0..8).map(|_| Keyring::open(store.clone(), master("ab")));
+    let starts = (0..8).map(|_| Keyring::open(store.data_keys.clone(), master("ab")));
     let keyrings = futures_util::future::join_all(starts).await;
     let active: Vec<_> = keyrings
         .iter()
@@ -73,9 +73,15 @@ async fn concurrent_starts_create_one_key_per_purpose() {
 async fn code_sealed_before_restart_is_readable() {
     let database = Database::create().await;
     let store = store(&database);
-    let first = Keyring::open(store.clone(), master("ab")).await.unwrap().vault();
+    let first = Keyring::open(store.data_keys.clone(), master("ab"))
+        .await
+        .unwrap()
+        .vault();
     let sealed = first.seal(CodeId(7), &sku(), &code("CNRY-1")).unwrap();
-    let later = Keyring::open(store, master("ab")).await.unwrap().vault();
+    let later = Keyring::open(store.data_keys, master("ab"))
+        .await
+        .unwrap()
+        .vault();
     let opened = later.open(CodeId(7), &sku(), &sealed).unwrap();
     assert_eq!(
         opened
@@ -95,8 +101,12 @@ async fn code_sealed_before_restart_is_readable() {
 async fn wrong_master_key_is_rejected_without_new_key() {
     let database = Database::create().await;
     let store = store(&database);
-    drop(Keyring::open(store.clone(), master("ab")).await.unwrap());
-    let error = Keyring::open(store, master("cd")).await.unwrap_err();
+    drop(
+        Keyring::open(store.data_keys.clone(), master("ab"))
+            .await
+            .unwrap(),
+    );
+    let error = Keyring::open(store.data_keys, master("cd")).await.unwrap_err();
     assert!(
         matches!(error, KeyringError::Locked(UnlockError::WrongMasterKey(_))),
         "{error}"
@@ -110,7 +120,9 @@ async fn wrong_master_key_is_rejected_without_new_key() {
 async fn exhausted_key_is_rotated_and_still_decrypts() {
     let database = Database::create().await;
     let store = store(&database);
-    let first = Keyring::open(store.clone(), master("ab")).await.unwrap();
+    let first = Keyring::open(store.data_keys.clone(), master("ab"))
+        .await
+        .unwrap();
     let sealed = first.vault().seal(CodeId(1), &sku(), &code("CNRY-1")).unwrap();
     assert_eq!(
         first.sealing_vault().await.unwrap().active_key(),
@@ -125,8 +137,8 @@ async fn exhausted_key_is_rotated_and_still_decrypts() {
         .await
         .unwrap();
     let (one, other) = (
-        Keyring::open(store.clone(), master("ab")),
-        Keyring::open(store.clone(), master("ab")),
+        Keyring::open(store.data_keys.clone(), master("ab")),
+        Keyring::open(store.data_keys.clone(), master("ab")),
     );
     let (one, other) = (one.await.unwrap(), other.await.unwrap());
     let (next, same) = tokio::join!(one.sealing_vault(), other.sealing_vault());

@@ -15,17 +15,19 @@ use sqlx::{Executor as _, PgConnection};
 use time::macros::{date, datetime};
 use tokio::runtime::Handle;
 use vouchsafe::keyring::Keyring;
-use vouchsafe::procurement::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe::store::verify;
 use vouchsafe::store::{
     AuditActor, Category, ExpiryBatch, ImportOutcome, ImportSummary, ImportTarget, NewVoucher, PgStore,
     PutProductOutcome, StockBatch, StockOrigin, VendorConfig,
 };
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::{
+    ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
+};
+use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
+use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::master_key::MasterKey;
-use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::{ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute};
-use vouchsafe_domain::voucher::Expiry;
 
 use crate::database::Database;
 
@@ -39,13 +41,17 @@ impl TestShop {
     async fn open(database: &Database) -> Self {
         let store = PgStore::open(database.options(), Handle::current());
         let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
-        let keyring = Keyring::open(store.clone(), master).await.unwrap();
+        let keyring = Keyring::open(store.data_keys.clone(), master).await.unwrap();
         let category = Category {
             category_id: "games".to_owned(),
             name: "Games".to_owned(),
             parent_id: None,
         };
-        store.put_category(category, AuditActor::service()).await.unwrap();
+        store
+            .categories
+            .put(category, AuditActor::service())
+            .await
+            .unwrap();
         let vendor = VendorConfig {
             vendor_id: "mock".to_owned(),
             adapter: AdapterKind::Mock,
@@ -53,13 +59,14 @@ impl TestShop {
             credential: None,
             concurrency: DEFAULT_CONCURRENCY,
         };
-        store.put_vendor(vendor, AuditActor::service()).await.unwrap();
+        store.vendors.put(vendor, AuditActor::service()).await.unwrap();
         let sku = Sku {
             product_id: "acme-us".parse().unwrap(),
             denomination: Amount::from_minor(2_500),
         };
         store
-            .put_product(product(&sku, "Acme"), AuditActor::service())
+            .products
+            .put(product(&sku, "Acme"), AuditActor::service())
             .await
             .unwrap();
         let target = ImportTarget {
@@ -77,7 +84,7 @@ impl TestShop {
     /// Imports vouchers with these codes; the first expires last.
     async fn import_codes(&self, codes: std::ops::Range<usize>) -> ImportOutcome {
         let vault = self.keyring.sealing_vault().await.unwrap();
-        let ids = self.store.generate_stock_ids(codes.len()).await.unwrap();
+        let ids = self.store.stock.generate_ids(codes.len()).await.unwrap();
         let last = codes.end;
         let voucher = |(number, &code_id): (usize, _)| {
             let text = format!("CODE-{number}");
@@ -103,7 +110,8 @@ impl TestShop {
             origin: StockOrigin::Import,
         };
         self.store
-            .import_stock(batch, AuditActor::service())
+            .stock
+            .import(batch, AuditActor::service())
             .await
             .unwrap()
     }
@@ -139,7 +147,7 @@ fn product(sku: &Sku, brand: &str) -> Product {
 async fn concurrent_id_allocations_are_contiguous() {
     let database = Database::create().await;
     let shop = TestShop::open(&database).await;
-    let allocations = (0..8).map(|_| shop.store.generate_stock_ids(3_000));
+    let allocations = (0..8).map(|_| shop.store.stock.generate_ids(3_000));
     let mut all = Vec::new();
     for ids in futures_util::future::join_all(allocations).await {
         let ids = ids.unwrap();
@@ -209,7 +217,7 @@ async fn overlapping_concurrent_imports_store_each_code_once() {
         duplicates += one.duplicates;
     }
     assert_eq!((imported, duplicates), (3_500, 4_500));
-    let levels = shop.store.stock_levels(None, None, 10).await.unwrap();
+    let levels = shop.store.stock.list_levels(None, None, 10).await.unwrap();
     assert_eq!(
         (levels.len(), levels[0].loaded, levels[0].free),
         (1, 3_500, 3_500)
@@ -226,20 +234,30 @@ async fn import_for_changed_product_writes_nothing() {
     let shop = TestShop::open(&database).await;
     let renamed = shop
         .store
-        .put_product(product(&shop.target.sku, "Other"), AuditActor::service())
+        .products
+        .put(product(&shop.target.sku, "Other"), AuditActor::service())
         .await
         .unwrap();
     assert!(matches!(renamed, PutProductOutcome::Replaced(_)));
     assert_eq!(shop.import_codes(0..10).await, ImportOutcome::ProductChanged);
-    assert!(shop.store.stock_levels(None, None, 10).await.unwrap().is_empty());
+    assert!(
+        shop.store
+            .stock
+            .list_levels(None, None, 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     shop.store
-        .put_product(product(&shop.target.sku, "Acme"), AuditActor::service())
+        .products
+        .put(product(&shop.target.sku, "Acme"), AuditActor::service())
         .await
         .unwrap();
     assert!(matches!(shop.import_codes(0..10).await, ImportOutcome::Stored(_)));
     let fixed = shop
         .store
-        .put_product(product(&shop.target.sku, "Other"), AuditActor::service())
+        .products
+        .put(product(&shop.target.sku, "Other"), AuditActor::service())
         .await
         .unwrap();
     assert_eq!(fixed, PutProductOutcome::BrandFixed);
@@ -272,24 +290,36 @@ async fn expired_stock_is_removed_in_steps() {
     for statement in [expire_stock, update_chunks] {
         connection.execute(statement).await.unwrap();
     }
-    let level = shop.store.stock_levels(None, None, 1).await.unwrap().remove(0);
+    let level = shop
+        .store
+        .stock
+        .list_levels(None, None, 1)
+        .await
+        .unwrap()
+        .remove(0);
     let expired = u64::try_from(level.expired).unwrap();
     assert!(expired > 5_000 && level.free > 60, "{level:?}");
-    let first = shop.store.expire_vouchers().await.unwrap();
+    let first = shop.store.stock.expire_batch().await.unwrap();
     assert_eq!(
         (first.expired, first.has_more),
         (5_000, true),
         "a step sweeps ten chunks"
     );
     assert_eq!(first.skus, std::slice::from_ref(&shop.target.sku));
-    let second = shop.store.expire_vouchers().await.unwrap();
+    let second = shop.store.stock.expire_batch().await.unwrap();
     assert_eq!((second.expired, second.has_more), (expired - 5_000, false));
     assert_eq!(
-        shop.store.expire_vouchers().await.unwrap(),
+        shop.store.stock.expire_batch().await.unwrap(),
         ExpiryBatch::default()
     );
     assert_eq!(count_expired(&mut connection).await.unsigned_abs(), expired);
-    let after = shop.store.stock_levels(None, None, 1).await.unwrap().remove(0);
+    let after = shop
+        .store
+        .stock
+        .list_levels(None, None, 1)
+        .await
+        .unwrap()
+        .remove(0);
     assert_eq!(after, level, "the sweep must not change the levels");
     let findings = verify::check(&mut connection).await.unwrap();
     assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
@@ -319,10 +349,10 @@ async fn expiry_sweep_without_lock_does_nothing() {
         .await
         .unwrap();
     assert_eq!(
-        shop.store.expire_vouchers().await.unwrap(),
+        shop.store.stock.expire_batch().await.unwrap(),
         ExpiryBatch::default()
     );
     connection.execute("COMMIT").await.unwrap();
-    assert_eq!(shop.store.expire_vouchers().await.unwrap().expired, 10);
+    assert_eq!(shop.store.stock.expire_batch().await.unwrap().expired, 10);
     database.remove().await;
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
+use vouchsafe_actors::store::Unavailable;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::order::{Order, OrderStatus};
-use vouchsafe_actors::store::Unavailable;
 
-use super::observation::{Observation, ObservationKind};
 use super::observer::{Note, NotePayload, Observer};
 use crate::service::Service;
 use crate::store::unavailable;
+use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 
 /// Poll interval for notes of other nodes: shorter than the shortest pause, which may be broken on any node.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -23,7 +23,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const POLL_OVERLAP: time::Duration = time::Duration::seconds(10);
 
 /// How far the first poll reads back: no Retry-After is longer than the longest rate-limit window.
-const STARTUP_LOOKBACK: time::Duration = time::Duration::seconds(vouchsafe_security::limits::MAX_WINDOW_S as i64);
+const STARTUP_LOOKBACK: time::Duration =
+    time::Duration::seconds(vouchsafe_domain::limits::MAX_WINDOW_S as i64);
 
 /// Notes per transaction.
 const BATCH_SIZE: usize = 256;
@@ -42,7 +43,7 @@ pub(crate) async fn run_recorder(service: &Service) {
             _ = tick.tick() => {
                 flush(service, observer).await;
                 let now = service.clock.now();
-                match service.store.list_observations_since(since).await {
+                match service.store.observations.list_since(since).await {
                     Ok(written) => {
                         observer.sync(&written, now);
                         since = now - POLL_OVERLAP;
@@ -92,7 +93,7 @@ async fn write_batch(service: &Service, notes: &[Note]) -> Result<(), Unavailabl
     if observations.is_empty() {
         return Ok(());
     }
-    let written = service.store.write_observations(observations).await;
+    let written = service.store.observations.write(observations).await;
     written.map_err(|error| unavailable(&error))
 }
 

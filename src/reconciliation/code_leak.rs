@@ -5,8 +5,8 @@
 
 use std::collections::HashSet;
 
-use super::RecordLine;
 use crate::service::Service;
+use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 
@@ -32,6 +32,7 @@ pub(crate) async fn first_leaked_code(
     let candidates = indexes.iter().flatten().copied().collect();
     let codes: HashSet<_> = service
         .store
+        .reconciliations
         .find_known_indexes(candidates)
         .await?
         .into_iter()

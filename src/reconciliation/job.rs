@@ -14,15 +14,15 @@ use tokio::sync::mpsc::{Sender, channel};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{error, info, warn};
 
-use super::RecordLine;
 use super::code_leak::first_leaked_code;
-use super::day::midnight;
 use crate::procurement::http::RecordStream;
 use crate::procurement::{AdapterConfig, FailureReason, VendorAdapter, VendorFailure, VendorRecord};
 use crate::service::Service;
 use crate::store::{
     ClaimedDay, RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, RecordsMessage, RecordsSource,
 };
+use vouchsafe_domain::reconciliation::RecordLine;
+use vouchsafe_domain::reconciliation::day::midnight;
 
 /// Poll interval for due days: a day requested by an operator starts at once.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -77,7 +77,7 @@ async fn poll_due_days(service: &web::Data<Service>) {
             }
             _ = tick.tick(), if in_flight.len() < MAX_CONCURRENT => {
                 let excluded = vendors.iter().cloned().collect();
-                match service.store.claim_reconciliation(excluded).await {
+                match service.store.reconciliations.claim(excluded).await {
                     Ok(Some(claimed)) => {
                         vendors.insert(claimed.vendor.clone());
                         in_flight.push(reconcile_day(service, claimed));
@@ -111,7 +111,8 @@ async fn reconcile_day(service: &web::Data<Service>, claimed: ClaimedDay) -> Str
             let recorded =
                 service
                     .store
-                    .record_reconciliation_failure(vendor.clone(), *day, reason.to_string());
+                    .reconciliations
+                    .record_failure(vendor.clone(), *day, reason.to_string());
             if let Err(error) = recorded.await {
                 warn!(error.message = %error, vendor.id = vendor, %day, "cannot record the reconciliation failure");
             }
@@ -135,7 +136,7 @@ async fn reconcile(service: &Service, claimed: &ClaimedDay) -> Result<(), Reconc
     let (sender, intake) = channel(PAGES_AHEAD);
     let (streamed, outcome) = tokio::join!(
         stream_records(service, records, sender),
-        service.store.reconcile(run, intake)
+        service.store.reconciliations.reconcile(run, intake)
     );
     streamed?;
     match outcome? {
@@ -227,7 +228,7 @@ fn retry_delay(failure: &VendorFailure) -> Option<Duration> {
 /// A separate adapter with its own circuit breaker: purchases are independent of it.
 async fn connect(service: &Service, vendor_id: &str) -> Result<VendorAdapter, ReconciliationError> {
     let unavailable = |reason: String| ReconciliationError::VendorUnavailable(reason);
-    let found = service.store.find_vendor(vendor_id.to_owned()).await?;
+    let found = service.store.vendors.find(vendor_id.to_owned()).await?;
     let access = found.ok_or_else(|| unavailable("it was deleted".to_owned()))?;
     let open = |sealed| service.keyring.vault().open_credential(vendor_id, sealed);
     let credential = access.credential.as_ref().map(open).transpose();
@@ -246,7 +247,7 @@ async fn update_metrics(service: &Service) {
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        match service.store.list_reconciliation_statuses().await {
+        match service.store.reconciliations.list_statuses().await {
             Ok(statuses) => {
                 for status in statuses {
                     let last_day = status.last_day.map(seconds);

@@ -4,11 +4,13 @@ use anyhow::Context as _;
 use time::Date;
 use time::macros::date;
 use vouchsafe_domain::money::{Amount, Currency};
-use vouchsafe_domain::product::{ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute};
+use vouchsafe_domain::product::{
+    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
+};
 
-use crate::procurement::{AdapterKind, DEFAULT_CONCURRENCY};
 use crate::service::Service;
 use crate::store::{AuditActor, Category, ImportTarget, NewVoucher, StockBatch, StockOrigin, VendorConfig};
+use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 
 const CATEGORIES: [(&str, &str); 4] = [
@@ -171,7 +173,7 @@ pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
         credential: None,
         concurrency: DEFAULT_CONCURRENCY,
     };
-    service.store.put_vendor(vendor, AuditActor::service()).await?;
+    service.store.vendors.put(vendor, AuditActor::service()).await?;
     for (category_id, name) in CATEGORIES {
         let category = Category {
             category_id: category_id.to_owned(),
@@ -180,7 +182,8 @@ pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
         };
         service
             .store
-            .put_category(category, AuditActor::service())
+            .categories
+            .put(category, AuditActor::service())
             .await?;
     }
     for seed in &PRODUCTS {
@@ -189,7 +192,8 @@ pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
             .with_context(|| format!("product {}", seed.id))?;
         service
             .store
-            .put_product(product.clone(), AuditActor::service())
+            .products
+            .put(product.clone(), AuditActor::service())
             .await?;
         service.catalogue.put(product.clone());
         for denomination in &product.denominations {
@@ -253,7 +257,7 @@ impl ProductSeed {
             return Ok(());
         }
         let vault = service.keyring.sealing_vault().await?;
-        let ids = service.store.generate_stock_ids(self.stock).await?;
+        let ids = service.store.stock.generate_ids(self.stock).await?;
         let mut vouchers = Vec::with_capacity(self.stock);
         for (number, code_id) in ids.codes.into_iter().enumerate() {
             let text = format!(
@@ -285,7 +289,7 @@ impl ProductSeed {
             stock_ids: ids.stock,
             origin: StockOrigin::Import,
         };
-        service.store.import_stock(batch, AuditActor::service()).await?;
+        service.store.stock.import(batch, AuditActor::service()).await?;
         Ok(())
     }
 }

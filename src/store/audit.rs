@@ -8,7 +8,8 @@ use time::OffsetDateTime;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::OperatorIdentity;
 
-use super::{Period, PgStore};
+use super::Period;
+use super::database::Database;
 
 /// The actor of an audited write and its request. Operators' writes need one, and so do partners' changes of access.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,39 +115,45 @@ fn to_json_text(value: &impl Serialize) -> Result<String, sqlx::Error> {
 /// For an action without a state before or after.
 pub(super) const NO_STATE: Option<&()> = None;
 
-impl PgStore {
+/// The audit log and its checkpoints.
+#[derive(Debug, Clone)]
+pub struct AuditLog(pub(super) Database);
+
+impl AuditLog {
     /// Returns the ids of the most recent changes to partners, credentials and products. Two equal results mean that nothing
     /// changed between them. The newest id alone would not do: transactions do not commit in the order of their ids.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn recent_change_ids(&self) -> Result<Vec<i64>, sqlx::Error> {
-        self.run(|pool| async move {
-            sqlx::query_scalar(
-                r"SELECT audit_id
+        self.0
+            .run(|pool| async move {
+                sqlx::query_scalar(
+                    r"SELECT audit_id
                    FROM audit_log
                   WHERE action ~ '^(partner|credential|product)\.' -- same expression as in the index
                   ORDER BY audit_id DESC
                   LIMIT $1",
-            )
-            .bind(RECENT_CHANGES)
-            .fetch_all(&pool)
+                )
+                .bind(RECENT_CHANGES)
+                .fetch_all(&pool)
+                .await
+            })
             .await
-        })
-        .await
     }
 
     /// Lists up to `limit` entries older than `before`, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_audit(
+    pub async fn list(
         &self,
         filter: AuditFilter,
         before: Option<i64>,
         limit: usize,
     ) -> Result<Vec<AuditRow>, sqlx::Error> {
-        self.run(move |pool| async move { list(&pool, filter, before, limit).await })
+        self.0
+            .run(move |pool| async move { list(&pool, filter, before, limit).await })
             .await
     }
 }

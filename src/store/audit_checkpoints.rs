@@ -9,7 +9,7 @@
 
 use sqlx::PgPool;
 
-use super::PgStore;
+use super::audit::AuditLog;
 use super::audit::to_bigint;
 
 /// How far the ids of visible entries can be out of order. At several thousand code retrievals per second this covers the
@@ -40,14 +40,15 @@ impl AuditCheckpoint {
     }
 }
 
-impl PgStore {
+impl AuditLog {
     /// Writes a checkpoint over the oldest entries that are in none. Returns `None` if there are no such entries or if another
     /// node is writing one.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The next call covers the same entries.
-    pub async fn write_audit_checkpoint(&self) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
-        self.run(|pool| async move { write_checkpoint(&pool).await })
+    pub async fn write_checkpoint(&self) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
+        self.0
+            .run(|pool| async move { write_checkpoint(&pool).await })
             .await
     }
 }

@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{Product, ProductId, Sku};
 
-use super::PgStore;
+use super::stock::Stock;
 
 /// Free vouchers by SKU, each count capped at the product's `low_stock_at`.
 pub type FreeVouchers = HashMap<Sku, u32>;
@@ -17,14 +17,15 @@ struct ProductQuery {
     cap: i64,
 }
 
-impl PgStore {
+impl Stock {
     /// Counts the free vouchers of these products.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn count_free_vouchers(&self, products: &[&Product]) -> Result<FreeVouchers, sqlx::Error> {
+    pub async fn count_free(&self, products: &[&Product]) -> Result<FreeVouchers, sqlx::Error> {
         let queries: Vec<ProductQuery> = products.iter().map(|product| ProductQuery::of(product)).collect();
-        self.run(move |pool| async move { count(&pool, queries).await })
+        self.0
+            .run(move |pool| async move { count(&pool, queries).await })
             .await
     }
 }

@@ -19,8 +19,8 @@ use tokio::time::{Instant, sleep};
 use vouchsafe_actors::store::Unavailable;
 
 use super::connection_pool::{ACQUIRE_TIMEOUT, ConnectionPool, DEADLINE};
+use super::database::Database;
 use super::error::unavailable;
-use super::{PgStore, spawn_on};
 
 /// A batch slower than this was waiting for CPU or disk, so larger batches pay: an idle server needs half of the time.
 const SLOW_BATCH: Duration = Duration::from_millis(1);
@@ -110,7 +110,7 @@ impl<Op: BatchOp> Clone for Batcher<Op> {
 
 impl<Op: BatchOp> Batcher<Op> {
     /// Starts the workers. They end when the last clone of the batcher is dropped.
-    pub(super) fn start(store: &PgStore, op: &Op, kind: BatcherKind) -> Self {
+    pub(super) fn start(database: &Database, op: &Op, kind: BatcherKind) -> Self {
         let (queue, requests) = mpsc::unbounded_channel();
         let requests = Arc::new(Mutex::new(requests));
         let (workers, settings, deadline) = match kind {
@@ -118,14 +118,14 @@ impl<Op: BatchOp> Batcher<Op> {
             BatcherKind::Lookup => (1, LOOKUP_SETTINGS.as_slice(), LOOKUP_DEADLINE),
         };
         for _ in 0..workers {
-            let options = store.session_options().options(settings.iter().copied());
+            let options = database.session_options().options(settings.iter().copied());
             let worker = BatchWorker {
-                store: store.clone(),
+                database: database.clone(),
                 connection: ConnectionPool::new(options, 1, deadline),
                 op: op.clone(),
             };
             let requests = Arc::clone(&requests);
-            drop(spawn_on(&store.runtime, async move {
+            drop(database.spawn(async move {
                 worker.run(&requests).await;
                 Ok(())
             }));
@@ -153,7 +153,7 @@ impl<Op: BatchOp> Batcher<Op> {
 
 struct BatchWorker<Op> {
     /// Runs requests that were left out of a batch.
-    store: PgStore,
+    database: Database,
     connection: ConnectionPool,
     op: Op,
 }
@@ -213,8 +213,8 @@ impl<Op: BatchOp> BatchWorker<Op> {
 
     fn run_alone(&self, queued: QueuedRequest<Op>) {
         let (op, request) = (self.op.clone(), queued.request.clone());
-        let response = self.store.run(move |pool| op.execute_one(pool, request));
-        drop(spawn_on(&self.store.runtime, async move {
+        let response = self.database.run(move |pool| op.execute_one(pool, request));
+        drop(self.database.spawn(async move {
             queued.send_reply(response.await);
             Ok(())
         }));

@@ -4,8 +4,8 @@ use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use utoipa::ToSchema;
 
-use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor};
+use super::database::Database;
 
 /// A category of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, sqlx::FromRow, ToSchema)]
@@ -32,17 +32,22 @@ pub enum PutCategoryOutcome {
 /// Bounds the ancestor query. Real category trees are far flatter.
 const MAX_DEPTH: i32 = 16;
 
-impl PgStore {
+/// Categories of products.
+#[derive(Debug, Clone)]
+pub struct Categories(pub(super) Database);
+
+impl Categories {
     /// Creates a category or replaces the one with its id.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_category(
+    pub async fn put(
         &self,
         category: Category,
         actor: AuditActor,
     ) -> Result<PutCategoryOutcome, sqlx::Error> {
-        self.run(move |pool| async move { put(&pool, &category, &actor).await })
+        self.0
+            .run(move |pool| async move { put(&pool, &category, &actor).await })
             .await
     }
 
@@ -50,15 +55,16 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_categories(&self) -> Result<Vec<Category>, sqlx::Error> {
-        self.run(|pool| async move {
-            sqlx::query_as(
-                "SELECT category_id, name, parent_id FROM categories ORDER BY category_id COLLATE \"C\"",
-            )
-            .fetch_all(&pool)
+    pub async fn list(&self) -> Result<Vec<Category>, sqlx::Error> {
+        self.0
+            .run(|pool| async move {
+                sqlx::query_as(
+                    "SELECT category_id, name, parent_id FROM categories ORDER BY category_id COLLATE \"C\"",
+                )
+                .fetch_all(&pool)
+                .await
+            })
             .await
-        })
-        .await
     }
 }
 

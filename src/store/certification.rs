@@ -8,9 +8,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 
-use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
-use crate::certification::{Observation, ObservationKind};
+use super::database::Database;
+use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 
 /// Room for a hundred attempts of a partner at one check, of which the newest decided one counts.
 const MAX_OBSERVATIONS: usize = 200;
@@ -27,16 +27,18 @@ struct DeletedObservations {
     observations: u64,
 }
 
-impl PgStore {
+/// Observations of partners for their certification.
+#[derive(Debug, Clone)]
+pub struct Observations(pub(super) Database);
+
+impl Observations {
     /// Stores observations and deletes the oldest.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The write may have happened; repeating it is safe.
-    pub async fn write_observations(
-        &self,
-        observations: Vec<(PartnerId, Observation)>,
-    ) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move { write(&pool, &observations).await })
+    pub async fn write(&self, observations: Vec<(PartnerId, Observation)>) -> Result<(), sqlx::Error> {
+        self.0
+            .run(move |pool| async move { write(&pool, &observations).await })
             .await
     }
 
@@ -44,27 +46,29 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_observations(&self, partner_id: PartnerId) -> Result<Vec<Observation>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let mut observations = load_observations(&pool, partner_id).await?;
-            // Writes with an unknown outcome are repeated and leave duplicates.
-            observations.dedup();
-            let deliveries = load_deliveries(&pool, partner_id, &observations).await?;
-            observations.extend(deliveries);
-            Ok(observations)
-        })
-        .await
+    pub async fn list(&self, partner_id: PartnerId) -> Result<Vec<Observation>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let mut observations = load_observations(&pool, partner_id).await?;
+                // Writes with an unknown outcome are repeated and leave duplicates.
+                observations.dedup();
+                let deliveries = load_deliveries(&pool, partner_id, &observations).await?;
+                observations.extend(deliveries);
+                Ok(observations)
+            })
+            .await
     }
 
     /// Lists the observations of all partners since a timestamp, oldest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_observations_since(
+    pub async fn list_since(
         &self,
         since: OffsetDateTime,
     ) -> Result<Vec<(PartnerId, Observation)>, sqlx::Error> {
         let found: Vec<(Uuid, OffsetDateTime, Json<ObservationKind>)> = self
+            .0
             .run(move |pool| async move {
                 sqlx::query_as(
                     "SELECT partner_id, at, seen
@@ -88,12 +92,9 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn delete_observations(
-        &self,
-        partner_id: PartnerId,
-        actor: AuditActor,
-    ) -> Result<bool, sqlx::Error> {
-        self.run(move |pool| async move { delete_observations(&pool, partner_id, &actor).await })
+    pub async fn delete(&self, partner_id: PartnerId, actor: AuditActor) -> Result<bool, sqlx::Error> {
+        self.0
+            .run(move |pool| async move { delete_observations(&pool, partner_id, &actor).await })
             .await
     }
 }

@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
-use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
+use super::database::Database;
 use super::partners::{self, Partner, PartnerRow, read_allowlist};
 use vouchsafe_security::allowlist::Allowlist;
 use vouchsafe_security::credential::{ApiKeyHash, ApiSecretHash, Credential};
@@ -128,26 +128,31 @@ fn parse_hash(bytes: Vec<u8>) -> Result<[u8; 32], sqlx::Error> {
         .map_err(|_| sqlx::Error::Decode("a credential hash does not have 32 bytes".into()))
 }
 
-impl PgStore {
+/// Credentials of the partners.
+#[derive(Debug, Clone)]
+pub struct Credentials(pub(super) Database);
+
+impl Credentials {
     /// Loads all partners and all credentials that are not revoked, at the start.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn load_access(&self) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
-        self.run(|pool| async move { load_access(&pool).await }).await
+        self.0.run(|pool| async move { load_access(&pool).await }).await
     }
 
     /// Issues a credential.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn insert_credential(
+    pub async fn issue(
         &self,
         credential: Credential,
         policy: CertificationPolicy,
         actor: AuditActor,
     ) -> Result<IssueOutcome, sqlx::Error> {
-        self.run(move |pool| async move { issue(&pool, &credential, policy, &actor).await })
+        self.0
+            .run(move |pool| async move { issue(&pool, &credential, policy, &actor).await })
             .await
     }
 
@@ -155,12 +160,13 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn revoke_credential(
+    pub async fn revoke(
         &self,
         credential_id: CredentialId,
         actor: AuditActor,
     ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
-        self.run(move |pool| async move { revoke(&pool, credential_id, &actor).await })
+        self.0
+            .run(move |pool| async move { revoke(&pool, credential_id, &actor).await })
             .await
     }
 
@@ -168,13 +174,14 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_credentials(
+    pub async fn list(
         &self,
         partner_id: PartnerId,
         before: Option<CredentialId>,
         limit: usize,
     ) -> Result<Vec<Credential>, sqlx::Error> {
-        self.run(move |pool| async move { list(&pool, partner_id, before, limit).await })
+        self.0
+            .run(move |pool| async move { list(&pool, partner_id, before, limit).await })
             .await
     }
 }

@@ -2,12 +2,12 @@
 
 use sqlx::{PgConnection, PgPool};
 
-use super::PgStore;
+use super::database::Database;
 use vouchsafe_security::vault::data_key::{KeyId, KeyPurpose, WrappedKey};
 
 /// The data keys and the usage of the active one.
 #[derive(Debug, Clone)]
-pub struct DataKeys {
+pub struct DataKeySet {
     pub keys: Vec<WrappedKey>,
     /// Upper bound of the codes that the newest key for codes has sealed.
     pub active_seals: u64,
@@ -16,13 +16,18 @@ pub struct DataKeys {
 /// Wraps a new key under its future id. Runs inside the transaction that inserts it.
 pub type KeyWrapper = Box<dyn Fn(KeyId, KeyPurpose) -> Result<WrappedKey, sqlx::Error> + Send + Sync>;
 
-impl PgStore {
+/// Wrapped data keys.
+#[derive(Debug, Clone)]
+pub struct DataKeys(pub(super) Database);
+
+impl DataKeys {
     /// Loads the data keys and creates missing ones.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or `wrap` fails.
-    pub async fn ensure_data_keys(&self, wrap: KeyWrapper) -> Result<DataKeys, sqlx::Error> {
-        self.run(move |pool| async move { create_missing(&pool, &wrap).await })
+    pub async fn ensure(&self, wrap: KeyWrapper) -> Result<DataKeySet, sqlx::Error> {
+        self.0
+            .run(move |pool| async move { create_missing(&pool, &wrap).await })
             .await
     }
 
@@ -30,13 +35,14 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or `wrap` fails.
-    pub async fn next_codes_key(&self, active: KeyId, wrap: KeyWrapper) -> Result<DataKeys, sqlx::Error> {
-        self.run(move |pool| async move { create_next(&pool, active, &wrap).await })
+    pub async fn next_codes_key(&self, active: KeyId, wrap: KeyWrapper) -> Result<DataKeySet, sqlx::Error> {
+        self.0
+            .run(move |pool| async move { create_next(&pool, active, &wrap).await })
             .await
     }
 }
 
-async fn create_missing(pool: &PgPool, wrap: &KeyWrapper) -> Result<DataKeys, sqlx::Error> {
+async fn create_missing(pool: &PgPool, wrap: &KeyWrapper) -> Result<DataKeySet, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     lock(&mut transaction).await?;
     for purpose in [KeyPurpose::BlindIndex, KeyPurpose::Codes] {
@@ -51,7 +57,7 @@ async fn create_missing(pool: &PgPool, wrap: &KeyWrapper) -> Result<DataKeys, sq
     read_and_commit(transaction).await
 }
 
-async fn create_next(pool: &PgPool, active: KeyId, wrap: &KeyWrapper) -> Result<DataKeys, sqlx::Error> {
+async fn create_next(pool: &PgPool, active: KeyId, wrap: &KeyWrapper) -> Result<DataKeySet, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     lock(&mut transaction).await?;
     let newest: Option<i32> = sqlx::query_scalar("SELECT max(key_id) FROM data_keys WHERE purpose = $1")
@@ -94,11 +100,11 @@ async fn insert_key(
     .map(drop)
 }
 
-async fn read_and_commit(mut transaction: sqlx::PgTransaction<'_>) -> Result<DataKeys, sqlx::Error> {
+async fn read_and_commit(mut transaction: sqlx::PgTransaction<'_>) -> Result<DataKeySet, sqlx::Error> {
     let keys = read(&mut transaction).await?;
     let active_seals = active_seals(&mut transaction, &keys).await?;
     transaction.commit().await?;
-    Ok(DataKeys { keys, active_seals })
+    Ok(DataKeySet { keys, active_seals })
 }
 
 async fn read(connection: &mut PgConnection) -> Result<Vec<WrappedKey>, sqlx::Error> {

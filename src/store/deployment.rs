@@ -4,8 +4,9 @@
 
 use sqlx::PgPool;
 
+use super::database::Database;
 use super::error::{describe, is_transient};
-use super::{PgStore, schema, spawn_on};
+use super::schema;
 use vouchsafe_security::environment::Environment;
 
 /// Server settings without which an acknowledged commit may be lost.
@@ -33,32 +34,29 @@ impl PrepareError {
     }
 }
 
-impl PgStore {
-    /// Checks the durability settings and the environment, runs the migrations, and claims an unused database for `expected`.
-    ///
-    /// # Errors
-    /// `PrepareError` when the database does not answer, belongs to the other environment or is not durable.
-    pub async fn prepare(&self, expected: Environment) -> Result<(), PrepareError> {
-        let disabled = self
-            .run(|pool| async move { find_disabled_setting(&pool).await })
-            .await?;
-        if let Some(setting) = disabled {
-            match expected {
-                Environment::Production => return Err(PrepareError::NotDurable { setting }),
-                Environment::Sandbox => {
-                    tracing::warn!(setting, "database server may lose acknowledged commits")
-                }
+/// See [`super::PgStore::prepare`].
+pub(super) async fn prepare(database: &Database, expected: Environment) -> Result<(), PrepareError> {
+    let disabled = database
+        .run(|pool| async move { find_disabled_setting(&pool).await })
+        .await?;
+    if let Some(setting) = disabled {
+        match expected {
+            Environment::Production => return Err(PrepareError::NotDurable { setting }),
+            Environment::Sandbox => {
+                tracing::warn!(setting, "database server may lose acknowledged commits")
             }
         }
-        let found = self
-            .run(|pool| async move { read_environment(&pool).await })
-            .await?;
-        check_environment(found, expected)?;
-        let database = self.database.clone();
-        spawn_on(&self.runtime, async move { schema::migrate(&database).await }).await?;
-        let found = self.run(move |pool| async move { claim_environment(&pool, expected).await });
-        check_environment(Some(found.await?), expected)
     }
+    let found = database
+        .run(|pool| async move { read_environment(&pool).await })
+        .await?;
+    check_environment(found, expected)?;
+    let options = database.connect_options();
+    database
+        .spawn(async move { schema::migrate(&options).await })
+        .await?;
+    let found = database.run(move |pool| async move { claim_environment(&pool, expected).await });
+    check_environment(Some(found.await?), expected)
 }
 
 fn check_environment(found: Option<String>, expected: Environment) -> Result<(), PrepareError> {

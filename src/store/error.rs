@@ -32,7 +32,7 @@ pub(super) fn commit_error(error: &sqlx::Error) -> CommitError {
 }
 
 /// Converts the failure of a read, or of an idempotent write.
-pub(crate) fn unavailable(error: &sqlx::Error) -> Unavailable {
+pub fn unavailable(error: &sqlx::Error) -> Unavailable {
     Unavailable(describe(error))
 }
 
@@ -53,7 +53,7 @@ pub(super) fn is_transient(error: &sqlx::Error) -> bool {
 }
 
 /// SQLSTATE and message. Leaves out the detail, which may quote a row.
-pub(crate) fn describe(error: &sqlx::Error) -> String {
+pub fn describe(error: &sqlx::Error) -> String {
     match error
         .as_database_error()
         .and_then(|e| e.try_downcast_ref::<PgDatabaseError>())

@@ -3,8 +3,32 @@
 use sqlx::{Executor, PgPool, Postgres};
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 
+use super::database::Database;
+
 /// Keeps the transaction of one purge short.
-pub(super) const PURGE_ROWS: u64 = 5_000;
+const PURGE_ROWS: u64 = 5_000;
+
+/// Responses that are stored under idempotency keys.
+#[derive(Debug, Clone)]
+pub struct StoredResponses(pub(super) Database);
+
+impl StoredResponses {
+    /// Deletes the expired idempotency keys and returns their number.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn purge_expired(&self) -> Result<u64, sqlx::Error> {
+        let mut removed = 0;
+        loop {
+            let batch = self.0.run(|pool| async move { purge_batch(&pool).await });
+            let batch = batch.await?;
+            removed += batch;
+            if batch < PURGE_ROWS {
+                return Ok(removed);
+            }
+        }
+    }
+}
 
 /// Finds the response stored under `key`, unless it has expired by the database's clock.
 pub(super) async fn find_response(
@@ -22,7 +46,7 @@ pub(super) async fn find_response(
 }
 
 /// Deletes up to [`PURGE_ROWS`] expired keys and returns their number.
-pub(super) async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
+async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     // Finds expired rows by the index on `expires_at` and never scans the table. The comparison with `now()`, which is constant in
     // a transaction, can use an index; `clock_timestamp()` could not. SKIP LOCKED waits for no row, so lock order is irrelevant.

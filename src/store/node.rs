@@ -1,11 +1,11 @@
 //! The engine's `Store` port over Postgres, for one incarnation of one node.
 
-use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnectOptions;
 use tracing::warn;
 use uuid::Uuid;
+use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletState;
@@ -14,11 +14,11 @@ use vouchsafe_domain::order::{Order, StoredOrder};
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::StockVoucher;
-use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 
 use super::batcher::{Batcher, BatcherKind};
 use super::codes::{CodeRetrieval, RetrievalOutcome, RetrieveCodesOp};
 use super::connection_pool::timeout_error;
+use super::database::Database;
 use super::error::unavailable;
 use super::events::{FeedPage, FeedPosition, FeedRequest, ReadFeedsOp};
 use super::lane::PgLane;
@@ -26,7 +26,7 @@ use super::node_identity::{self, NodeIdentity};
 use super::orders::ReadOrdersOp;
 use super::stock_claims::ClaimStockOp;
 use super::wallets::{ReadWalletsOp, WalletRow};
-use super::{PgStore, idempotency_keys, inventory, spawn_on, wallets};
+use super::{idempotency_keys, inventory, orders, payouts, stock, wallets};
 
 /// How long a start waits for a lane on which a batch of its predecessor still runs. Longer than the statement timeout.
 const LANE_OPEN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ const LANE_RETRY_DELAY: Duration = Duration::from_millis(200);
 /// Handle to Postgres for one incarnation of a node.
 #[derive(Debug, Clone)]
 pub struct PgNode {
-    store: PgStore,
+    database: Database,
     identity: NodeIdentity,
     claims: Batcher<ClaimStockOp>,
     retrievals: Batcher<RetrieveCodesOp>,
@@ -53,16 +53,16 @@ impl PgNode {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn start(store: PgStore, name: String) -> Result<Self, sqlx::Error> {
-        let identity = store.run(|pool| async move { node_identity::start(&pool, name).await });
+    pub async fn start(database: &Database, name: String) -> Result<Self, sqlx::Error> {
+        let identity = database.run(|pool| async move { node_identity::start(&pool, name).await });
         let identity = identity.await?;
         Ok(Self {
-            claims: Batcher::start(&store, &ClaimStockOp(identity.clone()), BatcherKind::Write),
-            retrievals: Batcher::start(&store, &RetrieveCodesOp, BatcherKind::Write),
-            orders: Batcher::start(&store, &ReadOrdersOp, BatcherKind::Lookup),
-            wallets: Batcher::start(&store, &ReadWalletsOp, BatcherKind::Lookup),
-            feeds: Batcher::start(&store, &ReadFeedsOp, BatcherKind::Lookup),
-            store,
+            claims: Batcher::start(database, &ClaimStockOp(identity.clone()), BatcherKind::Write),
+            retrievals: Batcher::start(database, &RetrieveCodesOp, BatcherKind::Write),
+            orders: Batcher::start(database, &ReadOrdersOp, BatcherKind::Lookup),
+            wallets: Batcher::start(database, &ReadWalletsOp, BatcherKind::Lookup),
+            feeds: Batcher::start(database, &ReadFeedsOp, BatcherKind::Lookup),
+            database: database.clone(),
             identity,
         })
     }
@@ -73,13 +73,17 @@ impl PgNode {
         &self.identity
     }
 
+    pub(super) const fn database(&self) -> &Database {
+        &self.database
+    }
+
     /// Renews the lease. Returns `false` if a later start of this node has taken over.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn renew_lease(&self) -> Result<bool, sqlx::Error> {
         let node = self.identity.clone();
-        self.store
+        self.database
             .run(|pool| async move { node_identity::renew(&pool, &node).await })
             .await
     }
@@ -131,14 +135,6 @@ impl PgNode {
     }
 }
 
-impl Deref for PgNode {
-    type Target = PgStore;
-
-    fn deref(&self) -> &PgStore {
-        &self.store
-    }
-}
-
 /// Retries while a batch of a dead process still locks the lane's row.
 async fn open_lane(
     options: &PgConnectOptions,
@@ -159,10 +155,10 @@ async fn open_lane(
 
 impl Store for PgNode {
     fn open_lane(&self, lane: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>> {
-        let (options, node) = (self.store.session_options(), self.identity.clone());
-        let opening = spawn_on(&self.store.runtime, async move {
-            Ok(open_lane(&options, &node, lane.cast_signed()).await)
-        });
+        let (options, node) = (self.database.session_options(), self.identity.clone());
+        let opening = self
+            .database
+            .spawn(async move { Ok(open_lane(&options, &node, lane.cast_signed()).await) });
         Box::pin(async move {
             let lane = opening.await.map_err(|error| unavailable(&error))??;
             Ok(Box::new(lane) as Box<dyn LaneStore>)
@@ -179,7 +175,7 @@ impl Store for PgNode {
     ) -> StoreFuture<'_, Result<Vec<(Currency, WalletState)>, Unavailable>> {
         Box::pin(async move {
             let states = self
-                .store
+                .database
                 .run(move |pool| async move { wallets::load_wallet_states(&pool, partner_id).await })
                 .await;
             states.map_err(|error| unavailable(&error))
@@ -192,14 +188,20 @@ impl Store for PgNode {
         order_id: OrderId,
     ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>> {
         Box::pin(async move {
-            let found = self.store.find_stored_order(partner_id, order_id).await;
+            let found = self
+                .database
+                .run(move |pool| async move { orders::find_stored(&pool, partner_id, order_id).await })
+                .await;
             found.map_err(|error| unavailable(&error))
         })
     }
 
     fn count_orders(&self, partner_id: PartnerId, limit: u32) -> StoreFuture<'_, Result<u64, Unavailable>> {
         Box::pin(async move {
-            let count = self.store.count_orders(partner_id, limit).await;
+            let count = self
+                .database
+                .run(move |pool| async move { orders::count(&pool, partner_id, limit).await })
+                .await;
             count.map_err(|error| unavailable(&error))
         })
     }
@@ -210,7 +212,10 @@ impl Store for PgNode {
         payout_id: PayoutId,
     ) -> StoreFuture<'_, Result<Option<Payout>, Unavailable>> {
         Box::pin(async move {
-            let found = self.store.find_payout(partner_id, payout_id).await;
+            let found = self
+                .database
+                .run(move |pool| async move { payouts::find(&pool, partner_id, payout_id).await })
+                .await;
             found.map_err(|error| unavailable(&error))
         })
     }
@@ -219,7 +224,7 @@ impl Store for PgNode {
         let node = self.identity.clone();
         Box::pin(async move {
             let claimed = self
-                .store
+                .database
                 .run(move |pool| async move { inventory::claim_reserved(&pool, &node, purchase_id).await });
             claimed.await.map_err(|error| unavailable(&error))
         })
@@ -227,7 +232,10 @@ impl Store for PgNode {
 
     fn allocate_stock_ids(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
         Box::pin(async move {
-            let numbers = self.store.next_stock_ids(count).await;
+            let numbers = self
+                .database
+                .run(move |pool| async move { stock::allocate_ids(&pool, count).await })
+                .await;
             numbers.map_err(|error| unavailable(&error))
         })
     }
@@ -235,7 +243,7 @@ impl Store for PgNode {
     fn find_response(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<StoredResponse>, Unavailable>> {
         // The lookup runs in its own task: after a timeout it continues in the background.
         let lookup = self
-            .store
+            .database
             .run(move |pool| async move { idempotency_keys::find_response(&pool, key).await });
         Box::pin(async move {
             let found = tokio::time::timeout(LOOKUP_TIMEOUT, lookup).await;

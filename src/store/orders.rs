@@ -8,13 +8,15 @@ use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::order::{FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, PendingReason, StoredOrder};
+use vouchsafe_domain::order::{
+    FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, PendingReason, StoredOrder,
+};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
 
 pub use self::list::OrderFilter;
-use super::PgStore;
 use super::batcher::{BatchOp, BatchResponse, request_index};
+use super::database::Database;
 
 #[derive(Debug, thiserror::Error)]
 #[error("order {order_id} has an invalid {column}")]
@@ -137,63 +139,56 @@ struct IndexedOrderRow {
     row: OrderRow,
 }
 
-impl PgStore {
-    /// Finds an order with the state that a change of it needs.
-    pub(super) async fn find_stored_order(
-        &self,
-        partner_id: PartnerId,
-        order_id: OrderId,
-    ) -> Result<Option<StoredOrder>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let row = find_row(&pool, (partner_id, order_id)).await?;
-            row.map(StoredOrder::try_from).transpose()
-        })
-        .await
-    }
+/// Orders of the partners, with their vouchers.
+#[derive(Debug, Clone)]
+pub struct Orders(pub(super) Database);
 
+impl Orders {
     /// Finds the status of an order of this partner.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn find_order_status(
+    pub async fn find_status(
         &self,
         partner_id: PartnerId,
         order_id: OrderId,
     ) -> Result<Option<OrderStatus>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let label: Option<String> =
-                sqlx::query_scalar("SELECT status FROM orders WHERE partner_id = $1 AND order_id = $2")
-                    .bind(partner_id.as_uuid())
-                    .bind(order_id.as_uuid())
-                    .fetch_optional(&pool)
-                    .await?;
-            let parse =
-                |label: String| OrderStatus::from_label(&label).ok_or_else(|| invalid(order_id, "status"));
-            label.map(parse).transpose()
-        })
-        .await
+        self.0
+            .run(move |pool| async move {
+                let label: Option<String> =
+                    sqlx::query_scalar("SELECT status FROM orders WHERE partner_id = $1 AND order_id = $2")
+                        .bind(partner_id.as_uuid())
+                        .bind(order_id.as_uuid())
+                        .fetch_optional(&pool)
+                        .await?;
+                let parse = |label: String| {
+                    OrderStatus::from_label(&label).ok_or_else(|| invalid(order_id, "status"))
+                };
+                label.map(parse).transpose()
+            })
+            .await
     }
 }
 
-impl PgStore {
-    /// Counts the orders of a partner, up to `limit`.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub(super) async fn count_orders(&self, partner_id: PartnerId, limit: u32) -> Result<u64, sqlx::Error> {
-        let count: i64 = self
-            .run(move |pool| async move {
-                sqlx::query_scalar(
-                    "SELECT count(*) FROM (SELECT FROM orders WHERE partner_id = $1 LIMIT $2) AS o",
-                )
-                .bind(partner_id.as_uuid())
-                .bind(i64::from(limit))
-                .fetch_one(&pool)
-                .await
-            })
+/// Finds an order with the state that a change of it needs.
+pub(super) async fn find_stored(
+    pool: &PgPool,
+    partner_id: PartnerId,
+    order_id: OrderId,
+) -> Result<Option<StoredOrder>, sqlx::Error> {
+    let row = find_row(pool, (partner_id, order_id)).await?;
+    row.map(StoredOrder::try_from).transpose()
+}
+
+/// Counts the orders of a partner, up to `limit`.
+pub(super) async fn count(pool: &PgPool, partner_id: PartnerId, limit: u32) -> Result<u64, sqlx::Error> {
+    let count: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM (SELECT FROM orders WHERE partner_id = $1 LIMIT $2) AS o")
+            .bind(partner_id.as_uuid())
+            .bind(i64::from(limit))
+            .fetch_one(pool)
             .await?;
-        Ok(count.cast_unsigned())
-    }
+    Ok(count.cast_unsigned())
 }
 
 /// Starts a statement that reads orders with their vouchers; the caller adds the query of the order rows.

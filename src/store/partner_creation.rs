@@ -3,22 +3,24 @@
 use sqlx::PgPool;
 
 use super::audit::{self, AuditAction, AuditActor, NO_STATE};
+use super::credentials;
+use super::partners::Partners;
 use super::partners::{self, Partner};
-use super::{PgStore, credentials};
 use vouchsafe_security::credential::Credential;
 
-impl PgStore {
+impl Partners {
     /// Creates a partner and, optionally, its first credential.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn create_partner(
+    pub async fn create(
         &self,
         partner: Partner,
         credential: Option<Credential>,
         actor: AuditActor,
     ) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move { create(&pool, &partner, credential.as_ref(), &actor).await })
+        self.0
+            .run(move |pool| async move { create(&pool, &partner, credential.as_ref(), &actor).await })
             .await
     }
 }

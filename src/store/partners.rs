@@ -16,10 +16,10 @@ use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::scope::Scope;
 
 use self::approval_rule::ApprovalRule;
-use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor, to_bigint};
+use super::database::Database;
+use vouchsafe_domain::limits::Limits;
 use vouchsafe_security::allowlist::Allowlist;
-use vouchsafe_security::limits::Limits;
 use vouchsafe_security::registry::{PartnerAccess, PartnerStatus};
 
 /// Default cancellation window of a partner (contract §4). Seconds.
@@ -111,29 +111,31 @@ impl Partner {
 /// Changes a partner in place.
 pub type PartnerChange = Box<dyn FnOnce(&mut Partner) + Send>;
 
-impl PgStore {
+/// Accounts of the partners.
+#[derive(Debug, Clone)]
+pub struct Partners(pub(super) Database);
+
+impl Partners {
     /// Finds a partner.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn find_partner(&self, partner_id: PartnerId) -> Result<Option<Partner>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let mut connection = pool.acquire().await?;
-            find(&mut connection, partner_id).await
-        })
-        .await
+    pub async fn find(&self, partner_id: PartnerId) -> Result<Option<Partner>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let mut connection = pool.acquire().await?;
+                find(&mut connection, partner_id).await
+            })
+            .await
     }
 
     /// Lists up to `limit` partners older than `before`, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_partners(
-        &self,
-        before: Option<PartnerId>,
-        limit: usize,
-    ) -> Result<Vec<Partner>, sqlx::Error> {
-        self.run(move |pool| async move { list(&pool, before, limit).await })
+    pub async fn list(&self, before: Option<PartnerId>, limit: usize) -> Result<Vec<Partner>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move { list(&pool, before, limit).await })
             .await
     }
 
@@ -141,13 +143,14 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn change_partner(
+    pub async fn change(
         &self,
         partner_id: PartnerId,
         new: PartnerChange,
         actor: AuditActor,
     ) -> Result<Option<Partner>, sqlx::Error> {
-        self.run(move |pool| async move { change(&pool, partner_id, new, &actor).await })
+        self.0
+            .run(move |pool| async move { change(&pool, partner_id, new, &actor).await })
             .await
     }
 }

@@ -14,8 +14,8 @@ use vouchsafe_domain::product::{Product, ProductId};
 
 use self::row::{ProductRow, approval_label, route_label};
 pub use self::view::ProductView;
-use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor, to_bigint};
+use super::database::Database;
 
 /// Result of creating or replacing a product.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,44 +30,49 @@ pub enum PutProductOutcome {
     BrandFixed,
 }
 
-impl PgStore {
+/// Products of the catalogue.
+#[derive(Debug, Clone)]
+pub struct Products(pub(super) Database);
+
+impl Products {
     /// Loads all products, at the start.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn load_products(&self) -> Result<Vec<Product>, sqlx::Error> {
-        self.run(|pool| async move {
-            let found: Vec<ProductRow> = sqlx::query_as("SELECT * FROM products").fetch_all(&pool).await?;
-            found.into_iter().map(Product::try_from).collect()
-        })
-        .await
+    pub async fn load_all(&self) -> Result<Vec<Product>, sqlx::Error> {
+        self.0
+            .run(|pool| async move {
+                let found: Vec<ProductRow> =
+                    sqlx::query_as("SELECT * FROM products").fetch_all(&pool).await?;
+                found.into_iter().map(Product::try_from).collect()
+            })
+            .await
     }
 
     /// Finds a product.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn find_product(&self, product_id: ProductId) -> Result<Option<Product>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let found: Option<ProductRow> = sqlx::query_as("SELECT * FROM products WHERE product_id = $1")
-                .bind(product_id.as_str())
-                .fetch_optional(&pool)
-                .await?;
-            found.map(Product::try_from).transpose()
-        })
-        .await
+    pub async fn find(&self, product_id: ProductId) -> Result<Option<Product>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let found: Option<ProductRow> =
+                    sqlx::query_as("SELECT * FROM products WHERE product_id = $1")
+                        .bind(product_id.as_str())
+                        .fetch_optional(&pool)
+                        .await?;
+                found.map(Product::try_from).transpose()
+            })
+            .await
     }
 
     /// Lists up to `limit` products by id, after the id `after`.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_products(
-        &self,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<Vec<Product>, sqlx::Error> {
-        self.run(move |pool| async move { list(&pool, after, limit).await })
+    pub async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<Product>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move { list(&pool, after, limit).await })
             .await
     }
 
@@ -75,12 +80,9 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_product(
-        &self,
-        product: Product,
-        actor: AuditActor,
-    ) -> Result<PutProductOutcome, sqlx::Error> {
-        self.run(move |pool| async move { put(&pool, product, &actor).await })
+    pub async fn put(&self, product: Product, actor: AuditActor) -> Result<PutProductOutcome, sqlx::Error> {
+        self.0
+            .run(move |pool| async move { put(&pool, product, &actor).await })
             .await
     }
 }

@@ -10,14 +10,14 @@ pub(super) mod view;
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
+use vouchsafe_actors::procurement::WaitingOrder;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Money};
 use vouchsafe_domain::product::ExpiryPolicy;
-use vouchsafe_actors::procurement::WaitingOrder;
 
-use super::PgStore;
 use super::audit::to_bigint;
-use crate::procurement::{BuyRequest, PurchaseKey};
+use super::database::Database;
+use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 
 /// A purchase to be created for an order line.
 #[derive(Debug, Clone)]
@@ -48,7 +48,11 @@ struct PurchaseRow {
     requested_at: OffsetDateTime,
 }
 
-impl PgStore {
+/// Purchases of vouchers from vendors.
+#[derive(Debug, Clone)]
+pub struct Purchases(pub(super) Database);
+
+impl Purchases {
     /// Lists up to `limit` orders after `after` that wait for a vendor and have no open purchase, oldest first.
     ///
     /// # Errors
@@ -59,6 +63,7 @@ impl PgStore {
         limit: usize,
     ) -> Result<Vec<WaitingOrder>, sqlx::Error> {
         let found: Vec<(Uuid, Uuid, bool)> = self
+            .0
             .run(move |pool| async move {
                 sqlx::query_as(
                     "SELECT o.partner_id, o.order_id,
@@ -99,13 +104,13 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn create_purchases(
+    pub async fn create(
         &self,
         partner_id: PartnerId,
         order_id: OrderId,
         purchases: Vec<NewPurchase>,
     ) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move {
+        self.0.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
             for NewPurchase { line, vendor, request } in purchases {
                 sqlx::query(
@@ -137,8 +142,9 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or the purchase does not exist.
-    pub async fn find_purchase(&self, purchase_id: Uuid) -> Result<Purchase, sqlx::Error> {
+    pub async fn find(&self, purchase_id: Uuid) -> Result<Purchase, sqlx::Error> {
         let row: PurchaseRow = self
+            .0
             .run(move |pool| async move {
                 sqlx::query_as("SELECT * FROM purchases WHERE purchase_id = $1")
                     .bind(purchase_id)
@@ -153,12 +159,13 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_open_purchases(
+    pub async fn list_open(
         &self,
         partner_id: PartnerId,
         order_id: OrderId,
     ) -> Result<Vec<(u16, Uuid)>, sqlx::Error> {
         let found: Vec<(i16, Uuid)> = self
+            .0
             .run(move |pool| async move {
                 sqlx::query_as(
                     "SELECT p.line, p.purchase_id

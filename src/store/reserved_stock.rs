@@ -4,15 +4,19 @@
 //! reserves for waiting orders, oldest first, until the stock is allocated or released.
 
 use uuid::Uuid;
+use vouchsafe_actors::procurement::ReservedStock;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::Sku;
-use vouchsafe_actors::procurement::ReservedStock;
 
-use super::PgStore;
 use super::audit::to_bigint;
+use super::database::Database;
 
-impl PgStore {
+/// Stock that is reserved for a purchase or for waiting orders.
+#[derive(Debug, Clone)]
+pub struct Reservations(pub(super) Database);
+
+impl Reservations {
     /// Ends the reservation of what remains of a purchase: reserves it for the orders that wait for the SKU, or releases it if
     /// there are none. Returns the SKU if anything remained.
     ///
@@ -20,6 +24,7 @@ impl PgStore {
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn release_remainder(&self, purchase_id: Uuid) -> Result<Option<Sku>, sqlx::Error> {
         let released: Option<(String, i64)> = self
+            .0
             .run(move |pool| async move {
                 sqlx::query_as(
                     "WITH next_reservation AS MATERIALIZED (
@@ -47,8 +52,9 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_reserved_stock(&self, limit: usize) -> Result<Vec<ReservedStock>, sqlx::Error> {
+    pub async fn list(&self, limit: usize) -> Result<Vec<ReservedStock>, sqlx::Error> {
         let found: Vec<(Uuid, String, i64)> = self
+            .0
             .run(move |pool| async move {
                 sqlx::query_as(
                     "SELECT c.purchase_id, c.product_id, c.denomination
@@ -85,6 +91,7 @@ impl PgStore {
         after: Option<OrderId>,
     ) -> Result<Option<(PartnerId, OrderId)>, sqlx::Error> {
         let first: Option<(Uuid, Uuid)> = self
+            .0
             .run(move |pool| async move {
                 sqlx::query_as("SELECT w.partner_id, w.order_id FROM waiting_for($1, $2, $3, 1) AS w")
                     .bind(sku.product_id.as_str())
@@ -102,15 +109,16 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn release_reservation(&self, reservation_id: Uuid) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move {
-            sqlx::query("UPDATE chunks SET purchase_id = NULL WHERE purchase_id = $1")
-                .bind(reservation_id)
-                .execute(&pool)
-                .await
-                .map(drop)
-        })
-        .await
+    pub async fn release(&self, reservation_id: Uuid) -> Result<(), sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                sqlx::query("UPDATE chunks SET purchase_id = NULL WHERE purchase_id = $1")
+                    .bind(reservation_id)
+                    .execute(&pool)
+                    .await
+                    .map(drop)
+            })
+            .await
     }
 }
 

@@ -15,8 +15,9 @@ use time::{Duration, OffsetDateTime};
 use vouchsafe_domain::ids::CredentialId;
 
 use super::audit::{self, AuditAction, AuditActor};
+use super::credentials::Credentials;
 use super::credentials::{self, CredentialRow, CredentialSummary, MAX_LIVE_CREDENTIALS};
-use super::{PgStore, partners};
+use super::partners;
 use vouchsafe_security::credential::Credential;
 
 #[derive(Debug, Clone)]
@@ -49,17 +50,18 @@ pub struct RotationResult {
     pub revoked: Vec<CredentialId>,
 }
 
-impl PgStore {
+impl Credentials {
     /// Issues the successor of a credential and sets the expiry of the old one.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn rotate_credential(
+    pub async fn rotate(
         &self,
         rotation: RotationRequest,
         actor: AuditActor,
     ) -> Result<RotationOutcome, sqlx::Error> {
-        self.run(move |pool| async move { rotate(&pool, rotation, &actor).await })
+        self.0
+            .run(move |pool| async move { rotate(&pool, rotation, &actor).await })
             .await
     }
 
@@ -71,19 +73,20 @@ impl PgStore {
         &self,
         credential_id: CredentialId,
     ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
-        self.run(move |pool| async move {
-            sqlx::query_scalar(
-                "UPDATE credentials
+        self.0
+            .run(move |pool| async move {
+                sqlx::query_scalar(
+                    "UPDATE credentials
                     SET first_used_at = COALESCE(first_used_at, clock_timestamp())
                   WHERE credential_id = $1
                     AND revoked_at IS NULL
                  RETURNING first_used_at",
-            )
-            .bind(credential_id.as_uuid())
-            .fetch_optional(&pool)
+                )
+                .bind(credential_id.as_uuid())
+                .fetch_optional(&pool)
+                .await
+            })
             .await
-        })
-        .await
     }
 }
 

@@ -20,8 +20,8 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
 
 use self::chunks::{ChunkRange, split_into_chunks};
-use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
+use super::database::Database;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
@@ -71,7 +71,7 @@ pub struct StockBatch {
     pub target: ImportTarget,
     /// At most as many as there are stock ids.
     pub vouchers: Vec<NewVoucher>,
-    /// From [`PgStore::generate_stock_ids`].
+    /// From [`Stock::generate_ids`].
     pub stock_ids: Vec<i64>,
     pub origin: StockOrigin,
 }
@@ -130,27 +130,19 @@ struct ImportAuditState {
     duplicates: u64,
 }
 
-impl PgStore {
+/// The stock of vouchers and their sealed codes.
+#[derive(Debug, Clone)]
+pub struct Stock(pub(super) Database);
+
+impl Stock {
     /// Generates ids for `count` vouchers.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn generate_stock_ids(&self, count: usize) -> Result<NewStockIds, sqlx::Error> {
-        self.run(move |pool| async move { generate_ids(&pool, count).await })
+    pub async fn generate_ids(&self, count: usize) -> Result<NewStockIds, sqlx::Error> {
+        self.0
+            .run(move |pool| async move { generate_ids(&pool, count).await })
             .await
-    }
-
-    /// Generates ids of stock rows, ascending.
-    pub(super) async fn next_stock_ids(&self, count: usize) -> Result<Vec<StockId>, sqlx::Error> {
-        let numbers = self
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                let numbers = next_stock_ids(&mut transaction, count).await?;
-                transaction.commit().await?;
-                Ok(numbers)
-            })
-            .await?;
-        Ok(numbers.into_iter().map(StockId).collect())
     }
 
     /// Finds out which of these codes were imported before.
@@ -161,32 +153,30 @@ impl PgStore {
         &self,
         indexes: Vec<BlindIndex>,
     ) -> Result<HashSet<BlindIndex>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let bytes: Vec<&[u8]> = indexes.iter().map(|index| &index.as_bytes()[..]).collect();
-            let known: Vec<Vec<u8>> =
-                sqlx::query_scalar("SELECT blind_index FROM codes WHERE blind_index = ANY ($1)")
-                    .bind(bytes)
-                    .fetch_all(&pool)
-                    .await?;
-            let known: HashSet<Vec<u8>> = known.into_iter().collect();
-            let indexes = indexes.into_iter();
-            Ok(indexes
-                .filter(|index| known.contains(&index.as_bytes()[..]))
-                .collect())
-        })
-        .await
+        self.0
+            .run(move |pool| async move {
+                let bytes: Vec<&[u8]> = indexes.iter().map(|index| &index.as_bytes()[..]).collect();
+                let known: Vec<Vec<u8>> =
+                    sqlx::query_scalar("SELECT blind_index FROM codes WHERE blind_index = ANY ($1)")
+                        .bind(bytes)
+                        .fetch_all(&pool)
+                        .await?;
+                let known: HashSet<Vec<u8>> = known.into_iter().collect();
+                let indexes = indexes.into_iter();
+                Ok(indexes
+                    .filter(|index| known.contains(&index.as_bytes()[..]))
+                    .collect())
+            })
+            .await
     }
 
     /// Imports a batch. Known codes are counted and left unchanged, so repeating a batch is safe.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The batch may have been imported.
-    pub async fn import_stock(
-        &self,
-        batch: StockBatch,
-        actor: AuditActor,
-    ) -> Result<ImportOutcome, sqlx::Error> {
-        self.run(move |pool| async move { import(&pool, &batch, &actor).await })
+    pub async fn import(&self, batch: StockBatch, actor: AuditActor) -> Result<ImportOutcome, sqlx::Error> {
+        self.0
+            .run(move |pool| async move { import(&pool, &batch, &actor).await })
             .await
     }
 }
@@ -201,6 +191,14 @@ async fn generate_ids(pool: &PgPool, count: usize) -> Result<NewStockIds, sqlx::
     transaction.commit().await?;
     let codes = codes.into_iter().map(CodeId).collect();
     Ok(NewStockIds { codes, stock })
+}
+
+/// Generates ids of stock rows, ascending.
+pub(super) async fn allocate_ids(pool: &PgPool, count: usize) -> Result<Vec<StockId>, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    let numbers = next_stock_ids(&mut transaction, count).await?;
+    transaction.commit().await?;
+    Ok(numbers.into_iter().map(StockId).collect())
 }
 
 /// Generates ids of stock rows. The lock makes them consecutive, except for gaps of `nextval`.

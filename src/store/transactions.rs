@@ -11,7 +11,7 @@ use vouchsafe_domain::money::{Amount, Currency};
 
 pub use self::cursor::{LedgerCursor, LedgerPage};
 pub use self::list::TransactionFilter;
-use super::PgStore;
+use super::database::Database;
 
 /// A ledger entry. Amounts in minor units.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,25 +68,30 @@ impl TryFrom<TransactionRow> for Transaction {
     }
 }
 
-impl PgStore {
+/// The ledger: bookings on the wallets.
+#[derive(Debug, Clone)]
+pub struct Transactions(pub(super) Database);
+
+impl Transactions {
     /// Finds a ledger entry of this partner.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn find_transaction(
+    pub async fn find(
         &self,
         partner_id: PartnerId,
         transaction_id: TransactionId,
     ) -> Result<Option<Transaction>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let row: Option<TransactionRow> =
-                sqlx::query_as("SELECT * FROM ledger WHERE partner_id = $1 AND transaction_id = $2")
-                    .bind(partner_id.as_uuid())
-                    .bind(transaction_id.as_uuid())
-                    .fetch_optional(&pool)
-                    .await?;
-            row.map(Transaction::try_from).transpose()
-        })
-        .await
+        self.0
+            .run(move |pool| async move {
+                let row: Option<TransactionRow> =
+                    sqlx::query_as("SELECT * FROM ledger WHERE partner_id = $1 AND transaction_id = $2")
+                        .bind(partner_id.as_uuid())
+                        .bind(transaction_id.as_uuid())
+                        .fetch_optional(&pool)
+                        .await?;
+                row.map(Transaction::try_from).transpose()
+            })
+            .await
     }
 }

@@ -8,9 +8,9 @@ use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor};
-use crate::procurement::AdapterKind;
+use super::database::Database;
+use vouchsafe_domain::vendor::AdapterKind;
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::SealedBlob;
 
@@ -84,17 +84,18 @@ struct VendorRow {
     updated_at: OffsetDateTime,
 }
 
-impl PgStore {
+/// Vendors: adapter, URL and sealed credential.
+#[derive(Debug, Clone)]
+pub struct VendorConfigs(pub(super) Database);
+
+impl VendorConfigs {
     /// Creates a vendor or replaces the one with its id.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_vendor(
-        &self,
-        terms: VendorConfig,
-        actor: AuditActor,
-    ) -> Result<PutVendorOutcome, sqlx::Error> {
-        self.run(move |pool| async move { put(&pool, terms, &actor).await })
+    pub async fn put(&self, terms: VendorConfig, actor: AuditActor) -> Result<PutVendorOutcome, sqlx::Error> {
+        self.0
+            .run(move |pool| async move { put(&pool, terms, &actor).await })
             .await
     }
 
@@ -102,32 +103,34 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_vendors(&self) -> Result<Vec<Vendor>, sqlx::Error> {
-        self.run(|pool| async move {
-            let rows: Vec<VendorRow> = sqlx::query_as(
-                "SELECT vendor_id, adapter, url, key_id, nonce, ciphertext, concurrency, updated_at
+    pub async fn list(&self) -> Result<Vec<Vendor>, sqlx::Error> {
+        self.0
+            .run(|pool| async move {
+                let rows: Vec<VendorRow> = sqlx::query_as(
+                    "SELECT vendor_id, adapter, url, key_id, nonce, ciphertext, concurrency, updated_at
                    FROM vendors
                   ORDER BY vendor_id COLLATE \"C\"",
-            )
-            .fetch_all(&pool)
-            .await?;
-            rows.into_iter()
-                .map(|row| Ok(row.into_vendor()?.vendor))
-                .collect()
-        })
-        .await
+                )
+                .fetch_all(&pool)
+                .await?;
+                rows.into_iter()
+                    .map(|row| Ok(row.into_vendor()?.vendor))
+                    .collect()
+            })
+            .await
     }
 
     /// Finds a vendor with its credential.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn find_vendor(&self, vendor_id: String) -> Result<Option<VendorWithCredential>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let mut connection = pool.acquire().await?;
-            find(&mut connection, &vendor_id).await
-        })
-        .await
+    pub async fn find(&self, vendor_id: String) -> Result<Option<VendorWithCredential>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let mut connection = pool.acquire().await?;
+                find(&mut connection, &vendor_id).await
+            })
+            .await
     }
 }
 

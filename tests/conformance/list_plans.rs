@@ -39,7 +39,8 @@ async fn list_entries(
 ) -> Result<Vec<Transaction>, sqlx::Error> {
     let page = lists
         .store
-        .list_transactions(partner(1), filter, after, 25)
+        .transactions
+        .list(partner(1), filter, after, 25)
         .await?;
     assert!(
         page.next.is_none() || page.entries.len() == 25,
@@ -217,9 +218,9 @@ async fn check_orders(lists: &ListFixture) {
     ] {
         for before in [None, day(99).map(OrderId::lower_bound_at)] {
             let description = format!("orders: {description}, before {before:?}");
-            let read = lists.store.list_orders(partner(1), filter.clone(), before, 26);
+            let read = lists.store.orders.list(partner(1), filter.clone(), before, 26);
             lists.assert_reads_few_rows(&description, count, read).await;
-            let read = lists.store.search_orders(filter.clone(), before, 26);
+            let read = lists.store.orders.search(filter.clone(), before, 26);
             let description = format!("all partners' {description}");
             lists
                 .assert_reads_few_rows(&description, all_partners, read)
@@ -269,16 +270,16 @@ async fn check_audit_log(lists: &ListFixture) {
         ),
     ] {
         let description = format!("audit: {description}");
-        let read = lists.store.list_audit(filter, None, 26);
+        let read = lists.store.audit_log.list(filter, None, 26);
         lists.assert_reads_few_rows(&description, count, read).await;
     }
-    let changes = lists.store.recent_change_ids();
+    let changes = lists.store.audit_log.recent_change_ids();
     lists.assert_reads_few_rows("changes", 100, changes).await;
 }
 
 /// Concurrent lookups by id read only their own rows.
 async fn check_lookups_by_id(lists: &ListFixture) {
-    let node = PgNode::start(lists.store.clone(), "reader".to_owned())
+    let node = PgNode::start(&lists.store.database, "reader".to_owned())
         .await
         .unwrap();
     let ids = "SELECT order_id FROM orders WHERE partner_id = $1 ORDER BY order_id LIMIT 25";
@@ -305,7 +306,7 @@ async fn check_stock_levels(lists: &ListFixture) {
     for after in [None, after(17)] {
         let description = format!("stock, after {after:?}");
         let levels = async {
-            let levels = lists.store.stock_levels(None, after, 3).await?;
+            let levels = lists.store.stock.list_levels(None, after, 3).await?;
             for level in &levels {
                 let (loaded, sold) = (level.loaded, level.sold);
                 assert_eq!(
@@ -323,7 +324,7 @@ async fn check_stock_levels(lists: &ListFixture) {
 async fn check_each_index_is_needed(lists: &ListFixture) {
     let changes = "DROP INDEX audit_log_of_changes";
     lists
-        .assert_reads_many_rows_without(changes, lists.store.recent_change_ids())
+        .assert_reads_many_rows_without(changes, lists.store.audit_log.recent_change_ids())
         .await;
     let any = TransactionFilter::default();
     let of_kind = |kind| TransactionFilter {
@@ -342,7 +343,7 @@ async fn check_each_index_is_needed(lists: &ListFixture) {
         reference: Some("x".to_owned()),
         ..OrderFilter::default()
     };
-    let orders = |filter| lists.store.list_orders(partner(1), filter, None, 26);
+    let orders = |filter| lists.store.orders.list(partner(1), filter, None, 26);
     // Either index suffices while entries other than debits are few, as here.
     let others = "DROP INDEX IF EXISTS ledger_by_kind, ledger_of_order";
     let adjustments = list_entries(lists, of_kind(LedgerKind::Adjustment), None);

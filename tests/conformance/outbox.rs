@@ -17,10 +17,10 @@ use vouchsafe_actors::delivery::outbox::Outbox;
 use vouchsafe_domain::delivery::DeliveryAttempt;
 use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{EventId, PartnerId, WebhookId};
-use vouchsafe_simulation::outbox_cases;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::memory_outbox::{bundle, order_id};
 use vouchsafe_simulation::outbox::{self, EndpointStatus, OutboxSubject, Row, RowState};
+use vouchsafe_simulation::outbox_cases;
 
 use crate::server::Database;
 
@@ -86,7 +86,8 @@ impl PgOutboxSubject {
             ..self.endpoint(self.webhook_id)
         };
         self.store
-            .put_webhook(webhook, AuditActor::service())
+            .webhooks
+            .put(webhook, AuditActor::service())
             .await
             .unwrap();
     }
@@ -98,7 +99,8 @@ impl PgOutboxSubject {
             ..self.endpoint(webhook_id)
         };
         self.store
-            .put_webhook(webhook, AuditActor::service())
+            .webhooks
+            .put(webhook, AuditActor::service())
             .await
             .unwrap();
     }
@@ -132,16 +134,20 @@ impl PgOutboxSubject {
         } else {
             ReplayRequest::TimeRange(from, self.committed_at(last).await + time::Duration::MICROSECOND)
         };
-        let replay =
-            self.store
-                .replay_events(self.partner_id, self.webhook_id, request, AuditActor::service());
+        let replay = self.store.deliveries.replay_events(
+            self.partner_id,
+            self.webhook_id,
+            request,
+            AuditActor::service(),
+        );
         replay.await.unwrap()
     }
 
     async fn try_remove(&self) -> bool {
         let remove = self
             .store
-            .remove_webhook(self.partner_id, self.webhook_id, AuditActor::service());
+            .webhooks
+            .remove(self.partner_id, self.webhook_id, AuditActor::service());
         remove.await.unwrap()
     }
 }
@@ -152,7 +158,9 @@ impl OutboxSubject for PgOutboxSubject {
     }
 
     async fn start(&self, node: &str) -> Arc<dyn Outbox> {
-        let node = PgNode::start(self.store.clone(), node.to_owned()).await.unwrap();
+        let node = PgNode::start(&self.store.database, node.to_owned())
+            .await
+            .unwrap();
         Arc::new(PgOutbox::new(&node))
     }
 
@@ -231,14 +239,19 @@ impl OutboxSubject for PgOutboxSubject {
             secret: b"another".to_vec(),
             overlap_s: 3_600,
         };
-        let rotated = self.store.rotate_webhook(rotation, AuditActor::service()).await;
+        let rotated = self
+            .store
+            .webhooks
+            .rotate_secret(rotation, AuditActor::service())
+            .await;
         assert!(rotated.unwrap().is_some());
     }
 
     async fn enable(&self) {
         let enabled = self
             .store
-            .enable_webhook(self.webhook_id, AuditActor::service())
+            .webhooks
+            .enable(self.webhook_id, AuditActor::service())
             .await;
         assert!(enabled.unwrap().is_some());
     }

@@ -10,12 +10,12 @@ use sqlx::{AssertSqlSafe, Executor};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 use vouchsafe::store::{FeedPosition, PgNode, PgStore, RetrievalOutcome};
+use vouchsafe_actors::journal::{Record, Verdict};
+use vouchsafe_actors::store::{LaneStore, Store};
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::StockVoucher;
-use vouchsafe_actors::journal::{Record, Verdict};
-use vouchsafe_actors::store::{LaneStore, Store};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::Subject;
 
@@ -78,9 +78,12 @@ struct ExplainedNode<'s> {
 impl<'s> ExplainedNode<'s> {
     async fn open(subject: &'s PgSubject, name: &str) -> Self {
         let options = subject.superuser_options().options(EXPLAIN);
-        let store = PgNode::start(PgStore::open(options, Handle::current()), name.to_owned())
-            .await
-            .unwrap();
+        let store = PgNode::start(
+            &PgStore::open(options, Handle::current()).database,
+            name.to_owned(),
+        )
+        .await
+        .unwrap();
         let lane = store.open_lane(0).await.unwrap();
         let expiries: Vec<_> = (0..100).map(build::day).collect();
         let stock = subject.add_chunk(&gift(), &expiries).await;
@@ -355,7 +358,7 @@ async fn expired_keys_are_found_by_age() {
         .unwrap();
     let store = PgStore::open(subject.superuser_options().options(EXPLAIN), Handle::current());
     let begin = subject.log().len();
-    assert_eq!(store.purge_expired_keys().await.unwrap(), 7_000);
+    assert_eq!(store.responses.purge_expired().await.unwrap(), 7_000);
     let log = subject.log();
     let mut read = Vec::new();
     for plan in &plans(&log[begin..]) {

@@ -9,6 +9,7 @@ use sqlx::{Connection, Executor, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 use vouchsafe::store::{CodeRetrieval, PgNode, PgStore, RetrievalOutcome};
+use vouchsafe_actors::store::Store;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId, StockId};
 use vouchsafe_domain::ledger::{WalletKey, WalletState};
@@ -16,7 +17,6 @@ use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
-use vouchsafe_actors::store::Store;
 use vouchsafe_simulation::conformance::{self, CommitFault, Subject};
 use vouchsafe_simulation::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
@@ -80,9 +80,12 @@ impl PgSubject {
     pub(crate) async fn start(&self, node: &str) -> Arc<PgNode> {
         let options = self.options();
         let options = options.socket(self.proxy(node).directory());
-        let store = PgNode::start(PgStore::open(options, Handle::current()), node.to_owned())
-            .await
-            .unwrap();
+        let store = PgNode::start(
+            &PgStore::open(options, Handle::current()).database,
+            node.to_owned(),
+        )
+        .await
+        .unwrap();
         let store = Arc::new(store);
         *self.newest_node.lock().unwrap() = Some(Arc::clone(&store));
         store
@@ -240,7 +243,7 @@ impl Subject for PgSubject {
     async fn retrieve(&self, partner_id: PartnerId, order_id: OrderId) {
         let retrieval = self.retrieval(partner_id, order_id).await;
         let store = PgStore::open(self.options(), Handle::current());
-        let reader = PgNode::start(store, "reader".to_owned()).await.unwrap();
+        let reader = PgNode::start(&store.database, "reader".to_owned()).await.unwrap();
         let retrieved = reader.retrieve_codes(retrieval).await.unwrap();
         assert!(
             matches!(retrieved, RetrievalOutcome::Vouchers(_)),

@@ -8,7 +8,7 @@ use crate::test_shop::{TestShop, at, vendor_record};
 
 /// Returns the last day that is over by some margin.
 async fn last_day(shop: &TestShop) -> Date {
-    let now = shop.store.database_time().await.unwrap();
+    let now = shop.store.reconciliations.database_time().await.unwrap();
     (now - Duration::hours(2)).date().previous_day().unwrap()
 }
 
@@ -23,7 +23,7 @@ async fn use_http_adapter(shop: &mut TestShop) {
 /// Claims due days until none is left.
 async fn claim_due_days(shop: &TestShop) -> Vec<Date> {
     let mut days = Vec::new();
-    while let Some(claimed) = shop.store.claim_reconciliation(Vec::new()).await.unwrap() {
+    while let Some(claimed) = shop.store.reconciliations.claim(Vec::new()).await.unwrap() {
         days.push(claimed.day);
     }
     days
@@ -51,7 +51,7 @@ async fn concurrent_claims_take_each_day_once() {
     use_http_adapter(&mut shop).await;
     let last = last_day(&shop).await;
     shop.add_purchase("acme", at(last - Duration::days(40), 12)).await;
-    let claims = (0..8).map(|_| shop.store.claim_reconciliation(Vec::new()));
+    let claims = (0..8).map(|_| shop.store.reconciliations.claim(Vec::new()));
     let mut days = Vec::new();
     for claimed in futures_util::future::join_all(claims).await {
         days.extend(claimed.unwrap().map(|claimed| claimed.day));
@@ -71,17 +71,19 @@ async fn failed_day_backs_off_and_requested_day_is_due_immediately() {
     shop.add_purchase("acme", at(last, 12)).await;
     let mut delays = Vec::new();
     for _ in 0..8 {
-        let request = shop
-            .store
-            .request_reconciliation(last, vec!["acme".to_owned()], AuditActor::service());
+        let request =
+            shop.store
+                .reconciliations
+                .request(last, vec!["acme".to_owned()], AuditActor::service());
         request.await.unwrap();
         assert_eq!(claim_due_days(&shop).await, [last]);
         let failure =
             shop.store
-                .record_reconciliation_failure("acme".to_owned(), last, "no answer".to_owned());
+                .reconciliations
+                .record_failure("acme".to_owned(), last, "no answer".to_owned());
         failure.await.unwrap();
-        let now = shop.store.database_time().await.unwrap();
-        let found = shop.store.list_reconciliations(last).await.unwrap().remove(0);
+        let now = shop.store.reconciliations.database_time().await.unwrap();
+        let found = shop.store.reconciliations.list(last).await.unwrap().remove(0);
         delays.push((found.next_at.unwrap() - now + Duration::seconds(1)).whole_minutes());
         assert_eq!(found.last_word.as_deref(), Some("no answer"));
         assert_eq!(claim_due_days(&shop).await, []);
@@ -91,10 +93,16 @@ async fn failed_day_backs_off_and_requested_day_is_due_immediately() {
     run.source = RecordsSource::Http;
     shop.try_compare(run, vec![vendor_record(last, "A-1", None)])
         .await;
-    let found = shop.store.list_reconciliations(last).await.unwrap().remove(0);
+    let found = shop.store.reconciliations.list(last).await.unwrap().remove(0);
     assert_eq!((found.attempts, found.last_word, found.next_at), (0, None, None));
     assert_eq!(claim_due_days(&shop).await, [], "the day is reconciled");
-    let status = shop.store.list_reconciliation_statuses().await.unwrap().remove(0);
+    let status = shop
+        .store
+        .reconciliations
+        .list_statuses()
+        .await
+        .unwrap()
+        .remove(0);
     assert_eq!((status.open, status.last_day), (1, Some(last)));
     shop.close().await;
 }

@@ -32,13 +32,19 @@ async fn duplicate_or_truncated_records_change_nothing() {
                 sender.send(RecordsMessage::Records(lines)).await.unwrap();
             }
         };
-        let (outcome, ()) = tokio::join!(shop.store.reconcile(TestShop::run_for(DAY), intake), sending);
+        let (outcome, ()) = tokio::join!(
+            shop.store
+                .reconciliations
+                .reconcile(TestShop::run_for(DAY), intake),
+            sending
+        );
         assert_eq!(outcome.unwrap(), ReconciliationOutcome::Incomplete);
     }
     let (sender, intake) = channel(1);
     sender.send(RecordsMessage::Records(duplicated)).await.unwrap();
     assert_eq!(
         shop.store
+            .reconciliations
             .reconcile(TestShop::run_for(DAY), intake)
             .await
             .unwrap(),
@@ -58,7 +64,10 @@ async fn vendor_is_compared_once_at_a_time_and_survives_disconnect() {
     let purchase = shop.add_purchase(VENDOR, at(DAY, 8)).await;
     shop.add_vouchers(purchase, "A-", 1, at(DAY, 8)).await;
     let (sender, intake) = channel(1);
-    let first = shop.store.reconcile(TestShop::run_for(DAY), intake);
+    let first = shop
+        .store
+        .reconciliations
+        .reconcile(TestShop::run_for(DAY), intake);
     let second = async {
         // Only the first comparison receives messages: once it has, it holds the lock.
         sender
@@ -87,7 +96,9 @@ async fn vendor_is_compared_once_at_a_time_and_survives_disconnect() {
     sender.send(RecordsMessage::End).await.unwrap();
     let call = tokio::time::timeout(
         Duration::ZERO,
-        shop.store.reconcile(TestShop::run_for(DAY), intake),
+        shop.store
+            .reconciliations
+            .reconcile(TestShop::run_for(DAY), intake),
     );
     assert!(call.await.is_err(), "the comparison completed too early");
     let completed = async {

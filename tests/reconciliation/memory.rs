@@ -3,8 +3,8 @@
 use time::macros::date;
 use tokio::sync::mpsc::channel;
 use uuid::Uuid;
-use vouchsafe::reconciliation::RecordLine;
 use vouchsafe::store::{ReconciliationOutcome, RecordsMessage};
+use vouchsafe_domain::reconciliation::RecordLine;
 
 use crate::test_shop::{TestShop, VENDOR, at, vendor_record};
 
@@ -56,7 +56,10 @@ async fn large_day_uses_bounded_memory() {
         .await;
     let before = resident_mib();
     let (sender, intake) = channel(2);
-    let compared = shop.store.reconcile(TestShop::run_for(DAY), intake);
+    let compared = shop
+        .store
+        .reconciliations
+        .reconcile(TestShop::run_for(DAY), intake);
     let feeding = async {
         for (number, purchase) in purchases.iter().enumerate() {
             sender

@@ -5,13 +5,13 @@ use time::{Date, OffsetDateTime, Time};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::channel;
 use uuid::Uuid;
-use vouchsafe::procurement::PurchaseKey;
-use vouchsafe::reconciliation::{RecordLine, VoucherTerms};
 use vouchsafe::store::{
     AuditActor, Drift, DriftFilter, DriftResolution, PgStore, ReconciliationOutcome, ReconciliationRun,
     ReconciliationSummary, RecordsMessage, RecordsSource, ResolveDriftRequest, verify,
 };
 use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::purchase::PurchaseKey;
+use vouchsafe_domain::reconciliation::{RecordLine, VoucherTerms};
 
 use crate::database::Database;
 
@@ -127,11 +127,11 @@ impl TestShop {
             sender.send(RecordsMessage::Records(vec![line])).await.unwrap();
         }
         sender.send(RecordsMessage::End).await.unwrap();
-        self.store.reconcile(run, intake).await.unwrap()
+        self.store.reconciliations.reconcile(run, intake).await.unwrap()
     }
 
     pub(crate) async fn summary(&self, day: Date) -> ReconciliationSummary {
-        let statuses = self.store.list_reconciliations(day).await.unwrap();
+        let statuses = self.store.reconciliations.list(day).await.unwrap();
         statuses[0].compared.as_ref().unwrap().summary
     }
 
@@ -141,7 +141,7 @@ impl TestShop {
             day: Some(day),
             ..DriftFilter::default()
         };
-        let mut drifts = self.store.list_drifts(filter, None, 10_000).await.unwrap();
+        let mut drifts = self.store.drifts.list(filter, None, 10_000).await.unwrap();
         drifts.sort_by(|one, other| one.reference.cmp(&other.reference));
         drifts
     }
@@ -161,7 +161,8 @@ impl TestShop {
         };
         let drift = self
             .store
-            .resolve_drift(resolved, AuditActor::service())
+            .drifts
+            .resolve(resolved, AuditActor::service())
             .await
             .unwrap();
         drift.unwrap()

@@ -40,7 +40,8 @@ impl Builder {
         };
         let outcome = self
             .store
-            .put_webhook(request, AuditActor::service())
+            .webhooks
+            .put(request, AuditActor::service())
             .await
             .unwrap();
         assert!(matches!(outcome, PutWebhookOutcome::Created(_)));
@@ -48,7 +49,7 @@ impl Builder {
     }
 
     pub(super) async fn record_deliveries(&self, webhook_id: WebhookId) {
-        let outbox = PgOutbox::new(&self.store);
+        let outbox = PgOutbox::new(&self.node);
         let opened = outbox.lease(webhook_id).await.unwrap().expect("new events exist");
         let flush = |sequence, changes, attempts, lease_action| FlushRequest {
             lease: opened.lease,
@@ -114,7 +115,7 @@ impl Builder {
         outbox.flush(webhook_id, request).await.unwrap().unwrap();
         let replayed = &third[0].event;
         let request = ReplayRequest::Event(replayed.events.event_id(replayed.number));
-        let replayed = self.store.replay_events(
+        let replayed = self.store.deliveries.replay_events(
             self.partner.partner_id,
             webhook_id,
             request,

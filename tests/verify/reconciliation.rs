@@ -1,23 +1,23 @@
 //! Seeded reconciliation: the vendor's records have two vouchers that are unknown here, one of them for the pending order.
 
 use tokio::sync::mpsc::channel;
-use vouchsafe::procurement::PurchaseKey;
-use vouchsafe::reconciliation::{RecordLine, VoucherTerms};
 use vouchsafe::store::{
     AuditActor, DriftFilter, DriftResolution, ReconciliationOutcome, ReconciliationRun, RecordsMessage,
     RecordsSource, ResolveDriftRequest,
 };
 use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::purchase::PurchaseKey;
+use vouchsafe_domain::reconciliation::{RecordLine, VoucherTerms};
 
 use super::Builder;
 
 impl Builder {
     pub(super) async fn record_reconciliation(&self, order_id: OrderId) {
-        let now = self.store.database_time().await.unwrap();
-        let due = self.store.list_due_purchases("nobody".to_owned(), 1);
+        let now = self.store.reconciliations.database_time().await.unwrap();
+        let due = self.store.purchases.list_due("nobody".to_owned(), 1);
         let due = due.await.unwrap().remove(0);
         assert_eq!(due.order_id, order_id);
-        let claimed = self.store.claim_purchase("node-1".to_owned(), due.purchase_id);
+        let claimed = self.store.purchases.claim("node-1".to_owned(), due.purchase_id);
         claimed.await.unwrap().expect("no other node has claimed it");
         let line = |reference: &str, purchase: Option<PurchaseKey>| RecordLine {
             reference: reference.parse().unwrap(),
@@ -39,9 +39,9 @@ impl Builder {
         let lines = vec![line("A-1", Some(PurchaseKey(due.purchase_id))), line("A-2", None)];
         sender.send(RecordsMessage::Records(lines)).await.unwrap();
         sender.send(RecordsMessage::End).await.unwrap();
-        let reconciled = self.store.reconcile(run, intake).await.unwrap();
+        let reconciled = self.store.reconciliations.reconcile(run, intake).await.unwrap();
         assert_eq!(reconciled, ReconciliationOutcome::Completed);
-        let drifts = self.store.list_drifts(DriftFilter::default(), None, 10);
+        let drifts = self.store.drifts.list(DriftFilter::default(), None, 10);
         let drifts = drifts.await.unwrap();
         assert_eq!(drifts.len(), 2);
         let resolved = ResolveDriftRequest {
@@ -50,7 +50,8 @@ impl Builder {
             reason: "asked the vendor".to_owned(),
         };
         self.store
-            .resolve_drift(resolved, AuditActor::service())
+            .drifts
+            .resolve(resolved, AuditActor::service())
             .await
             .unwrap();
     }

@@ -1,6 +1,8 @@
 //! Journal records of the seeded database, as the flows write them.
 
 use vouchsafe::store::AuditActor;
+use vouchsafe_actors::journal::{KeyClaim, Record};
+use vouchsafe_actors::store::Store as _;
 use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::event::EventBundle;
@@ -12,8 +14,6 @@ use vouchsafe_domain::order::{Actor, Fulfilment, Order, PricedLine, PricedOrder,
 use vouchsafe_domain::product::{ApprovalPolicy, SupplyRoute};
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
-use vouchsafe_actors::journal::{KeyClaim, Record};
-use vouchsafe_actors::store::Store as _;
 use vouchsafe_simulation::build;
 
 use super::Builder;
@@ -51,7 +51,7 @@ impl Builder {
         };
         progress.cancel(&cause);
         let numbers = self
-            .store
+            .node
             .allocate_stock_ids(stored.order.vouchers.len())
             .await
             .unwrap();

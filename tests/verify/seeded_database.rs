@@ -4,26 +4,29 @@
 use sqlx::postgres::PgConnectOptions;
 use time::macros::{date, datetime};
 use tokio::runtime::Handle;
-use vouchsafe_security::allowlist::Allowlist;
-use vouchsafe_security::credential;
-use vouchsafe_security::environment::Environment;
 use vouchsafe::keyring::Keyring;
-use vouchsafe::procurement::{AdapterKind, BuyRequest, DEFAULT_CONCURRENCY, PurchaseKey};
 use vouchsafe::store::{
     AuditActor, Category, CodeRetrieval, ImportOutcome, ImportTarget, NewPurchase, NewVoucher, Partner,
     PgNode, PgStore, StockBatch, StockOrigin, VendorConfig,
 };
-use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
-use vouchsafe_security::vault::master_key::MasterKey;
+use vouchsafe_actors::journal::Verdict;
+use vouchsafe_actors::store::Store as _;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::ids::{CredentialId, OrderId, VoucherId};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::{Order, PendingReason};
-use vouchsafe_domain::product::{ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute};
+use vouchsafe_domain::product::{
+    ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
+};
+use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_domain::stock::StockRequest;
+use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
-use vouchsafe_actors::journal::Verdict;
-use vouchsafe_actors::store::Store as _;
+use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_security::credential;
+use vouchsafe_security::environment::Environment;
+use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
+use vouchsafe_security::vault::master_key::MasterKey;
 
 use crate::database::Database;
 
@@ -38,7 +41,8 @@ pub(crate) struct SeededDatabase {
 }
 
 struct Builder {
-    store: PgNode,
+    store: PgStore,
+    node: PgNode,
     partner: Partner,
     credential_id: CredentialId,
     sku: Sku,
@@ -49,14 +53,29 @@ impl SeededDatabase {
         let database = Database::create().await;
         let store = PgStore::open(database.options(), Handle::current());
         store.prepare(Environment::Sandbox).await.unwrap();
-        let store = PgNode::start(store, "node-1".to_owned()).await.unwrap();
         let builder = Builder::new(store).await;
         builder.import_vouchers(5).await;
-        assert!(builder.store.write_audit_checkpoint().await.unwrap().is_some());
+        assert!(
+            builder
+                .store
+                .audit_log
+                .write_checkpoint()
+                .await
+                .unwrap()
+                .is_some()
+        );
         builder.record_activity().await;
-        assert!(builder.store.write_audit_checkpoint().await.unwrap().is_some());
+        assert!(
+            builder
+                .store
+                .audit_log
+                .write_checkpoint()
+                .await
+                .unwrap()
+                .is_some()
+        );
         assert_eq!(
-            builder.store.write_audit_checkpoint().await.unwrap(),
+            builder.store.audit_log.write_checkpoint().await.unwrap(),
             None,
             "the checkpoints are complete"
         );
@@ -77,14 +96,16 @@ impl SeededDatabase {
 }
 
 impl Builder {
-    async fn new(store: PgNode) -> Self {
+    async fn new(store: PgStore) -> Self {
+        let node = PgNode::start(&store.database, "node-1".to_owned()).await.unwrap();
         let now = datetime!(2026-11-20 12:00 UTC);
         let partner = Partner::new("Partner".to_owned(), Allowlist::default(), now);
         let key_pair = credential::generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
         let credential = key_pair.to_credential(partner.partner_id, now);
         let credential_id = credential.credential_id;
         store
-            .create_partner(partner.clone(), Some(credential), AuditActor::service())
+            .partners
+            .create(partner.clone(), Some(credential), AuditActor::service())
             .await
             .unwrap();
         let category = Category {
@@ -92,7 +113,11 @@ impl Builder {
             name: "Games".to_owned(),
             parent_id: None,
         };
-        store.put_category(category, AuditActor::service()).await.unwrap();
+        store
+            .categories
+            .put(category, AuditActor::service())
+            .await
+            .unwrap();
         let vendor = VendorConfig {
             vendor_id: "mock".to_owned(),
             adapter: AdapterKind::Mock,
@@ -100,17 +125,19 @@ impl Builder {
             credential: None,
             concurrency: DEFAULT_CONCURRENCY,
         };
-        store.put_vendor(vendor, AuditActor::service()).await.unwrap();
+        store.vendors.put(vendor, AuditActor::service()).await.unwrap();
         let sku = Sku {
             product_id: "acme-us".parse().unwrap(),
             denomination: Amount::from_minor(2_500),
         };
         store
-            .put_product(product(&sku), AuditActor::service())
+            .products
+            .put(product(&sku), AuditActor::service())
             .await
             .unwrap();
         Self {
             store,
+            node,
             partner,
             credential_id,
             sku,
@@ -119,11 +146,11 @@ impl Builder {
 
     async fn import_vouchers(&self, count: usize) {
         let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
-        let vault = Keyring::open((*self.store).clone(), master)
+        let vault = Keyring::open(self.store.data_keys.clone(), master)
             .await
             .unwrap()
             .vault();
-        let ids = self.store.generate_stock_ids(count).await.unwrap();
+        let ids = self.store.stock.generate_ids(count).await.unwrap();
         let voucher = |&code_id| {
             let text = format!("CODE-{code_id:?}");
             let code = VoucherCode::parse(CodeParts {
@@ -153,7 +180,8 @@ impl Builder {
         };
         let outcome = self
             .store
-            .import_stock(batch, AuditActor::service())
+            .stock
+            .import(batch, AuditActor::service())
             .await
             .unwrap();
         assert!(matches!(outcome, ImportOutcome::Stored(imported) if imported.imported == count as u64));
@@ -162,14 +190,14 @@ impl Builder {
     /// Records a top-up, a delivered order, a pending order and a code read, then the other activity.
     async fn record_activity(&self) {
         let webhook_id = self.register_webhooks().await;
-        let mut lane = self.store.open_lane(0).await.unwrap();
+        let mut lane = self.node.open_lane(0).await.unwrap();
         let request = StockRequest {
             sku: self.sku.clone(),
             loaded_chunks: Vec::new(),
             target_quantity: 2,
             not_before: Expiry::PAST,
         };
-        let claimed = self.store.claim_stock(request).await.unwrap();
+        let claimed = self.node.claim_stock(request).await.unwrap();
         let chunk = &claimed.chunks[0];
         let vouchers = chunk
             .vouchers
@@ -220,7 +248,7 @@ impl Builder {
             address: "127.0.0.1".to_owned(),
             trace_id: "trace".to_owned(),
         };
-        self.store.retrieve_codes(retrieval).await.unwrap();
+        self.node.retrieve_codes(retrieval).await.unwrap();
         let purchase = NewPurchase {
             line: 0,
             vendor: "nobody".to_owned(),
@@ -235,7 +263,8 @@ impl Builder {
         };
         let partner_id = self.partner.partner_id;
         self.store
-            .create_purchases(partner_id, second, vec![purchase])
+            .purchases
+            .create(partner_id, second, vec![purchase])
             .await
             .unwrap();
         self.record_reconciliation(second).await;
@@ -244,7 +273,7 @@ impl Builder {
         let records = [third, self.payout_record()];
         lane.commit(2, &records).await.unwrap();
         let stored = self
-            .store
+            .node
             .load_order(self.partner.partner_id, cancelled)
             .await
             .unwrap();

@@ -6,10 +6,10 @@ use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use crate::api::middleware::operator::Operator;
 use crate::api::error::ApiError;
-use crate::api::pagination::PageRequest;
-use crate::api::period;
+use crate::api::middleware::operator::Operator;
+use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::period;
 use crate::service::Service;
 use crate::store::{AuditFilter, AuditRow};
 
@@ -47,7 +47,7 @@ pub(super) async fn list(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &FILTERS)?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let filter = |name| page.filter(name).map(ToOwned::to_owned);
     let filter = AuditFilter {
         operator: filter("operator"),
@@ -57,7 +57,8 @@ pub(super) async fn list(
     };
     let rows = service
         .store
-        .list_audit(filter, page.after()?, page.fetch_limit())
+        .audit_log
+        .list(filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies = rows.into_iter().map(AuditEntryBody::from).collect();
     Ok(page.response(bodies, |entry: &AuditEntryBody| entry.audit_id.to_string()))

@@ -7,13 +7,13 @@ use vouchsafe_domain::product::{ProductId, check_slug};
 
 use super::body::{Json, validate_name};
 use super::config_change;
-use crate::api::middleware::operator::{Operator, Role};
 use super::products::ProductRequest;
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
-use crate::api::pagination::PageRequest;
+use crate::api::middleware::operator::{Operator, Role};
+use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
 use crate::store::{Category, ProductView, PutCategoryOutcome, PutProductOutcome};
+use vouchsafe_wire::error_code::Code;
 
 /// Definition of a category.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -33,8 +33,8 @@ pub(super) async fn list_categories(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &[])?;
-    let all = service.store.list_categories().await?.into_iter();
+    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
+    let all = service.store.categories.list().await?.into_iter();
     let after = page.after::<String>()?;
     let rest = all.filter(|category| after.as_ref().is_none_or(|after| category.category_id > *after));
     Ok(
@@ -62,7 +62,7 @@ pub(super) async fn put_category(
         name: validate_name("name", &request.name)?,
         parent_id: request.parent_id,
     };
-    match service.store.put_category(category.clone(), actor).await? {
+    match service.store.categories.put(category.clone(), actor).await? {
         PutCategoryOutcome::Created => Ok(HttpResponse::Created().json(category)),
         PutCategoryOutcome::Replaced => Ok(HttpResponse::Ok().json(category)),
         PutCategoryOutcome::ParentNotFound => Err(ApiError::invalid_field("parent_id", "no such category")),
@@ -79,10 +79,11 @@ pub(super) async fn list_products(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &[])?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
     let products = service
         .store
-        .list_products(page.after()?, page.fetch_limit())
+        .products
+        .list(page.after()?, page.fetch_limit())
         .await?;
     let views = products.iter().map(ProductView::of).collect();
     Ok(page.response(views, |product| product.product_id().to_string()))
@@ -97,7 +98,8 @@ pub(super) async fn get_product(
     let product_id: ProductId = product_id.parse().map_err(|_| product_not_found())?;
     let product = service
         .store
-        .find_product(product_id)
+        .products
+        .find(product_id)
         .await?
         .ok_or_else(product_not_found)?;
     Ok(HttpResponse::Ok().json(ProductView::of(&product)))
@@ -119,7 +121,7 @@ pub(super) async fn put_product(
             })?;
     let product = request.into_product(product_id, service.clock.now())?;
     let put = config_change::apply(&service, |service| async move {
-        let put = service.store.put_product(product, actor).await?;
+        let put = service.store.products.put(product, actor).await?;
         if let PutProductOutcome::Created(product) | PutProductOutcome::Replaced(product) = &put {
             service.catalogue.put(product.clone());
         }

@@ -2,9 +2,9 @@
 
 use actix_web::{HttpResponse, web};
 
-use crate::api::middleware::operator::{Operator, Role};
 use super::partners;
 use crate::api::error::ApiError;
+use crate::api::middleware::operator::{Operator, Role};
 use crate::api::partner::certification::{CertificationBody, require_sandbox};
 use crate::service::Service;
 
@@ -16,7 +16,7 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, ApiError> {
     require_sandbox(&service)?;
     let partner_id = partners::parse_id(&partner_id)?;
-    if service.store.find_partner(partner_id).await?.is_none() {
+    if service.store.partners.find(partner_id).await?.is_none() {
         return Err(partners::not_found());
     }
     Ok(HttpResponse::Ok().json(CertificationBody::of(&service, partner_id).await?))
@@ -31,7 +31,7 @@ pub(super) async fn restart(
     let actor = operator.authorize(Role::Operator)?;
     require_sandbox(&service)?;
     let partner_id = partners::parse_id(&partner_id)?;
-    if service.store.delete_observations(partner_id, actor).await? {
+    if service.store.observations.delete(partner_id, actor).await? {
         Ok(HttpResponse::NoContent().finish())
     } else {
         Err(partners::not_found())

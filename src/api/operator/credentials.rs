@@ -11,16 +11,16 @@ use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
 use super::body::OptionalJson;
 use super::config_change;
-use crate::api::middleware::operator::{Operator, Role};
 use super::partners;
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::{Operator, Role};
+use vouchsafe_wire::page::PageRequest;
+use crate::service::Service;
+use crate::store::{CertificationPolicy, CredentialSummary, IssueOutcome, MAX_LIVE_CREDENTIALS};
 use vouchsafe_security::allowlist::Allowlist;
 use vouchsafe_security::credential::{self, ApiSecret, Credential};
 use vouchsafe_security::environment::Environment;
-use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
-use crate::api::pagination::PageRequest;
-use crate::service::Service;
-use crate::store::{CertificationPolicy, CredentialSummary, IssueOutcome, MAX_LIVE_CREDENTIALS};
 
 /// Request for a credential.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -89,7 +89,8 @@ pub(super) async fn issue(
     let outcome = config_change::apply(&service, |service| async move {
         let outcome = service
             .store
-            .insert_credential(credential.clone(), policy, actor)
+            .credentials
+            .issue(credential.clone(), policy, actor)
             .await?;
         if outcome == IssueOutcome::Issued {
             service.registry.upsert_credential(credential);
@@ -141,14 +142,15 @@ pub(super) async fn list(
     partner_id: web::Path<String>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &[])?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
     let partner_id = partners::parse_id(&partner_id)?;
     let before = page.after()?;
     let credentials = service
         .store
-        .list_credentials(partner_id, before, page.fetch_limit())
+        .credentials
+        .list(partner_id, before, page.fetch_limit())
         .await?;
-    if credentials.is_empty() && service.store.find_partner(partner_id).await?.is_none() {
+    if credentials.is_empty() && service.store.partners.find(partner_id).await?.is_none() {
         return Err(partners::not_found());
     }
     let now = service.clock.now();
@@ -167,7 +169,7 @@ pub(super) async fn revoke(
     let actor = operator.authorize(Role::Admin)?;
     let credential_id: CredentialId = credential_id.parse().map_err(|_| not_found())?;
     let revoked = config_change::apply(&service, |service| async move {
-        let revoked = service.store.revoke_credential(credential_id, actor).await?;
+        let revoked = service.store.credentials.revoke(credential_id, actor).await?;
         if revoked.is_some() {
             service.registry.revoke(credential_id, service.clock.now());
         }

@@ -11,14 +11,14 @@ use vouchsafe_domain::order::Order;
 
 pub(super) use self::decide::{approve, cancel, reject};
 pub use self::fulfil::{FulfilReport, FulfilRequest, fulfil};
-use crate::api::middleware::operator::Operator;
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
-use crate::api::partner::orders::{not_found, parse_filter, parse_id};
+use crate::api::middleware::operator::Operator;
+use vouchsafe_wire::page::PageRequest;
 use crate::api::partner::OrderBody;
-use crate::api::pagination::PageRequest;
+use crate::api::partner::orders::{not_found, parse_filter, parse_id};
 use crate::service::Service;
 use crate::store::OrderFilter;
+use vouchsafe_wire::error_code::Code;
 
 const FILTERS: [&str; 6] = ["partner_id", "order_id", "status", "reference", "from", "to"];
 
@@ -49,7 +49,7 @@ pub(super) async fn list(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &FILTERS)?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let filter = OrderFilter {
         order_id: page.parsed_filter("order_id")?,
         ..parse_filter(&page)?
@@ -59,10 +59,11 @@ pub(super) async fn list(
         Some(partner_id) => {
             service
                 .store
-                .list_orders(partner_id, filter, before, limit)
+                .orders
+                .list(partner_id, filter, before, limit)
                 .await?
         }
-        None => service.store.search_orders(filter, before, limit).await?,
+        None => service.store.orders.search(filter, before, limit).await?,
     };
     let bodies = orders.iter().map(OrderOfPartner::of).collect::<Result<_, _>>()?;
     Ok(page.response(bodies, |body| body.order.order_id().to_string()))
@@ -84,6 +85,6 @@ async fn find(service: &Service, order_id: &str) -> Result<Order, ApiError> {
         order_id: Some(order_id),
         ..OrderFilter::default()
     };
-    let mut found = service.store.search_orders(filter, None, 1).await?;
+    let mut found = service.store.orders.search(filter, None, 1).await?;
     found.pop().ok_or_else(|| not_found(order_id))
 }

@@ -13,14 +13,14 @@ use self::patch::{LimitsPatch, validate_limits};
 use super::body::{Json, deserialize_some_object, validate_name};
 use super::config_change;
 use super::credentials::{CredentialBody, IssuedCredential, generate_credential};
-use crate::api::middleware::operator::{Operator, Role};
-use vouchsafe_security::allowlist::Allowlist;
-use vouchsafe_security::environment::Environment;
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
-use crate::api::pagination::PageRequest;
+use crate::api::middleware::operator::{Operator, Role};
+use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
 use crate::store::Partner;
+use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_security::environment::Environment;
+use vouchsafe_wire::error_code::Code;
 
 /// A partner to create.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -79,7 +79,8 @@ pub(super) async fn create(
     config_change::apply(&service, |service| async move {
         service
             .store
-            .create_partner(created.clone(), stored.clone(), actor)
+            .partners
+            .create(created.clone(), stored.clone(), actor)
             .await?;
         service.registry.upsert_partner(created.access());
         if let Some(stored) = stored {
@@ -104,10 +105,11 @@ pub(super) async fn list(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &[])?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
     let partners = service
         .store
-        .list_partners(page.after()?, page.fetch_limit())
+        .partners
+        .list(page.after()?, page.fetch_limit())
         .await?;
     Ok(page.response(partners, |partner| partner.partner_id.to_string()))
 }
@@ -121,12 +123,14 @@ pub(super) async fn get(
     let partner_id = parse_id(&partner_id)?;
     let partner = service
         .store
-        .find_partner(partner_id)
+        .partners
+        .find(partner_id)
         .await?
         .ok_or_else(not_found)?;
     let credentials = service
         .store
-        .list_credentials(partner_id, None, MAX_EMBEDDED_CREDENTIALS)
+        .credentials
+        .list(partner_id, None, MAX_EMBEDDED_CREDENTIALS)
         .await?;
     let now = service.clock.now();
     let bodies = credentials
@@ -150,7 +154,7 @@ pub(super) async fn change(
     patch.check(service.clock.now())?;
     let changed = config_change::apply(&service, |service| async move {
         let change = Box::new(|partner: &mut Partner| patch.apply(partner));
-        let changed = service.store.change_partner(partner_id, change, actor).await?;
+        let changed = service.store.partners.change(partner_id, change, actor).await?;
         if let Some(partner) = &changed {
             service.registry.upsert_partner(partner.access());
         }

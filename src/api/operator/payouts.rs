@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
+use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutMilestone, PayoutOutcome, PayoutStatus};
-use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
 
 use super::body::OptionalJson;
 use super::decision::{decision_error, validate_reason, validate_reference};
-use crate::api::middleware::operator::{Operator, Role};
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
-use crate::api::pagination::PageRequest;
+use crate::api::middleware::operator::{Operator, Role};
+use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
 use crate::store::PayoutFilter;
+use vouchsafe_wire::error_code::Code;
 
 const FILTERS: [&str; 2] = ["partner_id", "status"];
 
@@ -103,14 +103,15 @@ pub(super) async fn list(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &FILTERS)?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let filter = PayoutFilter {
         partner_id: page.parsed_filter("partner_id")?,
         status: page.enum_filter("status", &PayoutStatus::ALL, PayoutStatus::as_str)?,
     };
     let payouts = service
         .store
-        .list_payouts(filter, page.after()?, page.fetch_limit())
+        .payouts
+        .list(filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies = payouts
         .into_iter()
@@ -126,7 +127,7 @@ pub(super) async fn get(
     payout_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let (partner_id, payout_id) = find(&service, &payout_id).await?;
-    let payout = service.store.find_payout(partner_id, payout_id).await?;
+    let payout = service.store.payouts.find(partner_id, payout_id).await?;
     let mut payout = payout.ok_or_else(not_found)?;
     if let Ok(actor) = operator.authorize(Role::Operator) {
         let vault = service.keyring.vault();
@@ -138,7 +139,11 @@ pub(super) async fn get(
                 "cannot decrypt the destination; see the service log",
             )
         })?;
-        service.store.audit_destination_read(payout_id, actor).await?;
+        service
+            .store
+            .payouts
+            .audit_destination_read(payout_id, actor)
+            .await?;
         payout.destination.masked = decrypted.as_str().into();
     }
     let body = PayoutOfPartner::of(payout)?;
@@ -200,7 +205,7 @@ async fn decide(
 
 async fn find(service: &Service, payout_id: &str) -> Result<(PartnerId, PayoutId), ApiError> {
     let payout_id = payout_id.parse().map_err(|_| not_found())?;
-    let owner = service.store.find_payout_owner(payout_id).await?;
+    let owner = service.store.payouts.find_owner(payout_id).await?;
     Ok((owner.ok_or_else(not_found)?, payout_id))
 }
 

@@ -7,12 +7,12 @@ use uuid::Uuid;
 
 use super::body::Json;
 use super::decision::ReasonRequest;
-use crate::api::middleware::operator::{Operator, Role};
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
-use crate::api::pagination::PageRequest;
+use crate::api::middleware::operator::{Operator, Role};
+use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
 use crate::store::{EndPurchaseOutcome, PurchaseFilter, PurchaseState};
+use vouchsafe_wire::error_code::Code;
 
 const FILTERS: [&str; 3] = ["vendor", "state", "order_id"];
 
@@ -22,7 +22,7 @@ pub(super) async fn list(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &FILTERS)?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let filter = PurchaseFilter {
         vendor: page.filter("vendor").map(ToOwned::to_owned),
         state: page.enum_filter("state", &PurchaseState::ALL, PurchaseState::as_str)?,
@@ -30,7 +30,8 @@ pub(super) async fn list(
     };
     let purchases = service
         .store
-        .list_purchases(filter, page.after()?, page.fetch_limit())
+        .purchases
+        .list(filter, page.after()?, page.fetch_limit())
         .await?;
     Ok(page.response(purchases, |purchase| purchase.purchase_id.to_string()))
 }
@@ -45,7 +46,7 @@ pub(super) async fn end(
     let actor = operator.authorize(Role::Operator)?;
     let reason = request.validated()?;
     let purchase_id: Uuid = purchase_id.parse().map_err(|_| not_found())?;
-    match service.store.end_purchase(purchase_id, reason, actor).await? {
+    match service.store.purchases.end(purchase_id, reason, actor).await? {
         EndPurchaseOutcome::Ended(purchase) => Ok(HttpResponse::Ok().json(purchase)),
         EndPurchaseOutcome::NotFound => Err(not_found()),
     }

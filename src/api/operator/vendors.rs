@@ -10,18 +10,18 @@ use utoipa::ToSchema;
 use vouchsafe_domain::product::check_slug;
 
 use super::body::Json;
-use crate::api::middleware::operator::{Operator, Role};
-use vouchsafe_security::environment::Environment;
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
-use crate::api::pagination::PageRequest;
-use vouchsafe_wire::json;
+use crate::api::middleware::operator::{Operator, Role};
+use vouchsafe_wire::page::PageRequest;
 use crate::procurement::http::VendorUrl;
-use crate::procurement::{AdapterKind, DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
-use vouchsafe_security::secret::expose;
 use crate::service::Service;
 use crate::store::{PutVendorOutcome, VendorConfig};
+use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
+use vouchsafe_security::environment::Environment;
+use vouchsafe_security::secret::expose;
 use vouchsafe_security::vault::seal::SealedBlob;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::json;
 
 /// In bytes: tokens with claims take a few KiB, and the credential must fit into a header.
 const MAX_CREDENTIAL: usize = 4_096;
@@ -54,8 +54,8 @@ pub(super) async fn list(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &[])?;
-    let all = service.store.list_vendors().await?.into_iter();
+    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
+    let all = service.store.vendors.list().await?.into_iter();
     let after = page.after::<String>()?;
     let rest = all.filter(|vendor| after.as_ref().is_none_or(|after| vendor.vendor_id > *after));
     Ok(page.response(rest.take(page.fetch_limit()).collect(), |vendor| {
@@ -81,7 +81,7 @@ pub(super) async fn put(
         credential: request.seal_credentials(&service, &vendor_id).await?,
         vendor_id,
     };
-    match service.store.put_vendor(terms, actor).await? {
+    match service.store.vendors.put(terms, actor).await? {
         PutVendorOutcome::Created(vendor) => Ok(HttpResponse::Created().json(vendor)),
         PutVendorOutcome::Replaced(vendor) => Ok(HttpResponse::Ok().json(vendor)),
         PutVendorOutcome::CredentialMissing => Err(ApiError::invalid_field(

@@ -6,21 +6,21 @@
 use actix_web::{HttpResponse, web};
 use serde::Deserialize;
 use utoipa::ToSchema;
+use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
 use vouchsafe_domain::idempotency::Fingerprint;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::money::{Amount, AmountText, Currency, Money};
-use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
 
 use super::body::{Json, validate_text};
-use crate::api::middleware::operator::{Operator, Role};
 use super::partners;
-use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
+use crate::api::middleware::operator::{Operator, Role};
 use crate::api::partner::{TransactionBody, keyed_request_error};
 use crate::service::Service;
 use crate::store::AuditActor;
+use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
+use vouchsafe_wire::error_code::Code;
 
 /// In characters, as for an order.
 const MAX_REFERENCE: usize = 128;
@@ -81,12 +81,11 @@ fn parse_posting(
         .registry
         .find_partner(partner_id)
         .ok_or_else(partners::not_found)?;
-    let currency: Currency =
-        currency
-            .parse()
-            .map_err(|error: vouchsafe_domain::money::InvalidMoney| {
-                ApiError::invalid_field("currency", error.to_string())
-            })?;
+    let currency: Currency = currency
+        .parse()
+        .map_err(|error: vouchsafe_domain::money::InvalidMoney| {
+            ApiError::invalid_field("currency", error.to_string())
+        })?;
     let reference = validate_text("reference", &request.reference, MAX_REFERENCE)?;
     let amount = request.amount.parse(currency);
     let amount = amount.map_err(|error| ApiError::invalid_field("amount", error.to_string()))?;
@@ -140,7 +139,8 @@ async fn post_entry(service: &Service, command: TopUp) -> Result<HttpResponse, A
         .map_err(posting_error)?;
     let entry = service
         .store
-        .find_transaction(partner_id, result.transaction_id)
+        .transactions
+        .find(partner_id, result.transaction_id)
         .await?;
     let entry = entry.ok_or_else(|| {
         tracing::error!(transaction.id = %result.transaction_id, "ledger entry of a stored reference not found");

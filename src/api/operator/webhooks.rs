@@ -10,15 +10,15 @@ use vouchsafe_domain::delivery::DeliveryAttempt;
 use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
-use crate::api::middleware::operator::{Operator, Role};
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
-use crate::api::pagination::PageRequest;
+use crate::api::middleware::operator::{Operator, Role};
+use vouchsafe_wire::page::PageRequest;
 use crate::api::partner::webhooks;
 use crate::service::Service;
 use crate::store::{
     DeliveryFilter, DeliveryState, DeliveryView, DisabledReason, Webhook, WebhookFilter, WebhookStatus,
 };
+use vouchsafe_wire::error_code::Code;
 
 const WEBHOOK_FILTERS: [&str; 2] = ["partner_id", "status"];
 
@@ -169,14 +169,15 @@ pub(super) async fn list_webhooks(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &WEBHOOK_FILTERS)?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &WEBHOOK_FILTERS)?;
     let filter = WebhookFilter {
         partner_id: page.parsed_filter("partner_id")?,
         status: page.enum_filter("status", &WebhookStatus::ALL, WebhookStatus::as_str)?,
     };
     let endpoints = service
         .store
-        .list_webhooks(filter, page.after()?, page.fetch_limit())
+        .webhooks
+        .list(filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies = endpoints.into_iter().map(WebhookOfPartner::from).collect();
     Ok(page.response(bodies, |body: &WebhookOfPartner| body.webhook_id.to_string()))
@@ -190,7 +191,7 @@ pub(super) async fn enable(
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.authorize(Role::Operator)?;
     let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
-    let enabled = service.store.enable_webhook(webhook_id, actor).await?;
+    let enabled = service.store.webhooks.enable(webhook_id, actor).await?;
     let enabled = enabled.ok_or_else(webhooks::not_found)?;
     service.deliveries.release(webhook_id).await;
     Ok(HttpResponse::Ok().json(WebhookOfPartner::from(enabled)))
@@ -202,7 +203,7 @@ pub(super) async fn list_deliveries(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &DELIVERY_FILTERS)?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &DELIVERY_FILTERS)?;
     let filter = DeliveryFilter {
         partner_id: page.parsed_filter("partner_id")?,
         webhook_id: page.parsed_filter("webhook_id")?,
@@ -211,7 +212,8 @@ pub(super) async fn list_deliveries(
     };
     let deliveries = service
         .store
-        .list_deliveries(filter, page.after()?, page.fetch_limit())
+        .deliveries
+        .list(filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies = deliveries.into_iter().map(DeliveryBody::from).collect();
     Ok(page.response(bodies, |body: &DeliveryBody| body.delivery_id.to_string()))
@@ -226,7 +228,7 @@ pub(super) async fn replay(
     let actor = operator.authorize(Role::Operator)?;
     let not_found = || ApiError::new(Code::DeliveryNotFound, "no such delivery");
     let delivery_id = delivery_id.parse().map_err(|_| not_found())?;
-    let replayed = service.store.replay_delivery(delivery_id, actor).await?;
+    let replayed = service.store.deliveries.replay(delivery_id, actor).await?;
     let replayed = replayed.ok_or_else(not_found)?;
     service.deliveries.wake(replayed.webhook_id).await;
     Ok(HttpResponse::Ok().json(DeliveryBody::from(replayed)))

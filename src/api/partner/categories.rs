@@ -6,10 +6,10 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::middleware::authentication::AuthenticatedCaller;
-use crate::api::etag;
-use crate::api::pagination::PageRequest;
 use crate::api::error::ApiError;
+use crate::api::etag;
+use crate::api::middleware::authentication::AuthenticatedCaller;
+use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
 
 /// A category of the catalogue.
@@ -36,14 +36,14 @@ pub async fn list(
     caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &[])?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
     let after = page.after::<String>()?;
-    let assortment = service.catalogue.assortment_for(&caller.partner);
+    let assortment = service.catalogue.assortment_for(caller.partner.scope.as_ref());
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for product in assortment.products() {
         *counts.entry(&product.category_id).or_default() += 1;
     }
-    let categories = service.store.list_categories().await?;
+    let categories = service.store.categories.list().await?;
     let bodies = categories.into_iter().filter_map(|category| {
         let product_count = *counts.get(category.category_id.as_str())?;
         let is_after_cursor = after.as_ref().is_none_or(|after| category.category_id > *after);

@@ -9,12 +9,13 @@ use utoipa::ToSchema;
 use utoipa::openapi::Object;
 use vouchsafe_domain::ids::PartnerId;
 
-use crate::api::middleware::authentication::AuthenticatedCaller;
-use crate::certification::{Check, CheckResult, CheckState, evaluate};
 use crate::api::error::ApiError;
+use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::certification::{CheckResult, CheckState, evaluate};
+use crate::service::Service;
+use vouchsafe_domain::certification::check::Check;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::schema::extensible_enum;
-use crate::service::Service;
 
 /// The certification status of a partner.
 #[derive(Debug, Serialize, ToSchema)]
@@ -96,7 +97,7 @@ impl CertificationBody {
     /// # Errors
     /// `SERVICE_UNAVAILABLE`.
     pub(crate) async fn of(service: &Service, partner_id: PartnerId) -> Result<Self, ApiError> {
-        let observations = service.store.list_observations(partner_id).await?;
+        let observations = service.store.observations.list(partner_id).await?;
         let findings = evaluate(&observations, service.clock.now());
         let passed = findings.iter().all(|finding| finding.state == CheckState::Passed);
         let last = findings.iter().filter_map(|finding| finding.at).max();

@@ -11,15 +11,15 @@ use time::{Duration, OffsetDateTime};
 use utoipa::ToSchema;
 use vouchsafe_domain::ids::CredentialId;
 
-use crate::api::middleware::authentication::{Auth, VerifiedRequest};
-use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
-use crate::config_change;
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::json::{self, JsonObject};
+use crate::api::middleware::authentication::{Auth, VerifiedRequest};
+use crate::config_change;
 use crate::service::Service;
 use crate::store::{AuditActor, MAX_LIVE_CREDENTIALS, RotationOutcome, RotationRequest, RotationResult};
 use crate::trace;
+use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::json::{self, JsonObject};
 
 /// Default overlap (contract §3): a day.
 const DEFAULT_OVERLAP_S: u32 = 86_400;
@@ -76,7 +76,7 @@ pub async fn rotate(
     };
     let actor = AuditActor::partner(partner_id, trace::current_trace_id());
     let rotated = config_change::apply(&service, |service| async move {
-        let rotated = service.store.rotate_credential(rotation, actor).await?;
+        let rotated = service.store.credentials.rotate(rotation, actor).await?;
         if let RotationOutcome::Rotated(rotation) = &rotated {
             apply_rotation(&service, rotation, now);
         }

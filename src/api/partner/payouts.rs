@@ -11,21 +11,21 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
+use vouchsafe_actors::flows::{self, IdempotentResponse, PayoutResponseEncoder, RequestPayout};
 use vouchsafe_domain::idempotency::Response;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::money::{Amount, Currency, Money};
 use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
-use vouchsafe_actors::flows::{self, IdempotentResponse, PayoutResponseEncoder, RequestPayout};
 
 use self::request::RequestedPayout;
-use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
 use super::orders::{idempotency_key, key_reuse_error_or, keyed_request_error};
-use crate::api::pagination::PageRequest;
-use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint};
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
+use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
+use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
 use crate::store::PayoutFilter;
+use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint};
+use vouchsafe_wire::error_code::Code;
 
 const FILTERS: [&str; 1] = ["status"];
 
@@ -113,14 +113,15 @@ pub async fn list(
     caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &FILTERS)?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let filter = PayoutFilter {
         partner_id: Some(caller.partner_id()),
         status: page.enum_filter("status", &PayoutStatus::ALL, PayoutStatus::as_str)?,
     };
     let payouts = service
         .store
-        .list_payouts(filter, page.after()?, page.fetch_limit())
+        .payouts
+        .list(filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies = payouts.iter().map(PayoutBody::of).collect::<Result<_, _>>();
     let bodies = bodies.map_err(|_| serialization_error())?;
@@ -137,7 +138,7 @@ pub async fn get(
     payout_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let payout_id = payout_id.parse().map_err(|_| not_found())?;
-    let payout = service.store.find_payout(caller.partner_id(), payout_id).await?;
+    let payout = service.store.payouts.find(caller.partner_id(), payout_id).await?;
     let payout = payout.ok_or_else(not_found)?;
     let body = PayoutBody::of(&payout).map_err(|_| serialization_error())?;
     Ok(HttpResponse::Ok().json(body))

@@ -7,13 +7,13 @@ use utoipa::ToSchema;
 use vouchsafe_domain::money::{Amount, Currency, Money};
 use vouchsafe_domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Sku, SupplyRoute};
 
-use crate::api::middleware::authentication::AuthenticatedCaller;
-use crate::api::etag;
-use crate::api::pagination::PageRequest;
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
+use crate::api::etag;
+use crate::api::middleware::authentication::AuthenticatedCaller;
+use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
 use crate::store::FreeVouchers;
+use vouchsafe_wire::error_code::Code;
 
 /// Availability of a product or denomination (contract §3), best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
@@ -99,8 +99,8 @@ pub async fn list(
     caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &["currency", "country", "category_id"])?;
-    let assortment = service.catalogue.assortment_for(&caller.partner);
+    let page = PageRequest::parse(request.path(), request.query_string(), &["currency", "country", "category_id"])?;
+    let assortment = service.catalogue.assortment_for(caller.partner.scope.as_ref());
     let filter = ProductFilter::parse(&page)?;
     let mut products: Vec<&Product> = assortment
         .products()
@@ -111,7 +111,7 @@ pub async fn list(
         products.retain(|product| product.product_id > after);
     }
     products.truncate(page.fetch_limit());
-    let free = service.store.count_free_vouchers(&products).await?;
+    let free = service.store.stock.count_free(&products).await?;
     let bodies = products
         .into_iter()
         .map(|product| ProductBody::of(product, &free))
@@ -174,9 +174,9 @@ pub async fn get(
         )
     };
     let product_id = product_id.parse().map_err(|_| not_found())?;
-    let assortment = service.catalogue.assortment_for(&caller.partner);
+    let assortment = service.catalogue.assortment_for(caller.partner.scope.as_ref());
     let product = assortment.get(&product_id).ok_or_else(not_found)?;
-    let free = service.store.count_free_vouchers(&[product]).await?;
+    let free = service.store.stock.count_free(&[product]).await?;
     let stock = denominations(product, &free)
         .into_iter()
         .map(|denomination| StockBody {

@@ -11,14 +11,14 @@ use utoipa::ToSchema;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::product::ProductId;
 
+use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::api::routing::resource;
-use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
-use crate::iso_date;
 use crate::service::Service;
 use crate::settings::Preview;
 use crate::store::{Drift, DriftResolution, PartnerDay, ReconciliationSummary};
+use vouchsafe_domain::iso_date;
+use vouchsafe_wire::error_code::Code;
 
 /// Maximum drifts in a response. The spec defines no pagination here; `summary` has the total.
 const MAX_DRIFTS: usize = 1_000;
@@ -84,6 +84,7 @@ async fn get(
     let day = parse_date(&date)?;
     let found = service
         .store
+        .reconciliations
         .find_partner_day(caller.partner_id(), day, MAX_DRIFTS)
         .await?;
     let found = found.ok_or_else(|| not_found(day))?;

@@ -8,10 +8,10 @@ use vouchsafe_domain::ids::{OrderId, PayoutId, TransactionId};
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::money::{Currency, Money};
 
-use crate::api::middleware::authentication::AuthenticatedCaller;
-use crate::api::pagination::PageRequest;
-use crate::api::period;
 use crate::api::error::ApiError;
+use crate::api::middleware::authentication::AuthenticatedCaller;
+use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::period;
 use crate::service::Service;
 use crate::store::{Transaction, TransactionFilter};
 
@@ -75,7 +75,7 @@ pub async fn list(
     caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &FILTERS)?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let filter = TransactionFilter {
         period: period::from_page(&page)?,
         order_id: page.parsed_filter("order_id")?,
@@ -84,7 +84,8 @@ pub async fn list(
     };
     let found = service
         .store
-        .list_transactions(caller.partner_id(), filter, page.after()?, page.limit())
+        .transactions
+        .list(caller.partner_id(), filter, page.after()?, page.limit())
         .await?;
     let bodies = found.entries.into_iter().map(TransactionBody::from).collect();
     Ok(HttpResponse::Ok().json(page.body_with_next(bodies, found.next)))

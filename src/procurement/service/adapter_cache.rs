@@ -51,7 +51,7 @@ impl AdapterCache {
 impl ProcurementService {
     /// The adapter of a vendor, or the reason why there is none.
     pub(super) async fn adapter_for(&self, vendor_id: &str) -> Result<Arc<VendorAdapter>, String> {
-        let access = self.store.find_vendor(vendor_id.to_owned()).await;
+        let access = self.store.vendors.find(vendor_id.to_owned()).await;
         let access = access
             .map_err(|error| format!("cannot read the vendor: {error}"))?
             .ok_or("unknown vendor; add it with `vouchsafe vendor put`")?;

@@ -8,8 +8,9 @@ use std::collections::HashSet;
 use vouchsafe_domain::product::Sku;
 
 use super::ProcurementService;
-use crate::procurement::{BuyRequest, VendorVoucher};
+use crate::procurement::VendorVoucher;
 use crate::store::{AuditActor, ImportOutcome, ImportTarget, NewVoucher, StockBatch, StockOrigin};
+use vouchsafe_domain::purchase::BuyRequest;
 
 /// Why vouchers cannot be imported, for an internal reason.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +43,7 @@ impl ProcurementService {
             return Ok(Vec::new());
         }
         let batch = self.seal(request, &new).await?;
-        match self.store.import_stock(batch, AuditActor::service()).await? {
+        match self.store.stock.import(batch, AuditActor::service()).await? {
             ImportOutcome::Stored(_) => {}
             ImportOutcome::ProductChanged => return Err(IntakeError::ProductChanged),
         }
@@ -54,7 +55,7 @@ impl ProcurementService {
     }
 
     async fn known_references(&self, request: &BuyRequest) -> Result<HashSet<String>, sqlx::Error> {
-        let references = self.store.list_bought_references(request.key).await?;
+        let references = self.store.purchases.list_bought_references(request.key).await?;
         Ok(references.into_iter().collect())
     }
 
@@ -76,7 +77,7 @@ impl ProcurementService {
             currency: request.denomination.currency,
         };
         let vault = self.keyring.sealing_vault().await?;
-        let ids = self.store.generate_stock_ids(vouchers.len()).await?;
+        let ids = self.store.stock.generate_ids(vouchers.len()).await?;
         let seal = |(voucher, code_id): (&&VendorVoucher, _)| -> Result<NewVoucher, IntakeError> {
             Ok(NewVoucher {
                 code_id,

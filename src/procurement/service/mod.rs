@@ -20,25 +20,25 @@ use std::time::Duration;
 
 use tracing::{error, warn};
 use uuid::Uuid;
-use vouchsafe_domain::clock::Clock;
-use vouchsafe_domain::ids::{OrderId, PartnerId};
-use vouchsafe_domain::order::{Order, OrderLine};
-use vouchsafe_domain::product::Sku;
 use vouchsafe_actors::procurement::{
     ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors,
     WaitingOrder,
 };
 use vouchsafe_actors::store::{StoreFuture, Unavailable};
+use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::order::{Order, OrderLine};
+use vouchsafe_domain::product::Sku;
 
 use self::adapter_cache::AdapterCache;
 use self::intake::IntakeError;
 use crate::keyring::Keyring;
 use crate::metrics::VendorMetrics;
-use crate::procurement::{
-    AdapterKind, BuyRequest, PurchaseKey, PurchaseResult, VendorAdapter, VendorFailure,
-};
-use crate::service::CurrentCatalogue;
-use crate::store::{LastAnswer, NewPurchase, PgNode, PgStore, PurchaseUpdate, describe};
+use crate::procurement::{PurchaseResult, VendorAdapter, VendorFailure};
+use crate::store::{LastAnswer, NewPurchase, PgStore, PurchaseUpdate, describe};
+use vouchsafe_domain::catalogue::current::CurrentCatalogue;
+use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
+use vouchsafe_domain::vendor::AdapterKind;
 
 /// How long a SKU counts as out of stock at a vendor: as long as an order would wait in vain at worst, and short enough
 /// that a restocked vendor is used again soon.
@@ -58,15 +58,16 @@ pub(crate) struct ProcurementService {
 
 impl ProcurementService {
     pub(crate) fn new(
-        node: &PgNode,
+        store: PgStore,
+        node: String,
         keyring: Arc<Keyring>,
         catalogue: Arc<CurrentCatalogue>,
         clock: Arc<dyn Clock>,
         metrics: VendorMetrics,
     ) -> Self {
         Self {
-            store: PgStore::clone(node),
-            node: node.identity().name.clone(),
+            store,
+            node,
             keyring,
             catalogue,
             clock,
@@ -100,7 +101,7 @@ impl ProcurementService {
     }
 
     async fn needs_vendor(&self, order: &Order) -> Result<bool, sqlx::Error> {
-        let vendors = self.store.list_vendors().await?.into_iter();
+        let vendors = self.store.vendors.list().await?.into_iter();
         let kinds: HashMap<_, _> = vendors.map(|vendor| (vendor.vendor_id, vendor.adapter)).collect();
         let needs_call = |purchase: &NewPurchase| {
             let kind = kinds.get(&purchase.vendor);
@@ -111,7 +112,7 @@ impl ProcurementService {
 
     async fn ask_vendor(&self, claimed: ClaimedPurchase) -> Result<PurchaseRemainder, sqlx::Error> {
         let key = PurchaseKey(claimed.delivery.reservation_id);
-        let purchase = self.store.find_purchase(key.0).await?;
+        let purchase = self.store.purchases.find(key.0).await?;
         let adapter = match self.adapter_for(&purchase.vendor).await {
             Ok(adapter) => adapter,
             Err(reason) => return self.record_blocked(key, &reason).await,
@@ -132,7 +133,7 @@ impl ProcurementService {
         match imported {
             Ok(quarantined) => {
                 let (update, remainder) = response_mapping::map_response(key, response, quarantined);
-                self.store.record_purchase_update(update).await?;
+                self.store.purchases.record_update(update).await?;
                 Ok(remainder)
             }
             Err(IntakeError::Database(error)) => Err(error),
@@ -150,7 +151,7 @@ impl ProcurementService {
             sold: None,
             quarantined: Vec::new(),
         };
-        self.store.record_purchase_update(update).await?;
+        self.store.purchases.record_update(update).await?;
         Ok(PurchaseRemainder::Pending(None))
     }
 }
@@ -178,7 +179,7 @@ fn unavailable(error: sqlx::Error) -> Unavailable {
 impl Vendors for ProcurementService {
     fn list_capacities(&self) -> StoreFuture<'_, Result<Vec<VendorCapacity>, Unavailable>> {
         Box::pin(async move {
-            let vendors = self.store.list_vendors().await.map_err(unavailable)?;
+            let vendors = self.store.vendors.list().await.map_err(unavailable)?;
             let capacity = |vendor: crate::store::Vendor| VendorCapacity {
                 vendor_id: VendorId(vendor.vendor_id.into()),
                 concurrency: usize::from(vendor.concurrency),
@@ -192,7 +193,7 @@ impl Vendors for ProcurementService {
         after: Option<OrderId>,
         limit: usize,
     ) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>> {
-        let orders = self.store.list_orders_awaiting_vendor(after, limit);
+        let orders = self.store.purchases.list_orders_awaiting_vendor(after, limit);
         Box::pin(async move { orders.await.map_err(unavailable) })
     }
 
@@ -206,7 +207,8 @@ impl Vendors for ProcurementService {
             let (partner_id, order_id) = (order.partner_id, order.order_id);
             let created = self
                 .store
-                .create_purchases(partner_id, order_id, self.purchases_for(&order));
+                .purchases
+                .create(partner_id, order_id, self.purchases_for(&order));
             created.await.map_err(unavailable)
         })
     }
@@ -216,7 +218,7 @@ impl Vendors for ProcurementService {
         vendor_id: &VendorId,
         limit: usize,
     ) -> StoreFuture<'_, Result<Vec<DuePurchase>, Unavailable>> {
-        let due = self.store.list_due_purchases(vendor_id.to_string(), limit);
+        let due = self.store.purchases.list_due(vendor_id.to_string(), limit);
         Box::pin(async move { due.await.map_err(unavailable) })
     }
 
@@ -224,7 +226,7 @@ impl Vendors for ProcurementService {
         &self,
         purchase_id: Uuid,
     ) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>> {
-        let claimed = self.store.claim_purchase(self.node.clone(), purchase_id);
+        let claimed = self.store.purchases.claim(self.node.clone(), purchase_id);
         Box::pin(async move { claimed.await.map_err(unavailable) })
     }
 
@@ -240,24 +242,25 @@ impl Vendors for ProcurementService {
         purchase_id: Uuid,
         after: Option<Duration>,
     ) -> StoreFuture<'_, Result<(), Unavailable>> {
-        let rescheduled = self.store.reschedule_purchase(purchase_id, after);
+        let rescheduled = self.store.purchases.reschedule(purchase_id, after);
         Box::pin(async move { rescheduled.await.map_err(unavailable) })
     }
 
     fn release_own_claims(&self, vendor_id: &VendorId) -> StoreFuture<'_, Result<(), Unavailable>> {
         let released = self
             .store
-            .release_purchase_claims(self.node.clone(), vendor_id.to_string());
+            .purchases
+            .release_claims(self.node.clone(), vendor_id.to_string());
         Box::pin(async move { released.await.map_err(unavailable) })
     }
 
     fn release_remainder(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<Sku>, Unavailable>> {
-        let released = self.store.release_remainder(purchase_id);
+        let released = self.store.reservations.release_remainder(purchase_id);
         Box::pin(async move { released.await.map_err(unavailable) })
     }
 
     fn list_reserved_stock(&self, limit: usize) -> StoreFuture<'_, Result<Vec<ReservedStock>, Unavailable>> {
-        let reserved = self.store.list_reserved_stock(limit);
+        let reserved = self.store.reservations.list(limit);
         Box::pin(async move { reserved.await.map_err(unavailable) })
     }
 
@@ -266,17 +269,20 @@ impl Vendors for ProcurementService {
         sku: &'a Sku,
         after: Option<OrderId>,
     ) -> StoreFuture<'a, Result<Option<(PartnerId, OrderId)>, Unavailable>> {
-        let first = self.store.find_oldest_waiting_order(sku.clone(), after);
+        let first = self
+            .store
+            .reservations
+            .find_oldest_waiting_order(sku.clone(), after);
         Box::pin(async move { first.await.map_err(unavailable) })
     }
 
     fn release_reservation(&self, reservation_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>> {
-        let released = self.store.release_reservation(reservation_id);
+        let released = self.store.reservations.release(reservation_id);
         Box::pin(async move { released.await.map_err(unavailable) })
     }
 
     fn list_out_of_stock(&self) -> StoreFuture<'_, Result<Vec<Sku>, Unavailable>> {
-        let skus = self.store.list_out_of_stock_skus(OUT_OF_STOCK_TTL);
+        let skus = self.store.purchases.list_out_of_stock_skus(OUT_OF_STOCK_TTL);
         Box::pin(async move { skus.await.map_err(unavailable) })
     }
 }

@@ -2,7 +2,8 @@
 
 use vouchsafe_actors::procurement::PurchaseRemainder;
 
-use crate::procurement::{PurchaseKey, PurchaseResult, Shortfall, VendorFailure};
+use vouchsafe_domain::purchase::PurchaseKey;
+use crate::procurement::{PurchaseResult, Shortfall, VendorFailure};
 use crate::store::{LastAnswer, PurchaseUpdate};
 
 /// The update to store and the engine's remainder. `quarantined` are the references of vouchers whose codes were sold

@@ -46,8 +46,8 @@ impl Echo {
     }
 
     fn batcher(&self, kind: BatcherKind) -> Batcher<Self> {
-        let store = PgStore::open(PgConnectOptions::new(), Handle::current());
-        Batcher::start(&store, self, kind)
+        let database = Database::new(PgConnectOptions::new(), Handle::current());
+        Batcher::start(&database, self, kind)
     }
 }
 

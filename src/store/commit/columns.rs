@@ -3,13 +3,13 @@
 
 use time::OffsetDateTime;
 use uuid::Uuid;
+use vouchsafe_actors::journal::Record;
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::Retention;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::ledger::Movement;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::voucher::Allocation;
-use vouchsafe_actors::journal::Record;
 
 use super::sparse::SparseColumns;
 use super::to_json;

@@ -8,12 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
+use vouchsafe_actors::journal::{OrderChange, PayoutChange, Record, ReturnedVoucher};
 use vouchsafe_domain::audit::{AuditEntry, AuditState};
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::ledger::PendingDelta;
 use vouchsafe_domain::order::{Milestone, OrderLine};
 use vouchsafe_domain::payout::{Payout, PayoutMilestone};
-use vouchsafe_actors::journal::{OrderChange, PayoutChange, Record, ReturnedVoucher};
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SparseColumns<'a> {

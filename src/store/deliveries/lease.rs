@@ -13,8 +13,8 @@ use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 
 use super::interval;
+use crate::store::node::PgNode;
 use crate::store::node_identity::NodeIdentity;
-use crate::store::{PgNode, PgStore};
 
 /// Result of a poll over all enabled endpoints.
 #[derive(Debug, Clone, Default)]
@@ -123,7 +123,7 @@ impl PgNode {
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn poll_due_endpoints(&self) -> Result<DueEndpoints, sqlx::Error> {
         let node = self.identity().clone();
-        PgStore::run(self, move |pool| async move {
+        let polled = self.database().run(move |pool| async move {
             let rows = query_endpoints(&pool, &node).await?;
             let nodes: i64 = sqlx::query_scalar("SELECT count(*) FROM nodes WHERE lease_until > now()")
                 .fetch_one(&pool)
@@ -137,8 +137,8 @@ impl PgNode {
                 endpoints.add(&row);
             }
             Ok(endpoints)
-        })
-        .await
+        });
+        polled.await
     }
 }
 

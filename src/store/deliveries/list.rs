@@ -8,8 +8,8 @@ use uuid::Uuid;
 use vouchsafe_domain::delivery::DeliveryAttempt;
 use vouchsafe_domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
-use crate::store::PgStore;
 use crate::store::audit::to_bigint;
+use crate::store::deliveries::DeliveryLog;
 
 /// State of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -114,20 +114,21 @@ impl TryFrom<DeliveryRow> for DeliveryView {
     }
 }
 
-impl PgStore {
+impl DeliveryLog {
     /// Lists up to `limit` deliveries older than `before`, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_deliveries(
+    pub async fn list(
         &self,
         filter: DeliveryFilter,
         before: Option<DeliveryId>,
         limit: usize,
     ) -> Result<Vec<DeliveryView>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let found: Vec<DeliveryRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
-                "SELECT {COLUMNS}
+        self.0
+            .run(move |pool| async move {
+                let found: Vec<DeliveryRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
+                    "SELECT {COLUMNS}
                    FROM deliveries AS d
                   WHERE ($1::uuid IS NULL OR d.partner_id = $1)
                     AND ($2::uuid IS NULL OR d.webhook_id = $2)
@@ -136,28 +137,29 @@ impl PgStore {
                     AND ($5::uuid IS NULL OR d.delivery_id < $5)
                   ORDER BY d.delivery_id DESC
                   LIMIT $6"
-            )))
-            .bind(filter.partner_id.map(PartnerId::as_uuid))
-            .bind(filter.webhook_id.map(WebhookId::as_uuid))
-            .bind(filter.order_id.map(OrderId::as_uuid))
-            .bind(filter.state.map(DeliveryState::as_str))
-            .bind(before.map(DeliveryId::as_uuid))
-            .bind(to_bigint(limit))
-            .fetch_all(&pool)
-            .await?;
-            found.into_iter().map(DeliveryView::try_from).collect()
-        })
-        .await
+                )))
+                .bind(filter.partner_id.map(PartnerId::as_uuid))
+                .bind(filter.webhook_id.map(WebhookId::as_uuid))
+                .bind(filter.order_id.map(OrderId::as_uuid))
+                .bind(filter.state.map(DeliveryState::as_str))
+                .bind(before.map(DeliveryId::as_uuid))
+                .bind(to_bigint(limit))
+                .fetch_all(&pool)
+                .await?;
+                found.into_iter().map(DeliveryView::try_from).collect()
+            })
+            .await
     }
 
     /// Deletes deliveries that ended before the feed's retention period, and returns their number.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn purge_deliveries(&self) -> Result<u64, sqlx::Error> {
-        self.run(move |pool| async move {
-            let purged = sqlx::query(
-                "DELETE FROM deliveries AS d
+    pub async fn purge_ended(&self) -> Result<u64, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let purged = sqlx::query(
+                    "DELETE FROM deliveries AS d
                   USING (SELECT partner_id, webhook_id, number
                            FROM deliveries
                           WHERE state <> 'WAITING' AND updated_at < now() - make_interval(days => $1)
@@ -165,14 +167,14 @@ impl PgStore {
                           LIMIT $2
                             FOR UPDATE SKIP LOCKED) AS o
                   WHERE d.partner_id = o.partner_id AND d.webhook_id = o.webhook_id AND d.number = o.number",
-            )
-            .bind(crate::store::events::FEED_DAYS)
-            .bind(PURGE_ROWS)
-            .execute(&pool)
-            .await?;
-            Ok(purged.rows_affected())
-        })
-        .await
+                )
+                .bind(crate::store::events::FEED_DAYS)
+                .bind(PURGE_ROWS)
+                .execute(&pool)
+                .await?;
+                Ok(purged.rows_affected())
+            })
+            .await
     }
 }
 

@@ -33,9 +33,10 @@ use vouchsafe_actors::store::{StoreFuture, Unavailable};
 use vouchsafe_domain::ids::WebhookId;
 
 use self::endpoint::LeaseHolder;
+use super::database::Database;
 use super::error::unavailable;
+use super::node::PgNode;
 use super::node_identity::NodeIdentity;
-use super::{PgNode, PgStore};
 
 pub use lease::DueEndpoints;
 pub use list::{DeliveryFilter, DeliveryState, DeliveryView};
@@ -51,10 +52,14 @@ const LEASE_CONNECTIONS: usize = 1;
 /// wait for them.
 const WRITE_CONNECTIONS: usize = 1;
 
+/// Webhook deliveries with a row of their own: failed, blocked or replayed ones.
+#[derive(Debug, Clone)]
+pub struct DeliveryLog(pub(super) Database);
+
 /// The outbox of one node.
 #[derive(Debug, Clone)]
 pub struct PgOutbox {
-    store: PgStore,
+    database: Database,
     node: NodeIdentity,
     read_permits: Arc<Semaphore>,
     lease_permits: Arc<Semaphore>,
@@ -66,7 +71,7 @@ impl PgOutbox {
     #[must_use]
     pub fn new(node: &PgNode) -> Self {
         Self {
-            store: PgStore::clone(node),
+            database: node.database().clone(),
             node: node.identity().clone(),
             read_permits: Arc::new(Semaphore::new(READ_CONNECTIONS)),
             lease_permits: Arc::new(Semaphore::new(LEASE_CONNECTIONS)),
@@ -81,7 +86,7 @@ impl Outbox for PgOutbox {
             let _permit = self.lease_permits.acquire().await.ok();
             let node = self.node.clone();
             let leased = self
-                .store
+                .database
                 .run(move |pool| async move { lease::acquire_lease(&pool, webhook_id, &node).await });
             leased.await.map_err(|error| unavailable(&error))
         })
@@ -105,7 +110,7 @@ impl Outbox for PgOutbox {
                 node: self.node.clone(),
             };
             let page = self
-                .store
+                .database
                 .run(move |pool| async move { flush::flush(&pool, &holder, request).await });
             page.await.map_err(|error| unavailable(&error))
         })

@@ -14,8 +14,8 @@ use super::endpoint::EndpointKey;
 use super::interval;
 use super::list::{COLUMNS, DeliveryRow, DeliveryView};
 use super::sequence::schedule_first_waiting;
-use crate::store::PgStore;
 use crate::store::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
+use crate::store::deliveries::DeliveryLog;
 use crate::store::events::{EventRow, FEED_DAYS, find_event};
 use crate::store::webhooks::parse_kinds;
 
@@ -42,7 +42,7 @@ pub enum ReplayOutcome {
     TooManyEvents,
 }
 
-impl PgStore {
+impl DeliveryLog {
     /// Schedules events to be sent to an endpoint again.
     ///
     /// # Errors
@@ -58,7 +58,8 @@ impl PgStore {
             partner_id,
             webhook_id,
         };
-        self.run(move |pool| async move { replay(&pool, key, request, &actor).await })
+        self.0
+            .run(move |pool| async move { replay(&pool, key, request, &actor).await })
             .await
     }
 
@@ -66,32 +67,33 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn replay_delivery(
+    pub async fn replay(
         &self,
         delivery_id: DeliveryId,
         actor: AuditActor,
     ) -> Result<Option<DeliveryView>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let Some(before) = find_delivery(&pool, delivery_id).await? else {
-                return Ok(None);
-            };
-            let key = EndpointKey {
-                partner_id: before.partner_id,
-                webhook_id: before.webhook_id,
-            };
-            let Some(event) = find_event(&pool, key.partner_id, before.event_id).await? else {
-                return Ok(None);
-            };
-            let number = (event.number, before.order_id.as_uuid());
-            let Some(mut transaction) = write_replays(&pool, key, &[number], &actor).await? else {
-                return Ok(None);
-            };
-            // Read before the commit: afterwards a node may deliver it at once.
-            let after = find_delivery(&mut *transaction, delivery_id).await?;
-            transaction.commit().await?;
-            Ok(after)
-        })
-        .await
+        self.0
+            .run(move |pool| async move {
+                let Some(before) = find_delivery(&pool, delivery_id).await? else {
+                    return Ok(None);
+                };
+                let key = EndpointKey {
+                    partner_id: before.partner_id,
+                    webhook_id: before.webhook_id,
+                };
+                let Some(event) = find_event(&pool, key.partner_id, before.event_id).await? else {
+                    return Ok(None);
+                };
+                let number = (event.number, before.order_id.as_uuid());
+                let Some(mut transaction) = write_replays(&pool, key, &[number], &actor).await? else {
+                    return Ok(None);
+                };
+                // Read before the commit: afterwards a node may deliver it at once.
+                let after = find_delivery(&mut *transaction, delivery_id).await?;
+                transaction.commit().await?;
+                Ok(after)
+            })
+            .await
     }
 }
 

@@ -15,8 +15,9 @@ use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::{Order, OrderStatus};
 
 use super::{OrderRow, finish_order_query, start_order_query};
+use crate::store::Period;
 use crate::store::audit::to_bigint;
-use crate::store::{Period, PgStore};
+use crate::store::orders::Orders;
 
 /// Filter of orders; `None` matches any.
 #[derive(Debug, Clone, Default)]
@@ -35,38 +36,40 @@ enum OrderScope {
     AllPartners,
 }
 
-impl PgStore {
+impl Orders {
     /// Lists up to `limit` orders of a partner older than `before`, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_orders(
+    pub async fn list(
         &self,
         partner_id: PartnerId,
         filter: OrderFilter,
         before: Option<OrderId>,
         limit: usize,
     ) -> Result<Vec<Order>, sqlx::Error> {
-        self.run(move |pool| async move {
-            list(&pool, OrderScope::Partner(partner_id), &filter, before, limit).await
-        })
-        .await
+        self.0
+            .run(move |pool| async move {
+                list(&pool, OrderScope::Partner(partner_id), &filter, before, limit).await
+            })
+            .await
     }
 
     /// Lists orders of all partners. For operators only.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn search_orders(
+    pub async fn search(
         &self,
         filter: OrderFilter,
         before: Option<OrderId>,
         limit: usize,
     ) -> Result<Vec<Order>, sqlx::Error> {
-        self.run(
-            move |pool| async move { list(&pool, OrderScope::AllPartners, &filter, before, limit).await },
-        )
-        .await
+        self.0
+            .run(
+                move |pool| async move { list(&pool, OrderScope::AllPartners, &filter, before, limit).await },
+            )
+            .await
     }
 }
 

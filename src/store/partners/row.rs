@@ -8,8 +8,8 @@ use vouchsafe_domain::scope::Scope;
 
 use super::Partner;
 use super::approval_rule::ApprovalRule;
+use vouchsafe_domain::limits::Limits;
 use vouchsafe_security::allowlist::{Allowlist, InvalidAllowlist};
-use vouchsafe_security::limits::Limits;
 
 #[derive(sqlx::FromRow)]
 pub(in crate::store) struct PartnerRow {

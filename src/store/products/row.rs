@@ -3,7 +3,9 @@
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::{ApprovalPolicy, DenominationRange, ExpiryPolicy, Product, Redemption, SupplyRoute};
+use vouchsafe_domain::product::{
+    ApprovalPolicy, DenominationRange, ExpiryPolicy, Product, Redemption, SupplyRoute,
+};
 
 #[derive(sqlx::FromRow)]
 pub(super) struct ProductRow {

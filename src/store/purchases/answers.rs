@@ -8,9 +8,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use vouchsafe_domain::product::Sku;
 
-use crate::procurement::PurchaseKey;
-use crate::store::PgStore;
+use crate::store::purchases::Purchases;
 use crate::store::reserved_stock::parse_sku;
+use vouchsafe_domain::purchase::PurchaseKey;
 
 /// Result of the last request to a vendor about a purchase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
@@ -83,50 +83,52 @@ pub struct PurchaseUpdate {
     pub quarantined: Vec<String>,
 }
 
-impl PgStore {
+impl Purchases {
     /// Lists the vendor references of the vouchers stored for a purchase.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list_bought_references(&self, key: PurchaseKey) -> Result<Vec<String>, sqlx::Error> {
-        self.run(move |pool| async move {
-            sqlx::query_scalar(
-                "SELECT vendor_reference
+        self.0
+            .run(move |pool| async move {
+                sqlx::query_scalar(
+                    "SELECT vendor_reference
                    FROM codes
                   WHERE purchase_id = $1 AND vendor_reference IS NOT NULL",
-            )
-            .bind(key.0)
-            .fetch_all(&pool)
+                )
+                .bind(key.0)
+                .fetch_all(&pool)
+                .await
+            })
             .await
-        })
-        .await
     }
 
     /// Stores the result of a request, unless the purchase was ended meanwhile.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn record_purchase_update(&self, update: PurchaseUpdate) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move {
-            sqlx::query(
-                "UPDATE purchases
+    pub async fn record_update(&self, update: PurchaseUpdate) -> Result<(), sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                sqlx::query(
+                    "UPDATE purchases
                     SET answer = $2,
                         answered_at = clock_timestamp(),
                         last_word = $3,
                         sold = COALESCE($4, sold),
                         quarantined = CASE WHEN $4 IS NULL THEN quarantined ELSE $5 END
                   WHERE purchase_id = $1 AND NOT ended",
-            )
-            .bind(update.key.0)
-            .bind(update.answer.as_str())
-            .bind(update.last_word)
-            .bind(update.sold.map(u32::cast_signed))
-            .bind(update.quarantined)
-            .execute(&pool)
+                )
+                .bind(update.key.0)
+                .bind(update.answer.as_str())
+                .bind(update.last_word)
+                .bind(update.sold.map(u32::cast_signed))
+                .bind(update.quarantined)
+                .execute(&pool)
+                .await
+                .map(drop)
+            })
             .await
-            .map(drop)
-        })
-        .await
     }
 
     /// Lists the SKUs that their vendor reported as out of stock within the last `age`. Ignores reports from before the last change
@@ -136,6 +138,7 @@ impl PgStore {
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list_out_of_stock_skus(&self, age: Duration) -> Result<Vec<Sku>, sqlx::Error> {
         let found: Vec<(String, i64)> = self
+            .0
             .run(move |pool| async move {
                 sqlx::query_as(
                     "SELECT DISTINCT p.product_id, p.denomination

@@ -6,29 +6,26 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_domain::ids::{OrderId, PartnerId};
-use vouchsafe_domain::order::FulfilmentSource;
 use vouchsafe_actors::flows::ReservedDelivery;
 use vouchsafe_actors::procurement::{ClaimedPurchase, DuePurchase};
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::order::FulfilmentSource;
 
-use crate::store::PgStore;
 use crate::store::audit::to_bigint;
+use crate::store::purchases::Purchases;
 
 /// Lifetime of a claim. Longer than the timeout of a vendor request. Seconds.
 const CLAIM_S: i32 = 120;
 
-impl PgStore {
+impl Purchases {
     /// Lists up to `limit` unclaimed purchases of a vendor that are due for a request: the first of each order before the second
     /// of any.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_due_purchases(
-        &self,
-        vendor: String,
-        limit: usize,
-    ) -> Result<Vec<DuePurchase>, sqlx::Error> {
+    pub async fn list_due(&self, vendor: String, limit: usize) -> Result<Vec<DuePurchase>, sqlx::Error> {
         let due: Vec<(Uuid, Uuid)> = self
+            .0
             .run(move |pool| async move {
                 sqlx::query_as(
                     "SELECT d.purchase_id, d.order_id
@@ -61,12 +58,13 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn claim_purchase(
+    pub async fn claim(
         &self,
         node: String,
         purchase_id: Uuid,
     ) -> Result<Option<ClaimedPurchase>, sqlx::Error> {
         let claimed: Option<(Uuid, Uuid, i16, OffsetDateTime, bool)> = self
+            .0
             .run(move |pool| async move {
                 sqlx::query_as(
                     "WITH due AS MATERIALIZED (
@@ -112,62 +110,61 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn release_purchase_claims(&self, node: String, vendor: String) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move {
-            sqlx::query(
-                "UPDATE purchases
+    pub async fn release_claims(&self, node: String, vendor: String) -> Result<(), sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                sqlx::query(
+                    "UPDATE purchases
                     SET claimed_until = NULL
                   WHERE NOT ended AND vendor = $2 AND claimed_by = $1",
-            )
-            .bind(node)
-            .bind(vendor)
-            .execute(&pool)
+                )
+                .bind(node)
+                .bind(vendor)
+                .execute(&pool)
+                .await
+                .map(drop)
+            })
             .await
-            .map(drop)
-        })
-        .await
     }
 
     /// Releases a claim. The purchase is due for a retry after this time; `None` ends it. An ended purchase stays ended.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn reschedule_purchase(
-        &self,
-        purchase_id: Uuid,
-        after: Option<Duration>,
-    ) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move {
-            sqlx::query(
-                "UPDATE purchases
+    pub async fn reschedule(&self, purchase_id: Uuid, after: Option<Duration>) -> Result<(), sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                sqlx::query(
+                    "UPDATE purchases
                     SET ended = ended OR $2::double precision IS NULL,
                         next_at = clock_timestamp() + make_interval(secs => COALESCE($2, 0)),
                         claimed_until = NULL
                   WHERE purchase_id = $1",
-            )
-            .bind(purchase_id)
-            .bind(after.map(|after| after.as_secs_f64()))
-            .execute(&pool)
+                )
+                .bind(purchase_id)
+                .bind(after.map(|after| after.as_secs_f64()))
+                .execute(&pool)
+                .await
+                .map(drop)
+            })
             .await
-            .map(drop)
-        })
-        .await
     }
 
     /// Makes an open purchase due at once.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn expedite_purchase(&self, purchase_id: Uuid) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move {
-            sqlx::query(
-                "UPDATE purchases SET next_at = clock_timestamp() WHERE purchase_id = $1 AND NOT ended",
-            )
-            .bind(purchase_id)
-            .execute(&pool)
+    pub async fn expedite(&self, purchase_id: Uuid) -> Result<(), sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                sqlx::query(
+                    "UPDATE purchases SET next_at = clock_timestamp() WHERE purchase_id = $1 AND NOT ended",
+                )
+                .bind(purchase_id)
+                .execute(&pool)
+                .await
+                .map(drop)
+            })
             .await
-            .map(drop)
-        })
-        .await
     }
 }

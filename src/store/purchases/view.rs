@@ -12,8 +12,8 @@ use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency, Money};
 
 use super::answers::LastAnswer;
-use crate::store::PgStore;
 use crate::store::audit::{self, AuditAction, AuditActor, to_bigint};
+use crate::store::purchases::Purchases;
 
 /// State of a purchase: `open`, `refused` (open, and the last vendor response was rejected) or `ended`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -141,18 +141,19 @@ struct PurchaseViewRow {
     next_at: OffsetDateTime,
 }
 
-impl PgStore {
+impl Purchases {
     /// Lists up to `limit` purchases older than `before`, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_purchases(
+    pub async fn list(
         &self,
         filter: PurchaseFilter,
         before: Option<Uuid>,
         limit: usize,
     ) -> Result<Vec<PurchaseView>, sqlx::Error> {
-        self.run(move |pool| async move { list(&pool, filter, before, limit).await })
+        self.0
+            .run(move |pool| async move { list(&pool, filter, before, limit).await })
             .await
     }
 
@@ -160,13 +161,14 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn end_purchase(
+    pub async fn end(
         &self,
         purchase_id: Uuid,
         reason: String,
         actor: AuditActor,
     ) -> Result<EndPurchaseOutcome, sqlx::Error> {
-        self.run(move |pool| async move { end(&pool, purchase_id, &reason, &actor).await })
+        self.0
+            .run(move |pool| async move { end(&pool, purchase_id, &reason, &actor).await })
             .await
     }
 }

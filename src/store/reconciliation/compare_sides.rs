@@ -6,10 +6,10 @@ use sqlx::{Executor as _, PgConnection};
 
 use super::row::{OwnVoucherRow, VendorEntryRow};
 use super::{PAGE_ROWS, ReconciliationRun, findings};
-use crate::reconciliation::day::Span;
-use crate::reconciliation::merge::{MergeStep, Side, Tally, merge_step};
-use crate::reconciliation::{OwnVoucher, VendorEntry};
 use crate::store::audit::to_bigint;
+use vouchsafe_domain::reconciliation::day::Span;
+use vouchsafe_domain::reconciliation::merge::{MergeStep, Side, Tally, merge_step};
+use vouchsafe_domain::reconciliation::{OwnVoucher, VendorEntry};
 
 /// Buffered page of a sorted stream, and the key after which the next page begins.
 struct PageStream<T, K> {

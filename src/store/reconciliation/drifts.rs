@@ -9,9 +9,9 @@ use uuid::Uuid;
 use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 
 use super::row::VoucherTermsRow;
-use crate::reconciliation::{DriftKind, VoucherTerms};
-use crate::store::PgStore;
 use crate::store::audit::{self, AuditAction, AuditActor, to_bigint};
+use crate::store::database::Database;
+use vouchsafe_domain::reconciliation::{DriftKind, VoucherTerms};
 
 /// Resolution of a drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -106,18 +106,23 @@ impl DriftResolution {
     }
 }
 
-impl PgStore {
+/// Differences that reconciliations found.
+#[derive(Debug, Clone)]
+pub struct Drifts(pub(in crate::store) Database);
+
+impl Drifts {
     /// Lists up to `limit` drifts older than `before`, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_drifts(
+    pub async fn list(
         &self,
         filter: DriftFilter,
         before: Option<DriftId>,
         limit: usize,
     ) -> Result<Vec<Drift>, sqlx::Error> {
         let found: Vec<DriftRow> = self
+            .0
             .run(move |pool| async move {
                 sqlx::query_as(
                     "SELECT *
@@ -147,12 +152,13 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn resolve_drift(
+    pub async fn resolve(
         &self,
         request: ResolveDriftRequest,
         actor: AuditActor,
     ) -> Result<Option<Drift>, sqlx::Error> {
-        self.run(move |pool| async move { resolve(&pool, &request, &actor).await })
+        self.0
+            .run(move |pool| async move { resolve(&pool, &request, &actor).await })
             .await
     }
 }

@@ -11,8 +11,8 @@ use vouchsafe_domain::ids::DriftId;
 use super::ReconciliationRun;
 use super::results::{self, ReconciliationSummary};
 use super::row::{OwnVoucherRow, VendorEntryRow, VoucherTermsRow};
-use crate::reconciliation::day::Span;
-use crate::reconciliation::merge::{Comparison, Tally};
+use vouchsafe_domain::reconciliation::day::Span;
+use vouchsafe_domain::reconciliation::merge::{Comparison, Tally};
 
 /// Buffered findings, one array per column.
 #[derive(Default)]

@@ -26,11 +26,11 @@ use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection};
 use time::{Date, OffsetDateTime};
 use tokio::sync::mpsc::Receiver;
 
-use super::PgStore;
 use super::audit::{self, AuditAction, AuditActor, NO_STATE};
-use crate::reconciliation::RecordLine;
+use super::database::Database;
+use vouchsafe_domain::reconciliation::RecordLine;
 
-pub use self::drifts::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
+pub use self::drifts::{Drift, DriftFilter, DriftResolution, Drifts, ResolveDriftRequest};
 pub use self::partner_day::PartnerDay;
 pub use self::results::{Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource};
 pub use self::schedule::{ClaimedDay, ReconciliationStatus};
@@ -89,7 +89,11 @@ pub enum ReconciliationOutcome {
     Incomplete,
 }
 
-impl PgStore {
+/// Daily comparisons of a vendor's records with our purchases.
+#[derive(Debug, Clone)]
+pub struct Reconciliations(pub(super) Database);
+
+impl Reconciliations {
     /// Loads a vendor's records, compares them with our purchases, and replaces the previous result of the day.
     ///
     /// # Errors
@@ -99,8 +103,9 @@ impl PgStore {
         run: ReconciliationRun,
         messages: Receiver<RecordsMessage>,
     ) -> Result<ReconciliationOutcome, sqlx::Error> {
-        let options = self.database.clone().options(SESSION_SETTINGS);
-        self.run_detached(async move { reconcile(&options, &run, messages).await })
+        let options = self.0.connect_options().options(SESSION_SETTINGS);
+        self.0
+            .run_detached(async move { reconcile(&options, &run, messages).await })
             .await
     }
 
@@ -109,12 +114,13 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn database_time(&self) -> Result<OffsetDateTime, sqlx::Error> {
-        self.run(|pool| async move {
-            sqlx::query_scalar("SELECT clock_timestamp()")
-                .fetch_one(&pool)
-                .await
-        })
-        .await
+        self.0
+            .run(|pool| async move {
+                sqlx::query_scalar("SELECT clock_timestamp()")
+                    .fetch_one(&pool)
+                    .await
+            })
+            .await
     }
 }
 

@@ -6,8 +6,8 @@ use vouchsafe_domain::ids::PartnerId;
 
 use super::drifts::{Drift, DriftRow};
 use super::results::ReconciliationSummary;
-use crate::store::PgStore;
 use crate::store::audit::to_bigint;
+use crate::store::reconciliation::Reconciliations;
 
 /// A partner's part of a day's reconciliation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct PartnerDay {
     pub generated_at: OffsetDateTime,
 }
 
-impl PgStore {
+impl Reconciliations {
     /// Finds a partner's part of a day with up to `limit` drifts; `None` if no vendor was compared for the day.
     ///
     /// # Errors
@@ -30,7 +30,8 @@ impl PgStore {
         day: Date,
         limit: usize,
     ) -> Result<Option<PartnerDay>, sqlx::Error> {
-        self.run(move |pool| async move { find_partner_day(&pool, partner_id, day, limit).await })
+        self.0
+            .run(move |pool| async move { find_partner_day(&pool, partner_id, day, limit).await })
             .await
     }
 }

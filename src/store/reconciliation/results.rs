@@ -6,9 +6,9 @@ use time::{Date, Duration, OffsetDateTime};
 use utoipa::ToSchema;
 
 use super::ReconciliationRun;
-use crate::reconciliation::day::{self, AdjacentDays, Span};
-use crate::reconciliation::merge::Tally;
-use crate::store::PgStore;
+use crate::store::reconciliation::Reconciliations;
+use vouchsafe_domain::reconciliation::day::{self, AdjacentDays, Span};
+use vouchsafe_domain::reconciliation::merge::Tally;
 
 /// Source of a vendor's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -113,13 +113,14 @@ impl RecordsSource {
     }
 }
 
-impl PgStore {
+impl Reconciliations {
     /// Lists the reconciliations of a day by vendor. Not paginated: vendors are created by hand, so there are few.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_reconciliations(&self, day: Date) -> Result<Vec<Reconciliation>, sqlx::Error> {
+    pub async fn list(&self, day: Date) -> Result<Vec<Reconciliation>, sqlx::Error> {
         let found: Vec<ReconciliationRow> = self
+            .0
             .run(move |pool| async move {
                 sqlx::query_as(
                     "SELECT *, COALESCE(wanted_until > now(), false) AS is_requested

@@ -5,8 +5,8 @@ use sqlx::FromRow;
 use uuid::Uuid;
 use vouchsafe_domain::money::Amount;
 
-use crate::procurement::PurchaseKey;
-use crate::reconciliation::{OwnVoucher, VendorEntry, VoucherTerms};
+use vouchsafe_domain::purchase::PurchaseKey;
+use vouchsafe_domain::reconciliation::{OwnVoucher, VendorEntry, VoucherTerms};
 
 /// A voucher that we bought.
 #[derive(Debug, FromRow)]

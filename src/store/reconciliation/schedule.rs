@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use time::{Date, OffsetDateTime};
 
 use super::super::audit::{self, AuditAction, AuditActor, NO_STATE};
-use crate::store::PgStore;
+use crate::store::reconciliation::Reconciliations;
 
 /// Delay after midnight, so that vendors have completed their records. Seconds.
 const AFTER_MIDNIGHT_S: i32 = 2 * 60 * 60;
@@ -43,16 +43,14 @@ pub struct ReconciliationStatus {
     pub last_day: Option<Date>,
 }
 
-impl PgStore {
+impl Reconciliations {
     /// Claims the oldest due day of a vendor with the `http` adapter, except for these vendors.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn claim_reconciliation(
-        &self,
-        excluded: Vec<String>,
-    ) -> Result<Option<ClaimedDay>, sqlx::Error> {
+    pub async fn claim(&self, excluded: Vec<String>) -> Result<Option<ClaimedDay>, sqlx::Error> {
         let found: Option<(String, Date, OffsetDateTime)> = self
+            .0
             .run(move |pool| async move { claim(&pool, excluded).await })
             .await?;
         Ok(found.map(|(vendor, day, claimed_at)| ClaimedDay {
@@ -66,74 +64,71 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn request_reconciliation(
+    pub async fn request(
         &self,
         day: Date,
         vendors: Vec<String>,
         actor: AuditActor,
     ) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move {
-            let mut transaction = pool.begin().await?;
-            for vendor in vendors {
-                sqlx::query(
-                    "INSERT INTO reconciliations (vendor, day, wanted_until)
+        self.0
+            .run(move |pool| async move {
+                let mut transaction = pool.begin().await?;
+                for vendor in vendors {
+                    sqlx::query(
+                        "INSERT INTO reconciliations (vendor, day, wanted_until)
                      VALUES ($1, $2, now() + make_interval(secs => $3))
                      ON CONFLICT (vendor, day) DO UPDATE
                         SET wanted_until = EXCLUDED.wanted_until, next_at = now()",
-                )
-                .bind(&vendor)
-                .bind(day)
-                .bind(f64::from(REQUEST_VALID_S))
-                .execute(&mut *transaction)
-                .await?;
-                let subject = format!("{vendor} {day}");
-                let action = AuditAction {
-                    name: "reconciliation.run",
-                    subject: &subject,
-                };
-                audit::write(&mut transaction, &actor, action, NO_STATE, NO_STATE).await?;
-            }
-            transaction.commit().await
-        })
-        .await
+                    )
+                    .bind(&vendor)
+                    .bind(day)
+                    .bind(f64::from(REQUEST_VALID_S))
+                    .execute(&mut *transaction)
+                    .await?;
+                    let subject = format!("{vendor} {day}");
+                    let action = AuditAction {
+                        name: "reconciliation.run",
+                        subject: &subject,
+                    };
+                    audit::write(&mut transaction, &actor, action, NO_STATE, NO_STATE).await?;
+                }
+                transaction.commit().await
+            })
+            .await
     }
 
     /// Records why the comparison of a day failed, and schedules a retry with exponential backoff.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn record_reconciliation_failure(
-        &self,
-        vendor: String,
-        day: Date,
-        reason: String,
-    ) -> Result<(), sqlx::Error> {
-        self.run(move |pool| async move {
-            sqlx::query(
-                "UPDATE reconciliations
+    pub async fn record_failure(&self, vendor: String, day: Date, reason: String) -> Result<(), sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                sqlx::query(
+                    "UPDATE reconciliations
                     SET attempts = attempts + 1,
                         last_word = $3,
                         next_at = now() + make_interval(secs => least($5, $4 * 2 ^ least(attempts, 20)))
                   WHERE vendor = $1 AND day = $2",
-            )
-            .bind(vendor)
-            .bind(day)
-            .bind(reason)
-            .bind(f64::from(RETRY_DELAY_S.0))
-            .bind(f64::from(RETRY_DELAY_S.1))
-            .execute(&pool)
+                )
+                .bind(vendor)
+                .bind(day)
+                .bind(reason)
+                .bind(f64::from(RETRY_DELAY_S.0))
+                .bind(f64::from(RETRY_DELAY_S.1))
+                .execute(&pool)
+                .await
+                .map(drop)
+            })
             .await
-            .map(drop)
-        })
-        .await
     }
 
     /// Lists the status of each vendor that was ever compared.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_reconciliation_statuses(&self) -> Result<Vec<ReconciliationStatus>, sqlx::Error> {
-        self.run(|pool| async move {
+    pub async fn list_statuses(&self) -> Result<Vec<ReconciliationStatus>, sqlx::Error> {
+        self.0.run(|pool| async move {
             sqlx::query_as(
                 "SELECT v.vendor_id AS vendor,
                         (SELECT count(*) FROM drifts AS d WHERE d.vendor = v.vendor_id AND d.resolution <> 'resolved') AS open,

@@ -7,8 +7,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::ReconciliationRun;
-use crate::reconciliation::RecordLine;
-use crate::store::PgStore;
+use crate::store::reconciliation::Reconciliations;
+use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 
 /// Temporary tables of a comparison. References sort by bytes, like the merge compares them.
@@ -48,23 +48,21 @@ const TABLES: &str = "
         voucher_id uuid NOT NULL
     )";
 
-impl PgStore {
+impl Reconciliations {
     /// Finds the blind indexes of codes in our stock.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub(crate) async fn find_known_indexes(
-        &self,
-        indexes: Vec<BlindIndex>,
-    ) -> Result<Vec<Vec<u8>>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let indexes: Vec<&[u8]> = indexes.iter().map(|index| index.as_bytes().as_slice()).collect();
-            sqlx::query_scalar("SELECT blind_index FROM codes WHERE blind_index = ANY ($1)")
-                .bind(indexes)
-                .fetch_all(&pool)
-                .await
-        })
-        .await
+    pub async fn find_known_indexes(&self, indexes: Vec<BlindIndex>) -> Result<Vec<Vec<u8>>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let indexes: Vec<&[u8]> = indexes.iter().map(|index| index.as_bytes().as_slice()).collect();
+                sqlx::query_scalar("SELECT blind_index FROM codes WHERE blind_index = ANY ($1)")
+                    .bind(indexes)
+                    .fetch_all(&pool)
+                    .await
+            })
+            .await
     }
 }
 

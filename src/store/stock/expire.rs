@@ -16,8 +16,8 @@ use time::Date;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::Sku;
 
-use super::PgStore;
 use crate::store::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
+use crate::store::stock::Stock;
 
 /// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.
 const MAX_CHUNKS: usize = 10;
@@ -48,13 +48,13 @@ struct ExpiredRow {
     expired: i64,
 }
 
-impl PgStore {
+impl Stock {
     /// Removes a batch of expired vouchers from sale. Idempotent. On concurrent calls, all nodes but one do nothing.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The next call repeats the work.
-    pub async fn expire_vouchers(&self) -> Result<ExpiryBatch, sqlx::Error> {
-        self.run(|pool| async move { expire_batch(&pool).await }).await
+    pub async fn expire_batch(&self) -> Result<ExpiryBatch, sqlx::Error> {
+        self.0.run(|pool| async move { expire_batch(&pool).await }).await
     }
 }
 

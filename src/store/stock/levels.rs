@@ -5,8 +5,8 @@ use time::Date;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::Sku;
 
-use super::PgStore;
 use super::to_bigint;
+use crate::store::stock::Stock;
 
 /// Voucher counts of a SKU. `loaded` is the sum of the other four.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,18 +36,19 @@ struct LevelRow {
     next_expiry: Option<Date>,
 }
 
-impl PgStore {
+impl Stock {
     /// Lists the levels of up to `limit` SKUs after `after` in SKU order, optionally of one product.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn stock_levels(
+    pub async fn list_levels(
         &self,
         product_id: Option<String>,
         after: Option<(String, i64)>,
         limit: usize,
     ) -> Result<Vec<StockLevel>, sqlx::Error> {
-        self.run(move |pool| async move { levels(&pool, product_id, after, limit).await })
+        self.0
+            .run(move |pool| async move { levels(&pool, product_id, after, limit).await })
             .await
     }
 }

@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 
-use super::PgStore;
 use crate::store::audit::{self, AuditAction, AuditActor, NO_STATE};
+use crate::store::stock::Stock;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 
 /// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.
@@ -57,12 +57,12 @@ struct VoidAuditState<'a> {
     reason: &'a str,
 }
 
-impl PgStore {
+impl Stock {
     /// Removes vouchers from sale. Idempotent.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. Part of the vouchers may be void.
-    pub async fn void_stock(
+    pub async fn void(
         &self,
         target: VoidTarget,
         reason: String,
@@ -70,12 +70,10 @@ impl PgStore {
     ) -> Result<VoidOutcome, sqlx::Error> {
         match target {
             VoidTarget::Sku(sku) => self.void_sku(sku, reason, actor).await,
-            VoidTarget::Codes(product_id, codes) => {
-                self.run(
-                    move |pool| async move { void_codes(&pool, &product_id, &codes, &reason, &actor).await },
-                )
-                .await
-            }
+            VoidTarget::Codes(product_id, codes) => self
+                .0
+                .run(move |pool| async move { void_codes(&pool, &product_id, &codes, &reason, &actor).await })
+                .await,
         }
     }
 
@@ -88,6 +86,7 @@ impl PgStore {
     ) -> Result<VoidOutcome, sqlx::Error> {
         let of = sku.clone();
         let chunks = self
+            .0
             .run(|pool| async move { list_chunks(&pool, &of).await })
             .await?;
         let mut voided = 0;
@@ -95,6 +94,7 @@ impl PgStore {
             let (group, subject, reason, actor) =
                 (group.to_vec(), sku.to_string(), reason.clone(), actor.clone());
             voided += self
+                .0
                 .run(move |pool| async move {
                     let mut transaction = pool.begin().await?;
                     let voided = void_chunks(&mut transaction, &group).await?;

@@ -20,8 +20,9 @@ use vouchsafe_domain::money::Currency;
 
 use super::cursor::{LedgerCursor, LedgerPage};
 use super::{Transaction, TransactionRow};
+use crate::store::Period;
 use crate::store::audit::to_bigint;
-use crate::store::{Period, PgStore};
+use crate::store::transactions::Transactions;
 
 /// How far `created_at` can be out of sequence order in a wallet: a statement reads the clock before it locks the wallet, and runs
 /// for at most 15 s. The rest allows for clock adjustments.
@@ -37,25 +38,26 @@ pub struct TransactionFilter {
     pub currency: Option<Currency>,
 }
 
-impl PgStore {
+impl Transactions {
     /// Lists up to `limit` ledger entries of a partner after the cursor, newest first.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_transactions(
+    pub async fn list(
         &self,
         partner_id: PartnerId,
         filter: TransactionFilter,
         after: Option<LedgerCursor>,
         limit: usize,
     ) -> Result<LedgerPage, sqlx::Error> {
-        self.run(move |pool| async move {
-            // One extra entry per wallet tells whether there is another page.
-            let query = build_query(partner_id, &filter, after.as_ref(), limit + 1);
-            let entries = list(&pool, query).await?;
-            Ok(LedgerPage::merge_newest(entries, limit))
-        })
-        .await
+        self.0
+            .run(move |pool| async move {
+                // One extra entry per wallet tells whether there is another page.
+                let query = build_query(partner_id, &filter, after.as_ref(), limit + 1);
+                let entries = list(&pool, query).await?;
+                Ok(LedgerPage::merge_newest(entries, limit))
+            })
+            .await
     }
 }
 

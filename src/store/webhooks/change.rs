@@ -7,8 +7,8 @@ use vouchsafe_domain::ids::{PartnerId, WebhookId};
 
 use super::row::{Webhook, parse_kinds};
 use super::{MAX_WEBHOOKS, find, kind_labels};
-use crate::store::PgStore;
 use crate::store::audit::{self, AuditAction, AuditActor, NO_STATE};
+use crate::store::webhooks::Webhooks;
 
 /// Requested settings of an endpoint. `None` keeps the current value, or takes the default for a new endpoint.
 #[derive(Debug, Clone)]
@@ -47,104 +47,110 @@ pub struct WebhookSecretRotation {
     pub overlap_s: u32,
 }
 
-impl PgStore {
+impl Webhooks {
     /// Registers or updates an endpoint.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn put_webhook(
+    pub async fn put(
         &self,
         request: PutWebhookRequest,
         actor: AuditActor,
     ) -> Result<PutWebhookOutcome, sqlx::Error> {
-        self.run(move |pool| async move {
-            let mut transaction = pool.begin().await?;
-            // Serializes changes of a partner's endpoints, so the maximum holds.
-            sqlx::query("SELECT FROM partners WHERE partner_id = $1 FOR NO KEY UPDATE")
-                .bind(request.partner_id.as_uuid())
-                .execute(&mut *transaction)
-                .await?;
-            let outcome = put(&mut transaction, &request, &actor).await?;
-            match outcome {
-                PutWebhookOutcome::Created(_) | PutWebhookOutcome::Updated(_) => transaction.commit().await?,
-                _ => transaction.rollback().await?,
-            }
-            Ok(outcome)
-        })
-        .await
+        self.0
+            .run(move |pool| async move {
+                let mut transaction = pool.begin().await?;
+                // Serializes changes of a partner's endpoints, so the maximum holds.
+                sqlx::query("SELECT FROM partners WHERE partner_id = $1 FOR NO KEY UPDATE")
+                    .bind(request.partner_id.as_uuid())
+                    .execute(&mut *transaction)
+                    .await?;
+                let outcome = put(&mut transaction, &request, &actor).await?;
+                match outcome {
+                    PutWebhookOutcome::Created(_) | PutWebhookOutcome::Updated(_) => {
+                        transaction.commit().await?
+                    }
+                    _ => transaction.rollback().await?,
+                }
+                Ok(outcome)
+            })
+            .await
     }
 
     /// Removes an endpoint and its deliveries. Returns `false` if it does not exist.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn remove_webhook(
+    pub async fn remove(
         &self,
         partner_id: PartnerId,
         webhook_id: WebhookId,
         actor: AuditActor,
     ) -> Result<bool, sqlx::Error> {
-        self.run(move |pool| async move {
-            let mut transaction = pool.begin().await?;
-            let removed = sqlx::query("DELETE FROM webhooks WHERE partner_id = $1 AND webhook_id = $2")
-                .bind(partner_id.as_uuid())
-                .bind(webhook_id.as_uuid())
-                .execute(&mut *transaction)
-                .await?;
-            if removed.rows_affected() == 0 {
-                return transaction.rollback().await.map(|()| false);
-            }
-            for statement in [
-                "DELETE FROM webhook_progress WHERE partner_id = $1 AND webhook_id = $2",
-                "DELETE FROM deliveries WHERE partner_id = $1 AND webhook_id = $2",
-            ] {
-                sqlx::query(statement)
+        self.0
+            .run(move |pool| async move {
+                let mut transaction = pool.begin().await?;
+                let removed = sqlx::query("DELETE FROM webhooks WHERE partner_id = $1 AND webhook_id = $2")
                     .bind(partner_id.as_uuid())
                     .bind(webhook_id.as_uuid())
                     .execute(&mut *transaction)
                     .await?;
-            }
-            write_audit_entry(&mut transaction, &actor, "webhook.remove", webhook_id).await?;
-            transaction.commit().await?;
-            Ok(true)
-        })
-        .await
+                if removed.rows_affected() == 0 {
+                    return transaction.rollback().await.map(|()| false);
+                }
+                for statement in [
+                    "DELETE FROM webhook_progress WHERE partner_id = $1 AND webhook_id = $2",
+                    "DELETE FROM deliveries WHERE partner_id = $1 AND webhook_id = $2",
+                ] {
+                    sqlx::query(statement)
+                        .bind(partner_id.as_uuid())
+                        .bind(webhook_id.as_uuid())
+                        .execute(&mut *transaction)
+                        .await?;
+                }
+                write_audit_entry(&mut transaction, &actor, "webhook.remove", webhook_id).await?;
+                transaction.commit().await?;
+                Ok(true)
+            })
+            .await
     }
 
     /// Sets a new secret and returns until when the old one signs in addition, or `None` if the endpoint does not exist.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn rotate_webhook(
+    pub async fn rotate_secret(
         &self,
         rotation: WebhookSecretRotation,
         actor: AuditActor,
     ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let mut transaction = pool.begin().await?;
-            let until = sqlx::query_scalar(
-                "UPDATE webhooks
+        self.0
+            .run(move |pool| async move {
+                let mut transaction = pool.begin().await?;
+                let until = sqlx::query_scalar(
+                    "UPDATE webhooks
                     SET previous_secret = secret,
                         previous_until = now() + make_interval(secs => $4),
                         secret = $3,
                         updated_at = now()
                   WHERE partner_id = $1 AND webhook_id = $2
                  RETURNING previous_until",
-            )
-            .bind(rotation.partner_id.as_uuid())
-            .bind(rotation.webhook_id.as_uuid())
-            .bind(&rotation.secret)
-            .bind(f64::from(rotation.overlap_s))
-            .fetch_optional(&mut *transaction)
-            .await?;
-            if until.is_some() {
-                revoke_lease(&mut transaction, rotation.partner_id, rotation.webhook_id).await?;
-                write_audit_entry(&mut transaction, &actor, "webhook.rotate", rotation.webhook_id).await?;
-            }
-            transaction.commit().await?;
-            Ok(until)
-        })
-        .await
+                )
+                .bind(rotation.partner_id.as_uuid())
+                .bind(rotation.webhook_id.as_uuid())
+                .bind(&rotation.secret)
+                .bind(f64::from(rotation.overlap_s))
+                .fetch_optional(&mut *transaction)
+                .await?;
+                if until.is_some() {
+                    revoke_lease(&mut transaction, rotation.partner_id, rotation.webhook_id).await?;
+                    write_audit_entry(&mut transaction, &actor, "webhook.rotate", rotation.webhook_id)
+                        .await?;
+                }
+                transaction.commit().await?;
+                Ok(until)
+            })
+            .await
     }
 
     /// Enables an endpoint, no matter if the partner or a 410 response disabled it, and makes its deliveries due at once.
@@ -152,25 +158,26 @@ impl PgStore {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn enable_webhook(
+    pub async fn enable(
         &self,
         webhook_id: WebhookId,
         actor: AuditActor,
     ) -> Result<Option<Webhook>, sqlx::Error> {
-        self.run(move |pool| async move {
-            let mut transaction = pool.begin().await?;
-            let Some(before) = find(&mut transaction, None, webhook_id).await? else {
-                return Ok(None);
-            };
-            let id = (before.partner_id, webhook_id);
-            set_enabled(&mut transaction, id, true).await?;
-            revoke_lease(&mut transaction, before.partner_id, webhook_id).await?;
-            write_audit_entry(&mut transaction, &actor, "webhook.enable", webhook_id).await?;
-            let after = find(&mut transaction, None, webhook_id).await?;
-            transaction.commit().await?;
-            Ok(after)
-        })
-        .await
+        self.0
+            .run(move |pool| async move {
+                let mut transaction = pool.begin().await?;
+                let Some(before) = find(&mut transaction, None, webhook_id).await? else {
+                    return Ok(None);
+                };
+                let id = (before.partner_id, webhook_id);
+                set_enabled(&mut transaction, id, true).await?;
+                revoke_lease(&mut transaction, before.partner_id, webhook_id).await?;
+                write_audit_entry(&mut transaction, &actor, "webhook.enable", webhook_id).await?;
+                let after = find(&mut transaction, None, webhook_id).await?;
+                transaction.commit().await?;
+                Ok(after)
+            })
+            .await
     }
 }
 

@@ -63,7 +63,7 @@ impl Reader {
         insert_events(&subject, 2, events).await;
         let options = subject.database.superuser_options().options(EXPLAIN);
         let store = PgStore::open(options, Handle::current());
-        let node = PgNode::start(store, "one".to_owned()).await.unwrap();
+        let node = PgNode::start(&store.database, "one".to_owned()).await.unwrap();
         let outbox = PgOutbox::new(&node);
         let opened = outbox.lease(subject.webhook_id).await.unwrap().unwrap();
         Self {

@@ -10,7 +10,7 @@ use super::PgOutboxSubject;
 
 impl PgOutboxSubject {
     async fn only_delivery(&self) -> DeliveryId {
-        let all = self.store.list_deliveries(DeliveryFilter::default(), None, 2);
+        let all = self.store.deliveries.list(DeliveryFilter::default(), None, 2);
         let [delivery] = &all.await.unwrap()[..] else {
             panic!("there is an event")
         };
@@ -20,7 +20,8 @@ impl PgOutboxSubject {
     async fn replay_delivery(&self, delivery_id: DeliveryId) -> Option<DeliveryState> {
         let again = self
             .store
-            .replay_delivery(delivery_id, AuditActor::service())
+            .deliveries
+            .replay(delivery_id, AuditActor::service())
             .await;
         again.unwrap().map(|delivery| delivery.state)
     }

@@ -13,26 +13,26 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
+use vouchsafe_actors::flows::{self, ProcureError, ReservedDelivery};
 use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_domain::money::AmountText;
 use vouchsafe_domain::order::{FulfilmentSource, Order, OrderLine, PendingReason};
 use vouchsafe_domain::product::{Product, Sku};
 use vouchsafe_domain::voucher::Expiry;
-use vouchsafe_actors::flows::{self, ProcureError, ReservedDelivery};
 
 use super::{OrderOfPartner, find};
+use crate::api::error::{ApiError, FieldError};
+use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::body::Json;
 use crate::api::operator::decision::decision_error;
-use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::stock::ingest;
 use crate::api::operator::stock::rows::{ExpiryDefaults, VoucherFields, VoucherRow};
-use crate::api::error::{ApiError, FieldError};
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::json::{JsonObject, SecretText};
-use crate::procurement::expiry::last_valid_day;
 use crate::service::Service;
 use crate::store::{AuditActor, ImportSummary, StockOrigin};
+use vouchsafe_domain::expiry_policy::last_valid_day;
 use vouchsafe_security::vault::code::CodeParts;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::json::{JsonObject, SecretText};
 
 /// As many as an order may have.
 const MAX_VOUCHERS: usize = 1_000;
@@ -239,7 +239,7 @@ async fn filter_new(
         .iter()
         .map(|row| vault.blind_index(&product.brand, &row.code))
         .collect();
-    let mut known = service.store.find_known_codes(indexes.clone()).await?;
+    let mut known = service.store.stock.find_known_codes(indexes.clone()).await?;
     let new_rows = rows.into_iter().zip(indexes);
     Ok(new_rows
         .filter_map(|(row, index)| known.insert(index).then_some(row))
@@ -271,7 +271,8 @@ async fn find_pending_lines(
     }
     let open = service
         .store
-        .list_open_purchases(order.partner_id, order.order_id)
+        .purchases
+        .list_open(order.partner_id, order.order_id)
         .await?;
     let pending_line = |(line, purchase_id): (u16, Uuid)| {
         let order_line = order.lines.get(usize::from(line))?;
@@ -322,7 +323,7 @@ async fn store_for_order(
             .sealing_vault()
             .await
             .map_err(ingest::keyring_error)?;
-        let ids = service.store.generate_stock_ids(rows.len()).await?;
+        let ids = service.store.stock.generate_ids(rows.len()).await?;
         let target = target.clone();
         let sealed = web::block(move || ingest::seal_batch(&vault, &target, &rows, ids)).await;
         let mut batch = sealed
@@ -340,7 +341,7 @@ async fn store_for_order(
 
 /// Delivers the vouchers reserved under the line's purchase, and schedules a poll of the purchase, which may end with that.
 async fn deliver(service: &Service, order: &Order, pending_line: &PendingLine) -> Result<(), ApiError> {
-    service.store.expedite_purchase(pending_line.purchase_id).await?;
+    service.store.purchases.expedite(pending_line.purchase_id).await?;
     let delivery = ReservedDelivery {
         reservation_id: pending_line.purchase_id,
         source: FulfilmentSource::Vendor,

@@ -8,18 +8,18 @@ use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::product::ProductId;
 
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::body::Json;
 use crate::api::operator::decision::validate_reason;
-use crate::api::middleware::operator::{Operator, Role};
-use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
-use crate::api::pagination::PageRequest;
+use vouchsafe_wire::page::PageRequest;
 use crate::api::partner::reconciliation::parse_date;
-use vouchsafe_wire::json;
-use crate::procurement::PurchaseKey;
-use crate::reconciliation::{DriftKind, VoucherTerms};
 use crate::service::Service;
 use crate::store::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
+use vouchsafe_domain::purchase::PurchaseKey;
+use vouchsafe_domain::reconciliation::{DriftKind, VoucherTerms};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::json;
 
 const FILTERS: [&str; 4] = ["date", "vendor", "kind", "resolution"];
 
@@ -104,7 +104,7 @@ pub(in crate::api::operator) async fn list(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &FILTERS)?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let filter = DriftFilter {
         day: page.filter("date").map(parse_date).transpose()?,
         vendor: page.filter("vendor").map(str::to_owned),
@@ -113,7 +113,8 @@ pub(in crate::api::operator) async fn list(
     };
     let drifts = service
         .store
-        .list_drifts(filter, page.after()?, page.fetch_limit())
+        .drifts
+        .list(filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies = drifts.into_iter().map(DriftBody::from).collect();
     Ok(page.response(bodies, |body: &DriftBody| body.drift_id.to_string()))
@@ -138,7 +139,7 @@ pub(in crate::api::operator) async fn resolve(
         resolution: request.resolution,
         reason: validate_reason(&request.reason)?,
     };
-    let drift = service.store.resolve_drift(resolve_request, actor).await?;
+    let drift = service.store.drifts.resolve(resolve_request, actor).await?;
     Ok(HttpResponse::Ok().json(DriftBody::from(drift.ok_or_else(drift_not_found)?)))
 }
 

@@ -12,12 +12,12 @@ use time::{Date, OffsetDateTime};
 use utoipa::ToSchema;
 
 use super::body::OptionalJson;
-use crate::api::middleware::operator::{Operator, Role};
 use crate::api::error::ApiError;
+use crate::api::middleware::operator::{Operator, Role};
 use crate::api::partner::reconciliation::{not_found, parse_date};
-use crate::procurement::AdapterKind;
 use crate::service::Service;
 use crate::store::{Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource};
+use vouchsafe_domain::vendor::AdapterKind;
 
 pub(super) use upload::upload;
 
@@ -85,7 +85,7 @@ pub(super) async fn get(
     date: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let day = parse_date(&date)?;
-    let reconciliations = service.store.list_reconciliations(day).await?;
+    let reconciliations = service.store.reconciliations.list(day).await?;
     if reconciliations.is_empty() {
         return Err(not_found(day));
     }
@@ -102,15 +102,15 @@ pub(super) async fn run(
     let actor = operator.authorize(Role::Operator)?;
     let day = parse_started_day(&service, &date).await?.0;
     let vendors = resolve_http_vendors(&service, request).await?;
-    service.store.request_reconciliation(day, vendors, actor).await?;
-    let reconciliations = service.store.list_reconciliations(day).await?;
+    service.store.reconciliations.request(day, vendors, actor).await?;
+    let reconciliations = service.store.reconciliations.list(day).await?;
     Ok(HttpResponse::Accepted().json(DayBody::of(day, reconciliations)))
 }
 
 /// Parses a day that has begun by the database's clock; returns it with the database's time.
 async fn parse_started_day(service: &Service, text: &str) -> Result<(Date, OffsetDateTime), ApiError> {
     let day = parse_date(text)?;
-    let now = service.store.database_time().await?;
+    let now = service.store.reconciliations.database_time().await?;
     if day > now.date() {
         return Err(ApiError::invalid_field("date", "this day has not begun in UTC"));
     }
@@ -119,7 +119,7 @@ async fn parse_started_day(service: &Service, text: &str) -> Result<(Date, Offse
 
 /// All `http` vendors, or the named one if it is an `http` vendor.
 async fn resolve_http_vendors(service: &Service, request: RunRequest) -> Result<Vec<String>, ApiError> {
-    let all = service.store.list_vendors().await?.into_iter();
+    let all = service.store.vendors.list().await?.into_iter();
     let is_requested = |vendor_id: &str| request.vendor.as_ref().is_none_or(|only| only == vendor_id);
     let vendors: Vec<String> = all
         .filter(|vendor| vendor.adapter == AdapterKind::Http && is_requested(&vendor.vendor_id))

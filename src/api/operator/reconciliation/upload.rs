@@ -10,15 +10,15 @@ use tokio::sync::mpsc::{Sender, channel};
 
 use super::records::RecordReader;
 use super::{DayBody, parse_started_day};
-use crate::api::middleware::operator::{Operator, Role};
-use crate::api::operator::stock::{BlockSplitter, IDLE_LIMIT};
 use crate::api::body::{check_not_compressed, incomplete, media_type};
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
+use crate::api::middleware::operator::{Operator, Role};
+use crate::api::operator::stock::{BlockSplitter, IDLE_LIMIT};
 use crate::reconciliation::code_leak::first_leaked_code;
 use crate::reconciliation::job::PAGES_AHEAD;
 use crate::service::Service;
 use crate::store::{RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, RecordsMessage, RecordsSource};
+use vouchsafe_wire::error_code::Code;
 
 /// `POST /reconciliation/{date}/records?vendor=…`: returns the result of the comparison.
 pub(in crate::api::operator) async fn upload(
@@ -54,12 +54,15 @@ pub(in crate::api::operator) async fn upload(
     };
     let (uploaded, compared) = tokio::join!(
         upload.run(payload),
-        service.store.reconcile(reconciliation_run, messages)
+        service
+            .store
+            .reconciliations
+            .reconcile(reconciliation_run, messages)
     );
     uploaded?;
     match compared? {
         ReconciliationOutcome::Completed => {
-            let reconciliations = service.store.list_reconciliations(day).await?;
+            let reconciliations = service.store.reconciliations.list(day).await?;
             Ok(HttpResponse::Ok().json(DayBody::of(day, reconciliations)))
         }
         ReconciliationOutcome::Busy => Err(ApiError::new(
@@ -89,7 +92,7 @@ async fn parse_vendor(service: &Service, request: &HttpRequest) -> Result<String
             ));
         }
     };
-    match service.store.find_vendor(vendor).await? {
+    match service.store.vendors.find(vendor).await? {
         Some(access) => Ok(access.vendor.vendor_id),
         None => Err(ApiError::invalid_field("vendor", "no such vendor")),
     }

@@ -22,14 +22,14 @@ use vouchsafe_domain::product::{ExpiryKind, Product, Sku};
 use super::blocks::{Block, BlockSplitter};
 use super::ingest;
 use super::rows::{ExpiryDefaults, Format, LineError, ParsedBlock, Rejection};
-use crate::api::operator::catalogue::product_not_found;
-use crate::api::middleware::operator::{Operator, Role};
 use crate::api::body::{check_not_compressed, incomplete, media_type};
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
-use crate::iso_date;
+use crate::api::middleware::operator::{Operator, Role};
+use crate::api::operator::catalogue::product_not_found;
 use crate::service::Service;
 use crate::store::{AuditActor, ImportSummary, ImportTarget, StockBatch};
+use vouchsafe_domain::iso_date;
+use vouchsafe_wire::error_code::Code;
 
 /// Longest pause of the body (contract §10).
 pub const IDLE_LIMIT: Duration = Duration::from_secs(10);
@@ -253,7 +253,7 @@ impl ImportStream {
             .sealing_vault()
             .await
             .map_err(ingest::keyring_error)?;
-        let ids = self.service.store.generate_stock_ids(block.lines).await?;
+        let ids = self.service.store.stock.generate_ids(block.lines).await?;
         let (target, expiry_defaults) = (self.target.clone(), self.expiry_defaults);
         let mut format = self.format.take().ok_or_else(ApiError::unavailable)?;
         let sealing = web::block(move || {

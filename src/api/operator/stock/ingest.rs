@@ -5,13 +5,13 @@ use vouchsafe_domain::product::{Product, Sku};
 
 use super::rows::VoucherRow;
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
 use crate::keyring::KeyringError;
 use crate::service::Service;
 use crate::store::{
     AuditActor, ImportOutcome, ImportSummary, ImportTarget, NewStockIds, NewVoucher, StockBatch, StockOrigin,
 };
 use vouchsafe_security::vault::seal::{SealError, Vault};
+use vouchsafe_wire::error_code::Code;
 
 #[must_use]
 pub(in crate::api::operator) fn import_target(product: &Product, sku: Sku) -> ImportTarget {
@@ -58,8 +58,8 @@ pub(in crate::api::operator) async fn store_batch(
     actor: AuditActor,
 ) -> Result<ImportSummary, ApiError> {
     let (sku, owned_service) = (batch.target.sku.clone(), service.clone());
-    let stored = service.store.run_detached(async move {
-        let outcome = owned_service.store.import_stock(batch, actor).await?;
+    let stored = service.store.database.run_detached(async move {
+        let outcome = owned_service.store.stock.import(batch, actor).await?;
         if let ImportOutcome::Stored(ImportSummary {
             earliest: Some(earliest),
             ..

@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::product::ProductId;
 
-use crate::api::middleware::operator::Operator;
 use crate::api::error::ApiError;
-use crate::api::pagination::PageRequest;
+use crate::api::middleware::operator::Operator;
+use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
 use crate::store::StockLevel;
 
@@ -47,12 +47,13 @@ pub async fn list_levels(
     _operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &["product_id"])?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &["product_id"])?;
     let after = page.after::<SkuCursor>()?;
     let product_id = page.filter("product_id").map(ToOwned::to_owned);
     let levels = service
         .store
-        .stock_levels(
+        .stock
+        .list_levels(
             product_id,
             after.map(|key| (key.product_id, key.denomination)),
             page.fetch_limit(),

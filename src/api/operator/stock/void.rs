@@ -7,15 +7,15 @@ use vouchsafe_domain::money::AmountText;
 use vouchsafe_domain::product::{Product, ProductId, Sku};
 
 use super::import::parse_amount;
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::body::{Json, validate_text};
 use crate::api::operator::catalogue::product_not_found;
-use crate::api::middleware::operator::{Operator, Role};
-use crate::api::error::ApiError;
-use vouchsafe_wire::json::JsonObject;
 use crate::service::Service;
 use crate::store::{CodeVoidOutcome, VoidTarget};
 use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
+use vouchsafe_wire::json::JsonObject;
 
 /// A body of 256 KiB has no space for more long codes.
 const MAX_CODES: usize = 1_000;
@@ -104,7 +104,7 @@ pub async fn void(
             ));
         }
     };
-    let outcome = service.store.void_stock(target, reason, actor).await?;
+    let outcome = service.store.stock.void(target, reason, actor).await?;
     for sku in &outcome.skus {
         service.engine.inventory.invalidate(sku);
     }

@@ -7,8 +7,8 @@ use super::body::OrderBody;
 use super::serialization_error;
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
-use crate::api::pagination::PageRequest;
-use crate::api::period;
+use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::period;
 use crate::service::Service;
 use crate::store::OrderFilter;
 
@@ -23,10 +23,11 @@ pub async fn list(
     caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &FILTERS)?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let orders = service
         .store
-        .list_orders(
+        .orders
+        .list(
             caller.partner_id(),
             parse_filter(&page)?,
             page.after()?,

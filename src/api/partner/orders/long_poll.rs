@@ -34,7 +34,7 @@ pub(super) async fn read_order(
         return Ok((order, None));
     };
     let has_changed = || async {
-        let now = service.store.find_order_status(caller.partner_id(), order_id);
+        let now = service.store.orders.find_status(caller.partner_id(), order_id);
         Ok::<_, ApiError>(now.await? != Some(order.status))
     };
     subscription.wait(wait.duration(), has_changed).await?;

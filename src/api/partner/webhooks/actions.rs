@@ -40,10 +40,10 @@ pub async fn rotate(
         overlap_s,
     };
     let actor = AuditActor::partner(partner_id, trace::current_trace_id());
-    let rotated = service.store.rotate_webhook(rotation, actor).await?;
+    let rotated = service.store.webhooks.rotate_secret(rotation, actor).await?;
     rotated.ok_or_else(not_found)?;
     service.deliveries.release(webhook_id).await;
-    let webhook = service.store.find_webhook(Some(partner_id), webhook_id).await?;
+    let webhook = service.store.webhooks.find(Some(partner_id), webhook_id).await?;
     let webhook = webhook.ok_or_else(not_found)?;
     let secret = secret.text();
     Ok(HttpResponse::Ok()
@@ -66,6 +66,7 @@ pub async fn replay(
     let actor = AuditActor::partner(partner_id, trace::current_trace_id());
     let replayed = service
         .store
+        .deliveries
         .replay_events(partner_id, webhook_id, replay_request, actor)
         .await?;
     match replayed {

@@ -16,20 +16,18 @@ use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::ids::WebhookId;
 
 pub use self::actions::{ReplayResultBody, replay, rotate};
-pub use self::request::{
-    PutWebhookBody, ReplayEventsBody, RotateSecretBody, TestWebhookBody,
-};
+pub use self::request::{PutWebhookBody, ReplayEventsBody, RotateSecretBody, TestWebhookBody};
 pub use self::test::{TestResultBody, test};
-use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
-use crate::api::pagination::PageRequest;
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
+use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
+use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
 use crate::store::{
     AuditActor, DisabledReason, MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, Webhook, WebhookStatus,
 };
 use crate::trace;
 use vouchsafe_security::vault::seal::WebhookSecret;
+use vouchsafe_wire::error_code::Code;
 
 /// A webhook endpoint.
 #[derive(Debug, Serialize, ToSchema)]
@@ -123,7 +121,7 @@ pub async fn put(
         new: (webhook_id, sealed),
     };
     let actor = AuditActor::partner(partner_id, trace::current_trace_id());
-    match service.store.put_webhook(put, actor).await? {
+    match service.store.webhooks.put(put, actor).await? {
         PutWebhookOutcome::Created(webhook) => {
             let secret = secret.text();
             let body = WebhookBody::of(&webhook, Some(&secret));
@@ -156,9 +154,13 @@ pub async fn list(
     caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &[])?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
     let after: Option<WebhookId> = page.after()?;
-    let mut webhooks = service.store.list_partner_webhooks(caller.partner_id()).await?;
+    let mut webhooks = service
+        .store
+        .webhooks
+        .list_by_partner(caller.partner_id())
+        .await?;
     webhooks.retain(|webhook| after.is_none_or(|after| webhook.webhook_id > after));
     let bodies = webhooks
         .iter()
@@ -181,7 +183,8 @@ pub async fn remove(
     let actor = AuditActor::partner(partner_id, trace::current_trace_id());
     if !service
         .store
-        .remove_webhook(partner_id, webhook_id, actor)
+        .webhooks
+        .remove(partner_id, webhook_id, actor)
         .await?
     {
         return Err(not_found());

@@ -1,0 +1,139 @@
+//! Access to the database: connection pool, session settings, and the runtime of all database work.
+//!
+//! All database work runs on a dedicated runtime: a socket dies with the runtime that opened it, and web workers have their
+//! own. Each operation is a spawned task, so a disconnected caller cancels nothing: a transaction cancelled half-way would
+//! return its connection to the pool with the transaction open.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use sqlx::PgPool;
+use sqlx::postgres::PgConnectOptions;
+use tokio::runtime::Handle;
+use tracing::Instrument as _;
+
+use super::connection_pool::{ConnectionPool, DEADLINE};
+
+/// Settings of every connection. A statement that exceeds a timeout fails for certain; no timeout covers COMMIT. A commit is
+/// durable whatever the role's default says, and `commit_batch` relies on one snapshot per statement. JIT compilation is off
+/// because the planner overestimates most statements.
+const SESSION_SETTINGS: [(&str, &str); 6] = [
+    ("statement_timeout", "15s"),
+    ("lock_timeout", "2s"),
+    ("idle_in_transaction_session_timeout", "10s"),
+    ("synchronous_commit", "on"),
+    ("default_transaction_isolation", "read committed"),
+    ("jit", "off"),
+];
+
+/// Size of the shared pool. Lanes and batchers have connections of their own.
+const MAX_CONNECTIONS: u32 = 12;
+
+/// Handle to the database; clones share the pool.
+#[derive(Debug, Clone)]
+pub struct Database(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    options: PgConnectOptions,
+    connections: ConnectionPool,
+    runtime: Handle,
+}
+
+impl Database {
+    /// Creates a handle without connecting. All work runs on `runtime`.
+    pub(super) fn new(options: PgConnectOptions, runtime: Handle) -> Self {
+        let connections = ConnectionPool::new(
+            options.clone().options(SESSION_SETTINGS),
+            MAX_CONNECTIONS,
+            DEADLINE,
+        );
+        Self(Arc::new(Shared {
+            options,
+            connections,
+            runtime,
+        }))
+    }
+
+    /// Connection options without session settings.
+    pub(super) fn connect_options(&self) -> PgConnectOptions {
+        self.0.options.clone()
+    }
+
+    /// Connection options of lanes and batchers.
+    pub(super) fn session_options(&self) -> PgConnectOptions {
+        self.connect_options().options(SESSION_SETTINGS)
+    }
+
+    /// Runs work to completion even if the caller stops waiting: it changes the database and then the copy in memory.
+    ///
+    /// # Errors
+    /// The error of `work`, or [`sqlx::Error::WorkerCrashed`] if it panics.
+    pub async fn run_detached<T, F>(&self, work: F) -> Result<T, sqlx::Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
+    {
+        self.spawn(work).await
+    }
+
+    /// Runs work on the shared pool, as a task of the database runtime.
+    pub(super) fn run<T, F, W>(
+        &self,
+        work: W,
+    ) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F, W>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
+        W: FnOnce(PgPool) -> F + Send + 'static,
+    {
+        let shared = Arc::clone(&self.0);
+        self.spawn(async move { shared.connections.run(work).await })
+    }
+
+    /// Starts a task of the database runtime at once.
+    pub(super) fn spawn<T, F>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
+    {
+        spawn_on(&self.0.runtime, work)
+    }
+}
+
+/// Spawns a task in the current tracing span, so that its log events belong to the request.
+#[allow(clippy::disallowed_methods)] // the only place that spawns on the database runtime
+fn spawn_on<T, F>(
+    runtime: &Handle,
+    work: F,
+) -> impl Future<Output = Result<T, sqlx::Error>> + Send + use<T, F>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
+{
+    let task = runtime.spawn(work.in_current_span());
+    // Keeps the caller's future small: it holds only the task handle.
+    async move { task.await.unwrap_or(Err(sqlx::Error::WorkerCrashed)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Span;
+
+    use super::*;
+
+    #[test]
+    fn spawned_work_keeps_the_span_of_its_request() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        tracing::subscriber::with_default(tracing_subscriber::registry(), || {
+            let request = tracing::error_span!("request");
+            let work =
+                request.in_scope(|| spawn_on(&runtime.handle().clone(), async { Ok(Span::current().id()) }));
+            let inside = runtime.block_on(work).unwrap();
+            assert!(inside.is_some() && inside == request.id(), "{inside:?}");
+        });
+    }
+}
