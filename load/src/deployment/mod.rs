@@ -28,7 +28,7 @@ const PROGRAM_NAME: &str = "vouchsafe";
 #[derive(Debug, thiserror::Error)]
 pub enum DeploymentError {
     /// The program cannot be started.
-    #[error("cannot start `{program}`: build it with `cargo build --release --workspace`")]
+    #[error("cannot start `{program}`: build it with `cargo build --profile dist --workspace`")]
     Start {
         program: PathBuf,
         /// Error of the operating system.

@@ -21,7 +21,7 @@ pub(super) const GREETING: &str = "listening on ";
 #[derive(Debug, thiserror::Error)]
 pub enum PeerProcessError {
     /// The program cannot be started.
-    #[error("cannot start `{program}`: build it with `cargo build --release --workspace`")]
+    #[error("cannot start `{program}`: build it with `cargo build --profile dist --workspace`")]
     Start {
         program: PathBuf,
         /// Error of the operating system.
