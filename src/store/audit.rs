@@ -4,12 +4,12 @@
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool, QueryBuilder};
-use time::OffsetDateTime;
+use vouchsafe_domain::audit_log::{AuditFilter, AuditRow};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::OperatorIdentity;
 
-use super::Period;
 use super::database::Database;
+use super::period::restrict;
 
 /// The actor of an audited write and its request. Operators' writes need one, and so do partners' changes of access.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,33 +44,6 @@ impl From<AuditActor> for OperatorIdentity {
     fn from(AuditActor { operator, trace_id }: AuditActor) -> Self {
         Self { operator, trace_id }
     }
-}
-
-#[derive(Debug, Clone, sqlx::FromRow)]
-pub struct AuditRow {
-    /// Ascending, with gaps where a transaction was rolled back.
-    pub audit_id: i64,
-    /// Start of the transaction.
-    pub at: OffsetDateTime,
-    pub operator: String,
-    /// Name of the action, e.g. `partner.change`.
-    pub action: String,
-    /// Id of the changed object.
-    pub subject: String,
-    /// State before the action, as JSON text.
-    pub before: Option<String>,
-    /// State after the action, as JSON text.
-    pub after: Option<String>,
-    pub trace_id: Option<String>,
-}
-
-/// Filter of audit entries; `None` matches any.
-#[derive(Debug, Clone, Default)]
-pub struct AuditFilter {
-    pub operator: Option<String>,
-    pub action: Option<String>,
-    pub subject: Option<String>,
-    pub period: Period,
 }
 
 /// More than the number of changes that can be in flight at once.
@@ -169,7 +142,7 @@ async fn list(
            FROM audit_log
           WHERE true",
     );
-    filter.period.restrict(&mut query, "at");
+    restrict(filter.period, &mut query, "at");
     for (condition, value) in [
         (" AND operator = ", filter.operator),
         (" AND action = ", filter.action),

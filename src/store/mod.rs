@@ -69,7 +69,6 @@ pub use orders::{OrderFilter, Orders};
 pub use partners::approval_rule::{ApprovalRule, OtherCurrencies, Thresholds};
 pub use partners::{DEFAULT_CANCEL_WINDOW_S, Partner, PartnerChange, Partners};
 pub use payouts::{PayoutFilter, Payouts};
-pub use period::Period;
 pub use products::{ProductView, Products, PutProductOutcome};
 pub use purchases::answers::{LastAnswer, PurchaseUpdate};
 pub use purchases::view::{EndPurchaseOutcome, PurchaseFilter, PurchaseState, PurchaseView};

@@ -9,9 +9,8 @@ mod filled;
 use futures_util::future::join_all;
 use time::Duration;
 use uuid::Uuid;
-use vouchsafe::store::{
-    AuditFilter, LedgerCursor, OrderFilter, Period, PgNode, Transaction, TransactionFilter,
-};
+use vouchsafe::store::{AuditFilter, LedgerCursor, OrderFilter, PgNode, Transaction, TransactionFilter};
+use vouchsafe_domain::period::Period;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::order::OrderStatus;

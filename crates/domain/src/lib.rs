@@ -1,25 +1,38 @@
 //! Domain types: plain data without actors, storage or network.
 
+pub mod allowlist;
 pub mod approval;
 pub mod audit;
+pub mod audit_log;
 pub mod catalogue;
+pub mod category;
+pub mod certification;
 pub mod clock;
 pub mod delivery;
 pub mod envelope;
 pub mod event;
 pub mod event_kind;
+pub mod expiry_policy;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 pub mod idempotency;
 pub mod ids;
+pub mod iso_date;
 pub mod ledger;
+pub mod limits;
 pub mod money;
 pub mod order;
+pub mod partner;
 pub mod payout;
+pub mod period;
 pub mod product;
+pub mod purchase;
+pub mod reconciliation;
 pub mod schema;
 pub mod scope;
 pub mod stock;
 pub mod timestamp;
 pub mod transition;
+pub mod vendor;
 pub mod voucher;
+pub mod webhook;

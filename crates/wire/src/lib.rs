@@ -7,4 +7,6 @@ pub mod error_code;
 #[cfg(test)]
 mod error_page;
 pub mod json;
+pub mod page;
+pub mod period;
 pub mod schema;

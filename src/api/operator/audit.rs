@@ -61,7 +61,7 @@ pub(super) async fn list(
         .list(filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies = rows.into_iter().map(AuditEntryBody::from).collect();
-    Ok(page.response(bodies, |entry: &AuditEntryBody| entry.audit_id.to_string()))
+    Ok(HttpResponse::Ok().json(page.body(bodies, |entry: &AuditEntryBody| entry.audit_id.to_string())))
 }
 
 impl From<AuditRow> for AuditEntryBody {

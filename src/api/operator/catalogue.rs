@@ -38,9 +38,9 @@ pub(super) async fn list_categories(
     let after = page.after::<String>()?;
     let rest = all.filter(|category| after.as_ref().is_none_or(|after| category.category_id > *after));
     Ok(
-        page.response(rest.take(page.fetch_limit()).collect(), |category| {
+        HttpResponse::Ok().json(page.body(rest.take(page.fetch_limit()).collect(), |category| {
             category.category_id.clone()
-        }),
+        })),
     )
 }
 
@@ -86,7 +86,7 @@ pub(super) async fn list_products(
         .list(page.after()?, page.fetch_limit())
         .await?;
     let views = products.iter().map(ProductView::of).collect();
-    Ok(page.response(views, |product| product.product_id().to_string()))
+    Ok(HttpResponse::Ok().json(page.body(views, |product| product.product_id().to_string())))
 }
 
 /// `GET /products/{product_id}`.

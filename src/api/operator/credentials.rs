@@ -17,7 +17,7 @@ use crate::api::middleware::operator::{Operator, Role};
 use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
 use crate::store::{CertificationPolicy, CredentialSummary, IssueOutcome, MAX_LIVE_CREDENTIALS};
-use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_security::credential::{self, ApiSecret, Credential};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_wire::error_code::Code;
@@ -157,7 +157,7 @@ pub(super) async fn list(
     let bodies = credentials
         .iter()
         .map(|credential| CredentialBody::of(credential, now));
-    Ok(page.response(bodies.collect(), |body| body.summary.credential_id.to_string()))
+    Ok(HttpResponse::Ok().json(page.body(bodies.collect(), |body| body.summary.credential_id.to_string())))
 }
 
 /// `DELETE /credentials/{credential_id}`: 204, also if it is revoked already.

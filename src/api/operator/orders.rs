@@ -66,7 +66,7 @@ pub(super) async fn list(
         None => service.store.orders.search(filter, before, limit).await?,
     };
     let bodies = orders.iter().map(OrderOfPartner::of).collect::<Result<_, _>>()?;
-    Ok(page.response(bodies, |body| body.order.order_id().to_string()))
+    Ok(HttpResponse::Ok().json(page.body(bodies, |body| body.order.order_id().to_string())))
 }
 
 /// `GET /orders/{order_id}`.

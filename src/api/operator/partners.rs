@@ -18,7 +18,7 @@ use crate::api::middleware::operator::{Operator, Role};
 use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
 use crate::store::Partner;
-use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_wire::error_code::Code;
 
@@ -82,7 +82,7 @@ pub(super) async fn create(
             .partners
             .create(created.clone(), stored.clone(), actor)
             .await?;
-        service.registry.upsert_partner(created.access());
+        service.registry.upsert_partner((&created).into());
         if let Some(stored) = stored {
             service.registry.upsert_credential(stored);
         }
@@ -111,7 +111,7 @@ pub(super) async fn list(
         .partners
         .list(page.after()?, page.fetch_limit())
         .await?;
-    Ok(page.response(partners, |partner| partner.partner_id.to_string()))
+    Ok(HttpResponse::Ok().json(page.body(partners, |partner| partner.partner_id.to_string())))
 }
 
 /// `GET /partners/{partner_id}`.
@@ -156,7 +156,7 @@ pub(super) async fn change(
         let change = Box::new(|partner: &mut Partner| patch.apply(partner));
         let changed = service.store.partners.change(partner_id, change, actor).await?;
         if let Some(partner) = &changed {
-            service.registry.upsert_partner(partner.access());
+            service.registry.upsert_partner(partner.into());
         }
         Ok(changed)
     })

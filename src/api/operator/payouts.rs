@@ -117,7 +117,7 @@ pub(super) async fn list(
         .into_iter()
         .map(PayoutOfPartner::of)
         .collect::<Result<_, _>>()?;
-    Ok(page.response(bodies, |body| body.payout_id.to_string()))
+    Ok(HttpResponse::Ok().json(page.body(bodies, |body| body.payout_id.to_string())))
 }
 
 /// `GET /payouts/{payout_id}`: with the unmasked destination, audited before the response is sent, for operators who may pay.

@@ -9,7 +9,7 @@ use vouchsafe_domain::schema::expiry_value;
 
 use super::body;
 use crate::api::error::{ApiError, FieldError};
-use crate::iso_date;
+use vouchsafe_domain::iso_date;
 use vouchsafe_wire::json::{self, JsonObject};
 
 /// Listed face values; use a range for more.

@@ -33,7 +33,7 @@ pub(super) async fn list(
         .purchases
         .list(filter, page.after()?, page.fetch_limit())
         .await?;
-    Ok(page.response(purchases, |purchase| purchase.purchase_id.to_string()))
+    Ok(HttpResponse::Ok().json(page.body(purchases, |purchase| purchase.purchase_id.to_string())))
 }
 
 /// `POST /purchases/{purchase_id}/end`: ends a purchase; the missing vouchers of its order are refunded.

@@ -58,9 +58,9 @@ pub(super) async fn list(
     let all = service.store.vendors.list().await?.into_iter();
     let after = page.after::<String>()?;
     let rest = all.filter(|vendor| after.as_ref().is_none_or(|after| vendor.vendor_id > *after));
-    Ok(page.response(rest.take(page.fetch_limit()).collect(), |vendor| {
+    Ok(HttpResponse::Ok().json(page.body(rest.take(page.fetch_limit()).collect(), |vendor| {
         vendor.vendor_id.clone()
-    }))
+    })))
 }
 
 /// `PUT /vendors/{vendor_id}`: 201 if created, 200 if replaced.

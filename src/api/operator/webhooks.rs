@@ -180,7 +180,7 @@ pub(super) async fn list_webhooks(
         .list(filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies = endpoints.into_iter().map(WebhookOfPartner::from).collect();
-    Ok(page.response(bodies, |body: &WebhookOfPartner| body.webhook_id.to_string()))
+    Ok(HttpResponse::Ok().json(page.body(bodies, |body: &WebhookOfPartner| body.webhook_id.to_string())))
 }
 
 /// `POST /webhooks/{webhook_id}/enable`: enables the endpoint and retries its waiting deliveries at once.
@@ -216,7 +216,7 @@ pub(super) async fn list_deliveries(
         .list(filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies = deliveries.into_iter().map(DeliveryBody::from).collect();
-    Ok(page.response(bodies, |body: &DeliveryBody| body.delivery_id.to_string()))
+    Ok(HttpResponse::Ok().json(page.body(bodies, |body: &DeliveryBody| body.delivery_id.to_string())))
 }
 
 /// `POST /deliveries/{delivery_id}/replay`: sends the delivery again, with a new retry window of 24 hours.

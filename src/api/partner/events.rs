@@ -9,7 +9,7 @@ use vouchsafe_domain::envelope::Envelope;
 use vouchsafe_domain::ids::EventId;
 
 use crate::api::middleware::authentication::AuthenticatedCaller;
-use crate::api::pagination::PageRequest;
+use vouchsafe_wire::page::PageRequest;
 use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
 use crate::service::Service;
@@ -24,7 +24,7 @@ pub async fn list(
     caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &["after"])?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &["after"])?;
     let cursor: Option<EventId> = page.after()?;
     let after = match cursor {
         Some(event_id) => Some(event_id),

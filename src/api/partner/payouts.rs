@@ -125,7 +125,7 @@ pub async fn list(
         .await?;
     let bodies = payouts.iter().map(PayoutBody::of).collect::<Result<_, _>>();
     let bodies = bodies.map_err(|_| serialization_error())?;
-    Ok(page.response(bodies, |body: &PayoutBody<'_>| body.payout_id.to_string()))
+    Ok(HttpResponse::Ok().json(page.body(bodies, |body: &PayoutBody<'_>| body.payout_id.to_string())))
 }
 
 /// `GET /payouts/{payout_id}`.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::ser::SerializeSeq as _;
 use serde::{Serialize, Serializer};
 use time::Date;
@@ -21,6 +21,7 @@ use super::orders;
 use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::schema::extensible_enum;
+use crate::api::request_outcome::{self, RequestOutcome};
 use crate::service::Service;
 use crate::store::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
 use crate::trace;
@@ -35,6 +36,7 @@ time::serde::format_description!(iso_date, Date, "[year]-[month]-[day]");
 /// `ORDER_NOT_FOUND`, and `ORDER_NOT_READY` while nothing is allocated.
 pub async fn get(
     service: web::Data<Service>,
+    request: HttpRequest,
     signed: VerifiedRequest<Vouchers>,
     order_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
@@ -66,10 +68,11 @@ pub async fn get(
         data: decrypted,
     })
     .map_err(|_| decryption_error())?;
-    if let Some(observer) = &service.certification {
-        let partner_id = signed.caller.partner_id();
-        observer.record_codes_fetched(partner_id, service.clock.now(), order_id, sealed.len());
-    }
+    request_outcome::report(&request, || RequestOutcome::CodesFetched {
+        partner_id: signed.caller.partner_id(),
+        order_id,
+        vouchers: sealed.len(),
+    });
     let mut response = HttpResponse::Ok();
     response
         .insert_header((CONTENT_TYPE, "application/json"))

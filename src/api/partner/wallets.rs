@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use vouchsafe_domain::money::{Currency, Money};
 
 use crate::api::middleware::authentication::AuthenticatedCaller;
-use crate::api::pagination::PageRequest;
+use vouchsafe_wire::page::PageRequest;
 use crate::api::error::ApiError;
 use crate::service::Service;
 use crate::store::WalletRow;
@@ -38,14 +38,14 @@ pub async fn list(
     caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::read(&request, &[])?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
     let wallets = service.node.list_wallets(caller.partner_id()).await?;
     let bodies = wallets.into_iter().map(WalletBody::of);
     let after = page.after::<Currency>()?;
     let bodies = bodies.filter(|body| after.is_none_or(|after| body.currency > after));
-    Ok(page.response(bodies.take(page.fetch_limit()).collect(), |body| {
+    Ok(HttpResponse::Ok().json(page.body(bodies.take(page.fetch_limit()).collect(), |body| {
         body.currency.to_string()
-    }))
+    })))
 }
 
 impl WalletBody {

@@ -13,22 +13,11 @@
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::{Order, OrderStatus};
+use vouchsafe_domain::order::filter::OrderFilter;
 
 use super::{OrderRow, finish_order_query, start_order_query};
-use crate::store::Period;
 use crate::store::audit::to_bigint;
 use crate::store::orders::Orders;
-
-/// Filter of orders; `None` matches any.
-#[derive(Debug, Clone, Default)]
-pub struct OrderFilter {
-    pub order_id: Option<OrderId>,
-    pub status: Option<OrderStatus>,
-    /// The partner's own reference.
-    pub reference: Option<String>,
-    /// Time of acceptance.
-    pub period: Period,
-}
 
 #[derive(Debug, Clone, Copy)]
 enum OrderScope {
@@ -91,7 +80,7 @@ async fn list(
             .push(" AS partner_id)"),
     };
     query.push(" AS p CROSS JOIN LATERAL (SELECT * FROM orders AS o WHERE o.partner_id = p.partner_id");
-    filter.restrict(&mut query);
+    restrict(&mut query, filter);
     if let Some(before) = before {
         query.push(" AND o.order_id < ").push_bind(before.as_uuid());
     }
@@ -109,29 +98,27 @@ async fn list(
     found.into_iter().map(Order::try_from).collect()
 }
 
-impl OrderFilter {
-    fn restrict(&self, query: &mut QueryBuilder<Postgres>) {
-        if let Some(order_id) = self.order_id {
-            query.push(" AND o.order_id = ").push_bind(order_id.as_uuid());
-        }
-        if let Some(from) = self.period.from {
-            query
-                .push(" AND o.order_id >= ")
-                .push_bind(OrderId::lower_bound_at(from).as_uuid());
-        }
-        if let Some(to) = self.period.to {
-            query
-                .push(" AND o.order_id < ")
-                .push_bind(OrderId::lower_bound_at(to).as_uuid());
-        }
-        if let Some(reference) = &self.reference {
-            query.push(" AND o.reference = ").push_bind(reference.clone());
-        }
-        let Some(status) = self.status else { return };
-        query.push(" AND o.status = ").push_bind(status.as_str());
-        if status != OrderStatus::Delivered {
-            // Matches the predicate of the partial index, or the planner would not use it.
-            query.push(" AND o.status <> 'DELIVERED'");
-        }
+fn restrict(query: &mut QueryBuilder<Postgres>, filter: &OrderFilter) {
+    if let Some(order_id) = filter.order_id {
+        query.push(" AND o.order_id = ").push_bind(order_id.as_uuid());
+    }
+    if let Some(from) = filter.period.from {
+        query
+            .push(" AND o.order_id >= ")
+            .push_bind(OrderId::lower_bound_at(from).as_uuid());
+    }
+    if let Some(to) = filter.period.to {
+        query
+            .push(" AND o.order_id < ")
+            .push_bind(OrderId::lower_bound_at(to).as_uuid());
+    }
+    if let Some(reference) = &filter.reference {
+        query.push(" AND o.reference = ").push_bind(reference.clone());
+    }
+    let Some(status) = filter.status else { return };
+    query.push(" AND o.status = ").push_bind(status.as_str());
+    if status != OrderStatus::Delivered {
+        // Matches the predicate of the partial index, or the planner would not use it.
+        query.push(" AND o.status <> 'DELIVERED'");
     }
 }

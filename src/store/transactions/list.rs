@@ -14,14 +14,15 @@
 //! however clocks drift.
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
+use vouchsafe_domain::period::Period;
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::money::Currency;
 
 use super::cursor::{LedgerCursor, LedgerPage};
 use super::{Transaction, TransactionRow};
-use crate::store::Period;
 use crate::store::audit::to_bigint;
+use crate::store::period::restrict;
 use crate::store::transactions::Transactions;
 
 /// How far `created_at` can be out of sequence order in a wallet: a statement reads the clock before it locks the wallet, and runs
@@ -85,7 +86,7 @@ fn build_query(
     if filter.order_id.is_none() {
         restrict_sequence(&mut query, filter.period);
     }
-    filter.period.restrict(&mut query, "l.created_at");
+    restrict(filter.period, &mut query, "l.created_at");
     if let Some(kind) = filter.kind {
         query.push(" AND l.kind = ").push_bind(kind.as_str());
         if kind != LedgerKind::Debit {

@@ -17,7 +17,7 @@ use super::parameter::{any_text, in_header, in_path, in_query, integer, text, ti
 use super::response::{OperationResponse, error_response};
 use super::schemas::Schemas;
 use vouchsafe_wire::error_code::Code;
-use crate::api::pagination::{DEFAULT_LIMIT, MAX_LIMIT};
+use vouchsafe_wire::page::{DEFAULT_LIMIT, MAX_LIMIT};
 
 /// The body of a request.
 enum RequestBodySpec {

@@ -4,7 +4,7 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Object, RefOr, Required, Schema};
 
-use crate::api::pagination::MAX_FILTER_BYTES;
+use vouchsafe_wire::page::MAX_FILTER_BYTES;
 
 /// Any text, without an example.
 pub(super) fn any_text() -> Object {

@@ -10,7 +10,7 @@ pub use crate::api::operator::reconciliation::drifts::{DriftBody, ResolveRequest
 use crate::api::operator::reconciliation::{DayBody, RunRequest};
 use vouchsafe_wire::error_code::Code;
 use crate::api::docs::openapi::{Operation, OperationResponse, date, enum_text, filter, text};
-use crate::reconciliation::DriftKind;
+use vouchsafe_domain::reconciliation::DriftKind;
 use crate::store::DriftResolution;
 
 const CSV: &str = "reference,product_id,denomination,currency,sold_at,purchase_id\nA-1,game-us,25.00,USD,\

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use utoipa::openapi::HttpMethod;
 
 use super::{ACCESS, unsigned_operation};
-use crate::certification::{Check, CheckState};
+use vouchsafe_domain::certification::check::Check;
+use crate::certification::CheckState;
 use vouchsafe_wire::error_code::Code;
 use crate::api::partner::certification::CertificationBody;
 use crate::api::docs::openapi::{Operation, OperationResponse};

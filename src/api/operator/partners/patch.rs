@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 use vouchsafe_domain::clock::truncate_to_micros;
 use vouchsafe_domain::scope::Scope;
 
-use vouchsafe_security::allowlist::Allowlist;
-use vouchsafe_security::limits::{Limit, Limits};
+use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::limits::{Limit, Limits};
 use crate::api::operator::body::{deserialize_nullable_object, deserialize_some, deserialize_some_object};
 use crate::api::error::{ApiError, FieldError};
 use crate::store::{ApprovalRule, DEFAULT_CANCEL_WINDOW_S, Partner};

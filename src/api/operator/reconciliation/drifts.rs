@@ -117,7 +117,7 @@ pub(in crate::api::operator) async fn list(
         .list(filter, page.after()?, page.fetch_limit())
         .await?;
     let bodies = drifts.into_iter().map(DriftBody::from).collect();
-    Ok(page.response(bodies, |body: &DriftBody| body.drift_id.to_string()))
+    Ok(HttpResponse::Ok().json(page.body(bodies, |body: &DriftBody| body.drift_id.to_string())))
 }
 
 /// `POST /drifts/{drift_id}/resolve`. A later call may change the resolution.

@@ -9,8 +9,8 @@ use vouchsafe_domain::money::{AmountText, Currency};
 
 use crate::api::operator::stock::{Block, FieldSplitter, LineError, decode_line, strip_byte_order_mark};
 use crate::api::error::ApiError;
-use crate::procurement::PurchaseKey;
-use crate::reconciliation::{RecordLine, VoucherTerms};
+use vouchsafe_domain::purchase::PurchaseKey;
+use vouchsafe_domain::reconciliation::{RecordLine, VoucherTerms};
 
 /// All columns; the last one is optional.
 const COLUMN_NAMES: [&str; 6] = [

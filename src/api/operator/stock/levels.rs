@@ -65,9 +65,9 @@ pub async fn list_levels(
         Some(LevelBody::of(level, product.currency))
     };
     let bodies = levels.into_iter().filter_map(body).collect();
-    Ok(page.response(bodies, |level: &LevelBody| {
+    Ok(HttpResponse::Ok().json(page.body(bodies, |level: &LevelBody| {
         format!("{} {}", level.product_id, level.minor)
-    }))
+    })))
 }
 
 /// Page position: product and denomination.

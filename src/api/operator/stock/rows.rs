@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::blocks::{Block, MAX_LINE_BYTES};
 use super::csv::{Columns, HeaderError};
 use super::ndjson;
-use crate::iso_date;
+use vouchsafe_domain::iso_date;
 use vouchsafe_security::vault::code::{CodeParts, InvalidCode, VoucherCode};
 
 /// Some editors prepend it.

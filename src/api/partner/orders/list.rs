@@ -36,7 +36,7 @@ pub async fn list(
         .await?;
     let bodies = orders.iter().map(OrderBody::of).collect::<Result<_, _>>();
     let bodies = bodies.map_err(|_| serialization_error())?;
-    Ok(page.response(bodies, |body| body.order_id().to_string()))
+    Ok(HttpResponse::Ok().json(page.body(bodies, |body| body.order_id().to_string())))
 }
 
 /// Parses the filters that partners and operators share.

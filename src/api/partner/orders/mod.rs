@@ -4,14 +4,13 @@ pub mod body;
 pub mod cancel;
 mod list;
 mod long_poll;
-mod lost_response;
 pub mod request;
 
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 pub use body::OrderBody;
 pub use list::{list, parse_filter};
-use vouchsafe_domain::catalogue::PricingError;
+use vouchsafe_domain::catalogue::{PricingError, RequestedOrder};
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::{Order, OrderStatus};
@@ -24,7 +23,7 @@ use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, Verifi
 use crate::api::header::header_value;
 use crate::api::preference::WaitPreference;
 use vouchsafe_security::idempotency::{IdempotencyKey, IdempotencyScope, KeyError, fingerprint};
-use crate::certification::ObservationKind;
+use crate::api::request_outcome::{self, RequestOutcome};
 use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
 use crate::service::Service;
@@ -46,37 +45,38 @@ pub async fn place(
         Ok(order) => order,
         Err(error) => return Err(key_reuse_error_or(&service, key, fingerprint, error).await?),
     };
-    let is_lost = lost_response::is_response_lost(service.environment, &order);
+    let products = observed_products(&request, &order);
     let command = PlaceOrder {
         partner_id,
         key,
         fingerprint,
         request: order,
-        assortment: service.catalogue.assortment_for(&signed.caller.partner),
+        assortment: service.catalogue.assortment_for(signed.caller.partner.scope.as_ref()),
         approval_rule: signed.caller.partner.approval_rule.clone(),
     };
-    match flows::place_order(&service.engine, command, &JsonEncoder).await {
-        Ok(IdempotentResponse::Fresh(answer)) if is_lost && answer.status < 300 => {
-            lost_response::observe(
-                &service,
-                partner_id,
-                ObservationKind::response_lost(key, fingerprint),
-            );
-            Ok(lost_response::drop_connection())
-        }
-        Ok(IdempotentResponse::Fresh(answer)) => Ok(stored_response(answer, false)),
-        Ok(IdempotentResponse::Replayed(answer)) => {
-            if is_lost {
-                lost_response::observe(
-                    &service,
-                    partner_id,
-                    ObservationKind::AnswerRepeated { key: key.0 },
-                );
-            }
-            Ok(stored_response(answer, true))
-        }
-        Err(error) => Err(place_order_error(error)),
+    let placed = flows::place_order(&service.engine, command, &JsonEncoder).await;
+    let (response, replayed) = match placed.map_err(place_order_error)? {
+        IdempotentResponse::Fresh(response) => (response, false),
+        IdempotentResponse::Replayed(response) => (response, true),
+    };
+    request_outcome::report(&request, || RequestOutcome::OrderAnswered {
+        partner_id,
+        key,
+        fingerprint,
+        products: &products,
+        status: response.status,
+        replayed,
+    });
+    Ok(stored_response(response, replayed))
+}
+
+/// The product of each line, for [`RequestOutcome::OrderAnswered`]: the flow consumes the order. Empty without a listener.
+fn observed_products(request: &HttpRequest, order: &RequestedOrder) -> Vec<String> {
+    if !request_outcome::has_listener(request) {
+        return Vec::new();
     }
+    let lines = order.lines.iter();
+    lines.map(|line| line.product_id.clone()).collect()
 }
 
 /// Replaces the error of an invalid body with `IDEMPOTENCY_KEY_REUSED` if its key was used with another request

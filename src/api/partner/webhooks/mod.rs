@@ -166,7 +166,7 @@ pub async fn list(
         .iter()
         .map(|webhook| WebhookBody::of(webhook, None))
         .collect();
-    Ok(page.response(bodies, |body: &WebhookBody<'_>| body.webhook_id.to_string()))
+    Ok(HttpResponse::Ok().json(page.body(bodies, |body: &WebhookBody<'_>| body.webhook_id.to_string())))
 }
 
 /// `DELETE /webhooks/{webhook_id}`.

@@ -8,7 +8,7 @@ use vouchsafe_domain::ids::{EventId, WebhookId};
 
 use crate::delivery::MAX_URL_BYTES;
 use crate::api::error::ApiError;
-use crate::api::period;
+use vouchsafe_wire::period;
 use vouchsafe_wire::json::{self, JsonObject};
 use crate::store::ReplayRequest;
 

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 use vouchsafe_domain::delivery::{AttemptOutcome, DeliveryFault, SendResult, WebhookTarget};
@@ -18,12 +18,13 @@ use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::ids::EventId;
 
 use super::{not_found, parse_id, request};
-use crate::certification::{ObservationKind, Observer};
-use crate::delivery::{SigningMode, WebhookRequest, sample_event};
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
+use crate::api::request_outcome::{self, RequestOutcome};
+use crate::delivery::{SigningMode, WebhookRequest, sample_event};
 use crate::service::Service;
+use vouchsafe_security::environment::Environment;
+use vouchsafe_wire::error_code::Code;
 
 /// Result of a test delivery.
 #[derive(Debug, Serialize, ToSchema)]
@@ -80,12 +81,13 @@ struct TestAttempts {
 pub async fn test(
     service: web::Data<Service>,
     webhook_id: web::Path<String>,
+    request: HttpRequest,
     signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
     let webhook_id = parse_id(&webhook_id)?;
     let partner_id = signed.caller.partner_id();
     let event = request::parse_test_event(&signed.body)?;
-    let target = service.store.find_webhook_target(partner_id, webhook_id).await?;
+    let target = service.store.webhooks.find_target(partner_id, webhook_id).await?;
     let target = Arc::new(target.ok_or_else(not_found)?);
     let serialization_error = || {
         ApiError::new(
@@ -102,9 +104,7 @@ pub async fn test(
         signing: SigningMode::Valid,
     };
     let attempts = send_test_deliveries(&service, &target, delivery).await;
-    if let Some(observer) = &service.certification {
-        observe_test(&service, observer, &target, event_id, &attempts);
-    }
+    request_outcome::report(&request, || attempts.outcome(&target, event_id));
     let TestAttempts {
         wrong_signature,
         valid: (result, elapsed),
@@ -128,7 +128,7 @@ async fn send_test_deliveries(
     delivery: WebhookRequest,
 ) -> TestAttempts {
     let post = |delivery: WebhookRequest| service.sender.post(Arc::clone(target), delivery);
-    if service.certification.is_none() {
+    if service.environment != Environment::Sandbox {
         return TestAttempts {
             wrong_signature: None,
             valid: post(delivery).await,
@@ -155,36 +155,16 @@ async fn send_test_deliveries(
     }
 }
 
-/// Records the attempts for certification. An internal fault says nothing about the partner.
-fn observe_test(
-    service: &Service,
-    observer: &Observer,
-    target: &WebhookTarget,
-    event_id: EventId,
-    attempts: &TestAttempts,
-) {
-    let (partner_id, webhook_id, at) = (target.partner_id, target.webhook_id, service.clock.now());
-    let status = |(result, _): &(SendResult, Duration)| match result.status {
-        Ok(status) => Some(Some(status)),
-        Err(DeliveryFault::Internal) => None,
-        Err(_) => Some(None),
-    };
-    let wrong = attempts.wrong_signature.as_ref().and_then(status);
-    if let (Some(wrong), Some(right)) = (wrong, status(&attempts.valid)) {
-        let observation = ObservationKind::WebhookTested {
-            webhook_id,
-            wrong,
-            right,
-        };
-        observer.record(partner_id, at, observation);
-    }
-    if let Some(status) = attempts.duplicate.as_ref().and_then(status) {
-        let observation = ObservationKind::EventAgain {
-            webhook_id,
+impl TestAttempts {
+    fn outcome(&self, target: &WebhookTarget, event_id: EventId) -> RequestOutcome<'_> {
+        RequestOutcome::WebhookTested {
+            partner_id: target.partner_id,
+            webhook_id: target.webhook_id,
             event_id,
-            status,
-        };
-        observer.record(partner_id, at, observation);
+            wrong_signature: self.wrong_signature.as_ref().map(|(result, _)| result),
+            valid: &self.valid.0,
+            duplicate: self.duplicate.as_ref().map(|(result, _)| result),
+        }
     }
 }
 

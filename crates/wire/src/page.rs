@@ -6,23 +6,22 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use actix_web::{HttpRequest, HttpResponse};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::api::error::{ApiError, FieldError};
-use vouchsafe_wire::error_code::Code;
+use crate::error_body::{FieldError, InvalidRequest};
+use crate::error_code::Code;
 
 /// Entries of a page without `limit` (contract §3).
-pub(crate) const DEFAULT_LIMIT: usize = 25;
+pub const DEFAULT_LIMIT: usize = 25;
 
 /// Maximum entries of a page (contract §3).
-pub(crate) const MAX_LIMIT: usize = 100;
+pub const MAX_LIMIT: usize = 100;
 
 /// Maximum bytes of a filter value: enough for 128 characters of any script and for every id.
-pub(crate) const MAX_FILTER_BYTES: usize = 512;
+pub const MAX_FILTER_BYTES: usize = 512;
 
 /// Maximum bytes of a key in a cursor. The longest one lists a sequence number per wallet of a partner (one per currency).
 const MAX_CURSOR_KEY_BYTES: usize = 8_192;
@@ -48,16 +47,12 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// Parses `limit`, `cursor` and the given filters from the query string.
+    /// Parses `limit`, `cursor` and the given filters from the query string. `list` is the path of the list.
     ///
     /// # Errors
     /// `VALIDATION_FAILED` for an unknown or repeated parameter, a limit out of range or a filter that is not valid text,
     /// `INVALID_CURSOR` for a cursor of another list or other filters.
-    pub fn read(request: &HttpRequest, filters: &[&str]) -> Result<Self, ApiError> {
-        Self::from_pairs(request.path(), query_pairs(request.query_string())?, filters)
-    }
-
-    fn from_pairs(list: &str, pairs: Vec<(String, String)>, filters: &[&str]) -> Result<Self, ApiError> {
+    pub fn parse(list: &str, query: &str, filters: &[&str]) -> Result<Self, InvalidRequest> {
         let mut page = Self {
             limit: DEFAULT_LIMIT,
             after: None,
@@ -65,7 +60,7 @@ impl PageRequest {
             filters: Vec::new(),
         };
         let mut cursor = None;
-        for (name, value) in pairs {
+        for (name, value) in query_pairs(query)? {
             match name.as_str() {
                 "limit" => page.limit = parse_limit(&value)?,
                 "cursor" => cursor = Some(value),
@@ -73,7 +68,7 @@ impl PageRequest {
                     check_filter(known, &value)?;
                     page.filters.push((name, value));
                 }
-                _ => return Err(ApiError::invalid_field(name, "unknown parameter; remove it")),
+                _ => return Err(InvalidRequest::field(name, "unknown parameter; remove it")),
             }
         }
         page.filters.sort();
@@ -97,7 +92,7 @@ impl PageRequest {
     ///
     /// # Errors
     /// `INVALID_CURSOR` if the key does not parse.
-    pub fn after<K: FromStr>(&self) -> Result<Option<K>, ApiError> {
+    pub fn after<K: FromStr>(&self) -> Result<Option<K>, InvalidRequest> {
         let key = self.after.as_deref().map(str::parse).transpose();
         key.map_err(|_| invalid_cursor())
     }
@@ -113,9 +108,9 @@ impl PageRequest {
     ///
     /// # Errors
     /// `VALIDATION_FAILED` if the value does not parse.
-    pub fn parsed_filter<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, ApiError> {
+    pub fn parsed_filter<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, InvalidRequest> {
         let value = self.filter(name).map(str::parse).transpose();
-        value.map_err(|error: T::Err| ApiError::invalid_field(name, error.to_string()))
+        value.map_err(|error: T::Err| InvalidRequest::field(name, error.to_string()))
     }
 
     /// The value of a filter with a closed set of values.
@@ -127,7 +122,7 @@ impl PageRequest {
         name: &str,
         all: &[T],
         label: fn(T) -> &'static str,
-    ) -> Result<Option<T>, ApiError> {
+    ) -> Result<Option<T>, InvalidRequest> {
         let Some(value) = self.filter(name) else {
             return Ok(None);
         };
@@ -135,7 +130,7 @@ impl PageRequest {
         let labels = || all.iter().map(|one| label(*one)).collect::<Vec<_>>().join(", ");
         found
             .map(Some)
-            .ok_or_else(|| ApiError::invalid_field(name, format!("expected one of {}", labels())))
+            .ok_or_else(|| InvalidRequest::field(name, format!("expected one of {}", labels())))
     }
 
     /// The response body. `entries` holds up to [`Self::fetch_limit`] entries; the extra one is dropped and sets `has_more`.
@@ -155,16 +150,11 @@ impl PageRequest {
         }
     }
 
-    /// The page as an HTTP response.
-    pub fn response<T: Serialize>(&self, entries: Vec<T>, key: impl Fn(&T) -> String) -> HttpResponse {
-        HttpResponse::Ok().json(self.body(entries, key))
-    }
-
     fn encode_cursor(&self, key: &str) -> String {
         URL_SAFE_NO_PAD.encode([&self.filter_hash()[..], key.as_bytes()].concat())
     }
 
-    fn decode_cursor(&self, cursor: &str) -> Result<String, ApiError> {
+    fn decode_cursor(&self, cursor: &str) -> Result<String, InvalidRequest> {
         let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| invalid_cursor())?;
         let key = bytes
             .strip_prefix(&self.filter_hash()[..])
@@ -191,30 +181,28 @@ fn is_storable_text(value: &str, max: usize) -> bool {
     value.len() <= max && !value.contains('\0')
 }
 
-fn check_filter(name: &str, value: &str) -> Result<(), ApiError> {
+fn check_filter(name: &str, value: &str) -> Result<(), InvalidRequest> {
     if is_storable_text(value, MAX_FILTER_BYTES) {
         return Ok(());
     }
     let message = format!("expected at most {MAX_FILTER_BYTES} bytes without NUL characters");
-    Err(ApiError::invalid_field(name, message))
+    Err(InvalidRequest::field(name, message))
 }
 
-fn invalid_cursor() -> ApiError {
+fn invalid_cursor() -> InvalidRequest {
     let message =
         "the cursor is invalid or belongs to another list or other filters; start again without `cursor`";
-    ApiError::new(Code::InvalidCursor, message)
+    InvalidRequest::new(Code::InvalidCursor, message)
 }
 
-fn parse_limit(value: &str) -> Result<usize, ApiError> {
+fn parse_limit(value: &str) -> Result<usize, InvalidRequest> {
     let limit = value.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));
-    limit.ok_or_else(|| ApiError::invalid_field("limit", format!("expected 1 to {MAX_LIMIT}")))
+    limit.ok_or_else(|| InvalidRequest::field("limit", format!("expected 1 to {MAX_LIMIT}")))
 }
 
-fn query_pairs(query: &str) -> Result<Vec<(String, String)>, ApiError> {
-    let pairs = actix_web::web::Query::<Vec<(String, String)>>::from_query(query);
-    let pairs = pairs
-        .map_err(|_| ApiError::invalid_field("query", "expected name=value pairs"))?
-        .into_inner();
+fn query_pairs(query: &str) -> Result<Vec<(String, String)>, InvalidRequest> {
+    let pairs = serde_urlencoded::from_str::<Vec<(String, String)>>(query);
+    let pairs = pairs.map_err(|_| InvalidRequest::field("query", "expected name=value pairs"))?;
     let repeated = |(index, (name, _)): (usize, &(String, String))| {
         pairs[..index]
             .iter()
@@ -223,7 +211,7 @@ fn query_pairs(query: &str) -> Result<Vec<(String, String)>, ApiError> {
     };
     let duplicate = pairs.iter().enumerate().find_map(repeated);
     match duplicate {
-        Some(field) => Err(ApiError::invalid_fields(vec![FieldError {
+        Some(field) => Err(InvalidRequest::fields(vec![FieldError {
             field,
             message: "given more than once".to_owned(),
         }])),

@@ -5,10 +5,10 @@
 use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 use time::{Date, Duration, OffsetDateTime, UtcOffset};
+use vouchsafe_domain::period::Period;
 
-use super::pagination::PageRequest;
-use crate::api::error::ApiError;
-use crate::store::Period;
+use crate::error_body::InvalidRequest;
+use crate::page::PageRequest;
 
 pub const PARAMETERS: [&str; 2] = ["from", "to"];
 
@@ -18,7 +18,7 @@ const DATE_LENGTH: usize = "2026-11-20".len();
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a value that is neither a date nor a time.
-pub fn from_page(page: &PageRequest) -> Result<Period, ApiError> {
+pub fn from_page(page: &PageRequest) -> Result<Period, InvalidRequest> {
     let [from, to] = PARAMETERS.map(|name| match page.filter(name) {
         None => Ok(None),
         Some(text) => parse_timestamp(text)
@@ -29,7 +29,7 @@ pub fn from_page(page: &PageRequest) -> Result<Period, ApiError> {
 }
 
 /// Parses a date or an RFC 3339 time, as UTC.
-pub(super) fn parse_timestamp(text: &str) -> Option<OffsetDateTime> {
+pub(crate) fn parse_timestamp(text: &str) -> Option<OffsetDateTime> {
     if let Ok(date) = Date::parse(text, format_description!("[year]-[month]-[day]")) {
         // The parser also accepts a sign before the year.
         return (text.len() == DATE_LENGTH).then(|| date.midnight().assume_utc());
@@ -44,9 +44,9 @@ pub(super) fn parse_timestamp(text: &str) -> Option<OffsetDateTime> {
     at.checked_add(Duration::nanoseconds(1_000 - fraction))
 }
 
-pub(super) fn invalid_timestamp(name: &str) -> ApiError {
+pub(crate) fn invalid_timestamp(name: &str) -> InvalidRequest {
     let message = "expected a date such as 2026-11-20 or a time such as 2026-11-20T12:00:00Z; write + as %2B in a query";
-    ApiError::invalid_field(name, message)
+    InvalidRequest::field(name, message)
 }
 
 #[cfg(test)]
