@@ -8,15 +8,11 @@
 //!
 //! Observing never delays or fails a request. Only ids, hashes and statuses are stored.
 
-pub mod check;
 pub mod delivered;
 pub mod evaluation;
-pub mod observation;
+pub(crate) mod observed_sender;
 pub mod observer;
-pub(crate) mod recorder;
 pub mod session;
 
-pub use check::Check;
 pub use evaluation::{CheckResult, CheckState, evaluate};
-pub use observation::{Observation, ObservationKind, RequestHash};
 pub use observer::Observer;

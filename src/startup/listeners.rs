@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
-use actix_web::middleware::from_fn;
+use actix_web::middleware::{Condition, from_fn};
 use actix_web::{App, HttpServer, web};
 use anyhow::Context as _;
 use vouchsafe_actors::supervisor::Arbiters;
+use vouchsafe_security::environment::Environment;
 
 use crate::service::Service;
 use crate::settings::ServeSettings;
-use crate::api::middleware::{load_shedding, readiness_gate};
+use crate::api::middleware::{load_shedding, readiness_gate, sandbox_observer};
 use crate::api::{operator, partner};
-use crate::trace;
+use crate::telemetry::trace;
 
 /// Half of the cores; the database needs the others.
 pub(crate) fn default_workers() -> u16 {
@@ -42,12 +43,14 @@ pub(super) fn start_partner_listener(
     actors: &Arc<Arbiters>,
 ) -> anyhow::Result<ServerHandle> {
     let (service, actors) = (service.clone(), Arc::clone(actors));
+    let is_sandbox = settings.environment == Environment::Sandbox;
     // actix calls this once per worker thread.
     let app = move || {
         actors.add(actix_rt::Arbiter::current());
         let app = App::new().app_data(service.clone()).configure(partner::routes);
         // Middleware runs in reverse order of registration.
-        app.wrap(from_fn(readiness_gate::partner_gate))
+        app.wrap(Condition::new(is_sandbox, from_fn(sandbox_observer::observe_request)))
+            .wrap(from_fn(readiness_gate::partner_gate))
             .wrap(from_fn(trace::trace_request))
             .wrap(from_fn(load_shedding::shed_load))
     };

@@ -3,7 +3,7 @@
 use vouchsafe_load::client::RequestFailure;
 use vouchsafe_load::client::partner::PartnerClient;
 
-use crate::support::{Operator, expect_success, shared, unique};
+use crate::support::{Operator, expect_error, expect_success, shared, unique};
 
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-lost-answer","denomination":25,"quantity":1}]}"#;
 
@@ -26,9 +26,22 @@ async fn lost_response_is_replayed_and_paid_once() {
 }
 
 #[tokio::test]
-async fn rejected_order_response_is_not_dropped() {
+async fn refusals_and_their_replays_are_answered() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("0").await;
-    let refused = partner.send_text(&unique("key"), ORDER).await;
-    assert_eq!(refused.status, 402);
+    let key = unique("key");
+    let refused = partner.send_text(&key, ORDER).await;
+    expect_error(&refused, 402, "INSUFFICIENT_FUNDS");
+    assert_eq!(refused.header("idempotent-replayed"), None);
+    let repeated = partner.send_text(&key, ORDER).await;
+    assert_eq!(repeated.header("idempotent-replayed"), Some("true"));
+    assert_eq!((repeated.status, &repeated.body), (refused.status, &refused.body));
+    let other = ORDER.replace("\"quantity\":1", "\"quantity\":2");
+    expect_error(&partner.send_text(&key, &other).await, 422, "IDEMPOTENCY_KEY_REUSED");
+    let unpriced = ORDER.replace(":25,", ":26,");
+    let response = partner.send_text(&unique("key"), &unpriced).await;
+    expect_error(&response, 422, "DENOMINATION_NOT_ALLOWED");
+    for response in [&refused, &repeated, &response] {
+        assert!(response.header("ratelimit").is_some());
+    }
 }

@@ -7,7 +7,7 @@ use vouchsafe_load::client::signer::Credentials;
 use vouchsafe_private_postgres::Durability;
 
 use crate::database::Database;
-use crate::support::{Instance, Operator, Partner, expect_error, expect_success, unique};
+use crate::support::{Instance, Operator, Partner, Sale, expect_error, expect_success, unique};
 
 const MASTER_KEY: &str = "abababababababababababababababababababababababababababababababab";
 const TOKEN: &str = "a token of thirty-two characters";
@@ -70,21 +70,14 @@ async fn production_credential_requires_certification_and_agreement() {
     database.remove().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn production_has_no_certification_routes() {
-    let database = Database::create_on(Durability::Durable).await;
-    let service = start_production(&database);
-    let mut operator = Operator::of(&service);
+/// Adds a partner with a certification, an agreement and a live credential.
+async fn add_certified_partner(service: &Instance, operator: &mut Operator) -> Partner {
     let body = json!({ "name": unique("Acme"), "allowlist": ["127.0.0.0/8"] });
     let created = operator
         .send_json(Method::POST, "/admin/v1/partners", &body)
         .await;
-    let path = format!("/admin/v1/partners/{}", created["partner_id"].as_str().unwrap());
-    let checklist = format!("{path}/certification");
-    for method in [Method::GET, Method::DELETE] {
-        let response = operator.call(method, &checklist, "application/json", "").await;
-        expect_error(&response, 404, "ROUTE_NOT_FOUND");
-    }
+    let partner_id = created["partner_id"].as_str().unwrap().to_owned();
+    let path = format!("/admin/v1/partners/{partner_id}");
     let terms =
         json!({ "certified_at": "2026-01-01T00:00:00Z", "agreement_signed_at": "2026-01-01T00:00:00Z" });
     operator.send_json(Method::PATCH, &path, &terms).await;
@@ -93,8 +86,48 @@ async fn production_has_no_certification_routes() {
         .await;
     let text = |name: &str| issued[name].as_str().unwrap();
     let credentials = Credentials::new(text("api_key"), text("api_secret")).unwrap();
-    let partner_id = created["partner_id"].as_str().unwrap().to_owned();
-    let mut partner = Partner::new(&service.base_url(), partner_id, credentials);
+    Partner::new(&service.base_url(), partner_id, credentials)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn production_drops_no_response_and_observes_nothing() {
+    let database = Database::create_on(Durability::Durable).await;
+    let mut service = start_production(&database);
+    let mut operator = Operator::of(&service);
+    let mut partner = add_certified_partner(&service, &mut operator).await;
+    operator.top_up(&partner.partner_id, "USD", "100").await;
+    let sale = Sale {
+        product_id: "sbx-lost-answer".to_owned(),
+        denomination: "25",
+    };
+    operator.put_product(&sale.product_id, json!({})).await;
+    operator.restock(&sale, 1, "2099-12-31").await;
+    let key = unique("key");
+    let first = partner.order_with_key(&key, &sale, 1).await;
+    let order = expect_success(&first, 201);
+    assert_eq!(order["status"], "DELIVERED");
+    let replayed = partner.order_with_key(&key, &sale, 1).await;
+    assert_eq!((replayed.status, &replayed.body), (first.status, &first.body));
+    let order_id = order["order_id"].as_str().unwrap();
+    expect_success(&partner.get_codes(order_id).await, 200);
+    assert_eq!(service.stop(), Some(0), "a shutdown writes all observations");
+    let count = sqlx::query_scalar("SELECT count(*) FROM certification_observations");
+    let observations: i64 = count.fetch_one(&mut database.connect().await).await.unwrap();
+    assert_eq!(observations, 0);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn production_has_no_certification_routes() {
+    let database = Database::create_on(Durability::Durable).await;
+    let service = start_production(&database);
+    let mut operator = Operator::of(&service);
+    let mut partner = add_certified_partner(&service, &mut operator).await;
+    let checklist = format!("/admin/v1/partners/{}/certification", partner.partner_id);
+    for method in [Method::GET, Method::DELETE] {
+        let response = operator.call(method, &checklist, "application/json", "").await;
+        expect_error(&response, 404, "ROUTE_NOT_FOUND");
+    }
     expect_error(&partner.get("/certification").await, 404, "ROUTE_NOT_FOUND");
     // Endpoint tests in production send no wrong signature.
     let body = r#"{"url":"https://shop.invalid/"}"#;

@@ -23,19 +23,21 @@ use bytes::Bytes;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
 use super::rate_limit_headers;
+use crate::api::body;
+use crate::api::error::ApiError;
+use crate::api::request_outcome::{self, RequestOutcome};
+use crate::service::Service;
+use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::client_address::{ClientAddress, X_FORWARDED_FOR};
 use vouchsafe_security::framing::{FramingError, SignedRequest};
-use vouchsafe_security::headers::{AuthHeaders, IDEMPOTENCY_KEY, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP};
-use vouchsafe_security::limits::RequestClass;
+use vouchsafe_security::headers::{
+    AuthHeaders, IDEMPOTENCY_KEY, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP,
+};
 use vouchsafe_security::rate_limiter::RateLimitKey;
 use vouchsafe_security::registry::{self, AccessError, PartnerAccess};
 use vouchsafe_security::signature::{self, SignatureError};
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
-use crate::api::body;
-use crate::certification::{ObservationKind, RequestHash};
-use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
-use crate::service::Service;
 
 /// Extractor: the caller of a request with valid credentials from an allowed address.
 #[derive(Debug)]
@@ -200,20 +202,14 @@ impl<'a> IncomingRequest<'a> {
         verified.map_err(|error| {
             let error = signature_error(error);
             if error.code == Code::InvalidSignature {
-                self.observe_invalid_signature(caller, body);
+                request_outcome::report(self.request, || RequestOutcome::SignatureRefused {
+                    partner_id: caller.partner.partner_id,
+                    headers: self.request.headers(),
+                    body,
+                });
             }
             self.reject(error)
         })
-    }
-
-    /// Observed for certification: the client must not repeat the same request.
-    fn observe_invalid_signature(&self, caller: &registry::Caller, body: &[u8]) {
-        if let Some(observer) = &self.service.certification {
-            let signatures = self.request.headers().get_all(X_SIGNATURE);
-            let request = RequestHash::from_signed_request(signatures.map(|value| value.as_bytes()), body);
-            let observation = ObservationKind::SignatureRefused { request };
-            observer.record(caller.partner.partner_id, self.service.clock.now(), observation);
-        }
     }
 
     /// Last step: records the first use of the credential and takes one request from the quota.
@@ -228,17 +224,23 @@ impl<'a> IncomingRequest<'a> {
         let rate_limits = &self.service.rate_limits;
         let result = rate_limits.try_acquire(self.rate_limit_key(&caller), self.service.clock.monotonic());
         self.apply_rate_limit(&caller, result)?;
-        if let Some(observer) = &self.service.certification {
-            let (partner_id, now) = (caller.partner.partner_id, self.service.clock.now());
-            let signed = method == AuthenticationMethod::Signature;
-            observer.record_request(partner_id, caller.credential_id, self.class, signed, now);
-        }
+        request_outcome::report(self.request, || RequestOutcome::Authenticated {
+            partner_id: caller.partner.partner_id,
+            credential_id: caller.credential_id,
+            class: self.class,
+            signed: method == AuthenticationMethod::Signature,
+        });
         Ok(caller.into())
     }
 
     /// Committed before the first response: from then on a repeated rotation no longer revokes this credential.
     async fn record_first_use(&self, caller: &registry::Caller) -> Result<(), ApiError> {
-        let recorded = self.service.store.record_first_use(caller.credential_id).await?;
+        let recorded = self
+            .service
+            .store
+            .credentials
+            .record_first_use(caller.credential_id)
+            .await?;
         let Some(at) = recorded else {
             return Err(self.reject(access_error(AccessError::InvalidCredentials)));
         };
@@ -269,17 +271,14 @@ impl<'a> IncomingRequest<'a> {
                 rate_limit_headers::record(self.request, self.class, exhausted.0);
                 self.service.metrics.record_rate_limited(self.class);
                 let error = rate_limit_headers::rate_limited_error(self.class, exhausted);
-                self.observe_rate_limit(caller, error.retry_after_s.unwrap_or_default());
+                request_outcome::report(self.request, || RequestOutcome::RateLimited {
+                    partner_id: caller.partner.partner_id,
+                    credential_id: caller.credential_id,
+                    class: self.class,
+                    retry_after_s: error.retry_after_s.unwrap_or_default(),
+                });
                 Err(error)
             }
-        }
-    }
-
-    /// Observed for certification: the client must pause for `pause_s` seconds.
-    fn observe_rate_limit(&self, caller: &registry::Caller, pause_s: u32) {
-        if let Some(observer) = &self.service.certification {
-            let (partner_id, now) = (caller.partner.partner_id, self.service.clock.now());
-            observer.record_rate_limited(partner_id, caller.credential_id, self.class, pause_s, now);
         }
     }
 

@@ -1,0 +1,215 @@
+//! Sandbox middleware: records observations for certifications, and drops the responses to `sbx-lost-answer` orders.
+//!
+//! An order of product `sbx-lost-answer` commits, and the server drops the connection without a response (contract §11). It lets
+//! a partner test that its client retries with the same key; the retry gets the stored response. Production does not register
+//! this middleware.
+
+use std::cell::Cell;
+use std::future;
+use std::rc::Rc;
+
+use actix_web::body::{BodyStream, BoxBody, EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::middleware::Next;
+use actix_web::web;
+use bytes::Bytes;
+use futures_util::stream;
+use vouchsafe_domain::certification::observation::{ObservationKind, RequestHash};
+use vouchsafe_domain::delivery::{DeliveryFault, SendResult};
+use vouchsafe_security::headers::X_SIGNATURE;
+
+use crate::api::error::ApiError;
+use crate::api::request_outcome::{self, OutcomeListener, RequestOutcome};
+use crate::certification::Observer;
+use crate::service::Service;
+
+const LOST_RESPONSE_PRODUCT: &str = "sbx-lost-answer";
+
+/// The error of a body stream that breaks before its first byte.
+#[derive(Debug, thiserror::Error)]
+#[error("the sandbox dropped the response to an order of sbx-lost-answer")]
+struct LostResponse;
+
+/// Observes one request.
+struct RequestObserver {
+    service: web::Data<Service>,
+    is_response_lost: Cell<bool>,
+}
+
+/// Middleware of the partner listener in the sandbox.
+///
+/// # Errors
+/// Returns the errors of the inner service.
+pub async fn observe_request<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
+    let service = request.app_data::<web::Data<Service>>().cloned();
+    let observer = Rc::new(RequestObserver {
+        service: service.ok_or_else(ApiError::unavailable)?,
+        is_response_lost: Cell::new(false),
+    });
+    request_outcome::register(&request, observer.clone());
+    let response = next.call(request).await?;
+    Ok(if observer.is_response_lost.get() {
+        drop_connection(response)
+    } else {
+        response.map_into_left_body()
+    })
+}
+
+/// Closes the connection before any byte of the response is sent. Status and headers stay for the outer middleware.
+fn drop_connection<B>(response: ServiceResponse<B>) -> ServiceResponse<EitherBody<B>> {
+    let aborted = stream::once(future::ready(Err::<Bytes, _>(LostResponse)));
+    response.map_body(|_, _| EitherBody::right(BoxBody::new(BodyStream::new(aborted))))
+}
+
+impl OutcomeListener for RequestObserver {
+    fn notify(&self, outcome: RequestOutcome<'_>) {
+        if is_response_lost(&outcome) {
+            self.is_response_lost.set(true);
+        }
+        if let Some(observer) = &self.service.certification {
+            self.record(observer, outcome);
+        }
+    }
+}
+
+impl RequestObserver {
+    fn record(&self, observer: &Observer, outcome: RequestOutcome<'_>) {
+        let now = self.service.clock.now();
+        match outcome {
+            RequestOutcome::Authenticated {
+                partner_id,
+                credential_id,
+                class,
+                signed,
+            } => observer.record_request(partner_id, credential_id, class, signed, now),
+            RequestOutcome::SignatureRefused {
+                partner_id,
+                headers,
+                body,
+            } => {
+                let signatures = headers.get_all(X_SIGNATURE).map(|value| value.as_bytes());
+                let request = RequestHash::from_signed_request(signatures, body);
+                observer.record(partner_id, now, ObservationKind::SignatureRefused { request });
+            }
+            RequestOutcome::RateLimited {
+                partner_id,
+                credential_id,
+                class,
+                retry_after_s,
+            } => observer.record_rate_limited(partner_id, credential_id, class, retry_after_s, now),
+            RequestOutcome::OrderAnswered { partner_id, .. } => {
+                if let Some(observation) = order_observation(&outcome) {
+                    observer.record(partner_id, now, observation);
+                }
+            }
+            RequestOutcome::CodesFetched {
+                partner_id,
+                order_id,
+                vouchers,
+            } => observer.record_codes_fetched(partner_id, now, order_id, vouchers),
+            RequestOutcome::WebhookTested { partner_id, .. } => {
+                for observation in webhook_observations(&outcome).into_iter().flatten() {
+                    observer.record(partner_id, now, observation);
+                }
+            }
+        }
+    }
+}
+
+/// Whether the sandbox drops the response: only if this request has placed the order.
+fn is_response_lost(outcome: &RequestOutcome<'_>) -> bool {
+    matches!(order_observation(outcome), Some(ObservationKind::AnswerLost { .. }))
+}
+
+/// The observation that the response to an order causes, if any.
+fn order_observation(outcome: &RequestOutcome<'_>) -> Option<ObservationKind> {
+    let RequestOutcome::OrderAnswered {
+        key,
+        fingerprint,
+        products,
+        status,
+        replayed,
+        ..
+    } = *outcome
+    else {
+        return None;
+    };
+    if !products.iter().any(|product| product == LOST_RESPONSE_PRODUCT) {
+        return None;
+    }
+    if replayed {
+        return Some(ObservationKind::AnswerRepeated { key: key.0 });
+    }
+    (status < 300).then(|| ObservationKind::response_lost(key, fingerprint))
+}
+
+/// The observations that test deliveries cause. An internal fault says nothing about the partner.
+fn webhook_observations(outcome: &RequestOutcome<'_>) -> [Option<ObservationKind>; 2] {
+    let RequestOutcome::WebhookTested {
+        webhook_id,
+        event_id,
+        wrong_signature,
+        valid,
+        duplicate,
+        ..
+    } = *outcome
+    else {
+        return [None, None];
+    };
+    let status = |result: &SendResult| match result.status {
+        Ok(status) => Some(Some(status)),
+        Err(DeliveryFault::Internal) => None,
+        Err(_) => Some(None),
+    };
+    let tested = wrong_signature.and_then(status).zip(status(valid));
+    let repeated = duplicate.and_then(status);
+    [
+        tested.map(|(wrong, right)| ObservationKind::WebhookTested {
+            webhook_id,
+            wrong,
+            right,
+        }),
+        repeated.map(|status| ObservationKind::EventAgain {
+            webhook_id,
+            event_id,
+            status,
+        }),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use vouchsafe_domain::idempotency::{Fingerprint, KeyHash};
+    use vouchsafe_domain::ids::PartnerId;
+
+    use super::*;
+
+    #[test]
+    fn only_fresh_committed_order_of_the_product_is_dropped() {
+        for (product, status, replayed, is_lost, is_observed) in [
+            (LOST_RESPONSE_PRODUCT, 201, false, true, true),
+            (LOST_RESPONSE_PRODUCT, 202, false, true, true),
+            (LOST_RESPONSE_PRODUCT, 402, false, false, false),
+            (LOST_RESPONSE_PRODUCT, 409, false, false, false),
+            (LOST_RESPONSE_PRODUCT, 201, true, false, true),
+            (LOST_RESPONSE_PRODUCT, 402, true, false, true),
+            ("sbx-instant", 201, false, false, false),
+            ("sbx-instant", 201, true, false, false),
+        ] {
+            let products = ["sbx-pending".to_owned(), product.to_owned()];
+            let outcome = RequestOutcome::OrderAnswered {
+                partner_id: PartnerId::generate(),
+                key: KeyHash(uuid::Uuid::nil()),
+                fingerprint: Fingerprint([0; 32]),
+                products: &products,
+                status,
+                replayed,
+            };
+            let found = (is_response_lost(&outcome), order_observation(&outcome).is_some());
+            assert_eq!(found, (is_lost, is_observed), "{product} {status} {replayed}");
+        }
+    }
+}
