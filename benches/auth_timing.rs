@@ -27,7 +27,7 @@ use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_load::client::partner::{PartnerClient, unix_seconds};
 use vouchsafe_load::client::partner_file::PartnerFile;
 use vouchsafe_load::client::signer::{API_KEY, API_SECRET, SIGNATURE};
-use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_security::client_address::ClientAddress;
 use vouchsafe_security::credential::{ApiKeyPair, ApiSecret, generate_key_pair};
 use vouchsafe_security::environment::Environment;

@@ -31,7 +31,7 @@ use vouchsafe_security::environment::Environment;
 use vouchsafe_security::framing::{CanonicalRequest, SignedRequest, Timestamp};
 use vouchsafe_security::headers::{AuthHeaders, UniqueHeader};
 use vouchsafe_security::signature;
-use vouchsafe::api::partner::orders::request;
+use vouchsafe_wire::partner::orders::request;
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_simulation::build::NOW;

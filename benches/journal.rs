@@ -33,7 +33,7 @@ use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::Semaphore;
-use vouchsafe::store::{PgNode, PgStore};
+use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_actors::delivery::commit_notifier::CommitNotifier;
 use vouchsafe_actors::engine::{DEFAULT_LANES, MAX_ADMITTED};
 use vouchsafe_actors::idempotency::{IdempotencyKeys, KeyStatus};

@@ -8,7 +8,7 @@ mod growth;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use vouchsafe::api::partner::orders::request;
+use vouchsafe_wire::partner::orders::request;
 
 /// Lines per order.
 const LINES: [usize; 3] = [1, 10, 100];

@@ -9,17 +9,19 @@ use actix_web::web;
 use tokio::sync::Mutex;
 use vouchsafe_domain::catalogue::Catalogue;
 
-use crate::api::error::ApiError;
 use crate::service::Service;
 
 /// Serializes changes of partners, credentials and the catalogue.
 static CHANGE_LOCK: Mutex<()> = Mutex::const_new(());
 
 /// Runs `work`, which writes a change to the database and then updates memory.
+///
+/// # Errors
+/// [`sqlx::Error`] if the database fails.
 pub(crate) async fn apply<T, F>(
     service: &web::Data<Service>,
     work: impl FnOnce(web::Data<Service>) -> F,
-) -> Result<T, ApiError>
+) -> Result<T, sqlx::Error>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
@@ -29,7 +31,7 @@ where
         let _turn = CHANGE_LOCK.lock().await;
         work.await
     };
-    Ok(service.store.database.run_detached(serialized).await?)
+    service.store.database.run_detached(serialized).await
 }
 
 /// Reloads partners, credentials and products, which another node may have changed.

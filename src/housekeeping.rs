@@ -2,16 +2,18 @@
 //!
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
+pub(crate) mod recorder;
+
 use std::time::Duration;
 
 use actix_web::web;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
-use crate::certification::recorder::run_recorder;
+use crate::housekeeping::recorder::run_recorder;
 use crate::config_change;
 use crate::service::Service;
-use crate::store::LEASE_S;
+use vouchsafe_store::LEASE_S;
 
 /// Three renewals per lease.
 const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_secs(LEASE_S.cast_unsigned() as u64 / 3);

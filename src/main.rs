@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use vouchsafe::cli::{ExitStatus, LocalService};
 use vouchsafe_private_postgres::{GUARD_SUBCOMMAND, run_guard};
-use vouchsafe::procurement::simulator;
-use vouchsafe::settings::{Cli, Command, SettingsError};
+use vouchsafe::cli::program::{Cli, Command, SettingsError};
 use vouchsafe::{cli, startup, telemetry};
 
 /// Saves a fifth of an order's CPU time compared with the system allocator (docs/decisions/0007-mimalloc.md).
@@ -26,7 +25,7 @@ fn main() -> ExitCode {
     let local_service = LocalService::of(&settings.data_dir, settings.serve_settings());
     match settings.command {
         Some(Command::Client(command)) => cli::run(command, &local_service),
-        Some(Command::VendorSimulator(args)) => simulator::run(args),
+        Some(Command::VendorSimulator(args)) => cli::vendor_simulator::run(args),
         Some(Command::Serve(_)) | None => {
             let serve = settings.serve_settings();
             match telemetry::start(serve) {

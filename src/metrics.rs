@@ -17,10 +17,11 @@ use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::ActorTotals;
 
-use vouchsafe_security::limits::RequestClass;
+use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_wire::error_code::Code;
-use crate::store::DueEndpoints;
+use vouchsafe_procurement::metrics::VendorMetrics;
+use vouchsafe_webhooks::metrics::EndpointMetrics;
 use crate::telemetry::Telemetry;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -50,26 +51,6 @@ struct ListenerLabels {
     listener: &'static str,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct VendorLabels {
-    vendor: String,
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct VendorMetrics {
-    rejected_responses: Family<VendorLabels, Counter>,
-}
-
-impl VendorMetrics {
-    /// Counts a vendor response that was rejected as invalid.
-    pub fn record_rejected_response(&self, vendor: &str) {
-        let vendor = vendor.to_owned();
-        self.rejected_responses
-            .get_or_create(&VendorLabels { vendor })
-            .inc();
-    }
-}
-
 type ActorGauges = Family<ActorLabels, Gauge>;
 
 /// All metrics of the process.
@@ -90,13 +71,8 @@ pub struct Metrics {
     failing_addresses: Gauge,
     rate_limited: Family<ClassLabels, Counter>,
     authentication_failures: Family<CodeLabels, Counter>,
-    open_drifts: Family<VendorLabels, Gauge>,
-    reconciled_day: Family<VendorLabels, Gauge>,
-    failed_reconciliations: Family<VendorLabels, Counter>,
     deliveries: DeliveryMetrics,
-    webhook_endpoints: Gauge,
-    failing_webhook_endpoints: Gauge,
-    webhook_backlog_seconds: Gauge,
+    endpoints: EndpointMetrics,
 }
 
 impl Metrics {
@@ -122,13 +98,8 @@ impl Metrics {
             failing_addresses: Gauge::default(),
             rate_limited: Family::default(),
             authentication_failures: Family::default(),
-            open_drifts: Family::default(),
-            reconciled_day: Family::default(),
-            failed_reconciliations: Family::default(),
             deliveries: DeliveryMetrics::default(),
-            webhook_endpoints: Gauge::default(),
-            failing_webhook_endpoints: Gauge::default(),
-            webhook_backlog_seconds: Gauge::default(),
+            endpoints: EndpointMetrics::default(),
         };
         metrics.register();
         telemetry.register(&mut metrics.registry);
@@ -181,52 +152,10 @@ impl Metrics {
             Unit::Seconds,
             self.http_response_seconds.clone(),
         );
-        let rejected = "Vendor responses rejected as invalid, by vendor";
-        registry.register(
-            "vendor_responses_rejected",
-            rejected,
-            self.vendors.rejected_responses.clone(),
-        );
-        self.register_limits();
-        self.register_reconciliation();
-        self.register_deliveries();
-    }
-
-    fn register_reconciliation(&mut self) {
-        let registry = &mut self.registry;
-        registry.register(
-            "drifts_open",
-            "Unresolved drifts between the vendor's records and ours, by vendor",
-            self.open_drifts.clone(),
-        );
-        let day = "Start of the last day that was fully reconciled, by vendor, in Unix time";
-        registry.register_with_unit("reconciled_day", day, Unit::Seconds, self.reconciled_day.clone());
-        registry.register(
-            "reconciliations_failed",
-            "Failed attempts to reconcile a day, by vendor",
-            self.failed_reconciliations.clone(),
-        );
-    }
-
-    fn register_deliveries(&mut self) {
-        let registry = &mut self.registry;
+        self.vendors.register(registry);
         self.deliveries.register(registry);
-        registry.register(
-            "webhook_endpoints",
-            "Enabled webhook endpoints",
-            self.webhook_endpoints.clone(),
-        );
-        registry.register(
-            "webhook_endpoints_failing",
-            "Enabled webhook endpoints in failure mode, where only the oldest delivery is retried",
-            self.failing_webhook_endpoints.clone(),
-        );
-        registry.register_with_unit(
-            "webhook_backlog_age",
-            "Age of the oldest undelivered event of any enabled webhook endpoint",
-            Unit::Seconds,
-            self.webhook_backlog_seconds.clone(),
-        );
+        self.endpoints.register(registry);
+        self.register_limits();
     }
 
     fn register_limits(&mut self) {
@@ -253,25 +182,6 @@ impl Metrics {
         );
     }
 
-    /// Sets the number of unresolved drifts of a vendor and the start of its last reconciled day (Unix time).
-    pub fn set_reconciliation(&self, vendor: &str, open: i64, last_day_s: Option<i64>) {
-        let labels = VendorLabels {
-            vendor: vendor.to_owned(),
-        };
-        self.open_drifts.get_or_create(&labels).set(open);
-        if let Some(last_day_s) = last_day_s {
-            self.reconciled_day.get_or_create(&labels).set(last_day_s);
-        }
-    }
-
-    /// Counts a failed attempt to reconcile a day with a vendor.
-    pub fn record_failed_reconciliation(&self, vendor: &str) {
-        let labels = VendorLabels {
-            vendor: vendor.to_owned(),
-        };
-        self.failed_reconciliations.get_or_create(&labels).inc();
-    }
-
     /// The metrics of the journal, for the engine.
     #[must_use]
     pub fn journal(&self) -> JournalMetrics {
@@ -290,14 +200,10 @@ impl Metrics {
         self.deliveries.clone()
     }
 
-    /// Updates the endpoint gauges from a poll of due endpoints.
-    pub fn set_endpoints(&self, due: &DueEndpoints) {
-        let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.webhook_endpoints.set(gauge(due.enabled));
-        self.failing_webhook_endpoints.set(gauge(due.failing));
-        let age = due.backlog_age.as_secs();
-        self.webhook_backlog_seconds
-            .set(i64::try_from(age).unwrap_or(i64::MAX));
+    /// The metrics of webhook endpoints.
+    #[must_use]
+    pub fn endpoints(&self) -> EndpointMetrics {
+        self.endpoints.clone()
     }
 
     /// Counts a response and its duration.

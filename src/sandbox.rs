@@ -16,8 +16,9 @@ use vouchsafe_domain::money::{Amount, Currency};
 use crate::secrets;
 use crate::service::Service;
 use crate::settings::ServeSettings;
-use crate::store::{AuditActor, Partner};
-use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_store::AuditActor;
+use vouchsafe_domain::partner::Partner;
+use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
@@ -83,7 +84,7 @@ async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
         .partners
         .create(partner.clone(), Some(credential.clone()), AuditActor::service())
         .await?;
-    service.registry.upsert_partner(partner.access());
+    service.registry.upsert_partner((&partner).into());
     service.registry.upsert_credential(credential);
     Ok(())
 }

@@ -1,14 +1,11 @@
-//! Settings from flags, environment variables, a settings file and defaults, in this order of precedence.
+//! Settings of the service.
 
 mod limits;
 mod preview;
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use secrecy::SecretString;
 use vouchsafe_actors::engine::DEFAULT_LANES;
 
@@ -16,53 +13,7 @@ use self::limits::LimitSettings;
 pub use self::preview::Preview;
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::environment::Environment;
-use crate::cli;
-use crate::cli::examples::examples;
-use crate::procurement::simulator::SimulatorArgs;
 use vouchsafe_security::secret::expose;
-use crate::startup::listeners::default_workers;
-
-/// Vouchsafe: partners order vouchers over a signed REST API.
-#[derive(Debug, Parser)]
-#[command(name = "vouchsafe", version, about, max_term_width = 110, after_help = cli::after_help())]
-pub struct Cli {
-    /// Settings file with one NAME=value per line; names are those of the environment variables.
-    #[arg(long, global = true, env = "VOUCHSAFE_CONFIG", value_name = "FILE")]
-    pub config: Option<PathBuf>,
-
-    /// Data directory of the service: private Postgres, keys, tokens.
-    #[arg(
-        long,
-        global = true,
-        env = "VOUCHSAFE_DATA_DIR",
-        default_value = ".vouchsafe",
-        value_name = "DIR"
-    )]
-    pub data_dir: PathBuf,
-
-    #[command(flatten)]
-    serve: ServeSettings,
-
-    /// Command; default `serve`.
-    #[command(subcommand)]
-    pub command: Option<Command>,
-}
-
-/// Commands of the program.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Run the service.
-    #[command(after_help = examples![
-        "vouchsafe serve",
-        "vouchsafe serve --http-addr 127.0.0.1:9080 --admin-addr 127.0.0.1:9081 --log-format json",
-    ])]
-    Serve(Box<ServeSettings>),
-    /// Run a vendor simulator: a separate server that implements the vendor protocol, with faults on demand.
-    VendorSimulator(SimulatorArgs),
-    /// Client commands.
-    #[command(flatten)]
-    Client(cli::Command),
-}
 
 /// Settings of the service.
 #[derive(Debug, Clone, Args)]
@@ -197,198 +148,8 @@ pub enum LogFormat {
     Json,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    /// Invalid arguments; also `--help` and `--version`.
-    #[error(transparent)]
-    Arguments(#[from] clap::Error),
-    #[error("invalid settings file {path}: {reason}")]
-    File { path: PathBuf, reason: String },
-}
-
-impl Cli {
-    ///
-    /// # Errors
-    /// [`SettingsError`] for invalid arguments, environment variables and files.
-    pub fn read(arguments: &[OsString]) -> Result<Self, SettingsError> {
-        let first = Self::command().ignore_errors(true).get_matches_from(arguments);
-        let file = first
-            .get_one::<PathBuf>("config")
-            .map(|path| read_file(path))
-            .transpose()?;
-        let command = with_defaults(Self::command(), &file.unwrap_or_default());
-        let matches = command.clone().try_get_matches_from(arguments)?;
-        let mut settings = Self::from_arg_matches(&matches)?;
-        if matches.subcommand_name() == Some("serve") {
-            let matches_without_serve = parse_without_serve(&command, arguments)?;
-            settings.command = None;
-            settings.serve.update_from_arg_matches(&matches_without_serve)?;
-        }
-        Ok(settings)
-    }
-
-    /// Settings of the service; client commands take its addresses from them.
-    #[must_use]
-    pub const fn serve_settings(&self) -> &ServeSettings {
-        &self.serve
-    }
-}
-
-/// Removes the argument `serve` and parses the others, so that settings are valid before and after it.
-fn parse_without_serve(
-    command: &clap::Command,
-    arguments: &[OsString],
-) -> Result<clap::ArgMatches, clap::Error> {
-    let positions = arguments.iter().enumerate().filter(|(_, word)| *word == "serve");
-    // Another `serve` may be a value, such as a directory. Removing that one leaves the subcommand.
-    let parsed = positions.map(|(position, _)| {
-        let rest = [&arguments[..position], &arguments[position + 1..]].concat();
-        command.clone().try_get_matches_from(rest)
-    });
-    let mut last_error = None;
-    for result in parsed {
-        match result {
-            Ok(matches) if matches.subcommand_name().is_none() => return Ok(matches),
-            Ok(_) => {}
-            Err(error) => last_error = Some(error),
-        }
-    }
-    Err(last_error.unwrap_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidSubcommand)))
-}
-
-/// Parses `NAME=value` lines; ignores blank lines and lines that begin with `#`.
-fn read_file(path: &Path) -> Result<Vec<(String, String)>, SettingsError> {
-    let file_error = |reason: String| SettingsError::File {
-        path: path.to_owned(),
-        reason,
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| file_error(error.to_string()))?;
-    let lines = text
-        .lines()
-        .map(str::trim)
-        .zip(1..)
-        .filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
-    let known = environment_variables(&Cli::command());
-    lines
-        .map(|(line, number)| {
-            let (name, value) = line
-                .split_once('=')
-                .ok_or_else(|| file_error(format!("line {number} is not NAME=value")))?;
-            let name = name.trim().to_owned();
-            if !known.contains(&name) {
-                return Err(file_error(format!(
-                    "line {number}: unknown setting {name}; see vouchsafe --help"
-                )));
-            }
-            Ok((name, value.trim().to_owned()))
-        })
-        .collect()
-}
-
-/// Environment variables of a command and its subcommands.
-fn environment_variables(command: &clap::Command) -> BTreeSet<String> {
-    let variables = command.get_arguments().filter_map(clap::Arg::get_env);
-    let variables = variables.filter_map(|name| Some(name.to_str()?.to_owned()));
-    variables
-        .chain(command.get_subcommands().flat_map(environment_variables))
-        .collect()
-}
-
-/// Sets the values of the file as defaults of the arguments with these environment variables.
-fn with_defaults(command: clap::Command, file: &[(String, String)]) -> clap::Command {
-    let command = command.mut_args(|argument| {
-        let name = argument
-            .get_env()
-            .and_then(|name| name.to_str())
-            .map(ToOwned::to_owned);
-        let value = name.and_then(|name| file.iter().find(|(known, _)| *known == name));
-        match value {
-            Some((_, value)) => argument.default_value(value.clone()),
-            None => argument,
-        }
-    });
-    command.mut_subcommands(|subcommand| with_defaults(subcommand, file))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write as _;
-
-    use super::*;
-
-    fn read(arguments: &[&str]) -> Result<Cli, SettingsError> {
-        let arguments: Vec<OsString> = ["vouchsafe"]
-            .iter()
-            .chain(arguments)
-            .map(OsString::from)
-            .collect();
-        Cli::read(&arguments)
-    }
-
-    #[test]
-    fn defaults_serve_the_sandbox_on_loopback() {
-        let cli = read(&[]).unwrap();
-        let settings = cli.serve_settings();
-        assert_eq!(settings.environment, Environment::Sandbox);
-        assert!(settings.http_addr.ip().is_loopback() && settings.admin_addr.ip().is_loopback());
-        assert!(settings.trusted_proxies.is_empty());
-    }
-
-    #[test]
-    fn flag_overrides_file_and_file_overrides_default() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        writeln!(
-            file,
-            "# settings\nVOUCHSAFE_HTTP_ADDR = 127.0.0.1:9000\nVOUCHSAFE_ADMIN_ADDR=127.0.0.1:9001"
-        )
-        .unwrap();
-        let path = file.path().to_str().unwrap();
-        let cli = read(&["--config", path, "serve", "--http-addr", "127.0.0.1:9999"]).unwrap();
-        assert_eq!(cli.serve_settings().http_addr.port(), 9999);
-        assert_eq!(cli.serve_settings().admin_addr.port(), 9001);
-    }
-
-    #[test]
-    fn settings_before_and_after_serve_are_equivalent() {
-        let before = ["--environment", "production", "--lanes", "7", "serve"];
-        let after = ["serve", "--environment", "production", "--lanes", "7"];
-        let both = ["--environment", "production", "serve", "--lanes", "7"];
-        let without_serve = ["--environment", "production", "--lanes", "7"];
-        for arguments in [&before[..], &after, &both, &without_serve] {
-            let cli = read(arguments).unwrap();
-            let settings = cli.serve_settings();
-            assert_eq!(
-                (settings.environment, settings.lanes),
-                (Environment::Production, 7),
-                "{arguments:?}"
-            );
-        }
-        let named = read(&["--data-dir", "serve", "--lanes", "7", "serve"]).unwrap();
-        assert_eq!(named.data_dir, Path::new("serve"));
-        assert_eq!(named.serve_settings().lanes, 7);
-        assert!(
-            read(&["--lanes", "7", "serve", "--lanes", "8"]).is_err(),
-            "given twice"
-        );
-    }
-
-    #[test]
-    fn unknown_name_in_file_is_rejected() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        writeln!(file, "VOUCHSAFE_HTTP_ADRR=127.0.0.1:9000").unwrap();
-        let read = read(&["--config", file.path().to_str().unwrap()]);
-        assert!(
-            read.unwrap_err()
-                .to_string()
-                .contains("line 1: unknown setting VOUCHSAFE_HTTP_ADRR")
-        );
-    }
-
-    #[test]
-    fn missing_file_is_rejected() {
-        assert!(matches!(
-            read(&["--config", "/nowhere/at/all"]),
-            Err(SettingsError::File { .. })
-        ));
-    }
+/// Half of the cores; the database needs the others.
+fn default_workers() -> u16 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    u16::try_from(cores / 2).unwrap_or(u16::MAX).clamp(1, 256)
 }

@@ -39,13 +39,13 @@ use crate::certification::observed_sender::ObservedSender;
 use crate::certification::Observer;
 use crate::housekeeping::recorder;
 use crate::cli::ExitStatus;
-use vouchsafe_webhooks::{HttpSender, SenderConfig, UrlPolicy, build_context, run_poller};
+use vouchsafe_webhooks::{HttpSender, SenderConfig, UrlPolicy, Poller, build_context};
 use crate::housekeeping::{renew_lease, run_housekeeping};
 use vouchsafe_store::keyring::Keyring;
 use crate::metrics::Metrics;
 use vouchsafe_procurement::ProcurementService;
 use crate::readiness::ReadinessGate;
-use vouchsafe_procurement::reconciliation::job::run_reconciliation;
+use vouchsafe_procurement::reconciliation::job::ReconciliationJob;
 use crate::service::Service;
 use crate::settings::ServeSettings;
 use vouchsafe_store::{PgNode, PgStore};
@@ -208,6 +208,7 @@ async fn run_service(
     }
     service.gate.open();
     sandbox::print_banner(settings, directory.path());
+    let (reconciliation, poller) = (reconciliation_job(&service), endpoint_poller(&service));
     let superseded = tokio::select! {
         name = signals::wait_for_signal() => {
             info!(signal = name?, "shutting down: rejecting new requests, finishing those in flight");
@@ -217,8 +218,8 @@ async fn run_service(
         () = renew_lease(&service) => true,
         () = run_housekeeping(&service) => true,
         () = service.procurement.run() => true,
-        () = run_reconciliation(&service) => true,
-        () = run_poller(&service) => true,
+        () = reconciliation.run() => true,
+        () = poller.run() => true,
     };
     if superseded {
         error!("a later start of this node has taken over; exiting");
@@ -306,6 +307,26 @@ async fn build_service(
         store,
         node,
     })
+}
+
+fn reconciliation_job(service: &Service) -> ReconciliationJob {
+    ReconciliationJob {
+        reconciliations: service.store.reconciliations.clone(),
+        vendors: service.store.vendors.clone(),
+        catalogue: Arc::clone(&service.catalogue),
+        keyring: Arc::clone(&service.keyring),
+        clock: Arc::clone(&service.clock),
+        metrics: service.metrics.vendors(),
+    }
+}
+
+fn endpoint_poller(service: &Service) -> Poller<'_> {
+    Poller {
+        node: &service.node,
+        deliveries: &service.deliveries,
+        commit_notifier: &service.engine.commit_notifier,
+        metrics: service.metrics.endpoints(),
+    }
 }
 
 /// The sender of events. In the sandbox it records deliveries for certifications.

@@ -16,7 +16,7 @@ use time::{Duration, OffsetDateTime};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 use vouchsafe::certification::{CheckState, evaluate};
-use vouchsafe::store::PgStore;
+use vouchsafe_store::PgStore;
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::{CredentialId, EventId, PartnerId, WebhookId};

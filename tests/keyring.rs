@@ -13,8 +13,8 @@ mod database;
 
 use sqlx::Executor as _;
 use tokio::runtime::Handle;
-use vouchsafe::keyring::{Keyring, KeyringError};
-use vouchsafe::store::PgStore;
+use vouchsafe_store::keyring::{Keyring, KeyringError};
+use vouchsafe_store::PgStore;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};

@@ -14,12 +14,10 @@ mod database;
 use sqlx::{Executor as _, PgConnection};
 use time::macros::{date, datetime};
 use tokio::runtime::Handle;
-use vouchsafe::keyring::Keyring;
-use vouchsafe::store::verify;
-use vouchsafe::store::{
-    AuditActor, Category, ExpiryBatch, ImportOutcome, ImportSummary, ImportTarget, NewVoucher, PgStore,
-    PutProductOutcome, StockBatch, StockOrigin, VendorConfig,
-};
+use vouchsafe_store::keyring::Keyring;
+use vouchsafe_store::verify;
+use vouchsafe_store::{AuditActor, ExpiryBatch, ImportOutcome, ImportSummary, ImportTarget, NewVoucher, PgStore, PutProductOutcome, StockBatch, StockOrigin, VendorConfig};
+use vouchsafe_domain::category::Category;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{
     ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,

@@ -22,7 +22,7 @@ mod seeded_database;
 use std::collections::BTreeSet;
 
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
-use vouchsafe::store::verify::{self, Finding};
+use vouchsafe_store::verify::{self, Finding};
 
 use crate::breakages::BREAKAGES;
 use crate::delivery_breakages as of_deliveries;

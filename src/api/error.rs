@@ -8,7 +8,7 @@ use actix_web::{HttpResponse, ResponseError};
 use bytes::Bytes;
 use vouchsafe_actors::store::Unavailable;
 
-use crate::trace;
+use crate::telemetry::trace;
 
 pub use vouchsafe_wire::error_body::FieldError;
 pub use vouchsafe_wire::error_body::{ErrorBody, InvalidRequest};
@@ -92,7 +92,7 @@ impl From<sqlx::Error> for ApiError {
                 "a text contains the character NUL, which cannot be stored; remove it",
             );
         }
-        tracing::error!(error.message = %crate::store::describe(&error), "database statement of a request failed");
+        tracing::error!(error.message = %vouchsafe_store::describe(&error), "database statement of a request failed");
         Self::unavailable()
     }
 }

@@ -9,8 +9,8 @@ use serde::Serialize;
 use time::{Duration, OffsetDateTime};
 use vouchsafe_domain::ids::OrderId;
 
-use super::check::Check;
-use super::observation::{Observation, ObservationKind, RequestHash};
+use vouchsafe_domain::certification::check::Check;
+use vouchsafe_domain::certification::observation::{Observation, ObservationKind, RequestHash};
 use super::session::Pause;
 
 /// Within this time the same order under another key counts as a client that abandoned the first key; later it is a new

@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId};
 
 use super::delivered::{DeliveredEvents, DeliveryResult};
-use super::observation::{Observation, ObservationKind};
+use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use super::session::CertificationSession;
-use vouchsafe_security::limits::RequestClass;
+use vouchsafe_domain::limits::RequestClass;
 
 /// Capacity of the queue: several seconds of a client that does nothing else.
 pub const MAX_PENDING: usize = 1_024;
@@ -193,7 +193,7 @@ mod tests {
     use time::macros::datetime;
 
     use super::*;
-    use crate::certification::RequestHash;
+    use vouchsafe_domain::certification::observation::RequestHash;
 
     const NOON: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
 

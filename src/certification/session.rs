@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use time::{Duration, OffsetDateTime};
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
-use super::observation::{Observation, ObservationKind};
-use vouchsafe_security::limits::RequestClass;
+use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
+use vouchsafe_domain::limits::RequestClass;
 
 /// Requests that arrive within this time after a 429 were sent before the client read it.
 pub const IN_FLIGHT_GRACE: Duration = Duration::SECOND;
@@ -208,7 +208,7 @@ mod tests {
         let (partner_id, other) = (PartnerId::generate(), PartnerId::generate());
         let mut session = CertificationSession::default();
         assert_eq!(session.on_valid_signature(partner_id), None);
-        let request = super::super::RequestHash::from_signed_request(std::iter::empty(), b"");
+        let request = vouchsafe_domain::certification::observation::RequestHash::from_signed_request(std::iter::empty(), b"");
         let kind = ObservationKind::SignatureRefused { request };
         session.apply(partner_id, &Observation { at: NOON, kind });
         assert_eq!(session.on_valid_signature(other), None);

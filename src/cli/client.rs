@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use super::advice::find_advice;
 use super::exit::{UnreachableError, UsageError};
-use crate::http_client;
 
 /// The service is on the same machine or network.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -19,7 +18,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Builds a client for this URL.
 pub(super) fn build_client(url: &str) -> anyhow::Result<Client> {
-    let builder = http_client::client_builder(url)?
+    let builder = vouchsafe_http_client::client_builder(url)?
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(IDLE_TIMEOUT);
     builder.build().context("build the HTTP client")

@@ -5,7 +5,7 @@ use clap_complete::{Shell, generate};
 
 use super::CommandOutput;
 use super::examples::examples;
-use crate::settings::Cli;
+use crate::cli::program::Cli;
 
 #[derive(Debug, Args)]
 #[command(after_help = examples![

@@ -10,8 +10,8 @@ use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percen
 use super::examples::examples;
 use super::id;
 use super::output::Column;
-use crate::reconciliation::DriftKind;
-use crate::store::DriftResolution;
+use vouchsafe_domain::reconciliation::DriftKind;
+use vouchsafe_domain::reconciliation::drift::DriftResolution;
 
 const COLUMNS: [Column; 8] = [
     ("DRIFT", "drift_id"),

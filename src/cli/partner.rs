@@ -10,7 +10,7 @@ use super::admin::{AdminClient, AdminOptions, NO_BODY, PageOptions, percent_enco
 use super::examples::examples;
 use super::output::{self, Column};
 use super::{CommandOutput, id};
-use vouchsafe_security::limits::{InvalidLimit, Limit, RequestClass};
+use vouchsafe_domain::limits::{InvalidLimit, Limit, RequestClass};
 
 const COLUMNS: [Column; 5] = [
     ("PARTNER", "partner_id"),

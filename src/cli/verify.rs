@@ -19,7 +19,7 @@ use super::examples::examples;
 use super::exit::{UnreachableError, UsageError};
 use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PrivatePostgres};
 use vouchsafe_security::secret::expose;
-use crate::store::verify::{Finding, verify};
+use vouchsafe_store::verify::{Finding, verify};
 
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe verify", "vouchsafe verify --data-dir .vouchsafe --json"])]

@@ -9,7 +9,8 @@ use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percen
 use super::examples::examples;
 use super::id;
 use super::output::Column;
-use crate::store::{DeliveryState, WebhookStatus};
+use vouchsafe_domain::delivery::view::DeliveryState;
+use vouchsafe_domain::webhook::WebhookStatus;
 
 const COLUMNS: [Column; 7] = [
     ("WEBHOOK", "webhook_id"),

@@ -9,7 +9,8 @@ use vouchsafe_domain::product::{
 };
 
 use crate::service::Service;
-use crate::store::{AuditActor, Category, ImportTarget, NewVoucher, StockBatch, StockOrigin, VendorConfig};
+use vouchsafe_store::{AuditActor, ImportTarget, NewVoucher, StockBatch, StockOrigin, VendorConfig};
+use vouchsafe_domain::category::Category;
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use vouchsafe_security::limits::{DefaultLimits, Limit};
+use vouchsafe_domain::limits::{DefaultLimits, Limit};
 
 /// Rate limit of each request class.
 #[derive(Debug, Clone, Args)]
@@ -61,7 +61,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use vouchsafe_security::limits::RequestClass;
+    use vouchsafe_domain::limits::RequestClass;
 
     #[derive(Debug, Parser)]
     struct Program {

@@ -13,14 +13,8 @@ use vouchsafe_security::environment::Environment;
 use crate::service::Service;
 use crate::settings::ServeSettings;
 use crate::api::middleware::{load_shedding, readiness_gate, sandbox_observer};
+use crate::api::middleware::trace;
 use crate::api::{operator, partner};
-use crate::telemetry::trace;
-
-/// Half of the cores; the database needs the others.
-pub(crate) fn default_workers() -> u16 {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    u16::try_from(cores / 2).unwrap_or(u16::MAX).clamp(1, 256)
-}
 
 const ADMIN_WORKERS: usize = 1;
 

@@ -41,7 +41,7 @@ mod tests {
     use std::ffi::OsString;
 
     use super::*;
-    use crate::settings::Cli;
+    use crate::cli::program::Cli;
 
     const COMPLETE: [&str; 8] = [
         "--environment",

@@ -26,8 +26,8 @@ use vouchsafe_actors::SPANS;
 use self::queue::SpanQueue;
 use super::{BoxedLayer, CollectorUrl, TelemetryError};
 use vouchsafe_security::environment::Environment;
-use crate::tls;
-use crate::trace::Traceparent;
+use vouchsafe_http_client::tls;
+use crate::telemetry::trace::Traceparent;
 
 /// Timeout of one batch, including retries.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);

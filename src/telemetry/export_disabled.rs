@@ -12,7 +12,7 @@ use tracing::Span;
 
 use super::{BoxedLayer, CollectorUrl, TelemetryError};
 use vouchsafe_security::environment::Environment;
-use crate::trace::Traceparent;
+use crate::telemetry::trace::Traceparent;
 
 pub(super) struct SpanExport(Infallible);
 

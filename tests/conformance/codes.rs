@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use vouchsafe::store::{PgNode, RetrievalOutcome};
+use vouchsafe_store::{PgNode, RetrievalOutcome};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::stock::StockRequest;
 use vouchsafe_domain::voucher::StockVoucher;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use time::macros::date;
 use tokio::runtime::Handle;
-use vouchsafe::store::{PgNode, PgStore, Stock};
+use vouchsafe_store::{PgNode, PgStore, Stock};
 use vouchsafe_actors::journal::{Record, Verdict};
 use vouchsafe_actors::store::{LaneStore, Store};
 use vouchsafe_domain::product::Sku;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use sqlx::{AssertSqlSafe, Executor};
-use vouchsafe::store::schema::COMMIT_BATCH;
+use vouchsafe_store::schema::COMMIT_BATCH;
 use vouchsafe_simulation::conformance::{self, CASES, GUARDS};
 
 use crate::proxy::Edit;

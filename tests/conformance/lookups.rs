@@ -1,7 +1,7 @@
 //! Batched lookups of orders, wallets and feed pages: each concurrent lookup gets its own result.
 
 use futures_util::future::join_all;
-use vouchsafe::store::{FeedPage, FeedPosition};
+use vouchsafe_store::{FeedPage, FeedPosition};
 use vouchsafe_domain::ids::{EventId, PartnerId};
 use vouchsafe_actors::store::Store as _;
 use vouchsafe_simulation::build;

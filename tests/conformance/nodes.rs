@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use vouchsafe::store::PgNode;
+use vouchsafe_store::PgNode;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_actors::journal::{Record, StaleReason, Verdict};

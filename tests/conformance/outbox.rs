@@ -9,10 +9,7 @@ use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, PgPool};
 use time::OffsetDateTime;
 use tokio::runtime::Handle;
-use vouchsafe::store::{
-    AuditActor, PgNode, PgOutbox, PgStore, PutWebhookRequest, ReplayOutcome, ReplayRequest,
-    WebhookSecretRotation, verify,
-};
+use vouchsafe_store::{AuditActor, PgNode, PgOutbox, PgStore, PutWebhookRequest, ReplayOutcome, ReplayRequest, WebhookSecretRotation, verify};
 use vouchsafe_actors::delivery::outbox::Outbox;
 use vouchsafe_domain::delivery::DeliveryAttempt;
 use vouchsafe_domain::event_kind::EventKinds;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use sqlx::{AssertSqlSafe, Executor};
 use tokio::runtime::Handle;
 use uuid::Uuid;
-use vouchsafe::store::{FeedPosition, PgNode, PgStore, RetrievalOutcome};
+use vouchsafe_store::{FeedPosition, PgNode, PgStore, RetrievalOutcome};
 use vouchsafe_actors::journal::{Record, Verdict};
 use vouchsafe_actors::store::{LaneStore, Store};
 use vouchsafe_domain::ids::OrderId;

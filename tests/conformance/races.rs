@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use vouchsafe::store::PgNode;
+use vouchsafe_store::PgNode;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::product::Sku;

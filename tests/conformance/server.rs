@@ -10,7 +10,7 @@ use std::{fs, io};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
-use vouchsafe::store::schema;
+use vouchsafe_store::schema;
 
 /// Template database, migrated once and copied for each case.
 const TEMPLATE: &str = "migrated";

@@ -8,7 +8,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
 use uuid::Uuid;
-use vouchsafe::store::{CodeRetrieval, PgNode, PgStore, RetrievalOutcome};
+use vouchsafe_store::{CodeRetrieval, PgNode, PgStore, RetrievalOutcome};
 use vouchsafe_actors::store::Store;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId, StockId};

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use clap::CommandFactory as _;
 use tempfile::TempDir;
-use vouchsafe::settings::Cli;
+use vouchsafe::cli::program::Cli;
 
 use crate::commands::{run, utf8};
 use crate::support::{Listener, PROGRAM};

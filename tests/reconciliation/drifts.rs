@@ -1,8 +1,9 @@
 //! Drift kinds, and drifts after a repeated comparison.
 
 use time::macros::date;
-use vouchsafe::reconciliation::DriftKind;
-use vouchsafe::store::{DriftResolution, ReconciliationSummary};
+use vouchsafe_domain::reconciliation::DriftKind;
+use vouchsafe_domain::reconciliation::drift::DriftResolution;
+use vouchsafe_domain::reconciliation::result::ReconciliationSummary;
 use vouchsafe_domain::money::Amount;
 
 use crate::test_shop::{TestShop, VENDOR, at, vendor_record};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use time::macros::date;
 use tokio::sync::mpsc::channel;
-use vouchsafe::store::{ReconciliationOutcome, RecordsMessage};
+use vouchsafe_store::{ReconciliationOutcome, RecordsMessage};
 
 use crate::test_shop::{TestShop, VENDOR, at, vendor_record};
 

@@ -3,7 +3,7 @@
 use time::macros::date;
 use tokio::sync::mpsc::channel;
 use uuid::Uuid;
-use vouchsafe::store::{ReconciliationOutcome, RecordsMessage};
+use vouchsafe_store::{ReconciliationOutcome, RecordsMessage};
 use vouchsafe_domain::reconciliation::RecordLine;
 
 use crate::test_shop::{TestShop, VENDOR, at, vendor_record};

@@ -2,8 +2,9 @@
 
 use time::macros::{date, datetime};
 use time::{Date, OffsetDateTime};
-use vouchsafe::reconciliation::RecordLine;
-use vouchsafe::store::{ReconciliationOutcome, RecordsSource};
+use vouchsafe_domain::reconciliation::RecordLine;
+use vouchsafe_store::ReconciliationOutcome;
+use vouchsafe_domain::reconciliation::result::RecordsSource;
 
 use crate::test_shop::{TestShop, VENDOR, at, vendor_record};
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
-use vouchsafe::store::schema;
+use vouchsafe_store::schema;
 
 /// Waits until this process has exited and the guard has stopped the server, then removes the directory.
 const SWEEP: &str = r#"cat >/dev/null

@@ -4,9 +4,7 @@
 use std::time::Duration;
 
 use time::OffsetDateTime;
-use vouchsafe::store::{
-    AuditActor, PgOutbox, PutWebhookOutcome, PutWebhookRequest, ReplayOutcome, ReplayRequest,
-};
+use vouchsafe_store::{AuditActor, PgOutbox, PutWebhookOutcome, PutWebhookRequest, ReplayOutcome, ReplayRequest};
 use vouchsafe_actors::delivery::outbox::{
     DeliveryPage, FlushRequest, LeaseAction, Outbox as _, PendingDelivery,
 };

@@ -1,6 +1,6 @@
 //! Journal records of the seeded database, as the flows write them.
 
-use vouchsafe::store::AuditActor;
+use vouchsafe_store::AuditActor;
 use vouchsafe_actors::journal::{KeyClaim, Record};
 use vouchsafe_actors::store::Store as _;
 use vouchsafe_domain::audit::{AuditEntry, DecisionAction};

@@ -4,11 +4,10 @@
 use sqlx::postgres::PgConnectOptions;
 use time::macros::{date, datetime};
 use tokio::runtime::Handle;
-use vouchsafe::keyring::Keyring;
-use vouchsafe::store::{
-    AuditActor, Category, CodeRetrieval, ImportOutcome, ImportTarget, NewPurchase, NewVoucher, Partner,
-    PgNode, PgStore, StockBatch, StockOrigin, VendorConfig,
-};
+use vouchsafe_store::keyring::Keyring;
+use vouchsafe_store::{AuditActor, CodeRetrieval, ImportOutcome, ImportTarget, NewPurchase, NewVoucher, PgNode, PgStore, StockBatch, StockOrigin, VendorConfig};
+use vouchsafe_domain::category::Category;
+use vouchsafe_domain::partner::Partner;
 use vouchsafe_actors::journal::Verdict;
 use vouchsafe_actors::store::Store as _;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
@@ -22,7 +21,7 @@ use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_domain::stock::StockRequest;
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
-use vouchsafe_security::allowlist::Allowlist;
+use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_security::credential;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};

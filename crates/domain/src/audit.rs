@@ -149,7 +149,13 @@ mod tests {
         let sku = fixtures::sku("gift", 1_000);
         let priced = fixtures::priced_order(&[(&sku, 2)]);
         let (order_id, partner_id) = (fixtures::order_id("k"), fixtures::partner(1));
-        let order = Order::pending(order_id, partner_id, &priced, PendingReason::Approval, fixtures::NOW);
+        let order = Order::pending(
+            order_id,
+            partner_id,
+            &priced,
+            PendingReason::Approval,
+            fixtures::NOW,
+        );
         let entry = AuditEntry::on_order(
             &fixtures::operator(),
             DecisionAction::RejectOrder,

@@ -2,6 +2,8 @@
 //!
 //! Prices come from the catalogue alone; the request cannot influence them.
 
+pub mod current;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -2,6 +2,8 @@
 //!
 //! Of a receiver's response only status, latency and the first bytes are stored; nothing of the request.
 
+pub mod view;
+
 use std::sync::Arc;
 use std::time::Duration;
 

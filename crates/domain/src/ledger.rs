@@ -1,5 +1,8 @@
 //! Wallet ledger: entries ("transactions" on the wire), balances and pending amounts.
 
+pub mod cursor;
+pub mod transaction;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -35,4 +35,5 @@ pub mod timestamp;
 pub mod transition;
 pub mod vendor;
 pub mod voucher;
+pub mod wallet;
 pub mod webhook;

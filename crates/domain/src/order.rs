@@ -1,5 +1,6 @@
 //! Orders: lines, price, vouchers, status and timeline.
 
+pub mod filter;
 mod labels;
 
 use std::sync::Arc;

@@ -150,6 +150,13 @@ impl Payout {
     }
 }
 
+/// Filter of payouts; `None` matches any.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PayoutFilter {
+    pub partner_id: Option<PartnerId>,
+    pub status: Option<PayoutStatus>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,7 @@
 //! Products, denominations and SKUs.
 
+pub mod view;
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;

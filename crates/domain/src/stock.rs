@@ -1,8 +1,15 @@
 //! Stock claims: what an inventory actor requests from the store, and what it gets.
 
+pub mod level;
+
+use std::collections::HashMap;
+
 use super::ids::{ChunkId, StockId};
 use super::product::Sku;
 use super::voucher::Expiry;
+
+/// Free vouchers by SKU, each count capped at the product's `low_stock_at`.
+pub type FreeVouchers = HashMap<Sku, u32>;
 
 /// Maximum number of vouchers in a chunk.
 pub const CHUNK_VOUCHERS: usize = 500;

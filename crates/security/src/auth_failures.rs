@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use super::limits::Limit;
 use super::sliding_window::{Exhausted, RateLimitStatus, SlidingWindow};
+use vouchsafe_domain::limits::Limit;
 
 /// Some 8 MB at the default limit.
 pub const MAX_SOURCES: usize = 32_768;

@@ -17,7 +17,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use super::allowlist::{Allowlist, InvalidAllowlist};
+use vouchsafe_domain::allowlist::{Allowlist, InvalidAllowlist};
 
 pub const X_FORWARDED_FOR: &str = "x-forwarded-for";
 

@@ -10,10 +10,10 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
+use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use zeroize::Zeroizing;
 
-use super::allowlist::Allowlist;
 use super::environment::Environment;
 
 /// Random bytes of a key: enough to be unique and not guessable.

@@ -18,15 +18,14 @@
 //! Failed authentications are counted per client address ([`auth_failures`]); above the limit they are answered with
 //! `RATE_LIMIT_EXCEEDED`.
 
-pub mod allowlist;
 pub mod auth_failures;
 pub mod client_address;
 pub mod credential;
+pub mod credential_summary;
 pub mod environment;
 pub mod framing;
 pub mod headers;
 pub mod idempotency;
-pub mod limits;
 pub mod operator_token;
 pub mod rate_limiter;
 pub mod registry;

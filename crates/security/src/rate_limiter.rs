@@ -12,8 +12,8 @@ use dashmap::DashMap;
 
 use super::auth_failures::AuthFailures;
 use super::credential::ApiKeyHash;
-use super::limits::{DefaultLimits, Limits, RequestClass};
 use super::sliding_window::{Exhausted, RateLimitStatus, SlidingWindow};
+use vouchsafe_domain::limits::{DefaultLimits, Limits, RequestClass};
 
 /// The window that a request counts against, with the partner's own limits.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +98,7 @@ impl RateLimiter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Limit;
+    use vouchsafe_domain::limits::Limit;
 
     const SECOND: Duration = Duration::from_secs(1);
 

@@ -17,16 +17,17 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use time::OffsetDateTime;
+use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::approval::ApprovalRule;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::scope::Scope;
 
-use super::allowlist::Allowlist;
 use super::client_address::ClientAddress;
 use super::credential::{ApiKey, ApiKeyHash, ApiSecret, ApiSecretHash, Credential};
 use super::environment::Environment;
 use super::headers::AuthHeaders;
-use super::limits::Limits;
+use vouchsafe_domain::limits::Limits;
+use vouchsafe_domain::partner::Partner;
 
 /// How long ended credentials are retained: longer than a change that began before may take.
 const ENDED_RETENTION: Duration = Duration::from_secs(3_600);
@@ -58,6 +59,25 @@ pub struct PartnerAccess {
     pub cancel_window_s: u32,
     /// When an order needs an operator's approval; `None` is never.
     pub approval_rule: Option<Arc<ApprovalRule>>,
+}
+
+impl From<&Partner> for PartnerAccess {
+    fn from(partner: &Partner) -> Self {
+        Self {
+            partner_id: partner.partner_id,
+            name: partner.name.clone(),
+            allowlist: partner.allowlist.clone(),
+            scope: partner.catalogue.clone().map(Arc::new),
+            status: if partner.suspended {
+                PartnerStatus::Suspended
+            } else {
+                PartnerStatus::Active
+            },
+            limits: partner.limits,
+            cancel_window_s: partner.cancel_window_s,
+            approval_rule: partner.approval_rule.as_ref().map(|rule| Arc::new(rule.into())),
+        }
+    }
 }
 
 /// Why authentication failed.

@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::limits::Limit;
+use vouchsafe_domain::limits::Limit;
 
 /// Number of ticks of a window, and the largest quota with individual entries.
 pub const RESOLUTION: u32 = 4_096;

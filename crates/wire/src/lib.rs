@@ -8,5 +8,6 @@ pub mod error_code;
 mod error_page;
 pub mod json;
 pub mod page;
+pub mod partner;
 pub mod period;
 pub mod schema;

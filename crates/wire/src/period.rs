@@ -29,7 +29,7 @@ pub fn from_page(page: &PageRequest) -> Result<Period, InvalidRequest> {
 }
 
 /// Parses a date or an RFC 3339 time, as UTC.
-pub(crate) fn parse_timestamp(text: &str) -> Option<OffsetDateTime> {
+pub fn parse_timestamp(text: &str) -> Option<OffsetDateTime> {
     if let Ok(date) = Date::parse(text, format_description!("[year]-[month]-[day]")) {
         // The parser also accepts a sign before the year.
         return (text.len() == DATE_LENGTH).then(|| date.midnight().assume_utc());
@@ -44,7 +44,7 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<OffsetDateTime> {
     at.checked_add(Duration::nanoseconds(1_000 - fraction))
 }
 
-pub(crate) fn invalid_timestamp(name: &str) -> InvalidRequest {
+pub fn invalid_timestamp(name: &str) -> InvalidRequest {
     let message = "expected a date such as 2026-11-20 or a time such as 2026-11-20T12:00:00Z; write + as %2B in a query";
     InvalidRequest::field(name, message)
 }

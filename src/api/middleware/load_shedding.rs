@@ -15,7 +15,7 @@ use vouchsafe_actors::flows::FlowError;
 use crate::api::partner::orders::keyed_request_error;
 use crate::api::body;
 use crate::service::Service;
-use crate::trace;
+use super::trace;
 
 const ORDERS_PATH: &str = "/api/v1/orders";
 

@@ -6,3 +6,4 @@ pub mod operator;
 pub mod rate_limit_headers;
 pub mod readiness_gate;
 pub mod sandbox_observer;
+pub mod trace;

@@ -16,8 +16,8 @@ use serde::Serialize;
 use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
 use crate::service::Service;
-use crate::store::AuditActor;
-use crate::trace;
+use vouchsafe_store::AuditActor;
+use crate::telemetry::trace;
 
 /// Operator name of the single token, in the audit trail.
 const OPERATOR_NAME: &str = "admin";

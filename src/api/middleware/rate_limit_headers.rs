@@ -17,7 +17,7 @@ use actix_web::middleware::Next;
 use actix_web::{HttpMessage as _, HttpRequest};
 
 use crate::api::header::header_value;
-use vouchsafe_security::limits::RequestClass;
+use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
@@ -131,7 +131,7 @@ fn whole_seconds(wait: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vouchsafe_security::limits::Limit;
+    use vouchsafe_domain::limits::Limit;
 
     #[test]
     fn wait_below_a_second_is_rounded_up_to_one() {

@@ -11,7 +11,7 @@ use crate::api::middleware::operator::Operator;
 use vouchsafe_wire::page::PageRequest;
 use vouchsafe_wire::period;
 use crate::service::Service;
-use crate::store::{AuditFilter, AuditRow};
+use vouchsafe_domain::audit_log::{AuditFilter, AuditRow};
 
 /// An entry of the audit trail.
 #[derive(Serialize, ToSchema)]

@@ -12,7 +12,9 @@ use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use crate::store::{Category, ProductView, PutCategoryOutcome, PutProductOutcome};
+use vouchsafe_store::{PutCategoryOutcome, PutProductOutcome};
+use vouchsafe_domain::category::Category;
+use vouchsafe_domain::product::view::ProductView;
 use vouchsafe_wire::error_code::Code;
 
 /// Definition of a category.

@@ -1,7 +1,7 @@
 //! Routes of the operator listener: `/admin/v1`, health, metrics and documentation.
 //!
 //! Every route under `/admin/v1` requires an operator token. Every write takes an
-//! [`AuditActor`](crate::store::AuditActor), which only [`Operator::authorize`] provides, and adds an audit entry.
+//! [`AuditActor`](vouchsafe_store::AuditActor), which only [`Operator::authorize`] provides, and adds an audit entry.
 
 pub mod actors;
 pub mod audit;

@@ -14,10 +14,11 @@ pub use self::fulfil::{FulfilReport, FulfilRequest, fulfil};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use vouchsafe_wire::page::PageRequest;
-use crate::api::partner::OrderBody;
-use crate::api::partner::orders::{not_found, parse_filter, parse_id};
+use vouchsafe_wire::partner::orders::body::OrderBody;
+use crate::api::partner::orders::{not_found, parse_id};
+use vouchsafe_wire::partner::orders::filter::parse_filter;
 use crate::service::Service;
-use crate::store::OrderFilter;
+use vouchsafe_domain::order::filter::OrderFilter;
 use vouchsafe_wire::error_code::Code;
 
 const FILTERS: [&str; 6] = ["partner_id", "order_id", "status", "reference", "from", "to"];

@@ -17,7 +17,7 @@ use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use crate::store::Partner;
+use vouchsafe_domain::partner::Partner;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_wire::error_code::Code;

@@ -19,7 +19,7 @@ use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use crate::store::PayoutFilter;
+use vouchsafe_domain::payout::PayoutFilter;
 use vouchsafe_wire::error_code::Code;
 
 const FILTERS: [&str; 2] = ["partner_id", "status"];

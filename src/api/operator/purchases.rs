@@ -11,7 +11,8 @@ use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use crate::store::{EndPurchaseOutcome, PurchaseFilter, PurchaseState};
+use vouchsafe_store::EndPurchaseOutcome;
+use vouchsafe_domain::purchase::view::{PurchaseFilter, PurchaseState};
 use vouchsafe_wire::error_code::Code;
 
 const FILTERS: [&str; 3] = ["vendor", "state", "order_id"];

@@ -13,9 +13,9 @@ use super::body::Json;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use vouchsafe_wire::page::PageRequest;
-use crate::procurement::http::VendorUrl;
+use vouchsafe_procurement::http::VendorUrl;
 use crate::service::Service;
-use crate::store::{PutVendorOutcome, VendorConfig};
+use vouchsafe_store::{PutVendorOutcome, VendorConfig};
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::secret::expose;
@@ -108,7 +108,7 @@ impl VendorRequest {
             (AdapterKind::Http, Some(url)) => {
                 let url: VendorUrl =
                     url.parse()
-                        .map_err(|error: crate::procurement::http::InvalidVendorUrl| {
+                        .map_err(|error: vouchsafe_procurement::http::InvalidVendorUrl| {
                             ApiError::invalid_field("url", error.to_string())
                         })?;
                 Ok(Some(url.as_str().to_owned()))

@@ -16,9 +16,10 @@ use super::body::{Json, validate_text};
 use super::partners;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
-use crate::api::partner::{TransactionBody, keyed_request_error};
+use crate::api::partner::keyed_request_error;
+use vouchsafe_wire::partner::transactions::TransactionBody;
 use crate::service::Service;
-use crate::store::AuditActor;
+use vouchsafe_store::AuditActor;
 use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
 use vouchsafe_wire::error_code::Code;
 

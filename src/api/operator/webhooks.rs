@@ -15,9 +15,8 @@ use crate::api::middleware::operator::{Operator, Role};
 use vouchsafe_wire::page::PageRequest;
 use crate::api::partner::webhooks;
 use crate::service::Service;
-use crate::store::{
-    DeliveryFilter, DeliveryState, DeliveryView, DisabledReason, Webhook, WebhookFilter, WebhookStatus,
-};
+use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryState, DeliveryView};
+use vouchsafe_domain::webhook::{DisabledReason, Webhook, WebhookFilter, WebhookStatus};
 use vouchsafe_wire::error_code::Code;
 
 const WEBHOOK_FILTERS: [&str; 2] = ["partner_id", "status"];

@@ -3,29 +3,13 @@
 use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::api::error::ApiError;
 use crate::api::etag;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::partner::categories::CategoryBody;
 use crate::service::Service;
-
-/// A category of the catalogue.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Category)]
-pub struct CategoryBody {
-    /// Identifies the category.
-    category_id: String,
-    /// Name of the category.
-    name: String,
-    /// Parent category.
-    #[schema(required)]
-    parent_id: Option<String>,
-    /// Number of products in the category that you can order.
-    product_count: usize,
-}
 
 /// `GET /categories`.
 ///
@@ -47,12 +31,7 @@ pub async fn list(
     let bodies = categories.into_iter().filter_map(|category| {
         let product_count = *counts.get(category.category_id.as_str())?;
         let is_after_cursor = after.as_ref().is_none_or(|after| category.category_id > *after);
-        is_after_cursor.then_some(CategoryBody {
-            category_id: category.category_id,
-            name: category.name,
-            parent_id: category.parent_id,
-            product_count,
-        })
+        is_after_cursor.then(|| CategoryBody::of(category, product_count))
     });
     let bodies = bodies.take(page.fetch_limit()).collect();
     let page_body = page.body(bodies, |body: &CategoryBody| body.category_id.clone());

@@ -13,7 +13,7 @@ use vouchsafe_wire::page::PageRequest;
 use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
 use crate::service::Service;
-use crate::store::{FEED_DAYS, FeedPosition};
+use vouchsafe_store::{FEED_DAYS, FeedPosition};
 
 /// `GET /events`; filter: `after`.
 ///

@@ -15,8 +15,7 @@ pub mod webhooks;
 
 use actix_web::middleware::from_fn;
 use actix_web::web;
-pub use orders::{OrderBody, keyed_request_error};
-pub use transactions::TransactionBody;
+pub use orders::keyed_request_error;
 
 use super::docs::{self, pages};
 use super::health;

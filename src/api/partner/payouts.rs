@@ -2,76 +2,26 @@
 //!
 //! Responses show the destination masked; the full destination is stored encrypted.
 
-pub mod request;
-
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::Serialize;
-use serde_json::value::RawValue;
-use time::OffsetDateTime;
-use utoipa::ToSchema;
 use vouchsafe_actors::flows::{self, IdempotentResponse, PayoutResponseEncoder, RequestPayout};
 use vouchsafe_domain::idempotency::Response;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
-use vouchsafe_domain::money::{Amount, Currency, Money};
-use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
+use vouchsafe_domain::money::{Amount, Money};
+use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutStatus};
 
-use self::request::RequestedPayout;
 use super::orders::{idempotency_key, key_reuse_error_or, keyed_request_error};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
 use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use crate::store::PayoutFilter;
+use vouchsafe_domain::payout::PayoutFilter;
 use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint};
 use vouchsafe_wire::error_code::Code;
-
-const FILTERS: [&str; 1] = ["status"];
-
-/// A payout from a wallet.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Payout)]
-pub struct PayoutBody<'a> {
-    /// Identifies the payout.
-    payout_id: PayoutId,
-    /// Current status of the payout.
-    status: PayoutStatus,
-    /// Amount to pay out.
-    amount: Money,
-    /// Currency of the wallet.
-    currency: Currency,
-    /// Destination, masked.
-    #[schema(value_type = request::RequestedDestination)]
-    destination: &'a RawValue,
-    /// Your reference for the payout.
-    #[schema(required)]
-    reference: Option<&'a str>,
-    /// When the payout was accepted.
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    created_at: OffsetDateTime,
-    /// Status history, oldest first.
-    timeline: &'a [PayoutMilestone],
-}
-
-impl<'a> PayoutBody<'a> {
-    /// The wire representation of a payout.
-    ///
-    /// # Errors
-    /// Returns an error if the stored masked destination is not JSON, which is a bug.
-    pub fn of(payout: &'a Payout) -> Result<Self, serde_json::Error> {
-        Ok(Self {
-            payout_id: payout.payout_id,
-            status: payout.status,
-            amount: payout.money,
-            currency: payout.money.currency,
-            destination: serde_json::from_str(&payout.destination.masked)?,
-            reference: payout.reference.as_deref(),
-            created_at: payout.created_at,
-            timeline: &payout.timeline,
-        })
-    }
-}
+use vouchsafe_wire::partner::payouts::FILTERS;
+use vouchsafe_wire::partner::payouts::body::PayoutBody;
+use vouchsafe_wire::partner::payouts::request::{self, RequestedPayout};
 
 /// `POST /payouts`.
 ///
@@ -87,7 +37,7 @@ pub async fn request(
     let fingerprint = fingerprint(request.method().as_str(), request.path(), &signed.body);
     let payout_request = match request::parse(&signed.body) {
         Ok(payout_request) => payout_request,
-        Err(error) => return Err(key_reuse_error_or(&service, key, fingerprint, error).await?),
+        Err(error) => return Err(key_reuse_error_or(&service, key, fingerprint, error.into()).await?),
     };
     let command = RequestPayout {
         partner_id,

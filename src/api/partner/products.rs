@@ -1,94 +1,15 @@
 //! `/products`: the partner's catalogue with availability.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::Serialize;
-use time::OffsetDateTime;
-use utoipa::ToSchema;
-use vouchsafe_domain::money::{Amount, Currency, Money};
-use vouchsafe_domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Sku, SupplyRoute};
+use vouchsafe_domain::product::{Product, ProductId};
 
 use crate::api::error::ApiError;
 use crate::api::etag;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use crate::store::FreeVouchers;
 use vouchsafe_wire::error_code::Code;
-
-/// Availability of a product or denomination (contract §3), best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(
-    description = "Availability as of the last commit: `IN_STOCK`, `LOW_STOCK` (few vouchers left), \
-    `ON_DEMAND` (bought from the vendor when ordered), `OUT_OF_STOCK`, `DISCONTINUED` (no longer sold)."
-)]
-enum Availability {
-    InStock,
-    LowStock,
-    OnDemand,
-    OutOfStock,
-    Discontinued,
-}
-
-/// A product of the catalogue.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Product)]
-pub struct ProductBody<'a> {
-    /// Identifies the product.
-    product_id: &'a ProductId,
-    /// Name of the product.
-    name: &'a str,
-    /// Brand that issues the voucher.
-    brand: &'a str,
-    /// Category of the product.
-    category_id: &'a str,
-    /// Vendor that supplies the product.
-    vendor: &'a str,
-    /// Currency of the denominations.
-    currency: Currency,
-    /// Countries where vouchers can be redeemed (ISO 3166-1 alpha-2). Empty means everywhere.
-    countries: &'a [String],
-    /// Fixed face values, ascending.
-    denominations: Vec<Money>,
-    /// Range of further face values. Null if only the fixed ones are sold.
-    #[schema(required)]
-    denomination_range: Option<RangeBody>,
-    /// How long vouchers are valid.
-    expiry_policy: &'a ExpiryPolicy,
-    /// Availability of the best available denomination.
-    availability: Availability,
-    /// Redemption instructions and terms for the voucher holder.
-    redemption: &'a Redemption,
-    /// When the product was last changed.
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    updated_at: OffsetDateTime,
-    /// Availability of each denomination. Only in `GET /products/{product_id}`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    stock: Option<Vec<StockBody>>,
-}
-
-/// A range of face values in equal steps.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DenominationRange)]
-struct RangeBody {
-    /// Lowest face value.
-    min: Money,
-    /// Highest face value.
-    max: Money,
-    /// Step between face values, counted from `min`.
-    step: Money,
-}
-
-/// Availability of a denomination.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DenominationStock)]
-struct StockBody {
-    /// Face value.
-    denomination: Money,
-    /// Availability of this denomination.
-    availability: Availability,
-}
+use vouchsafe_wire::partner::products::{FILTERS, ProductBody, ProductFilter};
 
 /// `GET /products`; filters: `currency`, `country`, `category_id`.
 ///
@@ -99,7 +20,7 @@ pub async fn list(
     caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &["currency", "country", "category_id"])?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let assortment = service.catalogue.assortment_for(caller.partner.scope.as_ref());
     let filter = ProductFilter::parse(&page)?;
     let mut products: Vec<&Product> = assortment
@@ -118,43 +39,6 @@ pub async fn list(
         .collect();
     let page_body = page.body(bodies, |body: &ProductBody<'_>| body.product_id.to_string());
     etag::conditional_response(&request, &page_body)
-}
-
-/// Filters of a product list.
-struct ProductFilter<'a> {
-    currency: Option<Currency>,
-    country: Option<&'a str>,
-    category_id: Option<&'a str>,
-}
-
-impl<'a> ProductFilter<'a> {
-    fn parse(page: &'a PageRequest) -> Result<Self, ApiError> {
-        let currency: Result<Option<Currency>, _> = page.filter("currency").map(str::parse).transpose();
-        let country = page.filter("country");
-        let is_country = |code: &str| code.len() == 2 && code.bytes().all(|b| b.is_ascii_uppercase());
-        if !country.is_none_or(is_country) {
-            let message = "expected two capital letters such as DE (ISO 3166-1)";
-            return Err(ApiError::invalid_field("country", message));
-        }
-        let category_id = page.filter("category_id");
-        if category_id.is_some_and(str::is_empty) {
-            return Err(ApiError::invalid_field("category_id", "expected a category id"));
-        }
-        Ok(Self {
-            currency: currency.map_err(|error| ApiError::invalid_field("currency", error.to_string()))?,
-            country,
-            category_id,
-        })
-    }
-
-    fn is_match(&self, product: &Product) -> bool {
-        let sold_in = |country: &str| {
-            product.countries.is_empty() || product.countries.iter().any(|code| code == country)
-        };
-        self.currency.is_none_or(|currency| product.currency == currency)
-            && self.category_id.is_none_or(|id| product.category_id == id)
-            && self.country.is_none_or(sold_in)
-    }
 }
 
 /// `GET /products/{product_id}`.
@@ -177,79 +61,6 @@ pub async fn get(
     let assortment = service.catalogue.assortment_for(caller.partner.scope.as_ref());
     let product = assortment.get(&product_id).ok_or_else(not_found)?;
     let free = service.store.stock.count_free(&[product]).await?;
-    let stock = denominations(product, &free)
-        .into_iter()
-        .map(|denomination| StockBody {
-            denomination: denomination.of(product.currency),
-            availability: availability(product, free_count(product, denomination, &free)),
-        });
-    let body = ProductBody {
-        stock: Some(stock.collect()),
-        ..ProductBody::of(product, &free)
-    };
+    let body = ProductBody::with_stock(product, &free);
     etag::conditional_response(&request, &body)
-}
-
-impl<'a> ProductBody<'a> {
-    fn of(product: &'a Product, free: &FreeVouchers) -> Self {
-        let currency = product.currency;
-        let best = denominations(product, free)
-            .into_iter()
-            .map(|d| availability(product, free_count(product, d, free)));
-        Self {
-            product_id: &product.product_id,
-            name: &product.name,
-            brand: &product.brand,
-            category_id: &product.category_id,
-            vendor: &product.vendor,
-            currency,
-            countries: &product.countries,
-            denominations: product
-                .denominations
-                .iter()
-                .map(|amount| amount.of(currency))
-                .collect(),
-            denomination_range: product.denomination_range.map(|range| RangeBody {
-                min: range.min.of(currency),
-                max: range.max.of(currency),
-                step: range.step.of(currency),
-            }),
-            expiry_policy: &product.expiry_policy,
-            availability: best.min().unwrap_or_else(|| availability(product, 0)),
-            redemption: &product.redemption,
-            updated_at: product.updated_at,
-            stock: None,
-        }
-    }
-}
-
-/// The fixed face values, and those of the range that are in stock, ascending.
-fn denominations(product: &Product, free: &FreeVouchers) -> Vec<Amount> {
-    let stocked = free
-        .keys()
-        .filter(|sku| sku.product_id == product.product_id)
-        .map(|sku| sku.denomination);
-    let mut all: Vec<Amount> = product.denominations.iter().copied().chain(stocked).collect();
-    all.retain(|amount| product.has_denomination(*amount));
-    all.sort_unstable();
-    all.dedup();
-    all
-}
-
-fn free_count(product: &Product, denomination: Amount, free: &FreeVouchers) -> u32 {
-    let sku = Sku {
-        product_id: product.product_id.clone(),
-        denomination,
-    };
-    free.get(&sku).copied().unwrap_or(0)
-}
-
-fn availability(product: &Product, free: u32) -> Availability {
-    match (product.discontinued, free, product.route) {
-        (true, _, _) => Availability::Discontinued,
-        (false, 0, SupplyRoute::Vendor) => Availability::OnDemand,
-        (false, 0, SupplyRoute::Stock) => Availability::OutOfStock,
-        (false, free, _) if free < product.low_stock_at => Availability::LowStock,
-        (false, _, _) => Availability::InStock,
-    }
 }

@@ -16,7 +16,9 @@ use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::api::routing::resource;
 use crate::service::Service;
 use crate::settings::Preview;
-use crate::store::{Drift, DriftResolution, PartnerDay, ReconciliationSummary};
+use vouchsafe_store::PartnerDay;
+use vouchsafe_domain::reconciliation::drift::{Drift, DriftResolution};
+use vouchsafe_domain::reconciliation::result::ReconciliationSummary;
 use vouchsafe_domain::iso_date;
 use vouchsafe_wire::error_code::Code;
 

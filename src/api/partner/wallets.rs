@@ -1,33 +1,13 @@
 //! `GET /wallets`: a partner's balances and pending amounts.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::Serialize;
-use time::OffsetDateTime;
-use utoipa::ToSchema;
-use vouchsafe_domain::money::{Currency, Money};
+use vouchsafe_domain::money::Currency;
 
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use vouchsafe_wire::page::PageRequest;
 use crate::api::error::ApiError;
 use crate::service::Service;
-use crate::store::WalletRow;
-
-/// The balance in one currency.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Wallet)]
-pub struct WalletBody {
-    /// Currency of the wallet.
-    currency: Currency,
-    /// Amount that can be spent now.
-    balance: Money,
-    /// Amount debited for orders that are not delivered yet.
-    pending_orders: Money,
-    /// Amount debited for payouts that are not paid yet.
-    pending_payouts: Money,
-    /// When the balance last changed.
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    updated_at: OffsetDateTime,
-}
+use vouchsafe_wire::partner::wallets::WalletBody;
 
 /// `GET /wallets`.
 ///
@@ -46,16 +26,4 @@ pub async fn list(
     Ok(HttpResponse::Ok().json(page.body(bodies.take(page.fetch_limit()).collect(), |body| {
         body.currency.to_string()
     })))
-}
-
-impl WalletBody {
-    fn of(row: WalletRow) -> Self {
-        Self {
-            currency: row.currency,
-            balance: row.balance.of(row.currency),
-            pending_orders: row.pending_orders.of(row.currency),
-            pending_payouts: row.pending_payouts.of(row.currency),
-            updated_at: row.updated_at,
-        }
-    }
 }

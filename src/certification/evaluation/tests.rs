@@ -6,7 +6,7 @@ use vouchsafe_domain::idempotency::{Fingerprint, KeyHash};
 use vouchsafe_domain::ids::{CredentialId, EventId, WebhookId};
 
 use super::*;
-use vouchsafe_security::limits::RequestClass;
+use vouchsafe_domain::limits::RequestClass;
 
 const NOON: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
 

@@ -4,7 +4,7 @@ use sqlx::{AssertSqlSafe, Executor as _};
 use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 use tokio::runtime::Handle;
-use vouchsafe::store::PgStore;
+use vouchsafe_store::PgStore;
 use vouchsafe_domain::period::Period;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_simulation::build;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use vouchsafe::store::ReplayOutcome;
+use vouchsafe_store::ReplayOutcome;
 use vouchsafe_actors::delivery::outbox::{FlushRequest, Lease, LeaseAction, LeasedEndpoint};
 use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
 use vouchsafe_domain::delivery::{DeliveryOutcome, DeliveryUpdate, EndpointHealth};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use vouchsafe::store::{FeedPosition, PgNode, PgOutbox, PgStore};
+use vouchsafe_store::{FeedPosition, PgNode, PgOutbox, PgStore};
 use vouchsafe_actors::delivery::outbox::{FlushRequest, LeaseAction, LeasedEndpoint, Outbox as _};
 use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
 use vouchsafe_domain::delivery::EndpointHealth;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use vouchsafe::store::{AuditActor, DeliveryFilter, DeliveryState};
+use vouchsafe_store::AuditActor;
+use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryState};
 use vouchsafe_domain::ids::DeliveryId;
 use vouchsafe_simulation::outbox::{OutboxSubject as _, Row, RowState};
 

@@ -8,7 +8,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use time::Date;
 use time::format_description::well_known::Rfc3339;
-use vouchsafe::procurement::VendorRecord;
+use vouchsafe_procurement::VendorRecord;
 use vouchsafe_load::client::ApiResponse;
 use vouchsafe_load::client::partner::PartnerClient;
 

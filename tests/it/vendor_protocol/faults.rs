@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vouchsafe::procurement::{FailureReason, InvalidResponse, Shortfall, VendorFailure};
+use vouchsafe_procurement::{FailureReason, InvalidResponse, Shortfall, VendorFailure};
 
 use super::CallOutcome;
 

@@ -120,7 +120,7 @@ fn limit_changed_repeatedly_stays_in_bounded_memory() {
 }
 
 /// A quota that no test exhausts.
-const MAX: u32 = crate::limits::MAX_QUOTA;
+const MAX: u32 = vouchsafe_domain::limits::MAX_QUOTA;
 
 #[test]
 fn window_is_idle_once_all_requests_expired() {

@@ -11,7 +11,8 @@ use crate::api::operator::catalogue::CategoryRequest;
 use crate::api::operator::products::ProductRequest;
 use vouchsafe_wire::error_code::Code;
 use crate::api::docs::openapi::{Operation, OperationResponse};
-use crate::store::{Category, ProductView};
+use vouchsafe_domain::category::Category;
+use vouchsafe_domain::product::view::ProductView;
 
 pub(super) fn operations() -> [Operation; 5] {
     [

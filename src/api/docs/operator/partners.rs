@@ -11,11 +11,11 @@ use crate::api::operator::credentials::{CredentialBody, IssueCredentialRequest, 
 use crate::api::operator::partners::{CreatedPartner, NewPartner, PartnerPatch, PartnerWithCredentials};
 use crate::api::operator::wallets::PostingRequest;
 use vouchsafe_wire::error_code::Code;
-use crate::api::partner::TransactionBody;
+use vouchsafe_wire::partner::transactions::TransactionBody;
 use crate::api::partner::certification::CertificationBody;
 use crate::api::docs::partner::example_certification;
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader};
-use crate::store::Partner;
+use vouchsafe_domain::partner::Partner;
 
 pub(super) fn operations() -> [Operation; 11] {
     [

@@ -11,7 +11,7 @@ use crate::api::operator::reconciliation::{DayBody, RunRequest};
 use vouchsafe_wire::error_code::Code;
 use crate::api::docs::openapi::{Operation, OperationResponse, date, enum_text, filter, text};
 use vouchsafe_domain::reconciliation::DriftKind;
-use crate::store::DriftResolution;
+use vouchsafe_domain::reconciliation::drift::DriftResolution;
 
 const CSV: &str = "reference,product_id,denomination,currency,sold_at,purchase_id\nA-1,game-us,25.00,USD,\
                    2026-11-20T12:00:00Z,0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f\n";

@@ -11,7 +11,8 @@ use crate::api::operator::decision::ReasonRequest;
 use crate::api::operator::vendors::VendorRequest;
 use vouchsafe_wire::error_code::Code;
 use crate::api::docs::openapi::{Operation, OperationResponse, enum_text, filter, text};
-use crate::store::{PurchaseState, PurchaseView, Vendor};
+use vouchsafe_domain::purchase::view::{PurchaseState, PurchaseView};
+use vouchsafe_domain::vendor::Vendor;
 
 pub(super) fn operations() -> [Operation; 4] {
     [list(), put(), purchases(), end_purchase()]

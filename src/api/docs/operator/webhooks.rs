@@ -9,7 +9,8 @@ use super::{WEBHOOKS, read_operation, write_operation};
 use crate::api::operator::webhooks::{DeliveryBody, WebhookOfPartner};
 use vouchsafe_wire::error_code::Code;
 use crate::api::docs::openapi::{Operation, OperationResponse, enum_text};
-use crate::store::{DeliveryState, WebhookStatus};
+use vouchsafe_domain::delivery::view::DeliveryState;
+use vouchsafe_domain::webhook::WebhookStatus;
 
 pub(super) fn operations() -> [Operation; 4] {
     [list(), enable(), deliveries(), replay()]

@@ -7,8 +7,8 @@ use vouchsafe_domain::product::ProductId;
 
 use super::{CATALOGUE, unsigned_operation};
 use vouchsafe_wire::error_code::Code;
-use crate::api::partner::categories::CategoryBody;
-use crate::api::partner::products::ProductBody;
+use vouchsafe_wire::partner::categories::CategoryBody;
+use vouchsafe_wire::partner::products::ProductBody;
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader, filter};
 
 /// `GET /categories`.

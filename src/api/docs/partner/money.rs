@@ -11,10 +11,10 @@ use vouchsafe_domain::payout::PayoutStatus;
 use super::orders::idempotency_key_schema;
 use super::{MONEY, signed_operation, unsigned_operation};
 use vouchsafe_wire::error_code::Code;
-use crate::api::partner::TransactionBody;
-use crate::api::partner::payouts::PayoutBody;
-use crate::api::partner::payouts::request::PayoutRequest;
-use crate::api::partner::wallets::WalletBody;
+use vouchsafe_wire::partner::transactions::TransactionBody;
+use vouchsafe_wire::partner::payouts::body::PayoutBody;
+use vouchsafe_wire::partner::payouts::request::PayoutRequest;
+use vouchsafe_wire::partner::wallets::WalletBody;
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader, enum_text};
 
 /// `GET /wallets`.

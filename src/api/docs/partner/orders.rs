@@ -10,10 +10,10 @@ use vouchsafe_domain::order::OrderStatus;
 use super::{ORDERS, signed_operation, unsigned_operation};
 use vouchsafe_security::idempotency::MAX_KEY_LENGTH;
 use vouchsafe_wire::error_code::Code;
-use crate::api::partner::OrderBody;
-use crate::api::partner::orders::cancel::CancelRequest;
-use crate::api::partner::orders::request::OrderRequest;
-use crate::api::partner::vouchers::VoucherCodesBody;
+use vouchsafe_wire::partner::orders::body::OrderBody;
+use vouchsafe_wire::partner::orders::cancel::CancelRequest;
+use vouchsafe_wire::partner::orders::request::OrderRequest;
+use vouchsafe_wire::partner::vouchers::VoucherCodesBody;
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader, enum_text, filter, text};
 
 /// `POST /orders`.

@@ -28,7 +28,7 @@ use crate::api::operator::decision::decision_error;
 use crate::api::operator::stock::ingest;
 use crate::api::operator::stock::rows::{ExpiryDefaults, VoucherFields, VoucherRow};
 use crate::service::Service;
-use crate::store::{AuditActor, ImportSummary, StockOrigin};
+use vouchsafe_store::{AuditActor, ImportSummary, StockOrigin};
 use vouchsafe_domain::expiry_policy::last_valid_day;
 use vouchsafe_security::vault::code::CodeParts;
 use vouchsafe_wire::error_code::Code;

@@ -10,7 +10,8 @@ use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::limits::{Limit, Limits};
 use crate::api::operator::body::{deserialize_nullable_object, deserialize_some, deserialize_some_object};
 use crate::api::error::{ApiError, FieldError};
-use crate::store::{ApprovalRule, DEFAULT_CANCEL_WINDOW_S, Partner};
+use vouchsafe_domain::partner::approval_rule::ApprovalRule;
+use vouchsafe_domain::partner::{DEFAULT_CANCEL_WINDOW_S, Partner};
 
 /// A year, in seconds: most vouchers have expired by then.
 const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;

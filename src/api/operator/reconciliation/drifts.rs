@@ -15,7 +15,7 @@ use crate::api::operator::decision::validate_reason;
 use vouchsafe_wire::page::PageRequest;
 use crate::api::partner::reconciliation::parse_date;
 use crate::service::Service;
-use crate::store::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
+use vouchsafe_domain::reconciliation::drift::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
 use vouchsafe_domain::purchase::PurchaseKey;
 use vouchsafe_domain::reconciliation::{DriftKind, VoucherTerms};
 use vouchsafe_wire::error_code::Code;

@@ -16,7 +16,7 @@ use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use crate::api::partner::reconciliation::{not_found, parse_date};
 use crate::service::Service;
-use crate::store::{Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource};
+use vouchsafe_domain::reconciliation::result::{Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource};
 use vouchsafe_domain::vendor::AdapterKind;
 
 pub(super) use upload::upload;

@@ -14,10 +14,11 @@ use crate::api::body::{check_not_compressed, incomplete, media_type};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::stock::{BlockSplitter, IDLE_LIMIT};
-use crate::reconciliation::code_leak::first_leaked_code;
-use crate::reconciliation::job::PAGES_AHEAD;
+use vouchsafe_procurement::reconciliation::code_leak::first_leaked_code;
+use vouchsafe_procurement::reconciliation::job::PAGES_AHEAD;
 use crate::service::Service;
-use crate::store::{RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, RecordsMessage, RecordsSource};
+use vouchsafe_store::{RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, RecordsMessage};
+use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_wire::error_code::Code;
 
 /// `POST /reconciliation/{date}/records?vendor=…`: returns the result of the comparison.
@@ -146,7 +147,7 @@ impl RecordsUpload<'_> {
             while !lines.is_empty() {
                 let rest = lines.split_off(lines.len().min(RECORDS_PAGE));
                 let page = std::mem::replace(&mut lines, rest);
-                if let Some(code) = first_leaked_code(self.service, &page).await? {
+                if let Some(code) = first_leaked_code(&self.service.catalogue, &self.service.keyring, &self.service.store.reconciliations, &page).await? {
                     let field = format!("record {}", self.sent + code as u64 + 1);
                     let message = "the reference is a voucher code; the whole file was rejected";
                     return Err(ApiError::invalid_field(field, message));

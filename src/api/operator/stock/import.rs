@@ -27,7 +27,7 @@ use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::catalogue::product_not_found;
 use crate::service::Service;
-use crate::store::{AuditActor, ImportSummary, ImportTarget, StockBatch};
+use vouchsafe_store::{AuditActor, ImportSummary, ImportTarget, StockBatch};
 use vouchsafe_domain::iso_date;
 use vouchsafe_wire::error_code::Code;
 

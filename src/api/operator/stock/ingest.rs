@@ -5,11 +5,9 @@ use vouchsafe_domain::product::{Product, Sku};
 
 use super::rows::VoucherRow;
 use crate::api::error::ApiError;
-use crate::keyring::KeyringError;
+use vouchsafe_store::keyring::KeyringError;
 use crate::service::Service;
-use crate::store::{
-    AuditActor, ImportOutcome, ImportSummary, ImportTarget, NewStockIds, NewVoucher, StockBatch, StockOrigin,
-};
+use vouchsafe_store::{AuditActor, ImportOutcome, ImportSummary, ImportTarget, NewStockIds, NewVoucher, StockBatch, StockOrigin};
 use vouchsafe_security::vault::seal::{SealError, Vault};
 use vouchsafe_wire::error_code::Code;
 

@@ -12,7 +12,7 @@ use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use crate::store::StockLevel;
+use vouchsafe_domain::stock::level::StockLevel;
 
 /// Number of vouchers of a SKU.
 #[derive(Serialize, ToSchema)]

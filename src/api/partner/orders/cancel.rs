@@ -1,30 +1,16 @@
 //! `POST /orders/{order_id}/cancel`: returns all vouchers of an order and refunds it (contract §4).
 
 use actix_web::{HttpResponse, web};
-use serde::Deserialize;
 use time::Duration;
-use utoipa::ToSchema;
 use vouchsafe_actors::flows::{CancelError, CancelOrder, cancel_order};
 
-use super::body::OrderBody;
 use super::{keyed_request_error, not_found, parse_id, serialization_error};
 use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::partner::orders::body::OrderBody;
+use vouchsafe_wire::partner::orders::cancel::parse_reason;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
-use vouchsafe_wire::json;
 use crate::service::Service;
-
-pub(in crate::api::partner) const MAX_REASON_CHARS: usize = 500;
-
-/// Options of a cancellation.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CancelRequest {
-    /// Shown in the order's timeline and in the event.
-    #[serde(default)]
-    #[schema(max_length = 500, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
-    reason: Option<String>,
-}
 
 /// Cancels an order. Idempotent: a repeated call returns the refunded order.
 ///
@@ -53,20 +39,6 @@ pub(in crate::api::partner) async fn cancel(
     let order = order.map_err(|error| cancel_error(&error, order_id))?;
     let body = OrderBody::of(&order).map_err(|_| serialization_error())?;
     Ok(HttpResponse::Ok().json(body))
-}
-
-fn parse_reason(body: &[u8]) -> Result<Option<String>, ApiError> {
-    if body.is_empty() {
-        return Ok(None);
-    }
-    let CancelRequest { reason } = json::parse(body)?;
-    let fits =
-        |reason: &String| reason.chars().count() <= MAX_REASON_CHARS && !reason.contains(char::is_control);
-    if !reason.as_ref().is_none_or(fits) {
-        let message = format!("expected at most {MAX_REASON_CHARS} characters, without control characters");
-        return Err(ApiError::invalid_field("reason", message));
-    }
-    Ok(reason.filter(|reason| !reason.is_empty()))
 }
 
 fn cancel_error(error: &CancelError, order_id: vouchsafe_domain::ids::OrderId) -> ApiError {

@@ -1,15 +1,12 @@
 //! `/orders`: place, read, list and cancel orders.
 
-pub mod body;
 pub mod cancel;
 mod list;
 mod long_poll;
-pub mod request;
 
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
-pub use body::OrderBody;
-pub use list::{list, parse_filter};
+pub use list::list;
 use vouchsafe_domain::catalogue::{PricingError, RequestedOrder};
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_domain::ids::OrderId;
@@ -26,6 +23,8 @@ use vouchsafe_security::idempotency::{IdempotencyKey, IdempotencyScope, KeyError
 use crate::api::request_outcome::{self, RequestOutcome};
 use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::partner::orders::body::OrderBody;
+use vouchsafe_wire::partner::orders::request;
 use crate::service::Service;
 
 /// `POST /orders`.
@@ -43,7 +42,7 @@ pub async fn place(
     let fingerprint = fingerprint(request.method().as_str(), request.path(), &signed.body);
     let order = match request::parse(&signed.body) {
         Ok(order) => order,
-        Err(error) => return Err(key_reuse_error_or(&service, key, fingerprint, error).await?),
+        Err(error) => return Err(key_reuse_error_or(&service, key, fingerprint, error.into()).await?),
     };
     let products = observed_products(&request, &order);
     let command = PlaceOrder {

@@ -9,8 +9,8 @@ use super::{WebhookBody, generate_secret, not_found, parse_id, request};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::service::Service;
-use crate::store::{AuditActor, MAX_REPLAYED, ReplayOutcome, WebhookSecretRotation};
-use crate::trace;
+use vouchsafe_store::{AuditActor, MAX_REPLAYED, ReplayOutcome, WebhookSecretRotation};
+use crate::telemetry::trace;
 
 /// Result of a replay.
 #[derive(Debug, Serialize, ToSchema)]

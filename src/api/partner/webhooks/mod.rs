@@ -22,10 +22,9 @@ use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
 use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use crate::store::{
-    AuditActor, DisabledReason, MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, Webhook, WebhookStatus,
-};
-use crate::trace;
+use vouchsafe_store::{AuditActor, MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest};
+use vouchsafe_domain::webhook::{DisabledReason, Webhook, WebhookStatus};
+use crate::telemetry::trace;
 use vouchsafe_security::vault::seal::WebhookSecret;
 use vouchsafe_wire::error_code::Code;
 

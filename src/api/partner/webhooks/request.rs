@@ -6,11 +6,11 @@ use utoipa::ToSchema;
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_domain::ids::{EventId, WebhookId};
 
-use crate::delivery::MAX_URL_BYTES;
+use vouchsafe_webhooks::MAX_URL_BYTES;
 use crate::api::error::ApiError;
 use vouchsafe_wire::period;
 use vouchsafe_wire::json::{self, JsonObject};
-use crate::store::ReplayRequest;
+use vouchsafe_store::ReplayRequest;
 
 const MAX_DESCRIPTION: usize = 500;
 

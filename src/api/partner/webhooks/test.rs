@@ -21,7 +21,7 @@ use super::{not_found, parse_id, request};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::api::request_outcome::{self, RequestOutcome};
-use crate::delivery::{SigningMode, WebhookRequest, sample_event};
+use vouchsafe_webhooks::{SigningMode, WebhookRequest, sample_event};
 use crate::service::Service;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_wire::error_code::Code;

@@ -1,0 +1,17 @@
+//! Catalogue categories: a tree with an optional parent per category.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A category of the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
+pub struct Category {
+    /// Id, chosen by the operator.
+    pub category_id: String,
+    /// Display name.
+    pub name: String,
+    /// Id of the parent category; null at the top level.
+    #[schema(required)]
+    pub parent_id: Option<String>,
+}

@@ -1,0 +1,80 @@
+//! Partner accounts: name, allowlist, limits, approval rule, catalogue scope and certification.
+
+pub mod approval_rule;
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use self::approval_rule::ApprovalRule;
+use crate::allowlist::Allowlist;
+use crate::ids::PartnerId;
+use crate::limits::Limits;
+use crate::scope::Scope;
+
+/// Default cancellation window of a partner (contract §4). Seconds.
+pub const DEFAULT_CANCEL_WINDOW_S: u32 = 86_400;
+
+/// A partner, as operators and the audit log see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Partner {
+    /// Id of the partner.
+    pub partner_id: PartnerId,
+    /// Display name.
+    pub name: String,
+    /// Networks from which the partner may call.
+    pub allowlist: Allowlist,
+    /// Limits that override the service's settings.
+    pub limits: Limits,
+    /// Whether access is suspended.
+    pub suspended: bool,
+    /// When orders need the approval of an operator; null means never.
+    #[schema(required)]
+    pub approval_rule: Option<ApprovalRule>,
+    /// Products that the partner may order; null means all.
+    #[schema(required)]
+    pub catalogue: Option<Scope>,
+    /// How long the partner may cancel an order. Seconds.
+    pub cancel_window_s: u32,
+    /// Time of the sandbox certification.
+    #[serde(with = "crate::timestamp::option")]
+    #[schema(required)]
+    pub certified_at: Option<OffsetDateTime>,
+    /// Time of signing the agreement.
+    #[serde(with = "crate::timestamp::option")]
+    #[schema(required)]
+    pub agreement_signed_at: Option<OffsetDateTime>,
+    /// Time of creation.
+    #[serde(with = "crate::timestamp")]
+    pub created_at: OffsetDateTime,
+    /// Time of the last change.
+    #[serde(with = "crate::timestamp")]
+    pub updated_at: OffsetDateTime,
+}
+
+impl Partner {
+    /// Creates a partner with default terms and a new id.
+    #[must_use]
+    pub fn new(name: String, allowlist: Allowlist, now: OffsetDateTime) -> Self {
+        Self {
+            partner_id: PartnerId::generate(),
+            name,
+            allowlist,
+            limits: Limits::default(),
+            suspended: false,
+            approval_rule: None,
+            catalogue: None,
+            cancel_window_s: DEFAULT_CANCEL_WINDOW_S,
+            certified_at: None,
+            agreement_signed_at: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    /// Whether live credentials may be issued to the partner (spec part 5, rule 8).
+    #[must_use]
+    pub const fn is_certified(&self) -> bool {
+        self.certified_at.is_some() && self.agreement_signed_at.is_some()
+    }
+}

@@ -1,0 +1,89 @@
+//! Reconciliation results per vendor and day.
+
+use serde::Serialize;
+use time::{Date, OffsetDateTime};
+use utoipa::ToSchema;
+
+/// Source of a vendor's records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(
+    as = RecordsSource,
+    description = "Source of the vendor's records: `http` (vendor protocol) or `csv` (file uploaded by an operator)."
+)]
+pub enum RecordsSource {
+    Http,
+    Csv,
+}
+
+impl RecordsSource {
+    /// Label in the API and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Csv => "csv",
+        }
+    }
+}
+
+/// Counts of a reconciliation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ReconciliationSummary)]
+pub struct ReconciliationSummary {
+    /// Number of orders that the vouchers were bought for.
+    #[schema(minimum = 0)]
+    pub orders_total: i64,
+    /// Number of vouchers allocated to these orders.
+    #[schema(minimum = 0)]
+    pub vouchers_allocated: i64,
+    /// Number of vouchers that both sides have with the same terms.
+    #[schema(minimum = 0)]
+    pub matched: i64,
+    /// Number of vouchers that both sides have with different terms.
+    #[schema(minimum = 0)]
+    pub drifted: i64,
+    /// Number of vouchers that only one side has.
+    #[schema(minimum = 0)]
+    pub unmatched: i64,
+}
+
+impl ReconciliationSummary {
+    /// Sums the counts.
+    #[must_use]
+    pub const fn combine(self, other: Self) -> Self {
+        Self {
+            orders_total: self.orders_total + other.orders_total,
+            vouchers_allocated: self.vouchers_allocated + other.vouchers_allocated,
+            matched: self.matched + other.matched,
+            drifted: self.drifted + other.drifted,
+            unmatched: self.unmatched + other.unmatched,
+        }
+    }
+}
+
+/// Result of the last successful comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReconciliationResult {
+    pub source: RecordsSource,
+    /// Not later than the request of the records. If the day was not over then, the comparison covers a part of it.
+    pub begun_at: OffsetDateTime,
+    pub generated_at: OffsetDateTime,
+    /// Number of the vendor's records.
+    pub recorded: i64,
+    pub summary: ReconciliationSummary,
+}
+
+/// A day of a vendor: its last result, and the state of the next attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reconciliation {
+    pub vendor: String,
+    pub day: Date,
+    /// Earliest time of the next attempt; `None` if none is scheduled.
+    pub next_at: Option<OffsetDateTime>,
+    /// Failed attempts since the last success.
+    pub attempts: i32,
+    /// Why the last attempt failed.
+    pub last_word: Option<String>,
+    pub compared: Option<ReconciliationResult>,
+}

@@ -1,0 +1,38 @@
+//! Voucher counts of a SKU by state, and the results of voiding codes.
+
+use serde::Serialize;
+use time::Date;
+use utoipa::ToSchema;
+
+use crate::product::Sku;
+
+/// Voucher counts of a SKU. `loaded` is the sum of the other four.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StockLevel {
+    pub sku: Sku,
+    /// All stock rows. A returned voucher has two.
+    pub loaded: i64,
+    pub free: i64,
+    /// Belong to an order, or were returned from one.
+    pub sold: i64,
+    /// Removed from sale by an operator.
+    pub void: i64,
+    pub expired: i64,
+    /// Earliest expiry of the free vouchers; `None` if none of them expires.
+    pub next_expiry: Option<Date>,
+}
+
+/// Result of the void of one code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(
+    description = "Result for one code: `VOIDED` (removed from sale), `ALREADY_OUT` (removed from sale earlier), `SOLD` \
+    (belongs to an order), `UNKNOWN` (the product has no such code)."
+)]
+pub enum CodeVoidOutcome {
+    Voided,
+    /// Removed from sale earlier.
+    AlreadyOut,
+    Sold,
+    Unknown,
+}

@@ -1,0 +1,97 @@
+//! Webhook endpoints of partners: settings, state and list filter.
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use crate::event_kind::EventKinds;
+use crate::ids::{PartnerId, WebhookId};
+
+/// Why an endpoint is disabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schema(
+    description = "Why an endpoint is disabled: `PARTNER` (you disabled it) or `GONE` (it responded with 410)."
+)]
+pub enum DisabledReason {
+    /// The partner disabled it.
+    Partner,
+    /// It responded with 410.
+    Gone,
+}
+
+/// Status of an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(
+    description = "Status of an endpoint: `active`, `failing` (the last attempt failed; retries continue) or `disabled`."
+)]
+pub enum WebhookStatus {
+    Active,
+    /// The last attempt failed.
+    Failing,
+    Disabled,
+}
+
+impl WebhookStatus {
+    pub const ALL: [Self; 3] = [Self::Active, Self::Failing, Self::Disabled];
+
+    /// Label in the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Failing => "failing",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
+/// A webhook endpoint without its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    pub partner_id: PartnerId,
+    pub webhook_id: WebhookId,
+    pub url: String,
+    /// Subscribed event kinds.
+    pub kinds: EventKinds,
+    pub description: Option<String>,
+    /// Reason and time of disabling; `None` while enabled.
+    pub disabled: Option<(DisabledReason, OffsetDateTime)>,
+    /// Until when the previous secret signs in addition.
+    pub previous_until: Option<OffsetDateTime>,
+    pub failures: i64,
+    /// Time of the first consecutive failure.
+    pub failing_since: Option<OffsetDateTime>,
+    /// Time of the next retry.
+    pub next_attempt_at: Option<OffsetDateTime>,
+    /// Successful attempts since registration.
+    pub delivered: i64,
+    /// Failed attempts since registration.
+    pub refused: i64,
+    /// Events after the cursor, including kinds that the endpoint does not subscribe to.
+    pub behind: i64,
+    /// Commit time of the oldest event after the cursor.
+    pub oldest_event_at: Option<OffsetDateTime>,
+    pub leased_by: Option<String>,
+    pub created_at: OffsetDateTime,
+    pub updated_at: OffsetDateTime,
+}
+
+impl Webhook {
+    #[must_use]
+    pub const fn status(&self) -> WebhookStatus {
+        match (self.disabled, self.failing_since) {
+            (Some(_), _) => WebhookStatus::Disabled,
+            (None, Some(_)) => WebhookStatus::Failing,
+            (None, None) => WebhookStatus::Active,
+        }
+    }
+}
+
+/// Filter of endpoints; `None` matches any.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WebhookFilter {
+    pub partner_id: Option<PartnerId>,
+    pub status: Option<WebhookStatus>,
+}

@@ -1,0 +1,21 @@
+//! HTTP client builder for requests to vendors and other servers: no redirects and no proxy, because requests contain secrets.
+
+pub mod tls;
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder};
+
+/// A client builder for this URL. The caller sets the timeouts.
+///
+/// # Errors
+/// [`rustls::Error`] if TLS cannot be configured.
+pub fn client_builder(url: &str) -> Result<ClientBuilder, rustls::Error> {
+    tls::install_crypto_provider();
+    let builder = Client::builder().redirect(Policy::none()).no_proxy();
+    // Plain HTTP must also work on a machine without root certificates.
+    Ok(if url.starts_with("https:") {
+        builder
+    } else {
+        builder.tls_backend_preconfigured(tls::config_without_roots()?)
+    })
+}

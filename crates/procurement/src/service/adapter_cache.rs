@@ -1,0 +1,79 @@
+//! Cache of vendor adapters, by vendor and configuration.
+//!
+//! The configuration is read for every call, so a change applies to the next one. While it is unchanged the adapter is
+//! reused, because it holds the vendor's circuit breaker.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::ProcurementService;
+use crate::{AdapterConfig, VendorAdapter};
+use vouchsafe_store::VendorWithCredential;
+use vouchsafe_domain::vendor::Vendor;
+
+struct CachedAdapter {
+    vendor: Vendor,
+    adapter: Arc<VendorAdapter>,
+}
+
+/// Adapters by vendor id.
+#[derive(Default)]
+pub(super) struct AdapterCache(Mutex<HashMap<String, CachedAdapter>>);
+
+impl AdapterCache {
+    /// The adapter for exactly this configuration.
+    fn find(&self, vendor: &Vendor) -> Option<Arc<VendorAdapter>> {
+        let adapters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = adapters
+            .get(&vendor.vendor_id)
+            .filter(|cached| cached.vendor == *vendor)?;
+        Some(Arc::clone(&cached.adapter))
+    }
+
+    /// Replaces the adapter of an earlier configuration. Of two concurrent inserts the first one stays.
+    fn insert(&self, vendor: Vendor, adapter: VendorAdapter) -> Arc<VendorAdapter> {
+        let mut adapters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cached) = adapters
+            .get(&vendor.vendor_id)
+            .filter(|cached| cached.vendor == vendor)
+        {
+            return Arc::clone(&cached.adapter);
+        }
+        let adapter = Arc::new(adapter);
+        let cached = CachedAdapter {
+            vendor: vendor.clone(),
+            adapter: Arc::clone(&adapter),
+        };
+        adapters.insert(vendor.vendor_id, cached);
+        adapter
+    }
+}
+
+impl ProcurementService {
+    /// The adapter of a vendor, or the reason why there is none.
+    pub(super) async fn adapter_for(&self, vendor_id: &str) -> Result<Arc<VendorAdapter>, String> {
+        let access = self.store.vendors.find(vendor_id.to_owned()).await;
+        let access = access
+            .map_err(|error| format!("cannot read the vendor: {error}"))?
+            .ok_or("unknown vendor; add it with `vouchsafe vendor put`")?;
+        if let Some(adapter) = self.adapters.find(&access.vendor) {
+            return Ok(adapter);
+        }
+        let adapter = self.connect(&access)?;
+        Ok(self.adapters.insert(access.vendor, adapter))
+    }
+
+    fn connect(&self, access: &VendorWithCredential) -> Result<VendorAdapter, String> {
+        let VendorWithCredential { vendor, credential } = access;
+        let open = |sealed| self.keyring.vault().open_credential(&vendor.vendor_id, sealed);
+        let credential = credential.as_ref().map(open).transpose();
+        let url = vendor.url.as_deref().map(str::parse).transpose();
+        let config = AdapterConfig {
+            kind: vendor.adapter,
+            url: url.map_err(|_| "the vendor's url is invalid; put it again")?,
+            credential: credential
+                .map_err(|error| format!("cannot decrypt the vendor's credential: {error}"))?,
+        };
+        VendorAdapter::connect(&config, Arc::clone(&self.clock)).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,289 @@
+//! The engine's procurement port, implemented on Postgres and the vendor adapters.
+//!
+//! | File | Content |
+//! |---|---|
+//! | `mod` | the port, method by method |
+//! | `adapter_cache` | adapters by vendor configuration |
+//! | `response_mapping` | vendor responses to purchase updates |
+//! | `intake` | import of purchased vouchers into stock |
+//!
+//! A code goes from the adapter into the vault and nowhere else. Each write runs in a task of its own, so that a
+//! cancelled caller does not interrupt it.
+
+mod adapter_cache;
+mod intake;
+mod response_mapping;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{error, warn};
+use uuid::Uuid;
+use vouchsafe_actors::procurement::{
+    ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors,
+    WaitingOrder,
+};
+use vouchsafe_actors::store::{StoreFuture, Unavailable};
+use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::order::{Order, OrderLine};
+use vouchsafe_domain::product::Sku;
+
+use self::adapter_cache::AdapterCache;
+use self::intake::IntakeError;
+use vouchsafe_store::keyring::Keyring;
+use crate::metrics::VendorMetrics;
+use crate::{PurchaseResult, VendorAdapter, VendorFailure};
+use vouchsafe_store::{NewPurchase, PgStore, PurchaseUpdate, describe};
+use vouchsafe_domain::purchase::view::LastAnswer;
+use vouchsafe_domain::catalogue::current::CurrentCatalogue;
+use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
+use vouchsafe_domain::vendor::AdapterKind;
+
+/// How long a SKU counts as out of stock at a vendor: as long as an order would wait in vain at worst, and short enough
+/// that a restocked vendor is used again soon.
+const OUT_OF_STOCK_TTL: Duration = Duration::from_secs(300);
+
+pub struct ProcurementService {
+    store: PgStore,
+    /// This node's name, stored with its claims.
+    node: String,
+    keyring: Arc<Keyring>,
+    /// Maps products to vendors.
+    catalogue: Arc<CurrentCatalogue>,
+    clock: Arc<dyn Clock>,
+    metrics: VendorMetrics,
+    adapters: AdapterCache,
+}
+
+impl ProcurementService {
+    pub fn new(
+        store: PgStore,
+        node: String,
+        keyring: Arc<Keyring>,
+        catalogue: Arc<CurrentCatalogue>,
+        clock: Arc<dyn Clock>,
+        metrics: VendorMetrics,
+    ) -> Self {
+        Self {
+            store,
+            node,
+            keyring,
+            catalogue,
+            clock,
+            metrics,
+            adapters: AdapterCache::default(),
+        }
+    }
+
+    /// The purchases for each order line with a shortfall.
+    fn purchases_for(&self, order: &Order) -> Vec<NewPurchase> {
+        let catalogue = self.catalogue.current();
+        let requested_at = self.clock.now();
+        let lines = (0_u16..).zip(&order.lines);
+        let missing = lines.filter(|(_, line)| line.pending() > 0 && !line.stock_only && !order.closed);
+        let purchase = |(number, line): (u16, &OrderLine)| {
+            let product = catalogue.get(&line.product_id)?;
+            Some(NewPurchase {
+                line: number,
+                vendor: product.vendor.clone(),
+                request: BuyRequest {
+                    key: PurchaseKey(Uuid::now_v7()),
+                    product_id: line.product_id.clone(),
+                    denomination: line.denomination.of(order.total.currency),
+                    quantity: line.pending(),
+                    requested_at,
+                    expiry_policy: product.expiry_policy.clone(),
+                },
+            })
+        };
+        missing.filter_map(purchase).collect()
+    }
+
+    async fn needs_vendor(&self, order: &Order) -> Result<bool, sqlx::Error> {
+        let vendors = self.store.vendors.list().await?.into_iter();
+        let kinds: HashMap<_, _> = vendors.map(|vendor| (vendor.vendor_id, vendor.adapter)).collect();
+        let needs_call = |purchase: &NewPurchase| {
+            let kind = kinds.get(&purchase.vendor);
+            kind.is_some_and(|kind| *kind != AdapterKind::Manual)
+        };
+        Ok(self.purchases_for(order).iter().any(needs_call))
+    }
+
+    async fn ask_vendor(&self, claimed: ClaimedPurchase) -> Result<PurchaseRemainder, sqlx::Error> {
+        let key = PurchaseKey(claimed.delivery.reservation_id);
+        let purchase = self.store.purchases.find(key.0).await?;
+        let adapter = match self.adapter_for(&purchase.vendor).await {
+            Ok(adapter) => adapter,
+            Err(reason) => return self.record_blocked(key, &reason).await,
+        };
+        if matches!(*adapter, VendorAdapter::Manual) {
+            return Ok(PurchaseRemainder::Manual);
+        }
+        let response = poll_or_buy(&adapter, &purchase.request, claimed.was_requested).await;
+        if let Err(VendorFailure::InvalidResponse(invalid)) = &response {
+            self.metrics.record_rejected_response(&purchase.vendor);
+            error!(purchase.id = %key, vendor.id = purchase.vendor, %invalid,
+                "vendor response rejected; operator action required");
+        }
+        let imported = match &response {
+            Ok(bought) => self.import_vouchers(&purchase.request, &bought.vouchers).await,
+            Err(_) => Ok(Vec::new()),
+        };
+        match imported {
+            Ok(quarantined) => {
+                let (update, remainder) = response_mapping::map_response(key, response, quarantined);
+                self.store.purchases.record_update(update).await?;
+                Ok(remainder)
+            }
+            Err(IntakeError::Database(error)) => Err(error),
+            Err(blocked) => self.record_blocked(key, &blocked.to_string()).await,
+        }
+    }
+
+    /// Records an internal reason, which operators see.
+    async fn record_blocked(&self, key: PurchaseKey, reason: &str) -> Result<PurchaseRemainder, sqlx::Error> {
+        warn!(purchase.id = %key, reason, "purchase blocked");
+        let update = PurchaseUpdate {
+            key,
+            answer: LastAnswer::Stuck,
+            last_word: Some(reason.to_owned()),
+            sold: None,
+            quarantined: Vec::new(),
+        };
+        self.store.purchases.record_update(update).await?;
+        Ok(PurchaseRemainder::Pending(None))
+    }
+}
+
+/// Polls a vendor that may know the purchase; buys if it was never called or does not know it.
+async fn poll_or_buy(
+    adapter: &VendorAdapter,
+    request: &BuyRequest,
+    was_requested: bool,
+) -> Result<PurchaseResult, VendorFailure> {
+    if was_requested {
+        match adapter.poll(request).await {
+            Err(VendorFailure::PurchaseNotFound) => {}
+            response => return response,
+        }
+    }
+    adapter.buy(request).await
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "the signature of map_err")]
+fn unavailable(error: sqlx::Error) -> Unavailable {
+    Unavailable(describe(&error))
+}
+
+impl Vendors for ProcurementService {
+    fn list_capacities(&self) -> StoreFuture<'_, Result<Vec<VendorCapacity>, Unavailable>> {
+        Box::pin(async move {
+            let vendors = self.store.vendors.list().await.map_err(unavailable)?;
+            let capacity = |vendor: vouchsafe_domain::vendor::Vendor| VendorCapacity {
+                vendor_id: VendorId(vendor.vendor_id.into()),
+                concurrency: usize::from(vendor.concurrency),
+            };
+            Ok(vendors.into_iter().map(capacity).collect())
+        })
+    }
+
+    fn list_waiting_orders(
+        &self,
+        after: Option<OrderId>,
+        limit: usize,
+    ) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>> {
+        let orders = self.store.purchases.list_orders_awaiting_vendor(after, limit);
+        Box::pin(async move { orders.await.map_err(unavailable) })
+    }
+
+    fn is_purchasable(&self, order: &Order) -> StoreFuture<'_, Result<bool, Unavailable>> {
+        let order = order.clone();
+        Box::pin(async move { self.needs_vendor(&order).await.map_err(unavailable) })
+    }
+
+    fn open_purchases(&self, order: Order) -> StoreFuture<'_, Result<(), Unavailable>> {
+        Box::pin(async move {
+            let (partner_id, order_id) = (order.partner_id, order.order_id);
+            let created = self
+                .store
+                .purchases
+                .create(partner_id, order_id, self.purchases_for(&order));
+            created.await.map_err(unavailable)
+        })
+    }
+
+    fn list_due_purchases(
+        &self,
+        vendor_id: &VendorId,
+        limit: usize,
+    ) -> StoreFuture<'_, Result<Vec<DuePurchase>, Unavailable>> {
+        let due = self.store.purchases.list_due(vendor_id.to_string(), limit);
+        Box::pin(async move { due.await.map_err(unavailable) })
+    }
+
+    fn claim_purchase(
+        &self,
+        purchase_id: Uuid,
+    ) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>> {
+        let claimed = self.store.purchases.claim(self.node.clone(), purchase_id);
+        Box::pin(async move { claimed.await.map_err(unavailable) })
+    }
+
+    fn request_vouchers(
+        &self,
+        claimed: ClaimedPurchase,
+    ) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>> {
+        Box::pin(async move { self.ask_vendor(claimed).await.map_err(unavailable) })
+    }
+
+    fn release_claim(
+        &self,
+        purchase_id: Uuid,
+        after: Option<Duration>,
+    ) -> StoreFuture<'_, Result<(), Unavailable>> {
+        let rescheduled = self.store.purchases.reschedule(purchase_id, after);
+        Box::pin(async move { rescheduled.await.map_err(unavailable) })
+    }
+
+    fn release_own_claims(&self, vendor_id: &VendorId) -> StoreFuture<'_, Result<(), Unavailable>> {
+        let released = self
+            .store
+            .purchases
+            .release_claims(self.node.clone(), vendor_id.to_string());
+        Box::pin(async move { released.await.map_err(unavailable) })
+    }
+
+    fn release_remainder(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<Sku>, Unavailable>> {
+        let released = self.store.reservations.release_remainder(purchase_id);
+        Box::pin(async move { released.await.map_err(unavailable) })
+    }
+
+    fn list_reserved_stock(&self, limit: usize) -> StoreFuture<'_, Result<Vec<ReservedStock>, Unavailable>> {
+        let reserved = self.store.reservations.list(limit);
+        Box::pin(async move { reserved.await.map_err(unavailable) })
+    }
+
+    fn find_oldest_waiting_order<'a>(
+        &'a self,
+        sku: &'a Sku,
+        after: Option<OrderId>,
+    ) -> StoreFuture<'a, Result<Option<(PartnerId, OrderId)>, Unavailable>> {
+        let first = self
+            .store
+            .reservations
+            .find_oldest_waiting_order(sku.clone(), after);
+        Box::pin(async move { first.await.map_err(unavailable) })
+    }
+
+    fn release_reservation(&self, reservation_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>> {
+        let released = self.store.reservations.release(reservation_id);
+        Box::pin(async move { released.await.map_err(unavailable) })
+    }
+
+    fn list_out_of_stock(&self) -> StoreFuture<'_, Result<Vec<Sku>, Unavailable>> {
+        let skus = self.store.purchases.list_out_of_stock_skus(OUT_OF_STOCK_TTL);
+        Box::pin(async move { skus.await.map_err(unavailable) })
+    }
+}

@@ -1,0 +1,140 @@
+//! Mapping of vendor responses to purchase updates for operators and to the engine's remainder. Pure.
+
+use vouchsafe_actors::procurement::PurchaseRemainder;
+
+use vouchsafe_domain::purchase::PurchaseKey;
+use crate::{PurchaseResult, Shortfall, VendorFailure};
+use vouchsafe_store::PurchaseUpdate;
+use vouchsafe_domain::purchase::view::LastAnswer;
+
+/// The update to store and the engine's remainder. `quarantined` are the references of vouchers whose codes were sold
+/// before.
+pub(super) fn map_response(
+    key: PurchaseKey,
+    response: Result<PurchaseResult, VendorFailure>,
+    quarantined: Vec<String>,
+) -> (PurchaseUpdate, PurchaseRemainder) {
+    let (answer, last_word, sold, remainder) = match response {
+        Ok(PurchaseResult { vouchers, shortfall }) => {
+            let (answer, last_word, remainder) = match shortfall {
+                Shortfall::None => (LastAnswer::Sold, None, PurchaseRemainder::Done),
+                Shortfall::Pending(after) => (LastAnswer::Waiting, None, PurchaseRemainder::Pending(after)),
+                Shortfall::Final => (
+                    LastAnswer::NoMore,
+                    Some("the vendor will not deliver the remainder"),
+                    PurchaseRemainder::Done,
+                ),
+            };
+            let repeated = quarantined.len();
+            let repeated = (repeated > 0).then(|| {
+                format!("{repeated} codes were sold before and were quarantined; claim them from the vendor")
+            });
+            let last_word = repeated.or(last_word.map(ToOwned::to_owned));
+            (answer, last_word, Some(vouchers.len()), remainder)
+        }
+        Err(failure) => {
+            let (answer, remainder) = map_failure(&failure);
+            (answer, Some(failure.to_string()), None, remainder)
+        }
+    };
+    let update = PurchaseUpdate {
+        key,
+        answer,
+        last_word,
+        sold: sold.map(|sold| u32::try_from(sold).unwrap_or(u32::MAX)),
+        quarantined,
+    };
+    (update, remainder)
+}
+
+const fn map_failure(failure: &VendorFailure) -> (LastAnswer, PurchaseRemainder) {
+    match failure {
+        VendorFailure::NotBought(_) => (LastAnswer::NotSold, PurchaseRemainder::Done),
+        VendorFailure::OutOfStock => (LastAnswer::OutOfStock, PurchaseRemainder::Done),
+        VendorFailure::RetryLater {
+            retry_after: after, ..
+        } => (LastAnswer::NotNow, PurchaseRemainder::Pending(*after)),
+        VendorFailure::PurchaseNotFound => (LastAnswer::NotNow, PurchaseRemainder::Pending(None)),
+        VendorFailure::Unknown {
+            retry_after: after, ..
+        } => (LastAnswer::Unknown, PurchaseRemainder::Pending(*after)),
+        VendorFailure::InvalidResponse(_) => (LastAnswer::Refused, PurchaseRemainder::Pending(None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{FailureReason, InvalidResponse};
+
+    #[test]
+    fn purchase_ends_only_by_a_conclusive_vendor_response() {
+        let bought = |shortfall| {
+            Ok(PurchaseResult {
+                vouchers: Vec::new(),
+                shortfall,
+            })
+        };
+        let (reason, after) = (FailureReason::TimedOut, Some(Duration::from_secs(7)));
+        let schema_error = InvalidResponse::Schema {
+            field: "vouchers".to_owned(),
+        };
+        let table = [
+            (bought(Shortfall::None), LastAnswer::Sold, PurchaseRemainder::Done),
+            (
+                bought(Shortfall::Pending(after)),
+                LastAnswer::Waiting,
+                PurchaseRemainder::Pending(after),
+            ),
+            (
+                bought(Shortfall::Final),
+                LastAnswer::NoMore,
+                PurchaseRemainder::Done,
+            ),
+            (
+                Err(VendorFailure::NotBought(FailureReason::NotSold)),
+                LastAnswer::NotSold,
+                PurchaseRemainder::Done,
+            ),
+            (
+                Err(VendorFailure::OutOfStock),
+                LastAnswer::OutOfStock,
+                PurchaseRemainder::Done,
+            ),
+            (
+                Err(VendorFailure::RetryLater {
+                    reason,
+                    retry_after: after,
+                }),
+                LastAnswer::NotNow,
+                PurchaseRemainder::Pending(after),
+            ),
+            (
+                Err(VendorFailure::PurchaseNotFound),
+                LastAnswer::NotNow,
+                PurchaseRemainder::Pending(None),
+            ),
+            (
+                Err(VendorFailure::Unknown {
+                    reason,
+                    retry_after: after,
+                }),
+                LastAnswer::Unknown,
+                PurchaseRemainder::Pending(after),
+            ),
+            (
+                Err(VendorFailure::InvalidResponse(schema_error)),
+                LastAnswer::Refused,
+                PurchaseRemainder::Pending(None),
+            ),
+        ];
+        for (response, answer, remainder) in table {
+            let (update, mapped) = map_response(PurchaseKey(Uuid::nil()), response, Vec::new());
+            assert_eq!((update.answer, mapped), (answer, remainder));
+        }
+    }
+}

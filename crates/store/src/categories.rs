@@ -1,0 +1,130 @@
+//! Catalogue categories: a tree with an optional parent per category.
+
+use sqlx::{PgConnection, PgPool};
+use vouchsafe_domain::category::Category;
+
+use super::audit::{self, AuditAction, AuditActor};
+use super::database::Database;
+
+/// Result of creating or replacing a category.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutCategoryOutcome {
+    Created,
+    Replaced,
+    ParentNotFound,
+    /// The category would be its own ancestor.
+    Cycle,
+}
+
+/// Bounds the ancestor query. Real category trees are far flatter.
+const MAX_DEPTH: i32 = 16;
+
+/// Categories of products.
+#[derive(Debug, Clone)]
+pub struct Categories(pub(super) Database);
+
+impl Categories {
+    /// Creates a category or replaces the one with its id.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn put(
+        &self,
+        category: Category,
+        actor: AuditActor,
+    ) -> Result<PutCategoryOutcome, sqlx::Error> {
+        self.0
+            .run(move |pool| async move { put(&pool, &category, &actor).await })
+            .await
+    }
+
+    /// Lists all categories in byte order of their ids.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list(&self) -> Result<Vec<Category>, sqlx::Error> {
+        self.0
+            .run(|pool| async move {
+                sqlx::query_as(
+                    "SELECT category_id, name, parent_id FROM categories ORDER BY category_id COLLATE \"C\"",
+                )
+                .fetch_all(&pool)
+                .await
+            })
+            .await
+    }
+}
+
+async fn put(
+    pool: &PgPool,
+    category: &Category,
+    actor: &AuditActor,
+) -> Result<PutCategoryOutcome, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    // Two concurrent moves could create a cycle that neither sees.
+    sqlx::query("LOCK TABLE categories IN SHARE ROW EXCLUSIVE MODE")
+        .execute(&mut *transaction)
+        .await?;
+    if let Some(parent_id) = &category.parent_id {
+        match load_ancestors(&mut transaction, parent_id).await? {
+            path if path.is_empty() => return Ok(PutCategoryOutcome::ParentNotFound),
+            path if path.contains(&category.category_id) => return Ok(PutCategoryOutcome::Cycle),
+            _ => {}
+        }
+    }
+    let before: Option<Category> =
+        sqlx::query_as("SELECT category_id, name, parent_id FROM categories WHERE category_id = $1")
+            .bind(&category.category_id)
+            .fetch_optional(&mut *transaction)
+            .await?;
+    write(&mut transaction, category).await?;
+    let action = AuditAction {
+        name: "category.put",
+        subject: &category.category_id,
+    };
+    audit::write(&mut transaction, actor, action, before.as_ref(), Some(category)).await?;
+    transaction.commit().await?;
+    Ok(if before.is_some() {
+        PutCategoryOutcome::Replaced
+    } else {
+        PutCategoryOutcome::Created
+    })
+}
+
+/// Loads the ids of a category and its ancestors, from the category upwards; empty if the category does not exist.
+async fn load_ancestors(
+    connection: &mut PgConnection,
+    category_id: &str,
+) -> Result<Vec<String>, sqlx::Error> {
+    sqlx::query_scalar(
+        "WITH RECURSIVE path AS (
+            SELECT category_id, parent_id, 1 AS depth FROM categories WHERE category_id = $1
+             UNION ALL
+            SELECT c.category_id, c.parent_id, p.depth + 1
+              FROM path AS p
+              JOIN categories AS c ON c.category_id = p.parent_id
+             WHERE p.depth < $2
+         )
+         SELECT category_id FROM path",
+    )
+    .bind(category_id)
+    .bind(MAX_DEPTH)
+    .fetch_all(connection)
+    .await
+}
+
+async fn write(connection: &mut PgConnection, category: &Category) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO categories (category_id, name, parent_id)
+         VALUES ($1, $2, $3)
+         ON CONFLICT (category_id) DO UPDATE
+            SET name = EXCLUDED.name,
+                parent_id = EXCLUDED.parent_id",
+    )
+    .bind(&category.category_id)
+    .bind(&category.name)
+    .bind(&category.parent_id)
+    .execute(connection)
+    .await
+    .map(drop)
+}

@@ -1,0 +1,86 @@
+//! Keys of an endpoint and of its lease, and its state at the time of a read.
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use uuid::Uuid;
+use vouchsafe_actors::delivery::outbox::Lease;
+use vouchsafe_domain::event_kind::EventKinds;
+use vouchsafe_domain::ids::{PartnerId, WebhookId};
+
+use crate::node_identity::NodeIdentity;
+use crate::webhooks::parse_kinds;
+
+/// Primary key of an endpoint.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EndpointKey {
+    pub(super) partner_id: PartnerId,
+    pub(super) webhook_id: WebhookId,
+}
+
+/// Lease with its holder. The number alone is not unique: a database crash may lose a lease, and the next one gets the same
+/// number.
+#[derive(Debug, Clone)]
+pub(super) struct LeaseHolder {
+    pub(super) webhook_id: WebhookId,
+    pub(super) lease: Lease,
+    pub(super) node: NodeIdentity,
+}
+
+/// An endpoint at the time of the read.
+pub(super) struct EndpointSnapshot {
+    pub(super) key: EndpointKey,
+    pub(super) kinds: EventKinds,
+    pub(super) has_rows: bool,
+    pub(super) rows_ahead: bool,
+    pub(super) now: OffsetDateTime,
+}
+
+#[derive(sqlx::FromRow)]
+struct EndpointRow {
+    partner_id: Uuid,
+    events: Option<Vec<String>>,
+    has_rows: bool,
+    rows_ahead: bool,
+    now: OffsetDateTime,
+}
+
+/// Loads an endpoint. Returns `None` if the lease has been lost.
+pub(super) async fn load_endpoint(
+    pool: &PgPool,
+    holder: &LeaseHolder,
+) -> Result<Option<EndpointSnapshot>, sqlx::Error> {
+    let row: Option<EndpointRow> = sqlx::query_as(
+        "SELECT w.partner_id,
+                w.events,
+                EXISTS (
+                SELECT
+                  FROM deliveries AS d
+                 WHERE d.partner_id = w.partner_id AND d.webhook_id = w.webhook_id AND d.state = 'WAITING'
+                ) AS has_rows,
+                EXISTS (
+                SELECT
+                  FROM deliveries AS d
+                 WHERE d.partner_id = w.partner_id AND d.webhook_id = w.webhook_id AND d.number > p.cursor
+                ) AS rows_ahead,
+                now() AS now
+           FROM webhooks AS w
+           JOIN webhook_progress AS p ON p.partner_id = w.partner_id AND p.webhook_id = w.webhook_id
+          WHERE w.webhook_id = $1 AND p.lease = $2 AND p.leased_by = $3 AND p.incarnation = $4",
+    )
+    .bind(holder.webhook_id.as_uuid())
+    .bind(holder.lease.0)
+    .bind(&holder.node.name)
+    .bind(holder.node.incarnation)
+    .fetch_optional(pool)
+    .await?;
+    Ok(row.map(|row| EndpointSnapshot {
+        key: EndpointKey {
+            partner_id: PartnerId::from_uuid(row.partner_id),
+            webhook_id: holder.webhook_id,
+        },
+        kinds: parse_kinds(row.events.as_deref()),
+        has_rows: row.has_rows,
+        rows_ahead: row.rows_ahead,
+        now: row.now,
+    }))
+}

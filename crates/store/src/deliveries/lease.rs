@@ -1,0 +1,194 @@
+//! Endpoint leases, and polling for endpoints with due deliveries.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use uuid::Uuid;
+use vouchsafe_actors::delivery::outbox::{LEASE_DURATION, Lease, LeasedEndpoint};
+use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
+use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
+use vouchsafe_domain::ids::{PartnerId, WebhookId};
+
+use super::interval;
+use crate::node::PgNode;
+use crate::node_identity::NodeIdentity;
+
+/// Result of a poll over all enabled endpoints.
+#[derive(Debug, Clone, Default)]
+pub struct DueEndpoints {
+    /// Endpoints with due deliveries that this node may lease.
+    pub due: Vec<WebhookId>,
+    /// Endpoints that are not failing, by partner: they deliver new events at once.
+    pub ready_by_partner: HashMap<PartnerId, Vec<WebhookId>>,
+    /// Number of enabled endpoints.
+    pub enabled: usize,
+    /// Number of enabled endpoints that are failing.
+    pub failing: usize,
+    /// Age of the oldest event after the cursor of any enabled endpoint.
+    pub backlog_age: Duration,
+    pub nodes: usize,
+}
+
+#[derive(sqlx::FromRow)]
+struct EndpointStatusRow {
+    partner_id: Uuid,
+    webhook_id: Uuid,
+    failing: bool,
+    due: bool,
+    free: bool,
+    age_s: f64,
+}
+
+#[derive(sqlx::FromRow)]
+struct LeaseRow {
+    partner_id: Uuid,
+    url: String,
+    secret: Vec<u8>,
+    previous_secret: Option<Vec<u8>>,
+    previous_until: Option<OffsetDateTime>,
+    lease: i64,
+    cursor: i64,
+    failures: i32,
+    step: i32,
+    wait_s: f64,
+}
+
+/// Leases an endpoint that has work and no other holder. Commits asynchronously: after a database crash two nodes may deliver for a
+/// moment, and receivers recognize duplicates by the event id.
+pub(super) async fn acquire_lease(
+    pool: &PgPool,
+    webhook_id: WebhookId,
+    node: &NodeIdentity,
+) -> Result<Option<LeasedEndpoint>, sqlx::Error> {
+    let row: Option<LeaseRow> = sqlx::query_as(
+        "WITH async_commit AS (SELECT set_config('synchronous_commit', 'off', true))
+         UPDATE webhook_progress AS p
+            SET lease = p.lease + 1,
+                turn = 0,
+                leased_by = $2,
+                incarnation = $3,
+                leased_until = now() + $4
+           FROM webhooks AS w, async_commit
+          WHERE w.webhook_id = $1
+            AND p.partner_id = w.partner_id
+            AND p.webhook_id = w.webhook_id
+            AND w.enabled
+            AND (p.leased_until IS NULL
+                 OR p.leased_until <= now()
+                 OR (p.leased_by = $2 AND p.incarnation < $3))
+            AND (p.due_at <= now() + interval '1 second'
+                 OR (p.failures < $5 AND p.cursor < (
+                     SELECT f.last_number
+                       FROM feeds AS f
+                      WHERE f.partner_id = p.partner_id)))
+         RETURNING p.partner_id, w.url, w.secret, w.previous_secret, w.previous_until, p.lease, p.cursor, p.failures,
+                   p.step, GREATEST(COALESCE(extract(epoch FROM p.due_at - now()), 0), 0)::float8 AS wait_s",
+    )
+    .bind(webhook_id.as_uuid())
+    .bind(&node.name)
+    .bind(node.incarnation)
+    .bind(interval(LEASE_DURATION))
+    .bind(FAILING_THRESHOLD.cast_signed())
+    .fetch_optional(pool)
+    .await?;
+    Ok(row.map(|row| leased_endpoint(webhook_id, row)))
+}
+
+fn leased_endpoint(webhook_id: WebhookId, row: LeaseRow) -> LeasedEndpoint {
+    let sealed = |bytes: Vec<u8>| SealedSecret(Arc::from(bytes));
+    let previous = row.previous_secret.map(sealed).zip(row.previous_until);
+    LeasedEndpoint {
+        lease: Lease(row.lease),
+        target: Arc::new(WebhookTarget {
+            partner_id: PartnerId::from_uuid(row.partner_id),
+            webhook_id,
+            url: row.url,
+            secret: sealed(row.secret),
+            previous_secret: previous,
+        }),
+        cursor: row.cursor,
+        consecutive_failures: row.failures.cast_unsigned(),
+        backoff_step: row.step.cast_unsigned(),
+        retry_in: Duration::try_from_secs_f64(row.wait_s).unwrap_or_default(),
+    }
+}
+
+impl PgNode {
+    /// Polls for endpoints with due deliveries.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn poll_due_endpoints(&self) -> Result<DueEndpoints, sqlx::Error> {
+        let node = self.identity().clone();
+        let polled = self.database().run(move |pool| async move {
+            let rows = query_endpoints(&pool, &node).await?;
+            let nodes: i64 = sqlx::query_scalar("SELECT count(*) FROM nodes WHERE lease_until > now()")
+                .fetch_one(&pool)
+                .await?;
+            let mut endpoints = DueEndpoints {
+                enabled: rows.len(),
+                nodes: usize::try_from(nodes).unwrap_or(1).max(1),
+                ..DueEndpoints::default()
+            };
+            for row in rows {
+                endpoints.add(&row);
+            }
+            Ok(endpoints)
+        });
+        polled.await
+    }
+}
+
+impl DueEndpoints {
+    fn add(&mut self, row: &EndpointStatusRow) {
+        let webhook_id = WebhookId::from_uuid(row.webhook_id);
+        if row.due && row.free {
+            self.due.push(webhook_id);
+        }
+        if row.failing {
+            self.failing += 1;
+        } else {
+            let partner_id = PartnerId::from_uuid(row.partner_id);
+            self.ready_by_partner
+                .entry(partner_id)
+                .or_default()
+                .push(webhook_id);
+        }
+        let age = Duration::try_from_secs_f64(row.age_s).unwrap_or_default();
+        self.backlog_age = self.backlog_age.max(age);
+    }
+}
+
+async fn query_endpoints(pool: &PgPool, node: &NodeIdentity) -> Result<Vec<EndpointStatusRow>, sqlx::Error> {
+    sqlx::query_as(
+        "SELECT p.partner_id,
+                p.webhook_id,
+                p.failures >= $3 AS failing,
+                COALESCE(p.due_at <= now(), false)
+                OR (p.failures < $3 AND p.cursor < COALESCE(f.last_number, 0)) AS due,
+                p.leased_until IS NULL
+                OR p.leased_until <= now()
+                OR (p.leased_by = $1 AND p.incarnation <= $2) AS free,
+                COALESCE((
+                    SELECT extract(epoch FROM now() - e.created_at)
+                      FROM events AS e
+                     WHERE e.partner_id = p.partner_id
+                       AND e.number > p.cursor
+                       AND p.cursor < f.last_number
+                     ORDER BY e.number
+                     LIMIT 1), 0)::float8 AS age_s
+           FROM webhook_progress AS p
+           JOIN webhooks AS w ON w.partner_id = p.partner_id AND w.webhook_id = p.webhook_id
+           LEFT JOIN feeds AS f ON f.partner_id = p.partner_id
+          WHERE w.enabled
+          ORDER BY p.due_at NULLS FIRST",
+    )
+    .bind(&node.name)
+    .bind(node.incarnation)
+    .bind(FAILING_THRESHOLD.cast_signed())
+    .fetch_all(pool)
+    .await
+}

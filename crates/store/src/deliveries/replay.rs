@@ -1,0 +1,254 @@
+//! Replay of webhook events: one event or a time range becomes new deliveries with a new retry window of 24 hours.
+//!
+//! Replayed events keep their order within an order: each is due when no earlier event of the order waits. Only an attempt that
+//! began after the commit of a replay can end it: rows count their replays, and the result of an attempt names the count.
+
+use sqlx::{PgExecutor, PgPool, Postgres, Transaction};
+use time::OffsetDateTime;
+use uuid::Uuid;
+use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
+use vouchsafe_domain::delivery::CommittedEvents;
+use vouchsafe_domain::ids::{DeliveryId, EventId, PartnerId, WebhookId};
+
+use super::endpoint::EndpointKey;
+use super::interval;
+use super::list::{COLUMNS, DeliveryRow};
+use super::sequence::schedule_first_waiting;
+use crate::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
+use crate::deliveries::DeliveryLog;
+use crate::events::{EventRow, FEED_DAYS, find_event};
+use crate::webhooks::parse_kinds;
+use vouchsafe_domain::delivery::view::DeliveryView;
+
+/// Bounds the transaction of one replay request.
+pub const MAX_REPLAYED: usize = 10_000;
+
+/// Events to send again.
+#[derive(Debug, Clone, Copy)]
+pub enum ReplayRequest {
+    Event(EventId),
+    /// Events committed from the first timestamp (inclusive) to the second (exclusive).
+    TimeRange(OffsetDateTime, OffsetDateTime),
+}
+
+/// Result of a replay request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayOutcome {
+    /// Number of events to be sent again.
+    Scheduled(usize),
+    WebhookNotFound,
+    /// The event is not in the partner's feed.
+    EventNotFound,
+    /// More than [`MAX_REPLAYED`].
+    TooManyEvents,
+}
+
+impl DeliveryLog {
+    /// Schedules events to be sent to an endpoint again.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn replay_events(
+        &self,
+        partner_id: PartnerId,
+        webhook_id: WebhookId,
+        request: ReplayRequest,
+        actor: AuditActor,
+    ) -> Result<ReplayOutcome, sqlx::Error> {
+        let key = EndpointKey {
+            partner_id,
+            webhook_id,
+        };
+        self.0
+            .run(move |pool| async move { replay(&pool, key, request, &actor).await })
+            .await
+    }
+
+    /// Schedules a delivery to be sent again and returns its new state. `None` if it does not exist or its event is not in the feed.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn replay(
+        &self,
+        delivery_id: DeliveryId,
+        actor: AuditActor,
+    ) -> Result<Option<DeliveryView>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let Some(before) = find_delivery(&pool, delivery_id).await? else {
+                    return Ok(None);
+                };
+                let key = EndpointKey {
+                    partner_id: before.partner_id,
+                    webhook_id: before.webhook_id,
+                };
+                let Some(event) = find_event(&pool, key.partner_id, before.event_id).await? else {
+                    return Ok(None);
+                };
+                let number = (event.number, before.order_id.as_uuid());
+                let Some(mut transaction) = write_replays(&pool, key, &[number], &actor).await? else {
+                    return Ok(None);
+                };
+                // Read before the commit: afterwards a node may deliver it at once.
+                let after = find_delivery(&mut *transaction, delivery_id).await?;
+                transaction.commit().await?;
+                Ok(after)
+            })
+            .await
+    }
+}
+
+async fn find_delivery(
+    connection: impl PgExecutor<'_>,
+    delivery_id: DeliveryId,
+) -> Result<Option<DeliveryView>, sqlx::Error> {
+    let row: Option<DeliveryRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
+        "SELECT {COLUMNS} FROM deliveries AS d WHERE d.delivery_id = $1"
+    )))
+    .bind(delivery_id.as_uuid())
+    .fetch_optional(connection)
+    .await?;
+    row.map(DeliveryView::try_from).transpose()
+}
+
+async fn replay(
+    pool: &PgPool,
+    key: EndpointKey,
+    request: ReplayRequest,
+    actor: &AuditActor,
+) -> Result<ReplayOutcome, sqlx::Error> {
+    let EndpointKey {
+        partner_id,
+        webhook_id,
+    } = key;
+    let events: Option<Option<Vec<String>>> =
+        sqlx::query_scalar("SELECT events FROM webhooks WHERE partner_id = $1 AND webhook_id = $2")
+            .bind(partner_id.as_uuid())
+            .bind(webhook_id.as_uuid())
+            .fetch_optional(pool)
+            .await?;
+    let Some(events) = events else {
+        return Ok(ReplayOutcome::WebhookNotFound);
+    };
+    let kinds = parse_kinds(events.as_deref());
+    let numbers: Vec<(i64, Uuid)> = match request {
+        ReplayRequest::Event(event_id) => {
+            let Some(event) = find_event(pool, partner_id, event_id).await? else {
+                return Ok(ReplayOutcome::EventNotFound);
+            };
+            vec![(event.number, event.events.bundle.order_id.as_uuid())]
+        }
+        ReplayRequest::TimeRange(from, to) => {
+            let bundle = load_committed_between(pool, partner_id, from, to).await?;
+            let is_subscribed = |bundle: &CommittedEvents, number| {
+                bundle.kind(number).is_some_and(|kind| kinds.contains(kind))
+            };
+            let numbers = bundle.iter().flat_map(|bundle| {
+                let order_id = bundle.bundle.order_id.as_uuid();
+                let numbers = bundle.first_number..=bundle.last_number();
+                let numbers = numbers.filter(|number| is_subscribed(bundle, *number));
+                numbers.map(move |number| (number, order_id))
+            });
+            numbers.take(MAX_REPLAYED + 1).collect()
+        }
+    };
+    if numbers.len() > MAX_REPLAYED {
+        return Ok(ReplayOutcome::TooManyEvents);
+    }
+    let Some(transaction) = write_replays(pool, key, &numbers, actor).await? else {
+        return Ok(ReplayOutcome::WebhookNotFound);
+    };
+    transaction.commit().await?;
+    Ok(ReplayOutcome::Scheduled(numbers.len()))
+}
+
+async fn load_committed_between(
+    pool: &PgPool,
+    partner_id: PartnerId,
+    from: OffsetDateTime,
+    to: OffsetDateTime,
+) -> Result<Vec<CommittedEvents>, sqlx::Error> {
+    let found: Vec<EventRow> = sqlx::query_as(
+        "SELECT number, order_id, body, created_at
+           FROM events
+          WHERE partner_id = $1
+            AND number > events_before($1, GREATEST($2, now() - make_interval(days => $4)) - interval '1 minute')
+            AND created_at >= GREATEST($2, now() - make_interval(days => $4))
+            AND created_at < $3
+          ORDER BY number
+          LIMIT $5",
+    )
+    .bind(partner_id.as_uuid())
+    .bind(from)
+    .bind(to)
+    .bind(FEED_DAYS)
+    .bind(to_bigint(MAX_REPLAYED + 1))
+    .fetch_all(pool)
+    .await?;
+    found
+        .into_iter()
+        .map(|row| row.into_committed_events(partner_id))
+        .collect()
+}
+
+/// Returns the transaction to commit, or `None` if the endpoint was removed. Lock order: webhook_progress, deliveries by number.
+async fn write_replays(
+    pool: &PgPool,
+    key: EndpointKey,
+    numbers: &[(i64, Uuid)],
+    actor: &AuditActor,
+) -> Result<Option<Transaction<'static, Postgres>>, sqlx::Error> {
+    let ids: Vec<Uuid> = numbers.iter().map(|_| Uuid::now_v7()).collect();
+    let (numbers, orders): (Vec<i64>, Vec<Uuid>) = numbers.iter().copied().unzip();
+    let mut transaction = pool.begin().await?;
+    // Makes the endpoint due on all nodes, and keeps waiting rows from ending meanwhile.
+    let found = sqlx::query(
+        "UPDATE webhook_progress
+            SET due_at = CASE WHEN failing_since IS NULL OR due_at IS NULL THEN now() ELSE due_at END
+          WHERE partner_id = $1 AND webhook_id = $2",
+    )
+    .bind(key.partner_id.as_uuid())
+    .bind(key.webhook_id.as_uuid())
+    .execute(&mut *transaction)
+    .await?;
+    // The endpoint was removed since it was read.
+    if found.rows_affected() == 0 {
+        return transaction.rollback().await.map(|()| None);
+    }
+    sqlx::query(
+        "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, replays,
+                                      next_at, ends_at, event_at)
+         SELECT $1, $2, m.number, m.delivery_id, m.order_id, 'WAITING', 0, 1, 'infinity', now() + $6, e.created_at
+           FROM unnest($3, $4, $5) AS m (number, delivery_id, order_id)
+          CROSS JOIN LATERAL (
+                SELECT e.created_at
+                  FROM events AS e
+                 WHERE e.partner_id = $1 AND e.number <= m.number
+                 ORDER BY e.number DESC
+                 LIMIT 1) AS e
+          ORDER BY m.number
+         ON CONFLICT (partner_id, webhook_id, number) DO UPDATE
+            SET state = 'WAITING',
+                attempts = 0,
+                replays = d.replays + 1,
+                next_at = EXCLUDED.next_at,
+                ends_at = EXCLUDED.ends_at,
+                updated_at = now()",
+    )
+    .bind(key.partner_id.as_uuid())
+    .bind(key.webhook_id.as_uuid())
+    .bind(numbers)
+    .bind(ids)
+    .bind(&orders)
+    .bind(interval(RETRY_WINDOW))
+    .execute(&mut *transaction)
+    .await?;
+    schedule_first_waiting(&mut transaction, key, &orders).await?;
+    let subject = key.webhook_id.to_string();
+    let action = AuditAction {
+        name: "webhook.replay",
+        subject: &subject,
+    };
+    audit::write(&mut transaction, actor, action, NO_STATE, NO_STATE).await?;
+    Ok(Some(transaction))
+}

@@ -1,0 +1,155 @@
+//! Postgres storage: the engine's `Store` port, and the reads and writes of HTTP, CLI and background jobs.
+
+mod audit;
+mod audit_checkpoints;
+mod availability;
+mod batcher;
+mod categories;
+mod certification;
+mod codes;
+mod commit;
+mod connection_pool;
+mod credentials;
+mod data_keys;
+mod database;
+mod deliveries;
+mod deployment;
+mod error;
+mod events;
+mod idempotency_keys;
+mod inventory;
+pub mod keyring;
+mod lane;
+mod node;
+mod node_identity;
+mod orders;
+mod partner_creation;
+mod partners;
+mod payouts;
+mod period;
+mod products;
+mod purchases;
+mod reconciliation;
+mod reserved_stock;
+mod rotation;
+pub mod schema;
+mod stock;
+mod stock_claims;
+mod transactions;
+mod vendors;
+pub mod verify;
+mod wallets;
+mod webhooks;
+
+use sqlx::postgres::PgConnectOptions;
+use tokio::runtime::Handle;
+use vouchsafe_security::environment::Environment;
+
+pub use audit::{AuditActor, AuditLog};
+pub use audit_checkpoints::AuditCheckpoint;
+pub use categories::{Categories, PutCategoryOutcome};
+pub use certification::Observations;
+pub use codes::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
+pub use credentials::{CertificationPolicy, Credentials, IssueOutcome, MAX_LIVE_CREDENTIALS};
+pub use data_keys::{DataKeySet, DataKeys, KeyWrapper};
+pub use database::Database;
+pub use deliveries::{DeliveryLog, DueEndpoints, MAX_REPLAYED, PgOutbox, ReplayOutcome, ReplayRequest};
+pub use deployment::PrepareError;
+pub use error::{describe, unavailable};
+pub use events::{FEED_DAYS, FeedPage, FeedPosition};
+pub use idempotency_keys::StoredResponses;
+pub use node::PgNode;
+pub use node_identity::{LEASE_S, NodeIdentity};
+pub use orders::Orders;
+pub use partners::{PartnerChange, Partners};
+pub use payouts::Payouts;
+pub use products::{Products, PutProductOutcome};
+pub use purchases::answers::PurchaseUpdate;
+pub use purchases::view::EndPurchaseOutcome;
+pub use purchases::{NewPurchase, Purchase, Purchases};
+pub use reconciliation::{
+    ClaimedDay, Drifts, PAGE_ROWS as RECORDS_PAGE, PartnerDay, ReconciliationOutcome, ReconciliationRun,
+    ReconciliationStatus, Reconciliations, RecordsMessage,
+};
+pub use reserved_stock::Reservations;
+pub use rotation::{RotationOutcome, RotationRequest, RotationResult};
+pub use stock::{
+    ExpiryBatch, ImportOutcome, ImportSummary, ImportTarget, NewStockIds, NewVoucher, Stock, StockBatch,
+    StockOrigin, VoidOutcome, VoidTarget,
+};
+pub use transactions::Transactions;
+pub use vendors::{PutVendorOutcome, VendorConfig, VendorConfigs, VendorWithCredential};
+pub use webhooks::{MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, WebhookSecretRotation, Webhooks};
+
+/// Handle to Postgres, shared by all parts of the service: the database, and one type per kind of stored thing.
+#[derive(Debug, Clone)]
+pub struct PgStore {
+    pub database: Database,
+    pub audit_log: AuditLog,
+    pub categories: Categories,
+    pub credentials: Credentials,
+    pub data_keys: DataKeys,
+    pub deliveries: DeliveryLog,
+    pub drifts: Drifts,
+    pub observations: Observations,
+    pub orders: Orders,
+    pub partners: Partners,
+    pub payouts: Payouts,
+    pub products: Products,
+    pub purchases: Purchases,
+    pub reconciliations: Reconciliations,
+    pub reservations: Reservations,
+    pub responses: StoredResponses,
+    pub stock: Stock,
+    pub transactions: Transactions,
+    pub vendors: VendorConfigs,
+    pub webhooks: Webhooks,
+}
+
+impl PgStore {
+    /// Creates a store without connecting. All database work runs on `runtime`.
+    #[must_use]
+    pub fn open(options: PgConnectOptions, runtime: Handle) -> Self {
+        let database = Database::new(options, runtime);
+        Self {
+            audit_log: AuditLog(database.clone()),
+            categories: Categories(database.clone()),
+            credentials: Credentials(database.clone()),
+            data_keys: DataKeys(database.clone()),
+            deliveries: DeliveryLog(database.clone()),
+            drifts: Drifts(database.clone()),
+            observations: Observations(database.clone()),
+            orders: Orders(database.clone()),
+            partners: Partners(database.clone()),
+            payouts: Payouts(database.clone()),
+            products: Products(database.clone()),
+            purchases: Purchases(database.clone()),
+            reconciliations: Reconciliations(database.clone()),
+            reservations: Reservations(database.clone()),
+            responses: StoredResponses(database.clone()),
+            stock: Stock(database.clone()),
+            transactions: Transactions(database.clone()),
+            vendors: VendorConfigs(database.clone()),
+            webhooks: Webhooks(database.clone()),
+            database,
+        }
+    }
+
+    /// Checks the durability settings and the environment, runs the migrations, and claims an unused database for `expected`.
+    ///
+    /// # Errors
+    /// [`PrepareError`] when the database does not answer, belongs to the other environment or is not durable.
+    pub async fn prepare(&self, expected: Environment) -> Result<(), PrepareError> {
+        deployment::prepare(&self.database, expected).await
+    }
+
+    /// Checks that the database responds.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when it does not respond.
+    pub async fn ping(&self) -> Result<(), sqlx::Error> {
+        self.database
+            .run(|pool| async move { sqlx::query("SELECT 1").execute(&pool).await.map(drop) })
+            .await
+    }
+}

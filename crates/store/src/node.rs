@@ -1,0 +1,255 @@
+//! The engine's `Store` port over Postgres, for one incarnation of one node.
+
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::PgConnectOptions;
+use tracing::warn;
+use uuid::Uuid;
+use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
+use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
+use vouchsafe_domain::ids::{OrderId, PartnerId, PayoutId, StockId};
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::Currency;
+use vouchsafe_domain::order::{Order, StoredOrder};
+use vouchsafe_domain::payout::Payout;
+use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
+use vouchsafe_domain::voucher::StockVoucher;
+
+use super::batcher::{Batcher, BatcherKind};
+use super::codes::{CodeRetrieval, RetrievalOutcome, RetrieveCodesOp};
+use super::connection_pool::timeout_error;
+use super::database::Database;
+use super::error::unavailable;
+use super::events::{FeedPage, FeedPosition, FeedRequest, ReadFeedsOp};
+use super::lane::PgLane;
+use super::node_identity::{self, NodeIdentity};
+use super::orders::ReadOrdersOp;
+use super::stock_claims::ClaimStockOp;
+use super::wallets::ReadWalletsOp;
+use vouchsafe_domain::wallet::WalletRow;
+use super::{idempotency_keys, inventory, orders, payouts, stock, wallets};
+
+/// How long a start waits for a lane on which a batch of its predecessor still runs. Longer than the statement timeout.
+const LANE_OPEN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a request waits for the lookup of its idempotency key. Equal to the decision timeout.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
+
+const LANE_RETRY_DELAY: Duration = Duration::from_millis(200);
+
+/// Handle to Postgres for one incarnation of a node.
+#[derive(Debug, Clone)]
+pub struct PgNode {
+    database: Database,
+    identity: NodeIdentity,
+    claims: Batcher<ClaimStockOp>,
+    retrievals: Batcher<RetrieveCodesOp>,
+    orders: Batcher<ReadOrdersOp>,
+    wallets: Batcher<ReadWalletsOp>,
+    feeds: Batcher<ReadFeedsOp>,
+}
+
+impl PgNode {
+    /// Takes the next incarnation of the node `name`, which fences off the previous one.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn start(database: &Database, name: String) -> Result<Self, sqlx::Error> {
+        let identity = database.run(|pool| async move { node_identity::start(&pool, name).await });
+        let identity = identity.await?;
+        Ok(Self {
+            claims: Batcher::start(database, &ClaimStockOp(identity.clone()), BatcherKind::Write),
+            retrievals: Batcher::start(database, &RetrieveCodesOp, BatcherKind::Write),
+            orders: Batcher::start(database, &ReadOrdersOp, BatcherKind::Lookup),
+            wallets: Batcher::start(database, &ReadWalletsOp, BatcherKind::Lookup),
+            feeds: Batcher::start(database, &ReadFeedsOp, BatcherKind::Lookup),
+            database: database.clone(),
+            identity,
+        })
+    }
+
+    /// The name and the incarnation of this process.
+    #[must_use]
+    pub const fn identity(&self) -> &NodeIdentity {
+        &self.identity
+    }
+
+    pub(super) const fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Renews the lease. Returns `false` if a later start of this node has taken over.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn renew_lease(&self) -> Result<bool, sqlx::Error> {
+        let node = self.identity.clone();
+        self.database
+            .run(|pool| async move { node_identity::renew(&pool, &node).await })
+            .await
+    }
+
+    /// Commits the audit entry and returns the sealed codes.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the database does not answer. The audit entry may have been committed; no code was returned.
+    pub async fn retrieve_codes(&self, retrieval: CodeRetrieval) -> Result<RetrievalOutcome, Unavailable> {
+        self.retrievals.submit(retrieval).await
+    }
+
+    /// Finds an order of this partner, with its vouchers in line order.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the database does not answer.
+    pub async fn find_order(
+        &self,
+        partner_id: PartnerId,
+        order_id: OrderId,
+    ) -> Result<Option<Order>, Unavailable> {
+        self.orders.submit((partner_id, order_id)).await
+    }
+
+    /// Lists the wallets of a partner by currency.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the database does not answer.
+    pub async fn list_wallets(&self, partner_id: PartnerId) -> Result<Vec<WalletRow>, Unavailable> {
+        self.wallets.submit(partner_id).await
+    }
+
+    /// Reads up to `limit` events of a partner. Returns `None` if the event to start after is not in its feed.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the database does not answer.
+    pub async fn read_feed(
+        &self,
+        partner_id: PartnerId,
+        position: FeedPosition,
+        limit: usize,
+    ) -> Result<Option<FeedPage>, Unavailable> {
+        let request = FeedRequest {
+            partner_id,
+            position,
+            limit,
+        };
+        self.feeds.submit(request).await
+    }
+}
+
+/// Retries while a batch of a dead process still locks the lane's row.
+async fn open_lane(
+    options: &PgConnectOptions,
+    node: &NodeIdentity,
+    lane: i16,
+) -> Result<PgLane, RecoverError> {
+    let started = Instant::now();
+    loop {
+        match PgLane::open(options.clone(), node, lane).await {
+            Err(RecoverError::Unavailable(reason)) if started.elapsed() < LANE_OPEN_TIMEOUT => {
+                warn!(lane, error.message = %reason, "cannot open lane yet, retrying");
+                tokio::time::sleep(LANE_RETRY_DELAY).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+impl Store for PgNode {
+    fn open_lane(&self, lane: u16) -> StoreFuture<'_, Result<Box<dyn LaneStore>, RecoverError>> {
+        let (options, node) = (self.database.session_options(), self.identity.clone());
+        let opening = self
+            .database
+            .spawn(async move { Ok(open_lane(&options, &node, lane.cast_signed()).await) });
+        Box::pin(async move {
+            let lane = opening.await.map_err(|error| unavailable(&error))??;
+            Ok(Box::new(lane) as Box<dyn LaneStore>)
+        })
+    }
+
+    fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
+        Box::pin(self.claims.submit(request))
+    }
+
+    fn load_wallets(
+        &self,
+        partner_id: PartnerId,
+    ) -> StoreFuture<'_, Result<Vec<(Currency, WalletState)>, Unavailable>> {
+        Box::pin(async move {
+            let states = self
+                .database
+                .run(move |pool| async move { wallets::load_wallet_states(&pool, partner_id).await })
+                .await;
+            states.map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn load_order(
+        &self,
+        partner_id: PartnerId,
+        order_id: OrderId,
+    ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>> {
+        Box::pin(async move {
+            let found = self
+                .database
+                .run(move |pool| async move { orders::find_stored(&pool, partner_id, order_id).await })
+                .await;
+            found.map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn count_orders(&self, partner_id: PartnerId, limit: u32) -> StoreFuture<'_, Result<u64, Unavailable>> {
+        Box::pin(async move {
+            let count = self
+                .database
+                .run(move |pool| async move { orders::count(&pool, partner_id, limit).await })
+                .await;
+            count.map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn load_payout(
+        &self,
+        partner_id: PartnerId,
+        payout_id: PayoutId,
+    ) -> StoreFuture<'_, Result<Option<Payout>, Unavailable>> {
+        Box::pin(async move {
+            let found = self
+                .database
+                .run(move |pool| async move { payouts::find(&pool, partner_id, payout_id).await })
+                .await;
+            found.map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn claim_reserved(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Vec<StockVoucher>, Unavailable>> {
+        let node = self.identity.clone();
+        Box::pin(async move {
+            let claimed = self
+                .database
+                .run(move |pool| async move { inventory::claim_reserved(&pool, &node, purchase_id).await });
+            claimed.await.map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn allocate_stock_ids(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
+        Box::pin(async move {
+            let numbers = self
+                .database
+                .run(move |pool| async move { stock::allocate_ids(&pool, count).await })
+                .await;
+            numbers.map_err(|error| unavailable(&error))
+        })
+    }
+
+    fn find_response(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<StoredResponse>, Unavailable>> {
+        // The lookup runs in its own task: after a timeout it continues in the background.
+        let lookup = self
+            .database
+            .run(move |pool| async move { idempotency_keys::find_response(&pool, key).await });
+        Box::pin(async move {
+            let found = tokio::time::timeout(LOOKUP_TIMEOUT, lookup).await;
+            let found = found.unwrap_or_else(|_| Err(timeout_error(LOOKUP_TIMEOUT)));
+            found.map_err(|error| unavailable(&error))
+        })
+    }
+}

@@ -1,0 +1,307 @@
+//! Order reads: the order row and its vouchers in one statement.
+
+mod list;
+
+use sqlx::types::Json;
+use sqlx::{PgPool, Postgres, QueryBuilder};
+use time::{Date, OffsetDateTime};
+use uuid::Uuid;
+use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::order::{
+    FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, PendingReason, StoredOrder,
+};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
+
+use super::batcher::{BatchOp, BatchResponse, request_index};
+use super::database::Database;
+
+#[derive(Debug, thiserror::Error)]
+#[error("order {order_id} has an invalid {column}")]
+struct InvalidRow {
+    order_id: OrderId,
+    column: &'static str,
+}
+
+#[derive(sqlx::FromRow)]
+struct OrderRow {
+    partner_id: Uuid,
+    order_id: Uuid,
+    status: String,
+    currency: String,
+    total: i64,
+    refunded: i64,
+    fulfilled_from: Option<String>,
+    pending_reason: Option<String>,
+    closed: bool,
+    reference: Option<String>,
+    metadata: Option<String>,
+    lines: String,
+    /// Null until the first change of the order after its placement.
+    timeline: Option<Json<Vec<Milestone>>>,
+    last_sequence: i32,
+    created_at: OffsetDateTime,
+    updated_at: OffsetDateTime,
+    voucher_ids: Vec<Uuid>,
+    retrieved: Vec<bool>,
+    voucher_lines: Vec<i16>,
+    stock_ids: Vec<i64>,
+    chunk_ids: Vec<i64>,
+    expiries: Vec<Option<Date>>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct ReadOrdersOp;
+
+impl BatchOp for ReadOrdersOp {
+    type Request = (PartnerId, OrderId);
+    /// `None` if this partner has no such order.
+    type Response = Option<Order>;
+
+    /// An order may have 1,000 vouchers.
+    const MAX_BATCH: usize = 16;
+
+    async fn execute_batch(
+        self,
+        pool: PgPool,
+        keys: Vec<(PartnerId, OrderId)>,
+    ) -> Result<BatchResponse<Option<Order>>, sqlx::Error> {
+        let rows = find_rows(&pool, &keys).await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| Some(row.map(Order::try_from).transpose()))
+            .collect())
+    }
+
+    async fn execute_one(
+        self,
+        pool: PgPool,
+        keys: (PartnerId, OrderId),
+    ) -> Result<Option<Order>, sqlx::Error> {
+        let row = find_row(&pool, keys).await?;
+        row.map(Order::try_from).transpose()
+    }
+}
+
+async fn find_row(
+    pool: &PgPool,
+    (partner_id, order_id): (PartnerId, OrderId),
+) -> Result<Option<OrderRow>, sqlx::Error> {
+    let mut query = start_order_query();
+    query
+        .push("SELECT * FROM orders WHERE partner_id = ")
+        .push_bind(partner_id.as_uuid());
+    query.push(" AND order_id = ").push_bind(order_id.as_uuid());
+    finish_order_query(&mut query)
+        .build_query_as()
+        .fetch_optional(pool)
+        .await
+}
+
+/// Finds several orders in one statement, in request order.
+async fn find_rows(
+    pool: &PgPool,
+    keys: &[(PartnerId, OrderId)],
+) -> Result<Vec<Option<OrderRow>>, sqlx::Error> {
+    let partners = keys.iter().map(|(partner_id, _)| partner_id.as_uuid());
+    let orders = keys.iter().map(|(_, order_id)| order_id.as_uuid());
+    let mut query = start_order_query();
+    query
+        .push("SELECT a.position::integer, o.* FROM unnest(")
+        .push_bind(partners.collect::<Vec<_>>())
+        .push("::uuid[], ")
+        .push_bind(orders.collect::<Vec<_>>());
+    // LIMIT 1 forces one index lookup per order, whatever the planner estimates.
+    query.push(
+        "::uuid[]) WITH ORDINALITY AS a (partner_id, order_id, position)
+          CROSS JOIN LATERAL (SELECT *
+                                FROM orders AS o
+                               WHERE o.partner_id = a.partner_id AND o.order_id = a.order_id
+                               LIMIT 1) AS o",
+    );
+    let found: Vec<IndexedOrderRow> = finish_order_query(&mut query)
+        .build_query_as()
+        .fetch_all(pool)
+        .await?;
+    let mut rows: Vec<_> = keys.iter().map(|_| None).collect();
+    for found in found {
+        rows[request_index(found.position)?] = Some(found.row);
+    }
+    Ok(rows)
+}
+
+#[derive(sqlx::FromRow)]
+struct IndexedOrderRow {
+    position: i32,
+    #[sqlx(flatten)]
+    row: OrderRow,
+}
+
+/// Orders of the partners, with their vouchers.
+#[derive(Debug, Clone)]
+pub struct Orders(pub(super) Database);
+
+impl Orders {
+    /// Finds the status of an order of this partner.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn find_status(
+        &self,
+        partner_id: PartnerId,
+        order_id: OrderId,
+    ) -> Result<Option<OrderStatus>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let label: Option<String> =
+                    sqlx::query_scalar("SELECT status FROM orders WHERE partner_id = $1 AND order_id = $2")
+                        .bind(partner_id.as_uuid())
+                        .bind(order_id.as_uuid())
+                        .fetch_optional(&pool)
+                        .await?;
+                let parse = |label: String| {
+                    OrderStatus::from_label(&label).ok_or_else(|| invalid(order_id, "status"))
+                };
+                label.map(parse).transpose()
+            })
+            .await
+    }
+}
+
+/// Finds an order with the state that a change of it needs.
+pub(super) async fn find_stored(
+    pool: &PgPool,
+    partner_id: PartnerId,
+    order_id: OrderId,
+) -> Result<Option<StoredOrder>, sqlx::Error> {
+    let row = find_row(pool, (partner_id, order_id)).await?;
+    row.map(StoredOrder::try_from).transpose()
+}
+
+/// Counts the orders of a partner, up to `limit`.
+pub(super) async fn count(pool: &PgPool, partner_id: PartnerId, limit: u32) -> Result<u64, sqlx::Error> {
+    let count: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM (SELECT FROM orders WHERE partner_id = $1 LIMIT $2) AS o")
+            .bind(partner_id.as_uuid())
+            .bind(i64::from(limit))
+            .fetch_one(pool)
+            .await?;
+    Ok(count.cast_unsigned())
+}
+
+/// Starts a statement that reads orders with their vouchers; the caller adds the query of the order rows.
+fn start_order_query() -> QueryBuilder<Postgres> {
+    QueryBuilder::new("WITH o AS (")
+}
+
+/// Completes the statement.
+fn finish_order_query(query: &mut QueryBuilder<Postgres>) -> &mut QueryBuilder<Postgres> {
+    query.push(
+        ")
+         SELECT o.*, v.*
+           FROM o
+          CROSS JOIN LATERAL (
+                SELECT COALESCE(array_agg(h.voucher_id), '{}') AS voucher_ids,
+                       COALESCE(array_agg(h.retrieved), '{}') AS retrieved,
+                       COALESCE(array_agg(h.line), '{}') AS voucher_lines,
+                       COALESCE(array_agg(h.stock_id), '{}') AS stock_ids,
+                       COALESCE(array_agg(h.chunk_id), '{}') AS chunk_ids,
+                       COALESCE(array_agg(h.expiry), '{}') AS expiries
+                  FROM (
+                    SELECT a.voucher_id, a.first_retrieved_at IS NOT NULL AS retrieved, a.line, a.stock_id, s.chunk_id,
+                           s.expiry
+                      FROM allocations AS a
+                      JOIN stock AS s ON s.stock_id = a.stock_id
+                     WHERE a.partner_id = o.partner_id AND a.order_id = o.order_id AND a.returned_at IS NULL
+                     ORDER BY a.line, s.expiry NULLS LAST, a.stock_id
+                  ) AS h
+                ) AS v
+          ORDER BY o.order_id DESC",
+    )
+}
+
+fn invalid(order_id: OrderId, column: &'static str) -> sqlx::Error {
+    sqlx::Error::Decode(Box::new(InvalidRow { order_id, column }))
+}
+
+impl TryFrom<OrderRow> for StoredOrder {
+    type Error = sqlx::Error;
+
+    fn try_from(row: OrderRow) -> Result<Self, sqlx::Error> {
+        let held = row.voucher_ids.iter().zip(&row.retrieved);
+        let retrieved = held.filter(|(_, retrieved)| **retrieved);
+        Ok(Self {
+            retrieved: retrieved.map(|(id, _)| VoucherId::from_uuid(*id)).collect(),
+            last_sequence: row.last_sequence.cast_unsigned(),
+            order: row.try_into()?,
+        })
+    }
+}
+
+impl TryFrom<OrderRow> for Order {
+    type Error = sqlx::Error;
+
+    fn try_from(row: OrderRow) -> Result<Self, sqlx::Error> {
+        let order_id = OrderId::from_uuid(row.order_id);
+        let status = OrderStatus::from_label(&row.status).ok_or_else(|| invalid(order_id, "status"))?;
+        let currency = row.currency.parse().map_err(|_| invalid(order_id, "currency"))?;
+        let lines: Vec<OrderLine> =
+            serde_json::from_str(&row.lines).map_err(|_| invalid(order_id, "line"))?;
+        let vouchers = row.vouchers(&lines).ok_or_else(|| invalid(order_id, "line"))?;
+        let timeline = match row.timeline {
+            Some(Json(timeline)) => timeline,
+            None => vec![Milestone::placed(status, row.created_at)],
+        };
+        Ok(Self {
+            order_id,
+            partner_id: PartnerId::from_uuid(row.partner_id),
+            status,
+            total: Amount::from_minor(row.total).of(currency),
+            fulfilled_from: row
+                .fulfilled_from
+                .as_deref()
+                .and_then(FulfilmentSource::from_label),
+            reference: row.reference,
+            metadata: row.metadata.map(Into::into),
+            lines,
+            vouchers,
+            refunded: Amount::from_minor(row.refunded),
+            closed: row.closed,
+            pending_reason: row.pending_reason.as_deref().and_then(PendingReason::from_label),
+            timeline,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    }
+}
+
+impl OrderRow {
+    fn vouchers(&self, lines: &[OrderLine]) -> Option<Vec<Allocation>> {
+        let rows = self
+            .voucher_ids
+            .iter()
+            .zip(&self.voucher_lines)
+            .zip(&self.stock_ids)
+            .zip(&self.chunk_ids);
+        let rows = rows.zip(&self.expiries);
+        rows.map(|((((voucher_id, line), stock_id), chunk_id), expiry)| {
+            let number = u16::try_from(*line).ok()?;
+            let line = lines.get(usize::from(number))?;
+            Some(Allocation {
+                voucher_id: VoucherId::from_uuid(*voucher_id),
+                line: number,
+                sku: Sku {
+                    product_id: line.product_id.clone(),
+                    denomination: line.denomination,
+                },
+                voucher: StockVoucher {
+                    expiry: Expiry::from_date(*expiry),
+                    stock_id: StockId(*stock_id),
+                    chunk_id: ChunkId(*chunk_id),
+                },
+            })
+        })
+        .collect()
+    }
+}

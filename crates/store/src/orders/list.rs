@@ -1,0 +1,124 @@
+//! Order lists: keyset pagination, newest first. Order ids begin with `created_at`, so id order is time order.
+//!
+//! | filter | index |
+//! |---|---|
+//! | none, period | primary key |
+//! | status `DELIVERED` | primary key, since most orders are delivered |
+//! | another status | `orders_by_status` |
+//! | reference | `orders_by_reference` |
+//!
+//! Each index begins with the partner. A list over all partners reads up to one page per partner and keeps the newest orders:
+//! there are few partners and many orders.
+
+use sqlx::{PgPool, Postgres, QueryBuilder};
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::order::filter::OrderFilter;
+use vouchsafe_domain::order::{Order, OrderStatus};
+
+use super::{OrderRow, finish_order_query, start_order_query};
+use crate::audit::to_bigint;
+use crate::orders::Orders;
+
+#[derive(Debug, Clone, Copy)]
+enum OrderScope {
+    Partner(PartnerId),
+    AllPartners,
+}
+
+impl Orders {
+    /// Lists up to `limit` orders of a partner older than `before`, newest first.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list(
+        &self,
+        partner_id: PartnerId,
+        filter: OrderFilter,
+        before: Option<OrderId>,
+        limit: usize,
+    ) -> Result<Vec<Order>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                list(&pool, OrderScope::Partner(partner_id), &filter, before, limit).await
+            })
+            .await
+    }
+
+    /// Lists orders of all partners. For operators only.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn search(
+        &self,
+        filter: OrderFilter,
+        before: Option<OrderId>,
+        limit: usize,
+    ) -> Result<Vec<Order>, sqlx::Error> {
+        self.0
+            .run(
+                move |pool| async move { list(&pool, OrderScope::AllPartners, &filter, before, limit).await },
+            )
+            .await
+    }
+}
+
+/// Not prepared persistently: the best index depends on the filter values.
+async fn list(
+    pool: &PgPool,
+    scope: OrderScope,
+    filter: &OrderFilter,
+    before: Option<OrderId>,
+    limit: usize,
+) -> Result<Vec<Order>, sqlx::Error> {
+    let mut query = start_order_query();
+    query.push("SELECT c.* FROM ");
+    match scope {
+        OrderScope::AllPartners => query.push("partners"),
+        OrderScope::Partner(partner_id) => query
+            .push("(SELECT ")
+            .push_bind(partner_id.as_uuid())
+            .push(" AS partner_id)"),
+    };
+    query.push(" AS p CROSS JOIN LATERAL (SELECT * FROM orders AS o WHERE o.partner_id = p.partner_id");
+    restrict(&mut query, filter);
+    if let Some(before) = before {
+        query.push(" AND o.order_id < ").push_bind(before.as_uuid());
+    }
+    query
+        .push(" ORDER BY o.order_id DESC LIMIT ")
+        .push_bind(to_bigint(limit));
+    query
+        .push(") AS c ORDER BY c.order_id DESC LIMIT ")
+        .push_bind(to_bigint(limit));
+    let found: Vec<OrderRow> = finish_order_query(&mut query)
+        .build_query_as()
+        .persistent(false)
+        .fetch_all(pool)
+        .await?;
+    found.into_iter().map(Order::try_from).collect()
+}
+
+fn restrict(query: &mut QueryBuilder<Postgres>, filter: &OrderFilter) {
+    if let Some(order_id) = filter.order_id {
+        query.push(" AND o.order_id = ").push_bind(order_id.as_uuid());
+    }
+    if let Some(from) = filter.period.from {
+        query
+            .push(" AND o.order_id >= ")
+            .push_bind(OrderId::lower_bound_at(from).as_uuid());
+    }
+    if let Some(to) = filter.period.to {
+        query
+            .push(" AND o.order_id < ")
+            .push_bind(OrderId::lower_bound_at(to).as_uuid());
+    }
+    if let Some(reference) = &filter.reference {
+        query.push(" AND o.reference = ").push_bind(reference.clone());
+    }
+    let Some(status) = filter.status else { return };
+    query.push(" AND o.status = ").push_bind(status.as_str());
+    if status != OrderStatus::Delivered {
+        // Matches the predicate of the partial index, or the planner would not use it.
+        query.push(" AND o.status <> 'DELIVERED'");
+    }
+}

@@ -1,0 +1,46 @@
+//! Creation of a partner with its first credential, in one transaction.
+
+use sqlx::PgPool;
+
+use super::audit::{self, AuditAction, AuditActor, NO_STATE};
+use super::credentials;
+use super::partners::{self, Partners};
+use vouchsafe_domain::partner::Partner;
+use vouchsafe_security::credential::Credential;
+
+impl Partners {
+    /// Creates a partner and, optionally, its first credential.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn create(
+        &self,
+        partner: Partner,
+        credential: Option<Credential>,
+        actor: AuditActor,
+    ) -> Result<(), sqlx::Error> {
+        self.0
+            .run(move |pool| async move { create(&pool, &partner, credential.as_ref(), &actor).await })
+            .await
+    }
+}
+
+async fn create(
+    pool: &PgPool,
+    partner: &Partner,
+    credential: Option<&Credential>,
+    actor: &AuditActor,
+) -> Result<(), sqlx::Error> {
+    let subject = partner.partner_id.to_string();
+    let mut transaction = pool.begin().await?;
+    partners::insert(&mut transaction, partner).await?;
+    let action = AuditAction {
+        name: "partner.create",
+        subject: &subject,
+    };
+    audit::write(&mut transaction, actor, action, NO_STATE, Some(partner)).await?;
+    if let Some(credential) = credential {
+        credentials::insert(&mut transaction, credential, actor).await?;
+    }
+    transaction.commit().await
+}

@@ -1,0 +1,190 @@
+//! Reconciliation results per vendor and day.
+
+use sqlx::PgConnection;
+use time::{Date, Duration, OffsetDateTime};
+
+use super::ReconciliationRun;
+use crate::reconciliation::Reconciliations;
+use vouchsafe_domain::reconciliation::day::{self, AdjacentDays, Span};
+use vouchsafe_domain::reconciliation::merge::Tally;
+use vouchsafe_domain::reconciliation::result::{
+    Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource,
+};
+
+#[derive(sqlx::FromRow)]
+pub(super) struct ReconciliationRow {
+    vendor: String,
+    day: Date,
+    is_requested: bool,
+    attempts: i32,
+    next_at: OffsetDateTime,
+    last_word: Option<String>,
+    source: Option<String>,
+    begun_at: Option<OffsetDateTime>,
+    generated_at: Option<OffsetDateTime>,
+    recorded: Option<i64>,
+    matched: Option<i64>,
+    drifted: Option<i64>,
+    unmatched: Option<i64>,
+    orders_total: Option<i64>,
+    vouchers_allocated: Option<i64>,
+}
+
+impl Reconciliations {
+    /// Lists the reconciliations of a day by vendor. Not paginated: vendors are created by hand, so there are few.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list(&self, day: Date) -> Result<Vec<Reconciliation>, sqlx::Error> {
+        let found: Vec<ReconciliationRow> = self
+            .0
+            .run(move |pool| async move {
+                sqlx::query_as(
+                    "SELECT *, COALESCE(wanted_until > now(), false) AS is_requested
+                       FROM reconciliations
+                      WHERE day = $1
+                      ORDER BY vendor COLLATE \"C\"",
+                )
+                .bind(day)
+                .fetch_all(&pool)
+                .await
+            })
+            .await?;
+        Ok(found.into_iter().map(Reconciliation::from).collect())
+    }
+}
+
+/// Computes the time span of our purchases that the day's records must contain. The previous day counts only if its comparison
+/// began after its end.
+pub(super) async fn load_span(
+    connection: &mut PgConnection,
+    run: &ReconciliationRun,
+) -> Result<Span, sqlx::Error> {
+    let or_same_day = |day: Option<Date>| day.unwrap_or(run.day);
+    let (before_to, after_from): (Option<OffsetDateTime>, Option<OffsetDateTime>) = sqlx::query_as(
+        "SELECT (SELECT ours_to FROM reconciliations WHERE vendor = $1 AND day = $2 AND begun_at >= $4),
+                (SELECT ours_from FROM reconciliations WHERE vendor = $1 AND day = $3)",
+    )
+    .bind(&run.vendor)
+    .bind(or_same_day(run.day.previous_day()))
+    .bind(or_same_day(run.day.next_day()))
+    .bind(day::midnight(run.day))
+    .fetch_one(&mut *connection)
+    .await?;
+    let known_until = records_known_until(connection, run).await?;
+    let neighbours = AdjacentDays {
+        previous_to: before_to,
+        next_from: after_from,
+    };
+    Ok(day::comparison_span(run.day, neighbours, known_until))
+}
+
+/// Up to when the records are complete: for a file of a day that is not over, the time of its last sale.
+async fn records_known_until(
+    connection: &mut PgConnection,
+    run: &ReconciliationRun,
+) -> Result<OffsetDateTime, sqlx::Error> {
+    let is_over = run.begun_at >= day::midnight(run.day).saturating_add(Duration::DAY);
+    if run.source == RecordsSource::Http || is_over {
+        return Ok(run.begun_at);
+    }
+    let last: Option<OffsetDateTime> = sqlx::query_scalar("SELECT max(sold_at) FROM pg_temp.incoming")
+        .fetch_one(connection)
+        .await?;
+    Ok(last.unwrap_or(day::midnight(run.day)))
+}
+
+/// Writes the result, including the counts that the database computes.
+pub(super) async fn write(
+    connection: &mut PgConnection,
+    run: &ReconciliationRun,
+    span: Span,
+    tally: Tally,
+) -> Result<ReconciliationSummary, sqlx::Error> {
+    let (recorded, orders_total, vouchers_allocated): (i64, i64, i64) = sqlx::query_as(
+        "SELECT (SELECT count(*) FROM pg_temp.incoming),
+                (SELECT count(DISTINCT order_id) FROM pg_temp.found),
+                (SELECT count(*) FROM pg_temp.found AS f JOIN pg_temp.allocated AS g ON g.code_id = f.code_id)",
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    sqlx::query(
+        "INSERT INTO reconciliations AS r (vendor, day, source, begun_at, generated_at, ours_from, ours_to, recorded, compared,
+                                           matched, drifted, unmatched, orders_total, vouchers_allocated)
+         VALUES ($1, $2, $3, $4, clock_timestamp(), $5, $6, $7, $8, $9, $10, $11, $12, $13)
+         ON CONFLICT (vendor, day) DO UPDATE
+            SET wanted_until = NULL,
+                attempts = 0,
+                last_word = NULL,
+                source = EXCLUDED.source,
+                begun_at = EXCLUDED.begun_at,
+                generated_at = EXCLUDED.generated_at,
+                ours_from = EXCLUDED.ours_from,
+                ours_to = EXCLUDED.ours_to,
+                recorded = EXCLUDED.recorded,
+                compared = EXCLUDED.compared,
+                matched = EXCLUDED.matched,
+                drifted = EXCLUDED.drifted,
+                unmatched = EXCLUDED.unmatched,
+                orders_total = EXCLUDED.orders_total,
+                vouchers_allocated = EXCLUDED.vouchers_allocated",
+    )
+    .bind(&run.vendor)
+    .bind(run.day)
+    .bind(run.source.as_str())
+    .bind(run.begun_at)
+    .bind(span.from)
+    .bind(span.to)
+    .bind(recorded)
+    .bind(tally.compared())
+    .bind(tally.matched)
+    .bind(tally.drifted)
+    .bind(tally.unmatched)
+    .bind(orders_total)
+    .bind(vouchers_allocated)
+    .execute(connection)
+    .await?;
+    Ok(ReconciliationSummary {
+        orders_total,
+        vouchers_allocated,
+        matched: tally.matched,
+        drifted: tally.drifted,
+        unmatched: tally.unmatched,
+    })
+}
+
+impl From<ReconciliationRow> for Reconciliation {
+    fn from(row: ReconciliationRow) -> Self {
+        let summary = ReconciliationSummary {
+            orders_total: row.orders_total.unwrap_or_default(),
+            vouchers_allocated: row.vouchers_allocated.unwrap_or_default(),
+            matched: row.matched.unwrap_or_default(),
+            drifted: row.drifted.unwrap_or_default(),
+            unmatched: row.unmatched.unwrap_or_default(),
+        };
+        let source = row.source.map(|label| {
+            if label == RecordsSource::Http.as_str() {
+                RecordsSource::Http
+            } else {
+                RecordsSource::Csv
+            }
+        });
+        let known = source.zip(row.begun_at).zip(row.generated_at).zip(row.recorded);
+        Self {
+            vendor: row.vendor,
+            day: row.day,
+            next_at: (row.is_requested || row.attempts > 0).then_some(row.next_at),
+            attempts: row.attempts,
+            last_word: row.last_word,
+            compared: known.map(
+                |(((source, begun_at), generated_at), recorded)| ReconciliationResult {
+                    source,
+                    begun_at,
+                    generated_at,
+                    recorded,
+                    summary,
+                },
+            ),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Credential rotation: a credential requests its successor and its own expiry after an overlap.
+//!
+//! | Step, in one transaction | Why |
+//! |---|---|
+//! | lock the partner, then the old credential | serializes concurrent rotations, so the maximum holds |
+//! | revoke unused successors of earlier rotations | their responses were lost |
+//! | set the expiry of the old credential | a later rotation may bring it forward, never postpone it |
+//! | count the live credentials | at most [`MAX_LIVE_CREDENTIALS`] |
+//! | insert the new credential with the allowlist of the old one | a rotation grants no further access |
+//!
+//! First use and revocation of a successor are each conditional on the other not having happened; the row lock orders them.
+
+use sqlx::{PgConnection, PgPool};
+use time::{Duration, OffsetDateTime};
+use vouchsafe_domain::ids::CredentialId;
+
+use super::audit::{self, AuditAction, AuditActor};
+use super::credentials::Credentials;
+use super::credentials::{self, CredentialRow, MAX_LIVE_CREDENTIALS};
+use super::partners;
+use vouchsafe_security::credential::Credential;
+use vouchsafe_security::credential_summary::CredentialSummary;
+
+#[derive(Debug, Clone)]
+pub struct RotationRequest {
+    /// The credential that requests the rotation.
+    pub credential_id: CredentialId,
+    /// Its successor, newly generated.
+    pub next: Credential,
+    /// How long the old credential stays valid.
+    pub overlap: Duration,
+    pub now: OffsetDateTime,
+}
+
+#[derive(Debug, Clone)]
+pub enum RotationOutcome {
+    Rotated(Box<RotationResult>),
+    /// The old credential is revoked or expired.
+    NotLive,
+    /// The partner has [`MAX_LIVE_CREDENTIALS`].
+    TooMany,
+}
+
+#[derive(Debug, Clone)]
+pub struct RotationResult {
+    /// The old credential with its expiry.
+    pub previous: Credential,
+    pub previous_ends_at: OffsetDateTime,
+    pub next: Credential,
+    /// Unused successors of earlier rotations.
+    pub revoked: Vec<CredentialId>,
+}
+
+impl Credentials {
+    /// Issues the successor of a credential and sets the expiry of the old one.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn rotate(
+        &self,
+        rotation: RotationRequest,
+        actor: AuditActor,
+    ) -> Result<RotationOutcome, sqlx::Error> {
+        self.0
+            .run(move |pool| async move { rotate(&pool, rotation, &actor).await })
+            .await
+    }
+
+    /// Records the use of a credential from a rotation and returns the time of its first use, or `None` if it was revoked.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn record_first_use(
+        &self,
+        credential_id: CredentialId,
+    ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                sqlx::query_scalar(
+                    "UPDATE credentials
+                    SET first_used_at = COALESCE(first_used_at, clock_timestamp())
+                  WHERE credential_id = $1
+                    AND revoked_at IS NULL
+                 RETURNING first_used_at",
+                )
+                .bind(credential_id.as_uuid())
+                .fetch_optional(&pool)
+                .await
+            })
+            .await
+    }
+}
+
+async fn rotate(
+    pool: &PgPool,
+    rotation: RotationRequest,
+    actor: &AuditActor,
+) -> Result<RotationOutcome, sqlx::Error> {
+    let RotationRequest {
+        credential_id,
+        next,
+        overlap,
+        now,
+    } = rotation;
+    let mut transaction = pool.begin().await?;
+    let partner = partners::lock(&mut transaction, next.partner_id).await?;
+    let before = credentials::lock(&mut transaction, credential_id).await?;
+    let Some(before) = before.filter(|before| partner.is_some() && before.is_live(now)) else {
+        return Ok(RotationOutcome::NotLive);
+    };
+    let revoked = revoke_unused_successors(&mut transaction, credential_id, actor).await?;
+    let end = now + overlap;
+    let previous_ends_at = before.not_after.map_or(end, |set| set.min(end));
+    let previous = Credential {
+        not_after: Some(previous_ends_at),
+        rotated_at: Some(now),
+        ..before.clone()
+    };
+    write_expiry(&mut transaction, &before, &previous, actor).await?;
+    if credentials::count_live(&mut transaction, before.partner_id).await? >= MAX_LIVE_CREDENTIALS {
+        return Ok(RotationOutcome::TooMany);
+    }
+    let next = Credential {
+        allowlist: before.allowlist,
+        rotated_from: Some(credential_id),
+        ..next
+    };
+    credentials::insert(&mut transaction, &next, actor).await?;
+    transaction.commit().await?;
+    Ok(RotationOutcome::Rotated(Box::new(RotationResult {
+        previous,
+        previous_ends_at,
+        next,
+        revoked,
+    })))
+}
+
+/// At most one, since each rotation revokes the previous unused successor.
+async fn revoke_unused_successors(
+    connection: &mut PgConnection,
+    credential_id: CredentialId,
+    actor: &AuditActor,
+) -> Result<Vec<CredentialId>, sqlx::Error> {
+    let unused: Vec<CredentialRow> = sqlx::query_as(
+        "SELECT *
+           FROM credentials
+          WHERE rotated_from = $1
+            AND revoked_at IS NULL
+            AND first_used_at IS NULL
+          ORDER BY credential_id
+            FOR NO KEY UPDATE",
+    )
+    .bind(credential_id.as_uuid())
+    .fetch_all(&mut *connection)
+    .await?;
+    let mut revoked = Vec::with_capacity(unused.len());
+    for row in unused {
+        let credential = Credential::try_from(row)?;
+        credentials::revoke_locked(connection, &credential, actor).await?;
+        revoked.push(credential.credential_id);
+    }
+    Ok(revoked)
+}
+
+async fn write_expiry(
+    connection: &mut PgConnection,
+    before: &Credential,
+    after: &Credential,
+    actor: &AuditActor,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE credentials
+            SET not_after = $2,
+                rotated_at = $3
+          WHERE credential_id = $1",
+    )
+    .bind(after.credential_id.as_uuid())
+    .bind(after.not_after)
+    .bind(after.rotated_at)
+    .execute(&mut *connection)
+    .await?;
+    let subject = after.credential_id.to_string();
+    let action = AuditAction {
+        name: "credential.rotate",
+        subject: &subject,
+    };
+    let (before, after) = (CredentialSummary::from(before), CredentialSummary::from(after));
+    audit::write(connection, actor, action, Some(&before), Some(&after)).await
+}

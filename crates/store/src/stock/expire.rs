@@ -1,0 +1,183 @@
+//! Voucher expiry: removes free vouchers from sale after their last valid day, with a row in `allocations`.
+//!
+//! | step, in one transaction | locks |
+//! |---|---|
+//! | try the advisory lock: one node at a time | does not wait |
+//! | insert an allocation for each expired free voucher | rows in stock id order, as in a commit |
+//! | mark the chunks as swept | skips locked chunks |
+//! | write an audit entry per SKU | |
+//!
+//! The database's date (UTC) counts, and the last valid day is still valid. The primary key of `allocations` decides against a
+//! concurrent order: an order decided before midnight keeps the voucher if it commits first, else it decides again.
+
+use serde::Serialize;
+use sqlx::{PgConnection, PgPool};
+use time::Date;
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::Sku;
+
+use crate::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
+use crate::stock::Stock;
+
+/// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.
+const MAX_CHUNKS: usize = 10;
+
+/// Key of the advisory lock that keeps nodes from doing the same work. Any otherwise unused number.
+const EXPIRY_LOCK: i64 = 0x5653_7377_6565_7000;
+
+/// Result of one transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ExpiryBatch {
+    pub expired: u64,
+    /// SKUs whose shelves in memory still contain expired vouchers.
+    pub skus: Vec<Sku>,
+    /// Whether to run the next transaction at once.
+    pub has_more: bool,
+}
+
+/// Audited state of an expiry.
+#[derive(Serialize)]
+struct ExpiryAuditState {
+    expired: i64,
+}
+
+#[derive(sqlx::FromRow)]
+struct ExpiredRow {
+    product_id: String,
+    denomination: i64,
+    expired: i64,
+}
+
+impl Stock {
+    /// Removes a batch of expired vouchers from sale. Idempotent. On concurrent calls, all nodes but one do nothing.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer. The next call repeats the work.
+    pub async fn expire_batch(&self) -> Result<ExpiryBatch, sqlx::Error> {
+        self.0.run(|pool| async move { expire_batch(&pool).await }).await
+    }
+}
+
+async fn expire_batch(pool: &PgPool) -> Result<ExpiryBatch, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    let (locked, today): (bool, Date) =
+        sqlx::query_as("SELECT pg_try_advisory_xact_lock($1), (now() AT TIME ZONE 'UTC')::date")
+            .bind(EXPIRY_LOCK)
+            .fetch_one(&mut *transaction)
+            .await?;
+    if !locked {
+        return Ok(ExpiryBatch::default());
+    }
+    let chunks = find_expired_chunks(&mut transaction, today).await?;
+    let expired = allocate_expired(&mut transaction, &chunks, today).await?;
+    let marked = mark_swept(&mut transaction, &chunks, today).await?;
+    let mut batch = ExpiryBatch {
+        has_more: chunks.len() == MAX_CHUNKS && marked > 0,
+        ..ExpiryBatch::default()
+    };
+    for row in expired {
+        let sku = row.sku()?;
+        write_audit_entry(&mut transaction, &sku, row.expired).await?;
+        batch.expired += row.expired.unsigned_abs();
+        batch.skus.push(sku);
+    }
+    transaction.commit().await?;
+    Ok(batch)
+}
+
+async fn find_expired_chunks(connection: &mut PgConnection, today: Date) -> Result<Vec<i64>, sqlx::Error> {
+    sqlx::query_scalar(
+        "SELECT chunk_id
+           FROM chunks
+          WHERE NOT emptied
+            AND first_expiry < $1
+            AND (swept_before IS NULL OR swept_before < $1)
+          ORDER BY first_expiry, chunk_id
+          LIMIT $2",
+    )
+    .bind(today)
+    .bind(to_bigint(MAX_CHUNKS))
+    .fetch_all(connection)
+    .await
+}
+
+/// Includes chunks that are reserved for orders: an expired voucher must not be delivered.
+async fn allocate_expired(
+    connection: &mut PgConnection,
+    chunks: &[i64],
+    today: Date,
+) -> Result<Vec<ExpiredRow>, sqlx::Error> {
+    sqlx::query_as(
+        "WITH expired AS MATERIALIZED (
+            SELECT c.product_id, c.denomination, s.stock_id
+              FROM chunks AS c
+             CROSS JOIN LATERAL free_stock(c.first_stock_id, c.last_stock_id, '-infinity') AS s
+             WHERE c.chunk_id = ANY ($1)
+               AND s.expiry < $2
+         ), allocated AS (
+            INSERT INTO allocations (stock_id, taken_out)
+            SELECT e.stock_id, 'expired'
+              FROM expired AS e
+             ORDER BY e.stock_id
+            ON CONFLICT (stock_id) DO NOTHING
+            RETURNING stock_id
+         )
+         SELECT e.product_id, e.denomination, count(*) AS expired
+           FROM expired AS e
+           JOIN allocated AS t ON t.stock_id = e.stock_id
+          GROUP BY e.product_id, e.denomination
+          ORDER BY e.product_id, e.denomination",
+    )
+    .bind(chunks)
+    .bind(today)
+    .fetch_all(connection)
+    .await
+}
+
+/// Skips chunks that a commit has locked. Waiting for them could deadlock: the lock order is chunks before vouchers, and vouchers
+/// are locked already.
+async fn mark_swept(connection: &mut PgConnection, chunks: &[i64], today: Date) -> Result<u64, sqlx::Error> {
+    let marked = sqlx::query(
+        "UPDATE chunks AS c
+            SET swept_before = $2,
+                emptied = NOT EXISTS (SELECT FROM free_stock(c.first_stock_id, c.last_stock_id, '-infinity'))
+          WHERE c.chunk_id IN (
+                SELECT k.chunk_id FROM chunks AS k WHERE k.chunk_id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED
+                )",
+    )
+    .bind(chunks)
+    .bind(today)
+    .execute(connection)
+    .await?;
+    Ok(marked.rows_affected())
+}
+
+async fn write_audit_entry(
+    connection: &mut PgConnection,
+    sku: &Sku,
+    expired: i64,
+) -> Result<(), sqlx::Error> {
+    let subject = sku.to_string();
+    let action = AuditAction {
+        name: "stock.expire",
+        subject: &subject,
+    };
+    audit::write(
+        connection,
+        &AuditActor::service(),
+        action,
+        NO_STATE,
+        Some(&ExpiryAuditState { expired }),
+    )
+    .await
+}
+
+impl ExpiredRow {
+    fn sku(&self) -> Result<Sku, sqlx::Error> {
+        let product_id = self.product_id.parse();
+        Ok(Sku {
+            product_id: product_id.map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            denomination: Amount::from_minor(self.denomination),
+        })
+    }
+}

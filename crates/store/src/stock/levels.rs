@@ -1,0 +1,121 @@
+//! Stock levels: voucher counts per SKU by state.
+
+use sqlx::PgPool;
+use time::Date;
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::stock::level::StockLevel;
+
+use super::to_bigint;
+use crate::stock::Stock;
+
+#[derive(sqlx::FromRow)]
+struct LevelRow {
+    product_id: String,
+    denomination: i64,
+    loaded: i64,
+    free: i64,
+    sold: i64,
+    void: i64,
+    expired: i64,
+    next_expiry: Option<Date>,
+}
+
+impl Stock {
+    /// Lists the levels of up to `limit` SKUs after `after` in SKU order, optionally of one product.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list_levels(
+        &self,
+        product_id: Option<String>,
+        after: Option<(String, i64)>,
+        limit: usize,
+    ) -> Result<Vec<StockLevel>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move { levels(&pool, product_id, after, limit).await })
+            .await
+    }
+}
+
+/// Selects the SKUs of the page first and then counts chunk by chunk, so only the stock and allocation rows of these SKUs are
+/// read. Not prepared persistently: the plan depends on the filter values and on the current table sizes.
+async fn levels(
+    pool: &PgPool,
+    product_id: Option<String>,
+    after: Option<(String, i64)>,
+    limit: usize,
+) -> Result<Vec<StockLevel>, sqlx::Error> {
+    let (after_product, after_denomination) = after.unzip();
+    let found: Vec<LevelRow> = sqlx::query_as(
+        "WITH page AS MATERIALIZED (
+            SELECT DISTINCT c.product_id, c.denomination
+              FROM chunks AS c
+             WHERE ($1::text IS NULL OR c.product_id = $1)
+               AND ($2::text IS NULL OR (c.product_id, c.denomination) > ($2, $3))
+             ORDER BY c.product_id, c.denomination
+             LIMIT $4
+         ), today AS MATERIALIZED (
+            SELECT (now() AT TIME ZONE 'UTC')::date AS day
+         )
+         SELECT p.product_id,
+                p.denomination,
+                sum(n.loaded)::bigint AS loaded,
+                sum(n.free)::bigint AS free,
+                sum(n.sold)::bigint AS sold,
+                sum(n.void)::bigint AS void,
+                sum(n.expired)::bigint AS expired,
+                min(n.next_expiry) AS next_expiry
+           FROM page AS p
+          CROSS JOIN today AS t
+           JOIN chunks AS c ON c.product_id = p.product_id AND c.denomination = p.denomination
+          CROSS JOIN LATERAL (
+                SELECT count(*) AS loaded,
+                       count(*) FILTER (WHERE a.stock_id IS NULL AND (s.expiry IS NULL OR s.expiry >= t.day)) AS free,
+                       count(*) FILTER (WHERE a.order_id IS NOT NULL) AS sold,
+                       count(*) FILTER (WHERE a.taken_out = 'void') AS void,
+                       count(*) FILTER (
+                           WHERE a.taken_out = 'expired' OR (a.stock_id IS NULL AND s.expiry < t.day)
+                       ) AS expired,
+                       min(s.expiry) FILTER (WHERE a.stock_id IS NULL AND s.expiry >= t.day) AS next_expiry
+                  FROM stock AS s
+                  LEFT JOIN allocations AS a
+                    ON a.stock_id = s.stock_id
+                   AND a.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+                 WHERE s.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+               ) AS n
+          GROUP BY p.product_id, p.denomination
+          ORDER BY p.product_id, p.denomination",
+    )
+    .bind(product_id)
+    .bind(after_product)
+    .bind(after_denomination)
+    .bind(to_bigint(limit))
+    .persistent(false)
+    .fetch_all(pool)
+    .await?;
+    found.into_iter().map(StockLevel::try_from).collect()
+}
+
+impl TryFrom<LevelRow> for StockLevel {
+    type Error = sqlx::Error;
+
+    fn try_from(row: LevelRow) -> Result<Self, sqlx::Error> {
+        let product_id = row
+            .product_id
+            .parse()
+            .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        Ok(Self {
+            sku: Sku {
+                product_id,
+                denomination: Amount::from_minor(row.denomination),
+            },
+            loaded: row.loaded,
+            free: row.free,
+            sold: row.sold,
+            void: row.void,
+            expired: row.expired,
+            next_expiry: row.next_expiry,
+        })
+    }
+}

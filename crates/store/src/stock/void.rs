@@ -1,0 +1,246 @@
+//! Void of vouchers: removes free vouchers from sale with a row in `allocations`.
+//!
+//! The primary key of `allocations` decides between a void and a concurrent sale. A shelf in memory may still offer a void
+//! voucher; the commit of such an order fails.
+
+use serde::Serialize;
+use sqlx::{PgConnection, PgPool};
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::{ProductId, Sku};
+use vouchsafe_domain::stock::level::CodeVoidOutcome;
+
+use crate::audit::{self, AuditAction, AuditActor, NO_STATE};
+use crate::stock::Stock;
+use vouchsafe_security::vault::blind_index::BlindIndex;
+
+/// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.
+const MAX_CHUNKS: usize = 10;
+
+#[derive(Debug, Clone)]
+pub enum VoidTarget {
+    /// All free vouchers of a SKU.
+    Sku(Sku),
+    /// Codes of a product, by their blind indexes.
+    Codes(ProductId, Vec<BlindIndex>),
+}
+
+/// Result of a void.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VoidOutcome {
+    /// Number of vouchers removed from sale.
+    pub voided: u64,
+    /// Result per code, in request order.
+    pub codes: Vec<CodeVoidOutcome>,
+    /// SKUs whose shelves in memory may still contain the vouchers.
+    pub skus: Vec<Sku>,
+}
+
+/// Audited state of a void.
+#[derive(Serialize)]
+struct VoidAuditState<'a> {
+    voided: u64,
+    reason: &'a str,
+}
+
+impl Stock {
+    /// Removes vouchers from sale. Idempotent.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer. Part of the vouchers may be void.
+    pub async fn void(
+        &self,
+        target: VoidTarget,
+        reason: String,
+        actor: AuditActor,
+    ) -> Result<VoidOutcome, sqlx::Error> {
+        match target {
+            VoidTarget::Sku(sku) => self.void_sku(sku, reason, actor).await,
+            VoidTarget::Codes(product_id, codes) => self
+                .0
+                .run(move |pool| async move { void_codes(&pool, &product_id, &codes, &reason, &actor).await })
+                .await,
+        }
+    }
+
+    /// One transaction and audit entry per group of chunks: a SKU may have thousands.
+    async fn void_sku(
+        &self,
+        sku: Sku,
+        reason: String,
+        actor: AuditActor,
+    ) -> Result<VoidOutcome, sqlx::Error> {
+        let of = sku.clone();
+        let chunks = self
+            .0
+            .run(|pool| async move { list_chunks(&pool, &of).await })
+            .await?;
+        let mut voided = 0;
+        for group in chunks.chunks(MAX_CHUNKS) {
+            let (group, subject, reason, actor) =
+                (group.to_vec(), sku.to_string(), reason.clone(), actor.clone());
+            voided += self
+                .0
+                .run(move |pool| async move {
+                    let mut transaction = pool.begin().await?;
+                    let voided = void_chunks(&mut transaction, &group).await?;
+                    write_audit_entry(&mut transaction, &actor, &subject, voided, &reason).await?;
+                    transaction.commit().await?;
+                    Ok(voided)
+                })
+                .await?;
+        }
+        Ok(VoidOutcome {
+            voided,
+            codes: Vec::new(),
+            skus: vec![sku],
+        })
+    }
+}
+
+async fn list_chunks(pool: &PgPool, sku: &Sku) -> Result<Vec<i64>, sqlx::Error> {
+    sqlx::query_scalar(
+        "SELECT chunk_id
+           FROM chunks
+          WHERE product_id = $1
+            AND denomination = $2
+            AND NOT emptied
+          ORDER BY chunk_id",
+    )
+    .bind(sku.product_id.as_str())
+    .bind(sku.denomination.minor())
+    .fetch_all(pool)
+    .await
+}
+
+/// In stock id order, the lock order of commits.
+async fn void_chunks(connection: &mut PgConnection, chunks: &[i64]) -> Result<u64, sqlx::Error> {
+    let voided_rows = sqlx::query(
+        "INSERT INTO allocations (stock_id, taken_out)
+         SELECT s.stock_id, 'void'
+           FROM chunks AS c
+          CROSS JOIN LATERAL free_stock(c.first_stock_id, c.last_stock_id, '-infinity') AS s
+          WHERE c.chunk_id = ANY ($1)
+          ORDER BY s.stock_id
+         ON CONFLICT (stock_id) DO NOTHING",
+    )
+    .bind(chunks)
+    .execute(connection)
+    .await?;
+    Ok(voided_rows.rows_affected())
+}
+
+async fn void_codes(
+    pool: &PgPool,
+    product_id: &ProductId,
+    codes: &[BlindIndex],
+    reason: &str,
+    actor: &AuditActor,
+) -> Result<VoidOutcome, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    let found = find(&mut transaction, product_id, codes).await?;
+    let voided_rows = void_rows(
+        &mut transaction,
+        found.iter().map(|found| found.stock_id).collect(),
+    )
+    .await?;
+    let outcome: Vec<CodeVoidOutcome> = (1..)
+        .zip(codes)
+        .map(|(position, _)| code_outcome(position, &found, &voided_rows))
+        .collect();
+    let voided = voided_rows.len() as u64;
+    write_audit_entry(&mut transaction, actor, product_id.as_str(), voided, reason).await?;
+    transaction.commit().await?;
+    let mut denominations: Vec<i64> = found.iter().map(|found| found.denomination).collect();
+    denominations.sort_unstable();
+    denominations.dedup();
+    let skus = denominations.into_iter().map(|minor| Sku {
+        product_id: product_id.clone(),
+        denomination: Amount::from_minor(minor),
+    });
+    Ok(VoidOutcome {
+        voided,
+        codes: outcome,
+        skus: skus.collect(),
+    })
+}
+
+/// The newest stock row of a requested code.
+#[derive(sqlx::FromRow)]
+struct CodeRow {
+    /// Position of the code in the request, from 1.
+    position: i64,
+    denomination: i64,
+    stock_id: i64,
+    order_id: Option<uuid::Uuid>,
+}
+
+async fn find(
+    connection: &mut PgConnection,
+    product_id: &ProductId,
+    codes: &[BlindIndex],
+) -> Result<Vec<CodeRow>, sqlx::Error> {
+    sqlx::query_as(
+        "SELECT DISTINCT ON (n.position) n.position, k.denomination, s.stock_id, a.order_id
+           FROM unnest($2::bytea[]) WITH ORDINALITY AS n (blind_index, position)
+           JOIN codes AS c ON c.blind_index = n.blind_index
+           JOIN chunks AS k ON k.product_id = c.product_id AND k.denomination = c.denomination
+           JOIN stock AS s ON s.stock_id BETWEEN k.first_stock_id AND k.last_stock_id AND s.code_id = c.code_id
+           LEFT JOIN allocations AS a ON a.stock_id = s.stock_id
+          WHERE c.product_id = $1
+          ORDER BY n.position, s.stock_id DESC",
+    )
+    .bind(product_id.as_str())
+    .bind(codes.iter().map(|code| &code.as_bytes()[..]).collect::<Vec<_>>())
+    .fetch_all(connection)
+    .await
+}
+
+/// Voids stock rows and returns those that were free.
+async fn void_rows(connection: &mut PgConnection, mut stock_ids: Vec<i64>) -> Result<Vec<i64>, sqlx::Error> {
+    stock_ids.sort_unstable();
+    stock_ids.dedup();
+    sqlx::query_scalar(
+        "INSERT INTO allocations (stock_id, taken_out)
+         SELECT s.stock_id, 'void'
+           FROM unnest($1::bigint[]) AS s (stock_id)
+          ORDER BY s.stock_id
+         ON CONFLICT (stock_id) DO NOTHING
+         RETURNING stock_id",
+    )
+    .bind(stock_ids)
+    .fetch_all(connection)
+    .await
+}
+
+fn code_outcome(position: i64, found: &[CodeRow], voided_rows: &[i64]) -> CodeVoidOutcome {
+    match found.iter().find(|found| found.position == position) {
+        None => CodeVoidOutcome::Unknown,
+        Some(found) if voided_rows.contains(&found.stock_id) => CodeVoidOutcome::Voided,
+        Some(found) if found.order_id.is_some() => CodeVoidOutcome::Sold,
+        Some(_) => CodeVoidOutcome::AlreadyOut,
+    }
+}
+
+async fn write_audit_entry(
+    connection: &mut PgConnection,
+    actor: &AuditActor,
+    subject: &str,
+    voided: u64,
+    reason: &str,
+) -> Result<(), sqlx::Error> {
+    if voided == 0 {
+        return Ok(());
+    }
+    let action = AuditAction {
+        name: "stock.void",
+        subject,
+    };
+    audit::write(
+        connection,
+        actor,
+        action,
+        NO_STATE,
+        Some(&VoidAuditState { voided, reason }),
+    )
+    .await
+}

@@ -1,0 +1,384 @@
+//! Changes of webhook endpoints: register, update, rotate the secret, enable, remove.
+
+use sqlx::{PgConnection, PgTransaction};
+use time::OffsetDateTime;
+use vouchsafe_domain::event_kind::EventKinds;
+use vouchsafe_domain::ids::{PartnerId, WebhookId};
+
+use super::row::parse_kinds;
+use super::{MAX_WEBHOOKS, find, kind_labels};
+use crate::audit::{self, AuditAction, AuditActor, NO_STATE};
+use crate::webhooks::Webhooks;
+use vouchsafe_domain::webhook::Webhook;
+
+/// Requested settings of an endpoint. `None` keeps the current value, or takes the default for a new endpoint.
+#[derive(Debug, Clone)]
+pub struct PutWebhookRequest {
+    pub partner_id: PartnerId,
+    /// `None` updates the endpoint with this URL or creates one.
+    pub webhook_id: Option<WebhookId>,
+    pub url: String,
+    pub kinds: Option<EventKinds>,
+    pub description: Option<String>,
+    pub enabled: Option<bool>,
+    /// Id of a new endpoint, and its secret sealed for that id.
+    pub new: (WebhookId, Vec<u8>),
+}
+
+/// Result of registering or updating an endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PutWebhookOutcome {
+    Created(Webhook),
+    Updated(Webhook),
+    NotFound,
+    /// Another endpoint of the partner has this URL.
+    UrlTaken,
+    /// The partner has [`MAX_WEBHOOKS`].
+    TooMany,
+}
+
+/// A rotation of the signing secret of an endpoint.
+#[derive(Debug, Clone)]
+pub struct WebhookSecretRotation {
+    pub partner_id: PartnerId,
+    pub webhook_id: WebhookId,
+    /// The new secret, sealed.
+    pub secret: Vec<u8>,
+    /// How long the old secret signs in addition. Seconds.
+    pub overlap_s: u32,
+}
+
+impl Webhooks {
+    /// Registers or updates an endpoint.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn put(
+        &self,
+        request: PutWebhookRequest,
+        actor: AuditActor,
+    ) -> Result<PutWebhookOutcome, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let mut transaction = pool.begin().await?;
+                // Serializes changes of a partner's endpoints, so the maximum holds.
+                sqlx::query("SELECT FROM partners WHERE partner_id = $1 FOR NO KEY UPDATE")
+                    .bind(request.partner_id.as_uuid())
+                    .execute(&mut *transaction)
+                    .await?;
+                let outcome = put(&mut transaction, &request, &actor).await?;
+                match outcome {
+                    PutWebhookOutcome::Created(_) | PutWebhookOutcome::Updated(_) => {
+                        transaction.commit().await?
+                    }
+                    _ => transaction.rollback().await?,
+                }
+                Ok(outcome)
+            })
+            .await
+    }
+
+    /// Removes an endpoint and its deliveries. Returns `false` if it does not exist.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn remove(
+        &self,
+        partner_id: PartnerId,
+        webhook_id: WebhookId,
+        actor: AuditActor,
+    ) -> Result<bool, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let mut transaction = pool.begin().await?;
+                let removed = sqlx::query("DELETE FROM webhooks WHERE partner_id = $1 AND webhook_id = $2")
+                    .bind(partner_id.as_uuid())
+                    .bind(webhook_id.as_uuid())
+                    .execute(&mut *transaction)
+                    .await?;
+                if removed.rows_affected() == 0 {
+                    return transaction.rollback().await.map(|()| false);
+                }
+                for statement in [
+                    "DELETE FROM webhook_progress WHERE partner_id = $1 AND webhook_id = $2",
+                    "DELETE FROM deliveries WHERE partner_id = $1 AND webhook_id = $2",
+                ] {
+                    sqlx::query(statement)
+                        .bind(partner_id.as_uuid())
+                        .bind(webhook_id.as_uuid())
+                        .execute(&mut *transaction)
+                        .await?;
+                }
+                write_audit_entry(&mut transaction, &actor, "webhook.remove", webhook_id).await?;
+                transaction.commit().await?;
+                Ok(true)
+            })
+            .await
+    }
+
+    /// Sets a new secret and returns until when the old one signs in addition, or `None` if the endpoint does not exist.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn rotate_secret(
+        &self,
+        rotation: WebhookSecretRotation,
+        actor: AuditActor,
+    ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let mut transaction = pool.begin().await?;
+                let until = sqlx::query_scalar(
+                    "UPDATE webhooks
+                    SET previous_secret = secret,
+                        previous_until = now() + make_interval(secs => $4),
+                        secret = $3,
+                        updated_at = now()
+                  WHERE partner_id = $1 AND webhook_id = $2
+                 RETURNING previous_until",
+                )
+                .bind(rotation.partner_id.as_uuid())
+                .bind(rotation.webhook_id.as_uuid())
+                .bind(&rotation.secret)
+                .bind(f64::from(rotation.overlap_s))
+                .fetch_optional(&mut *transaction)
+                .await?;
+                if until.is_some() {
+                    revoke_lease(&mut transaction, rotation.partner_id, rotation.webhook_id).await?;
+                    write_audit_entry(&mut transaction, &actor, "webhook.rotate", rotation.webhook_id)
+                        .await?;
+                }
+                transaction.commit().await?;
+                Ok(until)
+            })
+            .await
+    }
+
+    /// Enables an endpoint, no matter if the partner or a 410 response disabled it, and makes its deliveries due at once.
+    /// `None` if the endpoint does not exist.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn enable(
+        &self,
+        webhook_id: WebhookId,
+        actor: AuditActor,
+    ) -> Result<Option<Webhook>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let mut transaction = pool.begin().await?;
+                let Some(before) = find(&mut transaction, None, webhook_id).await? else {
+                    return Ok(None);
+                };
+                let id = (before.partner_id, webhook_id);
+                set_enabled(&mut transaction, id, true).await?;
+                revoke_lease(&mut transaction, before.partner_id, webhook_id).await?;
+                write_audit_entry(&mut transaction, &actor, "webhook.enable", webhook_id).await?;
+                let after = find(&mut transaction, None, webhook_id).await?;
+                transaction.commit().await?;
+                Ok(after)
+            })
+            .await
+    }
+}
+
+async fn put(
+    transaction: &mut PgTransaction<'_>,
+    request: &PutWebhookRequest,
+    actor: &AuditActor,
+) -> Result<PutWebhookOutcome, sqlx::Error> {
+    type ExistingRow = (uuid::Uuid, Option<Vec<String>>, String);
+    let existing: Vec<ExistingRow> = sqlx::query_as(
+        "SELECT webhook_id, events, url FROM webhooks WHERE partner_id = $1 FOR NO KEY UPDATE",
+    )
+    .bind(request.partner_id.as_uuid())
+    .fetch_all(&mut **transaction)
+    .await?;
+    let with_url = existing.iter().find(|(_, _, url)| *url == request.url);
+    let found = match request.webhook_id {
+        None => with_url,
+        Some(webhook_id) => {
+            let Some(found) = existing.iter().find(|(id, ..)| *id == webhook_id.as_uuid()) else {
+                return Ok(PutWebhookOutcome::NotFound);
+            };
+            if with_url.is_some_and(|(id, ..)| *id != found.0) {
+                return Ok(PutWebhookOutcome::UrlTaken);
+            }
+            Some(found)
+        }
+    };
+    let (webhook_id, is_new) = match found {
+        Some((id, events, _)) => {
+            let kinds = request.kinds.unwrap_or_else(|| parse_kinds(events.as_deref()));
+            let webhook_id = WebhookId::from_uuid(*id);
+            update(transaction, webhook_id, request, kinds).await?;
+            (webhook_id, false)
+        }
+        None if i64::try_from(existing.len()).unwrap_or(i64::MAX) >= MAX_WEBHOOKS => {
+            return Ok(PutWebhookOutcome::TooMany);
+        }
+        None => {
+            insert(transaction, request).await?;
+            (request.new.0, true)
+        }
+    };
+    write_audit_entry(
+        transaction,
+        actor,
+        if is_new {
+            "webhook.create"
+        } else {
+            "webhook.change"
+        },
+        webhook_id,
+    )
+    .await?;
+    let webhook = find(transaction, Some(request.partner_id), webhook_id).await?;
+    let webhook = webhook.ok_or(sqlx::Error::RowNotFound)?;
+    Ok(if is_new {
+        PutWebhookOutcome::Created(webhook)
+    } else {
+        PutWebhookOutcome::Updated(webhook)
+    })
+}
+
+async fn insert(connection: &mut PgConnection, request: &PutWebhookRequest) -> Result<(), sqlx::Error> {
+    let enabled = request.enabled.unwrap_or(true);
+    sqlx::query(
+        "INSERT INTO webhooks (partner_id, webhook_id, url, events, description, enabled, disabled_reason, disabled_at,
+                               secret)
+         VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN NOT $6 THEN 'PARTNER' END, CASE WHEN NOT $6 THEN now() END, $7)",
+    )
+    .bind(request.partner_id.as_uuid())
+    .bind(request.new.0.as_uuid())
+    .bind(&request.url)
+    .bind(request.kinds.and_then(kind_labels))
+    .bind(&request.description)
+    .bind(enabled)
+    .bind(&request.new.1)
+    .execute(&mut *connection)
+    .await?;
+    // Starts at the current last event. The lock on the counter row prevents that an event is numbered meanwhile.
+    sqlx::query(
+        "INSERT INTO webhook_progress (partner_id, webhook_id, cursor)
+         SELECT $1, $2, COALESCE((
+                SELECT f.last_number
+                  FROM feeds AS f
+                 WHERE f.partner_id = $1
+                   FOR UPDATE), 0)",
+    )
+    .bind(request.partner_id.as_uuid())
+    .bind(request.new.0.as_uuid())
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+async fn update(
+    connection: &mut PgConnection,
+    webhook_id: WebhookId,
+    request: &PutWebhookRequest,
+    kinds: EventKinds,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE webhooks
+            SET url = $3,
+                events = $4,
+                description = COALESCE($5, description),
+                updated_at = now()
+          WHERE partner_id = $1 AND webhook_id = $2",
+    )
+    .bind(request.partner_id.as_uuid())
+    .bind(webhook_id.as_uuid())
+    .bind(&request.url)
+    .bind(kind_labels(kinds))
+    .bind(&request.description)
+    .execute(&mut *connection)
+    .await?;
+    if let Some(enabled) = request.enabled {
+        set_enabled(connection, (request.partner_id, webhook_id), enabled).await?;
+    }
+    revoke_lease(connection, request.partner_id, webhook_id).await
+}
+
+/// Enables or disables an endpoint. After enabling it receives the events of the last 24 hours; older ones stay in the feed.
+async fn set_enabled(
+    connection: &mut PgConnection,
+    (partner_id, webhook_id): (PartnerId, WebhookId),
+    enabled: bool,
+) -> Result<(), sqlx::Error> {
+    let switched = sqlx::query(
+        "UPDATE webhooks
+            SET enabled = $3,
+                disabled_reason = CASE WHEN NOT $3 THEN 'PARTNER' END,
+                disabled_at = CASE WHEN NOT $3 THEN now() END,
+                updated_at = now()
+          WHERE partner_id = $1 AND webhook_id = $2 AND enabled <> $3",
+    )
+    .bind(partner_id.as_uuid())
+    .bind(webhook_id.as_uuid())
+    .bind(enabled)
+    .execute(&mut *connection)
+    .await?;
+    if switched.rows_affected() == 0 || !enabled {
+        return Ok(());
+    }
+    sqlx::query(
+        "UPDATE webhook_progress
+            SET cursor = GREATEST(cursor, events_before($1, now() - interval '24 hours'))
+          WHERE partner_id = $1 AND webhook_id = $2",
+    )
+    .bind(partner_id.as_uuid())
+    .bind(webhook_id.as_uuid())
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+/// Revokes the lease and makes failed deliveries due at once, because the settings have changed.
+async fn revoke_lease(
+    connection: &mut PgConnection,
+    partner_id: PartnerId,
+    webhook_id: WebhookId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE webhook_progress AS p
+            SET lease = p.lease + 1,
+                leased_until = NULL,
+                due_at = CASE WHEN p.failing_since IS NULL THEN p.due_at ELSE now() END
+          WHERE p.partner_id = $1 AND p.webhook_id = $2",
+    )
+    .bind(partner_id.as_uuid())
+    .bind(webhook_id.as_uuid())
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query(
+        "UPDATE deliveries
+            SET next_at = now()
+          WHERE partner_id = $1
+            AND webhook_id = $2
+            AND state = 'WAITING'
+            AND next_at > now()
+            AND next_at < 'infinity'",
+    )
+    .bind(partner_id.as_uuid())
+    .bind(webhook_id.as_uuid())
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+/// Records neither URL, which may contain a token, nor secret.
+async fn write_audit_entry(
+    connection: &mut PgConnection,
+    actor: &AuditActor,
+    action: &'static str,
+    webhook_id: WebhookId,
+) -> Result<(), sqlx::Error> {
+    let subject = webhook_id.to_string();
+    let action = AuditAction {
+        name: action,
+        subject: &subject,
+    };
+    audit::write(connection, actor, action, NO_STATE, NO_STATE).await
+}

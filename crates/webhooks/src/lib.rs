@@ -1,0 +1,46 @@
+//! Webhook delivery over HTTP: URL policy, signing, sending, and polling for due endpoints.
+
+mod address;
+pub mod metrics;
+mod poller;
+mod resolver;
+mod sample;
+mod sender;
+mod signature;
+mod url_policy;
+
+use std::sync::Arc;
+
+use vouchsafe_actors::delivery::concurrency::{ConcurrencyLimit, MAX_IN_FLIGHT};
+use vouchsafe_actors::delivery::outbox::Sender;
+use vouchsafe_actors::delivery::{DeliveryContext, DeliveryMetrics};
+use vouchsafe_domain::clock::Clock;
+
+pub use poller::Poller;
+pub use sample::sample_event;
+pub use sender::{HttpSender, SenderConfig, SigningMode, WebhookRequest};
+pub use url_policy::{MAX_URL_BYTES, UrlPolicy};
+
+use vouchsafe_store::{PgNode, PgOutbox};
+
+/// The dependencies of this node's delivery actors.
+pub fn build_context(
+    node: &PgNode,
+    sender: Arc<dyn Sender>,
+    clock: &Arc<dyn Clock>,
+    metrics: DeliveryMetrics,
+) -> DeliveryContext {
+    DeliveryContext {
+        outbox: Arc::new(PgOutbox::new(node)),
+        sender,
+        clock: Arc::clone(clock),
+        concurrency: ConcurrencyLimit::new(MAX_IN_FLIGHT),
+        jitter: Arc::new(random_fraction),
+        metrics,
+    }
+}
+
+/// Jitter between 0 and 1. It needs no cryptographic quality; 0 if the system provides no random bytes.
+fn random_fraction() -> f64 {
+    getrandom::u32().map_or(0.0, |random| f64::from(random) / f64::from(u32::MAX))
+}

@@ -1,0 +1,362 @@
+//! HTTP sender of webhooks.
+//!
+//! Bodies are serialized and signed per attempt and stored nowhere. The client follows no redirects, uses no proxy, and
+//! connects to allowed addresses only ([`UrlPolicy`]). The status decides the outcome; the first bytes of
+//! the response body are kept, and a receiver that keeps sending is cut off.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Client, Response, Url};
+use time::OffsetDateTime;
+use tokio::runtime::Handle;
+use vouchsafe_actors::delivery::ATTEMPT_TIMEOUT;
+use vouchsafe_actors::delivery::outbox::Sender;
+use vouchsafe_actors::delivery::queue::MAX_CONCURRENCY;
+use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::delivery::{DeliveryFault, MAX_STORED_RESPONSE_BYTES, SealedSecret, SendResult, WebhookEvent, WebhookTarget};
+use vouchsafe_actors::store::StoreFuture;
+
+use super::resolver::{Resolver, system_lookup};
+use super::signature::{SignatureHeaders, sign};
+use super::url_policy::{UrlPolicy, UrlRejection, literal_address};
+use vouchsafe_store::keyring::Keyring;
+use vouchsafe_security::vault::seal::WebhookSecret;
+
+/// Idle connections are closed after this time, so that the host is resolved again.
+const IDLE_CONNECTION: Duration = Duration::from_secs(30);
+
+/// How much of a response is read, so that the connection can be reused. Bytes.
+const MAX_READ_BYTES: usize = 16 * 1_024;
+
+/// How long to wait for the body once the status is known.
+const BODY_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Part of the attempt's timeout that is reserved for handing over the response.
+const TIMEOUT_MARGIN: Duration = Duration::from_millis(20);
+
+/// Marks test deliveries, which are in no feed.
+const TEST_HEADER: &str = "X-Vouchsafe-Test";
+
+pub struct SenderConfig {
+    pub keyring: Arc<Keyring>,
+    pub clock: Arc<dyn Clock>,
+    pub policy: UrlPolicy,
+    pub runtime: Handle,
+}
+
+/// Sends webhooks over HTTP. Cheap to clone.
+#[derive(Clone)]
+pub struct HttpSender(Arc<SenderInner>);
+
+struct SenderInner {
+    keyring: Arc<Keyring>,
+    clock: Arc<dyn Clock>,
+    policy: UrlPolicy,
+    resolver: Resolver,
+    http_client: Client,
+    /// Absent on a machine without root certificates.
+    https_client: Option<Client>,
+    runtime: Handle,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SigningMode {
+    /// With the endpoint's secrets.
+    Valid,
+    /// With a random key, for endpoint tests.
+    Invalid,
+}
+
+/// The request of one attempt.
+#[derive(Clone)]
+pub struct WebhookRequest {
+    pub id: String,
+    pub body: Vec<u8>,
+    pub test: bool,
+    pub signing: SigningMode,
+}
+
+impl HttpSender {
+    /// # Errors
+    /// If no HTTP client can be created.
+    pub fn new(parts: SenderConfig) -> anyhow::Result<Self> {
+        let resolver = Resolver::new(parts.policy.clone(), system_lookup());
+        let client = |scheme: &str| -> anyhow::Result<Client> {
+            let builder = vouchsafe_http_client::client_builder(scheme)?
+                .dns_resolver(Arc::new(resolver.clone()))
+                .http1_only()
+                .referer(false)
+                .tcp_nodelay(true)
+                .connect_timeout(ATTEMPT_TIMEOUT)
+                .pool_idle_timeout(IDLE_CONNECTION)
+                .pool_max_idle_per_host(MAX_CONCURRENCY)
+                .user_agent(concat!("Vouchsafe-Webhooks/", env!("CARGO_PKG_VERSION")));
+            Ok(builder.build()?)
+        };
+        let secure = client("https:");
+        if let Err(error) = &secure {
+            tracing::warn!(error.message = %error, "webhooks over https are disabled: no root certificates found");
+        }
+        Ok(Self(Arc::new(SenderInner {
+            http_client: client("http:")?,
+            https_client: secure.ok(),
+            resolver,
+            keyring: parts.keyring,
+            clock: parts.clock,
+            policy: parts.policy,
+            runtime: parts.runtime,
+        })))
+    }
+
+    /// Checks a URL before its registration, with every address of its host. A host that does not resolve is accepted:
+    /// it is resolved again at each connection.
+    pub async fn check(&self, text: &str) -> Result<(), UrlRejection> {
+        let url = self.0.policy.parse(text)?;
+        let resolved = tokio::time::timeout(ATTEMPT_TIMEOUT, self.0.resolve_url(&url)).await;
+        match resolved {
+            Ok(Err(rejection)) if rejection != UrlRejection::Unresolved => Err(rejection),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a request within the timeout of an attempt; returns the result and the duration.
+    pub async fn post(
+        &self,
+        target: Arc<WebhookTarget>,
+        request: WebhookRequest,
+    ) -> (SendResult, Duration) {
+        let parts = Arc::clone(&self.0);
+        let started = Instant::now();
+        let attempt = self.spawn(async move { parts.post(&target, request).await });
+        let result = tokio::time::timeout(ATTEMPT_TIMEOUT, attempt).await;
+        let result = result.unwrap_or_else(|_| SendResult::failed(DeliveryFault::Timeout));
+        (result, started.elapsed())
+    }
+
+    /// Runs an attempt on the runtime of the connections; dropping the future aborts it.
+    #[allow(clippy::disallowed_methods)] // the only place that spawns on the runtime of the connections
+    fn spawn(
+        &self,
+        attempt: impl Future<Output = SendResult> + Send + 'static,
+    ) -> StoreFuture<'static, SendResult> {
+        let task = AbortOnDrop(self.0.runtime.spawn(attempt));
+        Box::pin(async move {
+            let mut task = task;
+            (&mut task.0)
+                .await
+                .unwrap_or_else(|_| SendResult::failed(DeliveryFault::Internal))
+        })
+    }
+}
+
+struct AbortOnDrop(tokio::task::JoinHandle<SendResult>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Sender for HttpSender {
+    fn send(&self, target: Arc<WebhookTarget>, event: WebhookEvent) -> StoreFuture<'static, SendResult> {
+        let parts = Arc::clone(&self.0);
+        self.spawn(async move {
+            match webhook_request(&event) {
+                Some(request) => parts.post(&target, request).await,
+                None => {
+                    tracing::error!(partner.id = %event.events.partner_id, event.number = event.number, "cannot decode webhook event");
+                    SendResult::failed(DeliveryFault::Internal)
+                }
+            }
+        })
+    }
+}
+
+fn webhook_request(event: &WebhookEvent) -> Option<WebhookRequest> {
+    let envelope = event.events.envelope(event.number)?;
+    Some(WebhookRequest {
+        id: envelope.event_id.to_string(),
+        body: serde_json::to_vec(&envelope).ok()?,
+        test: false,
+        signing: SigningMode::Valid,
+    })
+}
+
+impl SenderInner {
+    async fn post(&self, target: &WebhookTarget, request: WebhookRequest) -> SendResult {
+        let started = Instant::now();
+        let Ok(url) = self.policy.parse(&target.url) else {
+            return SendResult::failed(DeliveryFault::Forbidden);
+        };
+        // The resolver checks hosts only; the program's own ports are checked here.
+        if self.policy.is_own_port(&url)
+            && let Err(error) = self.resolve_url(&url).await
+        {
+            return SendResult::failed(fault_of_rejection(error));
+        }
+        let client = if url.scheme() == "https" {
+            self.https_client.as_ref()
+        } else {
+            Some(&self.http_client)
+        };
+        let (Some(client), Some(signed)) = (client, self.sign(target, &request).await) else {
+            return SendResult::failed(DeliveryFault::Internal);
+        };
+        let mut builder = client
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", request.id)
+            .header("webhook-timestamp", signed.timestamp)
+            .header("webhook-signature", signed.webhook_signature)
+            .header("X-Signature", signed.x_signature)
+            .body(request.body);
+        if request.test {
+            builder = builder.header(TEST_HEADER, "true");
+        }
+        match builder.send().await {
+            Ok(response) => {
+                let remaining = ATTEMPT_TIMEOUT.saturating_sub(started.elapsed() + TIMEOUT_MARGIN);
+                self.read_response(response, remaining.min(BODY_TIMEOUT)).await
+            }
+            Err(error) => SendResult::failed(fault_of_error(&error)),
+        }
+    }
+
+    async fn sign(&self, target: &WebhookTarget, request: &WebhookRequest) -> Option<SignatureHeaders> {
+        let now = self.clock.now();
+        let secrets = match request.signing {
+            SigningMode::Valid => self.secrets_of(target, now).await?,
+            SigningMode::Invalid => vec![WebhookSecret::generate().ok()?],
+        };
+        let keys: Vec<&[u8]> = secrets.iter().map(WebhookSecret::key).collect();
+        Some(sign(&request.id, now.unix_timestamp(), &request.body, &keys))
+    }
+
+    /// The valid secrets, newest first.
+    async fn secrets_of(&self, target: &WebhookTarget, now: OffsetDateTime) -> Option<Vec<WebhookSecret>> {
+        let mut secrets = vec![self.open(target, &target.secret).await?];
+        if let Some((sealed, until)) = &target.previous_secret
+            && *until > now
+        {
+            secrets.extend(self.open(target, sealed).await);
+        }
+        Some(secrets)
+    }
+
+    /// Decrypts a secret; reloads the data keys if another node encrypted it under a newer one.
+    async fn open(&self, target: &WebhookTarget, sealed: &SealedSecret) -> Option<WebhookSecret> {
+        let webhook_id = target.webhook_id.as_uuid();
+        if let Ok(secret) = self.keyring.vault().open_webhook_secret(webhook_id, &sealed.0) {
+            return Some(secret);
+        }
+        let log_error = |error: &dyn std::fmt::Display| {
+            tracing::error!(error.message = %error, webhook.id = %target.webhook_id, "cannot decrypt webhook secret");
+        };
+        let vault = self.keyring.reload().await;
+        let vault = vault.inspect_err(|error| log_error(error)).ok()?;
+        let opened = vault.open_webhook_secret(webhook_id, &sealed.0);
+        opened.inspect_err(|error| log_error(error)).ok()
+    }
+
+    /// Resolves the host of a URL; all its addresses must be allowed.
+    async fn resolve_url(&self, url: &Url) -> Result<(), UrlRejection> {
+        match (literal_address(url), url.host_str()) {
+            (Some(_), _) => Ok(()),
+            (None, Some(host)) => self
+                .resolver
+                .resolve_host(host, url.port_or_known_default())
+                .await
+                .map(drop),
+            (None, None) => Err(UrlRejection::NotAUrl),
+        }
+    }
+
+    async fn read_response(&self, mut response: Response, timeout: Duration) -> SendResult {
+        let retry_after = retry_after(response.headers(), self.clock.now());
+        let status = response.status().as_u16();
+        let mut body = Vec::new();
+        let read = async {
+            while let Ok(Some(chunk)) = response.chunk().await {
+                append_bounded(&mut body, &chunk);
+                if body.len() >= MAX_READ_BYTES {
+                    break;
+                }
+            }
+        };
+        // The status is known: a slow body is cut off.
+        let _ = tokio::time::timeout(timeout, read).await;
+        body.truncate(MAX_STORED_RESPONSE_BYTES);
+        SendResult {
+            status: Ok(status),
+            retry_after,
+            body: printable(&body),
+        }
+    }
+}
+
+fn append_bounded(body: &mut Vec<u8>, chunk: &Bytes) {
+    let remaining = MAX_READ_BYTES.saturating_sub(body.len());
+    body.extend_from_slice(&chunk[..chunk.len().min(remaining)]);
+}
+
+/// Replaces characters that Postgres cannot store or a terminal would interpret.
+fn printable(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes)
+        .chars()
+        .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
+        .collect()
+}
+
+/// Retry-After in seconds, or as an HTTP date.
+fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let format = time::macros::format_description!(
+        "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
+    );
+    let at = time::PrimitiveDateTime::parse(text, format).ok()?.assume_utc();
+    Duration::try_from(at - now).ok()
+}
+
+const fn fault_of_rejection(error: UrlRejection) -> DeliveryFault {
+    match error {
+        UrlRejection::Unresolved => DeliveryFault::Unresolved,
+        _ => DeliveryFault::Forbidden,
+    }
+}
+
+/// Classifies a client error by its chain of causes.
+fn fault_of_error(error: &reqwest::Error) -> DeliveryFault {
+    if error.is_timeout() {
+        return DeliveryFault::Timeout;
+    }
+    let mut cause: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(error) = cause {
+        if let Some(rejection) = error.downcast_ref::<UrlRejection>() {
+            return fault_of_rejection(*rejection);
+        }
+        if error.is::<rustls::Error>() {
+            return DeliveryFault::Tls;
+        }
+        if let Some(io) = error.downcast_ref::<std::io::Error>()
+            && io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
+        {
+            return DeliveryFault::Tls;
+        }
+        cause = error.source();
+    }
+    if error.is_connect() || error.is_request() {
+        DeliveryFault::Connection
+    } else {
+        DeliveryFault::Unreadable
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! JSON representation of a payout, with its destination masked.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use vouchsafe_domain::ids::PayoutId;
+use vouchsafe_domain::money::{Currency, Money};
+use vouchsafe_domain::payout::{Payout, PayoutMilestone, PayoutStatus};
+
+use super::request;
+
+/// A payout from a wallet.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Payout)]
+pub struct PayoutBody<'a> {
+    /// Identifies the payout.
+    pub payout_id: PayoutId,
+    /// Current status of the payout.
+    status: PayoutStatus,
+    /// Amount to pay out.
+    amount: Money,
+    /// Currency of the wallet.
+    currency: Currency,
+    /// Destination, masked.
+    #[schema(value_type = request::RequestedDestination)]
+    destination: &'a RawValue,
+    /// Your reference for the payout.
+    #[schema(required)]
+    reference: Option<&'a str>,
+    /// When the payout was accepted.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    created_at: OffsetDateTime,
+    /// Status history, oldest first.
+    timeline: &'a [PayoutMilestone],
+}
+
+impl<'a> PayoutBody<'a> {
+    /// The wire representation of a payout.
+    ///
+    /// # Errors
+    /// Returns an error if the stored masked destination is not JSON, which is a bug.
+    pub fn of(payout: &'a Payout) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            payout_id: payout.payout_id,
+            status: payout.status,
+            amount: payout.money,
+            currency: payout.money.currency,
+            destination: serde_json::from_str(&payout.destination.masked)?,
+            reference: payout.reference.as_deref(),
+            created_at: payout.created_at,
+            timeline: &payout.timeline,
+        })
+    }
+}

@@ -1,0 +1,310 @@
+//! Parsing, validation and masking of the `POST /payouts` body.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
+
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+use vouchsafe_domain::money::{Amount, AmountText, Currency, Money};
+
+use crate::error_body::{FieldError, InvalidRequest};
+use crate::partner::orders::request::MAX_REFERENCE_CHARS;
+use crate::json;
+
+/// Destination types (contract §3).
+const DESTINATION_TYPES: [&str; 3] = ["bank_account", "card", "other"];
+
+const TYPE_FIELD: &str = "type";
+
+/// Maximum fields of a destination, its type included.
+const MAX_FIELDS: usize = 20;
+
+const MAX_NAME_CHARS: usize = 40;
+
+const MAX_VALUE_CHARS: usize = 200;
+
+/// A masked value shows its last characters, if it has at least twice as many.
+const VISIBLE_CHARS: usize = 4;
+
+const MASK: &str = "****";
+
+/// The payout to request.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PayoutRequest {
+    /// Amount to pay out, greater than zero.
+    amount: AmountText,
+    /// Currency of the wallet to debit.
+    #[schema(value_type = Currency)]
+    currency: String,
+    /// Where to send the money.
+    destination: RequestedDestination,
+    /// Your reference for the payout.
+    #[serde(default)]
+    #[schema(max_length = 128, pattern = "^[^\\u0000]*$")]
+    reference: Option<String>,
+}
+
+/// Destination of a payout: its type and the fields that the operator needs to pay it out.
+#[derive(Debug)]
+pub(super) struct RequestedDestination(BTreeMap<String, String>);
+
+/// A validated payout request.
+#[derive(Debug)]
+pub struct RequestedPayout {
+    pub money: Money,
+    /// The text of a JSON object.
+    pub destination: String,
+    pub masked_destination: String,
+    pub reference: Option<String>,
+}
+
+/// Parses and validates a payout request.
+///
+/// # Errors
+/// `MALFORMED_REQUEST`, or `VALIDATION_FAILED` with every invalid field.
+pub fn parse(body: &[u8]) -> Result<RequestedPayout, InvalidRequest> {
+    let PayoutRequest {
+        amount,
+        currency,
+        destination: RequestedDestination(fields),
+        reference,
+    } = json::parse(body)?;
+    let mut errors = Vec::new();
+    let money = parse_money(&amount, &currency, &mut errors);
+    check_destination(&fields, &mut errors);
+    let reference_text = reference.as_deref().unwrap_or_default();
+    if reference_text.chars().count() > MAX_REFERENCE_CHARS || reference_text.contains('\0') {
+        let message = format!("expected at most {MAX_REFERENCE_CHARS} characters without NUL");
+        push_error(&mut errors, "reference", message);
+    }
+    let (Some(money), true) = (money, errors.is_empty()) else {
+        return Err(InvalidRequest::fields(errors));
+    };
+    Ok(RequestedPayout {
+        money,
+        masked_destination: destination_json(&fields, mask_value),
+        destination: destination_json(&fields, |_, value| value.to_owned()),
+        reference,
+    })
+}
+
+fn parse_money(amount: &AmountText, currency: &str, errors: &mut Vec<FieldError>) -> Option<Money> {
+    let currency: Currency = match currency.parse() {
+        Ok(currency) => currency,
+        Err(error) => {
+            push_error(errors, "currency", format!("{error}"));
+            return None;
+        }
+    };
+    match amount.parse(currency) {
+        Ok(amount) if amount > Amount::ZERO => Some(amount.of(currency)),
+        Ok(_) => {
+            push_error(errors, "amount", "expected an amount greater than zero");
+            None
+        }
+        Err(error) => {
+            push_error(errors, "amount", error.to_string());
+            None
+        }
+    }
+}
+
+fn check_destination(fields: &BTreeMap<String, String>, errors: &mut Vec<FieldError>) {
+    match fields.get(TYPE_FIELD) {
+        Some(kind) if DESTINATION_TYPES.contains(&kind.as_str()) => {}
+        Some(_) => push_error(errors, "destination.type", "expected bank_account, card or other"),
+        None => push_error(errors, "destination.type", "missing field `type`"),
+    }
+    let is_within = |text: &str, most: usize| {
+        (1..=most).contains(&text.chars().count()) && !text.contains(char::is_control)
+    };
+    if !fields
+        .iter()
+        .all(|(name, value)| is_within(name, MAX_NAME_CHARS) && is_within(value, MAX_VALUE_CHARS))
+    {
+        let message = format!(
+            "expected names of 1 to {MAX_NAME_CHARS} and values of 1 to {MAX_VALUE_CHARS} characters, without control characters"
+        );
+        push_error(errors, "destination", message);
+    }
+    if fields.len() > MAX_FIELDS {
+        push_error(
+            errors,
+            "destination",
+            format!("expected at most {MAX_FIELDS} fields"),
+        );
+    }
+}
+
+/// Masks a value except for its last characters. The type is not masked.
+fn mask_value(name: &str, value: &str) -> String {
+    if name == TYPE_FIELD {
+        return value.to_owned();
+    }
+    let count = value.chars().count();
+    let visible = if count >= 2 * VISIBLE_CHARS {
+        VISIBLE_CHARS
+    } else {
+        0
+    };
+    let end: String = value.chars().skip(count - visible).collect();
+    format!("{MASK}{end}")
+}
+
+/// Formats a destination as a JSON object, `type` first.
+fn destination_json(
+    fields: &BTreeMap<String, String>,
+    format_value: impl Fn(&str, &str) -> String,
+) -> String {
+    let (kind, others): (Vec<_>, Vec<_>) = fields.iter().partition(|(name, _)| *name == TYPE_FIELD);
+    let pairs = kind.into_iter().chain(others).map(|(name, value)| {
+        let value = format_value(name, value);
+        format!("{}:{}", serde_json::json!(name), serde_json::json!(value))
+    });
+    format!("{{{}}}", pairs.collect::<Vec<_>>().join(","))
+}
+
+fn push_error(errors: &mut Vec<FieldError>, field: &str, message: impl Into<String>) {
+    errors.push(FieldError {
+        field: field.to_owned(),
+        message: message.into(),
+    });
+}
+
+impl<'de> Deserialize<'de> for RequestedDestination {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(StringMapVisitor).map(Self)
+    }
+}
+
+/// Deserializes an object of strings and rejects repeated names.
+struct StringMapVisitor;
+
+impl<'de> Visitor<'de> for StringMapVisitor {
+    type Value = BTreeMap<String, String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of strings")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = BTreeMap::new();
+        while let Some((name, value)) = map.next_entry::<String, String>()? {
+            match fields.entry(name) {
+                Entry::Vacant(entry) => drop(entry.insert(value)),
+                Entry::Occupied(_) => return Err(A::Error::custom("a name occurs more than once")),
+            }
+        }
+        Ok(fields)
+    }
+}
+
+impl PartialSchema for RequestedDestination {
+    fn schema() -> RefOr<Schema> {
+        let text = |most: usize| {
+            ObjectBuilder::new()
+                .schema_type(Type::String)
+                .min_length(Some(1))
+                .max_length(Some(most))
+                .pattern(Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"))
+        };
+        let kind = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some("Kind of destination."))
+            .enum_values(Some(DESTINATION_TYPES));
+        let destination = ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .description(Some(
+                "Destination of the payout: its type and the fields needed to pay it out, for example an IBAN and a \
+                 name. Responses \
+                 mask the values and show at most their last four characters.",
+            ))
+            .property(TYPE_FIELD, kind)
+            .required(TYPE_FIELD)
+            .max_properties(Some(MAX_FIELDS))
+            .property_names(Some(Schema::from(text(MAX_NAME_CHARS).build())))
+            .additional_properties(Some(AdditionalProperties::from(Schema::from(text(MAX_VALUE_CHARS).build()))));
+        destination.into()
+    }
+}
+
+impl ToSchema for RequestedDestination {
+    fn name() -> Cow<'static, str> {
+        "PayoutDestination".into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error_code::Code;
+
+    fn request(destination: &str) -> Vec<u8> {
+        format!(r#"{{"amount":"12.50","currency":"USD","destination":{destination}}}"#).into_bytes()
+    }
+
+    #[test]
+    fn destination_is_stored_in_full_and_masked_in_responses() {
+        let payout = parse(&request(
+            r#"{"iban":"DE89370400440532013000","type":"bank_account","name":"Ann \"A\" Lee","bic":"X"}"#,
+        ))
+        .unwrap();
+        assert_eq!(payout.money.amount.minor(), 1_250);
+        assert_eq!(
+            payout.destination,
+            r#"{"type":"bank_account","bic":"X","iban":"DE89370400440532013000","name":"Ann \"A\" Lee"}"#
+        );
+        assert_eq!(
+            payout.masked_destination,
+            r#"{"type":"bank_account","bic":"****","iban":"****3000","name":"**** Lee"}"#
+        );
+    }
+
+    #[test]
+    fn invalid_payout_field_is_named_in_the_error() {
+        let field = |body: &[u8]| {
+            let error = parse(body).unwrap_err();
+            assert_eq!(error.code, Code::ValidationFailed);
+            error.details[0].field.clone()
+        };
+        for (destination, expected) in [
+            ("{}", "destination.type"),
+            (r#"{"type":"cash"}"#, "destination.type"),
+            (r#"{"type":"other","x":""}"#, "destination"),
+            (r#"{"type":"other","x":"a\u0000"}"#, "destination"),
+            (r#"{"type":"other","x":7}"#, "destination.x"),
+            (r#"{"type":"other","type":"card"}"#, "destination"),
+            ("[]", "destination"),
+            ("null", "destination"),
+        ] {
+            assert_eq!(field(&request(destination)), expected, "{destination}");
+        }
+        for (body, expected) in [
+            (
+                r#"{"amount":0,"currency":"USD","destination":{"type":"card"}}"#,
+                "amount",
+            ),
+            (
+                r#"{"amount":-1,"currency":"USD","destination":{"type":"card"}}"#,
+                "amount",
+            ),
+            (
+                r#"{"amount":1.001,"currency":"USD","destination":{"type":"card"}}"#,
+                "amount",
+            ),
+            (
+                r#"{"amount":1,"currency":"usd","destination":{"type":"card"}}"#,
+                "currency",
+            ),
+            (r#"{"amount":1,"currency":"USD"}"#, "destination"),
+        ] {
+            assert_eq!(field(body.as_bytes()), expected, "{body}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Middleware that assigns each request its trace id and span. The span names the method and the route, never headers,
+//! query or body.
+
+use actix_web::HttpResponse;
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::error::InternalError;
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use tracing::{Instrument as _, Span, error_span};
+use vouchsafe_actors::SPANS;
+
+use super::readiness_gate::method_label;
+use crate::telemetry;
+use crate::telemetry::trace::{TRACE_ID, parse_traceparent, random_trace_id};
+
+/// The response header with the trace id (spec part 7).
+static X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
+
+/// Middleware: assigns the trace id, opens the span and sets `X-Trace-ID`, also on error responses of inner middleware.
+///
+/// # Errors
+/// Returns the errors of the inner service.
+pub async fn trace_request(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    let parent = parse_traceparent(request.headers());
+    let trace_id = parent.map_or_else(random_trace_id, |parent| parent.trace_id.to_owned());
+    let header = HeaderValue::from_str(&trace_id);
+    let span = request_span(&request, &trace_id);
+    telemetry::start_span(&span, &trace_id, parent);
+    let result = async {
+        next.call(request)
+            .await
+            .map_err(|error| (error.error_response(), error))
+    };
+    let mut result = TRACE_ID.scope(trace_id, result).instrument(span).await;
+    if let Ok(value) = header {
+        let headers = match &mut result {
+            Ok(response) => response.headers_mut(),
+            Err((response, _)) => response.headers_mut(),
+        };
+        headers.insert(X_TRACE_ID.clone(), value);
+    }
+    result.map_err(|(response, error)| InternalError::from_response(error, response).into())
+}
+
+/// Creates a response with a trace id but without a span, for requests that are rejected early.
+pub fn respond_without_span(headers: &HeaderMap, answer: impl FnOnce() -> HttpResponse) -> HttpResponse {
+    let trace_id =
+        parse_traceparent(headers).map_or_else(random_trace_id, |parent| parent.trace_id.to_owned());
+    let header = HeaderValue::from_str(&trace_id);
+    let mut response = TRACE_ID.sync_scope(trace_id, answer);
+    if let Ok(value) = header {
+        response.headers_mut().insert(X_TRACE_ID.clone(), value);
+    }
+    response
+}
+
+/// The span of a request. Its level is ERROR, so that a filter for errors only still keeps the trace id on them.
+fn request_span(request: &ServiceRequest, trace_id: &str) -> Span {
+    error_span!(
+        target: SPANS,
+        "request",
+        trace.id = trace_id,
+        http.method = method_label(request.method()),
+        http.route = request.match_pattern(),
+    )
+}
