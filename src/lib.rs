@@ -1,7 +1,8 @@
 //! Vouchsafe: a service from which partners order vouchers over a signed REST API.
 //!
-//! An order passes through the layers from top to bottom: `http` (routes, wire format) → the engine's flows → purse and
-//! shelf → journal and lane → `store` (the commit statement).
+//! An order passes through [`api::middleware`] and the handler in [`api::partner`] to the engine's flows
+//! (`vouchsafe_actors::flows`), purse and shelf, journal and lane, and the commit statement of `vouchsafe_store`.
+//! [`startup`] puts the parts together.
 
 pub mod api;
 pub mod certification;

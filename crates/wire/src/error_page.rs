@@ -94,15 +94,15 @@ fn yes_or_no(yes: bool) -> &'static str {
 #[test]
 fn error_pages_match_the_code_table() {
     for (file, page) in pages() {
-        let path = format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os("VOUCHSAFE_REWRITE_DOCS").is_some() {
             std::fs::write(&path, &page).unwrap();
         }
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             committed == page,
-            "{file} differs from the table in src/errors/code.rs; regenerate it with\n    \
-             VOUCHSAFE_REWRITE_DOCS=1 cargo test -p vouchsafe --lib errors::page"
+            "{file} differs from the table in crates/wire/src/error_code.rs; regenerate it with\n    \
+             VOUCHSAFE_REWRITE_DOCS=1 cargo test -p vouchsafe-wire --lib error_page"
         );
     }
 }
