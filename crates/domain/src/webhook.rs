@@ -7,6 +7,9 @@ use utoipa::ToSchema;
 use crate::event_kind::EventKinds;
 use crate::ids::{PartnerId, WebhookId};
 
+/// Maximum bytes of the URL of an endpoint.
+pub const MAX_URL_BYTES: usize = 2_048;
+
 /// Why an endpoint is disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]

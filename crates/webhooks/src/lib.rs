@@ -19,7 +19,7 @@ use vouchsafe_domain::clock::Clock;
 pub use poller::Poller;
 pub use sample::sample_event;
 pub use sender::{HttpSender, SenderConfig, SigningMode, WebhookRequest};
-pub use url_policy::{MAX_URL_BYTES, UrlPolicy};
+pub use url_policy::UrlPolicy;
 
 use vouchsafe_store::{PgNode, PgOutbox};
 

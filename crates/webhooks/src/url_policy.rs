@@ -5,9 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use reqwest::Url;
 
 use super::address::{is_loopback, is_public};
+use vouchsafe_domain::webhook::MAX_URL_BYTES;
 use vouchsafe_security::environment::Environment;
-
-pub const MAX_URL_BYTES: usize = 2_048;
 
 /// Which URLs and addresses webhooks may be delivered to.
 #[derive(Debug, Clone)]

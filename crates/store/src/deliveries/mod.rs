@@ -39,7 +39,7 @@ use super::node::PgNode;
 use super::node_identity::NodeIdentity;
 
 pub use lease::DueEndpoints;
-pub use replay::{MAX_REPLAYED, ReplayOutcome, ReplayRequest};
+pub use replay::{MAX_REPLAYED, ReplayOutcome};
 
 /// Connections for reads of healthy endpoints. Deliveries use these and the two below; the rest of the pool serves requests.
 const READ_CONNECTIONS: usize = 3;

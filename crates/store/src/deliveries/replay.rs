@@ -8,7 +8,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_domain::delivery::CommittedEvents;
-use vouchsafe_domain::ids::{DeliveryId, EventId, PartnerId, WebhookId};
+use vouchsafe_domain::delivery::replay::ReplayRequest;
+use vouchsafe_domain::ids::{DeliveryId, PartnerId, WebhookId};
 
 use super::endpoint::EndpointKey;
 use super::interval;
@@ -22,14 +23,6 @@ use vouchsafe_domain::delivery::view::DeliveryView;
 
 /// Bounds the transaction of one replay request.
 pub const MAX_REPLAYED: usize = 10_000;
-
-/// Events to send again.
-#[derive(Debug, Clone, Copy)]
-pub enum ReplayRequest {
-    Event(EventId),
-    /// Events committed from the first timestamp (inclusive) to the second (exclusive).
-    TimeRange(OffsetDateTime, OffsetDateTime),
-}
 
 /// Result of a replay request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,23 +2,16 @@
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::{WebhookBody, generate_secret, not_found, parse_id, request};
+use super::{generate_secret, not_found, parse_id};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::service::Service;
 use vouchsafe_store::{AuditActor, MAX_REPLAYED, ReplayOutcome, WebhookSecretRotation};
 use crate::telemetry::trace;
-
-/// Result of a replay.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = WebhookReplay)]
-pub struct ReplayResultBody {
-    /// Number of events queued for delivery.
-    replayed: usize,
-}
+use vouchsafe_wire::partner::webhooks::body::WebhookBody;
+use vouchsafe_wire::partner::webhooks::replay::ReplayResultBody;
+use vouchsafe_wire::partner::webhooks::request;
 
 /// `POST /webhooks/{webhook_id}/rotate`. The body is optional.
 ///

@@ -3,14 +3,14 @@
 use serde::Deserialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
+use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_domain::ids::{EventId, WebhookId};
+use vouchsafe_domain::webhook::MAX_URL_BYTES;
 
-use vouchsafe_webhooks::MAX_URL_BYTES;
-use crate::api::error::ApiError;
-use vouchsafe_wire::period;
-use vouchsafe_wire::json::{self, JsonObject};
-use vouchsafe_store::ReplayRequest;
+use crate::error_body::InvalidRequest;
+use crate::period;
+use crate::json::{self, JsonObject};
 
 const MAX_DESCRIPTION: usize = 500;
 
@@ -86,15 +86,18 @@ pub struct ReplayEventsBody {
 /// A validated endpoint.
 #[derive(Debug)]
 pub struct RequestedWebhook {
-    pub(super) url: String,
-    pub(super) kinds: Option<EventKinds>,
-    pub(super) description: Option<String>,
-    pub(super) enabled: Option<bool>,
-    pub(super) webhook_id: Option<WebhookId>,
+    pub url: String,
+    pub kinds: Option<EventKinds>,
+    pub description: Option<String>,
+    pub enabled: Option<bool>,
+    pub webhook_id: Option<WebhookId>,
 }
 
 /// Parses an endpoint. The caller checks the URL against the SSRF guard.
-pub fn parse(body: &[u8]) -> Result<RequestedWebhook, ApiError> {
+///
+/// # Errors
+/// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
+pub fn parse(body: &[u8]) -> Result<RequestedWebhook, InvalidRequest> {
     let JsonObject(PutWebhookBody {
         url,
         events,
@@ -104,7 +107,7 @@ pub fn parse(body: &[u8]) -> Result<RequestedWebhook, ApiError> {
     }) = json::parse(body)?;
     if url.len() > MAX_URL_BYTES {
         let message = format!("expected at most {MAX_URL_BYTES} bytes");
-        return Err(ApiError::invalid_field("url", message));
+        return Err(InvalidRequest::field("url", message));
     }
     let kinds = match events {
         None => None,
@@ -112,7 +115,7 @@ pub fn parse(body: &[u8]) -> Result<RequestedWebhook, ApiError> {
         Some(kinds) => {
             let kinds = EventKinds::of(&kinds);
             Some(kinds.ok_or_else(|| {
-                ApiError::invalid_field(
+                InvalidRequest::field(
                     "events",
                     "expected at least one event; omit the field for all events",
                 )
@@ -122,7 +125,7 @@ pub fn parse(body: &[u8]) -> Result<RequestedWebhook, ApiError> {
     let fits = |text: &String| text.chars().count() <= MAX_DESCRIPTION && !text.contains(char::is_control);
     if !description.as_ref().is_none_or(fits) {
         let message = format!("expected at most {MAX_DESCRIPTION} characters, without control characters");
-        return Err(ApiError::invalid_field("description", message));
+        return Err(InvalidRequest::field("description", message));
     }
     Ok(RequestedWebhook {
         url,
@@ -133,23 +136,34 @@ pub fn parse(body: &[u8]) -> Result<RequestedWebhook, ApiError> {
     })
 }
 
-/// The overlap of a secret rotation, in seconds.
-pub fn parse_overlap(body: &[u8]) -> Result<u32, ApiError> {
+/// Parses the overlap of a secret rotation, in seconds. The body is optional.
+///
+/// # Errors
+/// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
+pub fn parse_overlap(body: &[u8]) -> Result<u32, InvalidRequest> {
     let request: RotateSecretBody = parse_optional(body)?;
     let seconds = request.overlap_seconds.unwrap_or(DEFAULT_OVERLAP_S);
     if seconds > MAX_OVERLAP_S {
         let message = format!("expected 0 to {MAX_OVERLAP_S} seconds");
-        return Err(ApiError::invalid_field("overlap_seconds", message));
+        return Err(InvalidRequest::field("overlap_seconds", message));
     }
     Ok(seconds)
 }
 
-pub fn parse_test_event(body: &[u8]) -> Result<EventKind, ApiError> {
+/// Parses the type of the sample event. The body is optional.
+///
+/// # Errors
+/// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
+pub fn parse_test_event(body: &[u8]) -> Result<EventKind, InvalidRequest> {
     let request: TestWebhookBody = parse_optional(body)?;
     Ok(request.event.unwrap_or(EventKind::OrderDelivered))
 }
 
-pub fn parse_replay(body: &[u8], now: OffsetDateTime) -> Result<ReplayRequest, ApiError> {
+/// Parses the events to deliver again. A range without an end ends now.
+///
+/// # Errors
+/// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
+pub fn parse_replay(body: &[u8], now: OffsetDateTime) -> Result<ReplayRequest, InvalidRequest> {
     let JsonObject(ReplayEventsBody { event_id, from, to }) = json::parse(body)?;
     match (event_id, from, to) {
         (Some(event_id), None, None) => Ok(ReplayRequest::Event(event_id)),
@@ -160,7 +174,7 @@ pub fn parse_replay(body: &[u8], now: OffsetDateTime) -> Result<ReplayRequest, A
             let to = to.map_or(Ok(now), |to| read("to", &to))?;
             Ok(ReplayRequest::TimeRange(read("from", &from)?, to))
         }
-        _ => Err(ApiError::invalid_field(
+        _ => Err(InvalidRequest::field(
             "event_id",
             "expected either event_id, or from and optionally to",
         )),
@@ -168,7 +182,7 @@ pub fn parse_replay(body: &[u8], now: OffsetDateTime) -> Result<ReplayRequest, A
 }
 
 /// Parses an optional body.
-fn parse_optional<T: Default + serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+fn parse_optional<T: Default + serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, InvalidRequest> {
     if body.is_empty() {
         return Ok(T::default());
     }
@@ -179,7 +193,7 @@ fn parse_optional<T: Default + serde::de::DeserializeOwned>(body: &[u8]) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vouchsafe_wire::error_code::Code;
+    use crate::error_code::Code;
 
     #[test]
     fn endpoint_with_unknown_or_invalid_field_is_rejected() {

@@ -1,0 +1,12 @@
+//! Response body of `POST /webhooks/{webhook_id}/replay`.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Result of a replay.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WebhookReplay)]
+pub struct ReplayResultBody {
+    /// Number of events queued for delivery.
+    pub replayed: usize,
+}
