@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
 use time::{Duration, OffsetDateTime};
 use vouchsafe_domain::ids::OrderId;
 
 use vouchsafe_domain::certification::check::Check;
+use vouchsafe_domain::certification::result::{CheckResult, CheckState};
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind, RequestHash};
 use super::session::Pause;
 
@@ -19,38 +19,6 @@ pub const SAME_ORDER_WINDOW: Duration = Duration::minutes(10);
 
 /// How long after its delivery the codes of an order may be fetched again: longer than any sensible polling interval.
 pub const REFETCH_WINDOW: Duration = Duration::minutes(10);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum CheckState {
-    /// No trial was decided.
-    NotSeen,
-    Passed,
-    Failed,
-}
-
-impl CheckState {
-    pub const ALL: [Self; 3] = [Self::NotSeen, Self::Passed, Self::Failed];
-
-    /// The name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotSeen => "NOT_SEEN",
-            Self::Passed => "PASSED",
-            Self::Failed => "FAILED",
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CheckResult {
-    pub check: Check,
-    pub state: CheckState,
-    /// When the deciding trial ended.
-    pub at: Option<OffsetDateTime>,
-    pub reason: &'static str,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TrialOutcome {

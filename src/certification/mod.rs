@@ -14,5 +14,5 @@ pub(crate) mod observed_sender;
 pub mod observer;
 pub mod session;
 
-pub use evaluation::{CheckResult, CheckState, evaluate};
+pub use evaluation::evaluate;
 pub use observer::Observer;

@@ -53,7 +53,7 @@ pub use codes::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
 pub use credentials::{CertificationPolicy, Credentials, IssueOutcome, MAX_LIVE_CREDENTIALS};
 pub use data_keys::{DataKeySet, DataKeys, KeyWrapper};
 pub use database::Database;
-pub use deliveries::{DeliveryLog, DueEndpoints, MAX_REPLAYED, PgOutbox, ReplayOutcome, ReplayRequest};
+pub use deliveries::{DeliveryLog, DueEndpoints, MAX_REPLAYED, PgOutbox, ReplayOutcome};
 pub use deployment::PrepareError;
 pub use error::{describe, unavailable};
 pub use events::{FEED_DAYS, FeedPage, FeedPosition};
@@ -68,7 +68,7 @@ pub use purchases::answers::PurchaseUpdate;
 pub use purchases::view::EndPurchaseOutcome;
 pub use purchases::{NewPurchase, Purchase, Purchases};
 pub use reconciliation::{
-    ClaimedDay, Drifts, PAGE_ROWS as RECORDS_PAGE, PartnerDay, ReconciliationOutcome, ReconciliationRun,
+    ClaimedDay, Drifts, PAGE_ROWS as RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun,
     ReconciliationStatus, Reconciliations, RecordsMessage,
 };
 pub use reserved_stock::Reservations;

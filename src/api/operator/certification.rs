@@ -5,7 +5,7 @@ use actix_web::{HttpResponse, web};
 use super::partners;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
-use crate::api::partner::certification::{CertificationBody, require_sandbox};
+use crate::api::partner::certification::{evaluate_partner, require_sandbox};
 use crate::service::Service;
 
 /// `GET /partners/{partner_id}/certification`.
@@ -19,7 +19,7 @@ pub(super) async fn get(
     if service.store.partners.find(partner_id).await?.is_none() {
         return Err(partners::not_found());
     }
-    Ok(HttpResponse::Ok().json(CertificationBody::of(&service, partner_id).await?))
+    Ok(HttpResponse::Ok().json(evaluate_partner(&service, partner_id).await?))
 }
 
 /// `DELETE /partners/{partner_id}/certification`: deletes the observations, so that every check is open again.

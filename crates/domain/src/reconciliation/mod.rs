@@ -6,6 +6,7 @@
 pub mod day;
 pub mod drift;
 pub mod merge;
+pub mod partner_day;
 pub mod result;
 
 use time::OffsetDateTime;

@@ -32,7 +32,6 @@ use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
 
 pub use self::drifts::Drifts;
-pub use self::partner_day::PartnerDay;
 pub use self::schedule::{ClaimedDay, ReconciliationStatus};
 
 /// Rows per page of either side and of the findings, which bounds memory.

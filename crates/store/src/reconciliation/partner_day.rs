@@ -4,20 +4,12 @@ use sqlx::PgPool;
 use time::{Date, OffsetDateTime};
 use vouchsafe_domain::ids::PartnerId;
 
-use super::drifts::{Drift, DriftRow};
+use super::drifts::DriftRow;
 use crate::audit::to_bigint;
 use crate::reconciliation::Reconciliations;
+use vouchsafe_domain::reconciliation::drift::Drift;
+use vouchsafe_domain::reconciliation::partner_day::PartnerDay;
 use vouchsafe_domain::reconciliation::result::ReconciliationSummary;
-
-/// A partner's part of a day's reconciliation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartnerDay {
-    pub summary: ReconciliationSummary,
-    /// Oldest first, up to the requested limit.
-    pub drifts: Vec<Drift>,
-    /// Time of the newest result of the day.
-    pub generated_at: OffsetDateTime,
-}
 
 impl Reconciliations {
     /// Finds a partner's part of a day with up to `limit` drifts; `None` if no vendor was compared for the day.

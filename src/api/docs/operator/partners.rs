@@ -12,7 +12,7 @@ use crate::api::operator::partners::{CreatedPartner, NewPartner, PartnerPatch, P
 use crate::api::operator::wallets::PostingRequest;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::transactions::TransactionBody;
-use crate::api::partner::certification::CertificationBody;
+use vouchsafe_wire::partner::certification::CertificationBody;
 use crate::api::docs::partner::example_certification;
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader};
 use vouchsafe_domain::partner::Partner;

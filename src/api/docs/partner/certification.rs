@@ -5,9 +5,9 @@ use utoipa::openapi::HttpMethod;
 
 use super::{ACCESS, unsigned_operation};
 use vouchsafe_domain::certification::check::Check;
-use crate::certification::CheckState;
+use vouchsafe_domain::certification::result::CheckState;
 use vouchsafe_wire::error_code::Code;
-use crate::api::partner::certification::CertificationBody;
+use vouchsafe_wire::partner::certification::CertificationBody;
 use crate::api::docs::openapi::{Operation, OperationResponse};
 
 /// `GET /certification`.

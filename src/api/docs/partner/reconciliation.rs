@@ -5,7 +5,7 @@ use utoipa::openapi::HttpMethod;
 
 use super::{ORDERS, unsigned_operation};
 use vouchsafe_wire::error_code::Code;
-use crate::api::partner::reconciliation::ReconciledDayBody;
+use vouchsafe_wire::partner::reconciliation::ReconciledDayBody;
 use crate::api::docs::openapi::{Operation, OperationResponse, date};
 
 pub(super) fn get() -> Operation {

@@ -13,7 +13,7 @@ use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::body::Json;
 use crate::api::operator::decision::validate_reason;
 use vouchsafe_wire::page::PageRequest;
-use crate::api::partner::reconciliation::parse_date;
+use vouchsafe_wire::partner::reconciliation::parse_date;
 use crate::service::Service;
 use vouchsafe_domain::reconciliation::drift::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
 use vouchsafe_domain::purchase::PurchaseKey;

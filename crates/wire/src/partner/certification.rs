@@ -1,0 +1,96 @@
+//! Response body of `GET /certification`, for both listeners.
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use utoipa::openapi::Object;
+use vouchsafe_domain::certification::check::Check;
+use vouchsafe_domain::certification::result::{CheckResult, CheckState};
+use vouchsafe_domain::ids::PartnerId;
+
+use crate::schema::extensible_enum;
+
+/// The certification status of a partner.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Certification)]
+pub struct CertificationBody {
+    /// Partner id.
+    partner_id: PartnerId,
+    /// Whether every check is passed.
+    passed: bool,
+    /// When the last check was passed. Null until all are passed.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    passed_at: Option<OffsetDateTime>,
+    /// The checklist.
+    points: Vec<CheckBody>,
+}
+
+/// A check of the certification.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CertificationPoint)]
+struct CheckBody {
+    #[schema(schema_with = point_schema)]
+    point: Check,
+    #[schema(schema_with = state_schema)]
+    state: CheckState,
+    /// When the deciding request was observed. Null if there was none.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    at: Option<OffsetDateTime>,
+    /// What was observed.
+    why: &'static str,
+    /// What the check requires.
+    asks: &'static str,
+    /// What to do to pass the check.
+    advice: &'static str,
+}
+
+fn point_schema() -> Object {
+    extensible_enum(
+        "Name of the check.",
+        Check::ALL.iter().map(|point| point.as_str()),
+    )
+}
+
+fn state_schema() -> Object {
+    extensible_enum(
+        "State of the check: `PASSED` or `FAILED` by the latest decisive attempt, `NOT_SEEN` without any.",
+        CheckState::ALL.map(CheckState::as_str),
+    )
+}
+
+impl CertificationBody {
+    /// The certification of a partner with these results, one per check.
+    #[must_use]
+    pub fn of(partner_id: PartnerId, results: Vec<CheckResult>) -> Self {
+        let passed = results.iter().all(|result| result.state == CheckState::Passed);
+        let last = results.iter().filter_map(|result| result.at).max();
+        Self {
+            partner_id,
+            passed,
+            passed_at: last.filter(|_| passed),
+            points: results.into_iter().map(CheckBody::of).collect(),
+        }
+    }
+}
+
+impl CheckBody {
+    fn of(
+        CheckResult {
+            check: point,
+            state,
+            at,
+            reason: why,
+        }: CheckResult,
+    ) -> Self {
+        Self {
+            point,
+            state,
+            at,
+            why,
+            asks: point.requirement(),
+            advice: point.advice(),
+        }
+    }
+}
