@@ -1,7 +1,5 @@
 //! Number of free vouchers per SKU, counted from committed rows up to a cap.
 
-use std::collections::HashMap;
-
 use sqlx::PgPool;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{Product, ProductId, Sku};

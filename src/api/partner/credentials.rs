@@ -6,10 +6,7 @@
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
-use serde::{Deserialize, Serialize};
-use time::{Duration, OffsetDateTime};
-use utoipa::ToSchema;
-use vouchsafe_domain::ids::CredentialId;
+use time::OffsetDateTime;
 
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{Auth, VerifiedRequest};
@@ -19,39 +16,7 @@ use vouchsafe_store::{AuditActor, MAX_LIVE_CREDENTIALS, RotationOutcome, Rotatio
 use crate::telemetry::trace;
 use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::json::{self, JsonObject};
-
-/// Default overlap (contract §3): a day.
-const DEFAULT_OVERLAP_S: u32 = 86_400;
-
-/// Maximum overlap: a week.
-const MAX_OVERLAP_S: u32 = 604_800;
-
-/// Options of a credential rotation.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[schema(as = RotateRequest)]
-#[serde(deny_unknown_fields)]
-pub struct RotateCredentialBody {
-    /// How long the current credential stays valid, in seconds. Default: 86400 (a day).
-    #[serde(default)]
-    #[schema(maximum = 604_800)]
-    overlap_seconds: Option<u32>,
-}
-
-/// The new credential. The secret is returned only once.
-#[derive(Serialize, ToSchema)]
-#[schema(as = RotatedCredential)]
-pub struct RotatedCredentialBody<'a> {
-    /// Identifies the credential. Not secret.
-    credential_id: CredentialId,
-    /// Value for the `X-API-Key` header.
-    api_key: String,
-    /// Value for the `X-API-Secret` header, and the key of the request signature.
-    api_secret: &'a str,
-    /// When the previous credential expires.
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    previous_expires_at: OffsetDateTime,
-}
+use vouchsafe_wire::partner::credentials::{RotatedCredentialBody, parse_overlap};
 
 /// `POST /credentials/rotate`. The body is optional.
 ///
@@ -98,20 +63,6 @@ pub async fn rotate(
     }
 }
 
-fn parse_overlap(body: &[u8]) -> Result<Duration, ApiError> {
-    let request = if body.is_empty() {
-        RotateCredentialBody::default()
-    } else {
-        json::parse::<JsonObject<RotateCredentialBody>>(body)?.0
-    };
-    let seconds = request.overlap_seconds.unwrap_or(DEFAULT_OVERLAP_S);
-    if seconds > MAX_OVERLAP_S {
-        let message = format!("expected 0 to {MAX_OVERLAP_S} seconds");
-        return Err(ApiError::invalid_field("overlap_seconds", message));
-    }
-    Ok(Duration::seconds(seconds.into()))
-}
-
 /// Applies the committed rotation in memory. The new credential comes first, so that the partner always has a valid one.
 fn apply_rotation(service: &Service, rotation: &RotationResult, now: OffsetDateTime) {
     service.registry.upsert_credential(rotation.next.clone());
@@ -124,41 +75,9 @@ fn apply_rotation(service: &Service, rotation: &RotationResult, now: OffsetDateT
 fn rotated_response(key_pair: &ApiKeyPair, rotation: &RotationResult) -> HttpResponse {
     HttpResponse::Created()
         .insert_header((CACHE_CONTROL, "no-store"))
-        .json(RotatedCredentialBody {
-            credential_id: rotation.next.credential_id,
-            api_key: key_pair.api_key.to_string(),
-            api_secret: key_pair.api_secret.expose(),
-            previous_expires_at: rotation.previous_ends_at,
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn overlap_defaults_to_a_day_and_is_at_most_a_week() {
-        for (body, expected) in [
-            ("", Ok(DEFAULT_OVERLAP_S)),
-            ("{}", Ok(DEFAULT_OVERLAP_S)),
-            (r#"{"overlap_seconds":null}"#, Ok(DEFAULT_OVERLAP_S)),
-            (r#"{"overlap_seconds":0}"#, Ok(0)),
-            (r#"{"overlap_seconds":604800}"#, Ok(MAX_OVERLAP_S)),
-            (r#"{"overlap_seconds":604801}"#, Err(Code::ValidationFailed)),
-            (r#"{"overlap_seconds":-1}"#, Err(Code::ValidationFailed)),
-            (r#"{"overlap_seconds":1.5}"#, Err(Code::ValidationFailed)),
-            (r#"{"overlap_seconds":"60"}"#, Err(Code::ValidationFailed)),
-            (r#"{"overlap":60}"#, Err(Code::ValidationFailed)),
-            (
-                r#"{"overlap_seconds":1,"overlap_seconds":2}"#,
-                Err(Code::ValidationFailed),
-            ),
-            ("[]", Err(Code::ValidationFailed)),
-            ("{", Err(Code::MalformedRequest)),
-        ] {
-            let parsed = parse_overlap(body.as_bytes()).map_err(|error| error.code);
-            let expected = expected.map(|seconds| Duration::seconds(i64::from(seconds)));
-            assert_eq!(parsed, expected, "{body}");
-        }
-    }
+        .json(RotatedCredentialBody::of(
+            rotation.next.credential_id,
+            key_pair,
+            rotation.previous_ends_at,
+        ))
 }

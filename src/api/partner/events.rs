@@ -12,6 +12,7 @@ use crate::api::middleware::authentication::AuthenticatedCaller;
 use vouchsafe_wire::page::PageRequest;
 use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::partner::events::FILTERS;
 use crate::service::Service;
 use vouchsafe_store::{FEED_DAYS, FeedPosition};
 
@@ -24,7 +25,7 @@ pub async fn list(
     caller: AuthenticatedCaller,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &["after"])?;
+    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let cursor: Option<EventId> = page.after()?;
     let after = match cursor {
         Some(event_id) => Some(event_id),

@@ -5,7 +5,7 @@ use utoipa::openapi::HttpMethod;
 
 use super::{ACCESS, signed_operation};
 use vouchsafe_wire::error_code::Code;
-use crate::api::partner::credentials::{RotateCredentialBody, RotatedCredentialBody};
+use vouchsafe_wire::partner::credentials::{RotateCredentialBody, RotatedCredentialBody};
 use crate::api::docs::openapi::{Operation, OperationResponse};
 
 pub(super) fn rotate() -> Operation {
