@@ -56,6 +56,12 @@ fn forbidden_dependency_is_found() {
         ("vouchsafe-security", "sqlx", "independent of their transport"),
         ("vouchsafe-store", "actix-web", "the store knows no HTTP"),
         ("vouchsafe-load", "vouchsafe", "only the public HTTP interface"),
+        ("vouchsafe-peer", "vouchsafe", "only the public HTTP interface"),
+        (
+            "vouchsafe-api-client",
+            "vouchsafe",
+            "only the public HTTP interface",
+        ),
     ];
     for (user, used, expected) in rejected {
         for (normal, dev) in [(&[used][..], &[][..]), (&[], &[used])] {
@@ -65,7 +71,9 @@ fn forbidden_dependency_is_found() {
         }
     }
     let allowed = workspace(&[
-        ("vouchsafe-load", &["sqlx"], &[]),
+        ("vouchsafe-load", &["sqlx", "vouchsafe-peer"], &[]),
+        ("vouchsafe-peer", &["vouchsafe-api-client"], &[]),
+        ("vouchsafe-api-client", &[], &[]),
         ("vouchsafe", &[], &["vouchsafe-load"]),
     ]);
     assert_eq!(allowed.violations(), Vec::<String>::new());
