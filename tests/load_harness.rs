@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use sqlx::{Connection, PgConnection};
+use vouchsafe_api_client::DEFAULT_TIMEOUT;
+use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_load::audit::{audit, read_wallets};
-use vouchsafe_load::client::DEFAULT_TIMEOUT;
-use vouchsafe_load::client::partner::PartnerClient;
 use vouchsafe_load::deployment::TestDeployment;
 use vouchsafe_load::deployment::seed::{SeedData, product_id, seed};
 use vouchsafe_load::nodes::{NodesPlan, measure_nodes};

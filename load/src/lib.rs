@@ -1,7 +1,7 @@
-//! Load generator and auditor: request signer, HTTP client, operation history with a checker, load runs with an
-//! audit.
+//! Load generator and auditor: scenarios, load runs with an audit, reports, comparisons.
 //!
-//! Rule: this crate shares no code with the service, so a bug of the service cannot hide in the code that checks it.
+//! Rule: this crate and those that it depends on share no code with the service, so a bug of the service cannot hide in
+//! the code that checks it.
 //!
 //! Modules, each importing only modules below it:
 //!
@@ -20,16 +20,12 @@
 //! | [`traffic`] | scenario files and the requests drawn from them |
 //! | [`deployment`] | private service with seed data |
 //! | [`resources`] | cost per order, database, machine |
-//! | [`history`] | operation history, recorder, checker |
-//! | [`client`] | HTTP client of the partner API |
 
 pub mod audit;
-pub mod client;
 pub mod compare;
 pub mod deployment;
 pub mod follow_up;
 pub mod growth;
-pub mod history;
 pub mod nodes;
 pub mod peer;
 pub mod report;

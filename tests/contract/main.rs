@@ -18,8 +18,8 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use vouchsafe_load::client::partner::PartnerClient;
-use vouchsafe_load::client::signer::Credentials;
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
 
 use self::python::Python;
 use self::service::Instance;

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::{Connection as _, PgConnection};
-use vouchsafe_load::history::check::{Violation, check};
-use vouchsafe_load::history::{Call, Event, History};
+use vouchsafe_api_client::history::check::{Violation, check};
+use vouchsafe_api_client::history::{Call, Event, History};
 
 use crate::invariants;
 use crate::load_session::LoadSession;

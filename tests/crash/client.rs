@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use vouchsafe_load::client::partner::PartnerClient;
+use vouchsafe_api_client::partner::PartnerClient;
 
 use crate::fixtures::{HOT, NEVER_FILLED, OTHERS, SCARCE, SCARCE_STOCK, UNAFFORDABLE, order_body};
 use crate::load_session::{LoadSession, OrderRequest, Request};

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use sqlx::{Connection as _, Executor as _, PgConnection};
-use vouchsafe_load::history::check::{Violation, check};
-use vouchsafe_load::history::{Call, Event, EventKind, History};
+use vouchsafe_api_client::history::check::{Violation, check};
+use vouchsafe_api_client::history::{Call, Event, EventKind, History};
 
 use crate::invariants::{self, INVARIANTS};
 

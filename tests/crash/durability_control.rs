@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::Executor as _;
-use vouchsafe_load::history::check::check;
+use vouchsafe_api_client::history::check::check;
 
 use crate::client::OrderMix;
 use crate::processes::{Fault, inject, postmaster_pid};

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use serde_json::json;
-use vouchsafe_load::client::partner::PartnerClient;
-use vouchsafe_load::client::signer::Credentials;
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
 
 use crate::operator::Operator;
 use crate::program::Program;

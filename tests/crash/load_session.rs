@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use vouchsafe_load::client::partner::PartnerClient;
-use vouchsafe_load::client::{ApiResponse, RequestFailure};
-use vouchsafe_load::history::History;
-use vouchsafe_load::history::recorder::{Intent, Recorder, SyncPolicy};
+use vouchsafe_api_client::history::History;
+use vouchsafe_api_client::history::recorder::{Intent, Recorder, SyncPolicy};
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 use crate::fixtures::Buyer;
 use crate::rng::Rng;

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_load::client::origin::Origin;
-use vouchsafe_load::client::signer::Credentials;
-use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
+use vouchsafe_api_client::origin::Origin;
+use vouchsafe_api_client::signer::Credentials;
+use vouchsafe_api_client::{ApiResponse, Client, RequestFailure};
 
 use crate::fixtures::{Buyer, TestProduct};
 use crate::program::{Program, START_TIMEOUT};

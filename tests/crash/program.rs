@@ -16,8 +16,8 @@ use reqwest::Method;
 use reqwest::header::HeaderMap;
 use rustix::process::Signal;
 use tempfile::TempDir;
-use vouchsafe_load::client::Client;
-use vouchsafe_load::client::origin::Origin;
+use vouchsafe_api_client::Client;
+use vouchsafe_api_client::origin::Origin;
 
 use crate::processes::{self, wait_until};
 

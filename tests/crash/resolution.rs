@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
-use vouchsafe_load::client::ApiResponse;
-use vouchsafe_load::client::partner::PartnerClient;
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::partner::PartnerClient;
 
 use crate::load_session::{AcknowledgedOrder, LoadSession, Request};
 

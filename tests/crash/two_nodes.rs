@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use tokio::task::JoinSet;
-use vouchsafe_load::client::RequestFailure;
+use vouchsafe_api_client::RequestFailure;
 
 use crate::checks::check_everything;
 use crate::client::{Client, OrderMix};

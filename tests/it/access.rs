@@ -3,8 +3,8 @@
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_load::client::ApiResponse;
-use vouchsafe_load::client::signer::{API_KEY, API_SECRET};
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::signer::{API_KEY, API_SECRET};
 
 use crate::support::{Operator, Partner, expect_error, expect_success, order_body, shared};
 

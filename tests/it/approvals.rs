@@ -2,7 +2,7 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 use crate::commands::run_json;
 use crate::support::{Operator, Partner, Sale, expect_error, expect_success, shared, unique};

@@ -2,7 +2,7 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 use crate::support::{Operator, Partner, expect_error, expect_success, shared, text_of, unique};
 

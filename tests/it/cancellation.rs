@@ -2,7 +2,7 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 use crate::approvals::{decide, place_order_awaiting_approval};
 use crate::support::{

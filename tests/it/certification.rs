@@ -5,8 +5,8 @@ use std::time::Duration;
 use hyper::Method;
 use hyper::header::HeaderValue;
 use serde_json::{Value, json};
-use vouchsafe_load::client::RequestFailure;
-use vouchsafe_load::client::partner::PartnerClient;
+use vouchsafe_api_client::RequestFailure;
+use vouchsafe_api_client::partner::PartnerClient;
 
 use crate::commands::{run_error, run_json, run_ok};
 use crate::support::{

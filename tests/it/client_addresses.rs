@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_load::client::ApiResponse;
-use vouchsafe_load::client::partner::unix_seconds;
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::partner::unix_seconds;
 
 use crate::support::{Database, Instance, Operator, Partner, expect_error, expect_success, text_of};
 

@@ -1,7 +1,7 @@
 //! Conditional requests: `ETag` and `If-None-Match` on the catalogue.
 
 use serde_json::json;
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 use crate::support::{Operator, Partner, expect_success, shared, text_of, unique};
 

@@ -4,7 +4,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 use crate::support::{Database, Instance, Operator, Partner, expect_error, expect_success, shared, text_of};
 

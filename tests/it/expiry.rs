@@ -3,7 +3,7 @@
 use hyper::Method;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
-use vouchsafe_load::client::partner::unix_seconds;
+use vouchsafe_api_client::partner::unix_seconds;
 
 use crate::support::{
     Database, Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success,

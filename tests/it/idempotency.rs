@@ -3,8 +3,8 @@
 use hyper::Method;
 use hyper::header::HeaderValue;
 use serde_json::json;
-use vouchsafe_load::client::ApiResponse;
-use vouchsafe_load::client::partner::{IDEMPOTENCY_KEY, unix_seconds};
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::partner::{IDEMPOTENCY_KEY, unix_seconds};
 
 use crate::support::{
     Operator, Partner, Sale, expect_error, expect_stored_error, expect_success, order_body, shared, text_of,

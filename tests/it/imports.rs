@@ -5,7 +5,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 use crate::support::raw_http::{exchange, request_head};
 use crate::support::{

@@ -6,7 +6,7 @@
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method};
 use serde_json::{Value, json};
-use vouchsafe_load::client::{ApiResponse, RequestFailure};
+use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 use crate::support::{
     Database, Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_success, order_body,
@@ -155,7 +155,7 @@ async fn request_payout(partner: &mut Partner, key: &str) -> Result<ApiResponse,
         "amount": 7, "currency": "USD", "destination": { "type": "bank_account", "iban": "DE89370400440532013000" },
     });
     let headers = HeaderMap::from_iter([(
-        vouchsafe_load::client::partner::IDEMPOTENCY_KEY,
+        vouchsafe_api_client::partner::IDEMPOTENCY_KEY,
         HeaderValue::from_str(key).unwrap(),
     )]);
     let call = partner

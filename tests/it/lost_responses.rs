@@ -1,7 +1,7 @@
 //! Orders whose response is lost, with the sandbox product that drops it.
 
-use vouchsafe_load::client::RequestFailure;
-use vouchsafe_load::client::partner::PartnerClient;
+use vouchsafe_api_client::RequestFailure;
+use vouchsafe_api_client::partner::PartnerClient;
 
 use crate::support::{Operator, expect_error, expect_success, shared, unique};
 
@@ -37,7 +37,11 @@ async fn refusals_and_their_replays_are_answered() {
     assert_eq!(repeated.header("idempotent-replayed"), Some("true"));
     assert_eq!((repeated.status, &repeated.body), (refused.status, &refused.body));
     let other = ORDER.replace("\"quantity\":1", "\"quantity\":2");
-    expect_error(&partner.send_text(&key, &other).await, 422, "IDEMPOTENCY_KEY_REUSED");
+    expect_error(
+        &partner.send_text(&key, &other).await,
+        422,
+        "IDEMPOTENCY_KEY_REUSED",
+    );
     let unpriced = ORDER.replace(":25,", ":26,");
     let response = partner.send_text(&unique("key"), &unpriced).await;
     expect_error(&response, 422, "DENOMINATION_NOT_ALLOWED");

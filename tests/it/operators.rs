@@ -4,8 +4,8 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
-use vouchsafe_load::client::origin::Origin;
-use vouchsafe_load::client::{ApiResponse, Client};
+use vouchsafe_api_client::origin::Origin;
+use vouchsafe_api_client::{ApiResponse, Client};
 
 use crate::support::{CheckedOperator, Instance, Operator, expect_error, expect_success, shared};
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use vouchsafe_load::client::partner::unix_seconds;
+use vouchsafe_api_client::partner::unix_seconds;
 
 use crate::support::{
     Operator, Sale, expect_error, expect_success, json_of, order_body, order_line, shared, text_of, unique,

@@ -7,7 +7,7 @@ use crate::support::{
     Database, Operator, Partner, expect_error, expect_success, json_of, shared, text_of, unique,
 };
 
-async fn post(operator: &mut Operator, path: &str, body: &Value) -> vouchsafe_load::client::ApiResponse {
+async fn post(operator: &mut Operator, path: &str, body: &Value) -> vouchsafe_api_client::ApiResponse {
     operator
         .call(Method::POST, path, "application/json", body.to_string())
         .await

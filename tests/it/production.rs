@@ -3,7 +3,7 @@
 use hyper::Method;
 use serde_json::{Value, json};
 use sqlx::ConnectOptions as _;
-use vouchsafe_load::client::signer::Credentials;
+use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_private_postgres::Durability;
 
 use crate::database::Database;

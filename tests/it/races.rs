@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use futures_util::future::join_all;
 use serde_json::json;
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 use crate::support::{Operator, Partner, expect_error, expect_success, order_line, shared, unique};
 

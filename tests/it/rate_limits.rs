@@ -3,8 +3,8 @@
 use hyper::Method;
 use hyper::header::{CONTENT_LENGTH, HeaderValue};
 use serde_json::json;
-use vouchsafe_load::client::ApiResponse;
-use vouchsafe_load::client::signer::SIGNATURE;
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::signer::SIGNATURE;
 
 use crate::request_bodies::{ORDERS, with_header};
 use crate::support::raw_http::{exchange, request_head};

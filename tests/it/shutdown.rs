@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::process::Command;
 
 use futures_util::future::join_all;
-use vouchsafe_load::client::{ApiResponse, RequestFailure};
+use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 use crate::support::{
     Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, order_body,

@@ -2,8 +2,8 @@
 
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use vouchsafe_load::client::partner::unix_seconds;
-use vouchsafe_load::client::signer::{API_KEY, API_SECRET, Credentials, SIGNATURE, TIMESTAMP};
+use vouchsafe_api_client::partner::unix_seconds;
+use vouchsafe_api_client::signer::{API_KEY, API_SECRET, Credentials, SIGNATURE, TIMESTAMP};
 
 use crate::support::{Operator, expect_error, expect_success, order_body, shared};
 

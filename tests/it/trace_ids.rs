@@ -1,7 +1,7 @@
 //! Trace ids in log lines.
 
 use serde_json::Value;
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 use crate::support::{Database, Instance, Operator, WAIT_TIMEOUT, expect_error, expect_success, wait_until};
 

@@ -1,7 +1,7 @@
 //! Validation of order requests.
 
 use serde_json::{Value, json};
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 use crate::support::{Operator, Partner, expect_error, order_line, shared, unique};
 

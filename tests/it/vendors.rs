@@ -2,7 +2,7 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 use crate::commands::{run_error, run_json, run_ok};
 use crate::support::{Database, Operator, expect_error, expect_success, shared, unique};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use serde_json::{Value, json};
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 use crate::support::{Behavior, Operator, Partner, Receiver, expect_error, expect_success, shared, text_of};
 

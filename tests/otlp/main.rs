@@ -17,10 +17,10 @@ use futures_util::future::join_all;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
-use vouchsafe_load::client::origin::Origin;
-use vouchsafe_load::client::partner::{IDEMPOTENCY_KEY, PartnerClient};
-use vouchsafe_load::client::partner_file::PartnerFile;
-use vouchsafe_load::client::{ApiResponse, Client};
+use vouchsafe_api_client::origin::Origin;
+use vouchsafe_api_client::partner::{IDEMPOTENCY_KEY, PartnerClient};
+use vouchsafe_api_client::partner_file::PartnerFile;
+use vouchsafe_api_client::{ApiResponse, Client};
 
 use crate::collector::{Behavior, Collector, Span};
 use crate::service::{Instance, PROGRAM, free_addresses};

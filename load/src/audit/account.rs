@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::client::ApiResponse;
-use crate::client::money::Amount;
-use crate::client::partner::PartnerClient;
-use crate::client::wire::{ListView, WalletView, order_number};
 use crate::tally::acknowledgements::PartnerAcknowledgements;
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::money::Amount;
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::wire::{ListView, WalletView, order_number};
 
 /// Page size: the maximum of the contract (§3).
 const PAGE: usize = 100;

@@ -12,8 +12,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::client::partner::PartnerClient;
 use crate::tally::acknowledgements::Acknowledgements;
+use vouchsafe_api_client::partner::PartnerClient;
 
 pub use self::account::{AuditedPartner, WalletBalances, read_wallets};
 pub use self::scenario_checks::{check_invariants, check_refusals, check_stable_responses, check_stock_sold};

@@ -2,9 +2,9 @@
 
 use super::AuditedPartner;
 use super::account::get_ok;
-use crate::client::ApiResponse;
-use crate::client::wire::OrderView;
 use crate::tally::acknowledgements::Sample;
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::wire::OrderView;
 
 /// Checks that `GET` returns each sampled order as acknowledged.
 pub(super) async fn check_read_back(

@@ -6,12 +6,12 @@ use std::process::Command;
 use serde::Deserialize;
 
 use super::Check;
-use crate::client::wire::ListView;
 use crate::deployment::operator::Operator;
 use crate::deployment::seed::PRODUCT_PREFIX;
 use crate::tally::sent_orders::ResponseMismatches;
 use crate::tally::{Outcome, Tally};
 use crate::traffic::request::RequestKind;
+use vouchsafe_api_client::wire::ListView;
 
 /// Page size: the maximum of the API.
 const PAGE: usize = 100;

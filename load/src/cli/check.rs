@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use vouchsafe_load::history::History;
-use vouchsafe_load::history::check::check;
+use vouchsafe_api_client::history::History;
+use vouchsafe_api_client::history::check::check;
 
 /// Returns whether the history is consistent.
 pub(crate) fn command(path: &Path) -> anyhow::Result<bool> {

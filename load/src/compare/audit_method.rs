@@ -7,8 +7,8 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 
 use crate::audit::{Audit, Check, WalletBalances, audit, read_wallets};
-use crate::client::partner::PartnerClient;
 use crate::tally::acknowledgements::Acknowledgements;
+use vouchsafe_api_client::partner::PartnerClient;
 
 #[derive(Clone, Debug)]
 pub enum AuditMethod {

@@ -12,7 +12,6 @@ use super::floor::{FloorPlan, run_floor_benchmark};
 use super::maintenance;
 use super::search::{PeerSearchReport, PeerVariant};
 use super::turn::{LoadSettings, Target, Turn, run_turn};
-use crate::client::signer::Credentials;
 use crate::deployment::TestDeployment;
 use crate::deployment::postgres::SERVICE_DATABASE;
 use crate::deployment::seed::{SeedData, product_id, seed};
@@ -22,6 +21,7 @@ use crate::peer::schema::create_database;
 use crate::resources::MonitorTarget;
 use crate::resources::database::DatabaseInspector;
 use crate::resources::machine::Machine;
+use vouchsafe_api_client::signer::Credentials;
 
 /// Wallet balance of the partner, in USD.
 const USD: u64 = 900_000_000;

@@ -8,9 +8,6 @@ use serde::Serialize;
 
 use super::audit_method::AuditMethod;
 use crate::audit::Audit;
-use crate::client::DEFAULT_TIMEOUT;
-use crate::client::partner::PartnerClient;
-use crate::client::signer::Credentials;
 use crate::resources::MonitorTarget;
 use crate::resources::costs::OrderCosts;
 use crate::resources::machine::Machine;
@@ -23,6 +20,9 @@ use crate::tally::run_history::RunHistory;
 use crate::traffic::generator::Traffic;
 use crate::traffic::pace::{Pace, RunLength};
 use crate::traffic::workload::Workload;
+use vouchsafe_api_client::DEFAULT_TIMEOUT;
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
 
 /// Maximum number of orders that the audit reads back and replays.
 const SAMPLES: usize = 100;

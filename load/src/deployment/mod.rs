@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::client::origin::UrlError;
 use crate::resources::MonitorTarget;
+use vouchsafe_api_client::origin::UrlError;
 
 use self::operator::{Operator, OperatorError};
 use self::postgres::{DeploymentPostgres, SERVICE_DATABASE};

@@ -8,9 +8,9 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::client::origin::{Origin, UrlError};
-use crate::client::signer::{CredentialEncodingError, Credentials};
-use crate::client::{ApiResponse, Client, RequestFailure};
+use vouchsafe_api_client::origin::{Origin, UrlError};
+use vouchsafe_api_client::signer::{CredentialEncodingError, Credentials};
+use vouchsafe_api_client::{ApiResponse, Client, RequestFailure};
 
 /// Lines per import. The service has no limit; it processes this number well within the client's timeout.
 const IMPORT_LINES: u64 = 20_000;

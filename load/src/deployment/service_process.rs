@@ -17,8 +17,8 @@ use hyper::{HeaderMap, Method};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{DeploymentError, file_error};
-use crate::client::Client;
-use crate::client::origin::Origin;
+use vouchsafe_api_client::Client;
+use vouchsafe_api_client::origin::Origin;
 
 /// Deadline for a start: `initdb` alone took a minute on two busy cores.
 const START_TIMEOUT: Duration = Duration::from_secs(180);

@@ -10,13 +10,13 @@ use rand::rngs::StdRng;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::client::RequestFailure;
-use crate::client::partner::PartnerClient;
-use crate::client::signer::Credentials;
 use crate::deployment::{DeploymentError, TestDeployment};
 use crate::tally::acknowledgements::{Acknowledgements, Unsettled};
 use crate::traffic::generator::Traffic;
 use crate::traffic::request::RequestSpec;
+use vouchsafe_api_client::RequestFailure;
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
 
 /// Delay between attempts: far below the measured time.
 const RETRY_DELAY: Duration = Duration::from_millis(2);

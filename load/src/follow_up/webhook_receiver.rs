@@ -17,8 +17,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::audit::Check;
-use crate::client::partner::PartnerClient;
-use crate::client::signer::Credentials;
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
 
 /// Deadline for deliveries after the load; later events count as lost.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -178,8 +178,8 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::client::Client;
-    use crate::client::origin::Origin;
+    use vouchsafe_api_client::Client;
+    use vouchsafe_api_client::origin::Origin;
 
     #[tokio::test]
     async fn repeated_event_counts_once() {

@@ -93,7 +93,7 @@ mod tests {
             (generated.api_key, generated.api_secret),
             (again.api_key, again.api_secret)
         );
-        crate::client::partner_file::PartnerFile::read(&path).unwrap();
+        vouchsafe_api_client::partner_file::PartnerFile::read(&path).unwrap();
         std::fs::write(&path, "{}").unwrap();
         assert!(matches!(
             read_or_create(&path),

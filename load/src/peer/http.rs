@@ -172,7 +172,7 @@ fn respond(stored: StoredResponse) -> HttpResponse {
     if stored.replayed {
         response.insert_header(("idempotent-replayed", "true"));
     }
-    if let Some(order_id) = crate::client::wire::OrderView::parse(&stored.body)
+    if let Some(order_id) = vouchsafe_api_client::wire::OrderView::parse(&stored.body)
         .ok()
         .map(|order| order.order_id)
     {

@@ -8,8 +8,8 @@ use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 
 use super::{PeerMode, TransactionShape};
-use crate::client::partner_file::{PartnerFile, PartnerFileError};
-use crate::client::signer::Credentials;
+use vouchsafe_api_client::partner_file::{PartnerFile, PartnerFileError};
+use vouchsafe_api_client::signer::Credentials;
 
 /// Environment variable with the database URL: command lines are visible to other users.
 pub const DATABASE_VARIABLE: &str = "PEER_DATABASE_URL";

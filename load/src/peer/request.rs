@@ -237,7 +237,7 @@ mod tests {
         let order = |items: &[String]| format!(r#"{{"items":[{}]}}"#, items.join(","));
         let code = |body: &str| {
             let refusal = parse_order(body.as_bytes(), &catalogue()).unwrap_err();
-            crate::client::wire::error_code(&refusal.body()).unwrap()
+            vouchsafe_api_client::wire::error_code(&refusal.body()).unwrap()
         };
         let table = [
             ("{".to_owned(), "MALFORMED_REQUEST"),

@@ -157,7 +157,7 @@ mod tests {
                 "expiry": "2027-12-31",
             })
         );
-        let view = crate::client::wire::OrderView::parse(text.as_bytes()).unwrap();
+        let view = vouchsafe_api_client::wire::OrderView::parse(text.as_bytes()).unwrap();
         assert_eq!(view.total_amount.get(), "25.50");
         serde_json::from_str::<serde_json::Value>(&order.event(&[sold])).unwrap();
     }

@@ -129,7 +129,7 @@ fn is_unambiguous(message: SignedMessage<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::signer::Credentials;
+    use vouchsafe_api_client::signer::Credentials;
 
     const NOW_S: u64 = 1_767_225_600;
     const BODY: &[u8] = br#"{"items":[]}"#;

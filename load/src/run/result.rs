@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::arrivals::ArrivalsError;
-use crate::client::origin::UrlError;
 use crate::tally::Tally;
 use crate::tally::run_history::SentOrders;
+use vouchsafe_api_client::origin::UrlError;
 
 /// Result of a load run.
 #[derive(Debug)]

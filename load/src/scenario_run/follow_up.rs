@@ -8,8 +8,6 @@ use tokio::runtime::Runtime;
 
 use super::{GeneratorOptions, ScenarioRunError};
 use crate::audit::Check;
-use crate::client::DEFAULT_TIMEOUT;
-use crate::client::signer::Credentials;
 use crate::deployment::TestDeployment;
 use crate::follow_up::pause_recovery::{Pause, PauseRecovery};
 use crate::follow_up::replays::ReplayReport;
@@ -22,6 +20,8 @@ use crate::tally::run_history::{OrderHistory, RunHistory, SentOrders};
 use crate::traffic::generator::Traffic;
 use crate::traffic::pace::{Pace, RunLength};
 use crate::traffic::scenario::{ReplayPhase, Scenario};
+use vouchsafe_api_client::DEFAULT_TIMEOUT;
+use vouchsafe_api_client::signer::Credentials;
 
 /// Runs the follow-up; adds its results to the tally of the run.
 pub(super) fn run_follow_up(

@@ -13,9 +13,6 @@ use self::follow_up::{measure_recovery, run_follow_up};
 use crate::audit::{
     AuditedPartner, audit_all, check_invariants, check_refusals, check_stable_responses, check_stock_sold,
 };
-use crate::client::DEFAULT_TIMEOUT;
-use crate::client::partner::PartnerClient;
-use crate::client::signer::Credentials;
 use crate::deployment::operator::OperatorError;
 use crate::deployment::postgres::SERVICE_DATABASE;
 use crate::deployment::seed::seed;
@@ -35,6 +32,9 @@ use crate::tally::run_history::{OrderHistory, RunHistory};
 use crate::traffic::generator::Traffic;
 use crate::traffic::pace::RunLength;
 use crate::traffic::scenario::{Scenario, ScenarioError};
+use vouchsafe_api_client::DEFAULT_TIMEOUT;
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
 
 /// Generator settings that do not depend on the scenario.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::client::money::Amount;
-use crate::client::wire::{OrderView, order_number, voucher_number};
+use vouchsafe_api_client::money::Amount;
+use vouchsafe_api_client::wire::{OrderView, order_number, voucher_number};
 
 /// An order whose outcome is unknown.
 #[derive(Clone, Debug)]

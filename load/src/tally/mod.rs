@@ -24,9 +24,9 @@ use self::outcome::{merge_outcomes, record_outcome};
 use self::run_history::LatencySample;
 use self::sent_orders::ResponseMismatches;
 use self::timeline::Timeline;
-use crate::client::{ApiResponse, RequestFailure};
 use crate::traffic::pace::Phase;
 use crate::traffic::request::RequestKind;
+use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 pub use self::outcome::{Outcome, OutcomeCount, Outcomes};
 

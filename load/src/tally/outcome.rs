@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::client::{ApiResponse, RequestFailure};
+use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 /// Maximum length of an error body in reports, in bytes.
 const MAX_EXAMPLE_BYTES: usize = 300;

@@ -9,8 +9,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use bytes::Bytes;
 use uuid::Uuid;
 
-use crate::client::ApiResponse;
-use crate::client::wire::{OrderView, order_number};
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::wire::{OrderView, order_number};
 
 /// Maximum length of a response in an example, in bytes.
 const MAX_EXAMPLE_BYTES: usize = 300;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::client::money::Amount;
+use vouchsafe_api_client::money::Amount;
 
 /// A workload with one fixed order body.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct Workload {
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
     #[error("the denomination is not a valid amount")]
-    Denomination(#[from] crate::client::money::AmountError),
+    Denomination(#[from] vouchsafe_api_client::money::AmountError),
     #[error("the order cannot be written as JSON")]
     Json(#[from] serde_json::Error),
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::{HeaderMap, Method};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use vouchsafe_load::client::origin::Origin;
-use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
+use vouchsafe_api_client::origin::Origin;
+use vouchsafe_api_client::{ApiResponse, Client, RequestFailure};
 
 /// Timeout for tests of silent servers; in all other tests the exchange ends.
 const SHORT: Duration = Duration::from_millis(200);

@@ -13,8 +13,8 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use vouchsafe_load::client::partner::unix_seconds;
-use vouchsafe_load::client::signer::Credentials;
+use vouchsafe_api_client::partner::unix_seconds;
+use vouchsafe_api_client::signer::Credentials;
 
 use crate::signature::{self, KEY, SECRET};
 

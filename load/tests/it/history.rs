@@ -1,8 +1,8 @@
 //! Tests of recording and checking histories of a fake service with defects.
 
-use vouchsafe_load::client::partner::PartnerClient;
-use vouchsafe_load::history::check::{HistorySummary, Violation, check};
-use vouchsafe_load::history::recorder::{Intent, Recorder};
+use vouchsafe_api_client::history::check::{HistorySummary, Violation, check};
+use vouchsafe_api_client::history::recorder::{Intent, Recorder};
+use vouchsafe_api_client::partner::PartnerClient;
 
 use crate::fake::{Defect, FakeService};
 

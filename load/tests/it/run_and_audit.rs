@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::{HeaderMap, Method};
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_load::audit::{Audit, AuditedPartner, audit, audit_all, read_wallets};
-use vouchsafe_load::client::partner::PartnerClient;
-use vouchsafe_load::client::signer::Credentials;
 use vouchsafe_load::run::result::RunResult;
 use vouchsafe_load::run::single_partner::{SinglePartnerRun, run_single_partner};
 use vouchsafe_load::tally::Outcome;

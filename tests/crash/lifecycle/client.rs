@@ -7,8 +7,8 @@ use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::json;
-use vouchsafe_load::client::partner::{IDEMPOTENCY_KEY, PartnerClient};
-use vouchsafe_load::client::{ApiResponse, RequestFailure};
+use vouchsafe_api_client::partner::{IDEMPOTENCY_KEY, PartnerClient};
+use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 use super::request_log::{LifecycleRequest, RequestLog};
 use crate::fixtures::{HOT, LIFECYCLE_PRODUCTS, TestProduct, order_body};

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
 use serde_json::Value;
-use vouchsafe_load::client::{ApiResponse, RequestFailure};
+use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 use crate::fixtures::Buyer;
 use crate::resolution::is_temporary;

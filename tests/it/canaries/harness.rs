@@ -5,8 +5,8 @@ mod secrets;
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_load::client::ApiResponse;
-use vouchsafe_load::client::partner::{IDEMPOTENCY_KEY, unix_seconds};
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::partner::{IDEMPOTENCY_KEY, unix_seconds};
 
 use crate::support::{
     Database, Instance, Listener, Operator, Partner, Sale, expect_error, expect_success, order_body, text_of,

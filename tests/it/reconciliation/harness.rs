@@ -8,9 +8,9 @@ use hyper::Method;
 use serde_json::{Value, json};
 use time::Date;
 use time::format_description::well_known::Rfc3339;
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_procurement::VendorRecord;
-use vouchsafe_load::client::ApiResponse;
-use vouchsafe_load::client::partner::PartnerClient;
 
 use crate::support::{Database, Instance, Operator, Partner, eventually, expect_success, unique};
 use crate::vendor_protocol::adapter;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::HeaderMap;
-use vouchsafe_load::client::origin::Origin;
-use vouchsafe_load::client::partner::PartnerClient;
-use vouchsafe_load::client::signer::Credentials;
-use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
+use vouchsafe_api_client::origin::Origin;
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
+use vouchsafe_api_client::{ApiResponse, Client, RequestFailure};
 
 use super::openapi_check::{Listener, assert_documented};
 

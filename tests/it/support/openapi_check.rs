@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use hyper::Method;
 use serde_json::Value;
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 use self::document::Document;
 use super::service::shared;

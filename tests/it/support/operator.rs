@@ -7,9 +7,9 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_load::client::origin::Origin;
-use vouchsafe_load::client::signer::Credentials;
-use vouchsafe_load::client::{ApiResponse, Client, RequestFailure};
+use vouchsafe_api_client::origin::Origin;
+use vouchsafe_api_client::signer::Credentials;
+use vouchsafe_api_client::{ApiResponse, Client, RequestFailure};
 
 use super::checked::CheckedOperator;
 use super::partner::Partner;

@@ -3,10 +3,10 @@
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_load::client::ApiResponse;
-use vouchsafe_load::client::partner::{IDEMPOTENCY_KEY, unix_seconds};
-use vouchsafe_load::client::signer::Credentials;
-use vouchsafe_load::client::wire::{ListView, WalletView};
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::partner::{IDEMPOTENCY_KEY, unix_seconds};
+use vouchsafe_api_client::signer::Credentials;
+use vouchsafe_api_client::wire::{ListView, WalletView};
 
 use super::checked::CheckedPartner;
 use super::operator::{Sale, unique};

@@ -1,7 +1,7 @@
 //! Response assertions. Every error is checked against the full error format.
 
 use serde_json::Value;
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 /// Error messages must not reveal internals.
 const INTERNALS: [&str; 11] = [

@@ -8,13 +8,13 @@ use uuid::Uuid;
 
 use super::ThreadState;
 use super::request_queue::{QueuedRequest, sign_order};
-use crate::client::partner::{PartnerClient, SignedRequest};
-use crate::client::wire::{EventView, ListView};
-use crate::client::{ApiResponse, RequestFailure};
 use crate::run::send_schedule::SendSlot;
 use crate::tally::OrderAttempt;
 use crate::traffic::pace::Phase;
 use crate::traffic::request::{RequestKind, RequestSpec};
+use vouchsafe_api_client::partner::{PartnerClient, SignedRequest};
+use vouchsafe_api_client::wire::{EventView, ListView};
+use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 /// Delay after a request that could not be sent, so that the generator does not flood a stopped service with
 /// connects.

@@ -22,13 +22,13 @@ use super::arrivals::schedule;
 use super::progress::Progress;
 use super::result::{RunError, RunResult};
 use super::send_schedule::{ArrivalCursor, SendSchedule, SendWindow};
-use crate::client::partner::PartnerClient;
-use crate::client::signer::Credentials;
 use crate::tally::Tally;
 use crate::tally::run_history::{OrderHistory, RunHistory, SentOrders};
 use crate::tally::sent_orders::SentLog;
 use crate::traffic::generator::Traffic;
 use crate::traffic::pace::{Pace, RunLength};
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
 
 use self::request_queue::RequestQueue;
 

@@ -6,10 +6,10 @@ use rand::rngs::StdRng;
 use uuid::Uuid;
 
 use super::LoadPlan;
-use crate::client::RequestFailure;
-use crate::client::partner::{PartnerClient, SignedRequest};
 use crate::run::result::RunError;
 use crate::traffic::request::RequestSpec;
+use vouchsafe_api_client::RequestFailure;
+use vouchsafe_api_client::partner::{PartnerClient, SignedRequest};
 
 /// A request; `signed` holds key and signature of a presigned order.
 pub(super) struct QueuedRequest {

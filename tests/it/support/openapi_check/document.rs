@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use hyper::Method;
 use jsonschema::Validator;
 use serde_json::{Value, json};
-use vouchsafe_load::client::ApiResponse;
+use vouchsafe_api_client::ApiResponse;
 
 use super::body_of;
 use super::strict::{reject_unknown_in_children, reject_unknown_properties};

@@ -3,8 +3,8 @@
 use sha2::{Digest, Sha256};
 
 use super::{Call, CodeFact, Event, EventKind, OrderFacts};
-use crate::client::ApiResponse;
-use crate::client::wire::{CodesView, OrderView};
+use crate::ApiResponse;
+use crate::wire::{CodesView, OrderView};
 
 /// Turns an invocation event into the completion event of a response.
 pub(crate) fn complete_event(event: &mut Event, response: &ApiResponse) {
@@ -49,7 +49,7 @@ fn order_facts(order: &OrderView<'_>) -> OrderFacts {
 }
 
 fn code_facts(view: &CodesView) -> Vec<CodeFact> {
-    let fact = |voucher: &crate::client::wire::VoucherCodes| {
+    let fact = |voucher: &crate::wire::VoucherCodes| {
         // Serial and URL are excluded: only code and PIN must be unique.
         let mut secret: Vec<_> = voucher
             .credentials

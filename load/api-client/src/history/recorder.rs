@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::{Call, Event, EventKind, History, facts};
-use crate::client::{ApiResponse, RequestFailure};
+use crate::{ApiResponse, RequestFailure};
 
 /// When events are written to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -46,7 +46,7 @@ impl ApiResponse {
     /// Returns `error.code` of an error response.
     #[must_use]
     pub fn error_code(&self) -> Option<String> {
-        crate::client::wire::error_code(&self.body)
+        crate::wire::error_code(&self.body)
     }
 
     /// Parses the body as JSON.
