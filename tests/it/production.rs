@@ -100,6 +100,10 @@ async fn production_drops_no_response_and_observes_nothing() {
         product_id: "sbx-lost-answer".to_owned(),
         denomination: "25",
     };
+    let category = json!({ "name": "Retail" });
+    operator
+        .send_json(Method::PUT, "/admin/v1/categories/retail", &category)
+        .await;
     operator.put_product(&sale.product_id, json!({})).await;
     operator.restock(&sale, 1, "2099-12-31").await;
     let key = unique("key");

@@ -121,7 +121,10 @@ impl RequestObserver {
 
 /// Whether the sandbox drops the response: only if this request has placed the order.
 fn is_response_lost(outcome: &RequestOutcome<'_>) -> bool {
-    matches!(order_observation(outcome), Some(ObservationKind::AnswerLost { .. }))
+    matches!(
+        order_observation(outcome),
+        Some(ObservationKind::AnswerLost { .. })
+    )
 }
 
 /// The observation that the response to an order causes, if any.
