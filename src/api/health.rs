@@ -3,27 +3,18 @@
 use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
-use serde::Serialize;
-use utoipa::ToSchema;
-
-use crate::api::routing::resource;
-use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::health::HealthBody;
+
+use crate::api::error::ApiError;
+use crate::api::routing::resource;
 use crate::service::Service;
 
 /// Timeout of the database ping.
 const PING_DEADLINE: Duration = Duration::from_secs(1);
 
-/// The health of the service.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Health)]
-pub(crate) struct HealthBody {
-    /// `alive` from `/healthz`, `ready` from `/readyz`. Any other state is an error response.
-    status: &'static str,
-}
-
 /// Registers both routes for GET and, because many load balancers use it, HEAD.
-pub fn routes(config: &mut web::ServiceConfig) {
+pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
         .service(
             resource("/healthz", "GET, HEAD")
@@ -39,7 +30,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
 
 /// `GET /healthz`.
 async fn liveness() -> HttpResponse {
-    HttpResponse::Ok().json(HealthBody { status: "alive" })
+    HttpResponse::Ok().json(HealthBody::ALIVE)
 }
 
 /// `GET /readyz`.
@@ -52,7 +43,7 @@ async fn readiness(service: web::Data<Service>) -> Result<HttpResponse, ApiError
         Ok(Ok(()))
     );
     if is_responding && service.engine.can_commit() {
-        return Ok(HttpResponse::Ok().json(HealthBody { status: "ready" }));
+        return Ok(HttpResponse::Ok().json(HealthBody::READY));
     }
     let reason = if is_responding {
         "commits are suspended"

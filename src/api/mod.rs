@@ -9,6 +9,5 @@ mod health;
 pub mod middleware;
 pub mod operator;
 pub mod partner;
-pub mod preference;
 mod request_outcome;
 pub mod routing;

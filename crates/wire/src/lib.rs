@@ -6,8 +6,11 @@ pub mod error_body;
 pub mod error_code;
 #[cfg(test)]
 mod error_page;
+pub mod health;
 pub mod json;
+pub mod operator;
 pub mod page;
 pub mod partner;
 pub mod period;
+pub mod preference;
 pub mod schema;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::partner::categories::CategoryBody;
 
 use crate::api::error::ApiError;
 use crate::api::etag;
 use crate::api::middleware::authentication::AuthenticatedCaller;
-use vouchsafe_wire::page::PageRequest;
-use vouchsafe_wire::partner::categories::CategoryBody;
 use crate::service::Service;
 
 /// `GET /categories`.

@@ -4,13 +4,13 @@
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::partner::certification::CertificationBody;
 
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::certification::evaluate;
 use crate::service::Service;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::certification::CertificationBody;
 
 /// `GET /certification`.
 ///

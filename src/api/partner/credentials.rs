@@ -7,16 +7,16 @@
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use time::OffsetDateTime;
+use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
+use vouchsafe_store::{AuditActor, MAX_LIVE_CREDENTIALS, RotationOutcome, RotationRequest, RotationResult};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::partner::credentials::{RotatedCredentialBody, parse_overlap};
 
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{Auth, VerifiedRequest};
 use crate::config_change;
 use crate::service::Service;
-use vouchsafe_store::{AuditActor, MAX_LIVE_CREDENTIALS, RotationOutcome, RotationRequest, RotationResult};
 use crate::telemetry::trace;
-use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::credentials::{RotatedCredentialBody, parse_overlap};
 
 /// `POST /credentials/rotate`. The body is optional.
 ///

@@ -7,14 +7,14 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_domain::delivery::WebhookEvent;
 use vouchsafe_domain::envelope::Envelope;
 use vouchsafe_domain::ids::EventId;
-
-use crate::api::middleware::authentication::AuthenticatedCaller;
-use vouchsafe_wire::page::PageRequest;
-use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::events::FILTERS;
-use crate::service::Service;
 use vouchsafe_store::{FEED_DAYS, FeedPosition};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::partner::events::FILTERS;
+
+use crate::api::error::ApiError;
+use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::service::Service;
 
 /// `GET /events`; filter: `after`.
 ///

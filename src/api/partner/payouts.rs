@@ -7,21 +7,21 @@ use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_actors::flows::{self, IdempotentResponse, PayoutResponseEncoder, RequestPayout};
 use vouchsafe_domain::idempotency::Response;
-use vouchsafe_domain::ids::{PartnerId, PayoutId};
+use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::{Amount, Money};
-use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutStatus};
+use vouchsafe_domain::payout::PayoutFilter;
+use vouchsafe_domain::payout::{Payout, PayoutDestination};
+use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::partner::payouts::body::PayoutBody;
+use vouchsafe_wire::partner::payouts::request::{self, RequestedPayout};
+use vouchsafe_wire::partner::payouts::{FILTERS, parse_filter};
 
 use super::orders::{idempotency_key, key_reuse_error_or, keyed_request_error};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
-use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use vouchsafe_domain::payout::PayoutFilter;
-use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint};
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::payouts::FILTERS;
-use vouchsafe_wire::partner::payouts::body::PayoutBody;
-use vouchsafe_wire::partner::payouts::request::{self, RequestedPayout};
 
 /// `POST /payouts`.
 ///
@@ -66,7 +66,7 @@ pub async fn list(
     let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let filter = PayoutFilter {
         partner_id: Some(caller.partner_id()),
-        status: page.enum_filter("status", &PayoutStatus::ALL, PayoutStatus::as_str)?,
+        ..parse_filter(&page)?
     };
     let payouts = service
         .store
@@ -157,19 +157,11 @@ fn stored_response(answer: Response, replayed: bool) -> HttpResponse {
     let status = StatusCode::from_u16(answer.status).unwrap_or_default();
     let mut response = HttpResponse::build(status);
     response.insert_header((CONTENT_TYPE, "application/json"));
-    if let Some(payout_id) = payout_id_of(&answer.body) {
+    if let Some(payout_id) = PayoutBody::id_in(&answer.body) {
         response.insert_header((LOCATION, format!("/api/v1/payouts/{payout_id}")));
     }
     if replayed {
         response.insert_header(("Idempotent-Replayed", "true"));
     }
     response.body(answer.body)
-}
-
-/// Extracts the id, which is the first field of a payout's JSON.
-fn payout_id_of(body: &[u8]) -> Option<&str> {
-    let id = body
-        .strip_prefix(br#"{"payout_id":""#)?
-        .get(..PayoutId::TEXT_LENGTH)?;
-    std::str::from_utf8(id).ok()
 }

@@ -2,14 +2,14 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_domain::product::{Product, ProductId};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::partner::products::{FILTERS, ProductBody, ProductFilter};
 
 use crate::api::error::ApiError;
 use crate::api::etag;
 use crate::api::middleware::authentication::AuthenticatedCaller;
-use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::products::{FILTERS, ProductBody, ProductFilter};
 
 /// `GET /products`; filters: `currency`, `country`, `category_id`.
 ///

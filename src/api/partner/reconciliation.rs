@@ -6,14 +6,14 @@
 use actix_web::guard::GuardContext;
 use actix_web::{HttpResponse, web};
 use time::Date;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::partner::reconciliation::{MAX_DRIFTS, ReconciledDayBody, parse_date};
 
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::api::routing::resource;
 use crate::service::Service;
 use crate::settings::Preview;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::reconciliation::{MAX_DRIFTS, ReconciledDayBody, parse_date};
 
 /// Registers the route; its guard hides it while the preview is off.
 pub(super) fn preview_route(config: &mut web::ServiceConfig) {

@@ -1,11 +1,11 @@
 //! `GET /transactions`: ledger entries of a partner's wallets, newest first.
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::partner::transactions::{FILTERS, TransactionBody, parse_filter};
 
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
-use vouchsafe_wire::page::PageRequest;
-use vouchsafe_wire::partner::transactions::{FILTERS, TransactionBody, parse_filter};
 use crate::service::Service;
 
 /// `GET /transactions`; filters: `from`, `to`, `order_id`, `type`, `currency`.

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpRequest, HttpResponse, web};
-
-use crate::api::middleware::authentication::{VerifiedRequest, Vouchers};
-use super::orders;
-use crate::api::error::ApiError;
+use vouchsafe_security::vault::seal::Vault;
+use vouchsafe_store::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::vouchers::{VoucherCodeBody, VoucherCodesBody};
+
+use super::orders;
+use crate::api::error::ApiError;
+use crate::api::middleware::authentication::{VerifiedRequest, Vouchers};
 use crate::api::request_outcome::{self, RequestOutcome};
 use crate::service::Service;
-use vouchsafe_store::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
 use crate::telemetry::trace;
-use vouchsafe_security::vault::seal::Vault;
 
 /// `GET /orders/{order_id}/vouchers`.
 ///

@@ -2,12 +2,12 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_domain::money::Currency;
-
-use crate::api::middleware::authentication::AuthenticatedCaller;
 use vouchsafe_wire::page::PageRequest;
-use crate::api::error::ApiError;
-use crate::service::Service;
 use vouchsafe_wire::partner::wallets::WalletBody;
+
+use crate::api::error::ApiError;
+use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::service::Service;
 
 /// `GET /wallets`.
 ///
@@ -23,7 +23,9 @@ pub async fn list(
     let bodies = wallets.into_iter().map(WalletBody::of);
     let after = page.after::<Currency>()?;
     let bodies = bodies.filter(|body| after.is_none_or(|after| body.currency > after));
-    Ok(HttpResponse::Ok().json(page.body(bodies.take(page.fetch_limit()).collect(), |body| {
-        body.currency.to_string()
-    })))
+    Ok(
+        HttpResponse::Ok().json(page.body(bodies.take(page.fetch_limit()).collect(), |body| {
+            body.currency.to_string()
+        })),
+    )
 }

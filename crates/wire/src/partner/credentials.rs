@@ -44,7 +44,11 @@ pub struct RotatedCredentialBody<'a> {
 impl<'a> RotatedCredentialBody<'a> {
     /// A new credential with its secret.
     #[must_use]
-    pub fn of(credential_id: CredentialId, key_pair: &'a ApiKeyPair, previous_expires_at: OffsetDateTime) -> Self {
+    pub fn of(
+        credential_id: CredentialId,
+        key_pair: &'a ApiKeyPair,
+        previous_expires_at: OffsetDateTime,
+    ) -> Self {
         Self {
             credential_id,
             api_key: key_pair.api_key.to_string(),

@@ -7,7 +7,7 @@ use utoipa::openapi::schema::{Object, ObjectBuilder};
 
 use super::operation::Operation;
 use super::response::OperationResponse;
-use crate::api::health::HealthBody;
+use vouchsafe_wire::health::HealthBody;
 
 /// The operations without authentication.
 pub(crate) fn public_operations(tag: &'static str) -> [Operation; 5] {

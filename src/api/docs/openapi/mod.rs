@@ -1,7 +1,7 @@
 //! OpenAPI 3.1 document builder for both listeners.
 //!
-//! Schemas derive from the wire types, errors from the table in `errors/code.rs`; an operation adds descriptions and examples.
-//! A test compares the operations with the route table.
+//! Schemas derive from the wire types, errors from the table of error codes; an operation adds descriptions and
+//! examples. A test compares the operations with the route table.
 
 #[cfg(test)]
 pub(crate) mod check;

@@ -10,7 +10,8 @@ use utoipa::openapi::{RefOr, Response, Schema};
 use super::header::ResponseHeader;
 use super::parameter::any_text;
 use super::schemas::Schemas;
-use crate::api::error::{ApiError, ErrorBody};
+use crate::api::error::ApiError;
+use vouchsafe_wire::error_body::ErrorBody;
 use vouchsafe_wire::error_code::Code;
 
 enum BodyFormat {

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
 use vouchsafe_domain::product::ProductId;
-
-use super::{CATALOGUE, unsigned_operation};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::categories::CategoryBody;
 use vouchsafe_wire::partner::products::ProductBody;
+
+use super::{CATALOGUE, unsigned_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader, filter};
 
 /// `GET /categories`.

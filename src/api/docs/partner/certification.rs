@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 use utoipa::openapi::HttpMethod;
-
-use super::{ACCESS, unsigned_operation};
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::result::CheckState;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::certification::CertificationBody;
+
+use super::{ACCESS, unsigned_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse};
 
 /// `GET /certification`.

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 use utoipa::openapi::HttpMethod;
-
-use super::{ACCESS, signed_operation};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::credentials::{RotateCredentialBody, RotatedCredentialBody};
+
+use super::{ACCESS, signed_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse};
 
 pub(super) fn rotate() -> Operation {

@@ -14,10 +14,10 @@ use actix_web::{HttpResponse, web};
 use bytes::Bytes;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
+use vouchsafe_wire::error_code::Code;
 
 pub(crate) use self::certification::example as example_certification;
 pub(crate) use self::orders::delivered_order as example_order;
-use vouchsafe_wire::error_code::Code;
 use crate::api::docs::openapi::{self, DocumentInfo, Operation};
 use crate::service::Service;
 use crate::settings::Preview;
@@ -196,7 +196,10 @@ mod tests {
     #[test]
     fn document_lists_exactly_the_routes() {
         let document = openapi::to_value(&document());
-        let tables = [include_str!("../../partner/mod.rs"), include_str!("../../health.rs")];
+        let tables = [
+            include_str!("../../partner/mod.rs"),
+            include_str!("../../health.rs"),
+        ];
         assert_eq!(documented_routes(&document), declared_routes(&tables));
     }
 

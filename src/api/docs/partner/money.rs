@@ -7,14 +7,14 @@ use vouchsafe_domain::ids::{OrderId, PayoutId};
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::payout::PayoutStatus;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::partner::payouts::body::PayoutBody;
+use vouchsafe_wire::partner::payouts::request::PayoutRequest;
+use vouchsafe_wire::partner::transactions::TransactionBody;
+use vouchsafe_wire::partner::wallets::WalletBody;
 
 use super::orders::idempotency_key_schema;
 use super::{MONEY, signed_operation, unsigned_operation};
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::transactions::TransactionBody;
-use vouchsafe_wire::partner::payouts::body::PayoutBody;
-use vouchsafe_wire::partner::payouts::request::PayoutRequest;
-use vouchsafe_wire::partner::wallets::WalletBody;
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader, enum_text};
 
 /// `GET /wallets`.

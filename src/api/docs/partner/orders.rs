@@ -6,14 +6,14 @@ use utoipa::openapi::HttpMethod;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::OrderStatus;
-
-use super::{ORDERS, signed_operation, unsigned_operation};
 use vouchsafe_security::idempotency::MAX_KEY_LENGTH;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::cancel::CancelRequest;
 use vouchsafe_wire::partner::orders::request::OrderRequest;
 use vouchsafe_wire::partner::vouchers::VoucherCodesBody;
+
+use super::{ORDERS, signed_operation, unsigned_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader, enum_text, filter, text};
 
 /// `POST /orders`.

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 use utoipa::openapi::HttpMethod;
-
-use super::{ORDERS, unsigned_operation};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::reconciliation::ReconciledDayBody;
+
+use super::{ORDERS, unsigned_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse, date};
 
 pub(super) fn get() -> Operation {

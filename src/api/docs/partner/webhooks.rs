@@ -5,13 +5,15 @@ use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
 use vouchsafe_domain::envelope::Envelope;
 use vouchsafe_domain::ids::{EventId, WebhookId};
-
-use super::{EVENTS, signed_operation, unsigned_operation};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::webhooks::body::WebhookBody;
 use vouchsafe_wire::partner::webhooks::replay::ReplayResultBody;
-use vouchsafe_wire::partner::webhooks::request::{PutWebhookBody, ReplayEventsBody, RotateSecretBody, TestWebhookBody};
+use vouchsafe_wire::partner::webhooks::request::{
+    PutWebhookBody, ReplayEventsBody, RotateSecretBody, TestWebhookBody,
+};
 use vouchsafe_wire::partner::webhooks::test::TestResultBody;
+
+use super::{EVENTS, signed_operation, unsigned_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse};
 
 const ID: &str = "wh_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";

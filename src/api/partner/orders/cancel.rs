@@ -3,12 +3,12 @@
 use actix_web::{HttpResponse, web};
 use time::Duration;
 use vouchsafe_actors::flows::{CancelError, CancelOrder, cancel_order};
-
-use super::{keyed_request_error, not_found, parse_id, serialization_error};
-use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::cancel::parse_reason;
+
+use super::{keyed_request_error, not_found, parse_id, serialization_error};
+use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::service::Service;
 

@@ -1,13 +1,13 @@
 //! `GET /orders`: list of a partner's orders, newest first, in the representation of `GET /orders/{order_id}`.
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::partner::orders::body::OrderBody;
+use vouchsafe_wire::partner::orders::filter::{FILTERS, parse_filter};
 
 use super::serialization_error;
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
-use vouchsafe_wire::page::PageRequest;
-use vouchsafe_wire::partner::orders::body::OrderBody;
-use vouchsafe_wire::partner::orders::filter::{FILTERS, parse_filter};
 use crate::service::Service;
 
 /// `GET /orders`; filters: `status`, `reference`, `from`, `to`.

@@ -4,11 +4,11 @@
 
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::{Order, OrderStatus};
+use vouchsafe_wire::preference::WaitPreference;
 
 use super::not_found;
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
-use crate::api::preference::WaitPreference;
 use crate::service::Service;
 
 /// Reads the order, after waiting for a status change if it is in progress. Returns the order and the wait that was

@@ -6,26 +6,26 @@ mod long_poll;
 
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
-pub use list::list;
+use vouchsafe_actors::flows::{
+    self, FlowError, IdempotentResponse, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError,
+};
+use vouchsafe_actors::ports::store::Store as _;
 use vouchsafe_domain::catalogue::{PricingError, RequestedOrder};
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::{Order, OrderStatus};
-use vouchsafe_actors::flows::{
-    self, FlowError, IdempotentResponse, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError,
-};
-use vouchsafe_actors::store::Store as _;
-
-use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, VerifiedRequest, auth_headers};
-use crate::api::header::header_value;
-use crate::api::preference::WaitPreference;
 use vouchsafe_security::idempotency::{IdempotencyKey, IdempotencyScope, KeyError, fingerprint};
-use crate::api::request_outcome::{self, RequestOutcome};
-use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::request;
+use vouchsafe_wire::preference::{PREFER, PREFERENCE_APPLIED, WaitPreference};
+
+use crate::api::error::ApiError;
+use crate::api::header::header_value;
+use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, VerifiedRequest, auth_headers};
+use crate::api::request_outcome::{self, RequestOutcome};
 use crate::service::Service;
+pub use list::list;
 
 /// `POST /orders`.
 ///
@@ -50,7 +50,9 @@ pub async fn place(
         key,
         fingerprint,
         request: order,
-        assortment: service.catalogue.assortment_for(signed.caller.partner.scope.as_ref()),
+        assortment: service
+            .catalogue
+            .assortment_for(signed.caller.partner.scope.as_ref()),
         approval_rule: signed.caller.partner.approval_rule.clone(),
     };
     let placed = flows::place_order(&service.engine, command, &JsonEncoder).await;
@@ -104,7 +106,8 @@ pub async fn get(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let order_id = parse_id(&order_id)?;
-    let requested = WaitPreference::requested(request.headers());
+    let preferences = request.headers().get_all(PREFER);
+    let requested = WaitPreference::requested(preferences.filter_map(|line| line.to_str().ok()));
     let (order, granted) = long_poll::read_order(&service, &caller, order_id, requested).await?;
     let body = OrderBody::of(&order)
         .and_then(|body| serde_json::to_vec(&body))
@@ -112,7 +115,7 @@ pub async fn get(
     let mut response = HttpResponse::Ok();
     response.insert_header((CONTENT_TYPE, "application/json"));
     if let Some(wait) = granted {
-        response.insert_header(wait.applied_header());
+        response.insert_header((PREFERENCE_APPLIED, wait.applied()));
     }
     Ok(response.body(body))
 }
@@ -219,7 +222,10 @@ fn stored_response(answer: Response, replayed: bool) -> HttpResponse {
     let status = actix_web::http::StatusCode::from_u16(answer.status).unwrap_or_default();
     let mut response = HttpResponse::build(status);
     response.insert_header((CONTENT_TYPE, "application/json"));
-    let order_id = status.is_success().then(|| order_id_of(&answer.body)).flatten();
+    let order_id = status
+        .is_success()
+        .then(|| OrderBody::id_in(&answer.body))
+        .flatten();
     if let Some(location) = order_id.and_then(|id| header_value(format_args!("/api/v1/orders/{id}"))) {
         response.insert_header((LOCATION, location));
     }
@@ -227,14 +233,6 @@ fn stored_response(answer: Response, replayed: bool) -> HttpResponse {
         response.insert_header(("Idempotent-Replayed", "true"));
     }
     response.body(answer.body)
-}
-
-/// Extracts the id, which is the first field of an order's JSON.
-fn order_id_of(body: &[u8]) -> Option<&str> {
-    let id = body
-        .strip_prefix(br#"{"order_id":""#)?
-        .get(..OrderId::TEXT_LENGTH)?;
-    std::str::from_utf8(id).ok()
 }
 
 fn place_order_error(error: PlaceOrderError) -> ApiError {

@@ -2,16 +2,16 @@
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
+use vouchsafe_store::{AuditActor, MAX_REPLAYED, ReplayOutcome, WebhookSecretRotation};
+use vouchsafe_wire::partner::webhooks::body::WebhookBody;
+use vouchsafe_wire::partner::webhooks::replay::ReplayResultBody;
+use vouchsafe_wire::partner::webhooks::request;
 
 use super::{generate_secret, not_found, parse_id};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::service::Service;
-use vouchsafe_store::{AuditActor, MAX_REPLAYED, ReplayOutcome, WebhookSecretRotation};
 use crate::telemetry::trace;
-use vouchsafe_wire::partner::webhooks::body::WebhookBody;
-use vouchsafe_wire::partner::webhooks::replay::ReplayResultBody;
-use vouchsafe_wire::partner::webhooks::request;
 
 /// `POST /webhooks/{webhook_id}/rotate`. The body is optional.
 ///

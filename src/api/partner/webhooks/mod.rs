@@ -9,19 +9,19 @@ mod test;
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_domain::ids::WebhookId;
+use vouchsafe_security::vault::seal::WebhookSecret;
+use vouchsafe_store::{AuditActor, MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::partner::webhooks::body::WebhookBody;
+use vouchsafe_wire::partner::webhooks::request;
 
 pub use self::actions::{replay, rotate};
 pub use self::test::test;
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
-use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use vouchsafe_store::{AuditActor, MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest};
 use crate::telemetry::trace;
-use vouchsafe_security::vault::seal::WebhookSecret;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::webhooks::body::WebhookBody;
-use vouchsafe_wire::partner::webhooks::request;
 
 /// `POST /webhooks`: registers an endpoint, or updates the one with this id or URL.
 ///

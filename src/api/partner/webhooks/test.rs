@@ -12,17 +12,17 @@ use std::sync::Arc;
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_domain::delivery::WebhookTarget;
 use vouchsafe_domain::ids::EventId;
+use vouchsafe_security::environment::Environment;
+use vouchsafe_webhooks::{SigningMode, WebhookRequest, sample_event};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::partner::webhooks::request;
+use vouchsafe_wire::partner::webhooks::test::{TestAttempts, TestResultBody, is_accepted};
 
 use super::{not_found, parse_id};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::api::request_outcome::{self, RequestOutcome};
-use vouchsafe_webhooks::{SigningMode, WebhookRequest, sample_event};
 use crate::service::Service;
-use vouchsafe_security::environment::Environment;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::webhooks::request;
-use vouchsafe_wire::partner::webhooks::test::{TestAttempts, TestResultBody, is_accepted};
 
 /// `POST /webhooks/{webhook_id}/test`: delivers a sample event now and returns the result. The body is optional.
 ///

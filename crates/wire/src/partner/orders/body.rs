@@ -128,6 +128,15 @@ impl<'a> OrderBody<'a> {
             updated_at: order.updated_at,
         })
     }
+
+    /// Extracts the id, which is the first field of an order's JSON.
+    #[must_use]
+    pub fn id_in(body: &[u8]) -> Option<&str> {
+        let id = body
+            .strip_prefix(br#"{"order_id":""#)?
+            .get(..OrderId::TEXT_LENGTH)?;
+        std::str::from_utf8(id).ok()
+    }
 }
 
 impl<'a> ItemBody<'a> {

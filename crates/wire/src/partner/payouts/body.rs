@@ -52,4 +52,13 @@ impl<'a> PayoutBody<'a> {
             timeline: &payout.timeline,
         })
     }
+
+    /// Extracts the id, which is the first field of a payout's JSON.
+    #[must_use]
+    pub fn id_in(body: &[u8]) -> Option<&str> {
+        let id = body
+            .strip_prefix(br#"{"payout_id":""#)?
+            .get(..PayoutId::TEXT_LENGTH)?;
+        std::str::from_utf8(id).ok()
+    }
 }

@@ -13,8 +13,8 @@ use utoipa::{PartialSchema, ToSchema};
 use vouchsafe_domain::money::{Amount, AmountText, Currency, Money};
 
 use crate::error_body::{FieldError, InvalidRequest};
-use crate::partner::orders::request::MAX_REFERENCE_CHARS;
 use crate::json;
+use crate::partner::orders::request::MAX_REFERENCE_CHARS;
 
 /// Destination types (contract §3).
 const DESTINATION_TYPES: [&str; 3] = ["bank_account", "card", "other"];

@@ -9,8 +9,8 @@ use vouchsafe_domain::ids::{EventId, WebhookId};
 use vouchsafe_domain::webhook::MAX_URL_BYTES;
 
 use crate::error_body::InvalidRequest;
-use crate::period;
 use crate::json::{self, JsonObject};
+use crate::period;
 
 const MAX_DESCRIPTION: usize = 500;
 

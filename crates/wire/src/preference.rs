@@ -5,13 +5,14 @@
 
 use std::time::Duration;
 
-use actix_web::http::header::{HeaderMap, HeaderName};
-
 /// Maximum wait in seconds (contract §3).
 pub const MAX_WAIT_S: u64 = 30;
 
-const PREFER: HeaderName = HeaderName::from_static("prefer");
-const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+/// Request header with the preferences.
+pub const PREFER: &str = "prefer";
+
+/// Response header with the preferences that were applied.
+pub const PREFERENCE_APPLIED: &str = "preference-applied";
 
 /// The requested wait, at most [`MAX_WAIT_S`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,11 +21,11 @@ pub struct WaitPreference {
 }
 
 impl WaitPreference {
-    /// Parses the first `wait` preference of a request.
+    /// Parses the first `wait` preference in the lines of the header.
     #[must_use]
-    pub fn requested(headers: &HeaderMap) -> Option<Self> {
-        let lines = headers.get_all(PREFER).filter_map(|line| line.to_str().ok());
+    pub fn requested<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let mut preferences = lines
+            .into_iter()
             .flat_map(|line| split_unquoted(line, ','))
             .map(parse_preference);
         let (_, value) = preferences.find(|(name, _)| name.eq_ignore_ascii_case("wait"))?;
@@ -36,10 +37,10 @@ impl WaitPreference {
         Duration::from_secs(self.seconds)
     }
 
-    /// The `Preference-Applied` response header.
+    /// The value of the [`PREFERENCE_APPLIED`] header.
     #[must_use]
-    pub fn applied_header(self) -> (HeaderName, String) {
-        (PREFERENCE_APPLIED, format!("wait={}", self.seconds))
+    pub fn applied(self) -> String {
+        format!("wait={}", self.seconds)
     }
 }
 
@@ -78,17 +79,12 @@ fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use actix_web::http::header::HeaderValue;
     use proptest::prelude::*;
 
     use super::*;
 
     fn requested_seconds(lines: &[&str]) -> Option<u64> {
-        let mut headers = HeaderMap::new();
-        for line in lines {
-            headers.append(PREFER, HeaderValue::from_str(line).unwrap());
-        }
-        WaitPreference::requested(&headers).map(|wait| wait.seconds)
+        WaitPreference::requested(lines.iter().copied()).map(|wait| wait.seconds)
     }
 
     #[test]
@@ -141,8 +137,7 @@ mod tests {
 
     #[test]
     fn applied_header_names_the_wait() {
-        let (name, value) = WaitPreference { seconds: 12 }.applied_header();
-        assert_eq!((name.as_str(), value.as_str()), ("preference-applied", "wait=12"));
+        assert_eq!(WaitPreference { seconds: 12 }.applied(), "wait=12");
     }
 
     proptest! {
