@@ -6,7 +6,7 @@ use crate::money::{Amount, Currency};
 
 /// A wallet. Amounts in minor units.
 #[derive(Debug, Clone)]
-pub struct WalletRow {
+pub struct Wallet {
     pub currency: Currency,
     /// Available amount.
     pub balance: Amount,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use sqlx::postgres::PgConnectOptions;
 use tracing::warn;
 use uuid::Uuid;
-use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
+use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletState;
@@ -26,7 +26,7 @@ use super::node_identity::{self, NodeIdentity};
 use super::orders::ReadOrdersOp;
 use super::stock_claims::ClaimStockOp;
 use super::wallets::ReadWalletsOp;
-use vouchsafe_domain::wallet::WalletRow;
+use vouchsafe_domain::wallet::Wallet;
 use super::{idempotency_keys, inventory, orders, payouts, stock, wallets};
 
 /// How long a start waits for a lane on which a batch of its predecessor still runs. Longer than the statement timeout.
@@ -113,7 +113,7 @@ impl PgNode {
     ///
     /// # Errors
     /// [`Unavailable`] when the database does not answer.
-    pub async fn list_wallets(&self, partner_id: PartnerId) -> Result<Vec<WalletRow>, Unavailable> {
+    pub async fn list_wallets(&self, partner_id: PartnerId) -> Result<Vec<Wallet>, Unavailable> {
         self.wallets.submit(partner_id).await
     }
 

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::{Amount, Currency};
-use vouchsafe_domain::wallet::WalletRow;
+use vouchsafe_domain::wallet::Wallet;
 
 use super::batcher::{BatchOp, BatchResponse, request_index};
 
@@ -14,7 +14,7 @@ pub(super) struct ReadWalletsOp;
 
 impl BatchOp for ReadWalletsOp {
     type Request = PartnerId;
-    type Response = Vec<WalletRow>;
+    type Response = Vec<Wallet>;
 
     const MAX_BATCH: usize = 32;
 
@@ -22,19 +22,19 @@ impl BatchOp for ReadWalletsOp {
         self,
         pool: PgPool,
         partners: Vec<PartnerId>,
-    ) -> Result<BatchResponse<Vec<WalletRow>>, sqlx::Error> {
+    ) -> Result<BatchResponse<Vec<Wallet>>, sqlx::Error> {
         let wallets = load_wallets(&pool, &partners).await?;
         Ok(wallets.into_iter().map(|wallets| Some(Ok(wallets))).collect())
     }
 
-    async fn execute_one(self, pool: PgPool, partner_id: PartnerId) -> Result<Vec<WalletRow>, sqlx::Error> {
+    async fn execute_one(self, pool: PgPool, partner_id: PartnerId) -> Result<Vec<Wallet>, sqlx::Error> {
         let mut wallets = load_wallets(&pool, &[partner_id]).await?;
         Ok(wallets.pop().unwrap_or_default())
     }
 }
 
 /// Loads the wallets of several partners, in request order.
-async fn load_wallets(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<Vec<WalletRow>>, sqlx::Error> {
+async fn load_wallets(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<Vec<Wallet>>, sqlx::Error> {
     // OFFSET 0 forces one index lookup per partner, whatever the planner estimates.
     let rows: Vec<(i32, String, i64, i64, i64, OffsetDateTime)> = sqlx::query_as(
         "SELECT a.position::integer, w.currency, w.balance, w.pending_orders, w.pending_payouts, w.updated_at
@@ -50,7 +50,7 @@ async fn load_wallets(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<Vec<W
     .await?;
     let mut wallets: Vec<_> = partners.iter().map(|_| Vec::new()).collect();
     for (position, currency, balance, pending_orders, pending_payouts, updated_at) in rows {
-        wallets[request_index(position)?].push(WalletRow {
+        wallets[request_index(position)?].push(Wallet {
             currency: parse_currency(&currency)?,
             balance: Amount::from_minor(balance),
             pending_orders: Amount::from_minor(pending_orders),

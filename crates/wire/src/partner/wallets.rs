@@ -4,7 +4,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_domain::money::{Currency, Money};
-use vouchsafe_domain::wallet::WalletRow;
+use vouchsafe_domain::wallet::Wallet;
 
 /// The balance in one currency.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,13 +25,13 @@ pub struct WalletBody {
 
 impl WalletBody {
     #[must_use]
-    pub fn of(row: WalletRow) -> Self {
+    pub fn of(wallet: Wallet) -> Self {
         Self {
-            currency: row.currency,
-            balance: row.balance.of(row.currency),
-            pending_orders: row.pending_orders.of(row.currency),
-            pending_payouts: row.pending_payouts.of(row.currency),
-            updated_at: row.updated_at,
+            currency: wallet.currency,
+            balance: wallet.balance.of(wallet.currency),
+            pending_orders: wallet.pending_orders.of(wallet.currency),
+            pending_payouts: wallet.pending_payouts.of(wallet.currency),
+            updated_at: wallet.updated_at,
         }
     }
 }
