@@ -5,15 +5,15 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::delivery::commit_notifier::CommitNotifier;
-use vouchsafe_domain::clock::Clock;
 use crate::idempotency::IdempotencyKeys;
 use crate::inventory::Inventory;
 use crate::journal::{Journal, JournalMetrics, Spawn};
 use crate::long_poll::LongPollRegistry;
-use crate::procurement::out_of_stock::OutOfStockSkus;
-use crate::store::{RecoverError, Store};
+use crate::out_of_stock::OutOfStockSkus;
+use crate::ports::store::{RecoverError, Store};
 use crate::supervisor::Spawner;
 use crate::wallet::Wallets;
+use vouchsafe_domain::clock::Clock;
 
 /// Maximum number of records in flight, from decision to verdict. Mailboxes and lanes apply no backpressure, so this bounds
 /// all of them: a full batch in each of two lanes, or about a seventh of a second of full load. Requests beyond it are

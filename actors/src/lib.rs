@@ -7,8 +7,9 @@ pub mod idempotency;
 pub mod inventory;
 pub mod journal;
 pub mod long_poll;
+pub mod out_of_stock;
+pub mod ports;
 pub mod procurement;
-pub mod store;
 pub mod supervisor;
 pub mod wallet;
 

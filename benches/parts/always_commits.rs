@@ -10,10 +10,8 @@ use vouchsafe_domain::order::StoredOrder;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
-use vouchsafe_actors::journal::{Record, Verdict};
-use vouchsafe_actors::store::{
-    BatchOutcome, CommitError, LaneStore, RecoverError, Store, StoreFuture, Unavailable,
-};
+use vouchsafe_actors::ports::record::{Record, Verdict};
+use vouchsafe_actors::ports::store::{BatchOutcome, CommitError, LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 use vouchsafe_simulation::build::usd;
 
 /// Result of a stock claim.

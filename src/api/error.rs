@@ -6,7 +6,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use actix_web::{HttpResponse, ResponseError};
 use bytes::Bytes;
-use vouchsafe_actors::store::Unavailable;
+use vouchsafe_actors::ports::store::Unavailable;
 
 use crate::telemetry::trace;
 

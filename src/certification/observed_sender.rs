@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use vouchsafe_actors::delivery::outbox::Sender;
-use vouchsafe_actors::store::StoreFuture;
+use vouchsafe_actors::ports::store::StoreFuture;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::delivery::{SendResult, WebhookEvent, WebhookTarget};
 

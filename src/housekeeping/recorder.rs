@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
-use vouchsafe_actors::store::Unavailable;
+use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::order::{Order, OrderStatus};
 

@@ -8,8 +8,8 @@ use vouchsafe_store::{PgNode, RetrievalOutcome};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::stock::StockRequest;
 use vouchsafe_domain::voucher::StockVoucher;
-use vouchsafe_actors::journal::{Record, Verdict};
-use vouchsafe_actors::store::Store;
+use vouchsafe_actors::ports::record::{Record, Verdict};
+use vouchsafe_actors::ports::store::Store;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{OtherTransaction as _, Subject};
 

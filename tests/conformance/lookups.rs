@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use vouchsafe_store::{FeedPage, FeedPosition};
 use vouchsafe_domain::ids::{EventId, PartnerId};
-use vouchsafe_actors::store::Store as _;
+use vouchsafe_actors::ports::store::Store as _;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::Subject as _;
 

@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use vouchsafe_store::PgNode;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
-use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
-use vouchsafe_actors::store::{LaneStore, Store};
+use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
+use vouchsafe_actors::ports::store::{LaneStore, Store};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::Subject;
 

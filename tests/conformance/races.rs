@@ -11,8 +11,8 @@ use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::StockRequest;
 use vouchsafe_domain::voucher::StockVoucher;
-use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
-use vouchsafe_actors::store::{LaneStore, Store};
+use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
+use vouchsafe_actors::ports::store::{LaneStore, Store};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{OtherTransaction, Subject};
 

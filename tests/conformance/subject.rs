@@ -9,7 +9,7 @@ use sqlx::{Connection, Executor, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 use vouchsafe_store::{CodeRetrieval, PgNode, PgStore, RetrievalOutcome};
-use vouchsafe_actors::store::Store;
+use vouchsafe_actors::ports::store::Store;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId, StockId};
 use vouchsafe_domain::ledger::{WalletKey, WalletState};

@@ -1,8 +1,8 @@
 //! Journal records of the seeded database, as the flows write them.
 
 use vouchsafe_store::AuditActor;
-use vouchsafe_actors::journal::{KeyClaim, Record};
-use vouchsafe_actors::store::Store as _;
+use vouchsafe_actors::ports::record::{KeyClaim, Record};
+use vouchsafe_actors::ports::store::Store as _;
 use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::event::EventBundle;

@@ -23,10 +23,12 @@ use self::active::{ActiveEndpoint, NextAction};
 use self::message::{ReleaseLease, Wake};
 use super::DeliveryContext;
 use super::outbox::{DeliveryPage, FlushRequest, LeasedEndpoint};
-use vouchsafe_domain::delivery::{AttemptOutcome, DeliveryAttempt, DeliveryFault, MAX_STORED_RESPONSE_BYTES, QueuedDelivery, SendResult};
-use vouchsafe_domain::ids::WebhookId;
-use crate::store::Unavailable;
+use crate::ports::store::Unavailable;
 use crate::supervisor::Lineage;
+use vouchsafe_domain::delivery::{
+    AttemptOutcome, DeliveryAttempt, DeliveryFault, MAX_STORED_RESPONSE_BYTES, QueuedDelivery, SendResult,
+};
+use vouchsafe_domain::ids::WebhookId;
 
 /// Timeout of one attempt, from connecting to the head of the response (contract §6).
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -293,7 +295,10 @@ impl Handler<ReleaseLease> for DeliveryActor {
 }
 
 /// The failure state of an endpoint that was leased at `now`.
-pub(super) fn health_of(endpoint: &LeasedEndpoint, now: Duration) -> vouchsafe_domain::delivery::EndpointHealth {
+pub(super) fn health_of(
+    endpoint: &LeasedEndpoint,
+    now: Duration,
+) -> vouchsafe_domain::delivery::EndpointHealth {
     vouchsafe_domain::delivery::EndpointHealth {
         consecutive_failures: endpoint.consecutive_failures,
         backoff_step: endpoint.backoff_step,

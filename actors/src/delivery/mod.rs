@@ -28,9 +28,9 @@ pub use metrics::DeliveryMetrics;
 
 use self::concurrency::ConcurrencyLimit;
 use self::outbox::{Outbox, Sender};
+use crate::supervisor::{ActorState, ActorStats, ActorTotals, Directory, Spawner};
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::ids::WebhookId;
-use crate::supervisor::{ActorState, ActorStats, ActorTotals, Directory, Spawner};
 
 /// How often [`Deliveries::drain`] checks whether every endpoint was released.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);

@@ -23,7 +23,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 pub use self::types::{LoadedDelivery, QueueChanges, ReadRequest};
-use vouchsafe_domain::delivery::{AttemptOutcome, DeliveryOutcome, DeliveryUpdate, EndpointHealth, QueuedDelivery};
+use vouchsafe_domain::delivery::{
+    AttemptOutcome, DeliveryOutcome, DeliveryUpdate, EndpointHealth, QueuedDelivery,
+};
 use vouchsafe_domain::ids::OrderId;
 
 /// Maximum number of deliveries of an endpoint in flight; they belong to different orders.

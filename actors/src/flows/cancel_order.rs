@@ -12,6 +12,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::change::{self, OrderDecision};
 use super::idempotent::FlowError;
+use crate::engine::Engine;
 use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
 use vouchsafe_domain::ledger::OperatorIdentity;
@@ -19,7 +20,6 @@ use vouchsafe_domain::order::{Actor, Order, OrderStatus, StoredOrder};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 use vouchsafe_domain::voucher::Expiry;
-use crate::engine::Engine;
 
 /// A partner's command to cancel an order.
 #[derive(Debug, Clone)]

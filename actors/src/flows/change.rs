@@ -16,6 +16,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
 use super::idempotent::{COMMIT_TIMEOUT, FlowError, KEY_TIMEOUT};
+use crate::engine::Engine;
+use crate::idempotency::KeyStatus;
+use crate::journal::{Hold, RecordOutcome, Ticket};
+use crate::ports::record::{KeyClaim, OrderChange, Record, ReturnedVoucher};
+use crate::supervisor::DecisionDeadline;
+use crate::wallet::Funds;
+use crate::wallet::purse::ReserveRequest;
 use vouchsafe_domain::audit::AuditEntry;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
 use vouchsafe_domain::ids::{OrderId, PartnerId, StockId};
@@ -23,12 +30,6 @@ use vouchsafe_domain::order::{Order, StoredOrder};
 use vouchsafe_domain::stock::CHUNK_VOUCHERS;
 use vouchsafe_domain::transition::{OrderTransition, TransitionEffects};
 use vouchsafe_domain::voucher::Allocation;
-use crate::engine::Engine;
-use crate::idempotency::KeyStatus;
-use crate::journal::{Hold, KeyClaim, OrderChange, Record, RecordOutcome, ReturnedVoucher, Ticket};
-use crate::supervisor::DecisionDeadline;
-use crate::wallet::Funds;
-use crate::wallet::purse::ReserveRequest;
 
 /// How often a change is decided if another one is faster each time.
 pub(super) const MAX_DECISIONS: u32 = 5;
@@ -260,7 +261,7 @@ fn group_into_chunks(vouchers: Vec<Allocation>, stock_ids: &[StockId]) -> Vec<Re
 }
 
 /// Logs a failed read and maps it to a flow error.
-pub(super) fn log_unavailable(error: &crate::store::Unavailable) -> FlowError {
+pub(super) fn log_unavailable(error: &crate::ports::store::Unavailable) -> FlowError {
     tracing::warn!(error.message = %error, "cannot read order or payout for a change");
     FlowError::Unavailable
 }

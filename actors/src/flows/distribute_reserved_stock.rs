@@ -12,15 +12,16 @@
 use tracing::error;
 
 use super::change::log_unavailable;
-use super::fulfil_order::{ReservedDelivery, deliver_reserved};
+use super::fulfil_order::deliver_reserved;
 use super::idempotent::FlowError;
 use super::procure::ProcureError;
+use crate::engine::Engine;
+use crate::ports::vendors::ReservedDelivery;
+use crate::ports::vendors::{ReservedStock, Vendors};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::{FulfilmentSource, Order};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
-use crate::engine::Engine;
-use crate::procurement::{ReservedStock, Vendors};
 
 /// Distributes a reservation to the orders that wait for its SKU and releases the rest to the shelf.
 ///

@@ -8,33 +8,19 @@
 //! | deliver reserved stock | holds | vouchers issued; DELIVERED if nothing is missing any more |
 //! | end fulfilment | holds, money | the rest refunded, the order closed |
 
-use uuid::Uuid;
-
 use super::change::{self, OrderDecision};
 use super::hold_for_order::hold_for_order;
 use super::idempotent::FlowError;
+use crate::engine::Engine;
+use crate::ports::vendors::ReservedDelivery;
+use crate::supervisor::DecisionDeadline;
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
 use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 use vouchsafe_domain::voucher::{Allocation, Expiry};
-use crate::engine::Engine;
-use crate::supervisor::DecisionDeadline;
 
 /// The timeline's reason for a refunded rest.
 const UNAVAILABLE_REASON: &str = "the rest is not available";
-
-/// Reserved stock and the order line it goes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReservedDelivery {
-    /// The reservation's id: that of the purchase, or one of its own.
-    pub reservation_id: Uuid,
-    /// Whether it was bought for the order, or came into stock while the order waited.
-    pub source: FulfilmentSource,
-    pub partner_id: PartnerId,
-    pub order_id: OrderId,
-    /// Line index, from 0.
-    pub line: u16,
-}
 
 /// Starts an order that waits for its vendor: delivers what is in stock. `is_purchasable` says whether the rest is bought
 /// now; if it is not, and nothing is in stock, the order keeps waiting. An order that was started does not change. Returns

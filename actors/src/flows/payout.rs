@@ -10,6 +10,13 @@
 
 use super::change::{self, ChangeKey, CommitAttempt};
 use super::idempotent::{self, FlowDecision, FlowError};
+use crate::engine::Engine;
+use crate::flows::place_order::IdempotentResponse;
+use crate::journal::Hold;
+use crate::ports::record::{KeyClaim, PayoutChange, Record};
+use crate::supervisor::DecisionDeadline;
+use crate::wallet::Funds;
+use crate::wallet::purse::ReserveRequest;
 use vouchsafe_domain::audit::AuditEntry;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
 use vouchsafe_domain::ids::{PartnerId, PayoutId, TransactionId};
@@ -17,12 +24,6 @@ use vouchsafe_domain::ledger::{LedgerKind, Movement, OperatorIdentity, PendingDe
 use vouchsafe_domain::money::{Amount, Money};
 use vouchsafe_domain::order::Actor;
 use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutMilestone, PayoutStatus};
-use crate::engine::Engine;
-use crate::flows::place_order::IdempotentResponse;
-use crate::journal::{Hold, KeyClaim, PayoutChange, Record};
-use crate::supervisor::DecisionDeadline;
-use crate::wallet::Funds;
-use crate::wallet::purse::ReserveRequest;
 
 /// A partner's command to request a payout.
 #[derive(Debug, Clone)]

@@ -24,6 +24,11 @@ use tracing::{Instrument as _, debug_span};
 use self::draft::OrderDraft;
 use super::idempotent::{self, FlowError};
 use crate::SPANS;
+use crate::engine::Engine;
+use crate::inventory::{StockHold, Supply};
+use crate::supervisor::DecisionDeadline;
+use crate::wallet::purse::ReserveRequest;
+use crate::wallet::{Funds, WalletHold};
 use vouchsafe_domain::approval::{ApprovalRule, is_approval_required};
 use vouchsafe_domain::catalogue::{Assortment, PricingError, RequestedOrder};
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
@@ -32,11 +37,6 @@ use vouchsafe_domain::money::{Amount, Money};
 use vouchsafe_domain::order::{Order, PendingReason, PricedOrder};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
-use crate::engine::Engine;
-use crate::inventory::{StockHold, Supply};
-use crate::supervisor::DecisionDeadline;
-use crate::wallet::purse::ReserveRequest;
-use crate::wallet::{Funds, WalletHold};
 
 /// Stock conflicts after which all shelves of the order are invalidated: other chunks may be as outdated as the one that
 /// conflicted, and the last decision must not rest on them.

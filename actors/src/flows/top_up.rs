@@ -12,14 +12,14 @@ use tracing::instrument;
 
 use super::idempotent::{self, FlowDecision, FlowError};
 use crate::SPANS;
+use crate::engine::Engine;
+use crate::ports::record::{KeyClaim, Record};
+use crate::wallet::Funds;
+use crate::wallet::purse::{MAX_BALANCE, ReserveRequest};
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
 use vouchsafe_domain::ids::{PartnerId, TransactionId};
 use vouchsafe_domain::ledger::{LedgerKind, Movement, OperatorIdentity};
 use vouchsafe_domain::money::{Amount, Money};
-use crate::engine::Engine;
-use crate::journal::{KeyClaim, Record};
-use crate::wallet::Funds;
-use crate::wallet::purse::{MAX_BALANCE, ReserveRequest};
 
 /// An operator's command to post a ledger entry.
 #[derive(Debug, Clone)]

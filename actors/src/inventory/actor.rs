@@ -3,6 +3,7 @@
 //! Every decision is made in a synchronous handler: an asynchronous one could interleave with other messages at its awaits.
 
 mod claim;
+mod hold;
 pub(super) mod message;
 #[cfg(feature = "testing")]
 pub(super) mod probe;
@@ -16,16 +17,16 @@ use actix::{
 use tracing::warn;
 
 use self::claim::ClaimState;
+pub use self::hold::StockHold;
 use self::message::{
     HoldVouchers, NotifyStockChange, ResolveVouchers, StockChange, VoucherRequest, VouchersResolution,
 };
-use super::hold::StockHold;
 use super::shelf::{Shelf, ShelfDecision};
+use crate::ports::store::{Store, Unavailable};
+use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_domain::voucher::Expiry;
-use crate::store::{Store, Unavailable};
-use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
 
 /// Free vouchers below which more stock is claimed ahead of demand. At 10,000 vouchers a second of one SKU they last 200
 /// ms, many times as long as a claim takes.

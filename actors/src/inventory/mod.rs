@@ -1,24 +1,22 @@
 //! Inventory: one actor per SKU decides which vouchers an order gets.
 
 mod actor;
-mod hold;
 pub mod shelf;
 
 use std::sync::Arc;
 
 use actor::InventoryActor;
-pub use actor::Supply;
 use actor::message::{HoldVouchers, NotifyStockChange, StockChange, VoucherRequest};
 #[cfg(feature = "testing")]
 use actor::probe::{GetShelf, Panic};
-pub use hold::StockHold;
+pub use actor::{StockHold, Supply};
 use tracing::{Instrument as _, debug_span};
 
 use crate::SPANS;
+use crate::ports::store::Store;
+use crate::supervisor::{ActorStats, ActorTotals, DecisionDeadline, DecisionError, Directory, Spawner};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
-use crate::store::Store;
-use crate::supervisor::{ActorStats, ActorTotals, DecisionDeadline, DecisionError, Directory, Spawner};
 
 /// The inventory actors of this node.
 pub struct Inventory {

@@ -2,8 +2,8 @@
 
 use tracing::Span;
 
-use super::record::{Record, Verdict};
 use super::submission::{Completion, RecordOutcome, Submission};
+use crate::ports::record::{Record, Verdict};
 use vouchsafe_domain::ids::PartnerId;
 
 /// Maximum number of records in a batch. Beyond some 500 the time per record no longer falls (it is flat from 256), and

@@ -25,10 +25,10 @@ use tracing::{Instrument as _, error, info, warn};
 
 use super::batch::Batch;
 use super::metrics::LaneMetrics;
-use super::record::{Record, Verdict};
 use super::submission::{RecordOutcome, Submission};
 use crate::delivery::commit_notifier::CommitNotifier;
-use crate::store::{BatchOutcome, CommitError, LaneStore, RecoverError};
+use crate::ports::record::{Record, Verdict};
+use crate::ports::store::{BatchOutcome, CommitError, LaneStore, RecoverError};
 
 /// How often a batch is rewritten when its connection breaks each time and the fence reports it as not written.
 const MAX_REWRITES: u32 = 3;

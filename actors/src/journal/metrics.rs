@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use super::record::{StaleReason, Verdict};
+use crate::ports::record::{StaleReason, Verdict};
 
 /// Metrics of all lanes.
 #[derive(Debug, Clone)]

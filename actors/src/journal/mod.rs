@@ -10,7 +10,6 @@
 mod batch;
 mod lane;
 mod metrics;
-mod record;
 mod submission;
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
@@ -26,14 +25,14 @@ pub use batch::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
 use lane::{Lane, SupersededError};
 pub use metrics::JournalMetrics;
 use metrics::LaneMetrics;
-pub use record::{KeyClaim, OrderChange, PayoutChange, Record, ReturnedVoucher, StaleReason, Verdict};
 use submission::{Completion, Submission};
 pub use submission::{Hold, RecordOutcome, Ticket};
 
 use crate::SPANS;
 use crate::delivery::commit_notifier::CommitNotifier;
+use crate::ports::record::Record;
+use crate::ports::store::{LaneStore, StoreFuture};
 use vouchsafe_domain::ids::PartnerId;
-use crate::store::{LaneStore, StoreFuture};
 
 /// Spawns a task on the store's runtime; the task outlives every request.
 pub type Spawn<'a> = &'a dyn Fn(StoreFuture<'static, ()>);

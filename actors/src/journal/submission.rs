@@ -5,10 +5,10 @@
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::Span;
 
-use super::record::{Record, StaleReason, Verdict};
+use crate::idempotency::KeyGuard;
+use crate::ports::record::{Record, StaleReason, Verdict};
 use vouchsafe_domain::idempotency::StoredResponse;
 use vouchsafe_domain::ledger::WalletState;
-use crate::idempotency::KeyGuard;
 
 /// A reservation in memory for a record. Dropping it releases it.
 pub trait Hold: Send {

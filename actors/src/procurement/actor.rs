@@ -14,11 +14,11 @@ use tracing::warn;
 use uuid::Uuid;
 
 use self::message::Poll;
-use super::port::{DuePurchase, VendorId, Vendors};
 use super::queue::{MAX_QUEUED, PurchaseQueue};
 use crate::engine::Engine;
 use crate::flows;
-use crate::store::Unavailable;
+use crate::ports::store::Unavailable;
+use crate::ports::vendors::{DuePurchase, VendorId, Vendors};
 use crate::supervisor::Lineage;
 
 /// Whether the actor may read due purchases from the store.

@@ -9,9 +9,7 @@
 //! leaves orders, purchases and reserved stock to the next poll of any node.
 
 mod actor;
-pub mod out_of_stock;
 mod poll;
-mod port;
 pub mod queue;
 
 use std::sync::Arc;
@@ -20,14 +18,11 @@ use self::actor::ProcurementActor;
 use self::actor::message::Poll;
 #[cfg(feature = "testing")]
 use self::actor::probe::Panic;
-pub use self::port::{
-    ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors,
-    WaitingOrder,
-};
-use vouchsafe_domain::ids::{OrderId, PartnerId};
 use crate::engine::Engine;
 use crate::flows::{self, ProcureError};
+use crate::ports::vendors::{VendorCapacity, VendorId, Vendors, WaitingOrder};
 use crate::supervisor::{ActorStats, ActorTotals, Directory, Spawner};
+use vouchsafe_domain::ids::{OrderId, PartnerId};
 
 /// The procurement of one node.
 pub struct Procurement {

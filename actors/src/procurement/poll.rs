@@ -8,10 +8,10 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
 use super::Procurement;
-use super::port::{ReservedStock, WaitingOrder};
-use vouchsafe_domain::ids::OrderId;
 use crate::flows;
-use crate::store::Unavailable;
+use crate::ports::store::Unavailable;
+use crate::ports::vendors::{ReservedStock, WaitingOrder};
+use vouchsafe_domain::ids::OrderId;
 
 /// Poll interval; bounds the delay before an order's purchase starts.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);

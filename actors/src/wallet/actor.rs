@@ -2,6 +2,7 @@
 //!
 //! Every decision is made in a synchronous handler: an asynchronous one could interleave with other messages at its awaits.
 
+mod hold;
 pub(super) mod message;
 #[cfg(feature = "testing")]
 pub(super) mod probe;
@@ -15,14 +16,14 @@ use actix::{
 };
 use tracing::warn;
 
+pub use self::hold::WalletHold;
 use self::message::{HoldMoney, MoneyResolution, ResolveMoney};
-use super::hold::WalletHold;
 use super::purse::{Purse, PurseDecision, ReserveRequest};
+use crate::ports::store::{Store, Unavailable};
+use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::{Amount, Currency};
-use crate::store::{Store, Unavailable};
-use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
 
 /// Delay before a failed read is retried.
 const READ_RETRY_DELAY: Duration = Duration::from_millis(100);

@@ -1,25 +1,23 @@
 //! Wallets: one actor per partner decides what the partner may spend.
 
 mod actor;
-mod hold;
 pub mod purse;
 
 use std::sync::Arc;
 
-pub use actor::Funds;
 use actor::WalletActor;
 use actor::message::HoldMoney;
 #[cfg(feature = "testing")]
 use actor::probe::{GetPurse, Panic};
-pub use hold::WalletHold;
+pub use actor::{Funds, WalletHold};
 use tracing::{Instrument as _, debug_span};
 
 use self::purse::ReserveRequest;
 use crate::SPANS;
+use crate::ports::store::Store;
+use crate::supervisor::{ActorStats, ActorTotals, DecisionDeadline, DecisionError, Directory, Spawner};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::Currency;
-use crate::store::Store;
-use crate::supervisor::{ActorStats, ActorTotals, DecisionDeadline, DecisionError, Directory, Spawner};
 
 /// The wallet actors of this node.
 pub struct Wallets {

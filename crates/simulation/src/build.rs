@@ -12,7 +12,7 @@ use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutOutcome};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::transition::{OrderTransition, TransitionEffects};
 use vouchsafe_domain::voucher::{Allocation, StockVoucher};
-use vouchsafe_actors::journal::{KeyClaim, OrderChange, PayoutChange, Record, ReturnedVoucher};
+use vouchsafe_actors::ports::record::{KeyClaim, OrderChange, PayoutChange, Record, ReturnedVoucher};
 
 /// Record of an order that is delivered from stock: order, allocations, debit, events.
 #[must_use]

@@ -17,7 +17,7 @@ pub use self::tables::{Latency, Row, RowState, Tables};
 use vouchsafe_actors::delivery::outbox::{DeliveryPage, FlushRequest, LEASE_DURATION, LeaseAction, LeasedEndpoint, Outbox};
 use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
 use vouchsafe_domain::ids::{OrderId, WebhookId};
-use vouchsafe_actors::store::{StoreFuture, Unavailable};
+use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use crate::build;
 
 /// Outbox of one endpoint, as seen by one incarnation of a node.

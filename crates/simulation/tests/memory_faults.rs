@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use vouchsafe_actors::journal::{Record, Verdict};
-use vouchsafe_actors::store::{BatchOutcome, CommitError, LaneStore, RecoverError, Store};
+use vouchsafe_actors::ports::record::{Record, Verdict};
+use vouchsafe_actors::ports::store::{BatchOutcome, CommitError, LaneStore, RecoverError, Store};
 use vouchsafe_simulation::{Fault, FaultKind, MemoryDatabase, MemoryStore, build};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -16,7 +16,7 @@ use futures_util::FutureExt as _;
 use sqlx::PgPool;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Instant, sleep};
-use vouchsafe_actors::store::Unavailable;
+use vouchsafe_actors::ports::store::Unavailable;
 
 use super::connection_pool::{ACQUIRE_TIMEOUT, ConnectionPool, DEADLINE};
 use super::database::Database;

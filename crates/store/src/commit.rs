@@ -8,7 +8,7 @@ mod sparse;
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
-use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
+use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
 use vouchsafe_domain::idempotency::StoredResponse;
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Amount;

@@ -4,7 +4,7 @@
 //! error the outcome is unknown.
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
-use vouchsafe_actors::store::{CommitError, Unavailable};
+use vouchsafe_actors::ports::store::{CommitError, Unavailable};
 
 /// Raised by `commit_batch` when the lane's generation is no longer the one it was called with.
 const FENCED: &str = "VS001";

@@ -10,7 +10,7 @@ pub(super) mod view;
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::procurement::WaitingOrder;
+use vouchsafe_actors::ports::vendors::WaitingOrder;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Money};
 use vouchsafe_domain::product::ExpiryPolicy;

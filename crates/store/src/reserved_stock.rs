@@ -4,7 +4,7 @@
 //! reserves for waiting orders, oldest first, until the stock is allocated or released.
 
 use uuid::Uuid;
-use vouchsafe_actors::procurement::ReservedStock;
+use vouchsafe_actors::ports::vendors::ReservedStock;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::Sku;

@@ -18,7 +18,7 @@ use vouchsafe_actors::delivery::outbox::Sender;
 use vouchsafe_actors::delivery::queue::MAX_CONCURRENCY;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::delivery::{DeliveryFault, MAX_STORED_RESPONSE_BYTES, SealedSecret, SendResult, WebhookEvent, WebhookTarget};
-use vouchsafe_actors::store::StoreFuture;
+use vouchsafe_actors::ports::store::StoreFuture;
 
 use super::resolver::{Resolver, system_lookup};
 use super::signature::{SignatureHeaders, sign};

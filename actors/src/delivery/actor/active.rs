@@ -13,8 +13,10 @@ use crate::delivery::outbox::{
 };
 use crate::delivery::queue::{DeliveryQueue, LoadedDelivery, ReadRequest};
 use crate::delivery::retry::{self, FailedAttempt, INITIAL_BACKOFF};
-use vouchsafe_domain::delivery::{AttemptOutcome, DeliveryAttempt, QueuedDelivery, WebhookEvent, WebhookTarget};
 use crate::supervisor::OpenHold;
+use vouchsafe_domain::delivery::{
+    AttemptOutcome, DeliveryAttempt, QueuedDelivery, WebhookEvent, WebhookTarget,
+};
 
 /// How often the cursor is written: after a crash, deliveries of this period are repeated.
 const SAVE_INTERVAL: Duration = Duration::from_secs(1);

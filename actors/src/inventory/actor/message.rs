@@ -3,8 +3,8 @@
 use actix::Message;
 
 use super::Supply;
-use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use crate::supervisor::{MailboxSlot, Reply};
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 /// A request for vouchers of a SKU.
 #[derive(Debug, Clone, Copy)]

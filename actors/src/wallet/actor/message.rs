@@ -3,10 +3,10 @@
 use actix::Message;
 
 use super::Funds;
-use vouchsafe_domain::ledger::WalletState;
-use vouchsafe_domain::money::{Amount, Currency};
 use crate::supervisor::{MailboxSlot, Reply};
 use crate::wallet::purse::ReserveRequest;
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::{Amount, Currency};
 
 /// Holds a debit, or checks the room for a credit.
 #[derive(Debug, Message)]

@@ -3,8 +3,8 @@
 use actix::{Handler, Message};
 
 use super::WalletActor;
-use vouchsafe_domain::money::Currency;
 use crate::wallet::purse::Purse;
+use vouchsafe_domain::money::Currency;
 
 /// Returns the purse of a currency.
 #[derive(Debug, Message)]

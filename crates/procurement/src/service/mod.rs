@@ -20,11 +20,8 @@ use std::time::Duration;
 
 use tracing::{error, warn};
 use uuid::Uuid;
-use vouchsafe_actors::procurement::{
-    ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors,
-    WaitingOrder,
-};
-use vouchsafe_actors::store::{StoreFuture, Unavailable};
+use vouchsafe_actors::ports::vendors::{ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors, WaitingOrder};
+use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::{Order, OrderLine};

@@ -1,6 +1,6 @@
 //! Mapping of vendor responses to purchase updates for operators and to the engine's remainder. Pure.
 
-use vouchsafe_actors::procurement::PurchaseRemainder;
+use vouchsafe_actors::ports::vendors::PurchaseRemainder;
 
 use vouchsafe_domain::purchase::PurchaseKey;
 use crate::{PurchaseResult, Shortfall, VendorFailure};

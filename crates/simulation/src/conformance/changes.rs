@@ -10,7 +10,7 @@ use vouchsafe_domain::payout::{Payout, PayoutOutcome};
 use vouchsafe_domain::stock::{ClaimedStock, UnclaimableStock};
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 use vouchsafe_domain::voucher::{Allocation, StockVoucher};
-use vouchsafe_actors::journal::{PayoutChange, Record, Verdict};
+use vouchsafe_actors::ports::record::{PayoutChange, Record, Verdict};
 use crate::build;
 use crate::rows::Holder;
 

@@ -5,8 +5,8 @@ use super::subject::{CommitFault, OtherTransaction, Subject};
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::stock::StockRequest;
 use vouchsafe_domain::voucher::Expiry;
-use vouchsafe_actors::journal::Verdict;
-use vouchsafe_actors::store::CommitError;
+use vouchsafe_actors::ports::record::Verdict;
+use vouchsafe_actors::ports::store::CommitError;
 use crate::build;
 use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 

@@ -10,8 +10,8 @@ use vouchsafe_domain::ledger::{WalletKey, WalletState};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
-use vouchsafe_actors::journal::{Record, StaleReason, Verdict};
-use vouchsafe_actors::store::{BatchOutcome, CommitError, LaneStore, RecoverError, Store, StoreFuture};
+use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
+use vouchsafe_actors::ports::store::{BatchOutcome, CommitError, LaneStore, RecoverError, Store, StoreFuture};
 use crate::build;
 use crate::rows::Holder;
 

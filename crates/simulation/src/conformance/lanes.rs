@@ -5,8 +5,8 @@ use super::fixture::{
 };
 use super::subject::{CommitFault, OtherTransaction, Subject};
 use vouchsafe_domain::ledger::WalletState;
-use vouchsafe_actors::journal::{StaleReason, Verdict};
-use vouchsafe_actors::store::{BatchOutcome, CommitError, RecoverError};
+use vouchsafe_actors::ports::record::{StaleReason, Verdict};
+use vouchsafe_actors::ports::store::{BatchOutcome, CommitError, RecoverError};
 use crate::build;
 
 /// Guard `lane-batch`: a batch whose response was lost is found committed; reads return its receipts.

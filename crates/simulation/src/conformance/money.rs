@@ -3,7 +3,7 @@
 use super::fixture::{Fixture, INITIAL_BALANCE, LaneClient, STALE_BALANCE, assert_blocked, other_response};
 use super::subject::{OtherTransaction, Subject};
 use vouchsafe_domain::ledger::{WalletKey, WalletState};
-use vouchsafe_actors::journal::Verdict;
+use vouchsafe_actors::ports::record::Verdict;
 use crate::build;
 
 /// Guard `balance`: a debit beyond the balance is stale and leaves the wallet unchanged; a debit of the whole balance commits.

@@ -7,7 +7,7 @@ use super::fixture::{
 };
 use super::subject::{OtherTransaction, Subject};
 use vouchsafe_domain::ledger::WalletState;
-use vouchsafe_actors::journal::Verdict;
+use vouchsafe_actors::ports::record::Verdict;
 use crate::build;
 use crate::rows::Holder;
 

@@ -32,8 +32,8 @@ use super::lock::{Lock, LockTimeout, Transaction};
 use super::tables::{DbTime, LaneId, Owner};
 use vouchsafe_domain::ids::{OrderId, PayoutId};
 use vouchsafe_domain::voucher::StockVoucher;
-use vouchsafe_actors::journal::{PayoutChange, Record, StaleReason, Verdict};
-use vouchsafe_actors::store::CommitError;
+use vouchsafe_actors::ports::record::{PayoutChange, Record, StaleReason, Verdict};
+use vouchsafe_actors::ports::store::CommitError;
 
 const STALE_BALANCE: StaleReason = StaleReason::Balance;
 const STALE_STOCK: StaleReason = StaleReason::Stock;

@@ -10,8 +10,9 @@ use super::lock::{Lock, Transaction};
 use super::state::State;
 use super::tables::{DbTime, KeyRow, LaneId, Owner};
 use vouchsafe_domain::idempotency::StoredResponse;
-use vouchsafe_actors::journal::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS, Record, StaleReason, Verdict};
-use vouchsafe_actors::store::{BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable};
+use vouchsafe_actors::journal::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
+use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
+use vouchsafe_actors::ports::store::{BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable};
 
 /// A lane of one incarnation of a node.
 pub(super) struct MemoryLane {

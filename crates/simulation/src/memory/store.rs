@@ -17,7 +17,7 @@ use vouchsafe_domain::order::StoredOrder;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::StockVoucher;
-use vouchsafe_actors::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
+use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 
 /// Store of one incarnation of a node. The next incarnation supersedes it.
 #[derive(Debug, Clone)]

@@ -16,7 +16,7 @@ use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
-use vouchsafe_actors::store::Store;
+use vouchsafe_actors::ports::store::Store;
 use crate::conformance::{self, CommitFault, Subject};
 use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 

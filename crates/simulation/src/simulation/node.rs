@@ -19,8 +19,9 @@ use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_actors::engine::{DEFAULT_LANES, Engine, EngineParts};
 use vouchsafe_actors::flows::{TopUp, TopUpError, TopUpResult, place_order, top_up};
 use vouchsafe_actors::journal::JournalMetrics;
-use vouchsafe_actors::procurement::{Procurement, VendorId};
-use vouchsafe_actors::store::{RecoverError, Store};
+use vouchsafe_actors::procurement::Procurement;
+use vouchsafe_actors::ports::vendors::VendorId;
+use vouchsafe_actors::ports::store::{RecoverError, Store};
 use vouchsafe_actors::supervisor::Spawner;
 use crate::MemoryStore;
 

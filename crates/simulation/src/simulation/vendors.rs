@@ -19,8 +19,8 @@ use vouchsafe_domain::clock::Clock as _;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::product::Sku;
-use vouchsafe_actors::procurement::{ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors, WaitingOrder};
-use vouchsafe_actors::store::{StoreFuture, Unavailable};
+use vouchsafe_actors::ports::vendors::{ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors, WaitingOrder};
+use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use crate::{MemoryDatabase, build};
 
 /// Vendors with their concurrency limits.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use vouchsafe_actors::delivery::outbox::Sender;
 use vouchsafe_domain::delivery::{DeliveryFault, SendResult, WebhookEvent, WebhookTarget};
-use vouchsafe_actors::store::StoreFuture;
+use vouchsafe_actors::ports::store::StoreFuture;
 
 /// Response of the receiver.
 #[derive(Debug, Clone, Copy)]

@@ -15,11 +15,8 @@ use vouchsafe_domain::order::{FulfilmentSource, Order};
 use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutOutcome};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_actors::engine::Engine;
-use vouchsafe_actors::flows::{
-    CancelOrder, DecideOrder, DecidePayout, IdempotentResponse, PayoutResponseEncoder, RequestPayout,
-    ReservedDelivery, RevokeOrder, cancel_order, decide_order, decide_payout, deliver_reserved,
-    end_fulfilment, request_payout, revoke_order, start_fulfilment,
-};
+use vouchsafe_actors::flows::{CancelOrder, DecideOrder, DecidePayout, IdempotentResponse, PayoutResponseEncoder, RequestPayout, RevokeOrder, cancel_order, decide_order, decide_payout, deliver_reserved, end_fulfilment, request_payout, revoke_order, start_fulfilment};
+use vouchsafe_actors::ports::vendors::ReservedDelivery;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::simulation::{Node, Simulation};
 

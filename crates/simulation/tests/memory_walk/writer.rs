@@ -1,7 +1,7 @@
 //! Lane driver that checks verdicts against the rows.
 
-use vouchsafe_actors::journal::{Record, Verdict};
-use vouchsafe_actors::store::{BatchOutcome, CommitError, LaneStore, RecoverError, Store};
+use vouchsafe_actors::ports::record::{Record, Verdict};
+use vouchsafe_actors::ports::store::{BatchOutcome, CommitError, LaneStore, RecoverError, Store};
 use vouchsafe_simulation::MemoryStore;
 
 use crate::{PAUSE, Walk};

@@ -3,7 +3,7 @@
 
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::journal::Record;
+use vouchsafe_actors::ports::record::Record;
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::Retention;
 use vouchsafe_domain::ids::OrderId;

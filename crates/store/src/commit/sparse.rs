@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::journal::{OrderChange, PayoutChange, Record, ReturnedVoucher};
+use vouchsafe_actors::ports::record::{OrderChange, PayoutChange, Record, ReturnedVoucher};
 use vouchsafe_domain::audit::{AuditEntry, AuditState};
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::ledger::PendingDelta;

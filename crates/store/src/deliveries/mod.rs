@@ -29,7 +29,7 @@ use std::sync::Arc;
 use sqlx::postgres::types::PgInterval;
 use tokio::sync::Semaphore;
 use vouchsafe_actors::delivery::outbox::{DeliveryPage, FlushRequest, LeasedEndpoint, Outbox};
-use vouchsafe_actors::store::{StoreFuture, Unavailable};
+use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use vouchsafe_domain::ids::WebhookId;
 
 use self::endpoint::LeaseHolder;

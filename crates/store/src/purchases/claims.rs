@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::flows::ReservedDelivery;
-use vouchsafe_actors::procurement::{ClaimedPurchase, DuePurchase};
+use vouchsafe_actors::ports::vendors::ReservedDelivery;
+use vouchsafe_actors::ports::vendors::{ClaimedPurchase, DuePurchase};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::FulfilmentSource;
 

@@ -9,7 +9,7 @@ use vouchsafe_domain::idempotency::{Retention, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, StockId};
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::voucher::StockVoucher;
-use vouchsafe_actors::journal::{PayoutChange, Record, ReturnedVoucher};
+use vouchsafe_actors::ports::record::{PayoutChange, Record, ReturnedVoucher};
 use crate::memory::guard::Guard;
 use crate::memory::reservations::reservation_for_waiting_order;
 use crate::memory::state::State;

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use vouchsafe_domain::audit::AuditEntry;
     use vouchsafe_domain::payout::{Payout, PayoutOutcome};
-    use vouchsafe_actors::journal::{PayoutChange, Record};
+    use vouchsafe_actors::ports::record::{PayoutChange, Record};
     use crate::build;
 
     /// A decided payout and its audit entry.

@@ -13,7 +13,8 @@ use vouchsafe_domain::idempotency::Response;
 use vouchsafe_domain::money::{Amount, Money};
 use vouchsafe_domain::order::{FulfilmentSource, Order, OrderStatus, PendingReason};
 use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutOutcome};
-use vouchsafe_actors::flows::{CancelError, CancelOrder, DecideOrder, DecideOrderError, DecidePayout, DecidePayoutError, IdempotentResponse, PayoutResponseEncoder, ProcureError, RequestPayout, ReservedDelivery, RevokeOrder, cancel_order, decide_order, decide_payout, deliver_reserved, request_payout, revoke_order};
+use vouchsafe_actors::flows::{CancelError, CancelOrder, DecideOrder, DecideOrderError, DecidePayout, DecidePayoutError, IdempotentResponse, PayoutResponseEncoder, ProcureError, RequestPayout, RevokeOrder, cancel_order, decide_order, decide_payout, deliver_reserved, request_payout, revoke_order};
+use vouchsafe_actors::ports::vendors::ReservedDelivery;
 use crate::build;
 
 /// Cancellation window; the simulated clock jumps by more than this.

@@ -1,12 +1,13 @@
 //! Stock hold: vouchers reserved for one record, until they are settled, invalidated or released.
 
-use super::actor::InventoryActor;
-use super::actor::message::{ResolveVouchers, VouchersResolution};
+use super::InventoryActor;
+use super::message::{ResolveVouchers, VouchersResolution};
+use crate::journal::Hold;
+use crate::ports::record::StaleReason;
+use crate::supervisor::{ActorRef, OpenHold};
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::StockVoucher;
-use crate::journal::{Hold, StaleReason};
-use crate::supervisor::{ActorRef, OpenHold};
 
 /// Held vouchers. Dropping the hold returns them to the shelf.
 #[derive(Debug)]

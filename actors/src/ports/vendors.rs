@@ -1,4 +1,4 @@
-//! Procurement port: vendors and purchase records, as the engine needs them; implemented by the service.
+//! Vendor port: vendors and purchase records, as the engine needs them; implemented by the service.
 //!
 //! A code never passes through this port. The implementation requests vouchers from the vendor, encrypts them and stores
 //! them as stock reserved for the purchase; the engine learns only what remains. Each method is a step that may be
@@ -11,11 +11,10 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::store::{StoreFuture, Unavailable};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
-use vouchsafe_domain::order::Order;
+use vouchsafe_domain::order::{FulfilmentSource, Order};
 use vouchsafe_domain::product::Sku;
-use crate::flows::ReservedDelivery;
-use crate::store::{StoreFuture, Unavailable};
 
 /// A vendor's id, chosen by its operator.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,6 +48,19 @@ pub struct WaitingOrder {
 pub struct DuePurchase {
     pub purchase_id: Uuid,
     pub order_id: OrderId,
+}
+
+/// Reserved stock and the order line it goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReservedDelivery {
+    /// The reservation's id: that of the purchase, or one of its own.
+    pub reservation_id: Uuid,
+    /// Whether it was bought for the order, or came into stock while the order waited.
+    pub source: FulfilmentSource,
+    pub partner_id: PartnerId,
+    pub order_id: OrderId,
+    /// Line index, from 0.
+    pub line: u16,
 }
 
 /// A purchase claimed by this node.

@@ -139,7 +139,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// The verdict's label in traces.
-    pub(super) const fn label(&self) -> &'static str {
+    pub(crate) const fn label(&self) -> &'static str {
         match self {
             Self::Committed(_) => "committed",
             Self::KeyKnown(_) => "key_known",

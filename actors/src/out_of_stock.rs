@@ -18,7 +18,7 @@ impl OutOfStockSkus {
     }
 
     /// Replaces the whole set.
-    pub(super) fn replace(&self, skus: impl IntoIterator<Item = Sku>) {
+    pub(crate) fn replace(&self, skus: impl IntoIterator<Item = Sku>) {
         let skus = skus.into_iter().collect();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = skus;
     }
