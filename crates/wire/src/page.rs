@@ -200,9 +200,16 @@ fn parse_limit(value: &str) -> Result<usize, InvalidRequest> {
     limit.ok_or_else(|| InvalidRequest::field("limit", format!("expected 1 to {MAX_LIMIT}")))
 }
 
+/// Splits a query string; a name may occur more than once.
+///
+/// # Errors
+/// `VALIDATION_FAILED` if it does not consist of `name=value` pairs.
+pub fn split_pairs(query: &str) -> Result<Vec<(String, String)>, InvalidRequest> {
+    serde_urlencoded::from_str(query).map_err(|_| InvalidRequest::field("query", "expected name=value pairs"))
+}
+
 fn query_pairs(query: &str) -> Result<Vec<(String, String)>, InvalidRequest> {
-    let pairs = serde_urlencoded::from_str::<Vec<(String, String)>>(query);
-    let pairs = pairs.map_err(|_| InvalidRequest::field("query", "expected name=value pairs"))?;
+    let pairs = split_pairs(query)?;
     let repeated = |(index, (name, _)): (usize, &(String, String))| {
         pairs[..index]
             .iter()

@@ -14,45 +14,27 @@ use std::time::Duration;
 use actix_web::error::PayloadError;
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::StreamExt as _;
-use serde::Serialize;
-use utoipa::ToSchema;
-use vouchsafe_domain::money::{Amount, AmountText};
-use vouchsafe_domain::product::{ExpiryKind, Product, Sku};
+use vouchsafe_domain::money::AmountText;
+use vouchsafe_domain::product::Sku;
 
-use super::blocks::{Block, BlockSplitter};
 use super::ingest;
-use super::rows::{ExpiryDefaults, Format, LineError, ParsedBlock, Rejection};
 use crate::api::body::{check_not_compressed, incomplete, media_type};
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, InvalidRequest};
 use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::catalogue::product_not_found;
 use crate::service::Service;
-use vouchsafe_store::{AuditActor, ImportSummary, ImportTarget, StockBatch};
-use vouchsafe_domain::iso_date;
+use vouchsafe_store::{AuditActor, ImportTarget, StockBatch};
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::stock::blocks::{Block, BlockSplitter};
+use vouchsafe_wire::operator::stock::format::{Format, ParsedBlock};
+use vouchsafe_wire::operator::stock::import::{ImportReport, fixed_date, parse_denomination, parse_query};
+use vouchsafe_wire::operator::stock::row::{ExpiryDefaults, LineError};
 
 /// Longest pause of the body (contract §10).
-pub const IDLE_LIMIT: Duration = Duration::from_secs(10);
-
-/// Rejections listed in the response (contract §10).
-const MAX_REJECTIONS: usize = 1_000;
-
-/// Result of an import.
-#[derive(Debug, Default, Serialize, ToSchema)]
-#[schema(as = ImportReport)]
-pub struct ImportReport {
-    /// Number of new vouchers.
-    imported: u64,
-    /// Number of vouchers imported before.
-    duplicates: u64,
-    /// Number of rejected lines.
-    rejected_count: u64,
-    /// The first 1,000 rejected lines.
-    rejected: Vec<Rejection>,
-}
+pub(in crate::api::operator) const IDLE_LIMIT: Duration = Duration::from_secs(10);
 
 /// `POST /stock?product_id=…&denomination=…`.
-pub async fn import(
+pub(in crate::api::operator) async fn import(
     service: web::Data<Service>,
     operator: Operator,
     request: HttpRequest,
@@ -74,7 +56,7 @@ pub async fn import(
         target,
         expiry_defaults,
         payload,
-        blocks: BlockSplitter::new(),
+        blocks: BlockSplitter::default(),
         format: Some(format),
     };
     Ok(HttpResponse::Ok().json(run_import(&service, source, actor).await?))
@@ -85,31 +67,14 @@ fn parse_target(
     service: &Service,
     request: &HttpRequest,
 ) -> Result<(ImportTarget, ExpiryDefaults), ApiError> {
-    let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
-    let pairs = pairs
-        .map_err(|_| ApiError::invalid_field("query", "expected name=value pairs"))?
-        .into_inner();
-    let (mut product_id, mut denomination) = (None, None);
-    for (name, value) in pairs {
-        let parameter = match name.as_str() {
-            "product_id" => &mut product_id,
-            "denomination" => &mut denomination,
-            _ => return Err(ApiError::invalid_field(name, "unknown parameter")),
-        };
-        if parameter.replace(value).is_some() {
-            return Err(ApiError::invalid_field(name, "given more than once"));
-        }
-    }
-    let required =
-        |value: Option<String>, name| value.ok_or_else(|| ApiError::invalid_field(name, "is missing"));
-    let product_id = required(product_id, "product_id")?;
+    let (product_id, denomination) = parse_query(request.query_string())?;
     let catalogue = service.catalogue.current();
     let product = product_id
         .parse()
         .ok()
         .and_then(|id| catalogue.get(&id))
         .ok_or_else(product_not_found)?;
-    let denomination = required(denomination, "denomination")?;
+    let denomination = denomination.ok_or_else(|| ApiError::invalid_field("denomination", "is missing"))?;
     let denomination = parse_denomination(product, &AmountText::from(denomination.as_str()))?;
     let sku = Sku {
         product_id: product.product_id.clone(),
@@ -120,32 +85,6 @@ fn parse_target(
         default_expiry: fixed_date(product),
     };
     Ok((ingest::import_target(product, sku), expiry_defaults))
-}
-
-/// Parses a face value in the product's currency, including discontinued ones.
-pub fn parse_amount(product: &Product, text: &AmountText) -> Result<Amount, ApiError> {
-    text.parse(product.currency)
-        .map_err(|error| ApiError::invalid_field("denomination", error.to_string()))
-}
-
-/// Parses a face value at which the product is sold.
-fn parse_denomination(product: &Product, text: &AmountText) -> Result<Amount, ApiError> {
-    let amount = parse_amount(product, text)?;
-    if product.has_denomination(amount) {
-        return Ok(amount);
-    }
-    let message = format!("product {} is not sold at this denomination", product.product_id);
-    Err(ApiError::new(Code::DenominationNotAllowed, message))
-}
-
-/// The expiry date of products whose vouchers all expire on one date.
-fn fixed_date(product: &Product) -> Option<time::Date> {
-    let policy = &product.expiry_policy;
-    let value = policy
-        .value
-        .as_ref()
-        .filter(|_| policy.kind == ExpiryKind::FixedDate);
-    value.and_then(|value| iso_date::parse_date(value.as_str()?))
 }
 
 /// Commits each block while the next one is received and encrypted.
@@ -159,7 +98,8 @@ async fn run_import(
     while let Some(SealedBlock { batch, rejected }) = ready {
         report.add_rejected(&rejected);
         let (stored, next) = tokio::join!(ingest::store_batch(service, batch, actor.clone()), source.next());
-        report.add_stored(stored?);
+        let stored = stored?;
+        report.add_stored(stored.imported, stored.duplicates);
         ready = next?;
     }
     let ImportReport {
@@ -175,23 +115,6 @@ async fn run_import(
         "stock import finished"
     );
     Ok(report)
-}
-
-impl ImportReport {
-    fn add_stored(&mut self, stored: ImportSummary) {
-        self.imported += stored.imported;
-        self.duplicates += stored.duplicates;
-    }
-
-    fn add_rejected(&mut self, rejected: &[(u64, LineError)]) {
-        self.rejected_count += rejected.len() as u64;
-        let remaining = MAX_REJECTIONS.saturating_sub(self.rejected.len());
-        let shown = rejected.iter().take(remaining);
-        self.rejected.extend(shown.map(|(line, reason)| Rejection {
-            line: *line,
-            reason: reason.to_string(),
-        }));
-    }
 }
 
 /// An encrypted block, ready to commit.
@@ -217,7 +140,10 @@ impl ImportStream {
         match self.next_block().await? {
             Some(block) => self.seal(block).await.map(Some),
             None => {
-                self.format.as_ref().map_or(Ok(()), Format::finish)?;
+                self.format
+                    .as_ref()
+                    .map_or(Ok(()), Format::finish)
+                    .map_err(InvalidRequest::from)?;
                 Ok(None)
             }
         }
@@ -257,7 +183,8 @@ impl ImportStream {
         let (target, expiry_defaults) = (self.target.clone(), self.expiry_defaults);
         let mut format = self.format.take().ok_or_else(ApiError::unavailable)?;
         let sealing = web::block(move || {
-            let ParsedBlock { rows, rejected } = format.read(&block, expiry_defaults)?;
+            let parsed = format.read(&block, expiry_defaults);
+            let ParsedBlock { rows, rejected } = parsed.map_err(InvalidRequest::from)?;
             let batch = ingest::seal_batch(&vault, &target, &rows, ids)
                 .map_err(|error| ingest::seal_error(&error))?;
             Ok::<_, ApiError>((SealedBlock { batch, rejected }, format))

@@ -3,13 +3,15 @@
 use actix_web::web;
 use vouchsafe_domain::product::{Product, Sku};
 
-use super::rows::VoucherRow;
 use crate::api::error::ApiError;
-use vouchsafe_store::keyring::KeyringError;
 use crate::service::Service;
-use vouchsafe_store::{AuditActor, ImportOutcome, ImportSummary, ImportTarget, NewStockIds, NewVoucher, StockBatch, StockOrigin};
 use vouchsafe_security::vault::seal::{SealError, Vault};
+use vouchsafe_store::keyring::KeyringError;
+use vouchsafe_store::{
+    AuditActor, ImportOutcome, ImportSummary, ImportTarget, NewStockIds, NewVoucher, StockBatch, StockOrigin,
+};
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::stock::row::VoucherRow;
 
 #[must_use]
 pub(in crate::api::operator) fn import_target(product: &Product, sku: Sku) -> ImportTarget {

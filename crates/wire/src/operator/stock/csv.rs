@@ -1,14 +1,11 @@
 //! CSV parser for stock imports: a header line, then one voucher per line.
-//!
-//! A record is a line, so an unclosed quote invalidates its line only, not the rest of the file.
 
-use csv_core::{ReadRecordResult, Reader};
-use zeroize::Zeroizing;
+use vouchsafe_security::vault::code::CodeParts;
 
 use super::blocks::MAX_LINE_BYTES;
-use super::rows::{ExpiryDefaults, LineError, VoucherFields, VoucherRow};
-use crate::api::error::ApiError;
-use vouchsafe_security::vault::code::CodeParts;
+use super::field_splitter::FieldSplitter;
+use super::row::{ExpiryDefaults, LineError, VoucherFields, VoucherRow};
+use crate::error_body::InvalidRequest;
 
 /// All columns; only the first one is required.
 const COLUMN_NAMES: [&str; 5] = ["code", "pin", "serial", "url", "expiry"];
@@ -18,7 +15,7 @@ const MAX_FIELDS: usize = COLUMN_NAMES.len() + 1;
 
 /// Error in the header; nothing was imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HeaderError {
+pub enum HeaderError {
     #[error("the first line must name the columns: code, and optionally pin, serial, url, expiry")]
     Missing,
     #[error("column {0} of the first line is not one of code, pin, serial, url, expiry")]
@@ -29,13 +26,13 @@ pub(super) enum HeaderError {
     MissingCode,
 }
 
-impl From<HeaderError> for ApiError {
+impl From<HeaderError> for InvalidRequest {
     fn from(error: HeaderError) -> Self {
-        Self::invalid_field("header", error.to_string())
+        Self::field("header", error.to_string())
     }
 }
 
-pub(super) struct Columns {
+pub struct Columns {
     positions: [Option<usize>; COLUMN_NAMES.len()],
     width: usize,
     fields: FieldSplitter<MAX_FIELDS>,
@@ -93,71 +90,5 @@ impl Columns {
             url,
         };
         expiry_defaults.parse_row(&VoucherFields { parts, expiry })
-    }
-}
-
-/// Splits lines into at most `MAX` fields, one more than a line may have. Reuses its buffer, which is zeroized on drop.
-pub(in crate::api::operator) struct FieldSplitter<const MAX: usize> {
-    reader: Reader,
-    text: Zeroizing<Vec<u8>>,
-    ends: [usize; MAX],
-}
-
-impl<const MAX: usize> Default for FieldSplitter<MAX> {
-    fn default() -> Self {
-        let text = Zeroizing::new(vec![0; MAX_LINE_BYTES + 1]);
-        Self {
-            reader: Reader::new(),
-            text,
-            ends: [0; MAX],
-        }
-    }
-}
-
-pub(in crate::api::operator) struct SplitLine<'a> {
-    text: &'a str,
-    ends: &'a [usize],
-    pub(in crate::api::operator) count: usize,
-}
-
-impl SplitLine<'_> {
-    pub(in crate::api::operator) fn get(&self, position: usize) -> &str {
-        let begin = position.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.text.get(begin..self.ends[position]).unwrap_or_default()
-    }
-}
-
-impl<const MAX: usize> FieldSplitter<MAX> {
-    pub(in crate::api::operator) fn split(&mut self, line: &str) -> Result<SplitLine<'_>, LineError> {
-        self.reader.reset();
-        let (result, _, written, ended) =
-            self.reader
-                .read_record(line.as_bytes(), &mut self.text, &mut self.ends);
-        let too_many = LineError::Fields {
-            expected: MAX - 1,
-            found: MAX,
-        };
-        match result {
-            ReadRecordResult::InputEmpty => {}
-            ReadRecordResult::OutputEndsFull => return Err(too_many),
-            // A bare carriage return ends a record in the middle of the line.
-            _ => return Err(LineError::OpenQuote),
-        }
-        let (text, ends) = (&mut self.text[written..], &mut self.ends[ended..]);
-        let (result, _, final_written, final_ended) = self.reader.read_record(b"\n", text, ends);
-        match result {
-            ReadRecordResult::Record => {}
-            ReadRecordResult::OutputEndsFull => return Err(too_many),
-            _ => return Err(LineError::OpenQuote),
-        }
-        let count = ended + final_ended;
-        // The ends of both calls are counted from the beginning of the record.
-        let text =
-            std::str::from_utf8(&self.text[..written + final_written]).map_err(|_| LineError::NotUtf8)?;
-        Ok(SplitLine {
-            text,
-            ends: &self.ends[..count],
-            count,
-        })
     }
 }

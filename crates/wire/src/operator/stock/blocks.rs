@@ -13,13 +13,13 @@ const MAX_LINES: usize = 10_000;
 const MAX_BLOCK_BYTES: usize = 4 * 1024 * 1024;
 
 /// Enough for the longest parts of a voucher, quoted and escaped.
-pub(super) const MAX_LINE_BYTES: usize = 16 * 1024;
+pub const MAX_LINE_BYTES: usize = 16 * 1024;
 
 /// Lines of the body, each ended by a line feed. Contains codes; zeroized on drop.
-pub(in crate::api::operator) struct Block {
+pub struct Block {
     /// Number of the first line, from 1.
-    pub(super) first_line: u64,
-    pub(super) lines: usize,
+    pub first_line: u64,
+    pub lines: usize,
     text: Zeroizing<Vec<u8>>,
 }
 
@@ -33,7 +33,7 @@ impl Block {
     }
 
     /// Lines with their numbers, without line endings.
-    pub(in crate::api::operator) fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
+    pub fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let lines = self.text.split(|byte| *byte == b'\n').take(self.lines);
         let bare = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         (self.first_line..).zip(bare)
@@ -41,24 +41,26 @@ impl Block {
 }
 
 /// Collects the parts of a body into blocks.
-pub(in crate::api::operator) struct BlockSplitter {
+pub struct BlockSplitter {
     current: Block,
     /// Length of the current, unfinished line.
     line_bytes: usize,
     full: VecDeque<Block>,
 }
 
-impl BlockSplitter {
-    pub(in crate::api::operator) fn new() -> Self {
+impl Default for BlockSplitter {
+    fn default() -> Self {
         Self {
             current: Block::empty(1),
             line_bytes: 0,
             full: VecDeque::new(),
         }
     }
+}
 
+impl BlockSplitter {
     /// Adds the next part of the body.
-    pub(in crate::api::operator) fn push(&mut self, mut part: &[u8]) {
+    pub fn push(&mut self, mut part: &[u8]) {
         while let Some(end) = part.iter().position(|byte| *byte == b'\n') {
             self.extend_line(&part[..end]);
             self.end_line();
@@ -68,7 +70,7 @@ impl BlockSplitter {
     }
 
     /// Ends the body; its last line may lack a line ending.
-    pub(in crate::api::operator) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         if self.line_bytes > 0 {
             self.end_line();
         }
@@ -78,7 +80,7 @@ impl BlockSplitter {
     }
 
     /// Returns the next complete block.
-    pub(in crate::api::operator) fn take(&mut self) -> Option<Block> {
+    pub fn take(&mut self) -> Option<Block> {
         self.full.pop_front()
     }
 
@@ -112,7 +114,7 @@ mod tests {
     use super::*;
 
     fn lines_of(parts: &[&[u8]]) -> Vec<(u64, Vec<u8>)> {
-        let mut blocks = BlockSplitter::new();
+        let mut blocks = BlockSplitter::default();
         parts.iter().for_each(|part| blocks.push(part));
         blocks.finish();
         let full: Vec<Block> = std::iter::from_fn(|| blocks.take()).collect();
@@ -144,7 +146,7 @@ mod tests {
 
     #[test]
     fn block_ends_at_line_or_byte_limit() {
-        let mut blocks = BlockSplitter::new();
+        let mut blocks = BlockSplitter::default();
         blocks.push("x\n".repeat(MAX_LINES + 1).as_bytes());
         let first = blocks.take().unwrap();
         assert_eq!((first.first_line, first.lines), (1, MAX_LINES));
@@ -158,7 +160,7 @@ mod tests {
 
     #[test]
     fn overlong_line_is_truncated() {
-        let mut blocks = BlockSplitter::new();
+        let mut blocks = BlockSplitter::default();
         (0..1_000).for_each(|_| blocks.push(&[b'x'; 10_000]));
         blocks.push(b"\nshort\n");
         blocks.finish();

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::error::Category;
-
-use super::rows::{ExpiryDefaults, LineError, VoucherFields, VoucherRow};
 use vouchsafe_security::vault::code::CodeParts;
+
+use super::row::{ExpiryDefaults, LineError, VoucherFields, VoucherRow};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -3,7 +3,8 @@
 use time::macros::date;
 
 use super::*;
-use crate::api::operator::stock::blocks::BlockSplitter;
+use crate::operator::stock::blocks::{BlockSplitter, MAX_LINE_BYTES};
+use vouchsafe_security::vault::code::InvalidCode;
 
 const EXPIRY_DEFAULTS: ExpiryDefaults = ExpiryDefaults {
     today: date!(2026 - 11 - 20),
@@ -11,7 +12,7 @@ const EXPIRY_DEFAULTS: ExpiryDefaults = ExpiryDefaults {
 };
 
 fn read(mut format: Format, body: &[u8]) -> Result<ParsedBlock, HeaderError> {
-    let mut blocks = BlockSplitter::new();
+    let mut blocks = BlockSplitter::default();
     blocks.push(body);
     blocks.finish();
     let mut all = ParsedBlock::default();
@@ -199,7 +200,7 @@ fn reasons_never_quote_a_line() {
 
 #[test]
 fn missing_expiry_defaults_to_product_expiry() {
-    let mut blocks = BlockSplitter::new();
+    let mut blocks = BlockSplitter::default();
     blocks.push(b"code,expiry\nA,\nB,2027-01-01\n");
     let end = date!(2026 - 12 - 31);
     blocks.finish();

@@ -1,0 +1,111 @@
+//! Query and result of `POST /stock`.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use vouchsafe_domain::iso_date;
+use vouchsafe_domain::money::{Amount, AmountText};
+use vouchsafe_domain::product::{ExpiryKind, Product};
+
+use super::row::LineError;
+use crate::error_body::InvalidRequest;
+use crate::error_code::Code;
+use crate::page;
+
+/// Rejections listed in the response (contract §10).
+const MAX_REJECTIONS: usize = 1_000;
+
+/// Result of an import.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[schema(as = ImportReport)]
+pub struct ImportReport {
+    /// Number of new vouchers.
+    pub imported: u64,
+    /// Number of vouchers imported before.
+    pub duplicates: u64,
+    /// Number of rejected lines.
+    pub rejected_count: u64,
+    /// The first 1,000 rejected lines.
+    rejected: Vec<Rejection>,
+}
+
+/// A rejected line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+struct Rejection {
+    /// Line number from 1, including the header.
+    line: u64,
+    /// Reason. Never quotes the line.
+    reason: String,
+}
+
+impl ImportReport {
+    /// Counts the vouchers of a committed block.
+    pub const fn add_stored(&mut self, imported: u64, duplicates: u64) {
+        self.imported += imported;
+        self.duplicates += duplicates;
+    }
+
+    /// Adds the rejected lines of a block.
+    pub fn add_rejected(&mut self, rejected: &[(u64, LineError)]) {
+        self.rejected_count += rejected.len() as u64;
+        let remaining = MAX_REJECTIONS.saturating_sub(self.rejected.len());
+        let shown = rejected.iter().take(remaining);
+        self.rejected.extend(shown.map(|(line, reason)| Rejection {
+            line: *line,
+            reason: reason.to_string(),
+        }));
+    }
+}
+
+/// Parses `product_id` and `denomination`. The caller reports a missing denomination after an unknown product.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for an unknown, repeated or missing parameter.
+pub fn parse_query(query: &str) -> Result<(String, Option<String>), InvalidRequest> {
+    let pairs = page::split_pairs(query)?;
+    let (mut product_id, mut denomination) = (None, None);
+    for (name, value) in pairs {
+        let parameter = match name.as_str() {
+            "product_id" => &mut product_id,
+            "denomination" => &mut denomination,
+            _ => return Err(InvalidRequest::field(name, "unknown parameter")),
+        };
+        if parameter.replace(value).is_some() {
+            return Err(InvalidRequest::field(name, "given more than once"));
+        }
+    }
+    let product_id = product_id.ok_or_else(|| InvalidRequest::field("product_id", "is missing"))?;
+    Ok((product_id, denomination))
+}
+
+/// Parses a face value in the product's currency, including discontinued ones.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for an amount that is not one of the currency.
+pub fn parse_amount(product: &Product, text: &AmountText) -> Result<Amount, InvalidRequest> {
+    text.parse(product.currency)
+        .map_err(|error| InvalidRequest::field("denomination", error.to_string()))
+}
+
+/// Parses a face value at which the product is sold.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for an amount that is not one of the currency, `DENOMINATION_NOT_ALLOWED` for any other.
+pub fn parse_denomination(product: &Product, text: &AmountText) -> Result<Amount, InvalidRequest> {
+    let amount = parse_amount(product, text)?;
+    if product.has_denomination(amount) {
+        return Ok(amount);
+    }
+    let message = format!("product {} is not sold at this denomination", product.product_id);
+    Err(InvalidRequest::new(Code::DenominationNotAllowed, message))
+}
+
+/// The expiry date of products whose vouchers all expire on one date.
+#[must_use]
+pub fn fixed_date(product: &Product) -> Option<time::Date> {
+    let policy = &product.expiry_policy;
+    let value = policy
+        .value
+        .as_ref()
+        .filter(|_| policy.kind == ExpiryKind::FixedDate);
+    value.and_then(|value| iso_date::parse_date(value.as_str()?))
+}

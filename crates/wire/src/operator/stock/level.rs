@@ -1,0 +1,81 @@
+//! Body of `GET /stock`.
+
+use std::str::FromStr;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use vouchsafe_domain::money::{Currency, Money};
+use vouchsafe_domain::product::ProductId;
+use vouchsafe_domain::stock::level::StockLevel;
+
+/// The only filter.
+pub const FILTERS: [&str; 1] = ["product_id"];
+
+/// Number of vouchers of a SKU.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StockLevel)]
+pub struct LevelBody {
+    /// Product ID.
+    product_id: ProductId,
+    /// Face value in `currency`.
+    denomination: Money,
+    /// Currency of `denomination`.
+    currency: Currency,
+    /// Vouchers ever imported.
+    loaded: i64,
+    /// Vouchers available for sale.
+    free: i64,
+    /// Vouchers that belong to orders.
+    sold: i64,
+    /// Vouchers taken out of sale by operators.
+    void: i64,
+    /// Vouchers that have expired.
+    expired: i64,
+    /// Earliest last valid day of the available vouchers.
+    #[schema(required, value_type = Option<Date>)]
+    next_expiry: Option<String>,
+    #[serde(skip)]
+    minor: i64,
+}
+
+impl LevelBody {
+    #[must_use]
+    pub fn of(level: StockLevel, currency: Currency) -> Self {
+        Self {
+            minor: level.sku.denomination.minor(),
+            denomination: level.sku.denomination.of(currency),
+            product_id: level.sku.product_id,
+            currency,
+            loaded: level.loaded,
+            free: level.free,
+            sold: level.sold,
+            void: level.void,
+            expired: level.expired,
+            next_expiry: level.next_expiry.map(|day| day.to_string()),
+        }
+    }
+
+    /// The position after this entry, as [`SkuCursor`] parses it.
+    #[must_use]
+    pub fn cursor(&self) -> String {
+        format!("{} {}", self.product_id, self.minor)
+    }
+}
+
+/// Page position: product and denomination.
+pub struct SkuCursor {
+    pub product_id: String,
+    pub denomination: i64,
+}
+
+impl FromStr for SkuCursor {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (product_id, denomination) = text.split_once(' ').ok_or(())?;
+        Ok(Self {
+            product_id: product_id.to_owned(),
+            denomination: denomination.parse().map_err(drop)?,
+        })
+    }
+}

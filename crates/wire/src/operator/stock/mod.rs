@@ -1,0 +1,11 @@
+//! Bodies of `/stock`, and readers of imported files.
+
+pub mod blocks;
+pub mod csv;
+pub mod field_splitter;
+pub mod format;
+pub mod import;
+pub mod level;
+mod ndjson;
+pub mod row;
+pub mod void;

@@ -1,0 +1,138 @@
+//! Bodies of `POST /stock/void`.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use vouchsafe_domain::money::AmountText;
+use vouchsafe_domain::product::ProductId;
+use vouchsafe_domain::stock::level::CodeVoidOutcome;
+use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
+
+use crate::error_body::InvalidRequest;
+use crate::json::JsonObject;
+use crate::operator::text::validate_text;
+
+/// A body of 256 KiB has no space for more long codes.
+const MAX_CODES: usize = 1_000;
+
+/// In characters.
+const MAX_REASON: usize = 500;
+
+/// Vouchers to take out of sale: a whole SKU by its `denomination`, or single `codes`.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VoidRequest {
+    /// Product ID.
+    #[schema(value_type = ProductId)]
+    pub product_id: String,
+    /// Face value of which all available vouchers are voided.
+    #[serde(default)]
+    denomination: Option<AmountText>,
+    /// Codes to void.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<NamedCode>>, min_items = 1, max_items = 1_000)]
+    codes: Option<Vec<JsonObject<NamedCode>>>,
+    /// Reason, written to the audit trail.
+    #[schema(min_length = 1, max_length = 500)]
+    reason: String,
+}
+
+/// A code to void.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NamedCode {
+    /// Voucher code.
+    code: String,
+    /// PIN of the voucher, if it has one.
+    #[serde(default)]
+    pin: Option<String>,
+}
+
+/// The vouchers to void.
+pub enum VoidSelection {
+    /// All available vouchers of this face value.
+    Denomination(AmountText),
+    /// Single codes.
+    Codes(Vec<VoucherCode>),
+}
+
+impl VoidRequest {
+    /// The trimmed reason.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn validate_reason(&self) -> Result<String, InvalidRequest> {
+        validate_text("reason", &self.reason, MAX_REASON)
+    }
+
+    /// The vouchers to void.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn selection(self) -> Result<VoidSelection, InvalidRequest> {
+        match (self.denomination, self.codes) {
+            (Some(denomination), None) => Ok(VoidSelection::Denomination(denomination)),
+            (None, Some(codes)) => parse_codes(&codes).map(VoidSelection::Codes),
+            _ => Err(InvalidRequest::field(
+                "denomination",
+                "expected either denomination, for a whole SKU, or codes",
+            )),
+        }
+    }
+}
+
+fn parse_codes(codes: &[JsonObject<NamedCode>]) -> Result<Vec<VoucherCode>, InvalidRequest> {
+    if !(1..=MAX_CODES).contains(&codes.len()) {
+        return Err(InvalidRequest::field(
+            "codes",
+            format!("expected 1 to {MAX_CODES}"),
+        ));
+    }
+    let parse = |(position, JsonObject(named)): (usize, &JsonObject<NamedCode>)| {
+        let parts = CodeParts {
+            code: &named.code,
+            pin: named.pin.as_deref(),
+            ..CodeParts::default()
+        };
+        let code = VoucherCode::parse(parts);
+        code.map_err(|error| InvalidRequest::field(format!("codes[{position}]"), error.to_string()))
+    };
+    codes.iter().enumerate().map(parse).collect()
+}
+
+/// Result of voiding vouchers.
+#[derive(Serialize, ToSchema)]
+#[schema(as = VoidReport)]
+pub struct VoidReport {
+    /// Number of vouchers taken out of sale.
+    voided: u64,
+    /// Named codes that this request did not void.
+    refused: Vec<RefusedCode>,
+}
+
+/// A code that was not voided.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RefusedCode)]
+struct RefusedCode {
+    /// Index in `codes`, from 0.
+    index: usize,
+    /// Reason.
+    reason: CodeVoidOutcome,
+}
+
+impl VoidReport {
+    /// `codes` holds the result of each named code, in request order.
+    #[must_use]
+    pub fn new(voided: u64, codes: &[CodeVoidOutcome]) -> Self {
+        let refused = codes
+            .iter()
+            .enumerate()
+            .filter(|(_, outcome)| **outcome != CodeVoidOutcome::Voided);
+        let refused = refused
+            .map(|(index, reason)| RefusedCode {
+                index,
+                reason: *reason,
+            })
+            .collect();
+        Self { voided, refused }
+    }
+}
