@@ -2,82 +2,22 @@
 //!
 //! A manual run is queued in the database; the next node that polls executes it. The response does not wait for it.
 
-pub mod drifts;
-mod records;
+pub(super) mod drifts;
 mod upload;
 
 use actix_web::{HttpResponse, web};
-use serde::{Deserialize, Serialize};
 use time::{Date, OffsetDateTime};
-use utoipa::ToSchema;
 
 use super::body::OptionalJson;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use crate::api::partner::reconciliation::not_found;
-use vouchsafe_wire::partner::reconciliation::parse_date;
 use crate::service::Service;
-use vouchsafe_domain::reconciliation::result::{Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource};
 use vouchsafe_domain::vendor::AdapterKind;
+use vouchsafe_wire::operator::reconciliation::{DayBody, RunRequest};
+use vouchsafe_wire::partner::reconciliation::parse_date;
 
 pub(super) use upload::upload;
-
-/// Reconciliation of a day.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Reconciliation)]
-pub struct DayBody {
-    /// Day in UTC.
-    #[schema(format = Date)]
-    date: String,
-    /// Totals of all vendors. An order with vouchers of two vendors counts for both.
-    summary: ReconciliationSummary,
-    /// Results by vendor.
-    vendors: Vec<VendorBody>,
-}
-
-/// Reconciliation of a day with one vendor.
-#[derive(Serialize, ToSchema)]
-#[schema(as = VendorReconciliation)]
-pub(super) struct VendorBody {
-    /// Vendor ID.
-    vendor: String,
-    /// Counts of the last comparison; null before the first.
-    #[schema(required)]
-    summary: Option<ReconciliationSummary>,
-    /// Number of the vendor's records of the day.
-    #[schema(required, minimum = 0)]
-    recorded: Option<i64>,
-    /// Source of the records.
-    #[schema(required)]
-    source: Option<RecordsSource>,
-    /// Time at which the records were requested. A day not over by then was compared up to that time.
-    #[serde(with = "vouchsafe_domain::timestamp::option")]
-    #[schema(required)]
-    begun_at: Option<OffsetDateTime>,
-    /// Time of the result.
-    #[serde(with = "vouchsafe_domain::timestamp::option")]
-    #[schema(required)]
-    generated_at: Option<OffsetDateTime>,
-    /// Failed attempts since the last result.
-    #[schema(minimum = 0)]
-    failed_attempts: i32,
-    /// Reason of the last failure.
-    #[schema(required)]
-    last_word: Option<String>,
-    /// Earliest time of the next attempt; null if none is due.
-    #[serde(with = "vouchsafe_domain::timestamp::option")]
-    #[schema(required)]
-    next_at: Option<OffsetDateTime>,
-}
-
-/// Vendors to compare a day with.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RunRequest {
-    /// Vendor ID. Default: all vendors with the adapter `http`.
-    #[serde(default)]
-    vendor: Option<String>,
-}
 
 /// `GET /reconciliation/{date}`.
 pub(super) async fn get(
@@ -131,34 +71,4 @@ async fn resolve_http_vendors(service: &Service, request: RunRequest) -> Result<
         return Err(ApiError::invalid_field("vendor", message));
     }
     Ok(vendors)
-}
-
-impl DayBody {
-    fn of(day: Date, reconciliations: Vec<Reconciliation>) -> Self {
-        let vendors: Vec<VendorBody> = reconciliations.into_iter().map(VendorBody::from).collect();
-        let summaries = vendors.iter().filter_map(|vendor| vendor.summary);
-        Self {
-            date: day.to_string(),
-            summary: summaries.fold(ReconciliationSummary::default(), ReconciliationSummary::combine),
-            vendors,
-        }
-    }
-}
-
-impl From<Reconciliation> for VendorBody {
-    fn from(reconciliations: Reconciliation) -> Self {
-        let compared = reconciliations.compared.as_ref();
-        let timestamp = |pick: fn(&ReconciliationResult) -> OffsetDateTime| compared.map(pick);
-        Self {
-            summary: compared.map(|compared| compared.summary),
-            recorded: compared.map(|compared| compared.recorded),
-            source: compared.map(|compared| compared.source),
-            begun_at: timestamp(|compared| compared.begun_at),
-            generated_at: timestamp(|compared| compared.generated_at),
-            vendor: reconciliations.vendor,
-            failed_attempts: reconciliations.attempts,
-            last_word: reconciliations.last_word,
-            next_at: reconciliations.next_at,
-        }
-    }
 }

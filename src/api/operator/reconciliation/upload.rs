@@ -8,18 +8,20 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{Sender, channel};
 
-use super::records::RecordReader;
-use super::{DayBody, parse_started_day};
+use super::parse_started_day;
 use crate::api::body::{check_not_compressed, incomplete, media_type};
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, InvalidRequest};
 use crate::api::middleware::operator::{Operator, Role};
-use crate::api::operator::stock::{BlockSplitter, IDLE_LIMIT};
+use crate::api::operator::stock::IDLE_LIMIT;
+use crate::service::Service;
+use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_procurement::reconciliation::code_leak::first_leaked_code;
 use vouchsafe_procurement::reconciliation::job::PAGES_AHEAD;
-use crate::service::Service;
 use vouchsafe_store::{RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, RecordsMessage};
-use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::reconciliation::records::RecordReader;
+use vouchsafe_wire::operator::reconciliation::{DayBody, parse_records_query};
+use vouchsafe_wire::operator::stock::blocks::BlockSplitter;
 
 /// `POST /reconciliation/{date}/records?vendor=…`: returns the result of the comparison.
 pub(in crate::api::operator) async fn upload(
@@ -49,7 +51,7 @@ pub(in crate::api::operator) async fn upload(
     let upload = RecordsUpload {
         service: &service,
         reader: RecordReader::new(day),
-        blocks: BlockSplitter::new(),
+        blocks: BlockSplitter::default(),
         sender,
         sent: 0,
     };
@@ -80,19 +82,7 @@ pub(in crate::api::operator) async fn upload(
 
 /// Parses the single query parameter, an existing vendor.
 async fn parse_vendor(service: &Service, request: &HttpRequest) -> Result<String, ApiError> {
-    let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
-    let mut pairs = pairs
-        .map_err(|_| ApiError::invalid_field("query", "expected name=value pairs"))?
-        .into_inner();
-    let vendor = match (pairs.pop(), pairs.pop()) {
-        (Some((name, vendor)), None) if name == "vendor" => vendor,
-        _ => {
-            return Err(ApiError::invalid_field(
-                "vendor",
-                "expected exactly this parameter, once",
-            ));
-        }
-    };
+    let vendor = parse_records_query(request.query_string())?;
     match service.store.vendors.find(vendor).await? {
         Some(access) => Ok(access.vendor.vendor_id),
         None => Err(ApiError::invalid_field("vendor", "no such vendor")),
@@ -135,7 +125,7 @@ impl RecordsUpload<'_> {
         if self.send().await?.is_err() {
             return Ok(());
         }
-        self.reader.finish()?;
+        self.reader.finish().map_err(InvalidRequest::from)?;
         drop(self.sender.send(RecordsMessage::End).await);
         Ok(())
     }
@@ -143,11 +133,18 @@ impl RecordsUpload<'_> {
     /// Sends the complete blocks, page by page.
     async fn send(&mut self) -> Result<Result<(), ReceiverClosed>, ApiError> {
         while let Some(block) = self.blocks.take() {
-            let mut lines = self.reader.read(&block)?;
+            let mut lines = self.reader.read(&block).map_err(InvalidRequest::from)?;
             while !lines.is_empty() {
                 let rest = lines.split_off(lines.len().min(RECORDS_PAGE));
                 let page = std::mem::replace(&mut lines, rest);
-                if let Some(code) = first_leaked_code(&self.service.catalogue, &self.service.keyring, &self.service.store.reconciliations, &page).await? {
+                if let Some(code) = first_leaked_code(
+                    &self.service.catalogue,
+                    &self.service.keyring,
+                    &self.service.store.reconciliations,
+                    &page,
+                )
+                .await?
+                {
                     let field = format!("record {}", self.sent + code as u64 + 1);
                     let message = "the reference is a voucher code; the whole file was rejected";
                     return Err(ApiError::invalid_field(field, message));

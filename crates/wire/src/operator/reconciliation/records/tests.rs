@@ -3,14 +3,14 @@
 use time::macros::date;
 
 use super::*;
-use crate::api::operator::stock::BlockSplitter;
+use crate::operator::stock::blocks::BlockSplitter;
 
 const HEADER: &str = "reference,product_id,denomination,currency,sold_at,purchase_id";
 
 const LINE: &str = "A-1,game-us,25.00,USD,2026-11-20T12:00:00Z,0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f";
 
 fn read(text: &str) -> Result<Vec<RecordLine>, RejectedLine> {
-    let mut blocks = BlockSplitter::new();
+    let mut blocks = BlockSplitter::default();
     blocks.push(text.as_bytes());
     blocks.finish();
     let mut reader = RecordReader::new(date!(2026 - 11 - 20));
@@ -106,7 +106,7 @@ fn invalid_line_rejects_file_without_quoting_it() {
         ),
     ] {
         assert_eq!(read(&text), Err(RejectedLine { line, error }), "{text}");
-        let message = ApiError::from(RejectedLine { line, error }).message;
+        let message = InvalidRequest::from(RejectedLine { line, error }).message;
         assert!(
             !message.contains("A-1") && !message.contains("Game US"),
             "{message}"

@@ -6,11 +6,13 @@ use time::format_description::well_known::Rfc3339;
 use time::{Date, OffsetDateTime, UtcOffset};
 use uuid::Uuid;
 use vouchsafe_domain::money::{AmountText, Currency};
-
-use crate::api::operator::stock::{Block, FieldSplitter, LineError, decode_line, strip_byte_order_mark};
-use crate::api::error::ApiError;
 use vouchsafe_domain::purchase::PurchaseKey;
 use vouchsafe_domain::reconciliation::{RecordLine, VoucherTerms};
+
+use crate::error_body::InvalidRequest;
+use crate::operator::stock::blocks::Block;
+use crate::operator::stock::field_splitter::FieldSplitter;
+use crate::operator::stock::row::{LineError, decode_line, strip_byte_order_mark};
 
 /// All columns; the last one is optional.
 const COLUMN_NAMES: [&str; 6] = [
@@ -29,7 +31,7 @@ const MAX_FIELDS: usize = COLUMN_NAMES.len() + 1;
 
 /// Error in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum RecordError {
+pub enum RecordError {
     #[error(
         "expected the columns reference, product_id, denomination, currency, sold_at and optionally purchase_id, each once"
     )]
@@ -44,14 +46,14 @@ pub(super) enum RecordError {
 
 /// An invalid line and its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RejectedLine {
+pub struct RejectedLine {
     line: u64,
     error: RecordError,
 }
 
-impl From<RejectedLine> for ApiError {
+impl From<RejectedLine> for InvalidRequest {
     fn from(RejectedLine { line, error }: RejectedLine) -> Self {
-        Self::invalid_field(
+        Self::field(
             format!("line {line}"),
             format!("{error}; the whole file was rejected"),
         )
@@ -59,7 +61,7 @@ impl From<RejectedLine> for ApiError {
 }
 
 /// Parses the blocks of a file, in order.
-pub(super) struct RecordReader {
+pub struct RecordReader {
     day: Date,
     columns: Option<Columns>,
 }
@@ -72,11 +74,16 @@ struct Columns {
 
 impl RecordReader {
     /// For records of this day.
-    pub(super) const fn new(day: Date) -> Self {
+    #[must_use]
+    pub const fn new(day: Date) -> Self {
         Self { day, columns: None }
     }
 
-    pub(super) fn read(&mut self, block: &Block) -> Result<Vec<RecordLine>, RejectedLine> {
+    /// Parses a block. Call it with the blocks in order.
+    ///
+    /// # Errors
+    /// The first invalid line.
+    pub fn read(&mut self, block: &Block) -> Result<Vec<RecordLine>, RejectedLine> {
         let mut lines = Vec::new();
         for (number, line) in block.lines() {
             let line = strip_byte_order_mark(number, line);
@@ -92,7 +99,10 @@ impl RecordReader {
     }
 
     /// Fails if the file had no header.
-    pub(super) fn finish(&self) -> Result<(), RejectedLine> {
+    ///
+    /// # Errors
+    /// [`RecordError::Header`] for the first line.
+    pub fn finish(&self) -> Result<(), RejectedLine> {
         self.columns.is_some().then_some(()).ok_or(RejectedLine {
             line: 1,
             error: RecordError::Header,

@@ -1,0 +1,118 @@
+//! Bodies of `/reconciliation`, and the reader of record files.
+
+pub mod drifts;
+pub mod records;
+
+use serde::{Deserialize, Serialize};
+use time::{Date, OffsetDateTime};
+use utoipa::ToSchema;
+use vouchsafe_domain::reconciliation::result::{
+    Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource,
+};
+
+use crate::error_body::InvalidRequest;
+use crate::page;
+
+/// Reconciliation of a day.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Reconciliation)]
+pub struct DayBody {
+    /// Day in UTC.
+    #[schema(format = Date)]
+    date: String,
+    /// Totals of all vendors. An order with vouchers of two vendors counts for both.
+    summary: ReconciliationSummary,
+    /// Results by vendor.
+    vendors: Vec<VendorBody>,
+}
+
+/// Reconciliation of a day with one vendor.
+#[derive(Serialize, ToSchema)]
+#[schema(as = VendorReconciliation)]
+struct VendorBody {
+    /// Vendor ID.
+    vendor: String,
+    /// Counts of the last comparison; null before the first.
+    #[schema(required)]
+    summary: Option<ReconciliationSummary>,
+    /// Number of the vendor's records of the day.
+    #[schema(required, minimum = 0)]
+    recorded: Option<i64>,
+    /// Source of the records.
+    #[schema(required)]
+    source: Option<RecordsSource>,
+    /// Time at which the records were requested. A day not over by then was compared up to that time.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    begun_at: Option<OffsetDateTime>,
+    /// Time of the result.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    generated_at: Option<OffsetDateTime>,
+    /// Failed attempts since the last result.
+    #[schema(minimum = 0)]
+    failed_attempts: i32,
+    /// Reason of the last failure.
+    #[schema(required)]
+    last_word: Option<String>,
+    /// Earliest time of the next attempt; null if none is due.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    next_at: Option<OffsetDateTime>,
+}
+
+/// Vendors to compare a day with.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunRequest {
+    /// Vendor ID. Default: all vendors with the adapter `http`.
+    #[serde(default)]
+    pub vendor: Option<String>,
+}
+
+impl DayBody {
+    /// The results of a day by vendor, and their sum.
+    #[must_use]
+    pub fn of(day: Date, reconciliations: Vec<Reconciliation>) -> Self {
+        let vendors: Vec<VendorBody> = reconciliations.into_iter().map(VendorBody::from).collect();
+        let summaries = vendors.iter().filter_map(|vendor| vendor.summary);
+        Self {
+            date: day.to_string(),
+            summary: summaries.fold(ReconciliationSummary::default(), ReconciliationSummary::combine),
+            vendors,
+        }
+    }
+}
+
+impl From<Reconciliation> for VendorBody {
+    fn from(reconciliations: Reconciliation) -> Self {
+        let compared = reconciliations.compared.as_ref();
+        let timestamp = |pick: fn(&ReconciliationResult) -> OffsetDateTime| compared.map(pick);
+        Self {
+            summary: compared.map(|compared| compared.summary),
+            recorded: compared.map(|compared| compared.recorded),
+            source: compared.map(|compared| compared.source),
+            begun_at: timestamp(|compared| compared.begun_at),
+            generated_at: timestamp(|compared| compared.generated_at),
+            vendor: reconciliations.vendor,
+            failed_attempts: reconciliations.attempts,
+            last_word: reconciliations.last_word,
+            next_at: reconciliations.next_at,
+        }
+    }
+}
+
+/// Parses the query of a record file: exactly `vendor`.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for any other query.
+pub fn parse_records_query(query: &str) -> Result<String, InvalidRequest> {
+    let mut pairs = page::split_pairs(query)?;
+    match (pairs.pop(), pairs.pop()) {
+        (Some((name, vendor)), None) if name == "vendor" => Ok(vendor),
+        _ => Err(InvalidRequest::field(
+            "vendor",
+            "expected exactly this parameter, once",
+        )),
+    }
+}
