@@ -4,45 +4,18 @@ mod decide;
 mod fulfil;
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::Serialize;
-use utoipa::ToSchema;
-use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::order::Order;
 
 pub(super) use self::decide::{approve, cancel, reject};
-pub use self::fulfil::{FulfilReport, FulfilRequest, fulfil};
+pub(super) use self::fulfil::fulfil;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
-use vouchsafe_wire::page::PageRequest;
-use vouchsafe_wire::partner::orders::body::OrderBody;
 use crate::api::partner::orders::{not_found, parse_id};
-use vouchsafe_wire::partner::orders::filter::parse_filter;
 use crate::service::Service;
 use vouchsafe_domain::order::filter::OrderFilter;
 use vouchsafe_wire::error_code::Code;
-
-const FILTERS: [&str; 6] = ["partner_id", "order_id", "status", "reference", "from", "to"];
-
-/// An order and its partner.
-#[derive(Serialize, ToSchema)]
-pub struct OrderOfPartner<'a> {
-    partner_id: PartnerId,
-    #[serde(flatten)]
-    order: OrderBody<'a>,
-}
-
-impl<'a> OrderOfPartner<'a> {
-    fn of(order: &'a Order) -> Result<Self, ApiError> {
-        let body = OrderBody::of(order).map_err(|_| {
-            tracing::error!(order.id = %order.order_id, "invalid JSON in order metadata");
-            ApiError::new(Code::InternalError, "cannot serialize the order")
-        })?;
-        Ok(Self {
-            partner_id: order.partner_id,
-            order: body,
-        })
-    }
-}
+use vouchsafe_wire::operator::orders::{FILTERS, OrderOfPartner, parse_filter};
+use vouchsafe_wire::page::PageRequest;
 
 /// `GET /orders`; filters: `partner_id`, `order_id`, `status`, `reference`, `from`, `to`.
 pub(super) async fn list(
@@ -51,12 +24,9 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
-    let filter = OrderFilter {
-        order_id: page.parsed_filter("order_id")?,
-        ..parse_filter(&page)?
-    };
+    let (filter, partner_id) = parse_filter(&page)?;
     let (before, limit) = (page.after()?, page.fetch_limit());
-    let orders = match page.parsed_filter::<PartnerId>("partner_id")? {
+    let orders = match partner_id {
         Some(partner_id) => {
             service
                 .store
@@ -66,8 +36,8 @@ pub(super) async fn list(
         }
         None => service.store.orders.search(filter, before, limit).await?,
     };
-    let bodies = orders.iter().map(OrderOfPartner::of).collect::<Result<_, _>>()?;
-    Ok(HttpResponse::Ok().json(page.body(bodies, |body| body.order.order_id().to_string())))
+    let bodies = orders.iter().map(order_body).collect::<Result<_, _>>()?;
+    Ok(HttpResponse::Ok().json(page.body(bodies, |body| body.order_id().to_string())))
 }
 
 /// `GET /orders/{order_id}`.
@@ -77,7 +47,7 @@ pub(super) async fn get(
     order_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let order = find(&service, &order_id).await?;
-    Ok(HttpResponse::Ok().json(OrderOfPartner::of(&order)?))
+    Ok(HttpResponse::Ok().json(order_body(&order)?))
 }
 
 async fn find(service: &Service, order_id: &str) -> Result<Order, ApiError> {
@@ -88,4 +58,11 @@ async fn find(service: &Service, order_id: &str) -> Result<Order, ApiError> {
     };
     let mut found = service.store.orders.search(filter, None, 1).await?;
     found.pop().ok_or_else(|| not_found(order_id))
+}
+
+fn order_body(order: &Order) -> Result<OrderOfPartner<'_>, ApiError> {
+    OrderOfPartner::of(order).map_err(|_| {
+        tracing::error!(order.id = %order.order_id, "invalid JSON in order metadata");
+        ApiError::new(Code::InternalError, "cannot serialize the order")
+    })
 }

@@ -8,13 +8,14 @@ use vouchsafe_actors::flows::{
     CancelError, DecideOrder, DecideOrderError, RevokeOrder, decide_order, revoke_order,
 };
 
-use super::{OrderOfPartner, find};
-use crate::api::operator::body::Json;
-use crate::api::operator::decision::{ReasonRequest, decision_error};
-use crate::api::middleware::operator::{Operator, Role};
+use super::{find, order_body};
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
+use crate::api::middleware::operator::{Operator, Role};
+use crate::api::operator::body::Json;
+use crate::api::operator::decision::decision_error;
 use crate::service::Service;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::decision::ReasonRequest;
 
 /// `POST /orders/{order_id}/approve`.
 pub(in crate::api::operator) async fn approve(
@@ -56,7 +57,7 @@ async fn decide(
     let order = decide_order(&service.engine, command)
         .await
         .map_err(|error| decide_order_error(&error))?;
-    Ok(HttpResponse::Ok().json(OrderOfPartner::of(&order)?))
+    Ok(HttpResponse::Ok().json(order_body(&order)?))
 }
 
 /// `POST /orders/{order_id}/cancel`.
@@ -78,7 +79,7 @@ pub(in crate::api::operator) async fn cancel(
     let order = revoke_order(&service.engine, command)
         .await
         .map_err(|error| cancel_error(&error))?;
-    Ok(HttpResponse::Ok().json(OrderOfPartner::of(&order)?))
+    Ok(HttpResponse::Ok().json(order_body(&order)?))
 }
 
 fn decide_order_error(error: &DecideOrderError) -> ApiError {

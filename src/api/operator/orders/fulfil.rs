@@ -10,85 +10,23 @@
 //! A code is stored once, so the call can be repeated. Neither responses nor field errors contain a code.
 
 use actix_web::{HttpResponse, web};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 use uuid::Uuid;
-use vouchsafe_actors::flows::{self, ProcureError, ReservedDelivery};
-use vouchsafe_domain::catalogue::Catalogue;
-use vouchsafe_domain::money::AmountText;
-use vouchsafe_domain::order::{FulfilmentSource, Order, OrderLine, PendingReason};
+use vouchsafe_actors::flows::{self, ProcureError};
+use vouchsafe_actors::ports::vendors::ReservedDelivery;
+use vouchsafe_domain::order::{FulfilmentSource, Order, PendingReason};
 use vouchsafe_domain::product::{Product, Sku};
-use vouchsafe_domain::voucher::Expiry;
 
-use super::{OrderOfPartner, find};
-use crate::api::error::{ApiError, FieldError};
+use super::{find, order_body};
+use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::body::Json;
 use crate::api::operator::decision::decision_error;
 use crate::api::operator::stock::ingest;
-use crate::api::operator::stock::rows::{ExpiryDefaults, VoucherFields, VoucherRow};
 use crate::service::Service;
 use vouchsafe_store::{AuditActor, ImportSummary, StockOrigin};
-use vouchsafe_domain::expiry_policy::last_valid_day;
-use vouchsafe_security::vault::code::CodeParts;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::json::{JsonObject, SecretText};
-
-/// As many as an order may have.
-const MAX_VOUCHERS: usize = 1_000;
-
-/// Vouchers for an order.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FulfilRequest {
-    /// Product of the vouchers. Optional, with `denomination`, if the order needs only one SKU.
-    #[serde(default)]
-    product_id: Option<String>,
-    /// Face value of the vouchers.
-    #[serde(default)]
-    denomination: Option<AmountText>,
-    /// The vouchers; at most as many new ones as the order needs.
-    #[schema(value_type = Vec<VoucherRequest>, min_items = 1, max_items = 1_000)]
-    vouchers: Vec<JsonObject<VoucherRequest>>,
-}
-
-/// A voucher, with the columns of an import as fields.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct VoucherRequest {
-    /// Code to redeem.
-    #[schema(value_type = String, min_length = 1, max_length = 512, write_only)]
-    code: SecretText,
-    /// PIN required with the code.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, max_length = 128, write_only)]
-    pin: Option<SecretText>,
-    /// Serial number printed on the card.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, max_length = 128, write_only)]
-    serial: Option<SecretText>,
-    /// Redemption URL.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, max_length = 2_048, write_only)]
-    url: Option<SecretText>,
-    /// Last valid day, `YYYY-MM-DD`. Default: by the product's expiry policy.
-    #[serde(default)]
-    #[schema(value_type = Option<String>)]
-    expiry: Option<SecretText>,
-}
-
-/// Result of a manual fulfilment.
-#[derive(Serialize, ToSchema)]
-#[schema(as = FulfilReport)]
-pub struct FulfilReport<'a> {
-    /// Number of new vouchers.
-    imported: u64,
-    /// Number of vouchers stored before, for this order or otherwise.
-    duplicates: u64,
-    /// The order after the change.
-    #[schema(inline = false)]
-    order: OrderOfPartner<'a>,
-}
+use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
+use vouchsafe_wire::operator::stock::row::VoucherRow;
 
 /// An order line that needs vouchers, and its purchase.
 struct PendingLine {
@@ -98,7 +36,7 @@ struct PendingLine {
 }
 
 /// `POST /orders/{order_id}/fulfil`.
-pub async fn fulfil(
+pub(in crate::api::operator) async fn fulfil(
     service: web::Data<Service>,
     operator: Operator,
     order_id: web::Path<String>,
@@ -107,8 +45,9 @@ pub async fn fulfil(
     let actor = operator.authorize(Role::Operator)?;
     let order = find(&service, &order_id).await?;
     let catalogue = service.catalogue.current();
-    let (product, sku) = request.resolve_sku(&order, &catalogue)?;
-    let rows = request.parse_rows(&service, product, &order, &sku)?;
+    let sku = request.resolve_sku(&order)?;
+    let product = catalogue.get(&sku.product_id).ok_or_else(ApiError::unavailable)?;
+    let rows = request.parse_rows(service.clock.now().date(), product, &order, &sku)?;
     let total = rows.len() as u64;
     let new_rows = filter_new(&service, product, rows).await?;
     let order = ensure_purchases(&service, order).await?;
@@ -126,106 +65,8 @@ pub async fn fulfil(
     Ok(HttpResponse::Ok().json(FulfilReport {
         imported,
         duplicates: total - imported,
-        order: OrderOfPartner::of(&order)?,
+        order: order_body(&order)?,
     }))
-}
-
-impl FulfilRequest {
-    fn resolve_sku<'a>(
-        &self,
-        order: &Order,
-        catalogue: &'a Catalogue,
-    ) -> Result<(&'a Product, Sku), ApiError> {
-        let named = |line: &&OrderLine| match (&self.product_id, &self.denomination) {
-            (None, None) => true,
-            (Some(product_id), Some(denomination)) => {
-                let face = denomination.parse(order.total.currency);
-                line.product_id.as_str() == product_id && face.is_ok_and(|face| face == line.denomination)
-            }
-            _ => false,
-        };
-        if self.product_id.is_some() != self.denomination.is_some() {
-            return Err(ApiError::invalid_field(
-                "product_id",
-                "expected both product_id and denomination, or neither",
-            ));
-        }
-        let mut skus: Vec<Sku> = order.lines.iter().filter(named).map(OrderLine::sku).collect();
-        skus.sort();
-        skus.dedup();
-        let [sku] = &skus[..] else {
-            let message = if skus.is_empty() {
-                "the order has no item of this product and denomination"
-            } else {
-                "the order has several products or denominations; name product_id and denomination"
-            };
-            return Err(ApiError::invalid_field("product_id", message));
-        };
-        let product = catalogue.get(&sku.product_id).ok_or_else(ApiError::unavailable)?;
-        Ok((product, sku.clone()))
-    }
-
-    /// Returns the vouchers, or the errors of all invalid ones.
-    fn parse_rows(
-        &self,
-        service: &Service,
-        product: &Product,
-        order: &Order,
-        sku: &Sku,
-    ) -> Result<Vec<VoucherRow>, ApiError> {
-        if !(1..=MAX_VOUCHERS).contains(&self.vouchers.len()) {
-            let message = format!("expected 1 to {MAX_VOUCHERS}");
-            return Err(ApiError::invalid_field("vouchers", message));
-        }
-        let today = service.clock.now().date();
-        let expiry_defaults = ExpiryDefaults {
-            today,
-            default_expiry: last_valid_day(&product.expiry_policy, today),
-        };
-        let of_sku = order.lines.iter().filter(|line| line.sku() == *sku);
-        let days = of_sku
-            .map(|line| line.min_validity_days)
-            .max()
-            .unwrap_or_default();
-        let not_before = Expiry::with_remaining_days(today, u16::try_from(days).unwrap_or(u16::MAX));
-        let (mut rows, mut errors) = (Vec::with_capacity(self.vouchers.len()), Vec::new());
-        for (index, JsonObject(voucher)) in self.vouchers.iter().enumerate() {
-            let mut add_error = |message: String| {
-                errors.push(FieldError {
-                    field: format!("vouchers[{index}]"),
-                    message,
-                });
-            };
-            match expiry_defaults.parse_row(&voucher.fields()) {
-                Ok(row) if Expiry::from_date(row.expiry) < not_before => {
-                    add_error(format!("must be valid for at least {days} days for this order"));
-                }
-                Ok(row) => rows.push(row),
-                Err(reason) => add_error(reason.to_string()),
-            }
-        }
-        if errors.is_empty() {
-            Ok(rows)
-        } else {
-            Err(ApiError::invalid_fields(errors))
-        }
-    }
-}
-
-impl VoucherRequest {
-    fn fields(&self) -> VoucherFields<'_> {
-        let texts = [&self.pin, &self.serial, &self.url, &self.expiry];
-        let [pin, serial, url, expiry] = texts.map(|text| text.as_ref().map(SecretText::expose));
-        VoucherFields {
-            parts: CodeParts {
-                code: self.code.expose(),
-                pin,
-                serial,
-                url,
-            },
-            expiry,
-        }
-    }
 }
 
 /// Leaves out codes that are stored already, and repetitions.

@@ -1,0 +1,171 @@
+//! Bodies of `POST /orders/{order_id}/fulfil`.
+
+use serde::{Deserialize, Serialize};
+use time::Date;
+use utoipa::ToSchema;
+use vouchsafe_domain::expiry_policy::last_valid_day;
+use vouchsafe_domain::money::AmountText;
+use vouchsafe_domain::order::{Order, OrderLine};
+use vouchsafe_domain::product::{Product, Sku};
+use vouchsafe_domain::voucher::Expiry;
+use vouchsafe_security::vault::code::CodeParts;
+
+use super::OrderOfPartner;
+use crate::error_body::{FieldError, InvalidRequest};
+use crate::json::{JsonObject, SecretText};
+use crate::operator::stock::row::{ExpiryDefaults, VoucherFields, VoucherRow};
+
+/// As many as an order may have.
+const MAX_VOUCHERS: usize = 1_000;
+
+/// Vouchers for an order.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FulfilRequest {
+    /// Product of the vouchers. Optional, with `denomination`, if the order needs only one SKU.
+    #[serde(default)]
+    product_id: Option<String>,
+    /// Face value of the vouchers.
+    #[serde(default)]
+    denomination: Option<AmountText>,
+    /// The vouchers; at most as many new ones as the order needs.
+    #[schema(value_type = Vec<VoucherRequest>, min_items = 1, max_items = 1_000)]
+    vouchers: Vec<JsonObject<VoucherRequest>>,
+}
+
+/// A voucher, with the columns of an import as fields.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct VoucherRequest {
+    /// Code to redeem.
+    #[schema(value_type = String, min_length = 1, max_length = 512, write_only)]
+    code: SecretText,
+    /// PIN required with the code.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 128, write_only)]
+    pin: Option<SecretText>,
+    /// Serial number printed on the card.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 128, write_only)]
+    serial: Option<SecretText>,
+    /// Redemption URL.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 2_048, write_only)]
+    url: Option<SecretText>,
+    /// Last valid day, `YYYY-MM-DD`. Default: by the product's expiry policy.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    expiry: Option<SecretText>,
+}
+
+/// Result of a manual fulfilment.
+#[derive(Serialize, ToSchema)]
+#[schema(as = FulfilReport)]
+pub struct FulfilReport<'a> {
+    /// Number of new vouchers.
+    pub imported: u64,
+    /// Number of vouchers stored before, for this order or otherwise.
+    pub duplicates: u64,
+    /// The order after the change.
+    #[schema(inline = false)]
+    pub order: OrderOfPartner<'a>,
+}
+
+impl FulfilRequest {
+    /// The SKU that the request names, or the only one of the order.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn resolve_sku(&self, order: &Order) -> Result<Sku, InvalidRequest> {
+        let named = |line: &&OrderLine| match (&self.product_id, &self.denomination) {
+            (None, None) => true,
+            (Some(product_id), Some(denomination)) => {
+                let face = denomination.parse(order.total.currency);
+                line.product_id.as_str() == product_id && face.is_ok_and(|face| face == line.denomination)
+            }
+            _ => false,
+        };
+        if self.product_id.is_some() != self.denomination.is_some() {
+            return Err(InvalidRequest::field(
+                "product_id",
+                "expected both product_id and denomination, or neither",
+            ));
+        }
+        let mut skus: Vec<Sku> = order.lines.iter().filter(named).map(OrderLine::sku).collect();
+        skus.sort();
+        skus.dedup();
+        let [sku] = &skus[..] else {
+            let message = if skus.is_empty() {
+                "the order has no item of this product and denomination"
+            } else {
+                "the order has several products or denominations; name product_id and denomination"
+            };
+            return Err(InvalidRequest::field("product_id", message));
+        };
+        Ok(sku.clone())
+    }
+
+    /// Returns the vouchers, or the errors of all invalid ones.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn parse_rows(
+        &self,
+        today: Date,
+        product: &Product,
+        order: &Order,
+        sku: &Sku,
+    ) -> Result<Vec<VoucherRow>, InvalidRequest> {
+        if !(1..=MAX_VOUCHERS).contains(&self.vouchers.len()) {
+            let message = format!("expected 1 to {MAX_VOUCHERS}");
+            return Err(InvalidRequest::field("vouchers", message));
+        }
+        let expiry_defaults = ExpiryDefaults {
+            today,
+            default_expiry: last_valid_day(&product.expiry_policy, today),
+        };
+        let of_sku = order.lines.iter().filter(|line| line.sku() == *sku);
+        let days = of_sku
+            .map(|line| line.min_validity_days)
+            .max()
+            .unwrap_or_default();
+        let not_before = Expiry::with_remaining_days(today, u16::try_from(days).unwrap_or(u16::MAX));
+        let (mut rows, mut errors) = (Vec::with_capacity(self.vouchers.len()), Vec::new());
+        for (index, JsonObject(voucher)) in self.vouchers.iter().enumerate() {
+            let mut add_error = |message: String| {
+                errors.push(FieldError {
+                    field: format!("vouchers[{index}]"),
+                    message,
+                });
+            };
+            match expiry_defaults.parse_row(&voucher.fields()) {
+                Ok(row) if Expiry::from_date(row.expiry) < not_before => {
+                    add_error(format!("must be valid for at least {days} days for this order"));
+                }
+                Ok(row) => rows.push(row),
+                Err(reason) => add_error(reason.to_string()),
+            }
+        }
+        if errors.is_empty() {
+            Ok(rows)
+        } else {
+            Err(InvalidRequest::fields(errors))
+        }
+    }
+}
+
+impl VoucherRequest {
+    fn fields(&self) -> VoucherFields<'_> {
+        let texts = [&self.pin, &self.serial, &self.url, &self.expiry];
+        let [pin, serial, url, expiry] = texts.map(|text| text.as_ref().map(SecretText::expose));
+        VoucherFields {
+            parts: CodeParts {
+                code: self.code.expose(),
+                pin,
+                serial,
+                url,
+            },
+            expiry,
+        }
+    }
+}
