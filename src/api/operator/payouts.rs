@@ -4,98 +4,18 @@
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use time::OffsetDateTime;
-use utoipa::ToSchema;
 use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
-use vouchsafe_domain::money::{Currency, Money};
-use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutMilestone, PayoutOutcome, PayoutStatus};
+use vouchsafe_domain::payout::{Payout, PayoutOutcome};
 
 use super::body::OptionalJson;
-use super::decision::{decision_error, validate_reason, validate_reference};
+use super::decision::decision_error;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
-use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use vouchsafe_domain::payout::PayoutFilter;
 use vouchsafe_wire::error_code::Code;
-
-const FILTERS: [&str; 2] = ["partner_id", "status"];
-
-/// A payout and its partner.
-#[derive(Serialize, ToSchema)]
-pub struct PayoutOfPartner {
-    partner_id: PartnerId,
-    /// Payout ID.
-    payout_id: PayoutId,
-    /// Status.
-    status: PayoutStatus,
-    /// Amount in `currency`.
-    amount: Money,
-    /// Currency of `amount`.
-    currency: Currency,
-    /// Destination of the money, with masked numbers.
-    #[schema(value_type = BTreeMap<String, String>)]
-    destination: Box<RawValue>,
-    /// The partner's reference.
-    #[schema(required)]
-    reference: Option<String>,
-    /// Status changes, oldest first.
-    timeline: Vec<PayoutMilestone>,
-    /// Time at which it was accepted.
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    created_at: OffsetDateTime,
-    /// Time of the last change.
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    updated_at: OffsetDateTime,
-}
-
-impl PayoutOfPartner {
-    fn of(payout: Payout) -> Result<Self, ApiError> {
-        let destination = RawValue::from_string(payout.destination.masked.to_string()).map_err(|_| {
-            tracing::error!(payout.id = %payout.payout_id, "invalid JSON in payout destination");
-            ApiError::new(Code::InternalError, "cannot serialize the payout")
-        })?;
-        Ok(Self {
-            partner_id: payout.partner_id,
-            payout_id: payout.payout_id,
-            status: payout.status,
-            amount: payout.money,
-            currency: payout.money.currency,
-            destination,
-            reference: payout.reference,
-            timeline: payout.timeline,
-            created_at: payout.created_at,
-            updated_at: payout.updated_at,
-        })
-    }
-}
-
-/// Details of a payout decision, all optional.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PayoutDecisionRequest {
-    /// Reason, shown to the partner in the timeline.
-    #[serde(default)]
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-    /// Reference of the payment at the bank.
-    #[serde(default)]
-    #[schema(min_length = 1, max_length = 128)]
-    reference: Option<String>,
-}
-
-impl PayoutDecisionRequest {
-    fn decision(&self, outcome: PayoutOutcome) -> Result<PayoutDecision, ApiError> {
-        Ok(PayoutDecision {
-            outcome,
-            reason: self.reason.as_deref().map(validate_reason).transpose()?,
-            reference: self.reference.as_deref().map(validate_reference).transpose()?,
-        })
-    }
-}
+use vouchsafe_wire::operator::payouts::{FILTERS, PayoutDecisionRequest, PayoutOfPartner, parse_filter};
+use vouchsafe_wire::page::PageRequest;
 
 /// `GET /payouts`; filters: `partner_id`, `status`.
 pub(super) async fn list(
@@ -104,19 +24,12 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
-    let filter = PayoutFilter {
-        partner_id: page.parsed_filter("partner_id")?,
-        status: page.enum_filter("status", &PayoutStatus::ALL, PayoutStatus::as_str)?,
-    };
     let payouts = service
         .store
         .payouts
-        .list(filter, page.after()?, page.fetch_limit())
+        .list(parse_filter(&page)?, page.after()?, page.fetch_limit())
         .await?;
-    let bodies = payouts
-        .into_iter()
-        .map(PayoutOfPartner::of)
-        .collect::<Result<_, _>>()?;
+    let bodies = payouts.into_iter().map(payout_body).collect::<Result<_, _>>()?;
     Ok(HttpResponse::Ok().json(page.body(bodies, |body| body.payout_id.to_string())))
 }
 
@@ -146,7 +59,7 @@ pub(super) async fn get(
             .await?;
         payout.destination.masked = decrypted.as_str().into();
     }
-    let body = PayoutOfPartner::of(payout)?;
+    let body = payout_body(payout)?;
     Ok(HttpResponse::Ok()
         .insert_header((CACHE_CONTROL, "no-store"))
         .json(body))
@@ -200,7 +113,15 @@ async fn decide(
     };
     let payout = decide_payout(&service.engine, command).await;
     let payout = payout.map_err(|error| decide_payout_error(&error))?;
-    Ok(HttpResponse::Ok().json(PayoutOfPartner::of(payout)?))
+    Ok(HttpResponse::Ok().json(payout_body(payout)?))
+}
+
+fn payout_body(payout: Payout) -> Result<PayoutOfPartner, ApiError> {
+    let payout_id = payout.payout_id;
+    PayoutOfPartner::of(payout).map_err(|_| {
+        tracing::error!(payout.id = %payout_id, "invalid JSON in payout destination");
+        ApiError::new(Code::InternalError, "cannot serialize the payout")
+    })
 }
 
 async fn find(service: &Service, payout_id: &str) -> Result<(PartnerId, PayoutId), ApiError> {
