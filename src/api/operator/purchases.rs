@@ -6,16 +6,14 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use uuid::Uuid;
 
 use super::body::Json;
-use super::decision::ReasonRequest;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
-use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
 use vouchsafe_store::EndPurchaseOutcome;
-use vouchsafe_domain::purchase::view::{PurchaseFilter, PurchaseState};
 use vouchsafe_wire::error_code::Code;
-
-const FILTERS: [&str; 3] = ["vendor", "state", "order_id"];
+use vouchsafe_wire::operator::decision::ReasonRequest;
+use vouchsafe_wire::operator::purchases::{FILTERS, parse_filter};
+use vouchsafe_wire::page::PageRequest;
 
 /// `GET /purchases`; filters: `vendor`, `state`, `order_id`.
 pub(super) async fn list(
@@ -24,15 +22,10 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
-    let filter = PurchaseFilter {
-        vendor: page.filter("vendor").map(ToOwned::to_owned),
-        state: page.enum_filter("state", &PurchaseState::ALL, PurchaseState::as_str)?,
-        order_id: page.parsed_filter("order_id")?,
-    };
     let purchases = service
         .store
         .purchases
-        .list(filter, page.after()?, page.fetch_limit())
+        .list(parse_filter(&page)?, page.after()?, page.fetch_limit())
         .await?;
     Ok(HttpResponse::Ok().json(page.body(purchases, |purchase| purchase.purchase_id.to_string())))
 }

@@ -7,12 +7,12 @@ use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::schema::slug;
 
 use super::{VENDORS, json_write_operation, read_operation};
-use crate::api::operator::decision::ReasonRequest;
-use crate::api::operator::vendors::VendorRequest;
-use vouchsafe_wire::error_code::Code;
 use crate::api::docs::openapi::{Operation, OperationResponse, enum_text, filter, text};
 use vouchsafe_domain::purchase::view::{PurchaseState, PurchaseView};
 use vouchsafe_domain::vendor::Vendor;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::decision::ReasonRequest;
+use vouchsafe_wire::operator::vendors::VendorRequest;
 
 pub(super) fn operations() -> [Operation; 4] {
     [list(), put(), purchases(), end_purchase()]

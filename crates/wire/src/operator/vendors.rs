@@ -1,0 +1,103 @@
+//! Request body of `/vendors`.
+
+use secrecy::SecretString;
+use serde::{Deserialize, Deserializer};
+use utoipa::ToSchema;
+use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
+use vouchsafe_security::environment::Environment;
+use vouchsafe_security::secret::expose;
+
+use crate::error_body::InvalidRequest;
+use crate::json;
+
+/// In bytes: tokens with claims take a few KiB, and the credential must fit into a header.
+const MAX_CREDENTIAL: usize = 4_096;
+
+/// Definition of a vendor.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VendorRequest {
+    /// Adapter through which vouchers are bought.
+    #[serde(deserialize_with = "json::enum_value")]
+    adapter: AdapterKind,
+    /// URL of the vendor's API, for `http` only: https, or http to the same machine.
+    #[serde(default)]
+    #[schema(max_length = 2_048)]
+    url: Option<String>,
+    /// Bearer token for the vendor, for `http` only; never shown. If omitted, the stored one stays unless the URL
+    /// changes.
+    #[serde(default, deserialize_with = "deserialize_secret")]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 4_096, write_only)]
+    credentials: Option<SecretString>,
+    /// Maximum number of purchases in flight; default 4.
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 64)]
+    concurrency: Option<u16>,
+}
+
+impl VendorRequest {
+    /// The adapter, if the environment permits it.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn validate_adapter(&self, environment: Environment) -> Result<AdapterKind, InvalidRequest> {
+        match (self.adapter, environment) {
+            (AdapterKind::Mock, Environment::Production) => Err(InvalidRequest::field(
+                "adapter",
+                "the adapter `mock` is available in the sandbox only; expected `http` or `manual`",
+            )),
+            (adapter, _) => Ok(adapter),
+        }
+    }
+
+    /// The URL as sent; required for `http`, forbidden for other adapters.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn validate_url(&self) -> Result<Option<&str>, InvalidRequest> {
+        match (self.adapter, &self.url) {
+            (AdapterKind::Http, Some(url)) => Ok(Some(url)),
+            (AdapterKind::Http, None) => Err(InvalidRequest::field("url", "required for the adapter `http`")),
+            (AdapterKind::Mock | AdapterKind::Manual, None) => Ok(None),
+            (AdapterKind::Mock | AdapterKind::Manual, Some(_)) => Err(http_only_error("url")),
+        }
+    }
+
+    /// The limit of concurrent purchases.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn validate_concurrency(&self) -> Result<u16, InvalidRequest> {
+        let concurrency = self.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
+        let fits = (1..=MAX_CONCURRENCY).contains(&concurrency);
+        fits.then_some(concurrency)
+            .ok_or_else(|| InvalidRequest::field("concurrency", format!("expected 1 to {MAX_CONCURRENCY}")))
+    }
+
+    /// The new credential, for `http` only; `None` keeps the stored one.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn validate_credentials(&self) -> Result<Option<&SecretString>, InvalidRequest> {
+        let Some(credential) = &self.credentials else {
+            return Ok(None);
+        };
+        if self.adapter != AdapterKind::Http {
+            return Err(http_only_error("credentials"));
+        }
+        let text = expose(credential);
+        if !(1..=MAX_CREDENTIAL).contains(&text.len()) || !text.bytes().all(|b| b.is_ascii_graphic()) {
+            let message = format!("expected 1 to {MAX_CREDENTIAL} visible ASCII characters");
+            return Err(InvalidRequest::field("credentials", message));
+        }
+        Ok(Some(credential))
+    }
+}
+
+fn deserialize_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {
+    Option::<String>::deserialize(deserializer).map(|text| text.map(SecretString::from))
+}
+
+fn http_only_error(field: &str) -> InvalidRequest {
+    InvalidRequest::field(field, "allowed for the adapter `http` only; omit it")
+}
