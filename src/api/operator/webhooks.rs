@@ -3,164 +3,17 @@
 //! Responses of receivers are shown as far as they are stored; request bodies are never shown.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::Serialize;
-use time::OffsetDateTime;
-use utoipa::ToSchema;
-use vouchsafe_domain::delivery::DeliveryAttempt;
-use vouchsafe_domain::event_kind::EventKind;
-use vouchsafe_domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
-use vouchsafe_wire::page::PageRequest;
 use crate::api::partner::webhooks;
 use crate::service::Service;
-use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryState, DeliveryView};
-use vouchsafe_domain::webhook::{DisabledReason, Webhook, WebhookFilter, WebhookStatus};
 use vouchsafe_wire::error_code::Code;
-
-const WEBHOOK_FILTERS: [&str; 2] = ["partner_id", "status"];
-
-const DELIVERY_FILTERS: [&str; 4] = ["partner_id", "webhook_id", "order_id", "status"];
-
-/// A webhook endpoint, its partner and state.
-#[derive(Serialize, ToSchema)]
-pub struct WebhookOfPartner {
-    /// Partner ID.
-    partner_id: PartnerId,
-    /// Endpoint ID.
-    webhook_id: WebhookId,
-    /// URL.
-    url: String,
-    /// Subscribed events.
-    events: Vec<EventKind>,
-    /// The partner's description.
-    #[schema(required)]
-    description: Option<String>,
-    /// Status.
-    status: WebhookStatus,
-    /// Reason why deliveries are disabled; null if they are not.
-    #[schema(required)]
-    disabled_reason: Option<DisabledReason>,
-    /// Time at which deliveries were disabled.
-    #[serde(with = "vouchsafe_domain::timestamp::option")]
-    #[schema(required)]
-    disabled_at: Option<OffsetDateTime>,
-    /// Failed attempts since the last success.
-    failures: i64,
-    /// Time since which every attempt has failed.
-    #[serde(with = "vouchsafe_domain::timestamp::option")]
-    #[schema(required)]
-    failing_since: Option<OffsetDateTime>,
-    /// Time of the next retry.
-    #[serde(with = "vouchsafe_domain::timestamp::option")]
-    #[schema(required)]
-    next_attempt_at: Option<OffsetDateTime>,
-    /// Successful attempts, ever.
-    delivered: i64,
-    /// Failed attempts, ever.
-    refused: i64,
-    /// Share of successful attempts, from 0 to 1; null before the first.
-    #[schema(required)]
-    success_rate: Option<f64>,
-    /// Number of undelivered events.
-    behind: i64,
-    /// Commit time of the oldest undelivered event.
-    #[serde(with = "vouchsafe_domain::timestamp::option")]
-    #[schema(required)]
-    oldest_event_at: Option<OffsetDateTime>,
-    /// Node that delivered last.
-    #[schema(required)]
-    node: Option<String>,
-    /// Time of registration.
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    created_at: OffsetDateTime,
-    /// Time of the last change.
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    updated_at: OffsetDateTime,
-}
-
-impl From<Webhook> for WebhookOfPartner {
-    fn from(webhook: Webhook) -> Self {
-        Self {
-            status: webhook.status(),
-            events: webhook.kinds.iter().collect(),
-            success_rate: success_ratio(webhook.delivered, webhook.refused),
-            partner_id: webhook.partner_id,
-            webhook_id: webhook.webhook_id,
-            url: webhook.url,
-            description: webhook.description,
-            disabled_reason: webhook.disabled.map(|(reason, _)| reason),
-            disabled_at: webhook.disabled.map(|(_, at)| at),
-            failures: webhook.failures,
-            failing_since: webhook.failing_since,
-            next_attempt_at: webhook.next_attempt_at,
-            delivered: webhook.delivered,
-            refused: webhook.refused,
-            behind: webhook.behind,
-            oldest_event_at: webhook.oldest_event_at,
-            node: webhook.leased_by,
-            created_at: webhook.created_at,
-            updated_at: webhook.updated_at,
-        }
-    }
-}
-
-#[allow(clippy::cast_precision_loss)] // for display only
-fn success_ratio(delivered: i64, refused: i64) -> Option<f64> {
-    let all = delivered.checked_add(refused).filter(|all| *all > 0)?;
-    Some(delivered as f64 / all as f64)
-}
-
-/// A delivery that failed, waits behind a failed one, or is replayed. A delivery without failures has no entry.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Delivery)]
-pub struct DeliveryBody {
-    /// Delivery ID.
-    delivery_id: DeliveryId,
-    /// Partner ID.
-    partner_id: PartnerId,
-    /// Endpoint ID.
-    webhook_id: WebhookId,
-    /// Event ID.
-    event_id: EventId,
-    /// Order ID.
-    order_id: OrderId,
-    /// Status.
-    status: DeliveryState,
-    /// Failed attempts since the first attempt or the replay.
-    failed_attempts: i32,
-    /// Time of the next attempt; null if it waits for an earlier delivery of its order, or has ended.
-    #[serde(with = "vouchsafe_domain::timestamp::option")]
-    #[schema(required)]
-    next_attempt_at: Option<OffsetDateTime>,
-    /// Attempts, oldest first.
-    attempts: Vec<DeliveryAttempt>,
-    /// Commit time of the event.
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    event_at: OffsetDateTime,
-    /// Time of the last change.
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    updated_at: OffsetDateTime,
-}
-
-impl From<DeliveryView> for DeliveryBody {
-    fn from(delivery: DeliveryView) -> Self {
-        Self {
-            delivery_id: delivery.delivery_id,
-            partner_id: delivery.partner_id,
-            webhook_id: delivery.webhook_id,
-            event_id: delivery.event_id,
-            order_id: delivery.order_id,
-            status: delivery.state,
-            failed_attempts: delivery.attempts,
-            next_attempt_at: delivery.next_attempt_at,
-            attempts: delivery.log,
-            event_at: delivery.event_at,
-            updated_at: delivery.updated_at,
-        }
-    }
-}
+use vouchsafe_wire::operator::webhooks::{
+    DELIVERY_FILTERS, DeliveryBody, WEBHOOK_FILTERS, WebhookOfPartner, parse_delivery_filter,
+    parse_webhook_filter,
+};
+use vouchsafe_wire::page::PageRequest;
 
 /// `GET /webhooks`; filters: `partner_id`, `status`.
 pub(super) async fn list_webhooks(
@@ -169,10 +22,7 @@ pub(super) async fn list_webhooks(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = PageRequest::parse(request.path(), request.query_string(), &WEBHOOK_FILTERS)?;
-    let filter = WebhookFilter {
-        partner_id: page.parsed_filter("partner_id")?,
-        status: page.enum_filter("status", &WebhookStatus::ALL, WebhookStatus::as_str)?,
-    };
+    let filter = parse_webhook_filter(&page)?;
     let endpoints = service
         .store
         .webhooks
@@ -203,12 +53,7 @@ pub(super) async fn list_deliveries(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = PageRequest::parse(request.path(), request.query_string(), &DELIVERY_FILTERS)?;
-    let filter = DeliveryFilter {
-        partner_id: page.parsed_filter("partner_id")?,
-        webhook_id: page.parsed_filter("webhook_id")?,
-        order_id: page.parsed_filter("order_id")?,
-        state: page.enum_filter("status", &DeliveryState::ALL, DeliveryState::as_str)?,
-    };
+    let filter = parse_delivery_filter(&page)?;
     let deliveries = service
         .store
         .deliveries

@@ -6,11 +6,11 @@ use utoipa::openapi::HttpMethod;
 use vouchsafe_domain::ids::{DeliveryId, OrderId, PartnerId, WebhookId};
 
 use super::{WEBHOOKS, read_operation, write_operation};
-use crate::api::operator::webhooks::{DeliveryBody, WebhookOfPartner};
-use vouchsafe_wire::error_code::Code;
 use crate::api::docs::openapi::{Operation, OperationResponse, enum_text};
 use vouchsafe_domain::delivery::view::DeliveryState;
 use vouchsafe_domain::webhook::WebhookStatus;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::webhooks::{DeliveryBody, WebhookOfPartner};
 
 pub(super) fn operations() -> [Operation; 4] {
     [list(), enable(), deliveries(), replay()]
