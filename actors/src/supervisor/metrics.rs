@@ -6,9 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use serde::Serialize;
-use utoipa::ToSchema;
-
 /// The counters of one actor; all its incarnations share them.
 #[derive(Debug, Default)]
 pub struct ActorMetrics {
@@ -76,8 +73,7 @@ impl Drop for MailboxSlot {
 }
 
 /// The state of an actor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActorState {
     /// Loading its state from the store.
     Loading,
@@ -88,8 +84,7 @@ pub enum ActorState {
 }
 
 /// A snapshot of an actor's counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Reading)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ActorStats {
     /// Messages in the mailbox.
     pub mailbox_depth: usize,
