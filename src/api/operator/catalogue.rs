@@ -1,33 +1,19 @@
 //! `/categories` and `/products`: the catalogue.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::Deserialize;
-use utoipa::ToSchema;
-use vouchsafe_domain::product::{ProductId, check_slug};
+use vouchsafe_domain::product::ProductId;
 
-use super::body::{Json, validate_name};
+use super::body::Json;
 use super::config_change;
-use super::products::ProductRequest;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
-use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use vouchsafe_store::{PutCategoryOutcome, PutProductOutcome};
-use vouchsafe_domain::category::Category;
 use vouchsafe_domain::product::view::ProductView;
+use vouchsafe_store::{PutCategoryOutcome, PutProductOutcome};
 use vouchsafe_wire::error_code::Code;
-
-/// Definition of a category.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CategoryRequest {
-    /// Display name.
-    #[schema(min_length = 1, max_length = 200)]
-    name: String,
-    /// ID of the parent category.
-    #[serde(default)]
-    parent_id: Option<String>,
-}
+use vouchsafe_wire::operator::categories::CategoryRequest;
+use vouchsafe_wire::operator::products::ProductRequest;
+use vouchsafe_wire::page::PageRequest;
 
 /// `GET /categories`.
 pub(super) async fn list_categories(
@@ -54,16 +40,7 @@ pub(super) async fn put_category(
     Json(request): Json<CategoryRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.authorize(Role::Operator)?;
-    let category_id = category_id.into_inner();
-    check_slug(&category_id).map_err(|error| ApiError::invalid_field("category_id", error.to_string()))?;
-    if let Some(parent_id) = &request.parent_id {
-        check_slug(parent_id).map_err(|error| ApiError::invalid_field("parent_id", error.to_string()))?;
-    }
-    let category = Category {
-        category_id,
-        name: validate_name("name", &request.name)?,
-        parent_id: request.parent_id,
-    };
+    let category = request.into_category(category_id.into_inner())?;
     match service.store.categories.put(category.clone(), actor).await? {
         PutCategoryOutcome::Created => Ok(HttpResponse::Created().json(category)),
         PutCategoryOutcome::Replaced => Ok(HttpResponse::Ok().json(category)),

@@ -7,12 +7,12 @@ use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::schema::slug;
 
 use super::{CATALOGUE, json_write_operation, read_operation};
-use crate::api::operator::catalogue::CategoryRequest;
-use crate::api::operator::products::ProductRequest;
-use vouchsafe_wire::error_code::Code;
 use crate::api::docs::openapi::{Operation, OperationResponse};
 use vouchsafe_domain::category::Category;
 use vouchsafe_domain::product::view::ProductView;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::categories::CategoryRequest;
+use vouchsafe_wire::operator::products::ProductRequest;
 
 pub(super) fn operations() -> [Operation; 5] {
     [

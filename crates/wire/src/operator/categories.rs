@@ -1,0 +1,39 @@
+//! Request body of `/categories`.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+use vouchsafe_domain::category::Category;
+use vouchsafe_domain::product::check_slug;
+
+use super::text::validate_name;
+use crate::error_body::InvalidRequest;
+
+/// Definition of a category.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CategoryRequest {
+    /// Display name.
+    #[schema(min_length = 1, max_length = 200)]
+    name: String,
+    /// ID of the parent category.
+    #[serde(default)]
+    parent_id: Option<String>,
+}
+
+impl CategoryRequest {
+    /// The category with this id.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED` for an invalid id or name.
+    pub fn into_category(self, category_id: String) -> Result<Category, InvalidRequest> {
+        check_slug(&category_id).map_err(|error| InvalidRequest::field("category_id", error.to_string()))?;
+        if let Some(parent_id) = &self.parent_id {
+            check_slug(parent_id).map_err(|error| InvalidRequest::field("parent_id", error.to_string()))?;
+        }
+        Ok(Category {
+            category_id,
+            name: validate_name("name", &self.name)?,
+            parent_id: self.parent_id,
+        })
+    }
+}

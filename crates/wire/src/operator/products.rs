@@ -1,0 +1,330 @@
+//! Product definition of `PUT /products/{product_id}`; reports the errors of all fields at once.
+
+use serde::Deserialize;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use vouchsafe_domain::money::{Amount, AmountText, Currency};
+use vouchsafe_domain::product::{
+    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute,
+    check_slug,
+};
+use vouchsafe_domain::schema::expiry_value;
+
+use super::text::{validate_name, validate_text};
+use crate::error_body::{FieldError, InvalidRequest};
+use crate::json::{self, JsonObject};
+use vouchsafe_domain::iso_date;
+
+/// Listed face values; use a range for more.
+const MAX_DENOMINATIONS: usize = 200;
+
+/// More than there are countries.
+const MAX_COUNTRIES: usize = 300;
+
+/// In characters.
+const MAX_BRAND: usize = 100;
+
+/// In characters: a few printed pages.
+const MAX_REDEMPTION_TEXT: usize = 20_000;
+
+/// A century; longer is a mistake.
+const MAX_MONTHS: u64 = 1_200;
+
+/// Ten years.
+const MAX_VALIDITY_DAYS: u16 = 3_650;
+
+const DEFAULT_LOW_STOCK_AT: u32 = 20;
+
+/// Availability counts up to this number.
+const MAX_LOW_STOCK_AT: u32 = 100_000;
+
+/// In minor units: 1,000 vouchers of it, the most in an order, do not overflow.
+const MAX_DENOMINATION: i64 = 1_000_000_000_000;
+
+/// Definition of a product.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ProductRequest)]
+pub struct ProductRequest {
+    /// Display name.
+    #[schema(min_length = 1, max_length = 200)]
+    name: String,
+    /// Brand; codes are unique within a brand.
+    #[schema(min_length = 1, max_length = 100)]
+    brand: String,
+    /// ID of an existing category.
+    category_id: String,
+    /// ID of an existing vendor.
+    vendor: String,
+    /// Currency of the denominations.
+    currency: Currency,
+    /// ISO 3166 codes (two capital letters) of the countries where it can be redeemed; empty: everywhere.
+    #[schema(max_items = 300)]
+    countries: Vec<String>,
+    /// Face values; may be empty if there is a range.
+    #[schema(max_items = 200)]
+    denominations: Vec<AmountText>,
+    /// Range of further face values.
+    #[serde(default)]
+    #[schema(value_type = Option<DenominationRangeRequest>)]
+    denomination_range: Option<JsonObject<DenominationRangeRequest>>,
+    /// Expiry policy of the vouchers.
+    #[schema(value_type = ExpiryPolicyRequest)]
+    expiry_policy: JsonObject<ExpiryPolicyRequest>,
+    /// Information for the holder of a voucher.
+    #[schema(value_type = RedemptionRequest)]
+    redemption: JsonObject<RedemptionRequest>,
+    /// Source of vouchers when stock is short.
+    #[serde(deserialize_with = "json::enum_value")]
+    route: SupplyRoute,
+    /// Which orders wait for approval; default `rule`.
+    #[serde(default, deserialize_with = "json::enum_value")]
+    approval: ApprovalPolicy,
+    /// Whether the vendor accepts returned vouchers.
+    #[serde(default)]
+    returnable: bool,
+    /// Days for which a voucher must still be valid when it is allocated.
+    #[serde(default)]
+    #[schema(maximum = 3_650)]
+    min_validity_days: u16,
+    /// Stock level below which availability is `LOW_STOCK`; default 20.
+    #[serde(default)]
+    #[schema(maximum = 100_000)]
+    low_stock_at: Option<u32>,
+    /// Whether sales have ended.
+    #[serde(default)]
+    discontinued: bool,
+}
+
+/// Range of face values in equal steps.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = DenominationRangeRequest)]
+struct DenominationRangeRequest {
+    /// Lowest face value.
+    min: AmountText,
+    /// Highest face value: `min` plus a multiple of `step`.
+    max: AmountText,
+    /// Difference between two consecutive face values.
+    step: AmountText,
+}
+
+/// Expiry policy of the vouchers.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ExpiryPolicyRequest)]
+struct ExpiryPolicyRequest {
+    /// Kind of policy; decides the meaning of `value`.
+    #[serde(rename = "type", deserialize_with = "json::enum_value")]
+    kind: ExpiryKind,
+    #[serde(default)]
+    #[schema(schema_with = expiry_value)]
+    value: Option<serde_json::Value>,
+}
+
+/// Information for the holder of a voucher.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct RedemptionRequest {
+    /// How to redeem the voucher.
+    #[serde(default)]
+    #[schema(max_length = 20_000)]
+    instructions: String,
+    /// Terms of redemption.
+    #[serde(default)]
+    #[schema(max_length = 20_000)]
+    terms: String,
+}
+
+#[derive(Default)]
+struct FieldErrors(Vec<FieldError>);
+
+impl FieldErrors {
+    fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        self.0.push(FieldError {
+            field: field.into(),
+            message: message.into(),
+        });
+    }
+
+    /// Returns the default in place of an invalid value, after recording its error.
+    fn or_default<T: Default>(&mut self, checked: Result<T, InvalidRequest>) -> T {
+        checked.unwrap_or_else(|error| {
+            self.0.extend(error.details);
+            T::default()
+        })
+    }
+
+    fn or_none<T>(&mut self, field: &str, checked: Result<T, String>) -> Option<T> {
+        checked.map_err(|message| self.add(field, message)).ok()
+    }
+}
+
+impl ProductRequest {
+    /// Returns the product, or the errors of all fields.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn into_product(self, product_id: ProductId, now: OffsetDateTime) -> Result<Product, InvalidRequest> {
+        let mut errors = FieldErrors::default();
+        let name = errors.or_default(validate_name("name", &self.name));
+        let brand = errors.or_default(validate_text("brand", &self.brand, MAX_BRAND));
+        for (field, id) in [("category_id", &self.category_id), ("vendor", &self.vendor)] {
+            errors.or_none(field, check_slug(id).map_err(|error| error.to_string()));
+        }
+        let countries = check_countries(self.countries, &mut errors);
+        let denominations = parse_denominations(&self.denominations, self.currency, &mut errors);
+        let range = self.denomination_range.as_ref();
+        let range = range
+            .and_then(|JsonObject(range)| errors.or_none("denomination_range", range.parse(self.currency)));
+        if self.denominations.is_empty() && self.denomination_range.is_none() {
+            errors.add("denominations", "expected at least one, or a denomination_range");
+        }
+        let policy = errors.or_none("expiry_policy.value", self.expiry_policy.0.parse());
+        let JsonObject(redemption) = self.redemption;
+        check_redemption_texts(&redemption, &mut errors);
+        let low_stock_at = self.low_stock_at.unwrap_or(DEFAULT_LOW_STOCK_AT);
+        if low_stock_at > MAX_LOW_STOCK_AT {
+            errors.add("low_stock_at", format!("expected at most {MAX_LOW_STOCK_AT}"));
+        }
+        if self.min_validity_days > MAX_VALIDITY_DAYS {
+            errors.add(
+                "min_validity_days",
+                format!("expected at most {MAX_VALIDITY_DAYS}"),
+            );
+        }
+        let (Some(expiry_policy), true) = (policy, errors.0.is_empty()) else {
+            return Err(InvalidRequest::fields(errors.0));
+        };
+        Ok(Product {
+            product_id,
+            name,
+            brand,
+            category_id: self.category_id,
+            vendor: self.vendor,
+            currency: self.currency,
+            countries,
+            denominations,
+            denomination_range: range,
+            expiry_policy,
+            redemption: Redemption {
+                instructions: redemption.instructions,
+                terms: redemption.terms,
+            },
+            route: self.route,
+            approval: self.approval,
+            returnable: self.returnable,
+            min_validity_days: self.min_validity_days,
+            low_stock_at,
+            discontinued: self.discontinued,
+            updated_at: now,
+        })
+    }
+}
+
+fn check_countries(mut countries: Vec<String>, errors: &mut FieldErrors) -> Vec<String> {
+    let code = |text: &String| text.len() == 2 && text.bytes().all(|b| b.is_ascii_uppercase());
+    if countries.len() > MAX_COUNTRIES || !countries.iter().all(code) {
+        errors.add(
+            "countries",
+            "expected ISO 3166 codes of two capital letters, such as DE",
+        );
+    }
+    countries.sort();
+    countries.dedup();
+    countries
+}
+
+/// Sorts the face values and rejects repetitions.
+fn parse_denominations(texts: &[AmountText], currency: Currency, errors: &mut FieldErrors) -> Vec<Amount> {
+    if texts.len() > MAX_DENOMINATIONS {
+        errors.add(
+            "denominations",
+            format!("expected at most {MAX_DENOMINATIONS}; use denomination_range for more"),
+        );
+        return Vec::new();
+    }
+    let mut found = Vec::with_capacity(texts.len());
+    for (index, text) in texts.iter().enumerate() {
+        let field = format!("denominations[{index}]");
+        match parse_face_value(text, currency) {
+            Ok(amount) if found.contains(&amount) => errors.add(field, "is listed more than once"),
+            Ok(amount) => found.push(amount),
+            Err(message) => errors.add(field, message),
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+fn parse_face_value(text: &AmountText, currency: Currency) -> Result<Amount, String> {
+    let amount = text.parse(currency).map_err(|error| error.to_string())?;
+    match amount.minor() {
+        1..=MAX_DENOMINATION => Ok(amount),
+        ..=0 => Err("expected more than zero".to_owned()),
+        _ => Err("the face value is too large".to_owned()),
+    }
+}
+
+impl DenominationRangeRequest {
+    fn parse(&self, currency: Currency) -> Result<DenominationRange, String> {
+        let read = |text| parse_face_value(text, currency);
+        let range = DenominationRange {
+            min: read(&self.min)?,
+            max: read(&self.max)?,
+            step: read(&self.step)?,
+        };
+        if range.min > range.max {
+            return Err("min is more than max".to_owned());
+        }
+        if !range.contains(range.max) {
+            return Err("max is not min plus a multiple of step".to_owned());
+        }
+        Ok(range)
+    }
+}
+
+impl ExpiryPolicyRequest {
+    fn parse(self) -> Result<ExpiryPolicy, String> {
+        let value = self.value.filter(|value| !value.is_null());
+        let right = match (self.kind, &value) {
+            (ExpiryKind::None, value) => value.is_none(),
+            (ExpiryKind::FixedDate, value) => value
+                .as_ref()
+                .and_then(|v| iso_date::parse_date(v.as_str()?))
+                .is_some(),
+            (ExpiryKind::MonthsFromIssue, value) => {
+                let months = value.as_ref().and_then(serde_json::Value::as_u64);
+                months.is_some_and(|months| (1..=MAX_MONTHS).contains(&months))
+            }
+        };
+        if right {
+            return Ok(ExpiryPolicy {
+                kind: self.kind,
+                value,
+            });
+        }
+        Err(match self.kind {
+            ExpiryKind::None => "expected no value, because these vouchers never expire".to_owned(),
+            ExpiryKind::FixedDate => "expected a date as YYYY-MM-DD".to_owned(),
+            ExpiryKind::MonthsFromIssue => format!("expected a number of months, 1 to {MAX_MONTHS}"),
+        })
+    }
+}
+
+fn check_redemption_texts(redemption: &RedemptionRequest, errors: &mut FieldErrors) {
+    for (field, text) in [
+        ("instructions", &redemption.instructions),
+        ("terms", &redemption.terms),
+    ] {
+        if text.chars().count() > MAX_REDEMPTION_TEXT {
+            errors.add(
+                format!("redemption.{field}"),
+                format!("expected at most {MAX_REDEMPTION_TEXT} characters"),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
