@@ -2,7 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 
-use super::partners;
+use super::partner_id;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use crate::api::partner::certification::{evaluate_partner, require_sandbox};
@@ -15,9 +15,9 @@ pub(super) async fn get(
     partner_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     require_sandbox(&service)?;
-    let partner_id = partners::parse_id(&partner_id)?;
+    let partner_id = partner_id::parse_id(&partner_id)?;
     if service.store.partners.find(partner_id).await?.is_none() {
-        return Err(partners::not_found());
+        return Err(partner_id::not_found());
     }
     Ok(HttpResponse::Ok().json(evaluate_partner(&service, partner_id).await?))
 }
@@ -30,10 +30,10 @@ pub(super) async fn restart(
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.authorize(Role::Operator)?;
     require_sandbox(&service)?;
-    let partner_id = partners::parse_id(&partner_id)?;
+    let partner_id = partner_id::parse_id(&partner_id)?;
     if service.store.observations.delete(partner_id, actor).await? {
         Ok(HttpResponse::NoContent().finish())
     } else {
-        Err(partners::not_found())
+        Err(partner_id::not_found())
     }
 }

@@ -4,52 +4,21 @@
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::{Deserialize, Serialize, Serializer};
-use time::OffsetDateTime;
-use utoipa::ToSchema;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 
 use super::body::OptionalJson;
 use super::config_change;
-use super::partners;
+use super::partner_id;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
-use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
-use vouchsafe_store::{CertificationPolicy, IssueOutcome, MAX_LIVE_CREDENTIALS};
-use vouchsafe_security::credential_summary::CredentialSummary;
 use vouchsafe_domain::allowlist::Allowlist;
-use vouchsafe_security::credential::{self, ApiSecret, Credential};
+use vouchsafe_security::credential::{self, Credential};
 use vouchsafe_security::environment::Environment;
+use vouchsafe_store::{CertificationPolicy, IssueOutcome, MAX_LIVE_CREDENTIALS};
 use vouchsafe_wire::error_code::Code;
-
-/// Request for a credential.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = NewCredential)]
-pub struct IssueCredentialRequest {
-    /// Networks to which the credential is restricted, in addition to the partner's allowlist.
-    #[serde(default)]
-    allowlist: Option<Allowlist>,
-}
-
-/// A new credential with its secret, which is shown once.
-#[derive(Serialize, ToSchema)]
-pub struct IssuedCredential {
-    /// Public ID.
-    credential_id: CredentialId,
-    /// Value of the header `X-API-Key`.
-    api_key: String,
-    /// Value of the header `X-API-Secret` and key of the signatures. Shown once.
-    #[serde(serialize_with = "serialize_secret")]
-    #[schema(value_type = String)]
-    api_secret: ApiSecret,
-}
-
-/// Only for the response that creates the credential.
-fn serialize_secret<S: Serializer>(secret: &ApiSecret, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(secret.expose())
-}
+use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
+use vouchsafe_wire::page::PageRequest;
 
 /// Generates a credential: the row to store, and the response with the secret.
 pub(super) fn generate_credential(
@@ -81,7 +50,7 @@ pub(super) async fn issue(
     OptionalJson(request): OptionalJson<IssueCredentialRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.authorize(Role::Admin)?;
-    let partner_id = partners::parse_id(&partner_id)?;
+    let partner_id = partner_id::parse_id(&partner_id)?;
     let (credential, issued) = generate_credential(&service, partner_id, request.allowlist)?;
     let policy = match service.environment {
         Environment::Sandbox => CertificationPolicy::NotRequired,
@@ -102,7 +71,7 @@ pub(super) async fn issue(
         IssueOutcome::Issued => Ok(HttpResponse::Created()
             .insert_header((CACHE_CONTROL, "no-store"))
             .json(issued)),
-        IssueOutcome::PartnerNotFound => Err(partners::not_found()),
+        IssueOutcome::PartnerNotFound => Err(partner_id::not_found()),
         IssueOutcome::Uncertified => Err(ApiError::new(
             Code::CertificationRequired,
             "record certified_at and agreement_signed_at first (PATCH the partner)",
@@ -117,25 +86,6 @@ fn limit_reached() -> ApiError {
     ApiError::new(Code::CredentialLimitReached, message)
 }
 
-/// A credential without key and secret.
-#[derive(Serialize, ToSchema)]
-#[schema(as = CredentialDetails)]
-pub struct CredentialBody {
-    #[serde(flatten)]
-    summary: CredentialSummary,
-    /// Whether the credential is in force now. Ignores a suspension of the partner.
-    live: bool,
-}
-
-impl CredentialBody {
-    pub(super) fn of(credential: &Credential, now: OffsetDateTime) -> Self {
-        Self {
-            summary: CredentialSummary::from(credential),
-            live: credential.is_live(now),
-        }
-    }
-}
-
 /// `GET /partners/{partner_id}/credentials`: newest first, including revoked and ended ones.
 pub(super) async fn list(
     service: web::Data<Service>,
@@ -144,7 +94,7 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
-    let partner_id = partners::parse_id(&partner_id)?;
+    let partner_id = partner_id::parse_id(&partner_id)?;
     let before = page.after()?;
     let credentials = service
         .store
@@ -152,7 +102,7 @@ pub(super) async fn list(
         .list(partner_id, before, page.fetch_limit())
         .await?;
     if credentials.is_empty() && service.store.partners.find(partner_id).await?.is_none() {
-        return Err(partners::not_found());
+        return Err(partner_id::not_found());
     }
     let now = service.clock.now();
     let bodies = credentials

@@ -3,23 +3,23 @@
 //! Every route under `/admin/v1` requires an operator token. Every write takes an
 //! [`AuditActor`](vouchsafe_store::AuditActor), which only [`Operator::authorize`] provides, and adds an audit entry.
 
-pub mod actors;
-pub mod audit;
+mod actors;
+mod audit;
 mod body;
-pub mod catalogue;
+mod catalogue;
 mod certification;
-pub mod credentials;
-pub mod decision;
-pub mod orders;
-pub mod partners;
-pub mod payouts;
-pub mod products;
+mod credentials;
+mod decision;
+mod orders;
+mod partner_id;
+mod partners;
+mod payouts;
 mod purchases;
-pub mod reconciliation;
-pub mod stock;
-pub mod vendors;
-pub mod wallets;
-pub mod webhooks;
+mod reconciliation;
+mod stock;
+mod vendors;
+mod wallets;
+mod webhooks;
 
 use std::sync::LazyLock;
 
@@ -29,12 +29,12 @@ use actix_web::{HttpResponse, web};
 pub use crate::api::middleware::operator::{Operator, Role};
 pub use vouchsafe_security::operator_token::OperatorToken;
 
-use crate::config_change;
-use crate::api::docs::pages::DocsSite;
+use crate::api::docs::openapi::to_value;
 use crate::api::docs::pages;
+use crate::api::docs::pages::DocsSite;
 use crate::api::health;
 use crate::api::routing::{resource, route_not_found};
-use crate::api::docs::openapi::to_value;
+use crate::config_change;
 use crate::service::Service;
 
 static DOCUMENTATION: LazyLock<DocsSite> =

@@ -1,63 +1,23 @@
 //! `/partners`: partners, their allowlists and terms.
 
-mod patch;
-
 use actix_web::http::header::{CACHE_CONTROL, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-use vouchsafe_domain::ids::PartnerId;
 
-pub use self::patch::PartnerPatch;
-use self::patch::{LimitsPatch, validate_limits};
-use super::body::{Json, deserialize_some_object, validate_name};
+use super::body::Json;
 use super::config_change;
-use super::credentials::{CredentialBody, IssuedCredential, generate_credential};
+use super::credentials::generate_credential;
+use super::partner_id::{not_found, parse_id};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
-use vouchsafe_wire::page::PageRequest;
 use crate::service::Service;
 use vouchsafe_domain::partner::Partner;
-use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_security::environment::Environment;
-use vouchsafe_wire::error_code::Code;
-
-/// A partner to create.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewPartner {
-    /// Display name.
-    #[schema(min_length = 1, max_length = 200)]
-    name: String,
-    /// Networks from which the partner may call; an empty list denies all.
-    allowlist: Allowlist,
-    /// Rate limits that differ from the settings.
-    #[serde(default, deserialize_with = "deserialize_some_object")]
-    #[schema(nullable = false)]
-    limits: Option<LimitsPatch>,
-}
-
-/// A new partner with its first credential; `null` in production.
-#[derive(Serialize, ToSchema)]
-#[schema(as = CreatedPartner)]
-pub struct CreatedPartner<'a> {
-    #[serde(flatten)]
-    partner: &'a Partner,
-    #[schema(required)]
-    credential: Option<&'a IssuedCredential>,
-}
+use vouchsafe_wire::operator::credentials::CredentialBody;
+use vouchsafe_wire::operator::partners::{CreatedPartner, NewPartner, PartnerPatch, PartnerWithCredentials};
+use vouchsafe_wire::page::PageRequest;
 
 /// `GET /partners/{partner_id}/credentials` lists the others.
 const MAX_EMBEDDED_CREDENTIALS: usize = 25;
-
-/// A partner with its newest credentials, without keys and secrets.
-#[derive(Serialize, ToSchema)]
-#[schema(as = PartnerWithCredentials)]
-pub struct PartnerWithCredentials<'a> {
-    #[serde(flatten)]
-    partner: &'a Partner,
-    credentials: Vec<CredentialBody>,
-}
 
 /// `POST /partners`.
 pub(super) async fn create(
@@ -67,9 +27,7 @@ pub(super) async fn create(
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.authorize(Role::Admin)?;
     let now = service.clock.now();
-    let mut partner = Partner::new(validate_name("name", &request.name)?, request.allowlist, now);
-    request.limits.unwrap_or_default().apply(&mut partner.limits);
-    partner.limits = validate_limits(partner.limits)?;
+    let partner = request.into_partner(now)?;
     let credential = match service.environment {
         Environment::Sandbox => Some(generate_credential(&service, partner.partner_id, None)?),
         Environment::Production => None,
@@ -162,16 +120,4 @@ pub(super) async fn change(
     })
     .await?;
     Ok(HttpResponse::Ok().json(changed.ok_or_else(not_found)?))
-}
-
-/// An invalid ID is reported as not found.
-pub(super) fn parse_id(text: &str) -> Result<PartnerId, ApiError> {
-    text.parse().map_err(|_| not_found())
-}
-
-pub(super) fn not_found() -> ApiError {
-    ApiError::new(
-        Code::PartnerNotFound,
-        "no such partner; GET /admin/v1/partners lists all",
-    )
 }

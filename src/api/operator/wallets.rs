@@ -4,41 +4,23 @@
 //! another amount is rejected. The ledger entry and its audit entry are written in one commit.
 
 use actix_web::{HttpResponse, web};
-use serde::Deserialize;
-use utoipa::ToSchema;
 use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
 use vouchsafe_domain::idempotency::Fingerprint;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
-use vouchsafe_domain::money::{Amount, AmountText, Currency, Money};
+use vouchsafe_domain::money::{Currency, Money};
 
-use super::body::{Json, validate_text};
-use super::partners;
+use super::body::Json;
+use super::partner_id;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
-use crate::api::partner::keyed_request_error;
-use vouchsafe_wire::partner::transactions::TransactionBody;
+use crate::api::error::keyed_request_error;
 use crate::service::Service;
-use vouchsafe_store::AuditActor;
 use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
+use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
-
-/// In characters, as for an order.
-const MAX_REFERENCE: usize = 128;
-
-/// In minor units: thousands of postings do not overflow a balance.
-const MAX_AMOUNT: i64 = 1_000_000_000_000_000;
-
-/// Amount to post to a wallet.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PostingRequest {
-    /// Amount; a negative adjustment takes money away.
-    amount: AmountText,
-    /// Your reference; the amount is posted once per reference.
-    #[schema(min_length = 1, max_length = 128)]
-    reference: String,
-}
+use vouchsafe_wire::operator::wallets::PostingRequest;
+use vouchsafe_wire::partner::transactions::TransactionBody;
 
 /// `POST /partners/{partner_id}/wallets/{currency}/top-ups`.
 pub(super) async fn top_up(
@@ -49,12 +31,6 @@ pub(super) async fn top_up(
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.authorize(Role::Operator)?;
     let command = parse_posting(&service, &wallet, &request, LedgerKind::TopUp, actor)?;
-    if command.money.amount < Amount::ZERO {
-        return Err(ApiError::invalid_field(
-            "amount",
-            "expected more than zero; use an adjustment to take money away",
-        ));
-    }
     post_entry(&service, command).await
 }
 
@@ -77,25 +53,17 @@ fn parse_posting(
     kind: LedgerKind,
     actor: AuditActor,
 ) -> Result<TopUp, ApiError> {
-    let partner_id = partners::parse_id(partner_id)?;
+    let partner_id = partner_id::parse_id(partner_id)?;
     service
         .registry
         .find_partner(partner_id)
-        .ok_or_else(partners::not_found)?;
+        .ok_or_else(partner_id::not_found)?;
     let currency: Currency = currency
         .parse()
         .map_err(|error: vouchsafe_domain::money::InvalidMoney| {
             ApiError::invalid_field("currency", error.to_string())
         })?;
-    let reference = validate_text("reference", &request.reference, MAX_REFERENCE)?;
-    let amount = request.amount.parse(currency);
-    let amount = amount.map_err(|error| ApiError::invalid_field("amount", error.to_string()))?;
-    if amount == Amount::ZERO || amount.minor().unsigned_abs() > MAX_AMOUNT.unsigned_abs() {
-        return Err(ApiError::invalid_field(
-            "amount",
-            "expected a non-zero amount of at most 10^15 minor units",
-        ));
-    }
+    let (amount, reference) = request.validate(currency, kind)?;
     Ok(build_posting(
         partner_id,
         amount.of(currency),
@@ -175,6 +143,8 @@ fn posting_error(error: TopUpError) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use vouchsafe_domain::money::Amount;
+
     use super::*;
 
     fn of(minor: i64, currency: &str, kind: LedgerKind, reference: &str) -> TopUp {

@@ -17,8 +17,8 @@ use bytes::Bytes;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 
-use vouchsafe_wire::error_code::Code;
 use crate::api::docs::openapi::{self, DocumentInfo, Operation};
+use vouchsafe_wire::error_code::Code;
 
 const PARTNERS: &str = "Partners";
 const CATALOGUE: &str = "Catalogue";
@@ -133,7 +133,10 @@ mod tests {
     #[test]
     fn documented_routes_equal_registered_routes() {
         let document = openapi::to_value(&document());
-        let tables = [include_str!("../../operator/mod.rs"), include_str!("../../health.rs")];
+        let tables = [
+            include_str!("../../operator/mod.rs"),
+            include_str!("../../health.rs"),
+        ];
         assert_eq!(documented_routes(&document), declared_routes(&tables));
     }
 

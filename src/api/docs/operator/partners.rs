@@ -7,15 +7,15 @@ use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::money::Currency;
 
 use super::{PARTNERS, json_write_operation, read_operation, write_operation};
-use crate::api::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
-use crate::api::operator::partners::{CreatedPartner, NewPartner, PartnerPatch, PartnerWithCredentials};
-use crate::api::operator::wallets::PostingRequest;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::partner::transactions::TransactionBody;
-use vouchsafe_wire::partner::certification::CertificationBody;
-use crate::api::docs::partner::example_certification;
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader};
+use crate::api::docs::partner::example_certification;
 use vouchsafe_domain::partner::Partner;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
+use vouchsafe_wire::operator::partners::{CreatedPartner, NewPartner, PartnerPatch, PartnerWithCredentials};
+use vouchsafe_wire::operator::wallets::PostingRequest;
+use vouchsafe_wire::partner::certification::CertificationBody;
+use vouchsafe_wire::partner::transactions::TransactionBody;
 
 pub(super) fn operations() -> [Operation; 11] {
     [

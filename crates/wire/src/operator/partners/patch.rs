@@ -3,15 +3,15 @@
 use serde::Deserialize;
 use time::{OffsetDateTime, UtcOffset};
 use utoipa::ToSchema;
-use vouchsafe_domain::clock::truncate_to_micros;
-use vouchsafe_domain::scope::Scope;
-
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::clock::truncate_to_micros;
 use vouchsafe_domain::limits::{Limit, Limits};
-use crate::api::operator::body::{deserialize_nullable_object, deserialize_some, deserialize_some_object};
-use crate::api::error::{ApiError, FieldError};
+
+use crate::error_body::{FieldError, InvalidRequest};
+use crate::operator::patch_field::{deserialize_nullable_object, deserialize_some, deserialize_some_object};
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
 use vouchsafe_domain::partner::{DEFAULT_CANCEL_WINDOW_S, Partner};
+use vouchsafe_domain::scope::Scope;
 
 /// A year, in seconds: most vouchers have expired by then.
 const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;
@@ -19,9 +19,9 @@ const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;
 const LIMIT_RANGE: &str = "expected quota 1 to 1000000000 and window_s 1 to 86400";
 
 /// Fails with the class whose limit is out of range.
-pub(super) fn validate_limits(limits: Limits) -> Result<Limits, ApiError> {
+pub(super) fn validate_limits(limits: Limits) -> Result<Limits, InvalidRequest> {
     match limits.first_out_of_range() {
-        Some(class) => Err(ApiError::invalid_field(format!("limits.{class}"), LIMIT_RANGE)),
+        Some(class) => Err(InvalidRequest::field(format!("limits.{class}"), LIMIT_RANGE)),
         None => Ok(limits),
     }
 }
@@ -111,7 +111,11 @@ impl LimitsPatch {
 }
 
 impl PartnerPatch {
-    pub(super) fn check(&self, now: OffsetDateTime) -> Result<(), ApiError> {
+    /// Reports the errors of all fields.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn check(&self, now: OffsetDateTime) -> Result<(), InvalidRequest> {
         let mut errors = Vec::new();
         let mut add_error = |field: &str, message: &str| {
             errors.push(FieldError {
@@ -159,11 +163,12 @@ impl PartnerPatch {
         if errors.is_empty() {
             Ok(())
         } else {
-            Err(ApiError::invalid_fields(errors))
+            Err(InvalidRequest::fields(errors))
         }
     }
 
-    pub(super) fn apply(self, partner: &mut Partner) {
+    /// Changes the terms of a partner.
+    pub fn apply(self, partner: &mut Partner) {
         if let Some(limits) = self.limits {
             limits.apply(&mut partner.limits);
         }
@@ -198,7 +203,7 @@ mod tests {
     use time::macros::datetime;
 
     use super::*;
-    use vouchsafe_wire::error_code::Code;
+    use crate::error_code::Code;
 
     const NOW: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
 
@@ -213,8 +218,8 @@ mod tests {
         partner
     }
 
-    fn patched(text: &str) -> Result<Partner, ApiError> {
-        let patch: PartnerPatch = vouchsafe_wire::json::parse(text.as_bytes())?;
+    fn patched(text: &str) -> Result<Partner, InvalidRequest> {
+        let patch: PartnerPatch = crate::json::parse(text.as_bytes())?;
         patch.check(NOW)?;
         let mut partner = partner();
         patch.apply(&mut partner);

@@ -1,0 +1,57 @@
+//! Bodies of `/partners/{partner_id}/credentials`.
+
+use serde::{Deserialize, Serialize, Serializer};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::ids::CredentialId;
+use vouchsafe_security::credential::{ApiSecret, Credential};
+use vouchsafe_security::credential_summary::CredentialSummary;
+
+/// Request for a credential.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewCredential)]
+pub struct IssueCredentialRequest {
+    /// Networks to which the credential is restricted, in addition to the partner's allowlist.
+    #[serde(default)]
+    pub allowlist: Option<Allowlist>,
+}
+
+/// A new credential with its secret, which is shown once.
+#[derive(Serialize, ToSchema)]
+pub struct IssuedCredential {
+    /// Public ID.
+    pub credential_id: CredentialId,
+    /// Value of the header `X-API-Key`.
+    pub api_key: String,
+    /// Value of the header `X-API-Secret` and key of the signatures. Shown once.
+    #[serde(serialize_with = "serialize_secret")]
+    #[schema(value_type = String)]
+    pub api_secret: ApiSecret,
+}
+
+/// Only for the response that creates the credential.
+fn serialize_secret<S: Serializer>(secret: &ApiSecret, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(secret.expose())
+}
+
+/// A credential without key and secret.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CredentialDetails)]
+pub struct CredentialBody {
+    #[serde(flatten)]
+    pub summary: CredentialSummary,
+    /// Whether the credential is in force now. Ignores a suspension of the partner.
+    live: bool,
+}
+
+impl CredentialBody {
+    #[must_use]
+    pub fn of(credential: &Credential, now: OffsetDateTime) -> Self {
+        Self {
+            summary: CredentialSummary::from(credential),
+            live: credential.is_live(now),
+        }
+    }
+}

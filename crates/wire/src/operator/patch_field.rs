@@ -1,0 +1,60 @@
+//! Fields of a patch: distinguishes absent from `null`.
+
+use serde::{Deserialize, Deserializer};
+
+use crate::json::JsonObject;
+
+/// Distinguishes an absent field (`None`) from `null`, which `T` accepts or rejects.
+pub(super) fn deserialize_some<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Like [`deserialize_some`], for objects only: a derived `Deserialize` also accepts an array of the field values.
+pub(super) fn deserialize_some_object<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    JsonObject::deserialize(deserializer).map(|JsonObject(value)| Some(value))
+}
+
+/// Like [`deserialize_some_object`], but accepts `null`.
+pub(super) fn deserialize_nullable_object<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    let value = Option::<JsonObject<T>>::deserialize(deserializer)?;
+    Ok(Some(value.map(|JsonObject(value)| value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_differs_from_absent_field() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Patch {
+            #[serde(default, deserialize_with = "deserialize_some")]
+            clears: Option<Option<u32>>,
+            #[serde(default, deserialize_with = "deserialize_some")]
+            stays: Option<bool>,
+        }
+        let patch = |text| serde_json::from_str::<Patch>(text);
+        assert_eq!(
+            patch("{}").unwrap(),
+            Patch {
+                clears: None,
+                stays: None
+            }
+        );
+        assert_eq!(patch(r#"{"clears":null}"#).unwrap().clears, Some(None));
+        assert_eq!(patch(r#"{"clears":7}"#).unwrap().clears, Some(Some(7)));
+        assert!(patch(r#"{"stays":null}"#).is_err());
+    }
+}

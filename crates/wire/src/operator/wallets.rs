@@ -1,0 +1,51 @@
+//! Request body of top-ups and adjustments.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::money::{Amount, AmountText, Currency};
+
+use super::text::validate_text;
+use crate::error_body::InvalidRequest;
+
+/// In characters, as for an order.
+const MAX_REFERENCE: usize = 128;
+
+/// In minor units: thousands of postings do not overflow a balance.
+const MAX_AMOUNT: i64 = 1_000_000_000_000_000;
+
+/// Amount to post to a wallet.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PostingRequest {
+    /// Amount; a negative adjustment takes money away.
+    amount: AmountText,
+    /// Your reference; the amount is posted once per reference.
+    #[schema(min_length = 1, max_length = 128)]
+    reference: String,
+}
+
+impl PostingRequest {
+    /// The amount and the trimmed reference of a posting of this kind.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED` for an invalid reference or amount; a top-up must be positive.
+    pub fn validate(&self, currency: Currency, kind: LedgerKind) -> Result<(Amount, String), InvalidRequest> {
+        let reference = validate_text("reference", &self.reference, MAX_REFERENCE)?;
+        let amount = self.amount.parse(currency);
+        let amount = amount.map_err(|error| InvalidRequest::field("amount", error.to_string()))?;
+        if amount == Amount::ZERO || amount.minor().unsigned_abs() > MAX_AMOUNT.unsigned_abs() {
+            return Err(InvalidRequest::field(
+                "amount",
+                "expected a non-zero amount of at most 10^15 minor units",
+            ));
+        }
+        if kind == LedgerKind::TopUp && amount < Amount::ZERO {
+            return Err(InvalidRequest::field(
+                "amount",
+                "expected more than zero; use an adjustment to take money away",
+            ));
+        }
+        Ok((amount, reference))
+    }
+}
