@@ -28,14 +28,13 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
 use tracing::{error, info, warn};
 use vouchsafe_actors::delivery::Deliveries;
-use vouchsafe_actors::delivery::outbox::Sender;
 use vouchsafe_actors::engine::{Engine, EngineParts};
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::{Arbiters, Spawner};
 use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_domain::clock::{Clock, SystemClock};
 
-use crate::certification::observed_sender::ObservedSender;
+use crate::certification::observed_sender::observe_deliveries;
 use crate::certification::Observer;
 use crate::housekeeping::recorder;
 use crate::cli::ExitStatus;
@@ -326,22 +325,6 @@ fn endpoint_poller(service: &Service) -> Poller<'_> {
         deliveries: &service.deliveries,
         commit_notifier: &service.engine.commit_notifier,
         metrics: service.metrics.endpoints(),
-    }
-}
-
-/// The sender of events. In the sandbox it records deliveries for certifications.
-fn observe_deliveries(
-    sender: Arc<dyn Sender>,
-    observer: Option<&Arc<Observer>>,
-    clock: &Arc<dyn Clock>,
-) -> Arc<dyn Sender> {
-    match observer {
-        None => sender,
-        Some(observer) => Arc::new(ObservedSender {
-            sender,
-            observer: Arc::clone(observer),
-            clock: Arc::clone(clock),
-        }),
     }
 }
 

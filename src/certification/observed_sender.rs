@@ -13,10 +13,26 @@ use super::Observer;
 use super::delivered::DeliveryResult;
 
 /// Sends with another sender, and records the results.
-pub(crate) struct ObservedSender {
-    pub(crate) sender: Arc<dyn Sender>,
-    pub(crate) observer: Arc<Observer>,
-    pub(crate) clock: Arc<dyn Clock>,
+struct ObservedSender {
+    sender: Arc<dyn Sender>,
+    observer: Arc<Observer>,
+    clock: Arc<dyn Clock>,
+}
+
+/// The sender of events: it records its deliveries if there is an observer.
+pub(crate) fn observe_deliveries(
+    sender: Arc<dyn Sender>,
+    observer: Option<&Arc<Observer>>,
+    clock: &Arc<dyn Clock>,
+) -> Arc<dyn Sender> {
+    match observer {
+        None => sender,
+        Some(observer) => Arc::new(ObservedSender {
+            sender,
+            observer: Arc::clone(observer),
+            clock: Arc::clone(clock),
+        }),
+    }
 }
 
 impl Sender for ObservedSender {
