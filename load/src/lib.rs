@@ -10,7 +10,6 @@
 //! | [`growth`] | criterion results by input size |
 //! | [`nodes`] | throughput of two nodes, and a model of it |
 //! | [`compare`] | service, peer and Postgres floor in turns |
-//! | [`peer`] | the peer: one transaction with row locks per order |
 //! | [`scenario_run`] | scenario runner, empty and prefilled databases |
 //! | [`report`] | report of a run as text, JSON and HTML |
 //! | [`follow_up`] | pauses of Postgres, restarts, replays, webhooks |
@@ -27,7 +26,6 @@ pub mod deployment;
 pub mod follow_up;
 pub mod growth;
 pub mod nodes;
-pub mod peer;
 pub mod report;
 pub mod resources;
 pub mod run;

@@ -1,4 +1,4 @@
-//! API errors: the error type of all handlers, and the conversion of database errors.
+//! API errors: the error type of all handlers, and the conversion of errors of the database and of flows.
 //!
 //! A message says what happened and what to do; it never contains internals, voucher codes or secrets.
 
@@ -6,6 +6,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use actix_web::{HttpResponse, ResponseError};
 use bytes::Bytes;
+use vouchsafe_actors::flows::FlowError;
 use vouchsafe_actors::ports::store::Unavailable;
 
 use crate::telemetry::trace;
@@ -119,6 +120,20 @@ impl ResponseError for ApiError {
         }
         response.body(self.body())
     }
+}
+
+/// Maps the failure of a request with an idempotency key, for all such endpoints.
+#[must_use]
+pub fn keyed_request_error(error: &FlowError) -> ApiError {
+    let code = match error {
+        FlowError::KeyReused => Code::IdempotencyKeyReused,
+        FlowError::KeyInFlight => Code::IdempotencyInProgress,
+        FlowError::Overloaded | FlowError::Unavailable | FlowError::OutcomeUnknown => {
+            Code::ServiceUnavailable
+        }
+        FlowError::Poisoned => Code::InternalError,
+    };
+    ApiError::new(code, error.to_string())
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use sqlx::postgres::PgConnectOptions;
-use vouchsafe_load::peer::process::DATABASE_VARIABLE;
-use vouchsafe_load::peer::request::parse_minor_units;
-use vouchsafe_load::peer::schema::PeerStock;
-use vouchsafe_load::peer::serve::{PeerSettings, serve};
-use vouchsafe_load::peer::{PeerMode, TransactionShape, credentials};
+use vouchsafe_peer::process::DATABASE_VARIABLE;
+use vouchsafe_peer::request::parse_minor_units;
+use vouchsafe_peer::schema::PeerStock;
+use vouchsafe_peer::serve::{PeerSettings, serve};
+use vouchsafe_peer::{PeerMode, TransactionShape, credentials};
 
 /// Same allocator as the service, so that neither has an advantage.
 #[global_allocator]

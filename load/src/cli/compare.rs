@@ -8,9 +8,9 @@ use vouchsafe_load::compare::rounds::{ComparisonPlan, compare};
 use vouchsafe_load::compare::search::{PeerSearch, PeerSearchReport, PeerVariant, search};
 use vouchsafe_load::compare::turn::LoadSettings;
 use vouchsafe_load::deployment::TestDeployment;
-use vouchsafe_load::peer::TransactionShape;
-use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
-use vouchsafe_load::peer::process::PeerProcess;
+use vouchsafe_peer::TransactionShape;
+use vouchsafe_peer::postgres::{Durability, TemporaryPostgres};
+use vouchsafe_peer::process::PeerProcess;
 
 use super::search::{POOLS, SHAPES};
 use super::turns::{FloorSizes, TurnArgs, create_runtime, print_progress, publish};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use sqlx::postgres::PgConnectOptions;
 use vouchsafe_load::compare::floor::run_floor_benchmark;
-use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
-use vouchsafe_load::peer::schema::create_database;
+use vouchsafe_peer::postgres::{Durability, TemporaryPostgres};
+use vouchsafe_peer::schema::create_database;
 
 use super::turns::{FloorSizes, create_runtime, print_progress, publish};
 

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use vouchsafe_load::compare::search::{PeerSearch, search};
-use vouchsafe_load::peer::TransactionShape;
-use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
-use vouchsafe_load::peer::process::PeerProcess;
+use vouchsafe_peer::TransactionShape;
+use vouchsafe_peer::postgres::{Durability, TemporaryPostgres};
+use vouchsafe_peer::process::PeerProcess;
 
 use super::turns::{TurnArgs, create_runtime, print_progress, publish};
 

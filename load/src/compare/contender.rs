@@ -190,7 +190,7 @@ mod tests {
         }
         CompareReport {
             variant: PeerVariant {
-                shape: crate::peer::TransactionShape::Function,
+                shape: vouchsafe_peer::TransactionShape::Function,
                 pool: 8,
             },
             search: None,

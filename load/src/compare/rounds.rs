@@ -15,13 +15,13 @@ use super::turn::{LoadSettings, Target, Turn, run_turn};
 use crate::deployment::TestDeployment;
 use crate::deployment::postgres::SERVICE_DATABASE;
 use crate::deployment::seed::{SeedData, product_id, seed};
-use crate::peer::PeerMode;
-use crate::peer::process::{PeerOptions, PeerProcess};
-use crate::peer::schema::create_database;
 use crate::resources::MonitorTarget;
 use crate::resources::database::DatabaseInspector;
 use crate::resources::machine::Machine;
 use vouchsafe_api_client::signer::Credentials;
+use vouchsafe_peer::PeerMode;
+use vouchsafe_peer::process::{PeerOptions, PeerProcess};
+use vouchsafe_peer::schema::create_database;
 
 /// Wallet balance of the partner, in USD.
 const USD: u64 = 900_000_000;

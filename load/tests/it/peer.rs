@@ -12,10 +12,10 @@ use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::partner::{IDEMPOTENCY_KEY, PartnerClient, unix_seconds};
 use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_api_client::wire::{ListView, OrderView, WalletView};
-use vouchsafe_load::peer::postgres::{Durability, TemporaryPostgres};
-use vouchsafe_load::peer::process::{PeerOptions, PeerProcess};
-use vouchsafe_load::peer::schema::create_database;
-use vouchsafe_load::peer::{PeerMode, TransactionShape};
+use vouchsafe_peer::postgres::{Durability, TemporaryPostgres};
+use vouchsafe_peer::process::{PeerOptions, PeerProcess};
+use vouchsafe_peer::schema::create_database;
+use vouchsafe_peer::{PeerMode, TransactionShape};
 
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 const SHAPES: [TransactionShape; 2] = [TransactionShape::Statements, TransactionShape::Function];

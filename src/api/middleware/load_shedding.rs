@@ -12,7 +12,7 @@ use actix_web::middleware::Next;
 use actix_web::{HttpResponse, ResponseError as _, web};
 use vouchsafe_actors::flows::FlowError;
 
-use crate::api::partner::orders::keyed_request_error;
+use crate::api::error::keyed_request_error;
 use crate::api::body;
 use crate::service::Service;
 use super::trace;

@@ -13,11 +13,10 @@ use crate::service::Service;
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_wire::operator::credentials::CredentialBody;
-use vouchsafe_wire::operator::partners::{CreatedPartner, NewPartner, PartnerPatch, PartnerWithCredentials};
+use vouchsafe_wire::operator::partners::{
+    CreatedPartner, MAX_EMBEDDED_CREDENTIALS, NewPartner, PartnerPatch, PartnerWithCredentials,
+};
 use vouchsafe_wire::page::PageRequest;
-
-/// `GET /partners/{partner_id}/credentials` lists the others.
-const MAX_EMBEDDED_CREDENTIALS: usize = 25;
 
 /// `POST /partners`.
 pub(super) async fn create(

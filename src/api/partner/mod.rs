@@ -20,7 +20,6 @@ use super::docs::{self, pages};
 use super::health;
 use super::middleware::rate_limit_headers;
 use super::routing::{resource, route_not_found};
-pub use orders::keyed_request_error;
 
 /// Registers the routes of the partner listener. Operator routes are 404 here.
 pub fn routes(config: &mut web::ServiceConfig) {

@@ -18,8 +18,8 @@ use vouchsafe_wire::partner::payouts::body::PayoutBody;
 use vouchsafe_wire::partner::payouts::request::{self, RequestedPayout};
 use vouchsafe_wire::partner::payouts::{FILTERS, parse_filter};
 
-use super::orders::{idempotency_key, key_reuse_error_or, keyed_request_error};
-use crate::api::error::ApiError;
+use super::orders::{idempotency_key, key_reuse_error_or};
+use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
 use crate::service::Service;
 

@@ -53,6 +53,9 @@ pub struct CreatedPartner<'a> {
     pub credential: Option<&'a IssuedCredential>,
 }
 
+/// `GET /partners/{partner_id}/credentials` lists the others.
+pub const MAX_EMBEDDED_CREDENTIALS: usize = 25;
+
 /// A partner with its newest credentials, without keys and secrets.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PartnerWithCredentials)]

@@ -7,8 +7,8 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::cancel::parse_reason;
 
-use super::{keyed_request_error, not_found, parse_id, serialization_error};
-use crate::api::error::ApiError;
+use super::{not_found, parse_id, serialization_error};
+use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::service::Service;
 

@@ -20,7 +20,7 @@ use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::request;
 use vouchsafe_wire::preference::{PREFER, PREFERENCE_APPLIED, WaitPreference};
 
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::header::header_value;
 use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, VerifiedRequest, auth_headers};
 use crate::api::request_outcome::{self, RequestOutcome};
@@ -254,18 +254,4 @@ fn pricing_error(error: PricingError, message: String) -> ApiError {
         PricingError::CurrencyMismatch { .. } => ApiError::new(Code::CurrencyMismatch, message),
         PricingError::TotalTooLarge => ApiError::invalid_field("items", message),
     }
-}
-
-/// Maps the failure of a request with an idempotency key, for all such endpoints.
-#[must_use]
-pub fn keyed_request_error(error: &FlowError) -> ApiError {
-    let code = match error {
-        FlowError::KeyReused => Code::IdempotencyKeyReused,
-        FlowError::KeyInFlight => Code::IdempotencyInProgress,
-        FlowError::Overloaded | FlowError::Unavailable | FlowError::OutcomeUnknown => {
-            Code::ServiceUnavailable
-        }
-        FlowError::Poisoned => Code::InternalError,
-    };
-    ApiError::new(code, error.to_string())
 }

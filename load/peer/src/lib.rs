@@ -7,11 +7,10 @@
 //! | `floor` | writes five plain rows per order in batches, without verification | bound by database and HTTP |
 //! | `signature-only` | checks the signature and responds | bound by HTTP |
 //!
-//! Rule: every feature of the service that the peer omits favours the peer. The README of this crate lists the
-//! omissions.
+//! Rule: every feature of the service that the peer omits favours the peer. `load/README.md` lists the omissions.
 
 mod batcher;
-pub(crate) mod clock;
+pub mod clock;
 pub mod credentials;
 mod draft;
 mod floor;

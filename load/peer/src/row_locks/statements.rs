@@ -5,10 +5,10 @@ use sqlx::{PgPool, Postgres, Row, Transaction};
 use time::Date;
 
 use super::{LockedVouchers, SaleError};
-use crate::peer::draft::OrderDraft;
-use crate::peer::refusal::StoredResponse;
-use crate::peer::request::Line;
-use crate::peer::response::SoldVoucher;
+use crate::draft::OrderDraft;
+use crate::refusal::StoredResponse;
+use crate::request::Line;
+use crate::response::SoldVoucher;
 
 const PICK_SQL: &str = "UPDATE vouchers
     SET order_id = $1

@@ -3,9 +3,9 @@
 use sqlx::{PgPool, Row};
 
 use super::{LockedVouchers, SaleError, keys};
-use crate::peer::draft::OrderDraft;
-use crate::peer::refusal::StoredResponse;
-use crate::peer::response::voucher_product;
+use crate::draft::OrderDraft;
+use crate::refusal::StoredResponse;
+use crate::response::voucher_product;
 
 /// SQLSTATE values raised by `sql/place_order.sql`.
 const OUT_OF_STOCK: &str = "VP001";

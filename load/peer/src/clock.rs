@@ -9,7 +9,7 @@ const NANOS_IN_MICRO: u32 = 1_000;
     clippy::disallowed_methods,
     reason = "the peer is a separate program; this is the only place that reads its clock"
 )]
-pub(crate) fn now() -> OffsetDateTime {
+pub fn now() -> OffsetDateTime {
     let now = OffsetDateTime::now_utc();
     let micros = now.nanosecond() / NANOS_IN_MICRO;
     now.replace_nanosecond(micros * NANOS_IN_MICRO).unwrap_or(now)

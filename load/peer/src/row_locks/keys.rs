@@ -2,8 +2,8 @@
 
 use sqlx::PgPool;
 
-use crate::peer::draft::IdempotencyKey;
-use crate::peer::refusal::{Refusal, StoredResponse};
+use crate::draft::IdempotencyKey;
+use crate::refusal::{Refusal, StoredResponse};
 
 /// Stores a refusal unless the key already has a response; returns the stored response.
 ///
