@@ -26,16 +26,16 @@ use std::hint::black_box;
 use std::process::{Command, ExitCode};
 
 use tokio::task::LocalSet;
+use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, ReserveRequest};
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::Amount;
 use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::framing::{CanonicalRequest, SignedRequest, Timestamp};
 use vouchsafe_security::headers::{AuthHeaders, UniqueHeader};
 use vouchsafe_security::signature;
-use vouchsafe_wire::partner::orders::request;
-use vouchsafe_domain::ledger::WalletState;
-use vouchsafe_domain::money::Amount;
 use vouchsafe_simulation::build::NOW;
-use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, ReserveRequest};
+use vouchsafe_wire::partner::orders::request;
 
 use crate::always_commits::StockClaims;
 use crate::bench_engine::{BenchEngine, CONCURRENT_ORDERS};

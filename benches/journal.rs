@@ -33,7 +33,6 @@ use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::Semaphore;
-use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_actors::delivery::commit_notifier::CommitNotifier;
 use vouchsafe_actors::engine::{DEFAULT_LANES, MAX_ADMITTED};
 use vouchsafe_actors::idempotency::{IdempotencyKeys, KeyStatus};
@@ -46,6 +45,7 @@ use vouchsafe_domain::stock::StockRequest;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_private_postgres::Durability;
 use vouchsafe_simulation::build;
+use vouchsafe_store::{PgNode, PgStore};
 
 use crate::always_commits::{AlwaysCommits, StockClaims};
 use crate::database::Database;

@@ -23,16 +23,16 @@ use std::sync::Arc;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tokio::task::LocalSet;
+use vouchsafe_actors::inventory::shelf::Shelf;
+use vouchsafe_actors::inventory::{Inventory, Supply};
+use vouchsafe_actors::supervisor::{DecisionDeadline, Spawner};
+use vouchsafe_actors::wallet::Wallets;
+use vouchsafe_actors::wallet::purse::ReserveRequest;
 use vouchsafe_domain::ids::{ChunkId, StockId};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock};
 use vouchsafe_domain::voucher::Expiry;
-use vouchsafe_actors::inventory::shelf::Shelf;
-use vouchsafe_actors::inventory::{Inventory, Supply};
-use vouchsafe_actors::supervisor::{DecisionDeadline, Spawner};
 use vouchsafe_simulation::build::{day, partner, sku, usd};
-use vouchsafe_actors::wallet::Wallets;
-use vouchsafe_actors::wallet::purse::ReserveRequest;
 
 use crate::always_commits::{AlwaysCommits, StockClaims};
 

@@ -5,9 +5,9 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, ReserveRequest};
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Amount;
-use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, ReserveRequest};
 
 /// Amount of each hold.
 const PRICE: Amount = Amount::from_minor(2_500);

@@ -12,10 +12,10 @@ mod growth;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use vouchsafe_actors::inventory::shelf::{Shelf, ShelfDecision};
 use vouchsafe_domain::ids::{ChunkId, StockId};
 use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
-use vouchsafe_actors::inventory::shelf::{Shelf, ShelfDecision};
 use vouchsafe_simulation::build::day;
 
 /// Vouchers in memory.

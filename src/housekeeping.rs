@@ -10,8 +10,8 @@ use actix_web::web;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
-use crate::housekeeping::recorder::run_recorder;
 use crate::config_change;
+use crate::housekeeping::recorder::run_recorder;
 use crate::service::Service;
 use vouchsafe_store::LEASE_S;
 

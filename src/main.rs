@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use vouchsafe::cli::{ExitStatus, LocalService};
-use vouchsafe_private_postgres::{GUARD_SUBCOMMAND, run_guard};
 use vouchsafe::cli::program::{Cli, Command, SettingsError};
+use vouchsafe::cli::{ExitStatus, LocalService};
 use vouchsafe::{cli, startup, telemetry};
+use vouchsafe_private_postgres::{GUARD_SUBCOMMAND, run_guard};
 
 /// Saves a fifth of an order's CPU time compared with the system allocator (docs/decisions/0007-mimalloc.md).
 #[global_allocator]

@@ -17,12 +17,12 @@ use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::ActorTotals;
 
-use vouchsafe_domain::limits::RequestClass;
-use vouchsafe_security::rate_limiter::RateLimiter;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_procurement::metrics::VendorMetrics;
-use vouchsafe_webhooks::metrics::EndpointMetrics;
 use crate::telemetry::Telemetry;
+use vouchsafe_domain::limits::RequestClass;
+use vouchsafe_procurement::metrics::VendorMetrics;
+use vouchsafe_security::rate_limiter::RateLimiter;
+use vouchsafe_webhooks::metrics::EndpointMetrics;
+use vouchsafe_wire::error_code::Code;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ActorLabels {

@@ -16,12 +16,12 @@ use vouchsafe_domain::money::{Amount, Currency};
 use crate::secrets;
 use crate::service::Service;
 use crate::settings::ServeSettings;
-use vouchsafe_store::AuditActor;
-use vouchsafe_domain::partner::Partner;
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::partner::Partner;
 use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
+use vouchsafe_store::AuditActor;
 
 mod catalogue;
 

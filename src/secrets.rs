@@ -10,8 +10,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use vouchsafe_security::operator_token::OperatorToken;
 use crate::settings::ServeSettings;
+use vouchsafe_security::operator_token::OperatorToken;
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::vault::key_file;
 use vouchsafe_security::vault::master_key::MasterKey;

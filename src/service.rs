@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use vouchsafe_actors::delivery::Deliveries;
-use vouchsafe_domain::catalogue::current::CurrentCatalogue;
-use vouchsafe_domain::clock::Clock;
 use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::procurement::Procurement;
+use vouchsafe_domain::catalogue::current::CurrentCatalogue;
+use vouchsafe_domain::clock::Clock;
 
+use crate::certification::Observer;
+use crate::metrics::Metrics;
+use crate::readiness::ReadinessGate;
+use crate::settings::Preview;
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
-use crate::certification::Observer;
-use vouchsafe_webhooks::HttpSender;
-use crate::readiness::ReadinessGate;
 use vouchsafe_store::keyring::Keyring;
-use crate::metrics::Metrics;
-use crate::settings::Preview;
 use vouchsafe_store::{PgNode, PgStore};
+use vouchsafe_webhooks::HttpSender;
 
 /// The state of one service process.
 pub struct Service {

@@ -34,28 +34,28 @@ use vouchsafe_actors::supervisor::{Arbiters, Spawner};
 use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_domain::clock::{Clock, SystemClock};
 
-use crate::certification::observed_sender::observe_deliveries;
 use crate::certification::Observer;
-use crate::housekeeping::recorder;
+use crate::certification::observed_sender::observe_deliveries;
 use crate::cli::ExitStatus;
-use vouchsafe_webhooks::{HttpSender, SenderConfig, UrlPolicy, Poller, build_context};
+use crate::housekeeping::recorder;
 use crate::housekeeping::{renew_lease, run_housekeeping};
-use vouchsafe_store::keyring::Keyring;
 use crate::metrics::Metrics;
-use vouchsafe_procurement::ProcurementService;
 use crate::readiness::ReadinessGate;
-use vouchsafe_procurement::reconciliation::job::ReconciliationJob;
 use crate::service::Service;
 use crate::settings::ServeSettings;
-use vouchsafe_store::{PgNode, PgStore};
 use crate::telemetry::Telemetry;
 use crate::{sandbox, secrets};
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
+use vouchsafe_procurement::ProcurementService;
+use vouchsafe_procurement::reconciliation::job::ReconciliationJob;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
 use vouchsafe_security::secret::expose;
+use vouchsafe_store::keyring::Keyring;
+use vouchsafe_store::{PgNode, PgStore};
+use vouchsafe_webhooks::{HttpSender, Poller, SenderConfig, UrlPolicy, build_context};
 
 /// After this time the next start settles the records in flight (contract §11).
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);

@@ -3,13 +3,13 @@
 //! A log event has a short message and dotted fields. Neither events nor spans contain voucher codes, secrets or bodies. JSON
 //! lines have the span's fields at the top level, so that a query finds `trace.id` in one place.
 
-pub mod trace;
 mod collector;
 #[cfg(feature = "otlp")]
 mod export;
 #[cfg(any(test, not(feature = "otlp")))]
 mod export_disabled;
 mod fields;
+pub mod trace;
 
 use std::io::{IsTerminal as _, stderr};
 
@@ -25,9 +25,9 @@ use self::export::SpanExport;
 #[cfg(not(feature = "otlp"))]
 use self::export_disabled as export;
 use self::fields::PlainFields;
-use vouchsafe_security::secret::expose;
 use crate::settings::{LogFormat, ServeSettings};
 use crate::telemetry::trace::Traceparent;
+use vouchsafe_security::secret::expose;
 
 /// Malformed HTTP gets a response but no log line, because anyone could fill the disk with it. `VOUCHSAFE_LOG` can override
 /// this by naming the target.

@@ -16,12 +16,12 @@ use time::{Duration, OffsetDateTime};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 use vouchsafe::certification::evaluate;
-use vouchsafe_domain::certification::result::CheckState;
-use vouchsafe_store::PgStore;
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
+use vouchsafe_domain::certification::result::CheckState;
 use vouchsafe_domain::ids::{CredentialId, EventId, PartnerId, WebhookId};
 use vouchsafe_domain::limits::RequestClass;
+use vouchsafe_store::PgStore;
 
 use crate::database::Database;
 

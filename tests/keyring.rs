@@ -13,13 +13,13 @@ mod database;
 
 use sqlx::Executor as _;
 use tokio::runtime::Handle;
-use vouchsafe_store::keyring::{Keyring, KeyringError};
-use vouchsafe_store::PgStore;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_security::vault::seal::{CodeId, SEALS_BEFORE_ROTATION, UnlockError};
+use vouchsafe_store::PgStore;
+use vouchsafe_store::keyring::{Keyring, KeyringError};
 
 use crate::database::Database;
 

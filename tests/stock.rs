@@ -14,9 +14,6 @@ mod database;
 use sqlx::{Executor as _, PgConnection};
 use time::macros::{date, datetime};
 use tokio::runtime::Handle;
-use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::verify;
-use vouchsafe_store::{AuditActor, ExpiryBatch, ImportOutcome, ImportSummary, ImportTarget, NewVoucher, PgStore, PutProductOutcome, StockBatch, StockOrigin, VendorConfig};
 use vouchsafe_domain::category::Category;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{
@@ -26,6 +23,12 @@ use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::master_key::MasterKey;
+use vouchsafe_store::keyring::Keyring;
+use vouchsafe_store::verify;
+use vouchsafe_store::{
+    AuditActor, ExpiryBatch, ImportOutcome, ImportSummary, ImportTarget, NewVoucher, PgStore,
+    PutProductOutcome, StockBatch, StockOrigin, VendorConfig,
+};
 
 use crate::database::Database;
 

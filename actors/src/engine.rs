@@ -105,7 +105,6 @@ impl Engine {
     /// # Panics
     /// If fewer are free.
     #[cfg(feature = "testing")]
-    #[must_use]
     pub fn occupy_admission(&self, left: usize) -> tokio::sync::OwnedSemaphorePermit {
         let permits = self.admission.available_permits().checked_sub(left);
         let occupied = permits.and_then(|permits| {

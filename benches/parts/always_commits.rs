@@ -2,6 +2,10 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use vouchsafe_actors::ports::record::{Record, Verdict};
+use vouchsafe_actors::ports::store::{
+    BatchOutcome, CommitError, LaneStore, RecoverError, Store, StoreFuture, Unavailable,
+};
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletState;
@@ -10,8 +14,6 @@ use vouchsafe_domain::order::StoredOrder;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
-use vouchsafe_actors::ports::record::{Record, Verdict};
-use vouchsafe_actors::ports::store::{BatchOutcome, CommitError, LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 use vouchsafe_simulation::build::usd;
 
 /// Result of a stock claim.

@@ -5,6 +5,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use vouchsafe_actors::engine::{Engine, EngineParts};
+use vouchsafe_actors::flows::{
+    IdempotentResponse, OrderRefusal, OrderResponseEncoder, PlaceOrder, place_order,
+};
+use vouchsafe_actors::journal::JournalMetrics;
+use vouchsafe_actors::supervisor::Spawner;
 use vouchsafe_domain::catalogue::{Assortment, Catalogue, RequestedLine, RequestedOrder};
 use vouchsafe_domain::clock::SystemClock;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
@@ -12,12 +18,6 @@ use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::{Fulfilment, Order};
 use vouchsafe_domain::product::{ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, SupplyRoute};
-use vouchsafe_actors::engine::{Engine, EngineParts};
-use vouchsafe_actors::flows::{
-    IdempotentResponse, OrderRefusal, OrderResponseEncoder, PlaceOrder, place_order,
-};
-use vouchsafe_actors::journal::JournalMetrics;
-use vouchsafe_actors::supervisor::Spawner;
 use vouchsafe_simulation::build::{partner, usd};
 
 use crate::always_commits::{AlwaysCommits, StockClaims};

@@ -12,8 +12,8 @@ use tokio::sync::Notify;
 use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId};
 
 use super::delivered::{DeliveredEvents, DeliveryResult};
-use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use super::session::CertificationSession;
+use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::limits::RequestClass;
 
 /// Capacity of the queue: several seconds of a client that does nothing else.

@@ -208,7 +208,10 @@ mod tests {
         let (partner_id, other) = (PartnerId::generate(), PartnerId::generate());
         let mut session = CertificationSession::default();
         assert_eq!(session.on_valid_signature(partner_id), None);
-        let request = vouchsafe_domain::certification::observation::RequestHash::from_signed_request(std::iter::empty(), b"");
+        let request = vouchsafe_domain::certification::observation::RequestHash::from_signed_request(
+            std::iter::empty(),
+            b"",
+        );
         let kind = ObservationKind::SignatureRefused { request };
         session.apply(partner_id, &Observation { at: NOON, kind });
         assert_eq!(session.on_valid_signature(other), None);

@@ -15,11 +15,11 @@ use super::examples::examples;
 use super::exit::UsageError;
 use super::print_error;
 use super::{CommandOutput, LocalService};
+use crate::sandbox::PARTNER_FILE;
 use vouchsafe_security::credential::ApiSecret;
 use vouchsafe_security::framing::{API_PREFIX, CanonicalRequest, SignedRequest, Timestamp};
-use vouchsafe_security::signature::sign;
-use crate::sandbox::PARTNER_FILE;
 use vouchsafe_security::secret::expose;
+use vouchsafe_security::signature::sign;
 
 /// Response headers printed with the status.
 const SHOWN_HEADERS: [&str; 4] = ["location", "idempotent-replayed", "retry-after", "x-trace-id"];

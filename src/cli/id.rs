@@ -4,7 +4,10 @@
 
 use std::str::FromStr;
 
-use vouchsafe_domain::ids::{CredentialId, DeliveryId, DriftId, EventId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId, WebhookId};
+use vouchsafe_domain::ids::{
+    CredentialId, DeliveryId, DriftId, EventId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId,
+    WebhookId,
+};
 
 /// ID prefixes and the kinds of their objects.
 const ID_PREFIXES: [(&str, &str); 10] = [

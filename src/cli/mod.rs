@@ -43,8 +43,8 @@ pub use self::exit::ExitStatus;
 use self::admin::AdminClient;
 use self::client::ErrorResponse;
 use self::examples::examples;
-use vouchsafe_security::framing::API_PREFIX;
 use crate::settings::ServeSettings;
+use vouchsafe_security::framing::API_PREFIX;
 
 /// Client commands.
 #[derive(Debug, Subcommand)]

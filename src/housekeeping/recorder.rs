@@ -13,8 +13,8 @@ use vouchsafe_domain::order::{Order, OrderStatus};
 
 use crate::certification::observer::{Note, NotePayload, Observer};
 use crate::service::Service;
-use vouchsafe_store::unavailable;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
+use vouchsafe_store::unavailable;
 
 /// Poll interval for notes of other nodes: shorter than the shortest pause, which may be broken on any node.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

@@ -9,10 +9,10 @@ use vouchsafe_domain::product::{
 };
 
 use crate::service::Service;
-use vouchsafe_store::{AuditActor, ImportTarget, NewVoucher, StockBatch, StockOrigin, VendorConfig};
 use vouchsafe_domain::category::Category;
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
+use vouchsafe_store::{AuditActor, ImportTarget, NewVoucher, StockBatch, StockOrigin, VendorConfig};
 
 const CATEGORIES: [(&str, &str); 4] = [
     ("retail", "Shops"),

@@ -10,11 +10,11 @@ use anyhow::Context as _;
 use vouchsafe_actors::supervisor::Arbiters;
 use vouchsafe_security::environment::Environment;
 
+use crate::api::middleware::trace;
+use crate::api::middleware::{load_shedding, readiness_gate, sandbox_observer};
+use crate::api::{operator, partner};
 use crate::service::Service;
 use crate::settings::ServeSettings;
-use crate::api::middleware::{load_shedding, readiness_gate, sandbox_observer};
-use crate::api::middleware::trace;
-use crate::api::{operator, partner};
 
 const ADMIN_WORKERS: usize = 1;
 
@@ -43,10 +43,13 @@ pub(super) fn start_partner_listener(
         actors.add(actix_rt::Arbiter::current());
         let app = App::new().app_data(service.clone()).configure(partner::routes);
         // Middleware runs in reverse order of registration.
-        app.wrap(Condition::new(is_sandbox, from_fn(sandbox_observer::observe_request)))
-            .wrap(from_fn(readiness_gate::partner_gate))
-            .wrap(from_fn(trace::trace_request))
-            .wrap(from_fn(load_shedding::shed_load))
+        app.wrap(Condition::new(
+            is_sandbox,
+            from_fn(sandbox_observer::observe_request),
+        ))
+        .wrap(from_fn(readiness_gate::partner_gate))
+        .wrap(from_fn(trace::trace_request))
+        .wrap(from_fn(load_shedding::shed_load))
     };
     let server = HttpServer::new(app).workers(usize::from(settings.http_workers));
     let server = server

@@ -2,8 +2,8 @@
 
 use anyhow::bail;
 
-use vouchsafe_security::environment::Environment;
 use crate::settings::ServeSettings;
+use vouchsafe_security::environment::Environment;
 
 /// Checks that all required settings are present.
 ///

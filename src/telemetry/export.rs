@@ -25,9 +25,9 @@ use vouchsafe_actors::SPANS;
 
 use self::queue::SpanQueue;
 use super::{BoxedLayer, CollectorUrl, TelemetryError};
-use vouchsafe_security::environment::Environment;
-use vouchsafe_http_client::tls;
 use crate::telemetry::trace::Traceparent;
+use vouchsafe_http_client::tls;
+use vouchsafe_security::environment::Environment;
 
 /// Timeout of one batch, including retries.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);

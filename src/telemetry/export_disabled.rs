@@ -11,8 +11,8 @@ use prometheus_client::registry::Registry as MetricsRegistry;
 use tracing::Span;
 
 use super::{BoxedLayer, CollectorUrl, TelemetryError};
-use vouchsafe_security::environment::Environment;
 use crate::telemetry::trace::Traceparent;
+use vouchsafe_security::environment::Environment;
 
 pub(super) struct SpanExport(Infallible);
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use vouchsafe_store::{PgNode, RetrievalOutcome};
+use vouchsafe_actors::ports::record::{Record, Verdict};
+use vouchsafe_actors::ports::store::Store;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::stock::StockRequest;
 use vouchsafe_domain::voucher::StockVoucher;
-use vouchsafe_actors::ports::record::{Record, Verdict};
-use vouchsafe_actors::ports::store::Store;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{OtherTransaction as _, Subject};
+use vouchsafe_store::{PgNode, RetrievalOutcome};
 
 use crate::subject::PgSubject;
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use time::macros::date;
 use tokio::runtime::Handle;
-use vouchsafe_store::{PgNode, PgStore, Stock};
 use vouchsafe_actors::ports::record::{Record, Verdict};
 use vouchsafe_actors::ports::store::{LaneStore, Store};
 use vouchsafe_domain::product::Sku;
@@ -16,6 +15,7 @@ use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::Subject;
+use vouchsafe_store::{PgNode, PgStore, Stock};
 
 use crate::subject::PgSubject;
 

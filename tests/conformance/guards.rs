@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use sqlx::{AssertSqlSafe, Executor};
-use vouchsafe_store::schema::COMMIT_BATCH;
 use vouchsafe_simulation::conformance::{self, CASES, GUARDS};
+use vouchsafe_store::schema::COMMIT_BATCH;
 
 use crate::proxy::Edit;
 use crate::races;

@@ -1,11 +1,11 @@
 //! Batched lookups of orders, wallets and feed pages: each concurrent lookup gets its own result.
 
 use futures_util::future::join_all;
-use vouchsafe_store::{FeedPage, FeedPosition};
-use vouchsafe_domain::ids::{EventId, PartnerId};
 use vouchsafe_actors::ports::store::Store as _;
+use vouchsafe_domain::ids::{EventId, PartnerId};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::Subject as _;
+use vouchsafe_store::{FeedPage, FeedPosition};
 
 use crate::codes::PartnerOrders;
 use crate::subject::PgSubject;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use vouchsafe_store::PgNode;
-use vouchsafe_domain::product::Sku;
-use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
 use vouchsafe_actors::ports::store::{LaneStore, Store};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::Subject;
+use vouchsafe_store::PgNode;
 
 use crate::subject::PgSubject;
 

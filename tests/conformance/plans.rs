@@ -9,7 +9,6 @@ use serde_json::Value;
 use sqlx::{AssertSqlSafe, Executor};
 use tokio::runtime::Handle;
 use uuid::Uuid;
-use vouchsafe_store::{FeedPosition, PgNode, PgStore, RetrievalOutcome};
 use vouchsafe_actors::ports::record::{Record, Verdict};
 use vouchsafe_actors::ports::store::{LaneStore, Store};
 use vouchsafe_domain::ids::OrderId;
@@ -18,6 +17,7 @@ use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::StockVoucher;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::Subject;
+use vouchsafe_store::{FeedPosition, PgNode, PgStore, RetrievalOutcome};
 
 use crate::explain::{EXPLAIN, lock_log, plans};
 use crate::subject::PgSubject;

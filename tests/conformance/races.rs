@@ -5,16 +5,16 @@
 
 use std::sync::Arc;
 
-use vouchsafe_store::PgNode;
+use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
+use vouchsafe_actors::ports::store::{LaneStore, Store};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::StockRequest;
 use vouchsafe_domain::voucher::StockVoucher;
-use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
-use vouchsafe_actors::ports::store::{LaneStore, Store};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{OtherTransaction, Subject};
+use vouchsafe_store::PgNode;
 
 use crate::subject::PgSubject;
 

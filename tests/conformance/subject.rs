@@ -8,7 +8,6 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
 use uuid::Uuid;
-use vouchsafe_store::{CodeRetrieval, PgNode, PgStore, RetrievalOutcome};
 use vouchsafe_actors::ports::store::Store;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId, StockId};
@@ -19,6 +18,7 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_simulation::conformance::{self, CommitFault, Subject};
 use vouchsafe_simulation::{FeedEntry, Holder, LedgerEntry, StoredKey};
+use vouchsafe_store::{CodeRetrieval, PgNode, PgStore, RetrievalOutcome};
 
 use crate::proxy::{Edit, Proxy};
 use crate::server::Database;

@@ -12,13 +12,16 @@ use std::time::Duration;
 use serde_json::json;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_procurement::http::{HttpVendor, Timeouts};
-use vouchsafe_procurement::{AdapterConfig, FailureReason, InvalidResponse, PurchaseResult, Shortfall, VendorAdapter, VendorFailure, VendorRecord};
-use vouchsafe_domain::vendor::AdapterKind;
-use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_domain::clock::{Clock, SystemClock};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ExpiryKind, ExpiryPolicy};
+use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
+use vouchsafe_domain::vendor::AdapterKind;
+use vouchsafe_procurement::http::{HttpVendor, Timeouts};
+use vouchsafe_procurement::{
+    AdapterConfig, FailureReason, InvalidResponse, PurchaseResult, Shortfall, VendorAdapter, VendorFailure,
+    VendorRecord,
+};
 
 use self::faults::{fault_table, invalid_response, unknown_outcome};
 use self::simulator::{CapturedLog, Simulator};

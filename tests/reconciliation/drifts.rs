@@ -1,10 +1,10 @@
 //! Drift kinds, and drifts after a repeated comparison.
 
 use time::macros::date;
+use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::reconciliation::DriftKind;
 use vouchsafe_domain::reconciliation::drift::DriftResolution;
 use vouchsafe_domain::reconciliation::result::ReconciliationSummary;
-use vouchsafe_domain::money::Amount;
 
 use crate::test_shop::{TestShop, VENDOR, at, vendor_record};
 

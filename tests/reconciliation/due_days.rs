@@ -2,8 +2,8 @@
 
 use sqlx::Executor as _;
 use time::{Date, Duration};
-use vouchsafe_store::AuditActor;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
+use vouchsafe_store::AuditActor;
 
 use crate::test_shop::{TestShop, at, vendor_record};
 

@@ -3,8 +3,8 @@
 use time::macros::date;
 use tokio::sync::mpsc::channel;
 use uuid::Uuid;
-use vouchsafe_store::{ReconciliationOutcome, RecordsMessage};
 use vouchsafe_domain::reconciliation::RecordLine;
+use vouchsafe_store::{ReconciliationOutcome, RecordsMessage};
 
 use crate::test_shop::{TestShop, VENDOR, at, vendor_record};
 

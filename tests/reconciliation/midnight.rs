@@ -3,8 +3,8 @@
 use time::macros::{date, datetime};
 use time::{Date, OffsetDateTime};
 use vouchsafe_domain::reconciliation::RecordLine;
-use vouchsafe_store::ReconciliationOutcome;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
+use vouchsafe_store::ReconciliationOutcome;
 
 use crate::test_shop::{TestShop, VENDOR, at, vendor_record};
 

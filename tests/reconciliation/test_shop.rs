@@ -5,12 +5,14 @@ use time::{Date, OffsetDateTime, Time};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::channel;
 use uuid::Uuid;
-use vouchsafe_store::{AuditActor, PgStore, ReconciliationOutcome, ReconciliationRun, RecordsMessage, verify};
-use vouchsafe_domain::reconciliation::drift::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
-use vouchsafe_domain::reconciliation::result::{ReconciliationSummary, RecordsSource};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::purchase::PurchaseKey;
+use vouchsafe_domain::reconciliation::drift::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
+use vouchsafe_domain::reconciliation::result::{ReconciliationSummary, RecordsSource};
 use vouchsafe_domain::reconciliation::{RecordLine, VoucherTerms};
+use vouchsafe_store::{
+    AuditActor, PgStore, ReconciliationOutcome, ReconciliationRun, RecordsMessage, verify,
+};
 
 use crate::database::Database;
 

@@ -25,7 +25,8 @@ fn collection() -> String {
 
 /// Returns the routes below `/api/v1` from the route table's source.
 fn routes() -> BTreeSet<(String, String)> {
-    let table = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/partner/mod.rs")).unwrap();
+    let table =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/partner/mod.rs")).unwrap();
     let api = table.split("web::scope(\"/api/v1\")").nth(1).unwrap();
     let resources = api.split("resource(").skip(1);
     let listed = resources.filter_map(|resource| {

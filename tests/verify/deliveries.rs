@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use time::OffsetDateTime;
-use vouchsafe_store::{AuditActor, PgOutbox, PutWebhookOutcome, PutWebhookRequest, ReplayOutcome};
 use vouchsafe_actors::delivery::outbox::{
     DeliveryPage, FlushRequest, LeaseAction, Outbox as _, PendingDelivery,
 };
@@ -12,6 +11,7 @@ use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::delivery::{DeliveryAttempt, DeliveryOutcome, DeliveryUpdate, EndpointHealth};
 use vouchsafe_domain::ids::WebhookId;
+use vouchsafe_store::{AuditActor, PgOutbox, PutWebhookOutcome, PutWebhookRequest, ReplayOutcome};
 
 use super::Builder;
 

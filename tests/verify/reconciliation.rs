@@ -1,12 +1,12 @@
 //! Seeded reconciliation: the vendor's records have two vouchers that are unknown here, one of them for the pending order.
 
 use tokio::sync::mpsc::channel;
-use vouchsafe_store::{AuditActor, ReconciliationOutcome, ReconciliationRun, RecordsMessage};
-use vouchsafe_domain::reconciliation::drift::{DriftFilter, DriftResolution, ResolveDriftRequest};
-use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::purchase::PurchaseKey;
+use vouchsafe_domain::reconciliation::drift::{DriftFilter, DriftResolution, ResolveDriftRequest};
+use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_domain::reconciliation::{RecordLine, VoucherTerms};
+use vouchsafe_store::{AuditActor, ReconciliationOutcome, ReconciliationRun, RecordsMessage};
 
 use super::Builder;
 

@@ -1,6 +1,5 @@
 //! Journal records of the seeded database, as the flows write them.
 
-use vouchsafe_store::AuditActor;
 use vouchsafe_actors::ports::record::{KeyClaim, Record};
 use vouchsafe_actors::ports::store::Store as _;
 use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
@@ -15,6 +14,7 @@ use vouchsafe_domain::product::{ApprovalPolicy, SupplyRoute};
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
 use vouchsafe_simulation::build;
+use vouchsafe_store::AuditActor;
 
 use super::Builder;
 

@@ -4,16 +4,15 @@
 use sqlx::postgres::PgConnectOptions;
 use time::macros::{date, datetime};
 use tokio::runtime::Handle;
-use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{AuditActor, CodeRetrieval, ImportOutcome, ImportTarget, NewPurchase, NewVoucher, PgNode, PgStore, StockBatch, StockOrigin, VendorConfig};
-use vouchsafe_domain::category::Category;
-use vouchsafe_domain::partner::Partner;
 use vouchsafe_actors::ports::record::Verdict;
 use vouchsafe_actors::ports::store::Store as _;
+use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::category::Category;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::ids::{CredentialId, OrderId, VoucherId};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::{Order, PendingReason};
+use vouchsafe_domain::partner::Partner;
 use vouchsafe_domain::product::{
     ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
 };
@@ -21,11 +20,15 @@ use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_domain::stock::StockRequest;
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
-use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_security::credential;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::master_key::MasterKey;
+use vouchsafe_store::keyring::Keyring;
+use vouchsafe_store::{
+    AuditActor, CodeRetrieval, ImportOutcome, ImportTarget, NewPurchase, NewVoucher, PgNode, PgStore,
+    StockBatch, StockOrigin, VendorConfig,
+};
 
 use crate::database::Database;
 

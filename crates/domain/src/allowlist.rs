@@ -7,8 +7,11 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
+#[cfg(feature = "utoipa")]
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+#[cfg(feature = "utoipa")]
 use utoipa::openapi::{RefOr, Schema};
+#[cfg(feature = "utoipa")]
 use utoipa::{PartialSchema, ToSchema};
 
 /// Every request scans its list; a partner with more egress addresses than this has ranges.
@@ -68,6 +71,7 @@ impl Allowlist {
     }
 }
 
+#[cfg(feature = "utoipa")]
 impl PartialSchema for Allowlist {
     fn schema() -> RefOr<Schema> {
         let network = ObjectBuilder::new()
@@ -84,6 +88,7 @@ impl PartialSchema for Allowlist {
     }
 }
 
+#[cfg(feature = "utoipa")]
 impl ToSchema for Allowlist {}
 
 impl TryFrom<Vec<String>> for Allowlist {

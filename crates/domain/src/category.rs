@@ -1,10 +1,10 @@
 //! Catalogue categories: a tree with an optional parent per category.
 
 use serde::Serialize;
-use utoipa::ToSchema;
 
 /// A category of the catalogue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
 pub struct Category {
     /// Id, chosen by the operator.
@@ -12,6 +12,6 @@ pub struct Category {
     /// Display name.
     pub name: String,
     /// Id of the parent category; null at the top level.
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub parent_id: Option<String>,
 }

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 use super::envelope::Envelope;
 use super::event::EventBundle;
@@ -113,14 +112,15 @@ pub enum AttemptOutcome {
 }
 
 /// Why an attempt got no response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-#[schema(
+#[cfg_attr(feature = "utoipa", schema(
     as = DeliveryFault,
     description = "Why an attempt got no response: `timeout` (none within five seconds), `unresolved` (the host name has no \
     address), `forbidden` (the address is not public), `tls` (no trusted certificate), `connection` (refused, reset or \
     broken), `unreadable` (not a valid HTTP response), `internal` (a fault of the service)."
-)]
+))]
 pub enum DeliveryFault {
     /// No response within the timeout.
     Timeout,
@@ -139,8 +139,9 @@ pub enum DeliveryFault {
 }
 
 /// An attempt to deliver an event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = DeliveryAttempt)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "utoipa", schema(as = DeliveryAttempt))]
 pub struct DeliveryAttempt {
     /// Start of the attempt.
     #[serde(with = "super::timestamp")]
@@ -148,10 +149,10 @@ pub struct DeliveryAttempt {
     /// Duration of the attempt in milliseconds.
     pub latency_ms: u32,
     /// Status code of the response; null if there was none.
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub status: Option<u16>,
     /// Why there was no response; null if there was one.
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub fault: Option<DeliveryFault>,
     /// The first 1,024 bytes of the response body.
     pub answer: String,

@@ -5,7 +5,6 @@
 
 use serde::Serialize;
 use time::{Date, OffsetDateTime};
-use utoipa::ToSchema;
 
 use super::event::{EventBundle, EventStep, VoucherSnapshot};
 use super::event_kind::EventKind;
@@ -15,8 +14,9 @@ use super::order::{Actor, FulfilmentSource, OrderStatus, PendingReason};
 use super::product::ProductId;
 
 /// An event, as webhooks and the event feed deliver it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Event)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "utoipa", schema(as = Event))]
 pub struct Envelope {
     /// What happened.
     pub event: EventKind,
@@ -30,7 +30,8 @@ pub struct Envelope {
 }
 
 /// The subject of an event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum EventData {
     /// The order, for `order.*` events.
@@ -40,8 +41,9 @@ pub enum EventData {
 }
 
 /// The order as it was at the event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = OrderEventData)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "utoipa", schema(as = OrderEventData))]
 pub struct OrderEventData {
     /// The order's id.
     pub order_id: OrderId,
@@ -52,16 +54,16 @@ pub struct OrderEventData {
     /// Currency of the amounts.
     pub currency: Currency,
     /// Where the order's vouchers came from; null while it has none.
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub fulfilled_from: Option<FulfilmentSource>,
     /// The order's vouchers, without codes; codes are retrieved separately.
     pub vouchers: Vec<EventVoucher>,
     /// Sequence number of the event within its order, from 1.
-    #[schema(minimum = 1)]
+    #[cfg_attr(feature = "utoipa", schema(minimum = 1))]
     pub sequence: u32,
     /// Only in `order.processing`: what the order waits for, or null.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<PendingReason>)]
+    #[cfg_attr(feature = "utoipa", schema(value_type = Option<PendingReason>))]
     pub pending_reason: Option<Option<PendingReason>>,
     /// Only in `order.partially_delivered`: number of allocated units.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +79,7 @@ pub struct OrderEventData {
     pub by: Option<Actor>,
     /// Only in `order.cancelled`: the reason, or null.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(feature = "utoipa", schema(value_type = Option<String>))]
     pub reason: Option<Option<String>>,
     /// Only in `order.refunded`: the refund.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,19 +87,21 @@ pub struct OrderEventData {
 }
 
 /// A voucher of an order, without its code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = EventVoucher)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "utoipa", schema(as = EventVoucher))]
 pub struct EventVoucher {
     /// The voucher's product.
     pub product_id: ProductId,
     /// Last day on which the voucher is valid; null if it never expires.
-    #[schema(required, value_type = Option<Date>)]
+    #[cfg_attr(feature = "utoipa", schema(required, value_type = Option<Date>))]
     #[serde(with = "day")]
     pub expiry: Option<Date>,
 }
 
 /// Wallet credit that was returned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct Refund {
     /// The refund transaction.
     pub transaction_id: TransactionId,
@@ -108,8 +112,9 @@ pub struct Refund {
 }
 
 /// A voucher that was allocated to an order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = VoucherEventData)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "utoipa", schema(as = VoucherEventData))]
 pub struct VoucherEventData {
     /// The order's id.
     pub order_id: OrderId,
@@ -122,11 +127,11 @@ pub struct VoucherEventData {
     /// Currency of the face value.
     pub currency: Currency,
     /// Last day on which the voucher is valid; null if it never expires.
-    #[schema(required, value_type = Option<Date>)]
+    #[cfg_attr(feature = "utoipa", schema(required, value_type = Option<Date>))]
     #[serde(with = "day")]
     pub expiry: Option<Date>,
     /// Sequence number of the event within its order, from 1.
-    #[schema(minimum = 1)]
+    #[cfg_attr(feature = "utoipa", schema(minimum = 1))]
     pub sequence: u32,
 }
 

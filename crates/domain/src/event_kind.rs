@@ -1,16 +1,19 @@
 //! Event kinds, and the set of kinds an endpoint subscribes to.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::event::EventStep;
 
 /// The kind of an event. The list is the spec's; no other kind is emitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[schema(
-    description = "What happened: `order.created` (accepted), `order.processing` (allocation has begun, or approval was \
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "What happened: `order.created` (accepted), `order.processing` (allocation has begun, or approval was \
     given), `order.delivered` (all vouchers are allocated), `order.partially_delivered` (some are), `order.cancelled`, \
     `order.refunded` (wallet credit was returned), `voucher.issued` (one voucher of an order was allocated)."
+    )
 )]
 pub enum EventKind {
     /// An order was accepted.

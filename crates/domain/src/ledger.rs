@@ -4,18 +4,21 @@ pub mod cursor;
 pub mod transaction;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::ids::{OrderId, PartnerId, PayoutId, TransactionId};
 use super::money::{Amount, Currency};
 
 /// The kind of a ledger entry (contract §3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(
-    description = "Kind of transaction: `TOP_UP` (an operator added money), `DEBIT` (an order was paid), `REFUND` (an \
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "Kind of transaction: `TOP_UP` (an operator added money), `DEBIT` (an order was paid), `REFUND` (an \
     order was refunded in full or in part), `PAYOUT` (money was paid out), `PAYOUT_REVERSAL` (a payout was rejected or \
     failed), `ADJUSTMENT` (an operator corrected the balance)."
+    )
 )]
 pub enum LedgerKind {
     /// An operator added money.

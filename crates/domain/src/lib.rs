@@ -28,6 +28,7 @@ pub mod period;
 pub mod product;
 pub mod purchase;
 pub mod reconciliation;
+#[cfg(feature = "utoipa")]
 pub mod schema;
 pub mod scope;
 pub mod stock;

@@ -9,7 +9,6 @@ use std::num::ParseIntError;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// Largest quota of a limit.
 pub const MAX_QUOTA: u32 = 1_000_000_000;
@@ -45,15 +44,19 @@ impl RequestClass {
 }
 
 /// At most `quota` requests in any `window_s` seconds. As text `100/60`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(description = "At most `quota` requests in any `window_s` seconds.")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "utoipa",
+    schema(description = "At most `quota` requests in any `window_s` seconds.")
+)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
     /// Number of requests.
-    #[schema(minimum = 1, maximum = 1_000_000_000)]
+    #[cfg_attr(feature = "utoipa", schema(minimum = 1, maximum = 1_000_000_000))]
     pub quota: u32,
     /// Length of the window in seconds.
-    #[schema(minimum = 1, maximum = 86_400)]
+    #[cfg_attr(feature = "utoipa", schema(minimum = 1, maximum = 86_400))]
     pub window_s: u32,
 }
 
@@ -110,9 +113,13 @@ impl fmt::Display for Limit {
 }
 
 /// A partner's limits that override the settings, by class (contract §8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
-#[schema(description = "Limits that override the settings, by class.")]
+#[cfg_attr(
+    feature = "utoipa",
+    schema(description = "Limits that override the settings, by class.")
+)]
 pub struct Limits {
     /// Placing orders.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 pub use self::labels::{Actor, Fulfilment, FulfilmentSource, OrderStatus, PendingReason};
 use super::ids::{OrderId, PartnerId, VoucherId};
@@ -16,7 +15,8 @@ use super::product::{ApprovalPolicy, Sku, SupplyRoute};
 use super::voucher::Allocation;
 
 /// An entry of an order's timeline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct Milestone {
     /// The status that the order entered.
     pub status: OrderStatus,
@@ -26,7 +26,7 @@ pub struct Milestone {
     /// Who caused the change.
     pub by: Actor,
     /// The reason, if one was given.
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub reason: Option<String>,
 }
 

@@ -4,7 +4,6 @@ pub mod approval_rule;
 
 use serde::Serialize;
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 use self::approval_rule::ApprovalRule;
 use crate::allowlist::Allowlist;
@@ -16,7 +15,8 @@ use crate::scope::Scope;
 pub const DEFAULT_CANCEL_WINDOW_S: u32 = 86_400;
 
 /// A partner, as operators and the audit log see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct Partner {
     /// Id of the partner.
     pub partner_id: PartnerId,
@@ -29,20 +29,20 @@ pub struct Partner {
     /// Whether access is suspended.
     pub suspended: bool,
     /// When orders need the approval of an operator; null means never.
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub approval_rule: Option<ApprovalRule>,
     /// Products that the partner may order; null means all.
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub catalogue: Option<Scope>,
     /// How long the partner may cancel an order. Seconds.
     pub cancel_window_s: u32,
     /// Time of the sandbox certification.
     #[serde(with = "crate::timestamp::option")]
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub certified_at: Option<OffsetDateTime>,
     /// Time of signing the agreement.
     #[serde(with = "crate::timestamp::option")]
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub agreement_signed_at: Option<OffsetDateTime>,
     /// Time of creation.
     #[serde(with = "crate::timestamp")]

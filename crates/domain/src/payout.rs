@@ -7,18 +7,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 use super::ids::{PartnerId, PayoutId};
 use super::money::Money;
 use super::order::Actor;
 
 /// The status of a payout (contract §3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(
-    description = "Status of the payout: `PENDING` (an operator has to pay it), `PAID`, `REJECTED` (it was not \
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "Status of the payout: `PENDING` (an operator has to pay it), `PAID`, `REJECTED` (it was not \
     attempted), `FAILED` (it was attempted and failed). `REJECTED` and `FAILED` return the money to the wallet."
+    )
 )]
 pub enum PayoutStatus {
     /// An operator has to pay it.
@@ -52,7 +55,8 @@ impl PayoutStatus {
 }
 
 /// An entry of a payout's timeline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct PayoutMilestone {
     /// The status that the payout entered.
     pub status: PayoutStatus,
@@ -62,10 +66,10 @@ pub struct PayoutMilestone {
     /// Who caused the change.
     pub by: Actor,
     /// The reason, if one was given.
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub reason: Option<String>,
     /// The payment's reference in the system that made it, if given.
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub reference: Option<String>,
 }
 

@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
+#[cfg(feature = "utoipa")]
+use utoipa::openapi::Schema;
+#[cfg(feature = "utoipa")]
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, Type};
 
 use super::money::{Amount, Currency};
-use super::schema::expiry_value;
 
 /// Maximum length of a product, category or vendor id in bytes: enough for `brand-country-kind`, short in every index.
 pub const MAX_SLUG_LENGTH: usize = 64;
@@ -103,13 +105,14 @@ impl fmt::Debug for Sku {
 }
 
 /// How a stock shortfall of the product is covered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
-#[schema(
+#[cfg_attr(feature = "utoipa", schema(
     as = Route,
     description = "How a stock shortfall is covered: `stock` (not at all: only imported vouchers are sold) or `vendor` \
     (vouchers are bought from the product's vendor)."
-)]
+))]
 pub enum SupplyRoute {
     /// Not at all: only imported vouchers are sold.
     Stock,
@@ -118,13 +121,14 @@ pub enum SupplyRoute {
 }
 
 /// When an order of the product needs approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
-#[schema(
+#[cfg_attr(feature = "utoipa", schema(
     as = Approval,
     description = "When an order of the product needs an operator's approval: `rule` (as the partner's rule says) or \
     `always`."
-)]
+))]
 pub enum ApprovalPolicy {
     /// As the partner's approval rule says.
     #[default]
@@ -156,23 +160,28 @@ impl DenominationRange {
 }
 
 /// Validity of the product's vouchers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct ExpiryPolicy {
     /// Kind of policy; determines the meaning of `value`.
     #[serde(rename = "type")]
     pub kind: ExpiryKind,
     /// A date for `FIXED_DATE`, a number of months for `MONTHS_FROM_ISSUE`, absent for `NONE`.
     #[serde(default)]
-    #[schema(required, schema_with = expiry_value)]
+    #[cfg_attr(feature = "utoipa", schema(required, schema_with = expiry_value_schema))]
     pub value: Option<serde_json::Value>,
 }
 
 /// The kinds of expiry policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(
-    description = "Kind of expiry policy: `FIXED_DATE` (every voucher expires on one date), `MONTHS_FROM_ISSUE` (a number \
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "Kind of expiry policy: `FIXED_DATE` (every voucher expires on one date), `MONTHS_FROM_ISSUE` (a number \
     of months after issue), `NONE` (vouchers never expire)."
+    )
 )]
 pub enum ExpiryKind {
     /// Every voucher expires on one date.
@@ -183,15 +192,16 @@ pub enum ExpiryKind {
 }
 
 /// Redemption information for the holder of a voucher.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct Redemption {
     /// How to redeem the voucher.
     #[serde(default)]
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub instructions: String,
     /// Terms of redemption.
     #[serde(default)]
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub terms: String,
 }
 
@@ -239,6 +249,25 @@ impl Product {
                 .denomination_range
                 .is_some_and(|range| range.contains(denomination))
     }
+}
+
+/// Schema of an expiry policy's value.
+#[cfg(feature = "utoipa")]
+#[must_use]
+pub fn expiry_value_schema() -> Schema {
+    let date = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Date)));
+    let months = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
+    let nothing = ObjectBuilder::new().schema_type(Type::Null);
+    OneOfBuilder::new()
+        .item(date)
+        .item(months)
+        .item(nothing)
+        .description(Some(
+            "The last valid day for `FIXED_DATE`, a number of months for `MONTHS_FROM_ISSUE`, null for `NONE`.",
+        ))
+        .into()
 }
 
 #[cfg(test)]

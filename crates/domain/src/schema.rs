@@ -3,9 +3,7 @@
 //! A schema accepts exactly what the type's own reader and writer do.
 
 use serde_json::json;
-use utoipa::openapi::schema::{
-    KnownFormat, Object, ObjectBuilder, OneOfBuilder, SchemaFormat, SchemaType, Type,
-};
+use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -75,24 +73,6 @@ pub fn slug(description: &str, example: &str) -> Object {
     )))
     .examples([example])
     .build()
-}
-
-/// Schema of an expiry policy's value.
-#[must_use]
-pub fn expiry_value() -> Schema {
-    let date = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Date)));
-    let months = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
-    let nothing = ObjectBuilder::new().schema_type(Type::Null);
-    OneOfBuilder::new()
-        .item(date)
-        .item(months)
-        .item(nothing)
-        .description(Some(
-            "The last valid day for `FIXED_DATE`, a number of months for `MONTHS_FROM_ISSUE`, null for `NONE`.",
-        ))
-        .into()
 }
 
 fn text(description: &str) -> ObjectBuilder {

@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::product::{Product, ProductId, check_slug};
 
@@ -13,16 +12,17 @@ use super::product::{Product, ProductId, check_slug};
 pub const MAX_SCOPE_ENTRIES: usize = 1_000;
 
 /// The products of these categories and these single products. A category does not include its subcategories.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
     /// Whole categories.
     #[serde(default)]
-    #[schema(value_type = Vec<String>)]
+    #[cfg_attr(feature = "utoipa", schema(value_type = Vec<String>))]
     pub categories: BTreeSet<String>,
     /// Single products.
     #[serde(default)]
-    #[schema(value_type = Vec<ProductId>)]
+    #[cfg_attr(feature = "utoipa", schema(value_type = Vec<ProductId>))]
     pub products: BTreeSet<ProductId>,
 }
 

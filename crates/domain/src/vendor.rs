@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 /// Default of concurrent purchases per vendor.
 pub const DEFAULT_CONCURRENCY: u16 = 4;
@@ -12,11 +11,15 @@ pub const DEFAULT_CONCURRENCY: u16 = 4;
 /// Most concurrent purchases per vendor: each may hold a complete response in memory.
 pub const MAX_CONCURRENCY: u16 = 64;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
-#[schema(
-    description = "The adapter of a vendor: `mock` (sandbox, sells fake vouchers), `http` (the vendor protocol) or `manual` \
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "The adapter of a vendor: `mock` (sandbox, sells fake vouchers), `http` (the vendor protocol) or `manual` \
     (an operator fulfils)."
+    )
 )]
 pub enum AdapterKind {
     /// Sandbox: sells fake vouchers.
@@ -52,14 +55,15 @@ impl FromStr for AdapterKind {
 }
 
 /// A vendor, as operators see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct Vendor {
     /// Id, chosen by the operator.
     pub vendor_id: String,
     /// Protocol adapter.
     pub adapter: AdapterKind,
     /// Base URL of the vendor; null for adapters without a server.
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub url: Option<String>,
     /// Whether a credential is stored. The credential itself is never returned.
     pub has_credentials: bool,

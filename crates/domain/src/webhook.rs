@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 use crate::event_kind::EventKinds;
 use crate::ids::{PartnerId, WebhookId};
@@ -11,10 +10,14 @@ use crate::ids::{PartnerId, WebhookId};
 pub const MAX_URL_BYTES: usize = 2_048;
 
 /// Why an endpoint is disabled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(
-    description = "Why an endpoint is disabled: `PARTNER` (you disabled it) or `GONE` (it responded with 410)."
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "Why an endpoint is disabled: `PARTNER` (you disabled it) or `GONE` (it responded with 410)."
+    )
 )]
 pub enum DisabledReason {
     /// The partner disabled it.
@@ -24,10 +27,14 @@ pub enum DisabledReason {
 }
 
 /// Status of an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
-#[schema(
-    description = "Status of an endpoint: `active`, `failing` (the last attempt failed; retries continue) or `disabled`."
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "Status of an endpoint: `active`, `failing` (the last attempt failed; retries continue) or `disabled`."
+    )
 )]
 pub enum WebhookStatus {
     Active,

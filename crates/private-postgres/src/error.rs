@@ -5,7 +5,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::programs::OLDEST_MAJOR;
+/// The first major version with `log_parameter_max_length_on_error`, without which a failing statement's values could
+/// reach the log.
+pub(super) const OLDEST_MAJOR: u32 = 13;
 
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {

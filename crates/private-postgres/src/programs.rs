@@ -8,11 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-use super::error::PostgresError;
-
-/// The first major version with `log_parameter_max_length_on_error`, without which a failing statement's values could
-/// reach the log.
-pub(super) const OLDEST_MAJOR: u32 = 13;
+use super::error::{OLDEST_MAJOR, PostgresError};
 
 /// Directories of server programs off the PATH; `*` matches a version.
 const SEARCH_PATTERNS: [&str; 6] = [

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use time::Date;
 
-use super::http::{MAX_RECORD_PAGES, MAX_RECORDS_PAGE, MAX_RESPONSE_BYTES};
+use super::limits::{MAX_RECORD_PAGES, MAX_RECORDS_PAGE, MAX_RESPONSE_BYTES};
 use vouchsafe_security::vault::code::InvalidCode;
 
 /// What is known after a call that returned no vouchers.

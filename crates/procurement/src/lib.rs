@@ -18,6 +18,7 @@
 pub mod circuit_breaker;
 mod failure;
 pub mod http;
+pub mod limits;
 mod manual;
 pub mod metrics;
 pub mod mock;

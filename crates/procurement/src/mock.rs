@@ -9,8 +9,8 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use vouchsafe_domain::clock::Clock;
 
-use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use super::{FailureReason, InvalidResponse, PurchaseResult, Shortfall, VendorFailure, VendorVoucher};
+use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 
 /// Delay of an ordinary purchase.

@@ -1,5 +1,6 @@
 //! Builders of records. Two records with one name are the same request.
 
+use vouchsafe_actors::ports::record::{KeyClaim, OrderChange, PayoutChange, Record, ReturnedVoucher};
 use vouchsafe_domain::audit::AuditEntry;
 use vouchsafe_domain::event::EventBundle;
 pub use vouchsafe_domain::fixtures::*;
@@ -12,7 +13,6 @@ use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutOutcome};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::transition::{OrderTransition, TransitionEffects};
 use vouchsafe_domain::voucher::{Allocation, StockVoucher};
-use vouchsafe_actors::ports::record::{KeyClaim, OrderChange, PayoutChange, Record, ReturnedVoucher};
 
 /// Record of an order that is delivered from stock: order, allocations, debit, events.
 #[must_use]

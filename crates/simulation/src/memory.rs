@@ -3,6 +3,7 @@
 //! It rejects, loses and delays whatever Postgres may; `conformance` runs the same cases against both. Iteration order is
 //! deterministic, so one seed reproduces one run.
 
+mod batch;
 mod claim;
 mod commit;
 mod fault;
@@ -17,6 +18,7 @@ mod state;
 mod store;
 mod subject;
 mod tables;
+mod transaction;
 
 use std::sync::Arc;
 

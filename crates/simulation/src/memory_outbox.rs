@@ -14,11 +14,13 @@ use tokio::time::{Instant, sleep};
 
 pub use self::page::bundle;
 pub use self::tables::{Latency, Row, RowState, Tables};
-use vouchsafe_actors::delivery::outbox::{DeliveryPage, FlushRequest, LEASE_DURATION, LeaseAction, LeasedEndpoint, Outbox};
-use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
-use vouchsafe_domain::ids::{OrderId, WebhookId};
-use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use crate::build;
+use vouchsafe_actors::delivery::outbox::{
+    DeliveryPage, FlushRequest, LEASE_DURATION, LeaseAction, LeasedEndpoint, Outbox,
+};
+use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
+use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
+use vouchsafe_domain::ids::WebhookId;
 
 /// Outbox of one endpoint, as seen by one incarnation of a node.
 #[derive(Debug, Clone)]
@@ -77,12 +79,6 @@ impl MemoryOutbox {
         tables.revoke_lease();
         tables.leased_until = Some(Instant::now() + LEASE_DURATION);
     }
-}
-
-/// Order id with this number.
-#[must_use]
-pub fn order_id(order: u32) -> OrderId {
-    OrderId::from_uuid(uuid::Uuid::from_u128(order.into()))
 }
 
 impl Outbox for MemoryOutbox {

@@ -11,6 +11,9 @@ mod ordering;
 mod replays;
 mod subject;
 
+use uuid::Uuid;
+use vouchsafe_domain::ids::OrderId;
+
 pub use changes::*;
 pub use cursors::*;
 pub use failures::*;
@@ -18,6 +21,12 @@ pub use leases::*;
 pub use ordering::*;
 pub use replays::*;
 pub use subject::{EndpointStatus, OutboxSubject, Row, RowState};
+
+/// Order id with this number.
+#[must_use]
+pub fn order_id(order: u32) -> OrderId {
+    OrderId::from_uuid(Uuid::from_u128(order.into()))
+}
 
 /// Passes the names of all cases to a macro, so that each outbox runs each case as a separate test.
 #[macro_export]

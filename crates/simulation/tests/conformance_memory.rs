@@ -3,8 +3,8 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
-use vouchsafe_simulation::conformance_cases;
 use vouchsafe_simulation::conformance::{self, CASES, GUARDS};
+use vouchsafe_simulation::conformance_cases;
 use vouchsafe_simulation::{Guard, MemoryDatabase};
 
 /// Each case is a test on paused time in one thread: waits take no time and runs are reproducible.

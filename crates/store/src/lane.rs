@@ -9,7 +9,9 @@ use std::time::Duration;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgConnection};
 use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
-use vouchsafe_actors::ports::store::{BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable};
+use vouchsafe_actors::ports::store::{
+    BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable,
+};
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Amount;
 

@@ -26,8 +26,8 @@ use super::node_identity::{self, NodeIdentity};
 use super::orders::ReadOrdersOp;
 use super::stock_claims::ClaimStockOp;
 use super::wallets::ReadWalletsOp;
-use vouchsafe_domain::wallet::Wallet;
 use super::{idempotency_keys, inventory, orders, payouts, stock, wallets};
+use vouchsafe_domain::wallet::Wallet;
 
 /// How long a start waits for a lane on which a batch of its predecessor still runs. Longer than the statement timeout.
 const LANE_OPEN_TIMEOUT: Duration = Duration::from_secs(30);

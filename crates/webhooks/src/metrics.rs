@@ -13,7 +13,11 @@ pub struct EndpointMetrics {
 
 impl EndpointMetrics {
     pub fn register(&self, registry: &mut Registry) {
-        registry.register("webhook_endpoints", "Enabled webhook endpoints", self.enabled.clone());
+        registry.register(
+            "webhook_endpoints",
+            "Enabled webhook endpoints",
+            self.enabled.clone(),
+        );
         registry.register(
             "webhook_endpoints_failing",
             "Enabled webhook endpoints in failure mode, where only the oldest delivery is retried",

@@ -16,15 +16,17 @@ use tokio::runtime::Handle;
 use vouchsafe_actors::delivery::ATTEMPT_TIMEOUT;
 use vouchsafe_actors::delivery::outbox::Sender;
 use vouchsafe_actors::delivery::queue::MAX_CONCURRENCY;
-use vouchsafe_domain::clock::Clock;
-use vouchsafe_domain::delivery::{DeliveryFault, MAX_STORED_RESPONSE_BYTES, SealedSecret, SendResult, WebhookEvent, WebhookTarget};
 use vouchsafe_actors::ports::store::StoreFuture;
+use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::delivery::{
+    DeliveryFault, MAX_STORED_RESPONSE_BYTES, SealedSecret, SendResult, WebhookEvent, WebhookTarget,
+};
 
 use super::resolver::{Resolver, system_lookup};
 use super::signature::{SignatureHeaders, sign};
 use super::url_policy::{UrlPolicy, UrlRejection, literal_address};
-use vouchsafe_store::keyring::Keyring;
 use vouchsafe_security::vault::seal::WebhookSecret;
+use vouchsafe_store::keyring::Keyring;
 
 /// Idle connections are closed after this time, so that the host is resolved again.
 const IDLE_CONNECTION: Duration = Duration::from_secs(30);
@@ -114,6 +116,9 @@ impl HttpSender {
 
     /// Checks a URL before its registration, with every address of its host. A host that does not resolve is accepted:
     /// it is resolved again at each connection.
+    ///
+    /// # Errors
+    /// [`UrlRejection`].
     pub async fn check(&self, text: &str) -> Result<(), UrlRejection> {
         let url = self.0.policy.parse(text)?;
         let resolved = tokio::time::timeout(ATTEMPT_TIMEOUT, self.0.resolve_url(&url)).await;
@@ -124,11 +129,7 @@ impl HttpSender {
     }
 
     /// Sends a request within the timeout of an attempt; returns the result and the duration.
-    pub async fn post(
-        &self,
-        target: Arc<WebhookTarget>,
-        request: WebhookRequest,
-    ) -> (SendResult, Duration) {
+    pub async fn post(&self, target: Arc<WebhookTarget>, request: WebhookRequest) -> (SendResult, Duration) {
         let parts = Arc::clone(&self.0);
         let started = Instant::now();
         let attempt = self.spawn(async move { parts.post(&target, request).await });

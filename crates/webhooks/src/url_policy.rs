@@ -45,6 +45,9 @@ impl UrlPolicy {
     }
 
     /// Parses and checks a URL, without resolving its host.
+    ///
+    /// # Errors
+    /// [`UrlRejection`].
     pub fn parse(&self, text: &str) -> Result<Url, UrlRejection> {
         let url = Url::parse(text)
             .ok()

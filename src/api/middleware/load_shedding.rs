@@ -12,10 +12,10 @@ use actix_web::middleware::Next;
 use actix_web::{HttpResponse, ResponseError as _, web};
 use vouchsafe_actors::flows::FlowError;
 
-use crate::api::error::keyed_request_error;
-use crate::api::body;
-use crate::service::Service;
 use super::trace;
+use crate::api::body;
+use crate::api::error::keyed_request_error;
+use crate::service::Service;
 
 const ORDERS_PATH: &str = "/api/v1/orders";
 

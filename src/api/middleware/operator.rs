@@ -14,10 +14,10 @@ use actix_web::{FromRequest, HttpMessage as _, HttpRequest, ResponseError as _, 
 use serde::Serialize;
 
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
 use crate::service::Service;
-use vouchsafe_store::AuditActor;
 use crate::telemetry::trace;
+use vouchsafe_store::AuditActor;
+use vouchsafe_wire::error_code::Code;
 
 /// Operator name of the single token, in the audit trail.
 const OPERATOR_NAME: &str = "admin";
@@ -73,6 +73,9 @@ impl FromRequest for Operator {
 }
 
 /// Middleware that rejects requests without a valid operator token.
+///
+/// # Errors
+/// `INVALID_CREDENTIALS`, and the errors of the inner service.
 pub async fn authenticate(
     request: ServiceRequest,
     next: Next<impl MessageBody>,

@@ -16,10 +16,10 @@ use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{HttpMessage as _, HttpRequest};
 
+use crate::api::error::ApiError;
 use crate::api::header::header_value;
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
-use crate::api::error::ApiError;
 use vouchsafe_wire::error_code::Code;
 
 static RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");

@@ -11,8 +11,8 @@ use actix_web::middleware::Next;
 use actix_web::{HttpResponse, ResponseError as _, web};
 
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
 use crate::service::Service;
+use vouchsafe_wire::error_code::Code;
 
 /// Middleware of the partner listener.
 ///
@@ -49,8 +49,7 @@ async fn serve_if_ready<B: MessageBody + 'static>(
     let method = method_label(request.method());
     // Monitoring stays available during a drain; only `/readyz` fails then. During the start nothing is served, because the
     // sandbox is not seeded yet.
-    let is_monitoring =
-        matches!(request.path(), "/healthz" | "/metrics") && service.gate.was_opened();
+    let is_monitoring = matches!(request.path(), "/healthz" | "/metrics") && service.gate.was_opened();
     let guard = service.gate.try_enter();
     let mut result = if guard.is_some() || is_monitoring {
         next.call(request).await.map(ServiceResponse::map_into_left_body)

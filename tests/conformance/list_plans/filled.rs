@@ -4,11 +4,11 @@ use sqlx::{AssertSqlSafe, Executor as _};
 use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 use tokio::runtime::Handle;
-use vouchsafe_store::PgStore;
-use vouchsafe_domain::period::Period;
 use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::period::Period;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::Subject as _;
+use vouchsafe_store::PgStore;
 
 use crate::explain::{EXPLAIN, plans, rows_read};
 use crate::subject::PgSubject;

@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use vouchsafe_store::ReplayOutcome;
 use vouchsafe_actors::delivery::outbox::{FlushRequest, Lease, LeaseAction, LeasedEndpoint};
 use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
 use vouchsafe_domain::delivery::{DeliveryOutcome, DeliveryUpdate, EndpointHealth};
 use vouchsafe_domain::ids::WebhookId;
-use vouchsafe_simulation::memory_outbox::order_id;
+use vouchsafe_simulation::outbox::order_id;
 use vouchsafe_simulation::outbox::{OutboxSubject as _, RowState};
+use vouchsafe_store::ReplayOutcome;
 
 use super::PgOutboxSubject;
 use crate::rows;

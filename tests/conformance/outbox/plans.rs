@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use vouchsafe_store::{FeedPosition, PgNode, PgOutbox, PgStore};
 use vouchsafe_actors::delivery::outbox::{FlushRequest, LeaseAction, LeasedEndpoint, Outbox as _};
 use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
 use vouchsafe_domain::delivery::EndpointHealth;
 use vouchsafe_domain::ids::EventId;
-use vouchsafe_simulation::memory_outbox::{bundle, order_id};
+use vouchsafe_simulation::memory_outbox::bundle;
 use vouchsafe_simulation::outbox::OutboxSubject as _;
+use vouchsafe_simulation::outbox::order_id;
+use vouchsafe_store::{FeedPosition, PgNode, PgOutbox, PgStore};
 
 use super::PgOutboxSubject;
 use crate::explain::{EXPLAIN, lock_log, plans, rows_read};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use vouchsafe_store::AuditActor;
 use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryState};
 use vouchsafe_domain::ids::DeliveryId;
 use vouchsafe_simulation::outbox::{OutboxSubject as _, Row, RowState};
+use vouchsafe_store::AuditActor;
 
 use super::PgOutboxSubject;
 

@@ -2,17 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 use super::DeliveryAttempt;
 use crate::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
 /// State of a delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(
-    description = "State of a delivery: `WAITING` (for its next attempt, or for an earlier event of its order), \
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "State of a delivery: `WAITING` (for its next attempt, or for an earlier event of its order), \
     `DELIVERED`, `FAILED` (not delivered within 24 hours)."
+    )
 )]
 pub enum DeliveryState {
     /// Waits for a retry, or for an earlier event of its order.

@@ -105,11 +105,11 @@ fn pop_newest(wallets: &mut BTreeMap<Currency, VecDeque<Transaction>>) -> Option
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use time::{Duration, OffsetDateTime};
     use crate::ids::TransactionId;
     use crate::ledger::LedgerKind;
     use crate::money::Amount;
+    use proptest::prelude::*;
+    use time::{Duration, OffsetDateTime};
 
     use super::*;
 

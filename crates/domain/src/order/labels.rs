@@ -1,16 +1,19 @@
 //! Order enums and their labels: status, pending reason, fulfilment source, actor.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// The status of an order (contract §4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(
-    description = "Status of the order: `PENDING` (accepted, not all in stock, or approval is due), \
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "Status of the order: `PENDING` (accepted, not all in stock, or approval is due), \
     `PROCESSING` (allocation has begun, or approval was given), `PARTIALLY_DELIVERED` (some vouchers are allocated, the \
     rest is pending or failed), `DELIVERED` (all vouchers are allocated), `CANCELLED` (the refund follows \
     at once), `REFUNDED` (wallet credit was returned, nothing stays delivered)."
+    )
 )]
 pub enum OrderStatus {
     /// Accepted; not all vouchers are in stock, or approval is required.
@@ -74,10 +77,14 @@ impl OrderStatus {
 }
 
 /// What an order waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(
-    description = "What the order waits for: `VENDOR` (vouchers are being bought) or `APPROVAL` (an operator decides)."
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "What the order waits for: `VENDOR` (vouchers are being bought) or `APPROVAL` (an operator decides)."
+    )
 )]
 pub enum PendingReason {
     /// Vouchers are being bought from the vendor.
@@ -106,12 +113,13 @@ impl PendingReason {
 }
 
 /// Where an order's vouchers came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
-#[schema(
+#[cfg_attr(feature = "utoipa", schema(
     as = Source,
     description = "Where vouchers came from: `cache` (all from stock), `vendor` (all were bought), `mixed`."
-)]
+))]
 pub enum FulfilmentSource {
     Cache,
     Vendor,
@@ -139,9 +147,13 @@ impl FulfilmentSource {
 }
 
 /// The party that changed an order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
-#[schema(description = "Who changed the order: `partner`, `system` (the service) or `operator`.")]
+#[cfg_attr(
+    feature = "utoipa",
+    schema(description = "Who changed the order: `partner`, `system` (the service) or `operator`.")
+)]
 pub enum Actor {
     Partner,
     /// The service.
@@ -150,10 +162,14 @@ pub enum Actor {
 }
 
 /// How an order may be fulfilled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(
-    description = "How the order may be fulfilled: `AUTO` (from stock or by purchase) or `CACHE_ONLY` (from stock only)."
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "How the order may be fulfilled: `AUTO` (from stock or by purchase) or `CACHE_ONLY` (from stock only)."
+    )
 )]
 pub enum Fulfilment {
     /// From stock, and by purchase where the product has a vendor.

@@ -8,15 +8,19 @@ use std::fmt;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+#[cfg(feature = "utoipa")]
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
+#[cfg(feature = "utoipa")]
 use utoipa::openapi::{Ref, RefOr, Schema};
+#[cfg(feature = "utoipa")]
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::approval;
 use crate::money::{Amount, AmountText, Currency};
 
 /// Conditions under which an order of the partner waits for an operator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRule {
     /// Order totals above which an order waits, by currency.
@@ -44,11 +48,15 @@ impl From<&ApprovalRule> for approval::ApprovalRule {
 }
 
 /// Treatment of an order in a currency without a threshold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
-#[schema(
-    description = "Treatment of an order in a currency without a threshold: `approve` (it waits for an operator) or `pass` \
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "Treatment of an order in a currency without a threshold: `approve` (it waits for an operator) or `pass` \
     (it needs no approval)."
+    )
 )]
 pub enum OtherCurrencies {
     Approve,
@@ -60,6 +68,7 @@ pub enum OtherCurrencies {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Thresholds(pub BTreeMap<Currency, Amount>);
 
+#[cfg(feature = "utoipa")]
 impl PartialSchema for Thresholds {
     fn schema() -> RefOr<Schema> {
         let amount = RefOr::Ref(Ref::from_schema_name(AmountText::name()));
@@ -77,6 +86,7 @@ impl PartialSchema for Thresholds {
     }
 }
 
+#[cfg(feature = "utoipa")]
 impl ToSchema for Thresholds {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         schemas.push((AmountText::name().into_owned(), AmountText::schema()));

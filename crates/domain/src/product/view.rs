@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 
 use super::{ApprovalPolicy, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute};
 use crate::money::{Currency, Money};
 
 /// A product with all of its fields.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Product)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "utoipa", schema(as = Product))]
 pub struct ProductView<'a> {
     /// Id of the product.
     product_id: &'a ProductId,
@@ -28,7 +28,7 @@ pub struct ProductView<'a> {
     /// Listed face values, ascending.
     denominations: Vec<Money>,
     /// Range of further face values.
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     denomination_range: Option<DenominationRangeView>,
     /// Validity of vouchers.
     expiry_policy: &'a ExpiryPolicy,
@@ -52,8 +52,9 @@ pub struct ProductView<'a> {
 }
 
 /// Face values between two bounds in equal steps.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DenominationRange)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "utoipa", schema(as = DenominationRange))]
 struct DenominationRangeView {
     /// Smallest face value.
     min: Money,

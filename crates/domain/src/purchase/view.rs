@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 use time::OffsetDateTime;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::ids::{OrderId, PartnerId};
 use crate::money::{Currency, Money};
 
 /// State of a purchase: `open`, `refused` (open, and the last vendor response was rejected) or `ended`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum PurchaseState {
     Open,
@@ -33,7 +33,8 @@ impl PurchaseState {
 }
 
 /// Result of the last request to a vendor about a purchase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum LastAnswer {
     /// The vendor sold all vouchers.
@@ -100,11 +101,12 @@ pub struct PurchaseFilter {
 }
 
 /// A purchase, as operators see it.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-#[schema(as = Purchase)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "utoipa", schema(as = Purchase))]
 pub struct PurchaseView {
     /// Id, which is also the idempotency key at the vendor.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "utoipa", schema(value_type = String))]
     pub purchase_id: Uuid,
     /// Partner of the order.
     pub partner_id: PartnerId,
@@ -125,10 +127,10 @@ pub struct PurchaseView {
     /// State of the purchase.
     pub state: PurchaseState,
     /// Last response of the vendor; null before the first.
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub answer: Option<LastAnswer>,
     /// Reason why vouchers are missing or why the purchase was ended; null if there is none.
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub last_word: Option<String>,
     /// Number of vouchers that the vendor reports as sold.
     pub sold: u32,
@@ -141,10 +143,10 @@ pub struct PurchaseView {
     pub requested_at: OffsetDateTime,
     /// Time of the last vendor response.
     #[serde(with = "crate::timestamp::option")]
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub answered_at: Option<OffsetDateTime>,
     /// Time of the next request to the vendor; null once the purchase has ended.
     #[serde(with = "crate::timestamp::option")]
-    #[schema(required)]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub next_at: Option<OffsetDateTime>,
 }

@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 use time::{Date, OffsetDateTime};
-use utoipa::ToSchema;
 
 use super::{DriftKind, VoucherTerms};
 use crate::ids::{DriftId, OrderId, PartnerId, VoucherId};
 
 /// Resolution of a drift.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
-#[schema(
+#[cfg_attr(feature = "utoipa", schema(
     as = DriftResolution,
     description = "Resolution of a drift: `pending` (none yet), `resolved` (settled) or `escalated` (raised with the vendor)."
-)]
+))]
 pub enum DriftResolution {
     Pending,
     Resolved,

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 use time::{Date, OffsetDateTime};
-use utoipa::ToSchema;
 
 /// Source of a vendor's records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
-#[schema(
+#[cfg_attr(feature = "utoipa", schema(
     as = RecordsSource,
     description = "Source of the vendor's records: `http` (vendor protocol) or `csv` (file uploaded by an operator)."
-)]
+))]
 pub enum RecordsSource {
     Http,
     Csv,
@@ -28,23 +28,24 @@ impl RecordsSource {
 }
 
 /// Counts of a reconciliation.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ReconciliationSummary)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "utoipa", schema(as = ReconciliationSummary))]
 pub struct ReconciliationSummary {
     /// Number of orders that the vouchers were bought for.
-    #[schema(minimum = 0)]
+    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
     pub orders_total: i64,
     /// Number of vouchers allocated to these orders.
-    #[schema(minimum = 0)]
+    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
     pub vouchers_allocated: i64,
     /// Number of vouchers that both sides have with the same terms.
-    #[schema(minimum = 0)]
+    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
     pub matched: i64,
     /// Number of vouchers that both sides have with different terms.
-    #[schema(minimum = 0)]
+    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
     pub drifted: i64,
     /// Number of vouchers that only one side has.
-    #[schema(minimum = 0)]
+    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
     pub unmatched: i64,
 }
 

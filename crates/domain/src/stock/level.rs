@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 use time::Date;
-use utoipa::ToSchema;
 
 use crate::product::Sku;
 
@@ -23,11 +22,15 @@ pub struct StockLevel {
 }
 
 /// Result of the void of one code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schema(
-    description = "Result for one code: `VOIDED` (removed from sale), `ALREADY_OUT` (removed from sale earlier), `SOLD` \
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "Result for one code: `VOIDED` (removed from sale), `ALREADY_OUT` (removed from sale earlier), `SOLD` \
     (belongs to an order), `UNKNOWN` (the product has no such code)."
+    )
 )]
 pub enum CodeVoidOutcome {
     Voided,

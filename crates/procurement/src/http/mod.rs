@@ -26,16 +26,14 @@ use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::money::{Currency, Money};
 use zeroize::Zeroizing;
 
-pub use self::records::{MAX_RECORD_PAGES, MAX_RECORDS_PAGE, RecordStream};
+pub use self::records::RecordStream;
 use self::status::CallKind;
 pub use self::url::{InvalidVendorUrl, VendorUrl};
 use super::circuit_breaker::{CallPermit, CircuitBreaker, CircuitOpen};
 use super::{AdapterConfig, FailureReason, InvalidResponse, PurchaseResult, VendorFailure};
+use crate::limits::MAX_RESPONSE_BYTES;
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_security::secret::expose;
-
-/// Longest response body: 1,000 vouchers with parts of maximum length, and a margin.
-pub const MAX_RESPONSE_BYTES: usize = 4 << 20;
 
 /// Longest error body that is parsed for its code. A longer one counts as one without a code.
 const MAX_ERROR_BYTES: usize = 16 << 10;

@@ -12,15 +12,10 @@ use vouchsafe_domain::product::ProductId;
 use super::HttpVendor;
 use super::sale::parse_json;
 use super::status::CallKind;
-use vouchsafe_wire::json::JsonObject;
+use crate::limits::{MAX_RECORD_PAGES, MAX_RECORDS_PAGE};
 use crate::{InvalidResponse, VendorFailure, VendorRecord};
 use vouchsafe_domain::purchase::PurchaseKey;
-
-/// Most records of a page: a page is in memory at once.
-pub const MAX_RECORDS_PAGE: usize = 1_000;
-
-/// A hundred million records, far more than any day has: detects endless pagination.
-pub const MAX_RECORD_PAGES: u32 = 100_000;
+use vouchsafe_wire::json::JsonObject;
 
 /// The records of a day, in the vendor's order.
 pub struct RecordStream<'v> {

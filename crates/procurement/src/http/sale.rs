@@ -12,11 +12,11 @@ use serde_json::error::Category;
 use time::Date;
 use vouchsafe_domain::money::{AmountText, Currency};
 
-use vouchsafe_domain::iso_date;
-use vouchsafe_wire::json::{self, JsonObject};
-use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey, VendorReference};
 use crate::{FailureReason, InvalidResponse, PurchaseResult, Shortfall, VendorFailure, VendorVoucher};
+use vouchsafe_domain::iso_date;
+use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey, VendorReference};
 use vouchsafe_security::vault::code::{CodePart, CodeParts, VoucherCode};
+use vouchsafe_wire::json::{self, JsonObject};
 
 /// A purchase as in the protocol. Unknown fields are ignored.
 #[derive(Deserialize)]

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::reconciliation::RecordLine;
-use vouchsafe_store::Reconciliations;
-use vouchsafe_store::keyring::Keyring;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
+use vouchsafe_store::Reconciliations;
+use vouchsafe_store::keyring::Keyring;
 
 /// The index of the first line whose reference is a code of ours, from 0.
 ///

@@ -15,16 +15,16 @@ use tracing::{error, info, warn};
 
 use super::code_leak::first_leaked_code;
 use crate::http::RecordStream;
+use crate::metrics::VendorMetrics;
 use crate::{AdapterConfig, FailureReason, VendorAdapter, VendorFailure, VendorRecord};
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
-use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{Reconciliations, VendorConfigs};
-use crate::metrics::VendorMetrics;
-use vouchsafe_store::{ClaimedDay, RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, RecordsMessage};
-use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_domain::reconciliation::day::midnight;
+use vouchsafe_domain::reconciliation::result::RecordsSource;
+use vouchsafe_store::keyring::Keyring;
+use vouchsafe_store::{ClaimedDay, RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, RecordsMessage};
+use vouchsafe_store::{Reconciliations, VendorConfigs};
 
 /// Poll interval for due days: a day requested by an operator starts at once.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -122,9 +122,9 @@ async fn reconcile_day(job: &ReconciliationJob, claimed: ClaimedDay) -> String {
                     warn!(vendor.id = vendor, %day, error.message = %reason, "reconciliation failed; the day will be retried")
                 }
             }
-            let recorded =
-                job.reconciliations
-                    .record_failure(vendor.clone(), *day, reason.to_string());
+            let recorded = job
+                .reconciliations
+                .record_failure(vendor.clone(), *day, reason.to_string());
             if let Err(error) = recorded.await {
                 warn!(error.message = %error, vendor.id = vendor, %day, "cannot record the reconciliation failure");
             }
@@ -171,7 +171,9 @@ async fn stream_records(
     loop {
         let page = read_page(&mut records).await?;
         let count = page.len() as u64;
-        if let Some(code) = first_leaked_code(&job.catalogue, &job.keyring, &job.reconciliations, &page).await? {
+        if let Some(code) =
+            first_leaked_code(&job.catalogue, &job.keyring, &job.reconciliations, &page).await?
+        {
             return Err(ReconciliationError::CodeAsReference(sent + code as u64 + 1));
         }
         let part = if count > 0 {
@@ -250,8 +252,7 @@ async fn connect(job: &ReconciliationJob, vendor_id: &str) -> Result<VendorAdapt
         url: url.map_err(|_| unavailable("its url is invalid".to_owned()))?,
         credential: credential.map_err(|error| unavailable(error.to_string()))?,
     };
-    VendorAdapter::connect(&config, Arc::clone(&job.clock))
-        .map_err(|error| unavailable(error.to_string()))
+    VendorAdapter::connect(&config, Arc::clone(&job.clock)).map_err(|error| unavailable(error.to_string()))
 }
 
 async fn update_metrics(job: &ReconciliationJob) {

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ProcurementService;
 use crate::{AdapterConfig, VendorAdapter};
-use vouchsafe_store::VendorWithCredential;
 use vouchsafe_domain::vendor::Vendor;
+use vouchsafe_store::VendorWithCredential;
 
 struct CachedAdapter {
     vendor: Vendor,

@@ -9,8 +9,8 @@ use vouchsafe_domain::product::Sku;
 
 use super::ProcurementService;
 use crate::VendorVoucher;
-use vouchsafe_store::{AuditActor, ImportOutcome, ImportTarget, NewVoucher, StockBatch, StockOrigin};
 use vouchsafe_domain::purchase::BuyRequest;
+use vouchsafe_store::{AuditActor, ImportOutcome, ImportTarget, NewVoucher, StockBatch, StockOrigin};
 
 /// Why vouchers cannot be imported, for an internal reason.
 #[derive(Debug, thiserror::Error)]

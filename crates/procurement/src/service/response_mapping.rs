@@ -2,10 +2,10 @@
 
 use vouchsafe_actors::ports::vendors::PurchaseRemainder;
 
-use vouchsafe_domain::purchase::PurchaseKey;
 use crate::{PurchaseResult, Shortfall, VendorFailure};
-use vouchsafe_store::PurchaseUpdate;
+use vouchsafe_domain::purchase::PurchaseKey;
 use vouchsafe_domain::purchase::view::LastAnswer;
+use vouchsafe_store::PurchaseUpdate;
 
 /// The update to store and the engine's remainder. `quarantined` are the references of vouchers whose codes were sold
 /// before.

@@ -5,10 +5,9 @@
 use std::collections::HashMap;
 
 use time::{Date, OffsetDateTime};
-use vouchsafe_domain::money::Money;
 
 use super::faults::{self, Fault, FaultPlan};
-use super::voucher::{self, Record, SoldVoucher};
+use super::voucher::{self, PurchaseRequest, Record, SoldVoucher};
 use vouchsafe_domain::purchase::{MAX_QUANTITY, PurchaseKey};
 
 /// Bounds the memory.
@@ -16,14 +15,6 @@ const MAX_PURCHASES: usize = 100_000;
 
 /// Small, so that a day has several pages.
 const PAGE_SIZE: usize = 100;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PurchaseRequest {
-    pub(super) key: PurchaseKey,
-    pub(super) product_id: String,
-    pub(super) denomination: Money,
-    pub(super) quantity: u32,
-}
 
 struct Purchase {
     request: PurchaseRequest,

@@ -17,7 +17,8 @@ use vouchsafe_domain::money::{AmountText, Currency};
 
 use super::Simulator;
 use super::faults::Fault;
-use super::ledger::{PurchaseRequest, PurchaseStatement, Refusal};
+use super::ledger::{PurchaseStatement, Refusal};
+use super::voucher::PurchaseRequest;
 use super::voucher::{Record, SoldVoucher};
 use vouchsafe_domain::iso_date;
 use vouchsafe_domain::purchase::PurchaseKey;

@@ -6,13 +6,20 @@ use time::OffsetDateTime;
 use vouchsafe_domain::money::{Amount, Currency, Money};
 
 use super::faults::Fault;
-use super::ledger::PurchaseRequest;
 use vouchsafe_domain::purchase::PurchaseKey;
 
 const CODE_BYTES: usize = 8;
 
 /// Expiry of ordinary and of expired vouchers.
 const EXPIRY: (&str, &str) = ("2099-12-31", "2001-01-01");
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PurchaseRequest {
+    pub(super) key: PurchaseKey,
+    pub(super) product_id: String,
+    pub(super) denomination: Money,
+    pub(super) quantity: u32,
+}
 
 /// A voucher as in the protocol.
 #[derive(Clone, Serialize)]

@@ -4,10 +4,10 @@ use super::fixture::{
     Fixture, LaneClient, NODE, STALE_STOCK, claim, claim_sorted, expiries_on, gift, stock_request,
 };
 use super::subject::Subject;
+use crate::build;
 use vouchsafe_domain::ids::{ChunkId, StockId};
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
-use crate::build;
 
 fn chunk_ids(claimed: &ClaimedStock) -> Vec<ChunkId> {
     claimed.chunks.iter().map(|chunk| chunk.chunk_id).collect()

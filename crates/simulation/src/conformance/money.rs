@@ -2,9 +2,9 @@
 
 use super::fixture::{Fixture, INITIAL_BALANCE, LaneClient, STALE_BALANCE, assert_blocked, other_response};
 use super::subject::{OtherTransaction, Subject};
-use vouchsafe_domain::ledger::{WalletKey, WalletState};
-use vouchsafe_actors::ports::record::Verdict;
 use crate::build;
+use vouchsafe_actors::ports::record::Verdict;
+use vouchsafe_domain::ledger::{WalletKey, WalletState};
 
 /// Guard `balance`: a debit beyond the balance is stale and leaves the wallet unchanged; a debit of the whole balance commits.
 pub async fn debit_beyond_balance_is_stale<S: Subject>(subject: &S) {

@@ -6,10 +6,10 @@ use super::fixture::{
     gift, other_response,
 };
 use super::subject::{OtherTransaction, Subject};
-use vouchsafe_domain::ledger::WalletState;
-use vouchsafe_actors::ports::record::Verdict;
 use crate::build;
 use crate::rows::Holder;
+use vouchsafe_actors::ports::record::Verdict;
+use vouchsafe_domain::ledger::WalletState;
 
 /// Guard `chunk-node`: a voucher of another node's chunk or of an unclaimed chunk cannot be sold.
 pub async fn chunk_of_another_node_is_stale<S: Subject>(subject: &S) {

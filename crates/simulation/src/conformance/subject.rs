@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
+use vouchsafe_actors::ports::store::Store;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{OrderId, PartnerId, StockId};
 use vouchsafe_domain::ledger::{WalletKey, WalletState};
@@ -16,8 +18,6 @@ use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
-use vouchsafe_actors::ports::store::Store;
-use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 /// Fault of a node's next commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,32 +27,18 @@ use self::verify::{
 };
 use self::write::{write_record, write_unreleased_claims};
 use super::MemoryDatabase;
+use super::batch::BatchHeader;
 use super::guard::Guard;
-use super::lock::{Lock, LockTimeout, Transaction};
-use super::tables::{DbTime, LaneId, Owner};
-use vouchsafe_domain::ids::{OrderId, PayoutId};
-use vouchsafe_domain::voucher::StockVoucher;
+use super::lock::{Lock, LockTimeout};
+use super::tables::DbTime;
+use super::transaction::Transaction;
 use vouchsafe_actors::ports::record::{PayoutChange, Record, StaleReason, Verdict};
 use vouchsafe_actors::ports::store::CommitError;
+use vouchsafe_domain::ids::{OrderId, PayoutId};
+use vouchsafe_domain::voucher::StockVoucher;
 
 const STALE_BALANCE: StaleReason = StaleReason::Balance;
 const STALE_STOCK: StaleReason = StaleReason::Stock;
-
-/// Identity of a batch: writer, lane, generation, number.
-#[derive(Debug, Clone)]
-pub(super) struct BatchHeader {
-    pub(super) owner: Owner,
-    pub(super) lane: LaneId,
-    pub(super) generation: i64,
-    pub(super) batch: i64,
-}
-
-/// A batch on its way to the server.
-#[derive(Debug, Clone)]
-pub(super) struct SentBatch {
-    pub(super) header: BatchHeader,
-    pub(super) records: Vec<Record>,
-}
 
 impl From<LockTimeout> for CommitError {
     fn from(LockTimeout: LockTimeout) -> Self {

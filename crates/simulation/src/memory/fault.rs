@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::MemoryDatabase;
-use super::commit::SentBatch;
+use super::batch::SentBatch;
 
 /// Kind of an injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,16 +3,20 @@
 //! The lane knows no more than a client of Postgres would. It must recover after an unknown outcome.
 
 use super::MemoryDatabase;
-use super::commit::{BatchHeader, SentBatch, execute};
+use super::batch::{BatchHeader, SentBatch};
+use super::commit::execute;
 use super::fault::{Fault, FaultKind};
 use super::guard::Guard;
-use super::lock::{Lock, Transaction};
+use super::lock::Lock;
 use super::state::State;
 use super::tables::{DbTime, KeyRow, LaneId, Owner};
-use vouchsafe_domain::idempotency::StoredResponse;
+use super::transaction::Transaction;
 use vouchsafe_actors::journal::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
 use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
-use vouchsafe_actors::ports::store::{BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable};
+use vouchsafe_actors::ports::store::{
+    BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable,
+};
+use vouchsafe_domain::idempotency::StoredResponse;
 
 /// A lane of one incarnation of a node.
 pub(super) struct MemoryLane {

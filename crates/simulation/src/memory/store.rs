@@ -9,6 +9,7 @@ use super::fault::FaultKind;
 use super::lane::MemoryLane;
 use super::state::State;
 use super::tables::Owner;
+use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletState;
@@ -17,7 +18,6 @@ use vouchsafe_domain::order::StoredOrder;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::StockVoucher;
-use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 
 /// Store of one incarnation of a node. The next incarnation supersedes it.
 #[derive(Debug, Clone)]

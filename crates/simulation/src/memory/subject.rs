@@ -9,6 +9,9 @@ use super::MemoryDatabase;
 use super::commit::execute;
 use super::fault::Fault;
 use super::operate::OtherTransaction;
+use crate::conformance::{self, CommitFault, Subject};
+use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
+use vouchsafe_actors::ports::store::Store;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{OrderId, PartnerId, StockId};
 use vouchsafe_domain::ledger::{WalletKey, WalletState};
@@ -16,9 +19,6 @@ use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
-use vouchsafe_actors::ports::store::Store;
-use crate::conformance::{self, CommitFault, Subject};
-use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 impl conformance::OtherTransaction for OtherTransaction {
     async fn commit(self) {

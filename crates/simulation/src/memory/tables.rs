@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::rows::{Holder, LedgerEntry};
 use vouchsafe_domain::audit::AuditEntry;
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
@@ -18,7 +19,6 @@ use vouchsafe_domain::order::Order;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
-use crate::rows::{Holder, LedgerEntry};
 
 /// Time of the database's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::order::{OrderReply, OrderRequest};
-use vouchsafe_domain::idempotency::{KeyHash, Response};
 use vouchsafe_actors::flows::FlowError;
+use vouchsafe_domain::idempotency::{KeyHash, Response};
 
 #[derive(Default)]
 struct KeyHistory {

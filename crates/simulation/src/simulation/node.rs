@@ -12,18 +12,18 @@ use super::order::{OrderReply, OrderRequest};
 use super::responses::PlainTextResponses;
 use super::vendors::NodeVendors;
 use super::{Simulation, TestClock};
+use crate::MemoryStore;
+use vouchsafe_actors::engine::{DEFAULT_LANES, Engine, EngineParts};
+use vouchsafe_actors::flows::{TopUp, TopUpError, TopUpResult, place_order, top_up};
+use vouchsafe_actors::journal::JournalMetrics;
+use vouchsafe_actors::ports::store::{RecoverError, Store};
+use vouchsafe_actors::ports::vendors::VendorId;
+use vouchsafe_actors::procurement::Procurement;
+use vouchsafe_actors::supervisor::Spawner;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
-use vouchsafe_actors::engine::{DEFAULT_LANES, Engine, EngineParts};
-use vouchsafe_actors::flows::{TopUp, TopUpError, TopUpResult, place_order, top_up};
-use vouchsafe_actors::journal::JournalMetrics;
-use vouchsafe_actors::procurement::Procurement;
-use vouchsafe_actors::ports::vendors::VendorId;
-use vouchsafe_actors::ports::store::{RecoverError, Store};
-use vouchsafe_actors::supervisor::Spawner;
-use crate::MemoryStore;
 
 /// One incarnation of a node. Dropping it is a crash.
 pub struct Node {

@@ -1,8 +1,8 @@
 //! Plain text responses of the simulation.
 
+use vouchsafe_actors::flows::{OrderRefusal, OrderResponseEncoder};
 use vouchsafe_domain::idempotency::Response;
 use vouchsafe_domain::order::{Order, OrderStatus};
-use vouchsafe_actors::flows::{OrderRefusal, OrderResponseEncoder};
 
 /// Responses of one line, such as `DELIVERED ord_… 20.00 USD …`.
 #[derive(Debug, Clone, Copy)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use vouchsafe_actors::delivery::outbox::Sender;
-use vouchsafe_domain::delivery::{DeliveryFault, SendResult, WebhookEvent, WebhookTarget};
 use vouchsafe_actors::ports::store::StoreFuture;
+use vouchsafe_domain::delivery::{DeliveryFault, SendResult, WebhookEvent, WebhookTarget};
 
 /// Response of the receiver.
 #[derive(Debug, Clone, Copy)]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use vouchsafe_domain::idempotency::StoredResponse;
 use vouchsafe_actors::flows::FlowError;
+use vouchsafe_domain::idempotency::StoredResponse;
 use vouchsafe_simulation::simulation::{Node, OrderReply, Simulation};
 use vouchsafe_simulation::{Fault, FaultKind, build};
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use vouchsafe_actors::flows::TopUp;
 use vouchsafe_domain::idempotency::Fingerprint;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::{LedgerKind, OperatorIdentity};
 use vouchsafe_domain::product::Sku;
-use vouchsafe_actors::flows::TopUp;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::simulation::{Node, OrderRequest, Simulation};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_actors::flows::{FlowError, PlaceOrderError};
+use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_simulation::simulation::{Node, OrderReply, Simulation, catalogue, discontinued};
 use vouchsafe_simulation::{Fault, FaultKind};
 

@@ -8,15 +8,19 @@ use std::sync::Arc;
 
 use time::Duration;
 use uuid::Uuid;
+use vouchsafe_actors::engine::Engine;
+use vouchsafe_actors::flows::{
+    CancelOrder, DecideOrder, DecidePayout, IdempotentResponse, PayoutResponseEncoder, RequestPayout,
+    RevokeOrder, cancel_order, decide_order, decide_payout, deliver_reserved, end_fulfilment, request_payout,
+    revoke_order, start_fulfilment,
+};
+use vouchsafe_actors::ports::vendors::ReservedDelivery;
 use vouchsafe_domain::idempotency::Response;
 use vouchsafe_domain::ids::{OrderId, PayoutId};
 use vouchsafe_domain::money::{Amount, Money};
 use vouchsafe_domain::order::{FulfilmentSource, Order};
 use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutOutcome};
 use vouchsafe_domain::product::Sku;
-use vouchsafe_actors::engine::Engine;
-use vouchsafe_actors::flows::{CancelOrder, DecideOrder, DecidePayout, IdempotentResponse, PayoutResponseEncoder, RequestPayout, RevokeOrder, cancel_order, decide_order, decide_payout, deliver_reserved, end_fulfilment, request_payout, revoke_order, start_fulfilment};
-use vouchsafe_actors::ports::vendors::ReservedDelivery;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::simulation::{Node, Simulation};
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use vouchsafe_actors::flows::PlaceOrderError;
 use vouchsafe_domain::approval::{ApprovalRule, OtherCurrencies};
 use vouchsafe_domain::catalogue::PricingError;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::{OrderStatus, PendingReason};
-use vouchsafe_actors::flows::PlaceOrderError;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::simulation::{OrderReply, OrderRequest};
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_actors::flows::FlowError;
 use vouchsafe_actors::inventory::Supply;
 use vouchsafe_actors::supervisor::DecisionDeadline;
-use vouchsafe_simulation::simulation::{Node, Simulation};
-use vouchsafe_simulation::{Fault, FaultKind, build};
 use vouchsafe_actors::wallet::Funds;
 use vouchsafe_actors::wallet::purse::ReserveRequest;
+use vouchsafe_domain::voucher::Expiry;
+use vouchsafe_simulation::simulation::{Node, Simulation};
+use vouchsafe_simulation::{Fault, FaultKind, build};
 
 use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, order_request, setup, top_up_command};
 use crate::simulation_tests;

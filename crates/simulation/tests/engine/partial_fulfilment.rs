@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_actors::inventory::{StockHold, Supply};
 use vouchsafe_actors::journal::Hold as _;
 use vouchsafe_actors::supervisor::DecisionDeadline;
+use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::simulation::Node;
 

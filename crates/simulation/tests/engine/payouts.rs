@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use vouchsafe_domain::idempotency::Response;
-use vouchsafe_domain::ids::{PartnerId, PayoutId};
-use vouchsafe_domain::money::{Amount, Money};
-use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutOutcome, PayoutStatus};
 use vouchsafe_actors::flows::{
     DecidePayout, DecidePayoutError, IdempotentResponse, PayoutResponseEncoder, RequestPayout, decide_payout,
     request_payout,
 };
+use vouchsafe_domain::idempotency::Response;
+use vouchsafe_domain::ids::{PartnerId, PayoutId};
+use vouchsafe_domain::money::{Amount, Money};
+use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutOutcome, PayoutStatus};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::simulation::Node;
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use vouchsafe_domain::order::{FulfilmentSource, Order, OrderStatus};
 use vouchsafe_actors::flows::{CancelOrder, cancel_order};
+use vouchsafe_domain::order::{FulfilmentSource, Order, OrderStatus};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::simulation::vendors::vendor_of;
 use vouchsafe_simulation::simulation::{Node, OrderRequest, Simulation};

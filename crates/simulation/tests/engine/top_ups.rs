@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use vouchsafe_actors::flows::{FlowError, TopUpError};
-use vouchsafe_simulation::{Fault, FaultKind, build};
 use vouchsafe_actors::wallet::purse::MAX_BALANCE;
+use vouchsafe_simulation::{Fault, FaultKind, build};
 
 use crate::fixture::{ALICE, SECOND, assert_settled, gift, order_request, setup, top_up_command};
 use crate::simulation_tests;

@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use vouchsafe_actors::ports::record::{Record, Verdict};
+use vouchsafe_actors::ports::store::Store;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::StockVoucher;
-use vouchsafe_actors::ports::record::{Record, Verdict};
-use vouchsafe_actors::ports::store::Store;
 use vouchsafe_simulation::{FaultKind, FaultRates, MemoryDatabase, MemoryStore, build};
 
 use self::writer::{LaneWriter, open};

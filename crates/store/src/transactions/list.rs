@@ -14,10 +14,10 @@
 //! however clocks drift.
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
-use vouchsafe_domain::ledger::cursor::{LedgerCursor, LedgerPage};
-use vouchsafe_domain::ledger::transaction::{Transaction, TransactionFilter};
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
 use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::ledger::cursor::{LedgerCursor, LedgerPage};
+use vouchsafe_domain::ledger::transaction::{Transaction, TransactionFilter};
 use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::period::Period;
 

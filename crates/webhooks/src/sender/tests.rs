@@ -7,8 +7,8 @@ use reqwest::header::HeaderValue;
 use time::macros::datetime;
 
 use super::*;
-use vouchsafe_security::environment::Environment;
 use crate::resolver::HostLookup;
+use vouchsafe_security::environment::Environment;
 
 #[test]
 fn retry_after_is_parsed_as_seconds_or_date() {

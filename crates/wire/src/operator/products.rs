@@ -4,11 +4,11 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_domain::money::{Amount, AmountText, Currency};
+use vouchsafe_domain::product::expiry_value_schema;
 use vouchsafe_domain::product::{
     ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute,
     check_slug,
 };
-use vouchsafe_domain::schema::expiry_value;
 
 use super::text::{validate_name, validate_text};
 use crate::error_body::{FieldError, InvalidRequest};
@@ -118,7 +118,7 @@ struct ExpiryPolicyRequest {
     #[serde(rename = "type", deserialize_with = "json::enum_value")]
     kind: ExpiryKind,
     #[serde(default)]
-    #[schema(schema_with = expiry_value)]
+    #[schema(schema_with = expiry_value_schema)]
     value: Option<serde_json::Value>,
 }
 

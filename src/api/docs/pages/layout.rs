@@ -2,8 +2,6 @@
 
 use maud::{DOCTYPE, Markup, html};
 
-use super::site::slug;
-
 /// A page in the navigation.
 #[derive(Debug)]
 pub(super) struct NavEntry {
@@ -72,4 +70,10 @@ pub(super) fn href(file: &str) -> String {
         "" => "/docs".to_owned(),
         slug => format!("/docs/{slug}"),
     }
+}
+
+/// The path of a page below `/docs/`: its file name without `.md`, empty for the overview.
+pub(super) fn slug(file: &str) -> &str {
+    let name = file.strip_suffix(".md").unwrap_or(file);
+    if name == "README" { "" } else { name }
 }

@@ -18,9 +18,9 @@ use actix_web::{HttpRequest, HttpResponse, web};
 pub use site::DocsSite;
 use site::StaticFile;
 
+use crate::api::docs::openapi::to_value;
 use crate::api::docs::partner;
 use crate::api::routing::{resource, route_not_found};
-use crate::api::docs::openapi::to_value;
 
 /// Allows only our own style sheet.
 const CONTENT_POLICY: &str =

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::layout::{Layout, NavEntry};
+use super::layout::{Layout, NavEntry, slug};
 use super::{markdown, reference};
 
 /// Bytes of the hash in an entity tag: enough to rule out collisions.
@@ -154,10 +154,4 @@ impl DocsSite {
     pub(super) fn file(&self, path: &str) -> Option<&StaticFile> {
         self.files.get(path)
     }
-}
-
-/// The path of a page below `/docs/`: its file name without `.md`, empty for the overview.
-pub(super) fn slug(file: &str) -> &str {
-    let name = file.strip_suffix(".md").unwrap_or(file);
-    if name == "README" { "" } else { name }
 }

@@ -10,7 +10,8 @@ use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use serde_json::{Value, json};
 use vouchsafe_actors::delivery::retry;
 
-use super::site::{FILES, PAGES, slug};
+use super::layout::slug;
+use super::site::{FILES, PAGES};
 use super::*;
 
 fn page(slug: &str) -> String {

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Findings;
-use vouchsafe_domain::ids::{OrderId, StockId};
 use crate::memory::tables::{AllocationRow, Tables};
 use crate::rows::Holder;
+use vouchsafe_domain::ids::{OrderId, StockId};
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     for (stock_id, rows) in &tables.allocations {

@@ -9,11 +9,11 @@ use uuid::Uuid;
 
 use super::faults::{VendorFault, VendorFaults};
 use super::vendor_of;
+use vouchsafe_actors::ports::vendors::ReservedDelivery;
+use vouchsafe_actors::ports::vendors::{ClaimedPurchase, DuePurchase, PurchaseRemainder, VendorId};
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::{FulfilmentSource, Order};
 use vouchsafe_domain::product::Sku;
-use vouchsafe_actors::ports::vendors::ReservedDelivery;
-use vouchsafe_actors::ports::vendors::{ClaimedPurchase, DuePurchase, PurchaseRemainder, VendorId};
 
 /// Time after which an unreleased claim expires.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(120);
