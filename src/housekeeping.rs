@@ -9,11 +9,11 @@ use std::time::Duration;
 use actix_web::web;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
+use vouchsafe_store::LEASE_S;
 
 use crate::config_change;
 use crate::housekeeping::recorder::run_recorder;
 use crate::service::Service;
-use vouchsafe_store::LEASE_S;
 
 /// Three renewals per lease.
 const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_secs(LEASE_S.cast_unsigned() as u64 / 3);

@@ -16,13 +16,13 @@ use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::journal::JournalMetrics;
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::ActorTotals;
-
-use crate::telemetry::Telemetry;
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_procurement::metrics::VendorMetrics;
 use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_webhooks::metrics::EndpointMetrics;
 use vouchsafe_wire::error_code::Code;
+
+use crate::telemetry::Telemetry;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ActorLabels {

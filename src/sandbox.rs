@@ -9,19 +9,19 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::Deserialize;
 use vouchsafe_actors::flows::{TopUp, top_up};
+use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::money::{Amount, Currency};
-
-use crate::secrets;
-use crate::service::Service;
-use crate::settings::ServeSettings;
-use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
 use vouchsafe_store::AuditActor;
+
+use crate::secrets;
+use crate::service::Service;
+use crate::settings::ServeSettings;
 
 mod catalogue;
 

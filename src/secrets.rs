@@ -9,12 +9,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-
-use crate::settings::ServeSettings;
 use vouchsafe_security::operator_token::OperatorToken;
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::vault::key_file;
 use vouchsafe_security::vault::master_key::MasterKey;
+
+use crate::settings::ServeSettings;
 
 /// File of the sandbox's operator token.
 pub const OPERATOR_TOKEN_FILE: &str = "operator-token";

@@ -7,11 +7,6 @@ use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
-
-use crate::certification::Observer;
-use crate::metrics::Metrics;
-use crate::readiness::ReadinessGate;
-use crate::settings::Preview;
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::rate_limiter::RateLimiter;
@@ -19,6 +14,11 @@ use vouchsafe_security::registry::AccessRegistry;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::HttpSender;
+
+use crate::certification::Observer;
+use crate::metrics::Metrics;
+use crate::readiness::ReadinessGate;
+use crate::settings::Preview;
 
 /// The state of one service process.
 pub struct Service {

@@ -32,20 +32,8 @@ use vouchsafe_actors::engine::{Engine, EngineParts};
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::{Arbiters, Spawner};
 use vouchsafe_domain::catalogue::Catalogue;
-use vouchsafe_domain::clock::{Clock, SystemClock};
-
-use crate::certification::Observer;
-use crate::certification::observed_sender::observe_deliveries;
-use crate::cli::ExitStatus;
-use crate::housekeeping::recorder;
-use crate::housekeeping::{renew_lease, run_housekeeping};
-use crate::metrics::Metrics;
-use crate::readiness::ReadinessGate;
-use crate::service::Service;
-use crate::settings::ServeSettings;
-use crate::telemetry::Telemetry;
-use crate::{sandbox, secrets};
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
+use vouchsafe_domain::clock::{Clock, SystemClock};
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 use vouchsafe_procurement::ProcurementService;
 use vouchsafe_procurement::reconciliation::job::ReconciliationJob;
@@ -56,6 +44,17 @@ use vouchsafe_security::secret::expose;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::{HttpSender, Poller, SenderConfig, UrlPolicy, build_context};
+
+use crate::certification::Observer;
+use crate::certification::observed_sender::observe_deliveries;
+use crate::cli::ExitStatus;
+use crate::housekeeping::{recorder, renew_lease, run_housekeeping};
+use crate::metrics::Metrics;
+use crate::readiness::ReadinessGate;
+use crate::service::Service;
+use crate::settings::ServeSettings;
+use crate::telemetry::Telemetry;
+use crate::{sandbox, secrets};
 
 /// After this time the next start settles the records in flight (contract §11).
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);

@@ -24,10 +24,11 @@ pub use self::collector::{CollectorUrl, InvalidCollectorUrl};
 use self::export::SpanExport;
 #[cfg(not(feature = "otlp"))]
 use self::export_disabled as export;
+use vouchsafe_security::secret::expose;
+
 use self::fields::PlainFields;
 use crate::settings::{LogFormat, ServeSettings};
 use crate::telemetry::trace::Traceparent;
-use vouchsafe_security::secret::expose;
 
 /// Malformed HTTP gets a response but no log line, because anyone could fill the disk with it. `VOUCHSAFE_LOG` can override
 /// this by naming the target.

@@ -16,8 +16,7 @@ use std::time::Duration;
 use sqlx::{Executor as _, PgConnection};
 use tokio::runtime::Handle;
 use vouchsafe_domain::category::Category;
-use vouchsafe_store::verify;
-use vouchsafe_store::{AuditActor, PgStore};
+use vouchsafe_store::{AuditActor, PgStore, verify};
 
 use crate::database::Database;
 

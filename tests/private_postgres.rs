@@ -10,11 +10,10 @@ mod harness;
 #[path = "private_postgres/kills.rs"]
 mod kills;
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use sqlx::{Connection, Executor, PgConnection};
 use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PostgresError, PrivatePostgres};

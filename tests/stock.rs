@@ -24,10 +24,9 @@ use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::verify;
 use vouchsafe_store::{
     AuditActor, ExpiryBatch, ImportOutcome, ImportSummary, ImportTarget, NewVoucher, PgStore,
-    PutProductOutcome, StockBatch, StockOrigin, VendorConfig,
+    PutProductOutcome, StockBatch, StockOrigin, VendorConfig, verify,
 };
 
 use crate::database::Database;

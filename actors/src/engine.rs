@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
+use vouchsafe_domain::clock::Clock;
 
 use crate::delivery::commit_notifier::CommitNotifier;
 use crate::idempotency::IdempotencyKeys;
@@ -13,7 +14,6 @@ use crate::out_of_stock::OutOfStockSkus;
 use crate::ports::store::{RecoverError, Store};
 use crate::supervisor::Spawner;
 use crate::wallet::Wallets;
-use vouchsafe_domain::clock::Clock;
 
 /// Maximum number of records in flight, from decision to verdict. Mailboxes and lanes apply no backpressure, so this bounds
 /// all of them: a full batch in each of two lanes, or about a seventh of a second of full load. Requests beyond it are

@@ -11,7 +11,6 @@ use std::time::Duration;
 use dashmap::DashMap;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
-
 use vouchsafe_domain::ids::{CredentialId, OrderId};
 
 /// Maximum number of waiters per API key (contract §3).

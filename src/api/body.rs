@@ -6,9 +6,9 @@ use actix_web::dev::Payload;
 use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, TRANSFER_ENCODING};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
+use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
 
 /// Maximum size of a body (contract §2).
 const MAX_BODY_BYTES: usize = 256 * 1024;

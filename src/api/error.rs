@@ -8,12 +8,10 @@ use actix_web::{HttpResponse, ResponseError};
 use bytes::Bytes;
 use vouchsafe_actors::flows::FlowError;
 use vouchsafe_actors::ports::store::Unavailable;
+use vouchsafe_wire::error_body::{ErrorBody, FieldError, InvalidRequest};
+use vouchsafe_wire::error_code::Code;
 
 use crate::telemetry::trace;
-
-pub use vouchsafe_wire::error_body::FieldError;
-pub use vouchsafe_wire::error_body::{ErrorBody, InvalidRequest};
-pub use vouchsafe_wire::error_code::Code;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]

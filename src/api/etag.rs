@@ -7,9 +7,9 @@ use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETag, EntityTag, Head
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
 
 /// Bytes of the hash in the tag: enough to rule out collisions.
 const TAG_BYTES: usize = 16;

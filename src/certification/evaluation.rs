@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 
 use time::{Duration, OffsetDateTime};
-use vouchsafe_domain::ids::OrderId;
-
-use super::session::Pause;
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind, RequestHash};
 use vouchsafe_domain::certification::result::{CheckResult, CheckState};
+use vouchsafe_domain::ids::OrderId;
+
+use super::session::Pause;
 
 /// Within this time the same order under another key counts as a client that abandoned the first key; later it is a new
 /// order.

@@ -9,12 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use time::OffsetDateTime;
 use tokio::sync::Notify;
+use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId};
+use vouchsafe_domain::limits::RequestClass;
 
 use super::delivered::{DeliveredEvents, DeliveryResult};
 use super::session::CertificationSession;
-use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
-use vouchsafe_domain::limits::RequestClass;
 
 /// Capacity of the queue: several seconds of a client that does nothing else.
 pub const MAX_PENDING: usize = 1_024;
@@ -191,9 +191,9 @@ impl Observer {
 mod tests {
     use time::Duration;
     use time::macros::datetime;
+    use vouchsafe_domain::certification::observation::RequestHash;
 
     use super::*;
-    use vouchsafe_domain::certification::observation::RequestHash;
 
     const NOON: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
 

@@ -6,9 +6,8 @@
 use std::collections::{HashMap, HashSet};
 
 use time::{Duration, OffsetDateTime};
-use vouchsafe_domain::ids::{CredentialId, PartnerId};
-
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::RequestClass;
 
 /// Requests that arrive within this time after a 429 were sent before the client read it.

@@ -7,12 +7,12 @@ use clap::Args;
 use reqwest::{Body, Client, Method};
 use secrecy::SecretString;
 use serde::Serialize;
+use vouchsafe_security::secret::expose;
 
 use super::client::{ErrorResponse, build_client, parse_url, send};
 use super::output::{self, Column};
 use super::{CommandOutput, LocalService};
 use crate::secrets::OPERATOR_TOKEN_FILE;
-use vouchsafe_security::secret::expose;
 
 /// Options of all operator commands.
 #[derive(Debug, Args)]

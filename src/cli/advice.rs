@@ -1,7 +1,8 @@
 //! Hints for failed commands: the command that helps, by error code or field.
 
-use super::id::{CREDENTIALS, DELIVERIES, DRIFTS, ORDERS, PARTNERS, PAYOUTS, WEBHOOKS};
 use vouchsafe_wire::error_code::Code;
+
+use super::id::{CREDENTIALS, DELIVERIES, DRIFTS, ORDERS, PARTNERS, PAYOUTS, WEBHOOKS};
 
 const PRODUCTS: &str = "`vouchsafe product list` lists all products";
 

@@ -9,17 +9,16 @@ use reqwest::Method;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
-
-use super::client::{build_client, parse_url};
-use super::examples::examples;
-use super::exit::UsageError;
-use super::print_error;
-use super::{CommandOutput, LocalService};
-use crate::sandbox::PARTNER_FILE;
 use vouchsafe_security::credential::ApiSecret;
 use vouchsafe_security::framing::{API_PREFIX, CanonicalRequest, SignedRequest, Timestamp};
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::signature::sign;
+
+use super::client::{build_client, parse_url};
+use super::examples::examples;
+use super::exit::UsageError;
+use super::{CommandOutput, LocalService, print_error};
+use crate::sandbox::PARTNER_FILE;
 
 /// Response headers printed with the status.
 const SHOWN_HEADERS: [&str; 4] = ["location", "idempotent-replayed", "retry-after", "x-trace-id"];

@@ -4,12 +4,11 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::json;
 
-use super::CommandOutput;
 use super::admin::{AdminClient, AdminOptions, NO_BODY, PageOptions, percent_encode};
 use super::examples::examples;
-use super::id;
 use super::output::Column;
 use super::partner::partner_path;
+use super::{CommandOutput, id};
 
 const COLUMNS: [Column; 6] = [
     ("CREDENTIAL", "credential_id"),

@@ -4,14 +4,13 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::json;
-
-use super::CommandOutput;
-use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percent_encode};
-use super::examples::examples;
-use super::id;
-use super::output::Column;
 use vouchsafe_domain::reconciliation::DriftKind;
 use vouchsafe_domain::reconciliation::drift::DriftResolution;
+
+use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percent_encode};
+use super::examples::examples;
+use super::output::Column;
+use super::{CommandOutput, id};
 
 const COLUMNS: [Column; 8] = [
     ("DRIFT", "drift_id"),

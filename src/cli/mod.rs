@@ -40,11 +40,12 @@ use clap::Subcommand;
 
 pub use self::exit::ExitStatus;
 
+use vouchsafe_security::framing::API_PREFIX;
+
 use self::admin::AdminClient;
 use self::client::ErrorResponse;
 use self::examples::examples;
 use crate::settings::ServeSettings;
-use vouchsafe_security::framing::API_PREFIX;
 
 /// Client commands.
 #[derive(Debug, Subcommand)]

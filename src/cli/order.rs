@@ -8,12 +8,10 @@ use reqwest::Method;
 use serde_json::json;
 use vouchsafe_domain::order::OrderStatus;
 
-use super::CommandOutput;
 use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percent_encode};
 use super::examples::examples;
-use super::id;
 use super::output::Column;
-use super::vouchers;
+use super::{CommandOutput, id, vouchers};
 
 const COLUMNS: [Column; 7] = [
     ("ORDER", "order_id"),

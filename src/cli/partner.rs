@@ -5,12 +5,12 @@ use std::convert::Infallible;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
+use vouchsafe_domain::limits::{InvalidLimit, Limit, RequestClass};
 
 use super::admin::{AdminClient, AdminOptions, NO_BODY, PageOptions, percent_encode};
 use super::examples::examples;
 use super::output::{self, Column};
 use super::{CommandOutput, id};
-use vouchsafe_domain::limits::{InvalidLimit, Limit, RequestClass};
 
 const COLUMNS: [Column; 5] = [
     ("PARTNER", "partner_id"),

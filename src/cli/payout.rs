@@ -6,11 +6,10 @@ use reqwest::Method;
 use serde::Serialize;
 use vouchsafe_domain::payout::PayoutStatus;
 
-use super::CommandOutput;
 use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percent_encode};
 use super::examples::examples;
-use super::id;
 use super::output::Column;
+use super::{CommandOutput, id};
 
 const COLUMNS: [Column; 7] = [
     ("PAYOUT", "payout_id"),

@@ -4,11 +4,10 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::json;
 
-use super::CommandOutput;
 use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percent_encode};
 use super::examples::examples;
-use super::id;
 use super::output::Column;
+use super::{CommandOutput, id};
 
 const COLUMNS: [Column; 9] = [
     ("PURCHASE", "purchase_id"),

@@ -6,11 +6,10 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::json;
 
-use super::CommandOutput;
 use super::admin::{AdminClient, AdminOptions, percent_encode};
 use super::examples::examples;
-use super::output;
 use super::upload::{self, UploadSource};
+use super::{CommandOutput, output};
 
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe reconciliation show 2026-11-20"])]

@@ -13,13 +13,13 @@ use clap::Args;
 use secrecy::SecretString;
 use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
+use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PrivatePostgres};
+use vouchsafe_security::secret::expose;
+use vouchsafe_store::verify::{Finding, verify};
 
 use super::CommandOutput;
 use super::examples::examples;
 use super::exit::{UnreachableError, UsageError};
-use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PrivatePostgres};
-use vouchsafe_security::secret::expose;
-use vouchsafe_store::verify::{Finding, verify};
 
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe verify", "vouchsafe verify --data-dir .vouchsafe --json"])]

@@ -4,11 +4,10 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::json;
 
-use super::CommandOutput;
 use super::admin::{AdminClient, AdminOptions, percent_encode};
 use super::examples::examples;
-use super::id;
 use super::partner::partner_path;
+use super::{CommandOutput, id};
 
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe wallet top-up PARTNER_ID USD 1000.00 --reference bank-4711"])]

@@ -3,14 +3,13 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use reqwest::Method;
-
-use super::CommandOutput;
-use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percent_encode};
-use super::examples::examples;
-use super::id;
-use super::output::Column;
 use vouchsafe_domain::delivery::view::DeliveryState;
 use vouchsafe_domain::webhook::WebhookStatus;
+
+use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percent_encode};
+use super::examples::examples;
+use super::output::Column;
+use super::{CommandOutput, id};
 
 const COLUMNS: [Column; 7] = [
     ("WEBHOOK", "webhook_id"),

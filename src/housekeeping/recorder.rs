@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 use vouchsafe_actors::ports::store::Unavailable;
+use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::order::{Order, OrderStatus};
+use vouchsafe_store::unavailable;
 
 use crate::certification::observer::{Note, NotePayload, Observer};
 use crate::service::Service;
-use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
-use vouchsafe_store::unavailable;
 
 /// Poll interval for notes of other nodes: shorter than the shortest pause, which may be broken on any node.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

@@ -3,16 +3,16 @@
 use anyhow::Context as _;
 use time::Date;
 use time::macros::date;
+use vouchsafe_domain::category::Category;
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::{
     ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
 };
-
-use crate::service::Service;
-use vouchsafe_domain::category::Category;
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_store::{AuditActor, ImportTarget, NewVoucher, StockBatch, StockOrigin, VendorConfig};
+
+use crate::service::Service;
 
 const CATEGORIES: [(&str, &str); 4] = [
     ("retail", "Shops"),

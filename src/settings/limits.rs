@@ -1,7 +1,6 @@
 //! Default rate limits, for partners without individual limits (contract §8).
 
 use clap::Args;
-
 use vouchsafe_domain::limits::{DefaultLimits, Limit};
 
 /// Rate limit of each request class.
@@ -59,9 +58,9 @@ impl LimitSettings {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use vouchsafe_domain::limits::RequestClass;
 
     use super::*;
-    use vouchsafe_domain::limits::RequestClass;
 
     #[derive(Debug, Parser)]
     struct Program {

@@ -10,8 +10,7 @@ use anyhow::Context as _;
 use vouchsafe_actors::supervisor::Arbiters;
 use vouchsafe_security::environment::Environment;
 
-use crate::api::middleware::trace;
-use crate::api::middleware::{load_shedding, readiness_gate, sandbox_observer};
+use crate::api::middleware::{load_shedding, readiness_gate, sandbox_observer, trace};
 use crate::api::{operator, partner};
 use crate::service::Service;
 use crate::settings::ServeSettings;

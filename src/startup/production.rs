@@ -1,9 +1,9 @@
 //! Settings that production requires (contract §1).
 
 use anyhow::bail;
+use vouchsafe_security::environment::Environment;
 
 use crate::settings::ServeSettings;
-use vouchsafe_security::environment::Environment;
 
 /// Checks that all required settings are present.
 ///

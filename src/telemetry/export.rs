@@ -22,12 +22,12 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::Layer as _;
 use vouchsafe_actors::SPANS;
+use vouchsafe_http_client::tls;
+use vouchsafe_security::environment::Environment;
 
 use self::queue::SpanQueue;
 use super::{BoxedLayer, CollectorUrl, TelemetryError};
 use crate::telemetry::trace::Traceparent;
-use vouchsafe_http_client::tls;
-use vouchsafe_security::environment::Environment;
 
 /// Timeout of one batch, including retries.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -9,10 +9,10 @@ use std::convert::Infallible;
 
 use prometheus_client::registry::Registry as MetricsRegistry;
 use tracing::Span;
+use vouchsafe_security::environment::Environment;
 
 use super::{BoxedLayer, CollectorUrl, TelemetryError};
 use crate::telemetry::trace::Traceparent;
-use vouchsafe_security::environment::Environment;
 
 pub(super) struct SpanExport(Infallible);
 

@@ -29,8 +29,7 @@ mod subject;
 
 use std::future::Future;
 
-use vouchsafe_simulation::conformance;
-use vouchsafe_simulation::conformance_cases;
+use vouchsafe_simulation::{conformance, conformance_cases};
 
 use crate::subject::PgSubject;
 

@@ -14,11 +14,9 @@ use vouchsafe_domain::delivery::DeliveryAttempt;
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{EventId, PartnerId, WebhookId};
-use vouchsafe_simulation::build;
 use vouchsafe_simulation::memory_outbox::bundle;
-use vouchsafe_simulation::outbox::order_id;
-use vouchsafe_simulation::outbox::{self, EndpointStatus, OutboxSubject, Row, RowState};
-use vouchsafe_simulation::outbox_cases;
+use vouchsafe_simulation::outbox::{self, EndpointStatus, OutboxSubject, Row, RowState, order_id};
+use vouchsafe_simulation::{build, outbox_cases};
 use vouchsafe_store::{
     AuditActor, PgNode, PgOutbox, PgStore, PutWebhookRequest, ReplayOutcome, WebhookSecretRotation, verify,
 };

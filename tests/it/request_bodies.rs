@@ -1,9 +1,10 @@
 //! Request bodies: chunked, too large, too slow, encoded, ambiguous.
 
+use std::time::{Duration, Instant};
+
 use hyper::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
 };
-use std::time::{Duration, Instant};
 
 use crate::support::raw_http::{exchange, exchange_undocumented, request_head, send_slowly};
 use crate::support::{

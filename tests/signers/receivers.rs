@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 use crate::programs::{DOCS, DocsWorkspace};
 use crate::python::Python;
 use crate::receiver::{ReceivedEvent, Receiver};
-use crate::rust_receiver;
-use crate::service;
 use crate::wait::{WAIT_TIMEOUT, wait_until};
+use crate::{rust_receiver, service};
 
 const JAVASCRIPT_LIBRARY: &str = "standardwebhooks@1.0.0";
 

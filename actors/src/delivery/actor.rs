@@ -18,6 +18,10 @@ use std::time::Duration;
 use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, SpawnHandle, WrapFuture as _};
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
+use vouchsafe_domain::delivery::{
+    AttemptOutcome, DeliveryAttempt, DeliveryFault, MAX_STORED_RESPONSE_BYTES, QueuedDelivery, SendResult,
+};
+use vouchsafe_domain::ids::WebhookId;
 
 use self::active::{ActiveEndpoint, NextAction};
 use self::message::{ReleaseLease, Wake};
@@ -25,10 +29,6 @@ use super::DeliveryContext;
 use super::outbox::{DeliveryPage, FlushRequest, LeasedEndpoint};
 use crate::ports::store::Unavailable;
 use crate::supervisor::Lineage;
-use vouchsafe_domain::delivery::{
-    AttemptOutcome, DeliveryAttempt, DeliveryFault, MAX_STORED_RESPONSE_BYTES, QueuedDelivery, SendResult,
-};
-use vouchsafe_domain::ids::WebhookId;
 
 /// Timeout of one attempt, from connecting to the head of the response (contract §6).
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -4,7 +4,6 @@
 
 use dashmap::DashSet;
 use tokio::sync::Notify;
-
 use vouchsafe_domain::ids::PartnerId;
 
 /// Partners with events committed since the last call of [`notified`](Self::notified).

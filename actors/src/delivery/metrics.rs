@@ -7,7 +7,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-
 use vouchsafe_domain::delivery::AttemptOutcome;
 use vouchsafe_domain::ids::WebhookId;
 

@@ -26,11 +26,12 @@ use actor::message::{ReleaseLease, Wake};
 pub use actor::ATTEMPT_TIMEOUT;
 pub use metrics::DeliveryMetrics;
 
+use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::ids::WebhookId;
+
 use self::concurrency::ConcurrencyLimit;
 use self::outbox::{Outbox, Sender};
 use crate::supervisor::{ActorState, ActorStats, ActorTotals, Directory, Spawner};
-use vouchsafe_domain::clock::Clock;
-use vouchsafe_domain::ids::WebhookId;
 
 /// How often [`Deliveries::drain`] checks whether every endpoint was released.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);

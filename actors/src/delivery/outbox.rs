@@ -7,10 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::queue::{QueueChanges, ReadRequest};
-use crate::ports::store::{StoreFuture, Unavailable};
 use vouchsafe_domain::delivery::{DeliveryAttempt, SendResult, WebhookEvent, WebhookTarget};
 use vouchsafe_domain::ids::{OrderId, WebhookId};
+
+use super::queue::{QueueChanges, ReadRequest};
+use crate::ports::store::{StoreFuture, Unavailable};
 
 /// How long a lease lasts without renewal.
 pub const LEASE_DURATION: Duration = Duration::from_secs(30);

@@ -9,10 +9,6 @@
 //! Retrieval and cancellation lock the order's row: the first to commit wins, and the other sees it.
 
 use time::{Duration, OffsetDateTime};
-
-use super::change::{self, OrderDecision};
-use super::idempotent::FlowError;
-use crate::engine::Engine;
 use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
 use vouchsafe_domain::ledger::OperatorIdentity;
@@ -20,6 +16,10 @@ use vouchsafe_domain::order::{Actor, Order, OrderStatus, StoredOrder};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 use vouchsafe_domain::voucher::Expiry;
+
+use super::change::{self, OrderDecision};
+use super::idempotent::FlowError;
+use crate::engine::Engine;
 
 /// A partner's command to cancel an order.
 #[derive(Debug, Clone)]

@@ -14,6 +14,13 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
+use vouchsafe_domain::audit::AuditEntry;
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
+use vouchsafe_domain::ids::{OrderId, PartnerId, StockId};
+use vouchsafe_domain::order::{Order, StoredOrder};
+use vouchsafe_domain::stock::CHUNK_VOUCHERS;
+use vouchsafe_domain::transition::{OrderTransition, TransitionEffects};
+use vouchsafe_domain::voucher::Allocation;
 
 use super::idempotent::{COMMIT_TIMEOUT, FlowError, KEY_TIMEOUT};
 use crate::engine::Engine;
@@ -23,13 +30,6 @@ use crate::ports::record::{KeyClaim, OrderChange, Record, ReturnedVoucher};
 use crate::supervisor::DecisionDeadline;
 use crate::wallet::Funds;
 use crate::wallet::purse::ReserveRequest;
-use vouchsafe_domain::audit::AuditEntry;
-use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
-use vouchsafe_domain::ids::{OrderId, PartnerId, StockId};
-use vouchsafe_domain::order::{Order, StoredOrder};
-use vouchsafe_domain::stock::CHUNK_VOUCHERS;
-use vouchsafe_domain::transition::{OrderTransition, TransitionEffects};
-use vouchsafe_domain::voucher::Allocation;
 
 /// How often a change is decided if another one is faster each time.
 pub(super) const MAX_DECISIONS: u32 = 5;

@@ -9,17 +9,18 @@
 //! Nothing is allocated before approval. A shortfall is then bought where possible; otherwise the available vouchers are
 //! delivered and the rest is refunded.
 
+use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
+use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
+use vouchsafe_domain::ledger::OperatorIdentity;
+use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
+use vouchsafe_domain::transition::{Cause, OrderTransition};
+
 use super::change::{self, OrderDecision};
 use super::fulfil_order::fail_unpurchasable;
 use super::hold_for_order::hold_for_order;
 use super::idempotent::FlowError;
 use crate::engine::Engine;
 use crate::supervisor::DecisionDeadline;
-use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
-use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
-use vouchsafe_domain::ledger::OperatorIdentity;
-use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
-use vouchsafe_domain::transition::{Cause, OrderTransition};
 
 /// The command to approve or reject an order.
 #[derive(Debug, Clone)]

@@ -10,18 +10,17 @@
 //! permanently is skipped, so that it does not block the others forever.
 
 use tracing::error;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::order::{FulfilmentSource, Order};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::Expiry;
 
 use super::change::log_unavailable;
 use super::fulfil_order::deliver_reserved;
 use super::idempotent::FlowError;
 use super::procure::ProcureError;
 use crate::engine::Engine;
-use crate::ports::vendors::ReservedDelivery;
-use crate::ports::vendors::{ReservedStock, Vendors};
-use vouchsafe_domain::ids::{OrderId, PartnerId};
-use vouchsafe_domain::order::{FulfilmentSource, Order};
-use vouchsafe_domain::product::Sku;
-use vouchsafe_domain::voucher::Expiry;
+use crate::ports::vendors::{ReservedDelivery, ReservedStock, Vendors};
 
 /// Distributes a reservation to the orders that wait for its SKU and releases the rest to the shelf.
 ///

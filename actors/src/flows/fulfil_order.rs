@@ -8,16 +8,17 @@
 //! | deliver reserved stock | holds | vouchers issued; DELIVERED if nothing is missing any more |
 //! | end fulfilment | holds, money | the rest refunded, the order closed |
 
+use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
+use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
+use vouchsafe_domain::transition::{Cause, OrderTransition};
+use vouchsafe_domain::voucher::{Allocation, Expiry};
+
 use super::change::{self, OrderDecision};
 use super::hold_for_order::hold_for_order;
 use super::idempotent::FlowError;
 use crate::engine::Engine;
 use crate::ports::vendors::ReservedDelivery;
 use crate::supervisor::DecisionDeadline;
-use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
-use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
-use vouchsafe_domain::transition::{Cause, OrderTransition};
-use vouchsafe_domain::voucher::{Allocation, Expiry};
 
 /// The timeline's reason for a refunded rest.
 const UNAVAILABLE_REASON: &str = "the rest is not available";

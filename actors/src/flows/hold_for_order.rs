@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use vouchsafe_domain::ids::VoucherId;
+use vouchsafe_domain::order::{Order, OrderLine, PendingReason};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
+
 use super::idempotent::FlowError;
 use crate::engine::Engine;
 use crate::inventory::{StockHold, Supply};
 use crate::journal::Hold;
 use crate::supervisor::DecisionDeadline;
-use vouchsafe_domain::ids::VoucherId;
-use vouchsafe_domain::order::{Order, OrderLine, PendingReason};
-use vouchsafe_domain::product::Sku;
-use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
 
 /// How often a shelf is asked for fewer vouchers if others took some meanwhile.
 const MAX_HOLD_ATTEMPTS: u32 = 5;

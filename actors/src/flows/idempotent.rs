@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 
 use crate::engine::Engine;
 use crate::idempotency::{KeyOutcome, KeyStatus};
 use crate::journal::{Hold, RecordOutcome, Ticket};
 use crate::ports::record::{Record, StaleReason};
 use crate::supervisor::{DecisionDeadline, DecisionError};
-use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 
 /// How often a request is decided if each commit finds a conflict.
 const MAX_DECISIONS: u32 = 3;

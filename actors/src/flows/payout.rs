@@ -8,6 +8,14 @@
 //!
 //! A payout is decided once: the commit finds it pending or writes nothing.
 
+use vouchsafe_domain::audit::AuditEntry;
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
+use vouchsafe_domain::ids::{PartnerId, PayoutId, TransactionId};
+use vouchsafe_domain::ledger::{LedgerKind, Movement, OperatorIdentity, PendingDelta};
+use vouchsafe_domain::money::{Amount, Money};
+use vouchsafe_domain::order::Actor;
+use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutMilestone, PayoutStatus};
+
 use super::change::{self, ChangeKey, CommitAttempt};
 use super::idempotent::{self, FlowDecision, FlowError};
 use crate::engine::Engine;
@@ -17,13 +25,6 @@ use crate::ports::record::{KeyClaim, PayoutChange, Record};
 use crate::supervisor::DecisionDeadline;
 use crate::wallet::Funds;
 use crate::wallet::purse::ReserveRequest;
-use vouchsafe_domain::audit::AuditEntry;
-use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
-use vouchsafe_domain::ids::{PartnerId, PayoutId, TransactionId};
-use vouchsafe_domain::ledger::{LedgerKind, Movement, OperatorIdentity, PendingDelta};
-use vouchsafe_domain::money::{Amount, Money};
-use vouchsafe_domain::order::Actor;
-use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutMilestone, PayoutStatus};
 
 /// A partner's command to request a payout.
 #[derive(Debug, Clone)]

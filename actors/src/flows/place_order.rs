@@ -20,6 +20,14 @@ use std::sync::Arc;
 
 use time::OffsetDateTime;
 use tracing::{Instrument as _, debug_span};
+use vouchsafe_domain::approval::{ApprovalRule, is_approval_required};
+use vouchsafe_domain::catalogue::{Assortment, PricingError, RequestedOrder};
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::money::{Amount, Money};
+use vouchsafe_domain::order::{Order, PendingReason, PricedOrder};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::Expiry;
 
 use self::draft::OrderDraft;
 use super::idempotent::{self, FlowError};
@@ -29,14 +37,6 @@ use crate::inventory::{StockHold, Supply};
 use crate::supervisor::DecisionDeadline;
 use crate::wallet::purse::ReserveRequest;
 use crate::wallet::{Funds, WalletHold};
-use vouchsafe_domain::approval::{ApprovalRule, is_approval_required};
-use vouchsafe_domain::catalogue::{Assortment, PricingError, RequestedOrder};
-use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
-use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_domain::money::{Amount, Money};
-use vouchsafe_domain::order::{Order, PendingReason, PricedOrder};
-use vouchsafe_domain::product::Sku;
-use vouchsafe_domain::voucher::Expiry;
 
 /// Stock conflicts after which all shelves of the order are invalidated: other chunks may be as outdated as the one that
 /// conflicted, and the last decision must not rest on them.

@@ -17,16 +17,15 @@ use std::time::Duration;
 
 use tracing::error;
 use uuid::Uuid;
+use vouchsafe_domain::order::{Order, PendingReason};
+use vouchsafe_domain::voucher::Expiry;
 
 use super::change::log_unavailable;
 use super::fulfil_order::{deliver_reserved, end_fulfilment, start_fulfilment};
 use super::idempotent::FlowError;
 use crate::engine::Engine;
 use crate::ports::store::Unavailable;
-use crate::ports::vendors::ReservedDelivery;
-use crate::ports::vendors::{ClaimedPurchase, PurchaseRemainder, Vendors, WaitingOrder};
-use vouchsafe_domain::order::{Order, PendingReason};
-use vouchsafe_domain::voucher::Expiry;
+use crate::ports::vendors::{ClaimedPurchase, PurchaseRemainder, ReservedDelivery, Vendors, WaitingOrder};
 
 /// Minimum and maximum delay before a vendor is asked about a purchase again; in between it is a quarter of the purchase's
 /// age.

@@ -9,6 +9,10 @@
 //! The reference is stored forever: it is never posted twice.
 
 use tracing::instrument;
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
+use vouchsafe_domain::ids::{PartnerId, TransactionId};
+use vouchsafe_domain::ledger::{LedgerKind, Movement, OperatorIdentity};
+use vouchsafe_domain::money::{Amount, Money};
 
 use super::idempotent::{self, FlowDecision, FlowError};
 use crate::SPANS;
@@ -16,10 +20,6 @@ use crate::engine::Engine;
 use crate::ports::record::{KeyClaim, Record};
 use crate::wallet::Funds;
 use crate::wallet::purse::{MAX_BALANCE, ReserveRequest};
-use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
-use vouchsafe_domain::ids::{PartnerId, TransactionId};
-use vouchsafe_domain::ledger::{LedgerKind, Movement, OperatorIdentity};
-use vouchsafe_domain::money::{Amount, Money};
 
 /// An operator's command to post a ledger entry.
 #[derive(Debug, Clone)]

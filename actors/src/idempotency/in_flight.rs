@@ -9,10 +9,10 @@ use std::time::Duration;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-
-use super::response_cache::ResponseCache;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
+
+use super::response_cache::ResponseCache;
 
 /// Maximum number of waiters over all keys: four times the records that may be in flight. Waiters are not admitted, so this
 /// limit bounds them; beyond it a duplicate gets at once the response that it would get after its wait.
@@ -173,10 +173,10 @@ impl Drop for KeyGuard {
 mod tests {
     use bytes::Bytes;
     use uuid::Uuid;
-
-    use super::*;
     use vouchsafe_domain::clock::SystemClock;
     use vouchsafe_domain::idempotency::{Fingerprint, Response};
+
+    use super::*;
 
     const KEY: KeyHash = KeyHash(Uuid::from_u128(7));
 

@@ -91,9 +91,9 @@ impl ResponseCache {
 mod tests {
     use bytes::Bytes;
     use uuid::Uuid;
+    use vouchsafe_domain::idempotency::{Fingerprint, Response};
 
     use super::*;
-    use vouchsafe_domain::idempotency::{Fingerprint, Response};
 
     fn key(n: u128) -> KeyHash {
         KeyHash(Uuid::from_u128(n))

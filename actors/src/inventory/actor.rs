@@ -18,15 +18,16 @@ use tracing::warn;
 
 use self::claim::ClaimState;
 pub use self::hold::StockHold;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
+use vouchsafe_domain::voucher::Expiry;
+
 use self::message::{
     HoldVouchers, NotifyStockChange, ResolveVouchers, StockChange, VoucherRequest, VouchersResolution,
 };
 use super::shelf::{Shelf, ShelfDecision};
 use crate::ports::store::{Store, Unavailable};
 use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
-use vouchsafe_domain::product::Sku;
-use vouchsafe_domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
-use vouchsafe_domain::voucher::Expiry;
 
 /// Free vouchers below which more stock is claimed ahead of demand. At 10,000 vouchers a second of one SKU they last 200
 /// ms, many times as long as a claim takes.

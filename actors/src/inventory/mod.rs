@@ -11,12 +11,12 @@ use actor::message::{HoldVouchers, NotifyStockChange, StockChange, VoucherReques
 use actor::probe::{GetShelf, Panic};
 pub use actor::{StockHold, Supply};
 use tracing::{Instrument as _, debug_span};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::Expiry;
 
 use crate::SPANS;
 use crate::ports::store::Store;
 use crate::supervisor::{ActorStats, ActorTotals, DecisionDeadline, DecisionError, Directory, Spawner};
-use vouchsafe_domain::product::Sku;
-use vouchsafe_domain::voucher::Expiry;
 
 /// The inventory actors of this node.
 pub struct Inventory {

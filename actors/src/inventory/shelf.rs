@@ -8,10 +8,11 @@ mod free_vouchers;
 
 use std::collections::{BTreeSet, HashMap};
 
-use self::free_vouchers::{FreeVouchers, VoucherPosition};
 use vouchsafe_domain::ids::{ChunkId, StockId};
 use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
+
+use self::free_vouchers::{FreeVouchers, VoucherPosition};
 
 /// The decision on a request for vouchers.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Batches: the records of one commit with their completions, and the splitting of a rejected batch.
 
 use tracing::Span;
+use vouchsafe_domain::ids::PartnerId;
 
 use super::submission::{Completion, RecordOutcome, Submission};
 use crate::ports::record::{Record, Verdict};
-use vouchsafe_domain::ids::PartnerId;
 
 /// Maximum number of records in a batch. Beyond some 500 the time per record no longer falls (it is flat from 256), and
 /// latency grows.

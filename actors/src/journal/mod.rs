@@ -28,11 +28,12 @@ use metrics::LaneMetrics;
 use submission::{Completion, Submission};
 pub use submission::{Hold, RecordOutcome, Ticket};
 
+use vouchsafe_domain::ids::PartnerId;
+
 use crate::SPANS;
 use crate::delivery::commit_notifier::CommitNotifier;
 use crate::ports::record::Record;
 use crate::ports::store::{LaneStore, StoreFuture};
-use vouchsafe_domain::ids::PartnerId;
 
 /// Spawns a task on the store's runtime; the task outlives every request.
 pub type Spawn<'a> = &'a dyn Fn(StoreFuture<'static, ()>);

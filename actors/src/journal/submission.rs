@@ -4,11 +4,11 @@
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::Span;
+use vouchsafe_domain::idempotency::StoredResponse;
+use vouchsafe_domain::ledger::WalletState;
 
 use crate::idempotency::KeyGuard;
 use crate::ports::record::{Record, StaleReason, Verdict};
-use vouchsafe_domain::idempotency::StoredResponse;
-use vouchsafe_domain::ledger::WalletState;
 
 /// A reservation in memory for a record. Dropping it releases it.
 pub trait Hold: Send {

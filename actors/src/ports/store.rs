@@ -7,8 +7,6 @@ use std::future::Future;
 use std::pin::Pin;
 
 use uuid::Uuid;
-
-use super::record::{Record, Verdict};
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletState;
@@ -17,6 +15,8 @@ use vouchsafe_domain::order::StoredOrder;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::StockVoucher;
+
+use super::record::{Record, Verdict};
 
 /// A boxed future, so that the engine does not depend on a store implementation.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
-
-use super::store::{StoreFuture, Unavailable};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::{FulfilmentSource, Order};
 use vouchsafe_domain::product::Sku;
+
+use super::store::{StoreFuture, Unavailable};
 
 /// A vendor's id, chosen by its operator.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -18,11 +18,12 @@ use self::actor::ProcurementActor;
 use self::actor::message::Poll;
 #[cfg(feature = "testing")]
 use self::actor::probe::Panic;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+
 use crate::engine::Engine;
 use crate::flows::{self, ProcureError};
 use crate::ports::vendors::{VendorCapacity, VendorId, Vendors, WaitingOrder};
 use crate::supervisor::{ActorStats, ActorTotals, Directory, Spawner};
-use vouchsafe_domain::ids::{OrderId, PartnerId};
 
 /// The procurement of one node.
 pub struct Procurement {

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
+use vouchsafe_domain::ids::OrderId;
 
 use super::Procurement;
 use crate::flows;
 use crate::ports::store::Unavailable;
 use crate::ports::vendors::{ReservedStock, WaitingOrder};
-use vouchsafe_domain::ids::OrderId;
 
 /// Poll interval; bounds the delay before an order's purchase starts.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);

@@ -17,13 +17,14 @@ use actix::{
 use tracing::warn;
 
 pub use self::hold::WalletHold;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::{Amount, Currency};
+
 use self::message::{HoldMoney, MoneyResolution, ResolveMoney};
 use super::purse::{Purse, PurseDecision, ReserveRequest};
 use crate::ports::store::{Store, Unavailable};
 use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
-use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_domain::ledger::WalletState;
-use vouchsafe_domain::money::{Amount, Currency};
 
 /// Delay before a failed read is retried.
 const READ_RETRY_DELAY: Duration = Duration::from_millis(100);

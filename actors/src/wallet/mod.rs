@@ -11,13 +11,13 @@ use actor::message::HoldMoney;
 use actor::probe::{GetPurse, Panic};
 pub use actor::{Funds, WalletHold};
 use tracing::{Instrument as _, debug_span};
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::money::Currency;
 
 use self::purse::ReserveRequest;
 use crate::SPANS;
 use crate::ports::store::Store;
 use crate::supervisor::{ActorStats, ActorTotals, DecisionDeadline, DecisionError, Directory, Spawner};
-use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_domain::money::Currency;
 
 /// The wallet actors of this node.
 pub struct Wallets {

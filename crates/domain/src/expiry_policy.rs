@@ -1,10 +1,10 @@
 //! Expiry of purchased vouchers for which the vendor states none.
 
-use crate::product::{ExpiryKind, ExpiryPolicy};
 use time::util::days_in_month;
 use time::{Date, Month};
 
 use crate::iso_date;
+use crate::product::{ExpiryKind, ExpiryPolicy};
 
 /// The last valid day of a voucher issued on this day, by the product's policy; `None` if it never expires.
 ///

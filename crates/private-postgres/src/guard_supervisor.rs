@@ -22,8 +22,7 @@ use super::error::{PostgresError, io_at};
 use super::guard::GRACEFUL_STOP;
 use super::guard_lock::{self, GUARD_SUBCOMMAND, GuardNote, GuardPresence, GuardState};
 use super::plan::ServerPlan;
-use super::postmaster;
-use super::process;
+use super::{postmaster, process};
 
 /// Interval between probes of the guard's lock while the service runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);

@@ -4,11 +4,10 @@
 //! another process's. The file's content is for people and for signals.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 /// Interval between attempts to take a held lock.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);

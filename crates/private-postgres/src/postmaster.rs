@@ -6,13 +6,12 @@
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::iter;
 use std::os::unix::fs::{OpenOptionsExt, fchown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{iter, thread};
 
 use rustix::process::Signal;
 

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use time::Date;
+use vouchsafe_security::vault::code::InvalidCode;
 
 use super::limits::{MAX_RECORD_PAGES, MAX_RECORDS_PAGE, MAX_RESPONSE_BYTES};
-use vouchsafe_security::vault::code::InvalidCode;
 
 /// What is known after a call that returned no vouchers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -121,7 +121,6 @@ impl fmt::Debug for VendorAdapter {
 #[cfg(test)]
 mod tests {
     use vouchsafe_domain::clock::SystemClock;
-
     use vouchsafe_domain::vendor::UnknownAdapter;
 
     use super::*;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use vouchsafe_domain::clock::Clock;
-
-use super::{FailureReason, InvalidResponse, PurchaseResult, Shortfall, VendorFailure, VendorVoucher};
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
+
+use super::{FailureReason, InvalidResponse, PurchaseResult, Shortfall, VendorFailure, VendorVoucher};
 
 /// Delay of an ordinary purchase.
 pub const USUAL_DELAY: Duration = Duration::from_secs(1);

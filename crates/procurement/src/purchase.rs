@@ -9,7 +9,6 @@ use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::purchase::{PurchaseKey, VendorReference};
 use vouchsafe_domain::reconciliation::{RecordLine, VoucherTerms};
-
 use vouchsafe_security::vault::code::VoucherCode;
 
 /// A voucher sold by a vendor, validated against the request.

@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use super::sliding_window::{Exhausted, RateLimitStatus, SlidingWindow};
 use vouchsafe_domain::limits::Limit;
+
+use super::sliding_window::{Exhausted, RateLimitStatus, SlidingWindow};
 
 /// Some 8 MB at the default limit.
 pub const MAX_SOURCES: usize = 32_768;

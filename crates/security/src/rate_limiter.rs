@@ -9,11 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dashmap::DashMap;
+use vouchsafe_domain::limits::{DefaultLimits, Limits, RequestClass};
 
 use super::auth_failures::AuthFailures;
 use super::credential::ApiKeyHash;
 use super::sliding_window::{Exhausted, RateLimitStatus, SlidingWindow};
-use vouchsafe_domain::limits::{DefaultLimits, Limits, RequestClass};
 
 /// The window that a request counts against, with the partner's own limits.
 #[derive(Debug, Clone, Copy)]
@@ -97,8 +97,9 @@ impl RateLimiter {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use vouchsafe_domain::limits::Limit;
+
+    use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
 

@@ -20,14 +20,14 @@ use time::OffsetDateTime;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::approval::ApprovalRule;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::limits::Limits;
+use vouchsafe_domain::partner::Partner;
 use vouchsafe_domain::scope::Scope;
 
 use super::client_address::ClientAddress;
 use super::credential::{ApiKey, ApiKeyHash, ApiSecret, ApiSecretHash, Credential};
 use super::environment::Environment;
 use super::headers::AuthHeaders;
-use vouchsafe_domain::limits::Limits;
-use vouchsafe_domain::partner::Partner;
 
 /// How long ended credentials are retained: longer than a change that began before may take.
 const ENDED_RETENTION: Duration = Duration::from_secs(3_600);

@@ -14,13 +14,14 @@ use tokio::time::{Instant, sleep};
 
 pub use self::page::bundle;
 pub use self::tables::{Latency, Row, RowState, Tables};
-use crate::build;
 use vouchsafe_actors::delivery::outbox::{
     DeliveryPage, FlushRequest, LEASE_DURATION, LeaseAction, LeasedEndpoint, Outbox,
 };
 use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
 use vouchsafe_domain::ids::WebhookId;
+
+use crate::build;
 
 /// Outbox of one endpoint, as seen by one incarnation of a node.
 #[derive(Debug, Clone)]

@@ -27,12 +27,13 @@ pub use responses::PlainTextResponses;
 use tokio::task::LocalSet;
 pub use vendors::SimulatedVendors;
 
-use super::{MemoryDatabase, build};
 use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_domain::clock::Clock as _;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
+
+use super::{MemoryDatabase, build};
 
 /// Runs a test with nodes. Requires a current-thread runtime with paused time.
 pub async fn run_local<T>(test: impl Future<Output = T>) -> T {

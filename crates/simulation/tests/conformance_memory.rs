@@ -4,8 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 use vouchsafe_simulation::conformance::{self, CASES, GUARDS};
-use vouchsafe_simulation::conformance_cases;
-use vouchsafe_simulation::{Guard, MemoryDatabase};
+use vouchsafe_simulation::{Guard, MemoryDatabase, conformance_cases};
 
 /// Each case is a test on paused time in one thread: waits take no time and runs are reproducible.
 macro_rules! in_memory {

@@ -1,8 +1,7 @@
 //! Conformance suite over the in-memory outbox.
 
 use vouchsafe_simulation::memory_outbox::MemoryOutbox;
-use vouchsafe_simulation::outbox;
-use vouchsafe_simulation::outbox_cases;
+use vouchsafe_simulation::{outbox, outbox_cases};
 
 macro_rules! in_memory {
     ($($case:ident)*) => {

@@ -9,8 +9,7 @@
 
 use sqlx::PgPool;
 
-use super::audit::AuditLog;
-use super::audit::to_bigint;
+use super::audit::{AuditLog, to_bigint};
 
 /// How far the ids of visible entries can be out of order. At several thousand code retrievals per second this covers the
 /// timeouts of a statement and of an idle transaction. The invariant `audit.sealed` contains the same number.

@@ -6,11 +6,11 @@ use sqlx::PgPool;
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
+use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 
 use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
 use super::database::Database;
-use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 
 /// Room for a hundred attempts of a partner at one check, of which the newest decided one counts.
 const MAX_OBSERVATIONS: usize = 200;

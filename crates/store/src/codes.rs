@@ -10,10 +10,10 @@ use uuid::Uuid;
 use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId, VoucherId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::Sku;
-
-use super::batcher::{BatchOp, BatchResponse, request_index};
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
+
+use super::batcher::{BatchOp, BatchResponse, request_index};
 
 /// A request for the codes of an order.
 #[derive(Debug, Clone)]

@@ -4,14 +4,14 @@ use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
-
-use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
-use super::database::Database;
-use super::partners::{self, PartnerRow, read_allowlist};
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_security::credential::{ApiKeyHash, ApiSecretHash, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
 use vouchsafe_security::registry::PartnerAccess;
+
+use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
+use super::database::Database;
+use super::partners::{self, PartnerRow, read_allowlist};
 
 /// Maximum of live credentials per partner (contract §3). Leaves room for overlapping rotations on several systems.
 pub const MAX_LIVE_CREDENTIALS: i64 = 5;

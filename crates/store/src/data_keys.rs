@@ -1,9 +1,9 @@
 //! Wrapped data keys. Creation is safe against concurrent starts.
 
 use sqlx::{PgConnection, PgPool};
+use vouchsafe_security::vault::data_key::{KeyId, KeyPurpose, WrappedKey};
 
 use super::database::Database;
-use vouchsafe_security::vault::data_key::{KeyId, KeyPurpose, WrappedKey};
 
 /// The data keys and the usage of the active one.
 #[derive(Debug, Clone)]

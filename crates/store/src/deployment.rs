@@ -3,11 +3,11 @@
 //! A database of the other environment is rejected unchanged (contract §1).
 
 use sqlx::PgPool;
+use vouchsafe_security::environment::Environment;
 
 use super::database::Database;
 use super::error::{describe, is_transient};
 use super::schema;
-use vouchsafe_security::environment::Environment;
 
 /// Server settings without which an acknowledged commit may be lost.
 const DURABILITY_SETTINGS: [&str; 2] = ["fsync", "full_page_writes"];

@@ -6,10 +6,11 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::{DataKeySet, DataKeys, KeyWrapper};
 use vouchsafe_security::vault::data_key::DataKey;
 use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_security::vault::seal::{UnlockError, Vault};
+
+use crate::{DataKeySet, DataKeys, KeyWrapper};
 
 /// Why the data keys are unavailable.
 #[derive(Debug, thiserror::Error)]

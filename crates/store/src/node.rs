@@ -14,6 +14,7 @@ use vouchsafe_domain::order::{Order, StoredOrder};
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::StockVoucher;
+use vouchsafe_domain::wallet::Wallet;
 
 use super::batcher::{Batcher, BatcherKind};
 use super::codes::{CodeRetrieval, RetrievalOutcome, RetrieveCodesOp};
@@ -27,7 +28,6 @@ use super::orders::ReadOrdersOp;
 use super::stock_claims::ClaimStockOp;
 use super::wallets::ReadWalletsOp;
 use super::{idempotency_keys, inventory, orders, payouts, stock, wallets};
-use vouchsafe_domain::wallet::Wallet;
 
 /// How long a start waits for a lane on which a batch of its predecessor still runs. Longer than the statement timeout.
 const LANE_OPEN_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,12 +1,12 @@
 //! Creation of a partner with its first credential, in one transaction.
 
 use sqlx::PgPool;
+use vouchsafe_domain::partner::Partner;
+use vouchsafe_security::credential::Credential;
 
 use super::audit::{self, AuditAction, AuditActor, NO_STATE};
 use super::credentials;
 use super::partners::{self, Partners};
-use vouchsafe_domain::partner::Partner;
-use vouchsafe_security::credential::Credential;
 
 impl Partners {
     /// Creates a partner and, optionally, its first credential.

@@ -14,10 +14,10 @@ use vouchsafe_actors::ports::vendors::WaitingOrder;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Money};
 use vouchsafe_domain::product::ExpiryPolicy;
+use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 
 use super::audit::to_bigint;
 use super::database::Database;
-use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 
 /// A purchase to be created for an order line.
 #[derive(Debug, Clone)]

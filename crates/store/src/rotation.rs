@@ -13,13 +13,12 @@
 use sqlx::{PgConnection, PgPool};
 use time::{Duration, OffsetDateTime};
 use vouchsafe_domain::ids::CredentialId;
-
-use super::audit::{self, AuditAction, AuditActor};
-use super::credentials::Credentials;
-use super::credentials::{self, CredentialRow, MAX_LIVE_CREDENTIALS};
-use super::partners;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::credential_summary::CredentialSummary;
+
+use super::audit::{self, AuditAction, AuditActor};
+use super::credentials::{self, CredentialRow, Credentials, MAX_LIVE_CREDENTIALS};
+use super::partners;
 
 #[derive(Debug, Clone)]
 pub struct RotationRequest {

@@ -18,12 +18,12 @@ use vouchsafe_domain::ids::{OrderId, StockId};
 use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
+use vouchsafe_security::vault::blind_index::BlindIndex;
+use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
 use self::chunks::{ChunkRange, split_into_chunks};
 use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
 use super::database::Database;
-use vouchsafe_security::vault::blind_index::BlindIndex;
-use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
 pub use self::expire::ExpiryBatch;
 pub use self::void::{VoidOutcome, VoidTarget};

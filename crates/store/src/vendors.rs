@@ -6,12 +6,12 @@
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
-
-use super::audit::{self, AuditAction, AuditActor};
-use super::database::Database;
 use vouchsafe_domain::vendor::{AdapterKind, Vendor};
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::SealedBlob;
+
+use super::audit::{self, AuditAction, AuditActor};
+use super::database::Database;
 
 /// Configuration of a vendor, as an operator sets it.
 #[derive(Debug, Clone)]

@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
-use vouchsafe_domain::ids::{PartnerId, WebhookId};
-
 use vouchsafe_actors::delivery::Deliveries;
 use vouchsafe_actors::delivery::commit_notifier::CommitNotifier;
+use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_store::{DueEndpoints, PgNode};
 
 use crate::metrics::EndpointMetrics;

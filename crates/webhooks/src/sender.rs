@@ -21,12 +21,12 @@ use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::delivery::{
     DeliveryFault, MAX_STORED_RESPONSE_BYTES, SealedSecret, SendResult, WebhookEvent, WebhookTarget,
 };
+use vouchsafe_security::vault::seal::WebhookSecret;
+use vouchsafe_store::keyring::Keyring;
 
 use super::resolver::{Resolver, system_lookup};
 use super::signature::{SignatureHeaders, sign};
 use super::url_policy::{UrlPolicy, UrlRejection, literal_address};
-use vouchsafe_security::vault::seal::WebhookSecret;
-use vouchsafe_store::keyring::Keyring;
 
 /// Idle connections are closed after this time, so that the host is resolved again.
 const IDLE_CONNECTION: Duration = Duration::from_secs(30);

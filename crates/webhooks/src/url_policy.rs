@@ -3,10 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use reqwest::Url;
-
-use super::address::{is_loopback, is_public};
 use vouchsafe_domain::webhook::MAX_URL_BYTES;
 use vouchsafe_security::environment::Environment;
+
+use super::address::{is_loopback, is_public};
 
 /// Which URLs and addresses webhooks may be delivered to.
 #[derive(Debug, Clone)]

@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
-
-use super::{PeerMode, TransactionShape};
 use vouchsafe_api_client::partner_file::{PartnerFile, PartnerFileError};
 use vouchsafe_api_client::signer::Credentials;
+
+use super::{PeerMode, TransactionShape};
 
 /// Environment variable with the database URL: command lines are visible to other users.
 pub const DATABASE_VARIABLE: &str = "PEER_DATABASE_URL";

@@ -118,8 +118,9 @@ fn to_json(value: &(impl Serialize + ?Sized)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use time::macros::{date, datetime};
+
+    use super::*;
 
     #[test]
     fn response_is_a_valid_order() {

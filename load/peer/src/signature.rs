@@ -128,8 +128,9 @@ fn is_unambiguous(message: SignedMessage<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use vouchsafe_api_client::signer::Credentials;
+
+    use super::*;
 
     const NOW_S: u64 = 1_767_225_600;
     const BODY: &[u8] = br#"{"items":[]}"#;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-
-use crate::tally::acknowledgements::PartnerAcknowledgements;
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::money::Amount;
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::wire::{ListView, WalletView, order_number};
+
+use crate::tally::acknowledgements::PartnerAcknowledgements;
 
 /// Page size: the maximum of the contract (§3).
 const PAGE: usize = 100;

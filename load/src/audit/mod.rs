@@ -11,9 +11,9 @@ mod settle;
 use std::fmt;
 
 use serde::Serialize;
+use vouchsafe_api_client::partner::PartnerClient;
 
 use crate::tally::acknowledgements::Acknowledgements;
-use vouchsafe_api_client::partner::PartnerClient;
 
 pub use self::account::{AuditedPartner, WalletBalances, read_wallets};
 pub use self::scenario_checks::{check_invariants, check_refusals, check_stable_responses, check_stock_sold};

@@ -1,10 +1,11 @@
 //! Audit of sampled orders: read back, and replayed under their keys.
 
+use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::wire::OrderView;
+
 use super::AuditedPartner;
 use super::account::get_ok;
 use crate::tally::acknowledgements::Sample;
-use vouchsafe_api_client::ApiResponse;
-use vouchsafe_api_client::wire::OrderView;
 
 /// Checks that `GET` returns each sampled order as acknowledged.
 pub(super) async fn check_read_back(

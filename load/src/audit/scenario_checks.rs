@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde::Deserialize;
+use vouchsafe_api_client::wire::ListView;
 
 use super::Check;
 use crate::deployment::operator::Operator;
@@ -11,7 +12,6 @@ use crate::deployment::seed::PRODUCT_PREFIX;
 use crate::tally::sent_orders::ResponseMismatches;
 use crate::tally::{Outcome, Tally};
 use crate::traffic::request::RequestKind;
-use vouchsafe_api_client::wire::ListView;
 
 /// Page size: the maximum of the API.
 const PAGE: usize = 100;

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use vouchsafe_api_client::ApiResponse;
 
 use super::AuditedPartner;
 use crate::tally::acknowledgements::{Acknowledgements, Unsettled};
-use vouchsafe_api_client::ApiResponse;
 
 /// Total deadline: the service promises to resolve open orders within 30 s of a start; this is twice that.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
+use vouchsafe_api_client::partner::PartnerClient;
 
 use crate::audit::{Audit, Check, WalletBalances, audit, read_wallets};
 use crate::tally::acknowledgements::Acknowledgements;
-use vouchsafe_api_client::partner::PartnerClient;
 
 #[derive(Clone, Debug)]
 pub enum AuditMethod {
@@ -129,8 +129,9 @@ fn check_responses(acknowledgements: &Acknowledgements) -> Vec<Check> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bytes::Bytes;
+
+    use super::*;
 
     #[test]
     fn row_growth_equals_acknowledged_orders() {

@@ -8,14 +8,14 @@ use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
+use vouchsafe_peer::schema::create_tables;
+use vouchsafe_peer::{BATCH_SQL, FloorBatch, FloorOrder, PeerMode, clock};
 
 use super::audit_method::{check_row_growth, count_floor_rows};
 use super::statistics::{Spread, index_of_max};
 use crate::audit::Check;
 use crate::resources::database::{DatabaseFacts, DatabaseInspector};
 use crate::resources::machine::Machine;
-use vouchsafe_peer::schema::create_tables;
-use vouchsafe_peer::{BATCH_SQL, FloorBatch, FloorOrder, PeerMode, clock};
 
 /// Concurrent writers: the number of lanes of the service.
 pub const CONNECTIONS: usize = 2;

@@ -5,6 +5,10 @@ use std::path::Path;
 
 use anyhow::Context;
 use sqlx::postgres::PgConnectOptions;
+use vouchsafe_api_client::signer::Credentials;
+use vouchsafe_peer::PeerMode;
+use vouchsafe_peer::process::{PeerOptions, PeerProcess};
+use vouchsafe_peer::schema::create_database;
 
 use super::audit_method::AuditMethod;
 use super::contender::{Column, CompareReport, Contender, empty_columns, half_peer_rate};
@@ -18,10 +22,6 @@ use crate::deployment::seed::{SeedData, product_id, seed};
 use crate::resources::MonitorTarget;
 use crate::resources::database::DatabaseInspector;
 use crate::resources::machine::Machine;
-use vouchsafe_api_client::signer::Credentials;
-use vouchsafe_peer::PeerMode;
-use vouchsafe_peer::process::{PeerOptions, PeerProcess};
-use vouchsafe_peer::schema::create_database;
 
 /// Wallet balance of the partner, in USD.
 const USD: u64 = 900_000_000;

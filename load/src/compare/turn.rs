@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use serde::Serialize;
+use vouchsafe_api_client::DEFAULT_TIMEOUT;
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
 
 use super::audit_method::AuditMethod;
 use crate::audit::Audit;
@@ -20,9 +23,6 @@ use crate::tally::run_history::RunHistory;
 use crate::traffic::generator::Traffic;
 use crate::traffic::pace::{Pace, RunLength};
 use crate::traffic::workload::Workload;
-use vouchsafe_api_client::DEFAULT_TIMEOUT;
-use vouchsafe_api_client::partner::PartnerClient;
-use vouchsafe_api_client::signer::Credentials;
 
 /// Maximum number of orders that the audit reads back and replays.
 const SAMPLES: usize = 100;

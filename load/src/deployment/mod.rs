@@ -13,14 +13,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-
-use crate::resources::MonitorTarget;
 use vouchsafe_api_client::origin::UrlError;
 
 use self::operator::{Operator, OperatorError};
 use self::postgres::{DeploymentPostgres, SERVICE_DATABASE};
 pub use self::second_node::SecondNode;
 use self::service_process::ServiceProcess;
+use crate::resources::MonitorTarget;
 
 const PROGRAM_NAME: &str = "vouchsafe";
 

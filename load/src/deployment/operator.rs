@@ -7,7 +7,6 @@ use hyper::Method;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
 use vouchsafe_api_client::origin::{Origin, UrlError};
 use vouchsafe_api_client::signer::{CredentialEncodingError, Credentials};
 use vouchsafe_api_client::{ApiResponse, Client, RequestFailure};

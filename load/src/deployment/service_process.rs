@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hyper::{HeaderMap, Method};
 use rustix::process::{Pid, Signal, kill_process};
-
-use super::{DeploymentError, file_error};
 use vouchsafe_api_client::Client;
 use vouchsafe_api_client::origin::Origin;
+
+use super::{DeploymentError, file_error};
 
 /// Deadline for a start: `initdb` alone took a minute on two busy cores.
 const START_TIMEOUT: Duration = Duration::from_secs(180);

@@ -9,14 +9,14 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use serde::Serialize;
 use uuid::Uuid;
+use vouchsafe_api_client::RequestFailure;
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
 
 use crate::deployment::{DeploymentError, TestDeployment};
 use crate::tally::acknowledgements::{Acknowledgements, Unsettled};
 use crate::traffic::generator::Traffic;
 use crate::traffic::request::RequestSpec;
-use vouchsafe_api_client::RequestFailure;
-use vouchsafe_api_client::partner::PartnerClient;
-use vouchsafe_api_client::signer::Credentials;
 
 /// Delay between attempts: far below the measured time.
 const RETRY_DELAY: Duration = Duration::from_millis(2);

@@ -15,10 +15,10 @@ use hyper::Method;
 use hyper::header::HeaderMap;
 use serde::Serialize;
 use serde_json::json;
-
-use crate::audit::Check;
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
+
+use crate::audit::Check;
 
 /// Deadline for deliveries after the load; later events count as lost.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -176,10 +176,10 @@ async fn receive(
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-
-    use super::*;
     use vouchsafe_api_client::Client;
     use vouchsafe_api_client::origin::Origin;
+
+    use super::*;
 
     #[tokio::test]
     async fn repeated_event_counts_once() {

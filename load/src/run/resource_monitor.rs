@@ -13,14 +13,14 @@ use bytes::Bytes;
 use hyper::{HeaderMap, Method};
 use serde::Serialize;
 use tokio::runtime::Runtime;
+use vouchsafe_api_client::Client;
+use vouchsafe_api_client::origin::Origin;
 
 use super::progress::Progress;
 use crate::resources::MonitorTarget;
 use crate::resources::costs::proc::{read_machine_time, read_resident_kib, read_threads};
 use crate::resources::costs::server::{ServerStatsReader, read_server_usage};
 use crate::resources::costs::{Component, JournalBatchCounters, OrderCosts, ThreadSample, UsageSnapshot};
-use vouchsafe_api_client::Client;
-use vouchsafe_api_client::origin::Origin;
 
 /// Polling interval until the run starts.
 const POLL: Duration = Duration::from_millis(5);

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use vouchsafe_api_client::origin::UrlError;
+
 use super::arrivals::ArrivalsError;
 use crate::tally::Tally;
 use crate::tally::run_history::SentOrders;
-use vouchsafe_api_client::origin::UrlError;
 
 /// Result of a load run.
 #[derive(Debug)]

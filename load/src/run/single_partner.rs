@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use vouchsafe_api_client::signer::Credentials;
+
 use super::driver::{LoadPlan, SigningTime, run_load};
 use super::progress::Progress;
 use super::result::{RunError, RunResult};
@@ -9,7 +11,6 @@ use crate::tally::run_history::RunHistory;
 use crate::traffic::generator::Traffic;
 use crate::traffic::pace::{Pace, RunLength};
 use crate::traffic::workload::Workload;
-use vouchsafe_api_client::signer::Credentials;
 
 /// Configuration of a closed loop of one partner.
 #[derive(Clone, Debug)]

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
+use vouchsafe_api_client::DEFAULT_TIMEOUT;
+use vouchsafe_api_client::signer::Credentials;
 
 use super::{GeneratorOptions, ScenarioRunError};
 use crate::audit::Check;
@@ -20,8 +22,6 @@ use crate::tally::run_history::{OrderHistory, RunHistory, SentOrders};
 use crate::traffic::generator::Traffic;
 use crate::traffic::pace::{Pace, RunLength};
 use crate::traffic::scenario::{ReplayPhase, Scenario};
-use vouchsafe_api_client::DEFAULT_TIMEOUT;
-use vouchsafe_api_client::signer::Credentials;
 
 /// Runs the follow-up; adds its results to the tally of the run.
 pub(super) fn run_follow_up(

@@ -8,6 +8,9 @@ pub mod prefill;
 use std::time::Instant;
 
 use tokio::runtime::Runtime;
+use vouchsafe_api_client::DEFAULT_TIMEOUT;
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
 
 use self::follow_up::{measure_recovery, run_follow_up};
 use crate::audit::{
@@ -32,9 +35,6 @@ use crate::tally::run_history::{OrderHistory, RunHistory};
 use crate::traffic::generator::Traffic;
 use crate::traffic::pace::RunLength;
 use crate::traffic::scenario::{Scenario, ScenarioError};
-use vouchsafe_api_client::DEFAULT_TIMEOUT;
-use vouchsafe_api_client::partner::PartnerClient;
-use vouchsafe_api_client::signer::Credentials;
 
 /// Generator settings that do not depend on the scenario.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-
 use vouchsafe_api_client::money::Amount;
 use vouchsafe_api_client::wire::{OrderView, order_number, voucher_number};
 

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hdrhistogram::Histogram;
+use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 use self::acknowledgements::{Acknowledgements, Unsettled};
 use self::histogram::{merge_histogram, micros, new_histogram};
@@ -26,7 +27,6 @@ use self::sent_orders::ResponseMismatches;
 use self::timeline::Timeline;
 use crate::traffic::pace::Phase;
 use crate::traffic::request::RequestKind;
-use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 pub use self::outcome::{Outcome, OutcomeCount, Outcomes};
 
@@ -232,8 +232,9 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use hyper::{HeaderMap, StatusCode};
+
+    use super::*;
 
     fn response(status: u16, body: &'static str) -> Result<ApiResponse, RequestFailure> {
         let status = StatusCode::from_u16(status).unwrap();

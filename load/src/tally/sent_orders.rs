@@ -8,7 +8,6 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use bytes::Bytes;
 use uuid::Uuid;
-
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::wire::{OrderView, order_number};
 
@@ -208,8 +207,9 @@ fn example(description: &str, response: &ApiResponse) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use hyper::{HeaderMap, StatusCode};
+
+    use super::*;
 
     fn response(status: u16, body: &str) -> ApiResponse {
         ApiResponse {

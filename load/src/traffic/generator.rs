@@ -180,8 +180,9 @@ fn draw_distinct(popularity: &Weights, sku_count: usize, count: usize, rng: &mut
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use rand::SeedableRng as _;
+
+    use super::*;
 
     fn scenario(requests: &str) -> Scenario {
         let text = format!(

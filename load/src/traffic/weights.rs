@@ -52,8 +52,9 @@ impl Weights {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use rand::SeedableRng as _;
+
+    use super::*;
 
     fn draw_counts(weights: &Weights) -> [u32; 4] {
         let mut rng = StdRng::seed_from_u64(7);

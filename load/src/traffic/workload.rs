@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
-
 use vouchsafe_api_client::money::Amount;
 
 /// A workload with one fixed order body.

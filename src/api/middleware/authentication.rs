@@ -21,12 +21,6 @@ use actix_web::http::header::HeaderName;
 use actix_web::{FromRequest, HttpRequest, web};
 use bytes::Bytes;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
-
-use super::rate_limit_headers;
-use crate::api::body;
-use crate::api::error::ApiError;
-use crate::api::request_outcome::{self, RequestOutcome};
-use crate::service::Service;
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::client_address::{ClientAddress, X_FORWARDED_FOR};
 use vouchsafe_security::framing::{FramingError, SignedRequest};
@@ -38,6 +32,12 @@ use vouchsafe_security::registry::{self, AccessError, PartnerAccess};
 use vouchsafe_security::signature::{self, SignatureError};
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use vouchsafe_wire::error_code::Code;
+
+use super::rate_limit_headers;
+use crate::api::body;
+use crate::api::error::ApiError;
+use crate::api::request_outcome::{self, RequestOutcome};
+use crate::service::Service;
 
 /// Extractor: the caller of a request with valid credentials from an allowed address.
 #[derive(Debug)]

@@ -12,12 +12,12 @@ use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENT
 use actix_web::middleware::Next;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, ResponseError as _, web};
 use serde::Serialize;
+use vouchsafe_store::AuditActor;
+use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
 use crate::service::Service;
 use crate::telemetry::trace;
-use vouchsafe_store::AuditActor;
-use vouchsafe_wire::error_code::Code;
 
 /// Operator name of the single token, in the audit trail.
 const OPERATOR_NAME: &str = "admin";
@@ -117,7 +117,6 @@ fn unauthorized() -> ApiError {
 #[cfg(test)]
 mod tests {
     use actix_web::http::header::HeaderValue;
-
     use vouchsafe_security::operator_token::OperatorToken;
 
     use super::*;

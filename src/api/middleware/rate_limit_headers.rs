@@ -15,12 +15,12 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{HttpMessage as _, HttpRequest};
-
-use crate::api::error::ApiError;
-use crate::api::header::header_value;
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use vouchsafe_wire::error_code::Code;
+
+use crate::api::error::ApiError;
+use crate::api::header::header_value;
 
 static RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 static RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -130,8 +130,9 @@ fn whole_seconds(wait: Duration) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use vouchsafe_domain::limits::Limit;
+
+    use super::*;
 
     #[test]
     fn wait_below_a_second_is_rounded_up_to_one() {

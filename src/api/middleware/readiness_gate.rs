@@ -9,10 +9,10 @@ use actix_web::http::Method;
 use actix_web::http::header::{CONNECTION, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{HttpResponse, ResponseError as _, web};
+use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
 use crate::service::Service;
-use vouchsafe_wire::error_code::Code;
 
 /// Middleware of the partner listener.
 ///

@@ -2,11 +2,11 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_actors::supervisor::{ActorState, ActorStats};
+use vouchsafe_wire::operator::actors::{self as wire, ActorList, ActorReading, LiveActor, parse_query};
 
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
-use vouchsafe_wire::operator::actors::{self as wire, ActorList, ActorReading, LiveActor, parse_query};
 
 /// `GET /actors?limit=&kind=`.
 pub(super) async fn list(

@@ -1,12 +1,12 @@
 //! `GET /audit`: the audit trail, newest entries first.
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use vouchsafe_wire::operator::audit::{AuditEntryBody, FILTERS, parse_filter};
+use vouchsafe_wire::page::PageRequest;
 
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
-use vouchsafe_wire::operator::audit::{AuditEntryBody, FILTERS, parse_filter};
-use vouchsafe_wire::page::PageRequest;
 
 /// `GET /audit`; filters: `operator`, `action`, `subject`, `from`, `to`.
 pub(super) async fn list(

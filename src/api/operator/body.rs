@@ -6,10 +6,10 @@ use std::pin::Pin;
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use serde::de::DeserializeOwned;
+use vouchsafe_wire::json;
 
 use crate::api::body;
 use crate::api::error::ApiError;
-use vouchsafe_wire::json;
 
 pub(super) struct Json<T>(pub(super) T);
 

@@ -2,18 +2,18 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_domain::product::ProductId;
-
-use super::body::Json;
-use super::config_change;
-use crate::api::error::ApiError;
-use crate::api::middleware::operator::{Operator, Role};
-use crate::service::Service;
 use vouchsafe_domain::product::view::ProductView;
 use vouchsafe_store::{PutCategoryOutcome, PutProductOutcome};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::categories::CategoryRequest;
 use vouchsafe_wire::operator::products::ProductRequest;
 use vouchsafe_wire::page::PageRequest;
+
+use super::body::Json;
+use super::config_change;
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::{Operator, Role};
+use crate::service::Service;
 
 /// `GET /categories`.
 pub(super) async fn list_categories(

@@ -4,21 +4,20 @@
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpRequest, HttpResponse, web};
-use vouchsafe_domain::ids::{CredentialId, PartnerId};
-
-use super::body::OptionalJson;
-use super::config_change;
-use super::partner_id;
-use crate::api::error::ApiError;
-use crate::api::middleware::operator::{Operator, Role};
-use crate::service::Service;
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::credential::{self, Credential};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_store::{CertificationPolicy, IssueOutcome, MAX_LIVE_CREDENTIALS};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
 use vouchsafe_wire::page::PageRequest;
+
+use super::body::OptionalJson;
+use super::{config_change, partner_id};
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::{Operator, Role};
+use crate::service::Service;
 
 /// Generates a credential: the row to store, and the response with the secret.
 pub(super) fn generate_credential(

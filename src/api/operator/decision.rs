@@ -1,10 +1,9 @@
 //! Errors shared by operators' decisions on orders, payouts and purchases.
 
 use vouchsafe_actors::flows::FlowError;
-
-use crate::api::error::ApiError;
-use crate::api::error::keyed_request_error;
 use vouchsafe_wire::error_code::Code;
+
+use crate::api::error::{ApiError, keyed_request_error};
 
 /// Maps an engine error. After `IdempotencyInProgress` the decision may have been made.
 pub(super) fn decision_error(error: &FlowError) -> ApiError {

@@ -1,7 +1,7 @@
 //! Routes of the operator listener: `/admin/v1`, health, metrics and documentation.
 //!
 //! Every route under `/admin/v1` requires an operator token. Every write takes an
-//! [`AuditActor`](vouchsafe_store::AuditActor), which only [`Operator::authorize`] provides, and adds an audit entry.
+//! [`AuditActor`](vouchsafe_store::AuditActor), which only [`Operator::authorize`](crate::api::middleware::operator::Operator::authorize) provides, and adds an audit entry.
 
 mod actors;
 mod audit;
@@ -25,9 +25,6 @@ use std::sync::LazyLock;
 
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, web};
-
-pub use crate::api::middleware::operator::{Operator, Role};
-pub use vouchsafe_security::operator_token::OperatorToken;
 
 use crate::api::docs::openapi::to_value;
 use crate::api::docs::pages;

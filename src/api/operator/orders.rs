@@ -8,14 +8,15 @@ use vouchsafe_domain::order::Order;
 
 pub(super) use self::decide::{approve, cancel, reject};
 pub(super) use self::fulfil::fulfil;
-use crate::api::error::ApiError;
-use crate::api::middleware::operator::Operator;
-use crate::api::partner::orders::{not_found, parse_id};
-use crate::service::Service;
 use vouchsafe_domain::order::filter::OrderFilter;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::orders::{FILTERS, OrderOfPartner, parse_filter};
 use vouchsafe_wire::page::PageRequest;
+
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::Operator;
+use crate::api::partner::orders::{not_found, parse_id};
+use crate::service::Service;
 
 /// `GET /orders`; filters: `partner_id`, `order_id`, `status`, `reference`, `from`, `to`.
 pub(super) async fn list(

@@ -1,9 +1,9 @@
 //! Partner ids in paths.
 
 use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_code::Code;
 
 /// An invalid ID is reported as not found.
 pub(super) fn parse_id(text: &str) -> Result<PartnerId, ApiError> {

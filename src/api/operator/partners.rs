@@ -2,6 +2,13 @@
 
 use actix_web::http::header::{CACHE_CONTROL, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
+use vouchsafe_domain::partner::Partner;
+use vouchsafe_security::environment::Environment;
+use vouchsafe_wire::operator::credentials::CredentialBody;
+use vouchsafe_wire::operator::partners::{
+    CreatedPartner, MAX_EMBEDDED_CREDENTIALS, NewPartner, PartnerPatch, PartnerWithCredentials,
+};
+use vouchsafe_wire::page::PageRequest;
 
 use super::body::Json;
 use super::config_change;
@@ -10,13 +17,6 @@ use super::partner_id::{not_found, parse_id};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use crate::service::Service;
-use vouchsafe_domain::partner::Partner;
-use vouchsafe_security::environment::Environment;
-use vouchsafe_wire::operator::credentials::CredentialBody;
-use vouchsafe_wire::operator::partners::{
-    CreatedPartner, MAX_EMBEDDED_CREDENTIALS, NewPartner, PartnerPatch, PartnerWithCredentials,
-};
-use vouchsafe_wire::page::PageRequest;
 
 /// `POST /partners`.
 pub(super) async fn create(

@@ -7,15 +7,15 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::payout::{Payout, PayoutOutcome};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::payouts::{FILTERS, PayoutDecisionRequest, PayoutOfPartner, parse_filter};
+use vouchsafe_wire::page::PageRequest;
 
 use super::body::OptionalJson;
 use super::decision::decision_error;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use crate::service::Service;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::payouts::{FILTERS, PayoutDecisionRequest, PayoutOfPartner, parse_filter};
-use vouchsafe_wire::page::PageRequest;
 
 /// `GET /payouts`; filters: `partner_id`, `status`.
 pub(super) async fn list(

@@ -4,16 +4,16 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use uuid::Uuid;
-
-use super::body::Json;
-use crate::api::error::ApiError;
-use crate::api::middleware::operator::{Operator, Role};
-use crate::service::Service;
 use vouchsafe_store::EndPurchaseOutcome;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::decision::ReasonRequest;
 use vouchsafe_wire::operator::purchases::{FILTERS, parse_filter};
 use vouchsafe_wire::page::PageRequest;
+
+use super::body::Json;
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::{Operator, Role};
+use crate::service::Service;
 
 /// `GET /purchases`; filters: `vendor`, `state`, `order_id`.
 pub(super) async fn list(

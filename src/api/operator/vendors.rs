@@ -6,17 +6,17 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use secrecy::SecretString;
 use vouchsafe_domain::product::check_slug;
-
-use super::body::Json;
-use crate::api::error::ApiError;
-use crate::api::middleware::operator::{Operator, Role};
-use crate::service::Service;
 use vouchsafe_procurement::http::VendorUrl;
 use vouchsafe_security::vault::seal::SealedBlob;
 use vouchsafe_store::{PutVendorOutcome, VendorConfig};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::vendors::VendorRequest;
 use vouchsafe_wire::page::PageRequest;
+
+use super::body::Json;
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::{Operator, Role};
+use crate::service::Service;
 
 /// `GET /vendors`.
 pub(super) async fn list(

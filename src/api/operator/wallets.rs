@@ -9,18 +9,17 @@ use vouchsafe_domain::idempotency::Fingerprint;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::money::{Currency, Money};
-
-use super::body::Json;
-use super::partner_id;
-use crate::api::error::ApiError;
-use crate::api::error::keyed_request_error;
-use crate::api::middleware::operator::{Operator, Role};
-use crate::service::Service;
 use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::wallets::PostingRequest;
 use vouchsafe_wire::partner::transactions::TransactionBody;
+
+use super::body::Json;
+use super::partner_id;
+use crate::api::error::{ApiError, keyed_request_error};
+use crate::api::middleware::operator::{Operator, Role};
+use crate::service::Service;
 
 /// `POST /partners/{partner_id}/wallets/{currency}/top-ups`.
 pub(super) async fn top_up(

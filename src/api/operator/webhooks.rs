@@ -3,17 +3,17 @@
 //! Responses of receivers are shown as far as they are stored; request bodies are never shown.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-
-use crate::api::error::ApiError;
-use crate::api::middleware::operator::{Operator, Role};
-use crate::api::partner::webhooks;
-use crate::service::Service;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::webhooks::{
     DELIVERY_FILTERS, DeliveryBody, WEBHOOK_FILTERS, WebhookOfPartner, parse_delivery_filter,
     parse_webhook_filter,
 };
 use vouchsafe_wire::page::PageRequest;
+
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::{Operator, Role};
+use crate::api::partner::webhooks;
+use crate::service::Service;
 
 /// `GET /webhooks`; filters: `partner_id`, `status`.
 pub(super) async fn list_webhooks(

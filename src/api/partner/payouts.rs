@@ -9,8 +9,7 @@ use vouchsafe_actors::flows::{self, IdempotentResponse, PayoutResponseEncoder, R
 use vouchsafe_domain::idempotency::Response;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::{Amount, Money};
-use vouchsafe_domain::payout::PayoutFilter;
-use vouchsafe_domain::payout::{Payout, PayoutDestination};
+use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutFilter};
 use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::page::PageRequest;

@@ -4,9 +4,9 @@ use time::macros::datetime;
 use uuid::Uuid;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash};
 use vouchsafe_domain::ids::{CredentialId, EventId, WebhookId};
+use vouchsafe_domain::limits::RequestClass;
 
 use super::*;
-use vouchsafe_domain::limits::RequestClass;
 
 const NOON: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
 

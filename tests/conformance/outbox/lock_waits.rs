@@ -9,8 +9,7 @@ use vouchsafe_actors::delivery::outbox::{FlushRequest, Lease, LeaseAction, Lease
 use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
 use vouchsafe_domain::delivery::{DeliveryOutcome, DeliveryUpdate, EndpointHealth};
 use vouchsafe_domain::ids::WebhookId;
-use vouchsafe_simulation::outbox::order_id;
-use vouchsafe_simulation::outbox::{OutboxSubject as _, RowState};
+use vouchsafe_simulation::outbox::{OutboxSubject as _, RowState, order_id};
 use vouchsafe_store::ReplayOutcome;
 
 use super::PgOutboxSubject;

@@ -8,8 +8,7 @@ use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
 use vouchsafe_domain::delivery::EndpointHealth;
 use vouchsafe_domain::ids::EventId;
 use vouchsafe_simulation::memory_outbox::bundle;
-use vouchsafe_simulation::outbox::OutboxSubject as _;
-use vouchsafe_simulation::outbox::order_id;
+use vouchsafe_simulation::outbox::{OutboxSubject as _, order_id};
 use vouchsafe_store::{FeedPosition, PgNode, PgOutbox, PgStore};
 
 use super::PgOutboxSubject;

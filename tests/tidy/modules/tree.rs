@@ -1,9 +1,8 @@
 //! Module tree of a crate, read from its source files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::slice;
+use std::{fs, slice};
 
 use syn::{Item, ItemMod};
 

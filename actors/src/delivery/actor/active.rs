@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
+use vouchsafe_domain::delivery::{
+    AttemptOutcome, DeliveryAttempt, QueuedDelivery, WebhookEvent, WebhookTarget,
+};
 
 use super::health_of;
 use crate::delivery::concurrency::ConcurrencyLimit;
@@ -14,9 +17,6 @@ use crate::delivery::outbox::{
 use crate::delivery::queue::{DeliveryQueue, LoadedDelivery, ReadRequest};
 use crate::delivery::retry::{self, FailedAttempt, INITIAL_BACKOFF};
 use crate::supervisor::OpenHold;
-use vouchsafe_domain::delivery::{
-    AttemptOutcome, DeliveryAttempt, QueuedDelivery, WebhookEvent, WebhookTarget,
-};
 
 /// How often the cursor is written: after a crash, deliveries of this period are repeated.
 const SAVE_INTERVAL: Duration = Duration::from_secs(1);

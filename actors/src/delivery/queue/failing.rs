@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{DeliveryQueue, FAILING_THRESHOLD, LoadedDelivery};
 use vouchsafe_domain::delivery::DeliveryOutcome;
+
+use super::{DeliveryQueue, FAILING_THRESHOLD, LoadedDelivery};
 
 impl DeliveryQueue {
     /// Gives up the deliveries whose retry window ended before the last failure, and queues the next one.

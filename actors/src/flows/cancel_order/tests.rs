@@ -1,11 +1,11 @@
 //! Conditions for a partner's cancellation, one at a time.
 
 use time::macros::datetime;
-
-use super::*;
 use vouchsafe_domain::fixtures;
 use vouchsafe_domain::ids::{ChunkId, StockId, VoucherId};
 use vouchsafe_domain::voucher::{Allocation, StockVoucher};
+
+use super::*;
 
 const DAY: Duration = Duration::hours(24);
 

@@ -3,12 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 
 use time::OffsetDateTime;
-
-use super::{Decision, OrderResponseEncoder, PlaceOrder};
-use crate::flows::idempotent::FlowDecision;
-use crate::inventory::StockHold;
-use crate::journal::Hold;
-use crate::ports::record::{KeyClaim, Record};
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::{Response, Retention};
 use vouchsafe_domain::ids::{OrderId, TransactionId, VoucherId};
@@ -17,6 +11,12 @@ use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::{Order, PricedOrder};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Allocation, StockVoucher};
+
+use super::{Decision, OrderResponseEncoder, PlaceOrder};
+use crate::flows::idempotent::FlowDecision;
+use crate::inventory::StockHold;
+use crate::journal::Hold;
+use crate::ports::record::{KeyClaim, Record};
 
 /// The inputs of the record that every decision has.
 pub(super) struct OrderDraft<'a> {

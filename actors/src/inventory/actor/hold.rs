@@ -1,13 +1,14 @@
 //! Stock hold: vouchers reserved for one record, until they are settled, invalidated or released.
 
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::StockVoucher;
+
 use super::InventoryActor;
 use super::message::{ResolveVouchers, VouchersResolution};
 use crate::journal::Hold;
 use crate::ports::record::StaleReason;
 use crate::supervisor::{ActorRef, OpenHold};
-use vouchsafe_domain::ledger::WalletState;
-use vouchsafe_domain::product::Sku;
-use vouchsafe_domain::voucher::StockVoucher;
 
 /// Held vouchers. Dropping the hold returns them to the shelf.
 #[derive(Debug)]

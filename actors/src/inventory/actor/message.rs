@@ -1,10 +1,10 @@
 //! Messages of the inventory actor.
 
 use actix::Message;
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 use super::Supply;
 use crate::supervisor::{MailboxSlot, Reply};
-use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 /// A request for vouchers of a SKU.
 #[derive(Debug, Clone, Copy)]

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use time::Date;
 use time::macros::date;
+use vouchsafe_domain::stock::{ClaimedChunk, UnclaimableStock};
 
 use super::*;
-use vouchsafe_domain::stock::{ClaimedChunk, UnclaimableStock};
 
 const SOON: Date = date!(2027 - 01 - 31);
 const LATER: Date = date!(2027 - 06 - 30);

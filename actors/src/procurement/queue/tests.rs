@@ -1,8 +1,9 @@
 //! Queue tests: due and in-flight purchases, and which one is next.
 
-use super::{MAX_QUEUED, PurchaseQueue};
 use vouchsafe_domain::fixtures;
 use vouchsafe_domain::ids::OrderId;
+
+use super::{MAX_QUEUED, PurchaseQueue};
 
 /// Purchases are named by order and number: `a1` is the first of order `a`.
 type Name = &'static str;

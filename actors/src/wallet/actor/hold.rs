@@ -1,13 +1,13 @@
 //! Wallet hold: money reserved for one record, until it is settled, invalidated or released.
 
-use crate::journal::Hold;
-use crate::ports::record::StaleReason;
-use crate::supervisor::{ActorRef, OpenHold};
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::{Amount, Currency};
 
 use super::WalletActor;
 use super::message::{MoneyResolution, ResolveMoney};
+use crate::journal::Hold;
+use crate::ports::record::StaleReason;
+use crate::supervisor::{ActorRef, OpenHold};
 
 /// Held money. Dropping it releases the money to the wallet.
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 //! Messages of the wallet actor.
 
 use actix::Message;
+use vouchsafe_domain::ledger::WalletState;
+use vouchsafe_domain::money::{Amount, Currency};
 
 use super::Funds;
 use crate::supervisor::{MailboxSlot, Reply};
 use crate::wallet::purse::ReserveRequest;
-use vouchsafe_domain::ledger::WalletState;
-use vouchsafe_domain::money::{Amount, Currency};
 
 /// Holds a debit, or checks the room for a credit.
 #[derive(Debug, Message)]

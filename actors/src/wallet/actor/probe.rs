@@ -1,10 +1,10 @@
 //! Test messages of the wallet actor: inspect a purse, panic.
 
 use actix::{Handler, Message};
+use vouchsafe_domain::money::Currency;
 
 use super::WalletActor;
 use crate::wallet::purse::Purse;
-use vouchsafe_domain::money::Currency;
 
 /// Returns the purse of a currency.
 #[derive(Debug, Message)]

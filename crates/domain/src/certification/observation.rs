@@ -1,13 +1,13 @@
 //! Observations of a partner's client, as stored: ids and hashes, never a body, a key, a signature or a code.
 
-use crate::idempotency::{Fingerprint, KeyHash};
-use crate::ids::{CredentialId, EventId, OrderId, WebhookId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::check::Check;
+use crate::idempotency::{Fingerprint, KeyHash};
+use crate::ids::{CredentialId, EventId, OrderId, WebhookId};
 use crate::limits::RequestClass;
 
 /// Identifies a request: hex SHA-256 over the parts that must not be repeated unchanged.

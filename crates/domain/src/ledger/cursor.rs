@@ -105,13 +105,13 @@ fn pop_newest(wallets: &mut BTreeMap<Currency, VecDeque<Transaction>>) -> Option
 
 #[cfg(test)]
 mod tests {
-    use crate::ids::TransactionId;
-    use crate::ledger::LedgerKind;
-    use crate::money::Amount;
     use proptest::prelude::*;
     use time::{Duration, OffsetDateTime};
 
     use super::*;
+    use crate::ids::TransactionId;
+    use crate::ledger::LedgerKind;
+    use crate::money::Amount;
 
     fn entry(currency: &str, sequence: i64, second: i64) -> Transaction {
         Transaction {

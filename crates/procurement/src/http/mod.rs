@@ -29,11 +29,12 @@ use zeroize::Zeroizing;
 pub use self::records::RecordStream;
 use self::status::CallKind;
 pub use self::url::{InvalidVendorUrl, VendorUrl};
+use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
+use vouchsafe_security::secret::expose;
+
 use super::circuit_breaker::{CallPermit, CircuitBreaker, CircuitOpen};
 use super::{AdapterConfig, FailureReason, InvalidResponse, PurchaseResult, VendorFailure};
 use crate::limits::MAX_RESPONSE_BYTES;
-use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
-use vouchsafe_security::secret::expose;
 
 /// Longest error body that is parsed for its code. A longer one counts as one without a code.
 const MAX_ERROR_BYTES: usize = 16 << 10;

@@ -8,14 +8,14 @@ use time::format_description::well_known::Rfc3339;
 use time::{Date, OffsetDateTime, UtcOffset};
 use vouchsafe_domain::money::{AmountText, Currency};
 use vouchsafe_domain::product::ProductId;
+use vouchsafe_domain::purchase::PurchaseKey;
+use vouchsafe_wire::json::JsonObject;
 
 use super::HttpVendor;
 use super::sale::parse_json;
 use super::status::CallKind;
 use crate::limits::{MAX_RECORD_PAGES, MAX_RECORDS_PAGE};
 use crate::{InvalidResponse, VendorFailure, VendorRecord};
-use vouchsafe_domain::purchase::PurchaseKey;
-use vouchsafe_wire::json::JsonObject;
 
 /// The records of a day, in the vendor's order.
 pub struct RecordStream<'v> {

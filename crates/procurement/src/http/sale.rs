@@ -10,13 +10,13 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::error::Category;
 use time::Date;
-use vouchsafe_domain::money::{AmountText, Currency};
-
-use crate::{FailureReason, InvalidResponse, PurchaseResult, Shortfall, VendorFailure, VendorVoucher};
 use vouchsafe_domain::iso_date;
+use vouchsafe_domain::money::{AmountText, Currency};
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey, VendorReference};
 use vouchsafe_security::vault::code::{CodePart, CodeParts, VoucherCode};
 use vouchsafe_wire::json::{self, JsonObject};
+
+use crate::{FailureReason, InvalidResponse, PurchaseResult, Shortfall, VendorFailure, VendorVoucher};
 
 /// A purchase as in the protocol. Unknown fields are ignored.
 #[derive(Deserialize)]

@@ -12,19 +12,21 @@ use time::Date;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{error, info, warn};
-
-use super::code_leak::first_leaked_code;
-use crate::http::RecordStream;
-use crate::metrics::VendorMetrics;
-use crate::{AdapterConfig, FailureReason, VendorAdapter, VendorFailure, VendorRecord};
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_domain::reconciliation::day::midnight;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{ClaimedDay, RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, RecordsMessage};
-use vouchsafe_store::{Reconciliations, VendorConfigs};
+use vouchsafe_store::{
+    ClaimedDay, RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, Reconciliations, RecordsMessage,
+    VendorConfigs,
+};
+
+use super::code_leak::first_leaked_code;
+use crate::http::RecordStream;
+use crate::metrics::VendorMetrics;
+use crate::{AdapterConfig, FailureReason, VendorAdapter, VendorFailure, VendorRecord};
 
 /// Poll interval for due days: a day requested by an operator starts at once.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

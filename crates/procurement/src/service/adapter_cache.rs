@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::ProcurementService;
-use crate::{AdapterConfig, VendorAdapter};
 use vouchsafe_domain::vendor::Vendor;
 use vouchsafe_store::VendorWithCredential;
+
+use super::ProcurementService;
+use crate::{AdapterConfig, VendorAdapter};
 
 struct CachedAdapter {
     vendor: Vendor,

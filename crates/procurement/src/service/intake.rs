@@ -6,11 +6,11 @@
 use std::collections::HashSet;
 
 use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::purchase::BuyRequest;
+use vouchsafe_store::{AuditActor, ImportOutcome, ImportTarget, NewVoucher, StockBatch, StockOrigin};
 
 use super::ProcurementService;
 use crate::VendorVoucher;
-use vouchsafe_domain::purchase::BuyRequest;
-use vouchsafe_store::{AuditActor, ImportOutcome, ImportTarget, NewVoucher, StockBatch, StockOrigin};
 
 /// Why vouchers cannot be imported, for an internal reason.
 #[derive(Debug, thiserror::Error)]

@@ -25,21 +25,21 @@ use vouchsafe_actors::ports::vendors::{
     ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors,
     WaitingOrder,
 };
+use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::{Order, OrderLine};
 use vouchsafe_domain::product::Sku;
-
-use self::adapter_cache::AdapterCache;
-use self::intake::IntakeError;
-use crate::metrics::VendorMetrics;
-use crate::{PurchaseResult, VendorAdapter, VendorFailure};
-use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::purchase::view::LastAnswer;
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_domain::vendor::AdapterKind;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{NewPurchase, PgStore, PurchaseUpdate, describe};
+
+use self::adapter_cache::AdapterCache;
+use self::intake::IntakeError;
+use crate::metrics::VendorMetrics;
+use crate::{PurchaseResult, VendorAdapter, VendorFailure};
 
 /// How long a SKU counts as out of stock at a vendor: as long as an order would wait in vain at worst, and short enough
 /// that a restocked vendor is used again soon.

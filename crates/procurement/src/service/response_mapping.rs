@@ -1,11 +1,11 @@
 //! Mapping of vendor responses to purchase updates for operators and to the engine's remainder. Pure.
 
 use vouchsafe_actors::ports::vendors::PurchaseRemainder;
-
-use crate::{PurchaseResult, Shortfall, VendorFailure};
 use vouchsafe_domain::purchase::PurchaseKey;
 use vouchsafe_domain::purchase::view::LastAnswer;
 use vouchsafe_store::PurchaseUpdate;
+
+use crate::{PurchaseResult, Shortfall, VendorFailure};
 
 /// The update to store and the engine's remainder. `quarantined` are the references of vouchers whose codes were sold
 /// before.

@@ -5,10 +5,10 @@
 use std::collections::HashMap;
 
 use time::{Date, OffsetDateTime};
+use vouchsafe_domain::purchase::{MAX_QUANTITY, PurchaseKey};
 
 use super::faults::{self, Fault, FaultPlan};
 use super::voucher::{self, PurchaseRequest, Record, SoldVoucher};
-use vouchsafe_domain::purchase::{MAX_QUANTITY, PurchaseKey};
 
 /// Bounds the memory.
 const MAX_PURCHASES: usize = 100_000;

@@ -13,16 +13,15 @@ use subtle::ConstantTimeEq as _;
 use time::Date;
 use uuid::Uuid;
 use vouchsafe_domain::clock::Clock as _;
+use vouchsafe_domain::iso_date;
 use vouchsafe_domain::money::{AmountText, Currency};
+use vouchsafe_domain::purchase::PurchaseKey;
+use vouchsafe_security::secret::expose;
 
 use super::Simulator;
 use super::faults::Fault;
 use super::ledger::{PurchaseStatement, Refusal};
-use super::voucher::PurchaseRequest;
-use super::voucher::{Record, SoldVoucher};
-use vouchsafe_domain::iso_date;
-use vouchsafe_domain::purchase::PurchaseKey;
-use vouchsafe_security::secret::expose;
+use super::voucher::{PurchaseRequest, Record, SoldVoucher};
 
 /// Longer than any client waits.
 const TIMEOUT_DELAY: Duration = Duration::from_secs(3_600);

@@ -4,9 +4,9 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use vouchsafe_domain::money::{Amount, Currency, Money};
+use vouchsafe_domain::purchase::PurchaseKey;
 
 use super::faults::Fault;
-use vouchsafe_domain::purchase::PurchaseKey;
 
 const CODE_BYTES: usize = 8;
 

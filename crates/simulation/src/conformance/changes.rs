@@ -1,11 +1,6 @@
 //! Conformance cases: changes to existing orders and payouts.
 
 use uuid::Uuid;
-
-use super::fixture::{Fixture, INITIAL_BALANCE, PRICE, STALE_STATE, STALE_STOCK, gift};
-use super::subject::Subject;
-use crate::build;
-use crate::rows::Holder;
 use vouchsafe_actors::ports::record::{PayoutChange, Record, Verdict};
 use vouchsafe_domain::ids::{OrderId, StockId, VoucherId};
 use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
@@ -13,6 +8,11 @@ use vouchsafe_domain::payout::{Payout, PayoutOutcome};
 use vouchsafe_domain::stock::{ClaimedStock, UnclaimableStock};
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 use vouchsafe_domain::voucher::{Allocation, StockVoucher};
+
+use super::fixture::{Fixture, INITIAL_BALANCE, PRICE, STALE_STATE, STALE_STOCK, gift};
+use super::subject::Subject;
+use crate::build;
+use crate::rows::Holder;
 
 impl<S: Subject> Fixture<'_, S> {
     /// Commits an order of `quantity` gifts that waits for a vendor.

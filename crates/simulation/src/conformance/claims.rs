@@ -1,13 +1,14 @@
 //! Conformance cases: stock claims. Earliest expiry first, own chunks at once, another node's chunks after its lease.
 
+use vouchsafe_domain::ids::{ChunkId, StockId};
+use vouchsafe_domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
+
 use super::fixture::{
     Fixture, LaneClient, NODE, STALE_STOCK, claim, claim_sorted, expiries_on, gift, stock_request,
 };
 use super::subject::Subject;
 use crate::build;
-use vouchsafe_domain::ids::{ChunkId, StockId};
-use vouchsafe_domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
-use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 fn chunk_ids(claimed: &ClaimedStock) -> Vec<ChunkId> {
     claimed.chunks.iter().map(|chunk| chunk.chunk_id).collect()

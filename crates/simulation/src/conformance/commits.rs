@@ -1,14 +1,15 @@
 //! Conformance cases: rows that a commit writes, and its atomicity.
 
-use super::fixture::{Fixture, INITIAL_BALANCE, PRICE, gift, other_response, own_response, stock_request};
-use super::subject::{CommitFault, OtherTransaction, Subject};
-use crate::build;
-use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 use vouchsafe_actors::ports::record::Verdict;
 use vouchsafe_actors::ports::store::CommitError;
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::stock::StockRequest;
 use vouchsafe_domain::voucher::Expiry;
+
+use super::fixture::{Fixture, INITIAL_BALANCE, PRICE, gift, other_response, own_response, stock_request};
+use super::subject::{CommitFault, OtherTransaction, Subject};
+use crate::build;
+use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 /// Order, allocations, ledger, key, events and wallet read back as written.
 pub async fn delivered_order_reads_back_complete<S: Subject>(subject: &S) {

@@ -3,9 +3,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::subject::{CommitFault, Subject};
-use crate::build;
-use crate::rows::Holder;
 use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
 use vouchsafe_actors::ports::store::{
     BatchOutcome, CommitError, LaneStore, RecoverError, Store, StoreFuture,
@@ -16,6 +13,10 @@ use vouchsafe_domain::ledger::{WalletKey, WalletState};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
+
+use super::subject::{CommitFault, Subject};
+use crate::build;
+use crate::rows::Holder;
 
 /// Initial balance of the fixture's partner, in minor units.
 pub(super) const INITIAL_BALANCE: i64 = 10_000;

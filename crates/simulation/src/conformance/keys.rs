@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use vouchsafe_actors::ports::record::Verdict;
+use vouchsafe_domain::ledger::WalletState;
+
 use super::fixture::{Fixture, INITIAL_BALANCE, assert_blocked, other_response, own_response};
 use super::subject::{OtherTransaction, Subject};
 use crate::build;
-use vouchsafe_actors::ports::record::Verdict;
-use vouchsafe_domain::ledger::WalletState;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

@@ -1,13 +1,14 @@
 //! Conformance cases: lane recovery after an unknown outcome, and fencing of late statements.
 
+use vouchsafe_actors::ports::record::{StaleReason, Verdict};
+use vouchsafe_actors::ports::store::{BatchOutcome, CommitError, RecoverError};
+use vouchsafe_domain::ledger::WalletState;
+
 use super::fixture::{
     Fixture, INITIAL_BALANCE, LaneClient, NODE, STALE_BALANCE, assert_blocked, other_response, own_response,
 };
 use super::subject::{CommitFault, OtherTransaction, Subject};
 use crate::build;
-use vouchsafe_actors::ports::record::{StaleReason, Verdict};
-use vouchsafe_actors::ports::store::{BatchOutcome, CommitError, RecoverError};
-use vouchsafe_domain::ledger::WalletState;
 
 /// Guard `lane-batch`: a batch whose response was lost is found committed; reads return its receipts.
 pub async fn lost_response_is_recovered_as_committed<S: Subject>(subject: &S) {

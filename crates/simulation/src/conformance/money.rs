@@ -1,10 +1,11 @@
 //! Conformance cases: balances that the commit verifies, record by record.
 
+use vouchsafe_actors::ports::record::Verdict;
+use vouchsafe_domain::ledger::{WalletKey, WalletState};
+
 use super::fixture::{Fixture, INITIAL_BALANCE, LaneClient, STALE_BALANCE, assert_blocked, other_response};
 use super::subject::{OtherTransaction, Subject};
 use crate::build;
-use vouchsafe_actors::ports::record::Verdict;
-use vouchsafe_domain::ledger::{WalletKey, WalletState};
 
 /// Guard `balance`: a debit beyond the balance is stale and leaves the wallet unchanged; a debit of the whole balance commits.
 pub async fn debit_beyond_balance_is_stale<S: Subject>(subject: &S) {

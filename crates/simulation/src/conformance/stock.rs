@@ -1,6 +1,9 @@
 //! Conformance cases: stock that the commit verifies. The voucher is free, the node owns its chunk, and a rejected record
 //! leaves no rows.
 
+use vouchsafe_actors::ports::record::Verdict;
+use vouchsafe_domain::ledger::WalletState;
+
 use super::fixture::{
     Fixture, INITIAL_BALANCE, LaneClient, NODE, PRICE, STALE_BALANCE, STALE_STOCK, assert_blocked, claim,
     gift, other_response,
@@ -8,8 +11,6 @@ use super::fixture::{
 use super::subject::{OtherTransaction, Subject};
 use crate::build;
 use crate::rows::Holder;
-use vouchsafe_actors::ports::record::Verdict;
-use vouchsafe_domain::ledger::WalletState;
 
 /// Guard `chunk-node`: a voucher of another node's chunk or of an unclaimed chunk cannot be sold.
 pub async fn chunk_of_another_node_is_stale<S: Subject>(subject: &S) {

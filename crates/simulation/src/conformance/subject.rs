@@ -8,8 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
-
-use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 use vouchsafe_actors::ports::store::Store;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{OrderId, PartnerId, StockId};
@@ -18,6 +16,8 @@ use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
+
+use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 /// Fault of a node's next commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,15 +4,15 @@
 //! that the SKU does not look sold out.
 
 use uuid::Uuid;
+use vouchsafe_domain::ids::{ChunkId, StockId};
+use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 use super::MemoryDatabase;
 use super::lock::Lock;
 use super::reservations::is_for_any_waiting_order;
 use super::state::State;
 use super::tables::{ChunkRow, DbTime, Owner, Tables};
-use vouchsafe_domain::ids::{ChunkId, StockId};
-use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
-use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 /// A chunk with free vouchers.
 struct Candidate {

@@ -21,6 +21,11 @@ mod write;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use vouchsafe_actors::ports::record::{PayoutChange, Record, StaleReason, Verdict};
+use vouchsafe_actors::ports::store::CommitError;
+use vouchsafe_domain::ids::{OrderId, PayoutId};
+use vouchsafe_domain::voucher::StockVoucher;
+
 use self::verify::{
     find_allocated_vouchers, find_changed_records, find_duplicate, find_known_key, find_uncovered_debits,
     has_nul_byte, is_owned_by,
@@ -32,10 +37,6 @@ use super::guard::Guard;
 use super::lock::{Lock, LockTimeout};
 use super::tables::DbTime;
 use super::transaction::Transaction;
-use vouchsafe_actors::ports::record::{PayoutChange, Record, StaleReason, Verdict};
-use vouchsafe_actors::ports::store::CommitError;
-use vouchsafe_domain::ids::{OrderId, PayoutId};
-use vouchsafe_domain::voucher::StockVoucher;
 
 const STALE_BALANCE: StaleReason = StaleReason::Balance;
 const STALE_STOCK: StaleReason = StaleReason::Stock;

@@ -2,6 +2,13 @@
 //!
 //! The lane knows no more than a client of Postgres would. It must recover after an unknown outcome.
 
+use vouchsafe_actors::journal::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
+use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
+use vouchsafe_actors::ports::store::{
+    BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable,
+};
+use vouchsafe_domain::idempotency::StoredResponse;
+
 use super::MemoryDatabase;
 use super::batch::{BatchHeader, SentBatch};
 use super::commit::execute;
@@ -11,12 +18,6 @@ use super::lock::Lock;
 use super::state::State;
 use super::tables::{DbTime, KeyRow, LaneId, Owner};
 use super::transaction::Transaction;
-use vouchsafe_actors::journal::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
-use vouchsafe_actors::ports::record::{Record, StaleReason, Verdict};
-use vouchsafe_actors::ports::store::{
-    BatchOutcome, CommitError, LaneStore, RecoverError, StoreFuture, Unavailable,
-};
-use vouchsafe_domain::idempotency::StoredResponse;
 
 /// A lane of one incarnation of a node.
 pub(super) struct MemoryLane {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::tables::LaneId;
 use vouchsafe_domain::idempotency::KeyHash;
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletKey;
+
+use super::tables::LaneId;
 
 /// A lockable row, existing or about to be inserted. Variants are in lock order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,6 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use uuid::Uuid;
+use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
+use vouchsafe_domain::ids::{ChunkId, OrderId, StockId};
+use vouchsafe_domain::ledger::WalletKey;
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
+
 use super::MemoryDatabase;
 use super::batch::SentBatch;
 use super::lock::Lock;
@@ -12,16 +20,8 @@ use super::reservations::reservation_for_waiting_order;
 use super::store::MemoryStore;
 use super::tables::{AllocationRow, ChunkRow, KeyRow, NodeRow, Owner, StockRow, Tables};
 use super::transaction::Transaction;
-use uuid::Uuid;
-
 use crate::build;
 use crate::rows::Holder;
-use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
-use vouchsafe_domain::ids::{ChunkId, OrderId, StockId};
-use vouchsafe_domain::ledger::WalletKey;
-use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::Sku;
-use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 /// Lease of a started node. It is not renewed; a test expires it explicitly.
 const LEASE: Duration = Duration::from_secs(365 * 24 * 60 * 60);

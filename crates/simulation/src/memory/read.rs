@@ -1,8 +1,5 @@
 //! Reads of committed rows for tests.
 
-use super::MemoryDatabase;
-use super::tables::{EventRow, KeyRow};
-use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 use vouchsafe_domain::idempotency::KeyHash;
 use vouchsafe_domain::ids::{OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::{WalletKey, WalletState};
@@ -11,6 +8,10 @@ use vouchsafe_domain::order::Order;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::StockVoucher;
+
+use super::MemoryDatabase;
+use super::tables::{EventRow, KeyRow};
+use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 impl MemoryDatabase {
     /// Newest state of a wallet, if it exists.

@@ -4,12 +4,12 @@
 //! by reference, because ids are random and one seed must reproduce one run.
 
 use uuid::Uuid;
-
-use super::MemoryDatabase;
-use super::tables::{ChunkRow, Tables};
 use vouchsafe_domain::ids::ChunkId;
 use vouchsafe_domain::order::{Order, PendingReason};
 use vouchsafe_domain::product::Sku;
+
+use super::MemoryDatabase;
+use super::tables::{ChunkRow, Tables};
 
 /// High bits of reservation ids that belong to no particular purchase.
 const RESERVATION_ID_BASE: u128 = 1 << 120;

@@ -3,12 +3,6 @@
 //! Reads see only committed rows; each of them may be slow or fail.
 
 use uuid::Uuid;
-
-use super::MemoryDatabase;
-use super::fault::FaultKind;
-use super::lane::MemoryLane;
-use super::state::State;
-use super::tables::Owner;
 use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
@@ -18,6 +12,12 @@ use vouchsafe_domain::order::StoredOrder;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::StockVoucher;
+
+use super::MemoryDatabase;
+use super::fault::FaultKind;
+use super::lane::MemoryLane;
+use super::state::State;
+use super::tables::Owner;
 
 /// Store of one incarnation of a node. The next incarnation supersedes it.
 #[derive(Debug, Clone)]

@@ -4,13 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
-
-use super::MemoryDatabase;
-use super::commit::execute;
-use super::fault::Fault;
-use super::operate::OtherTransaction;
-use crate::conformance::{self, CommitFault, Subject};
-use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 use vouchsafe_actors::ports::store::Store;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{OrderId, PartnerId, StockId};
@@ -19,6 +12,13 @@ use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
+
+use super::MemoryDatabase;
+use super::commit::execute;
+use super::fault::Fault;
+use super::operate::OtherTransaction;
+use crate::conformance::{self, CommitFault, Subject};
+use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 impl conformance::OtherTransaction for OtherTransaction {
     async fn commit(self) {

@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
-
-use crate::rows::{Holder, LedgerEntry};
 use vouchsafe_domain::audit::AuditEntry;
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
@@ -19,6 +17,8 @@ use vouchsafe_domain::order::Order;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
+
+use crate::rows::{Holder, LedgerEntry};
 
 /// Time of the database's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

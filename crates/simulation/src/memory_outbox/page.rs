@@ -3,10 +3,6 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-
-use super::tables::{Row, RowState, Tables};
-use crate::build;
-use crate::outbox::order_id;
 use vouchsafe_actors::delivery::outbox::{DeliveryPage, PendingDelivery};
 use vouchsafe_actors::delivery::queue::ReadRequest;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
@@ -14,6 +10,10 @@ use vouchsafe_domain::delivery::{CommittedEvents, WebhookEvent};
 use vouchsafe_domain::event::{EventBundle, EventStep};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::OrderStatus;
+
+use super::tables::{Row, RowState, Tables};
+use crate::build;
+use crate::outbox::order_id;
 
 /// Maximum events and rows of a page.
 const PAGE: usize = 64;

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-
-use super::MemoryOutbox;
-use super::tables::{RowState as Kept, Tables};
-use crate::outbox::order_id;
-use crate::outbox::{EndpointStatus, OutboxSubject, Row, RowState};
 use vouchsafe_actors::delivery::outbox::Outbox;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::WebhookId;
+
+use super::MemoryOutbox;
+use super::tables::{RowState as Kept, Tables};
+use crate::outbox::{EndpointStatus, OutboxSubject, Row, RowState, order_id};
 
 impl OutboxSubject for MemoryOutbox {
     fn webhook_id(&self) -> WebhookId {

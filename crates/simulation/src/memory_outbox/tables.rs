@@ -5,7 +5,6 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tokio::time::Instant;
-
 use vouchsafe_actors::delivery::outbox::{FlushRequest, LEASE_DURATION, Lease, LeaseAction};
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;

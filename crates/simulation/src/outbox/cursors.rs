@@ -1,10 +1,11 @@
 //! Conformance cases: the cursor of an endpoint and the page that follows it.
 
-use super::lease_holder::{Flush, HOUR, acquire_endpoint, attempt, due, numbers};
-use super::subject::OutboxSubject;
 use vouchsafe_actors::delivery::outbox::LeaseAction;
 use vouchsafe_actors::delivery::queue::ReadRequest;
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
+
+use super::lease_holder::{Flush, HOUR, acquire_endpoint, attempt, due, numbers};
+use super::subject::OutboxSubject;
 
 /// A page holds events in commit order up to its limit, and reports whether there are more.
 pub async fn events_are_read_by_number<S: OutboxSubject>(subject: &S) {

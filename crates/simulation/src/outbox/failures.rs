@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use vouchsafe_actors::delivery::queue::ReadRequest;
+
 use super::lease_holder::{DeliveryProcess, Flush, HOUR, acquire_endpoint, attempt, due};
 use super::subject::{OutboxSubject, RowState};
-use vouchsafe_actors::delivery::queue::ReadRequest;
 
 /// A failed delivery is not read before it is due; until then no process needs the lease.
 pub async fn failed_delivery_waits_until_due<S: OutboxSubject>(subject: &S) {

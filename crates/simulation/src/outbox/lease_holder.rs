@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use time::OffsetDateTime;
-
-use super::order_id;
-use super::subject::OutboxSubject;
 use vouchsafe_actors::delivery::outbox::{DeliveryPage, FlushRequest, LeaseAction, LeasedEndpoint, Outbox};
 use vouchsafe_actors::delivery::queue::{FAILING_THRESHOLD, QueueChanges, ReadRequest};
 use vouchsafe_domain::delivery::{DeliveryAttempt, DeliveryOutcome, DeliveryUpdate, EndpointHealth};
 use vouchsafe_domain::ids::WebhookId;
+
+use super::order_id;
+use super::subject::OutboxSubject;
 
 /// Longer than the delay of any slow machine.
 pub(super) const HOUR: Duration = Duration::from_secs(3_600);

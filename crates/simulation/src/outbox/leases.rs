@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use vouchsafe_actors::delivery::outbox::LEASE_DURATION;
+
 use super::lease_holder::{DeliveryProcess, Flush, HOUR, acquire_endpoint, due};
 use super::subject::OutboxSubject;
-use vouchsafe_actors::delivery::outbox::LEASE_DURATION;
 
 const SECOND: Duration = Duration::from_secs(1);
 

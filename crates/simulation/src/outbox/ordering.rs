@@ -1,8 +1,9 @@
 //! Conformance cases: deliveries of an order are sequential, orders are independent.
 
+use vouchsafe_actors::delivery::queue::ReadRequest;
+
 use super::lease_holder::{Flush, HOUR, acquire_endpoint, due, numbers};
 use super::subject::{OutboxSubject, RowState};
-use vouchsafe_actors::delivery::queue::ReadRequest;
 
 /// When a delivery is accepted or expires, the next of its order is due and the one after that stays blocked.
 pub async fn next_delivery_of_order_is_due_after_previous_ends<S: OutboxSubject>(subject: &S) {

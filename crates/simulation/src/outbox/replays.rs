@@ -1,9 +1,10 @@
 //! Conformance cases: replays.
 
-use super::lease_holder::{DeliveryProcess, Flush, HOUR, LeaseHolder, acquire_endpoint, due};
-use super::subject::{OutboxSubject, RowState};
 use vouchsafe_actors::delivery::outbox::LeaseAction;
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
+
+use super::lease_holder::{DeliveryProcess, Flush, HOUR, LeaseHolder, acquire_endpoint, due};
+use super::subject::{OutboxSubject, RowState};
 
 /// A replayed delivery is due at once with no attempts and 24 hours from now.
 pub async fn replayed_event_is_due_at_once_for_a_day<S: OutboxSubject>(subject: &S) {

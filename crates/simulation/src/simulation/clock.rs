@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 use tokio::time::Instant;
+use vouchsafe_domain::clock::{Clock, truncate_to_micros};
 
 use crate::build::NOW;
-use vouchsafe_domain::clock::{Clock, truncate_to_micros};
 
 /// A clock that follows tokio's.
 #[derive(Debug)]

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::order::{OrderReply, OrderRequest};
 use vouchsafe_actors::flows::FlowError;
 use vouchsafe_domain::idempotency::{KeyHash, Response};
+
+use super::order::{OrderReply, OrderRequest};
 
 #[derive(Default)]
 struct KeyHistory {

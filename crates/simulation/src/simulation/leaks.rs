@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::node::Node;
-use crate::build;
 use vouchsafe_domain::ids::{PartnerId, StockId};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::StockVoucher;
+
+use super::node::Node;
+use crate::build;
 
 impl Node {
     /// Differences: holds without an operation, and state that deviates from the database.

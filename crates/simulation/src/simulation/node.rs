@@ -7,12 +7,6 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use tokio::task::{JoinHandle, LocalSet};
-
-use super::order::{OrderReply, OrderRequest};
-use super::responses::PlainTextResponses;
-use super::vendors::NodeVendors;
-use super::{Simulation, TestClock};
-use crate::MemoryStore;
 use vouchsafe_actors::engine::{DEFAULT_LANES, Engine, EngineParts};
 use vouchsafe_actors::flows::{TopUp, TopUpError, TopUpResult, place_order, top_up};
 use vouchsafe_actors::journal::JournalMetrics;
@@ -24,6 +18,12 @@ use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
+
+use super::order::{OrderReply, OrderRequest};
+use super::responses::PlainTextResponses;
+use super::vendors::NodeVendors;
+use super::{Simulation, TestClock};
+use crate::MemoryStore;
 
 /// One incarnation of a node. Dropping it is a crash.
 pub struct Node {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::build;
 use vouchsafe_actors::flows::{FlowError, IdempotentResponse, PlaceOrder, PlaceOrderError};
 use vouchsafe_domain::approval::ApprovalRule;
 use vouchsafe_domain::catalogue::{Assortment, Catalogue, RequestedLine, RequestedOrder};
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::order::Fulfilment;
+
+use crate::build;
 
 /// A request for an order under an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]

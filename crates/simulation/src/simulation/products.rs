@@ -1,8 +1,9 @@
 //! Products of the simulation, one for each way in which the engine treats a product.
 
-use crate::build::{NOW, minor, usd};
 use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_domain::product::{ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, SupplyRoute};
+
+use crate::build::{NOW, minor, usd};
 
 /// `gift`: from stock only. `bought`: from the vendor if stock is short. `checked`: always needs approval, from the vendor.
 /// `strict`: from stock, valid for at least 30 days. `old`: discontinued. All in USD, at 10.00 and 25.00.

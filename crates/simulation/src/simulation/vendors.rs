@@ -13,9 +13,6 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 pub use self::faults::VendorFault;
-use self::records::PurchaseRecords;
-use super::clock::TestClock;
-use crate::{MemoryDatabase, build};
 use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use vouchsafe_actors::ports::vendors::{
     ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors,
@@ -25,6 +22,10 @@ use vouchsafe_domain::clock::Clock as _;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::product::Sku;
+
+use self::records::PurchaseRecords;
+use super::clock::TestClock;
+use crate::{MemoryDatabase, build};
 
 /// Vendors with their concurrency limits.
 const CAPACITIES: [(&str, usize); 2] = [("one-by-one", 1), ("many", 3)];

@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use vouchsafe_actors::flows::{TopUp, TopUpError, TopUpResult};
+use vouchsafe_domain::ids::{PartnerId, TransactionId};
 
 use self::rng::WalkRng;
 use super::node::await_reply;
 use super::vendors::VendorFault;
 use super::{Node, OrderReply, OrderRequest, ResponseHistory, Simulation, build};
 use crate::{FaultKind, FaultRates};
-use vouchsafe_actors::flows::{TopUp, TopUpError, TopUpResult};
-use vouchsafe_domain::ids::{PartnerId, TransactionId};
 
 /// Partners with their initial balances: ample, sometimes sufficient, small.
 const PARTNERS: [(PartnerId, i64); 3] = [

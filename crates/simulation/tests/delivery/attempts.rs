@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use vouchsafe_domain::delivery::{DeliveryFault, MAX_STORED_RESPONSE_BYTES};
+use vouchsafe_simulation::memory_outbox::RowState;
 
 use crate::harness::run;
 use crate::receiver::{ACCEPT, FAIL, ReceiverBehavior};
-use vouchsafe_simulation::memory_outbox::RowState;
 
 const DAY: u64 = 86_400;
 

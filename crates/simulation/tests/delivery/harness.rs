@@ -8,10 +8,10 @@ use tokio::time::{Instant, sleep_until};
 use vouchsafe_actors::delivery::concurrency::{ConcurrencyLimit, MAX_IN_FLIGHT};
 use vouchsafe_actors::delivery::{Deliveries, DeliveryContext, DeliveryMetrics};
 use vouchsafe_actors::supervisor::Spawner;
+use vouchsafe_simulation::memory_outbox::{MemoryOutbox, RowState};
 use vouchsafe_simulation::simulation::TestClock;
 
 use crate::receiver::{Receiver, ReceiverBehavior};
-use vouchsafe_simulation::memory_outbox::{MemoryOutbox, RowState};
 
 pub(crate) struct DeliveryHarness {
     pub(crate) outbox: MemoryOutbox,

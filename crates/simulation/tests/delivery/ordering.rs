@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use vouchsafe_simulation::memory_outbox::RowState;
+
 use crate::harness::run;
 use crate::receiver::{ACCEPT, FAIL, ReceiverBehavior};
-use vouchsafe_simulation::memory_outbox::RowState;
 
 #[tokio::test(start_paused = true)]
 async fn failed_delivery_blocks_only_its_order() {

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_domain::delivery::CommittedEvents;
 use vouchsafe_domain::delivery::replay::ReplayRequest;
+use vouchsafe_domain::delivery::view::DeliveryView;
 use vouchsafe_domain::ids::{DeliveryId, PartnerId, WebhookId};
 
 use super::endpoint::EndpointKey;
@@ -19,7 +20,6 @@ use crate::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
 use crate::deliveries::DeliveryLog;
 use crate::events::{EventRow, FEED_DAYS, find_event};
 use crate::webhooks::parse_kinds;
-use vouchsafe_domain::delivery::view::DeliveryView;
 
 /// Bounds the transaction of one replay request.
 pub const MAX_REPLAYED: usize = 10_000;

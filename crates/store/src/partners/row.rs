@@ -3,13 +3,12 @@
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_domain::scope::Scope;
-
 use vouchsafe_domain::allowlist::{Allowlist, InvalidAllowlist};
+use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::Limits;
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
+use vouchsafe_domain::scope::Scope;
 
 #[derive(sqlx::FromRow)]
 pub(crate) struct PartnerRow {

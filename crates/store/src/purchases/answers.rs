@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::purchase::PurchaseKey;
+use vouchsafe_domain::purchase::view::LastAnswer;
 
 use crate::purchases::Purchases;
 use crate::reserved_stock::parse_sku;
-use vouchsafe_domain::purchase::PurchaseKey;
-use vouchsafe_domain::purchase::view::LastAnswer;
 
 /// Result of a request to the vendor, to be stored with the purchase.
 #[derive(Debug, Clone)]

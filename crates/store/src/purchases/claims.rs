@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::ports::vendors::ReservedDelivery;
-use vouchsafe_actors::ports::vendors::{ClaimedPurchase, DuePurchase};
+use vouchsafe_actors::ports::vendors::{ClaimedPurchase, DuePurchase, ReservedDelivery};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::FulfilmentSource;
 

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 
 use sqlx::{Executor as _, PgConnection};
+use vouchsafe_domain::reconciliation::day::Span;
+use vouchsafe_domain::reconciliation::merge::{MergeStep, Side, Tally, merge_step};
+use vouchsafe_domain::reconciliation::{OwnVoucher, VendorEntry};
 
 use super::row::{OwnVoucherRow, VendorEntryRow};
 use super::{PAGE_ROWS, ReconciliationRun, findings};
 use crate::audit::to_bigint;
-use vouchsafe_domain::reconciliation::day::Span;
-use vouchsafe_domain::reconciliation::merge::{MergeStep, Side, Tally, merge_step};
-use vouchsafe_domain::reconciliation::{OwnVoucher, VendorEntry};
 
 /// Buffered page of a sorted stream, and the key after which the next page begins.
 struct PageStream<T, K> {

@@ -6,12 +6,12 @@ use sqlx::{PgConnection, PgPool};
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
+use vouchsafe_domain::reconciliation::DriftKind;
+use vouchsafe_domain::reconciliation::drift::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
 
 use super::row::VoucherTermsRow;
 use crate::audit::{self, AuditAction, AuditActor, to_bigint};
 use crate::database::Database;
-use vouchsafe_domain::reconciliation::DriftKind;
-use vouchsafe_domain::reconciliation::drift::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
 
 #[derive(sqlx::FromRow)]
 pub(super) struct DriftRow {

@@ -7,13 +7,12 @@ use sqlx::types::Json;
 use sqlx::{Executor as _, PgConnection};
 use uuid::Uuid;
 use vouchsafe_domain::ids::DriftId;
-
-use super::ReconciliationRun;
-use super::results;
-use super::row::{OwnVoucherRow, VendorEntryRow, VoucherTermsRow};
 use vouchsafe_domain::reconciliation::day::Span;
 use vouchsafe_domain::reconciliation::merge::{Comparison, Tally};
 use vouchsafe_domain::reconciliation::result::ReconciliationSummary;
+
+use super::row::{OwnVoucherRow, VendorEntryRow, VoucherTermsRow};
+use super::{ReconciliationRun, results};
 
 /// Buffered findings, one array per column.
 #[derive(Default)]

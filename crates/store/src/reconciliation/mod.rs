@@ -25,11 +25,11 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection};
 use time::{Date, OffsetDateTime};
 use tokio::sync::mpsc::Receiver;
+use vouchsafe_domain::reconciliation::RecordLine;
+use vouchsafe_domain::reconciliation::result::RecordsSource;
 
 use super::audit::{self, AuditAction, AuditActor, NO_STATE};
 use super::database::Database;
-use vouchsafe_domain::reconciliation::RecordLine;
-use vouchsafe_domain::reconciliation::result::RecordsSource;
 
 pub use self::drifts::Drifts;
 pub use self::schedule::{ClaimedDay, ReconciliationStatus};

@@ -3,13 +3,13 @@
 use sqlx::PgPool;
 use time::{Date, OffsetDateTime};
 use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::reconciliation::drift::Drift;
+use vouchsafe_domain::reconciliation::partner_day::PartnerDay;
+use vouchsafe_domain::reconciliation::result::ReconciliationSummary;
 
 use super::drifts::DriftRow;
 use crate::audit::to_bigint;
 use crate::reconciliation::Reconciliations;
-use vouchsafe_domain::reconciliation::drift::Drift;
-use vouchsafe_domain::reconciliation::partner_day::PartnerDay;
-use vouchsafe_domain::reconciliation::result::ReconciliationSummary;
 
 impl Reconciliations {
     /// Finds a partner's part of a day with up to `limit` drifts; `None` if no vendor was compared for the day.

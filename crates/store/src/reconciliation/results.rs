@@ -2,14 +2,14 @@
 
 use sqlx::PgConnection;
 use time::{Date, Duration, OffsetDateTime};
-
-use super::ReconciliationRun;
-use crate::reconciliation::Reconciliations;
 use vouchsafe_domain::reconciliation::day::{self, AdjacentDays, Span};
 use vouchsafe_domain::reconciliation::merge::Tally;
 use vouchsafe_domain::reconciliation::result::{
     Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource,
 };
+
+use super::ReconciliationRun;
+use crate::reconciliation::Reconciliations;
 
 #[derive(sqlx::FromRow)]
 pub(super) struct ReconciliationRow {

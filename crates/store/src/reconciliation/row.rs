@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 use sqlx::FromRow;
 use uuid::Uuid;
 use vouchsafe_domain::money::Amount;
-
 use vouchsafe_domain::purchase::PurchaseKey;
 use vouchsafe_domain::reconciliation::{OwnVoucher, VendorEntry, VoucherTerms};
 

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use sqlx::{Executor as _, PgConnection};
 use time::OffsetDateTime;
 use uuid::Uuid;
+use vouchsafe_domain::reconciliation::RecordLine;
+use vouchsafe_security::vault::blind_index::BlindIndex;
 
 use super::ReconciliationRun;
 use crate::reconciliation::Reconciliations;
-use vouchsafe_domain::reconciliation::RecordLine;
-use vouchsafe_security::vault::blind_index::BlindIndex;
 
 /// Temporary tables of a comparison. References sort by bytes, like the merge compares them.
 const TABLES: &str = "

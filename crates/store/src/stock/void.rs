@@ -8,10 +8,10 @@ use sqlx::{PgConnection, PgPool};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 use vouchsafe_domain::stock::level::CodeVoidOutcome;
+use vouchsafe_security::vault::blind_index::BlindIndex;
 
 use crate::audit::{self, AuditAction, AuditActor, NO_STATE};
 use crate::stock::Stock;
-use vouchsafe_security::vault::blind_index::BlindIndex;
 
 /// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.
 const MAX_CHUNKS: usize = 10;

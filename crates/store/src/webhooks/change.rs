@@ -4,12 +4,12 @@ use sqlx::{PgConnection, PgTransaction};
 use time::OffsetDateTime;
 use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::webhook::Webhook;
 
 use super::row::parse_kinds;
 use super::{MAX_WEBHOOKS, find, kind_labels};
 use crate::audit::{self, AuditAction, AuditActor, NO_STATE};
 use crate::webhooks::Webhooks;
-use vouchsafe_domain::webhook::Webhook;
 
 /// Requested settings of an endpoint. `None` keeps the current value, or takes the default for a new endpoint.
 #[derive(Debug, Clone)]

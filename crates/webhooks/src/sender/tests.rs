@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reqwest::header::HeaderValue;
 use time::macros::datetime;
+use vouchsafe_security::environment::Environment;
 
 use super::*;
 use crate::resolver::HostLookup;
-use vouchsafe_security::environment::Environment;
 
 #[test]
 fn retry_after_is_parsed_as_seconds_or_date() {

@@ -3,17 +3,16 @@
 use serde::Deserialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
+use vouchsafe_domain::iso_date;
 use vouchsafe_domain::money::{Amount, AmountText, Currency};
-use vouchsafe_domain::product::expiry_value_schema;
 use vouchsafe_domain::product::{
     ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute,
-    check_slug,
+    check_slug, expiry_value_schema,
 };
 
 use super::text::{validate_name, validate_text};
 use crate::error_body::{FieldError, InvalidRequest};
 use crate::json::{self, JsonObject};
-use vouchsafe_domain::iso_date;
 
 /// Listed face values; use a range for more.
 const MAX_DENOMINATIONS: usize = 200;

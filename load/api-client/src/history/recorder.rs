@@ -197,9 +197,10 @@ impl EventLog {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use bytes::Bytes;
     use hyper::{HeaderMap, StatusCode};
+
+    use super::*;
 
     fn response(status: u16, body: &'static str) -> Result<ApiResponse, RequestFailure> {
         let status = StatusCode::from_u16(status).unwrap();

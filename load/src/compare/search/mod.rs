@@ -5,6 +5,10 @@ use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
+use vouchsafe_peer::postgres::TemporaryPostgres;
+use vouchsafe_peer::process::{PeerOptions, PeerProcess};
+use vouchsafe_peer::schema::create_database;
+use vouchsafe_peer::{PeerMode, TransactionShape};
 
 use super::audit_method::AuditMethod;
 use super::statistics::{Spread, index_of_max};
@@ -12,10 +16,6 @@ use super::turn::{LoadSettings, Target, Turn, run_turn};
 use crate::resources::MonitorTarget;
 use crate::resources::database::{DatabaseFacts, DatabaseInspector};
 use crate::resources::machine::Machine;
-use vouchsafe_peer::postgres::TemporaryPostgres;
-use vouchsafe_peer::process::{PeerOptions, PeerProcess};
-use vouchsafe_peer::schema::create_database;
-use vouchsafe_peer::{PeerMode, TransactionShape};
 
 /// A peer with at least this share of the best rate counts as equal, given the variation between turns.
 pub const TIE_RATIO: f64 = 0.9;

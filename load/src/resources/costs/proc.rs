@@ -4,10 +4,9 @@
 //! costs a microsecond per order.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::time::Duration;
+use std::{fs, io};
 
 use super::{Component, ThreadSample};
 

@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use uuid::Uuid;
+use vouchsafe_api_client::partner::{PartnerClient, SignedRequest};
+use vouchsafe_api_client::wire::{EventView, ListView};
+use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 use super::ThreadState;
 use super::request_queue::{QueuedRequest, sign_order};
@@ -12,9 +15,6 @@ use crate::run::send_schedule::SendSlot;
 use crate::tally::OrderAttempt;
 use crate::traffic::pace::Phase;
 use crate::traffic::request::{RequestKind, RequestSpec};
-use vouchsafe_api_client::partner::{PartnerClient, SignedRequest};
-use vouchsafe_api_client::wire::{EventView, ListView};
-use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 /// Delay after a request that could not be sent, so that the generator does not flood a stopped service with
 /// connects.

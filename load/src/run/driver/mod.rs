@@ -17,7 +17,10 @@ use std::time::{Duration, Instant};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tokio::task::LocalSet;
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
 
+use self::request_queue::RequestQueue;
 use super::arrivals::schedule;
 use super::progress::Progress;
 use super::result::{RunError, RunResult};
@@ -27,10 +30,6 @@ use crate::tally::run_history::{OrderHistory, RunHistory, SentOrders};
 use crate::tally::sent_orders::SentLog;
 use crate::traffic::generator::Traffic;
 use crate::traffic::pace::{Pace, RunLength};
-use vouchsafe_api_client::partner::PartnerClient;
-use vouchsafe_api_client::signer::Credentials;
-
-use self::request_queue::RequestQueue;
 
 /// A signature is valid for 5 minutes (contract §2). The limit leaves a margin for the last request.
 const MAX_PRESIGNED_RUN: Duration = Duration::from_secs(240);

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use rand::rngs::StdRng;
 use uuid::Uuid;
+use vouchsafe_api_client::RequestFailure;
+use vouchsafe_api_client::partner::{PartnerClient, SignedRequest};
 
 use super::LoadPlan;
 use crate::run::result::RunError;
 use crate::traffic::request::RequestSpec;
-use vouchsafe_api_client::RequestFailure;
-use vouchsafe_api_client::partner::{PartnerClient, SignedRequest};
 
 /// A request; `signed` holds key and signature of a presigned order.
 pub(super) struct QueuedRequest {

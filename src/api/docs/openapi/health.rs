@@ -4,10 +4,10 @@ use serde_json::json;
 use utoipa::ToSchema;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::schema::{Object, ObjectBuilder};
+use vouchsafe_wire::health::HealthBody;
 
 use super::operation::Operation;
 use super::response::OperationResponse;
-use vouchsafe_wire::health::HealthBody;
 
 /// The operations without authentication.
 pub(crate) fn public_operations(tag: &'static str) -> [Operation; 5] {

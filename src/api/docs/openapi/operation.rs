@@ -11,13 +11,13 @@ use utoipa::openapi::path::{self, OperationBuilder, Parameter};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{HttpMethod, RefOr, Required, Schema};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::page::{DEFAULT_LIMIT, MAX_LIMIT};
 
 use super::header::{self, ResponseHeader};
 use super::parameter::{any_text, in_header, in_path, in_query, integer, text, timestamp};
 use super::response::{OperationResponse, error_response};
 use super::schemas::Schemas;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::page::{DEFAULT_LIMIT, MAX_LIMIT};
 
 /// The body of a request.
 enum RequestBodySpec {

@@ -3,7 +3,6 @@
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Object, RefOr, Required, Schema};
-
 use vouchsafe_wire::page::MAX_FILTER_BYTES;
 
 /// Any text, without an example.

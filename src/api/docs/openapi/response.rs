@@ -6,13 +6,13 @@ use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::{RefOr, Response, Schema};
+use vouchsafe_wire::error_body::ErrorBody;
+use vouchsafe_wire::error_code::Code;
 
 use super::header::ResponseHeader;
 use super::parameter::any_text;
 use super::schemas::Schemas;
 use crate::api::error::ApiError;
-use vouchsafe_wire::error_body::ErrorBody;
-use vouchsafe_wire::error_code::Code;
 
 enum BodyFormat {
     /// JSON. The function adds the schema to the document and returns a reference.

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
-use vouchsafe_domain::product::ProductId;
-use vouchsafe_domain::schema::slug;
-
-use super::{CATALOGUE, json_write_operation, read_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse};
 use vouchsafe_domain::category::Category;
+use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::product::view::ProductView;
+use vouchsafe_domain::schema::slug;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::categories::CategoryRequest;
 use vouchsafe_wire::operator::products::ProductRequest;
+
+use super::{CATALOGUE, json_write_operation, read_operation};
+use crate::api::docs::openapi::{Operation, OperationResponse};
 
 pub(super) fn operations() -> [Operation; 5] {
     [

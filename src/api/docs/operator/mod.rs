@@ -16,9 +16,9 @@ use actix_web::HttpResponse;
 use bytes::Bytes;
 use utoipa::openapi::HttpMethod;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use vouchsafe_wire::error_code::Code;
 
 use crate::api::docs::openapi::{self, DocumentInfo, Operation};
-use vouchsafe_wire::error_code::Code;
 
 const PARTNERS: &str = "Partners";
 const CATALOGUE: &str = "Catalogue";

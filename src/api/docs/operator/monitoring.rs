@@ -2,12 +2,12 @@
 
 use serde_json::json;
 use utoipa::openapi::HttpMethod;
-
-use super::{MONITORING, SERVICE, read_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, enum_text, filter, integer};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::actors::{ActorList as Actors, DEFAULT_LIMIT, KINDS, MAX_LIMIT};
 use vouchsafe_wire::operator::audit::AuditEntryBody;
+
+use super::{MONITORING, SERVICE, read_operation};
+use crate::api::docs::openapi::{Operation, OperationResponse, enum_text, filter, integer};
 
 pub(super) fn operations() -> [Operation; 3] {
     [actors(), audit(), metrics()]

@@ -5,14 +5,14 @@ use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::OrderStatus;
-
-use super::{ORDERS, json_write_operation, read_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, enum_text, filter};
-use crate::api::docs::partner::example_order;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::decision::ReasonRequest;
 use vouchsafe_wire::operator::orders::OrderOfPartner;
 use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
+
+use super::{ORDERS, json_write_operation, read_operation};
+use crate::api::docs::openapi::{Operation, OperationResponse, enum_text, filter};
+use crate::api::docs::partner::example_order;
 
 pub(super) fn operations() -> [Operation; 6] {
     [search(), get(), approve(), reject(), cancel(), fulfil()]

@@ -5,10 +5,6 @@ use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::money::Currency;
-
-use super::{PARTNERS, json_write_operation, read_operation, write_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader};
-use crate::api::docs::partner::example_certification;
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
@@ -16,6 +12,10 @@ use vouchsafe_wire::operator::partners::{CreatedPartner, NewPartner, PartnerPatc
 use vouchsafe_wire::operator::wallets::PostingRequest;
 use vouchsafe_wire::partner::certification::CertificationBody;
 use vouchsafe_wire::partner::transactions::TransactionBody;
+
+use super::{PARTNERS, json_write_operation, read_operation, write_operation};
+use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader};
+use crate::api::docs::partner::example_certification;
 
 pub(super) fn operations() -> [Operation; 11] {
     [

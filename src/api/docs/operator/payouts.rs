@@ -5,11 +5,11 @@ use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::payout::PayoutStatus;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
 
 use super::{PAYOUTS, json_write_operation, read_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse, enum_text};
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
 
 pub(super) fn operations() -> [Operation; 5] {
     [list(), get(), pay(), reject(), fail()]

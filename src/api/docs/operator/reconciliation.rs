@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
 use vouchsafe_domain::ids::DriftId;
-
-use super::{RECONCILIATION, json_write_operation, read_operation, write_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, date, enum_text, filter, text};
 use vouchsafe_domain::reconciliation::DriftKind;
 use vouchsafe_domain::reconciliation::drift::DriftResolution;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::reconciliation::drifts::{DriftBody, ResolveRequest};
 use vouchsafe_wire::operator::reconciliation::{DayBody, RunRequest};
+
+use super::{RECONCILIATION, json_write_operation, read_operation, write_operation};
+use crate::api::docs::openapi::{Operation, OperationResponse, date, enum_text, filter, text};
 
 const CSV: &str = "reference,product_id,denomination,currency,sold_at,purchase_id\nA-1,game-us,25.00,USD,\
                    2026-11-20T12:00:00Z,0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f\n";

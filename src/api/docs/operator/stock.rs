@@ -2,13 +2,13 @@
 
 use serde_json::json;
 use utoipa::openapi::HttpMethod;
-
-use super::{STOCK, json_write_operation, read_operation, write_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, filter, text};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::stock::import::ImportReport;
 use vouchsafe_wire::operator::stock::level::LevelBody;
 use vouchsafe_wire::operator::stock::void::{VoidReport, VoidRequest};
+
+use super::{STOCK, json_write_operation, read_operation, write_operation};
+use crate::api::docs::openapi::{Operation, OperationResponse, filter, text};
 
 const CSV: &str = "code,pin,serial,url,expiry\nABCD-1234,0000,,,2027-12-31\n";
 

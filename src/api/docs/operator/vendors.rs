@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
 use vouchsafe_domain::ids::OrderId;
-use vouchsafe_domain::schema::slug;
-
-use super::{VENDORS, json_write_operation, read_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, enum_text, filter, text};
 use vouchsafe_domain::purchase::view::{PurchaseState, PurchaseView};
+use vouchsafe_domain::schema::slug;
 use vouchsafe_domain::vendor::Vendor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::decision::ReasonRequest;
 use vouchsafe_wire::operator::vendors::VendorRequest;
+
+use super::{VENDORS, json_write_operation, read_operation};
+use crate::api::docs::openapi::{Operation, OperationResponse, enum_text, filter, text};
 
 pub(super) fn operations() -> [Operation; 4] {
     [list(), put(), purchases(), end_purchase()]

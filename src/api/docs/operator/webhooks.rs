@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use utoipa::openapi::HttpMethod;
-use vouchsafe_domain::ids::{DeliveryId, OrderId, PartnerId, WebhookId};
-
-use super::{WEBHOOKS, read_operation, write_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, enum_text};
 use vouchsafe_domain::delivery::view::DeliveryState;
+use vouchsafe_domain::ids::{DeliveryId, OrderId, PartnerId, WebhookId};
 use vouchsafe_domain::webhook::WebhookStatus;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::webhooks::{DeliveryBody, WebhookOfPartner};
+
+use super::{WEBHOOKS, read_operation, write_operation};
+use crate::api::docs::openapi::{Operation, OperationResponse, enum_text};
 
 pub(super) fn operations() -> [Operation; 4] {
     [list(), enable(), deliveries(), replay()]

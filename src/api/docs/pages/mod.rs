@@ -10,6 +10,9 @@ mod site;
 
 use std::sync::LazyLock;
 
+use crate::api::docs::openapi::to_value;
+use crate::api::docs::partner;
+use crate::api::routing::{resource, route_not_found};
 use actix_web::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, Header as _, IfNoneMatch, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS,
@@ -17,10 +20,6 @@ use actix_web::http::header::{
 use actix_web::{HttpRequest, HttpResponse, web};
 pub use site::DocsSite;
 use site::StaticFile;
-
-use crate::api::docs::openapi::to_value;
-use crate::api::docs::partner;
-use crate::api::routing::{resource, route_not_found};
 
 /// Allows only our own style sheet.
 const CONTENT_POLICY: &str =

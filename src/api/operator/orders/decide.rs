@@ -7,6 +7,8 @@ use actix_web::{HttpResponse, web};
 use vouchsafe_actors::flows::{
     CancelError, DecideOrder, DecideOrderError, RevokeOrder, decide_order, revoke_order,
 };
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::decision::ReasonRequest;
 
 use super::{find, order_body};
 use crate::api::error::ApiError;
@@ -14,8 +16,6 @@ use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::body::Json;
 use crate::api::operator::decision::decision_error;
 use crate::service::Service;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::decision::ReasonRequest;
 
 /// `POST /orders/{order_id}/approve`.
 pub(in crate::api::operator) async fn approve(

@@ -15,6 +15,10 @@ use vouchsafe_actors::flows::{self, ProcureError};
 use vouchsafe_actors::ports::vendors::ReservedDelivery;
 use vouchsafe_domain::order::{FulfilmentSource, Order, PendingReason};
 use vouchsafe_domain::product::{Product, Sku};
+use vouchsafe_store::{AuditActor, ImportSummary, StockOrigin};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
+use vouchsafe_wire::operator::stock::row::VoucherRow;
 
 use super::{find, order_body};
 use crate::api::error::ApiError;
@@ -23,10 +27,6 @@ use crate::api::operator::body::Json;
 use crate::api::operator::decision::decision_error;
 use crate::api::operator::stock::ingest;
 use crate::service::Service;
-use vouchsafe_store::{AuditActor, ImportSummary, StockOrigin};
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
-use vouchsafe_wire::operator::stock::row::VoucherRow;
 
 /// An order line that needs vouchers, and its purchase.
 struct PendingLine {

@@ -1,15 +1,15 @@
 //! `/drifts`: differences between a vendor's records and our purchases, and their resolution.
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use vouchsafe_domain::reconciliation::drift::ResolveDriftRequest;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::reconciliation::drifts::{DriftBody, FILTERS, ResolveRequest, parse_filter};
+use vouchsafe_wire::page::PageRequest;
 
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::body::Json;
 use crate::service::Service;
-use vouchsafe_domain::reconciliation::drift::ResolveDriftRequest;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::reconciliation::drifts::{DriftBody, FILTERS, ResolveRequest, parse_filter};
-use vouchsafe_wire::page::PageRequest;
 
 /// `GET /drifts`; filters: `date`, `vendor`, `kind`, `resolution`.
 pub(in crate::api::operator) async fn list(

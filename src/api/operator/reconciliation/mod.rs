@@ -7,15 +7,15 @@ mod upload;
 
 use actix_web::{HttpResponse, web};
 use time::{Date, OffsetDateTime};
+use vouchsafe_domain::vendor::AdapterKind;
+use vouchsafe_wire::operator::reconciliation::{DayBody, RunRequest};
+use vouchsafe_wire::partner::reconciliation::parse_date;
 
 use super::body::OptionalJson;
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use crate::api::partner::reconciliation::not_found;
 use crate::service::Service;
-use vouchsafe_domain::vendor::AdapterKind;
-use vouchsafe_wire::operator::reconciliation::{DayBody, RunRequest};
-use vouchsafe_wire::partner::reconciliation::parse_date;
 
 pub(super) use upload::upload;
 

@@ -7,21 +7,22 @@ use actix_web::error::PayloadError;
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{Sender, channel};
-
-use super::parse_started_day;
-use crate::api::body::{check_not_compressed, incomplete, media_type};
-use crate::api::error::{ApiError, InvalidRequest};
-use crate::api::middleware::operator::{Operator, Role};
-use crate::api::operator::stock::IDLE_LIMIT;
-use crate::service::Service;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_procurement::reconciliation::code_leak::first_leaked_code;
 use vouchsafe_procurement::reconciliation::job::PAGES_AHEAD;
 use vouchsafe_store::{RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, RecordsMessage};
+use vouchsafe_wire::error_body::InvalidRequest;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::reconciliation::records::RecordReader;
 use vouchsafe_wire::operator::reconciliation::{DayBody, parse_records_query};
 use vouchsafe_wire::operator::stock::blocks::BlockSplitter;
+
+use super::parse_started_day;
+use crate::api::body::{check_not_compressed, incomplete, media_type};
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::{Operator, Role};
+use crate::api::operator::stock::IDLE_LIMIT;
+use crate::service::Service;
 
 /// `POST /reconciliation/{date}/records?vendor=…`: returns the result of the comparison.
 pub(in crate::api::operator) async fn upload(

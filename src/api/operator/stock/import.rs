@@ -16,19 +16,20 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::StreamExt as _;
 use vouchsafe_domain::money::AmountText;
 use vouchsafe_domain::product::Sku;
-
-use super::ingest;
-use crate::api::body::{check_not_compressed, incomplete, media_type};
-use crate::api::error::{ApiError, InvalidRequest};
-use crate::api::middleware::operator::{Operator, Role};
-use crate::api::operator::catalogue::product_not_found;
-use crate::service::Service;
 use vouchsafe_store::{AuditActor, ImportTarget, StockBatch};
+use vouchsafe_wire::error_body::InvalidRequest;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::stock::blocks::{Block, BlockSplitter};
 use vouchsafe_wire::operator::stock::format::{Format, ParsedBlock};
 use vouchsafe_wire::operator::stock::import::{ImportReport, fixed_date, parse_denomination, parse_query};
 use vouchsafe_wire::operator::stock::row::{ExpiryDefaults, LineError};
+
+use super::ingest;
+use crate::api::body::{check_not_compressed, incomplete, media_type};
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::{Operator, Role};
+use crate::api::operator::catalogue::product_not_found;
+use crate::service::Service;
 
 /// Longest pause of the body (contract §10).
 pub(in crate::api::operator) const IDLE_LIMIT: Duration = Duration::from_secs(10);

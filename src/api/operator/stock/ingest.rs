@@ -2,9 +2,6 @@
 
 use actix_web::web;
 use vouchsafe_domain::product::{Product, Sku};
-
-use crate::api::error::ApiError;
-use crate::service::Service;
 use vouchsafe_security::vault::seal::{SealError, Vault};
 use vouchsafe_store::keyring::KeyringError;
 use vouchsafe_store::{
@@ -12,6 +9,9 @@ use vouchsafe_store::{
 };
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::stock::row::VoucherRow;
+
+use crate::api::error::ApiError;
+use crate::service::Service;
 
 #[must_use]
 pub(in crate::api::operator) fn import_target(product: &Product, sku: Sku) -> ImportTarget {

@@ -1,13 +1,13 @@
 //! `GET /stock`: stock levels by SKU.
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use vouchsafe_domain::stock::level::StockLevel;
+use vouchsafe_wire::operator::stock::level::{FILTERS, LevelBody, SkuCursor};
+use vouchsafe_wire::page::PageRequest;
 
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
-use vouchsafe_domain::stock::level::StockLevel;
-use vouchsafe_wire::operator::stock::level::{FILTERS, LevelBody, SkuCursor};
-use vouchsafe_wire::page::PageRequest;
 
 /// `GET /stock`; filter: `product_id`.
 pub(in crate::api::operator) async fn list_levels(

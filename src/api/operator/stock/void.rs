@@ -2,15 +2,15 @@
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::product::Sku;
+use vouchsafe_store::VoidTarget;
+use vouchsafe_wire::operator::stock::import::parse_amount;
+use vouchsafe_wire::operator::stock::void::{VoidReport, VoidRequest, VoidSelection};
 
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::body::Json;
 use crate::api::operator::catalogue::product_not_found;
 use crate::service::Service;
-use vouchsafe_store::VoidTarget;
-use vouchsafe_wire::operator::stock::import::parse_amount;
-use vouchsafe_wire::operator::stock::void::{VoidReport, VoidRequest, VoidSelection};
 
 /// `POST /stock/void`.
 pub(in crate::api::operator) async fn void(

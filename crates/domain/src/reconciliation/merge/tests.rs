@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::money::Amount;
 use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
+use crate::money::Amount;
 use crate::purchase::PurchaseKey;
 use crate::reconciliation::VoucherTerms;
 

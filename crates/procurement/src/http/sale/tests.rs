@@ -5,9 +5,9 @@ use time::macros::{date, datetime};
 use uuid::Uuid;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ExpiryKind, ExpiryPolicy};
+use vouchsafe_security::vault::code::InvalidCode;
 
 use super::*;
-use vouchsafe_security::vault::code::InvalidCode;
 
 const KEY: Uuid = Uuid::from_u128(7);
 

@@ -2,10 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::issued_vouchers;
-use crate::memory::guard::Guard;
-use crate::memory::state::State;
-use crate::memory::tables::{DbTime, Owner, Tables};
 use vouchsafe_actors::ports::record::{OrderChange, PayoutChange, Record, ReturnedVoucher, Verdict};
 use vouchsafe_actors::ports::store::CommitError;
 use vouchsafe_domain::ids::StockId;
@@ -13,6 +9,11 @@ use vouchsafe_domain::ledger::WalletKey;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::payout::PayoutStatus;
 use vouchsafe_domain::voucher::StockVoucher;
+
+use super::issued_vouchers;
+use crate::memory::guard::Guard;
+use crate::memory::state::State;
+use crate::memory::tables::{DbTime, Owner, Tables};
 
 /// Whether a text of the record contains a NUL byte, for which Postgres rejects the whole statement.
 pub(super) fn has_nul_byte(record: &Record) -> bool {

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::verify::is_free;
-use crate::memory::guard::Guard;
-use crate::memory::reservations::reservation_for_waiting_order;
-use crate::memory::state::State;
-use crate::memory::tables::{AllocationRow, ChunkRow, DbTime, KeyRow, OrderRow, Owner, StockRow, Tables};
-use crate::rows::Holder;
 use vouchsafe_actors::ports::record::{PayoutChange, Record, ReturnedVoucher};
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::{Retention, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, StockId};
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::voucher::StockVoucher;
+
+use super::verify::is_free;
+use crate::memory::guard::Guard;
+use crate::memory::reservations::reservation_for_waiting_order;
+use crate::memory::state::State;
+use crate::memory::tables::{AllocationRow, ChunkRow, DbTime, KeyRow, OrderRow, Owner, StockRow, Tables};
+use crate::rows::Holder;
 
 /// How long a response is stored under a partner's key.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use vouchsafe_domain::order::{Actor, Milestone, OrderStatus};
+
 use super::Findings;
 use crate::memory::tables::Tables;
-use vouchsafe_domain::order::{Actor, Milestone, OrderStatus};
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     let mut decided: BTreeMap<String, usize> = BTreeMap::new();
@@ -41,11 +42,12 @@ fn is_operator_decision(milestone: &Milestone) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::build;
     use vouchsafe_actors::ports::record::{PayoutChange, Record};
     use vouchsafe_domain::audit::AuditEntry;
     use vouchsafe_domain::payout::{Payout, PayoutOutcome};
+
+    use super::*;
+    use crate::build;
 
     /// A decided payout and its audit entry.
     fn decided() -> (Payout, AuditEntry) {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::Findings;
-use crate::memory::tables::{EventRow, Tables};
-use crate::rows::Holder;
 use vouchsafe_domain::event::EventStep;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::OrderStatus;
+
+use super::Findings;
+use crate::memory::tables::{EventRow, Tables};
+use crate::rows::Holder;
 
 /// Steps published for one order.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::Findings;
-use crate::memory::tables::{Tables, WalletRow};
-use crate::rows::LedgerEntry;
 use vouchsafe_domain::ledger::{WalletKey, WalletState};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::payout::PayoutStatus;
+
+use super::Findings;
+use crate::memory::tables::{Tables, WalletRow};
+use crate::rows::LedgerEntry;
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     let wallets: BTreeSet<_> = tables

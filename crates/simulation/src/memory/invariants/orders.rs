@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::Findings;
-use crate::memory::tables::Tables;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::ledger::WalletKey;
 use vouchsafe_domain::order::{Order, OrderLine, OrderStatus};
+
+use super::Findings;
+use crate::memory::tables::Tables;
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     let paid = net_amount_by_order(tables);

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use vouchsafe_domain::ids::{OrderId, StockId};
+
 use super::Findings;
 use crate::memory::tables::{AllocationRow, Tables};
 use crate::rows::Holder;
-use vouchsafe_domain::ids::{OrderId, StockId};
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     for (stock_id, rows) in &tables.allocations {

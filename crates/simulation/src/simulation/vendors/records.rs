@@ -6,14 +6,15 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
-
-use super::faults::{VendorFault, VendorFaults};
-use super::vendor_of;
-use vouchsafe_actors::ports::vendors::ReservedDelivery;
-use vouchsafe_actors::ports::vendors::{ClaimedPurchase, DuePurchase, PurchaseRemainder, VendorId};
+use vouchsafe_actors::ports::vendors::{
+    ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedDelivery, VendorId,
+};
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::{FulfilmentSource, Order};
 use vouchsafe_domain::product::Sku;
+
+use super::faults::{VendorFault, VendorFaults};
+use super::vendor_of;
 
 /// Time after which an unreleased claim expires.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(120);

@@ -6,10 +6,6 @@ use std::sync::Arc;
 
 use time::Duration;
 use tokio::task::JoinHandle;
-
-use super::rng::error_label;
-use super::{Call, PARTNERS, Walk};
-use crate::build;
 use vouchsafe_actors::flows::{
     CancelError, CancelOrder, DecideOrder, DecideOrderError, DecidePayout, DecidePayoutError,
     IdempotentResponse, PayoutResponseEncoder, ProcureError, RequestPayout, RevokeOrder, cancel_order,
@@ -20,6 +16,10 @@ use vouchsafe_domain::idempotency::Response;
 use vouchsafe_domain::money::{Amount, Money};
 use vouchsafe_domain::order::{FulfilmentSource, Order, OrderStatus, PendingReason};
 use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutOutcome};
+
+use super::rng::error_label;
+use super::{Call, PARTNERS, Walk};
+use crate::build;
 
 /// Cancellation window; the simulated clock jumps by more than this.
 const WINDOW: Duration = Duration::hours(24);

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use vouchsafe_actors::flows::OrderResponseEncoder as _;
+use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus};
+
 use super::{NAMES, Node, PARTNERS, Walk};
 use crate::build;
 use crate::simulation::{OrderRequest, PlainTextResponses};
-use vouchsafe_actors::flows::OrderResponseEncoder as _;
-use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus};
 
 /// More than the lifetime of a key.
 const MORE_THAN_A_DAY: Duration = Duration::from_secs(25 * 60 * 60);

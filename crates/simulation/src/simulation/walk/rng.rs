@@ -2,9 +2,9 @@
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use vouchsafe_actors::flows::{FlowError, PlaceOrderError, TopUpError, TopUpResult};
 
 use crate::simulation::OrderReply;
-use vouchsafe_actors::flows::{FlowError, PlaceOrderError, TopUpError, TopUpResult};
 
 pub(super) struct WalkRng(StdRng);
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use vouchsafe_actors::flows::TopUp;
+use vouchsafe_domain::ledger::{LedgerKind, OperatorIdentity};
+use vouchsafe_domain::product::Sku;
+
 use super::{Call, NAMES, PARTNERS, Walk};
 use crate::simulation::vendors::vendor_of;
 use crate::simulation::{Node, OrderRequest};
 use crate::{Fault, FaultKind, build};
-use vouchsafe_actors::flows::TopUp;
-use vouchsafe_domain::ledger::{LedgerKind, OperatorIdentity};
-use vouchsafe_domain::product::Sku;
 
 /// Kinds of step with their weights. Each occurs in some walk.
 pub const STEPS: [(&str, u32); 25] = [

@@ -6,12 +6,12 @@ use utoipa::ToSchema;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::clock::truncate_to_micros;
 use vouchsafe_domain::limits::{Limit, Limits};
-
-use crate::error_body::{FieldError, InvalidRequest};
-use crate::operator::patch_field::{deserialize_nullable_object, deserialize_some, deserialize_some_object};
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
 use vouchsafe_domain::partner::{DEFAULT_CANCEL_WINDOW_S, Partner};
 use vouchsafe_domain::scope::Scope;
+
+use crate::error_body::{FieldError, InvalidRequest};
+use crate::operator::patch_field::{deserialize_nullable_object, deserialize_some, deserialize_some_object};
 
 /// A year, in seconds: most vouchers have expired by then.
 const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;

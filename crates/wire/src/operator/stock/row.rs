@@ -4,10 +4,10 @@
 //! may contain a code.
 
 use time::Date;
-
-use super::blocks::MAX_LINE_BYTES;
 use vouchsafe_domain::iso_date;
 use vouchsafe_security::vault::code::{CodeParts, InvalidCode, VoucherCode};
+
+use super::blocks::MAX_LINE_BYTES;
 
 /// Some editors prepend it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

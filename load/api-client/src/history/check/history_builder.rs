@@ -1,8 +1,9 @@
 //! Builder of operation histories for tests.
 
+use Completion::{Codes, Nothing, Order, Pending, Refused, Unknown};
+
 use super::{HistorySummary, Violation, check};
 use crate::history::{Call, CodeFact, Event, EventKind, History, OrderFacts};
-use Completion::{Codes, Nothing, Order, Pending, Refused, Unknown};
 
 /// Builds a history; each step is one complete operation unless its completion is [`Completion::Nothing`].
 #[derive(Default)]

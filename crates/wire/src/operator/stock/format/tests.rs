@@ -1,10 +1,10 @@
 //! Parsing of CSV and NDJSON lines.
 
 use time::macros::date;
+use vouchsafe_security::vault::code::InvalidCode;
 
 use super::*;
 use crate::operator::stock::blocks::{BlockSplitter, MAX_LINE_BYTES};
-use vouchsafe_security::vault::code::InvalidCode;
 
 const EXPIRY_DEFAULTS: ExpiryDefaults = ExpiryDefaults {
     today: date!(2026 - 11 - 20),
