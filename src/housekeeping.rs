@@ -129,7 +129,7 @@ async fn write_due_checkpoints(service: &Service) -> Result<(), sqlx::Error> {
     while let Some(checkpoint) = service.store.audit_log.write_checkpoint().await? {
         // The log proves the newest checkpoints if they are deleted from the database.
         info!(
-            checkpoint.number = checkpoint.seal,
+            checkpoint.number = checkpoint.number,
             checkpoint.entries = checkpoint.entries,
             checkpoint.hash = checkpoint.hash,
             "audit checkpoint written"

@@ -24,7 +24,7 @@ const INSERT_ENTRY: &str =
     "INSERT INTO audit_log (operator, action, subject) VALUES ('somebody', 'stock.void', 'x')";
 
 async fn checkpoint_entries(connection: &mut PgConnection) -> Vec<Vec<i64>> {
-    sqlx::query_scalar("SELECT entries FROM audit_seals ORDER BY seal")
+    sqlx::query_scalar("SELECT entries FROM audit_checkpoints ORDER BY number")
         .fetch_all(connection)
         .await
         .unwrap()
@@ -53,10 +53,10 @@ async fn late_commit_is_in_later_checkpoint() {
     slow.execute(INSERT_ENTRY).await.unwrap();
     fast.execute(INSERT_ENTRY).await.unwrap();
     let first = store.audit_log.write_checkpoint().await.unwrap().unwrap();
-    assert_eq!((first.seal, first.entries, first.is_full()), (1, 1, false));
+    assert_eq!((first.number, first.entries, first.is_full()), (1, 1, false));
     slow.execute("COMMIT").await.unwrap();
     let second = store.audit_log.write_checkpoint().await.unwrap().unwrap();
-    assert_eq!((second.seal, second.entries), (2, 1));
+    assert_eq!((second.number, second.entries), (2, 1));
     assert!(first.hash.len() == 64 && first.hash != second.hash);
     assert_eq!(store.audit_log.write_checkpoint().await.unwrap(), None);
     let entries = checkpoint_entries(&mut fast).await;
@@ -143,9 +143,9 @@ async fn checkpoints_are_append_only() {
     connection.execute(INSERT_ENTRY).await.unwrap();
     store.audit_log.write_checkpoint().await.unwrap().unwrap();
     for change in [
-        "UPDATE audit_seals SET hash = sha256('x')",
-        "DELETE FROM audit_seals",
-        "TRUNCATE audit_seals",
+        "UPDATE audit_checkpoints SET hash = sha256('x')",
+        "DELETE FROM audit_checkpoints",
+        "TRUNCATE audit_checkpoints",
         "DELETE FROM audit_log",
     ] {
         assert!(connection.execute(change).await.is_err(), "{change}");

@@ -30,7 +30,7 @@ const NOON: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
 fn repeated_response(number: u128) -> Observation {
     Observation {
         at: NOON + Duration::seconds(i64::try_from(number).unwrap()),
-        kind: ObservationKind::AnswerRepeated {
+        kind: ObservationKind::ResponseReplayed {
             key: Uuid::from_u128(number),
         },
     }
@@ -43,7 +43,7 @@ async fn observations_beyond_limit_are_deleted_oldest_first() {
     let [first, second] = [PartnerId::generate(), PartnerId::generate()];
     let pause = Observation {
         at: NOON,
-        kind: ObservationKind::PauseAsked {
+        kind: ObservationKind::RateLimited {
             credential_id: CredentialId::generate(),
             class: RequestClass::Vouchers,
             pause_s: 30,
@@ -94,7 +94,7 @@ async fn receiver_observations_stored_are_evaluated() {
     };
     let repeated_event = |second, status| Observation {
         at: NOON + Duration::seconds(second),
-        kind: ObservationKind::EventAgain {
+        kind: ObservationKind::EventRedelivered {
             webhook_id,
             event_id: EventId::generate(),
             status,

@@ -266,7 +266,7 @@ async fn import_for_changed_product_writes_nothing() {
 
 /// Counts the stock rows taken out because they expired.
 async fn count_expired(connection: &mut PgConnection) -> i64 {
-    sqlx::query_scalar("SELECT count(*) FROM allocations WHERE taken_out = 'expired'")
+    sqlx::query_scalar("SELECT count(*) FROM allocations WHERE withdrawal_reason = 'expired'")
         .fetch_one(connection)
         .await
         .unwrap()
@@ -325,7 +325,7 @@ async fn expired_stock_is_removed_in_steps() {
     assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
     // The sweep skips these chunks for today and emptied chunks forever.
     let marked =
-        "SELECT count(*) FILTER (WHERE swept_before IS NOT NULL) || ' ' || count(*) FILTER (WHERE emptied)
+        "SELECT count(*) FILTER (WHERE expired_before IS NOT NULL) || ' ' || count(*) FILTER (WHERE emptied)
                     FROM chunks";
     let marked: String = sqlx::query_scalar(marked)
         .fetch_one(&mut connection)

@@ -8,6 +8,8 @@
 mod modules;
 #[path = "tidy/named_tests.rs"]
 mod named_tests;
+#[path = "tidy/released.rs"]
+mod released;
 #[path = "tidy/rules.rs"]
 mod rules;
 #[path = "tidy/text.rs"]
@@ -103,6 +105,19 @@ fn tests_named_in_reliability_page_exist() {
         missing.retain(|test| !named_tests::is_defined_in(path, text, *test));
     });
     assert_eq!(missing, [("cancellation", "a_missing_test")]);
+}
+
+#[test]
+fn released_migrations_and_functions_are_unchanged() {
+    let migrations = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let list = fs::read_to_string(migrations.join("released.sha256")).unwrap();
+    let read = |file: &str| fs::read(migrations.join(file)).ok();
+    let found = released::violations(&list, read);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(
+        list.contains("# 0.2.0\n"),
+        "the files of the first release are listed"
+    );
 }
 
 #[test]

@@ -85,14 +85,14 @@ fn with_later(observations: &[Observation]) -> impl Iterator<Item = (&Observatio
 /// A trial is an order whose response was lost.
 fn lost_response_trials(observations: &[Observation]) -> Vec<Option<TrialOutcome>> {
     let trial = |(lost, later): (&Observation, &[Observation])| {
-        let ObservationKind::AnswerLost { key, request } = &lost.kind else {
+        let ObservationKind::ResponseDropped { key, request } = &lost.kind else {
             return None;
         };
         later.iter().find_map(|next| match &next.kind {
-            ObservationKind::AnswerRepeated { key: same } if same == key => {
+            ObservationKind::ResponseReplayed { key: same } if same == key => {
                 Some(passed(next.at, "the client repeated the order under its key"))
             }
-            ObservationKind::AnswerLost { request: same, .. }
+            ObservationKind::ResponseDropped { request: same, .. }
                 if same == request && next.at <= lost.at + SAME_ORDER_WINDOW =>
             {
                 Some(failed(
@@ -122,7 +122,7 @@ fn wrong_signature_trials(observations: &[Observation]) -> Vec<Option<TrialOutco
                     }
                 }
             }
-            ObservationKind::SignedRight => {
+            ObservationKind::SignatureValid => {
                 let right = passed(*at, "the next request after a wrong signature had a valid one");
                 for (_, outcome) in &mut trials {
                     outcome.get_or_insert(right);
@@ -141,14 +141,14 @@ fn partial_code_trials(observations: &[Observation], now: OffsetDateTime) -> Vec
     for Observation { at, kind } in observations {
         match kind {
             ObservationKind::OrderDelivered { order_id } => drop(delivered.insert(*order_id, *at)),
-            ObservationKind::CodesInPart { order_id } if !partial.contains(order_id) => {
+            ObservationKind::PartialCodesFetched { order_id } if !partial.contains(order_id) => {
                 partial.push(*order_id)
             }
             _ => {}
         }
     }
     let trial = |order_id: OrderId| {
-        let fetched_in_full = ObservationKind::CodesInFull { order_id };
+        let fetched_in_full = ObservationKind::AllCodesFetched { order_id };
         let fetched = observations
             .iter()
             .find(|observation| observation.kind == fetched_in_full);
@@ -171,7 +171,7 @@ fn partial_code_trials(observations: &[Observation], now: OffsetDateTime) -> Vec
 /// A trial is a 429; it passes if no request arrives before its Retry-After ends.
 fn pause_trials(observations: &[Observation], now: OffsetDateTime) -> Vec<Option<TrialOutcome>> {
     let trial = |(limited, later): (&Observation, &[Observation])| {
-        let ObservationKind::PauseAsked {
+        let ObservationKind::RateLimited {
             credential_id,
             class,
             pause_s,
@@ -180,7 +180,7 @@ fn pause_trials(observations: &[Observation], now: OffsetDateTime) -> Vec<Option
             return None;
         };
         let pause = Pause::new(limited.at, pause_s);
-        let broken = ObservationKind::PauseBroken { credential_id, class };
+        let broken = ObservationKind::RetryAfterIgnored { credential_id, class };
         let broken = later
             .iter()
             .find(|next| next.kind == broken && pause.is_broken_at(next.at));
@@ -236,7 +236,7 @@ fn webhook_test_trials(observations: &[Observation]) -> Vec<Option<TrialOutcome>
 /// A trial is a repeated delivery of an event that the endpoint accepted before.
 fn duplicate_event_trials(observations: &[Observation]) -> Vec<Option<TrialOutcome>> {
     let trial = |Observation { at, kind }: &Observation| {
-        let ObservationKind::EventAgain { status, .. } = *kind else {
+        let ObservationKind::EventRedelivered { status, .. } = *kind else {
             return None;
         };
         Some(if is_status_class(2, status) {

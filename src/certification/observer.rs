@@ -124,7 +124,7 @@ impl Observer {
                 status,
                 at,
             } = delivery;
-            let kind = ObservationKind::EventAgain {
+            let kind = ObservationKind::EventRedelivered {
                 webhook_id,
                 event_id,
                 status,
@@ -199,7 +199,7 @@ mod tests {
 
     fn kinds(notes: &[Note]) -> Vec<String> {
         let kind = |note: &Note| match &note.payload {
-            NotePayload::Seen(kind) => serde_json::to_value(kind).unwrap()["what"]
+            NotePayload::Seen(kind) => serde_json::to_value(kind).unwrap()["kind"]
                 .as_str()
                 .unwrap()
                 .to_owned(),
@@ -236,7 +236,7 @@ mod tests {
         let observed = kinds(&observer.peek_oldest(10));
         assert_eq!(
             observed,
-            ["pause_asked", "signature_refused", "pause_broken", "signed_right"]
+            ["rate_limited", "signature_refused", "retry_after_ignored", "signature_valid"]
         );
     }
 
@@ -248,14 +248,14 @@ mod tests {
             CredentialId::generate(),
         );
         let (class, pause_s) = (RequestClass::General, 30);
-        let kind = ObservationKind::PauseAsked {
+        let kind = ObservationKind::RateLimited {
             credential_id: key,
             class,
             pause_s,
         };
         observer.sync(&[(partner, Observation { at: NOON, kind })], NOON);
         observer.record_request(partner, key, class, false, NOON + Duration::seconds(5));
-        assert_eq!(kinds(&observer.peek_oldest(10)), ["pause_broken"]);
+        assert_eq!(kinds(&observer.peek_oldest(10)), ["retry_after_ignored"]);
     }
 
     #[test]

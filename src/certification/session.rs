@@ -60,7 +60,7 @@ impl CertificationSession {
     /// Applies an observation of this or another node.
     pub fn apply(&mut self, partner_id: PartnerId, observation: &Observation) {
         match observation.kind {
-            ObservationKind::PauseAsked {
+            ObservationKind::RateLimited {
                 credential_id,
                 class,
                 pause_s,
@@ -68,13 +68,13 @@ impl CertificationSession {
                 let pause = Pause::new(observation.at, pause_s);
                 self.pauses.insert((credential_id, class), pause);
             }
-            ObservationKind::PauseBroken { credential_id, class } => {
+            ObservationKind::RetryAfterIgnored { credential_id, class } => {
                 self.pauses.remove(&(credential_id, class));
             }
             ObservationKind::SignatureRefused { .. } => {
                 self.signature_failures.insert(partner_id);
             }
-            ObservationKind::SignedRight => {
+            ObservationKind::SignatureValid => {
                 self.signature_failures.remove(&partner_id);
             }
             _ => {}
@@ -92,7 +92,7 @@ impl CertificationSession {
         let pause = self.pauses.get(&(credential_id, class))?;
         pause
             .is_broken_at(at)
-            .then_some(ObservationKind::PauseBroken { credential_id, class })
+            .then_some(ObservationKind::RetryAfterIgnored { credential_id, class })
     }
 
     /// The observation that a 429 causes: a new pause or, during one, that it was broken.
@@ -106,7 +106,7 @@ impl CertificationSession {
     ) -> Option<ObservationKind> {
         match self.pauses.get(&(credential_id, class)) {
             Some(pause) if at < pause.until => self.on_request(credential_id, class, at),
-            _ => (pause_s >= MIN_PAUSE_S).then_some(ObservationKind::PauseAsked {
+            _ => (pause_s >= MIN_PAUSE_S).then_some(ObservationKind::RateLimited {
                 credential_id,
                 class,
                 pause_s,
@@ -119,7 +119,7 @@ impl CertificationSession {
     pub fn on_valid_signature(&self, partner_id: PartnerId) -> Option<ObservationKind> {
         self.signature_failures
             .contains(&partner_id)
-            .then_some(ObservationKind::SignedRight)
+            .then_some(ObservationKind::SignatureValid)
     }
 
     pub fn evict_expired(&mut self, now: OffsetDateTime) {
@@ -156,7 +156,7 @@ mod tests {
             let requested = session.on_request(credential_id, class, after(at));
             assert_eq!(requested.is_some(), broken, "{at}");
             let limited = session.on_rate_limited(credential_id, class, 3, after(at));
-            let is_new_pause = matches!(limited, Some(ObservationKind::PauseAsked { .. }));
+            let is_new_pause = matches!(limited, Some(ObservationKind::RateLimited { .. }));
             assert_eq!(
                 (is_new_pause, limited.is_some()),
                 (at >= 7.0, broken || at >= 7.0),
@@ -173,7 +173,7 @@ mod tests {
             None,
             "another key"
         );
-        let kind = ObservationKind::PauseBroken { credential_id, class };
+        let kind = ObservationKind::RetryAfterIgnored { credential_id, class };
         session.apply(partner_id, &Observation { at: after(3.0), kind });
         assert!(session.is_empty(), "a pause is broken only once");
     }

@@ -108,7 +108,7 @@ fn codes_observation(order: &Order, vouchers: usize) -> Option<ObservationKind> 
     let ends_whole = !order.closed || order.status == OrderStatus::Delivered;
     match (was_partial && ends_whole, vouchers < ordered as usize) {
         (false, _) => None,
-        (true, true) => Some(ObservationKind::CodesInPart { order_id }),
-        (true, false) => Some(ObservationKind::CodesInFull { order_id }),
+        (true, true) => Some(ObservationKind::PartialCodesFetched { order_id }),
+        (true, false) => Some(ObservationKind::AllCodesFetched { order_id }),
     }
 }

@@ -31,7 +31,7 @@ const INSERT_ROWS: &str = "
     INSERT INTO feeds SELECT gen_random_uuid(), 0 FROM generate_series(1, $2);
     INSERT INTO chunks (product_id, denomination, first_stock_id, last_stock_id)
     SELECT 'gift', 100 + i % 1000, 1000000 + i, 1000000 + i FROM generate_series(1, $1) AS i;
-    INSERT INTO allocations (stock_id, taken_out)
+    INSERT INTO allocations (stock_id, withdrawal_reason)
     SELECT $1 * 10 + i, 'void' FROM generate_series(1, $1) AS i;
     INSERT INTO stock (stock_id, chunk_id, code_id)
     SELECT $1 * 10 + i, 0, 0 FROM generate_series(1, $1) AS i;

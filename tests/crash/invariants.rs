@@ -120,7 +120,7 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                 LEFT JOIN orders AS o ON o.partner_id = a.partner_id AND o.order_id = a.order_id
                 LEFT JOIN stock AS s ON s.stock_id = a.stock_id
                 LEFT JOIN codes AS c ON c.code_id = s.code_id
-               WHERE a.taken_out IS NULL
+               WHERE a.withdrawal_reason IS NULL
                  AND (c.product_id, c.denomination)
                      IS DISTINCT FROM (o.lines::jsonb->a.line->>'p', (o.lines::jsonb->a.line->>'d')::bigint)",
     },
@@ -221,9 +221,10 @@ pub(crate) const INVARIANTS: [Invariant; 17] = [
                WHERE a.first_retrieved_at IS NOT NULL
                  AND NOT EXISTS (
                      SELECT
-                       FROM code_retrievals AS r
-                       JOIN orders AS o ON o.partner_id = r.partner_id AND o.order_id = r.order_id
-                      WHERE r.partner_id = a.partner_id AND r.order_id = a.order_id
+                       FROM audit_log AS r
+                       JOIN orders AS o ON r.subject = 'ord_' || replace(o.order_id::text, '-', '')
+                      WHERE r.action = 'codes.retrieve'
+                        AND o.partner_id = a.partner_id AND o.order_id = a.order_id
                         AND o.codes_retrieved_at IS NOT NULL
                      )",
     },

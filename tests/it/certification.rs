@@ -108,7 +108,7 @@ async fn deliver_in_parts(partner: &mut Partner, database: &mut Database) -> Str
     wait_for_order_status(partner, &path, "PARTIALLY_DELIVERED").await;
     let codes = expect_success(&partner.get_codes(&order_id).await, 200);
     assert_eq!(codes["data"].as_array().unwrap().len(), 1);
-    let observed = "SELECT count(*) FROM certification_observations WHERE seen ->> 'order_id' = $1";
+    let observed = "SELECT count(*) FROM certification_observations WHERE observation ->> 'order_id' = $1";
     wait_for_rows(database, observed, &order_id).await;
     // The vendor was polled once; the next poll is due when the minute is over.
     let requested = "SELECT count(*)
@@ -226,8 +226,8 @@ async fn observations_after_restart_are_retained() {
     assert_eq!(service.stop(), Some(0));
     service.restart();
     let mut database = Database::of(&service).await;
-    let is_lost = "SELECT count(DISTINCT at) FROM certification_observations WHERE seen ->> 'what' = $1";
-    assert_eq!(database.count(is_lost, "answer_lost").await, 2);
+    let is_lost = "SELECT count(DISTINCT at) FROM certification_observations WHERE observation ->> 'kind' = $1";
+    assert_eq!(database.count(is_lost, "response_dropped").await, 2);
     service.assert_verified();
 }
 

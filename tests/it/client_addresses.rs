@@ -135,10 +135,8 @@ async fn code_read_is_audited_with_client_address() {
         200,
     );
     let mut database = Database::of(service()).await;
-    let trail = "SELECT address FROM code_retrievals WHERE replace(partner_id::text, '-', '') = $1";
-    let addresses = database
-        .texts(trail, partner.partner_id.strip_prefix("ptn_").unwrap())
-        .await;
+    let trail = "SELECT after ->> 'address' FROM audit_log WHERE action = 'codes.retrieve' AND operator = $1";
+    let addresses = database.texts(trail, &partner.partner_id).await;
     assert_eq!(addresses, [CLIENT_ADDRESS]);
 }
 

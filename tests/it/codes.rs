@@ -98,7 +98,8 @@ async fn order_responses_contain_no_code() {
 
 #[tokio::test]
 async fn every_code_read_is_audited_and_first_is_recorded() {
-    const READS: &str = "SELECT count(*) FROM code_retrievals WHERE order_id = $1::uuid";
+    const READS: &str = "SELECT count(*) FROM audit_log
+                          WHERE action = 'codes.retrieve' AND subject = 'ord_' || replace($1, '-', '')";
     const FIRST: &str = "SELECT first_retrieved_at::text FROM allocations WHERE order_id = $1::uuid
                             AND first_retrieved_at IS NOT NULL";
     let mut operator = Operator::of(shared());
@@ -135,10 +136,11 @@ async fn every_code_read_is_audited_and_first_is_recorded() {
         (2, first)
     );
     let trail =
-        "SELECT concat_ws(' ', replace(partner_id::text, '-', ''), replace(credential_id::text, '-', ''),
-                                  address, vouchers, trace_id)
-                   FROM code_retrievals WHERE order_id = $1::uuid ORDER BY retrieval_id";
-    let (partner_id, credential_id) = (uuid_of(&partner.partner_id), uuid_of(&partner.credential_id));
+        "SELECT concat_ws(' ', operator, after ->> 'credential_id', after ->> 'address', after ->> 'vouchers', trace_id)
+                   FROM audit_log
+                  WHERE action = 'codes.retrieve' AND subject = 'ord_' || replace($1, '-', '')
+                  ORDER BY audit_id";
+    let (partner_id, credential_id) = (&partner.partner_id, &partner.credential_id);
     let trace = first_response.header("x-trace-id").unwrap();
     assert_eq!(
         database.texts(trail, id).await[0],

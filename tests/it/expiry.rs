@@ -75,7 +75,7 @@ const COUNT_EXPIRED: &str = "SELECT count(*)
                            FROM allocations AS a
                            JOIN stock AS s ON s.stock_id = a.stock_id
                            JOIN chunks AS c ON c.chunk_id = s.chunk_id
-                          WHERE a.taken_out = 'expired' AND c.product_id = $1";
+                          WHERE a.withdrawal_reason = 'expired' AND c.product_id = $1";
 
 async fn stock_level(operator: &mut Operator, sale: &Sale) -> Value {
     let path = format!("/admin/v1/stock?product_id={}", sale.product_id);

@@ -74,7 +74,7 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
     (
         "order.stages",
         &[
-            r#"UPDATE orders SET timeline = '[{"status":"REFUNDED","at":"2026-11-20T12:00:00Z"}]' || timeline_of(orders)"#,
+            r#"UPDATE orders SET timeline = '[{"status":"REFUNDED","at":"2026-11-20T12:00:00Z"}]' || order_timeline_v1(orders)"#,
         ],
     ),
     ("order.currency", &["UPDATE products SET currency = 'EUR'"]),
@@ -107,7 +107,7 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         "stock.state",
         &[
             "ALTER TABLE allocations DROP CONSTRAINT allocations_check",
-            "UPDATE allocations SET taken_out = 'void' WHERE stock_id = (SELECT min(stock_id) FROM allocations)",
+            "UPDATE allocations SET withdrawal_reason = 'void' WHERE stock_id = (SELECT min(stock_id) FROM allocations)",
         ],
     ),
     (
@@ -116,7 +116,7 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
     ),
     (
         "stock.expired",
-        &["INSERT INTO allocations (stock_id, taken_out)
+        &["INSERT INTO allocations (stock_id, withdrawal_reason)
              SELECT max(stock_id), 'expired' FROM stock"],
     ),
     (
@@ -181,7 +181,7 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         "event.stages",
         &[r#"UPDATE orders
                   SET timeline = jsonb_insert(
-                        timeline_of(orders), '{0}', '{"status":"PROCESSING","at":"2020-01-01T00:00:00Z"}', true
+                        order_timeline_v1(orders), '{0}', '{"status":"PROCESSING","at":"2020-01-01T00:00:00Z"}', true
                       )
                 WHERE status = 'PENDING'"#],
     ),
@@ -201,7 +201,44 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         "decision.audited",
         &["DELETE FROM audit_log WHERE action = 'order.cancel'"],
     ),
-    ("retrieval.audited", &["DELETE FROM code_retrievals"]),
+    (
+        "retrieval.audited",
+        &["DELETE FROM audit_log WHERE action = 'codes.retrieve'"],
+    ),
+    (
+        "retrieval.audited",
+        &["UPDATE audit_log SET at = at + interval '1 second' WHERE action = 'codes.retrieve'"],
+    ),
+    (
+        "retrieval.audited",
+        &[r#"UPDATE audit_log SET after = after || '{"vouchers":0}' WHERE action = 'codes.retrieve'"#],
+    ),
+    (
+        "retrieval.audited",
+        &[r#"UPDATE audit_log SET after = after || '{"credential_id":"cred_0"}' WHERE action = 'codes.retrieve'"#],
+    ),
+    (
+        "retrieval.audited",
+        &["UPDATE audit_log SET subject = 'ord_0' WHERE action = 'codes.retrieve'"],
+    ),
+    (
+        "retrieval.audited",
+        &[
+            "INSERT INTO audit_log (operator, action, subject, after)
+             SELECT operator, action, 'ord_0', after FROM audit_log WHERE action = 'codes.retrieve' LIMIT 1",
+        ],
+    ),
+    (
+        "retrieval.audited",
+        &[
+            "UPDATE allocations SET first_retrieved_at = first_retrieved_at + interval '1 second'
+              WHERE first_retrieved_at IS NOT NULL",
+        ],
+    ),
+    (
+        "retrieval.audited",
+        &["UPDATE orders SET codes_retrieved_at = NULL WHERE codes_retrieved_at IS NOT NULL"],
+    ),
     (
         "audit.sealed",
         &["UPDATE audit_log SET operator = 'nobody' WHERE audit_id = 2"],
@@ -217,20 +254,20 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
     (
         "audit.sealed",
         &[
-            "DELETE FROM audit_seals WHERE seal = 1",
+            "DELETE FROM audit_checkpoints WHERE number = 1",
             "DELETE FROM audit_log WHERE audit_id = 1",
         ],
     ),
     (
         "audit.sealed",
         &[
-            "DELETE FROM audit_seals WHERE seal = 1",
-            "UPDATE audit_seals SET seal = seal - 1",
+            "DELETE FROM audit_checkpoints WHERE number = 1",
+            "UPDATE audit_checkpoints SET number = number - 1",
         ],
     ),
     (
         "audit.sealed",
-        &["UPDATE audit_seals SET entries = entries || 1::bigint WHERE seal = 2"],
+        &["UPDATE audit_checkpoints SET entries = entries || 1::bigint WHERE number = 2"],
     ),
     (
         "audit.sealed",

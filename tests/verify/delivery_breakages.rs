@@ -39,7 +39,7 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
             "UPDATE webhooks SET enabled = true",
         ],
     ),
-    ("webhook.health", &["UPDATE webhook_progress SET failures = 1, step = 1"]),
+    ("webhook.health", &["UPDATE webhook_progress SET failures = 1, backoff_step = 1"]),
     ("webhook.health", &["UPDATE webhook_progress SET failing_since = now()"]),
     (
         "webhook.health",
@@ -73,7 +73,7 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         &[
             "INSERT INTO deliveries
              SELECT d.partner_id, w.webhook_id, number, gen_random_uuid(), order_id, 'WAITING', 0, now(),
-                    ends_at + interval '1 hour', '[]', event_at
+                    give_up_at + interval '1 hour', '[]', event_at
                FROM deliveries AS d
                JOIN webhooks AS w ON NOT w.enabled
               WHERE d.number = 1",
@@ -84,7 +84,7 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
     (
         "delivery.endpoint",
         &["INSERT INTO deliveries
-             SELECT partner_id, gen_random_uuid(), number, gen_random_uuid(), order_id, 'WAITING', 0, now(), ends_at,
+             SELECT partner_id, gen_random_uuid(), number, gen_random_uuid(), order_id, 'WAITING', 0, now(), give_up_at,
                     '[]', event_at
                FROM deliveries
               WHERE number = 1"],
@@ -125,7 +125,7 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
     ),
     (
         "delivery.time",
-        &["UPDATE deliveries SET ends_at = ends_at - interval '1 second' WHERE number = 1"],
+        &["UPDATE deliveries SET give_up_at = give_up_at - interval '1 second' WHERE number = 1"],
     ),
     ("delivery.time", &["UPDATE deliveries SET replays = 1 WHERE number = 1"]),
     (
@@ -142,7 +142,7 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
     ),
     (
         "delivery.sequence",
-        &["UPDATE deliveries SET state = 'FAILED', updated_at = ends_at WHERE number = 2"],
+        &["UPDATE deliveries SET state = 'FAILED', updated_at = give_up_at WHERE number = 2"],
     ),
 ];
 

@@ -24,7 +24,7 @@ const CHECKPOINT_LOCK: i64 = 0x5653_7365_616c_0000;
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct AuditCheckpoint {
     /// Number of the checkpoint, from 1.
-    pub seal: i64,
+    pub number: i64,
     /// Number of listed entries.
     pub entries: i32,
     /// SHA-256 in hexadecimal digits.
@@ -64,30 +64,30 @@ async fn write_checkpoint(pool: &PgPool) -> Result<Option<AuditCheckpoint>, sqlx
     // A separate statement, whose snapshot includes the checkpoint of the previous lock holder.
     let checkpoint = sqlx::query_as(
         "WITH floor AS MATERIALIZED (
-            SELECT COALESCE(max(s.entries[cardinality(s.entries)]), $1) - $1 AS audit_id FROM audit_seals AS s
+            SELECT COALESCE(max(s.entries[cardinality(s.entries)]), $1) - $1 AS audit_id FROM audit_checkpoints AS s
          ), sealed AS MATERIALIZED (
             SELECT e.audit_id
-              FROM audit_seals AS s
+              FROM audit_checkpoints AS s
              CROSS JOIN unnest(s.entries) AS e (audit_id)
              WHERE s.entries[cardinality(s.entries)] > (SELECT f.audit_id FROM floor AS f)
          ), open AS MATERIALIZED (
-            SELECT a.audit_id, audit_text(a) AS text
+            SELECT a.audit_id, audit_entry_text_v1(a) AS text
               FROM audit_log AS a
              WHERE a.audit_id > (SELECT f.audit_id FROM floor AS f)
                AND a.audit_id NOT IN (SELECT d.audit_id FROM sealed AS d)
              ORDER BY a.audit_id
              LIMIT $2
          ), last AS MATERIALIZED (
-            SELECT s.seal, s.hash FROM audit_seals AS s ORDER BY s.seal DESC LIMIT 1
+            SELECT s.number, s.hash FROM audit_checkpoints AS s ORDER BY s.number DESC LIMIT 1
          )
-         INSERT INTO audit_seals AS made (seal, entries, hash)
-         SELECT COALESCE((SELECT l.seal FROM last AS l), 0) + 1,
+         INSERT INTO audit_checkpoints AS made (number, entries, hash)
+         SELECT COALESCE((SELECT l.number FROM last AS l), 0) + 1,
                 array_agg(o.audit_id ORDER BY o.audit_id),
                 sha256(COALESCE((SELECT l.hash FROM last AS l), '')
                        || convert_to(string_agg(o.text, E'\\n' ORDER BY o.audit_id), 'UTF8'))
            FROM open AS o
          HAVING count(*) > 0
-         RETURNING made.seal, cardinality(made.entries) AS entries, encode(made.hash, 'hex') AS hash",
+         RETURNING made.number, cardinality(made.entries) AS entries, encode(made.hash, 'hex') AS hash",
     )
     .bind(MAX_ID_LAG)
     .bind(to_bigint(MAX_CHECKPOINT_ENTRIES))

@@ -60,11 +60,11 @@ async fn count(pool: &PgPool, queries: Vec<ProductQuery>) -> Result<FreeVouchers
                   FROM (
                     SELECT
                       FROM chunks AS c
-                     CROSS JOIN LATERAL free_stock(c.first_stock_id, c.last_stock_id, q.valid_on)
+                     CROSS JOIN LATERAL free_stock_v1(c.first_stock_id, c.last_stock_id, q.valid_on)
                      WHERE c.product_id = q.product_id
                        AND c.denomination = d.denomination
                        AND NOT c.emptied
-                       AND c.purchase_id IS NULL
+                       AND c.reservation_id IS NULL
                        AND (c.last_expiry IS NULL OR c.last_expiry >= q.valid_on)
                      ORDER BY c.first_expiry DESC NULLS FIRST
                      LIMIT q.cap

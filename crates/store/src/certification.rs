@@ -71,7 +71,7 @@ impl Observations {
             .0
             .run(move |pool| async move {
                 sqlx::query_as(
-                    "SELECT partner_id, at, seen
+                    "SELECT partner_id, at, observation
                        FROM certification_observations
                       WHERE at > $1
                       ORDER BY at, observation_id
@@ -84,7 +84,7 @@ impl Observations {
             })
             .await?;
         let observation =
-            |(partner_id, at, Json(seen))| (PartnerId::from_uuid(partner_id), Observation { at, kind: seen });
+            |(partner_id, at, Json(kind))| (PartnerId::from_uuid(partner_id), Observation { at, kind });
         Ok(found.into_iter().map(observation).collect())
     }
 
@@ -101,7 +101,7 @@ impl Observations {
 
 async fn load_observations(pool: &PgPool, partner_id: PartnerId) -> Result<Vec<Observation>, sqlx::Error> {
     let found: Vec<(OffsetDateTime, Json<ObservationKind>)> = sqlx::query_as(
-        "SELECT at, seen
+        "SELECT at, observation
            FROM certification_observations
           WHERE partner_id = $1
           ORDER BY at, observation_id",
@@ -109,7 +109,7 @@ async fn load_observations(pool: &PgPool, partner_id: PartnerId) -> Result<Vec<O
     .bind(partner_id.as_uuid())
     .fetch_all(pool)
     .await?;
-    let observation = |(at, Json(seen))| Observation { at, kind: seen };
+    let observation = |(at, Json(kind))| Observation { at, kind };
     Ok(found.into_iter().map(observation).collect())
 }
 
@@ -121,13 +121,13 @@ async fn load_deliveries(
     let partial = observations
         .iter()
         .filter_map(|observation| match observation.kind {
-            ObservationKind::CodesInPart { order_id } => Some(order_id.as_uuid()),
+            ObservationKind::PartialCodesFetched { order_id } => Some(order_id.as_uuid()),
             _ => None,
         });
     let found: Vec<(Uuid, OffsetDateTime)> = sqlx::query_as(
         "SELECT o.order_id, (m ->> 'at')::timestamptz
            FROM orders AS o
-          CROSS JOIN jsonb_array_elements(timeline_of(o)) AS m
+          CROSS JOIN jsonb_array_elements(order_timeline_v1(o)) AS m
           WHERE o.partner_id = $1
             AND o.order_id = ANY ($2)
             AND m ->> 'status' = 'DELIVERED'",
@@ -160,10 +160,10 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
         .execute(&mut *transaction)
         .await?;
     sqlx::query(
-        "INSERT INTO certification_observations (partner_id, point, at, seen)
-         SELECT n.partner_id, n.point, n.at, n.seen
+        "INSERT INTO certification_observations (partner_id, check_name, at, observation)
+         SELECT n.partner_id, n.check_name, n.at, n.observation
            FROM unnest($1::uuid[], $2::text[], $3::timestamptz[], $4::jsonb[])
-                WITH ORDINALITY AS n (partner_id, point, at, seen, position)
+                WITH ORDINALITY AS n (partner_id, check_name, at, observation, position)
           ORDER BY n.position",
     )
     .bind(&partners)
@@ -179,22 +179,22 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
     sqlx::query(
         "DELETE FROM certification_observations AS o
           USING (
-                SELECT n.partner_id, n.point, k.observation_id
+                SELECT n.partner_id, n.check_name, k.observation_id
                   FROM (
-                        SELECT DISTINCT n.partner_id, n.point
-                          FROM unnest($1::uuid[], $2::text[]) AS n (partner_id, point)
+                        SELECT DISTINCT n.partner_id, n.check_name
+                          FROM unnest($1::uuid[], $2::text[]) AS n (partner_id, check_name)
                        ) AS n
                  CROSS JOIN LATERAL (
                         SELECT k.observation_id
                           FROM certification_observations AS k
-                         WHERE k.partner_id = n.partner_id AND k.point = n.point
+                         WHERE k.partner_id = n.partner_id AND k.check_name = n.check_name
                          ORDER BY k.observation_id DESC
                         OFFSET $3
                          LIMIT 1
                        ) AS k
                 ) AS newest_deleted
           WHERE o.partner_id = newest_deleted.partner_id
-            AND o.point = newest_deleted.point
+            AND o.check_name = newest_deleted.check_name
             AND o.observation_id <= newest_deleted.observation_id",
     )
     .bind(&partners)

@@ -1,6 +1,6 @@
 //! Retrieval of an order's sealed codes, with its audit entry.
 //!
-//! The audit row and the entry in `code_retrievals` are committed before the codes are decrypted. Retrieval and cancellation
+//! The audit entry is committed before the codes are decrypted. Retrieval and cancellation
 //! both lock the order's row and check that the other has not happened, so one of them fails.
 
 use sqlx::postgres::PgRow;
@@ -90,9 +90,9 @@ async fn retrieve(
     });
     let in_order = || sorted.iter().map(|index| &retrievals[*index]);
     let rows: Vec<RetrievalRow> = sqlx::query_as(
-        "SELECT r.reading, r.known, r.put_off, r.currency, r.voucher_id, r.expiry, r.code_id, r.product_id, r.denomination, r.key_id,
+        "SELECT r.request, r.order_exists, r.deferred, r.currency, r.voucher_id, r.expiry, r.code_id, r.product_id, r.denomination, r.key_id,
                 r.nonce, r.ciphertext
-           FROM retrieve_codes($1, $2, $3, $4, $5) AS r",
+           FROM retrieve_codes_v1($1, $2, $3, $4, $5) AS r",
     )
     .bind(in_order().map(|retrieval| retrieval.partner_id.as_uuid()).collect::<Vec<_>>())
     .bind(in_order().map(|retrieval| retrieval.order_id.as_uuid()).collect::<Vec<_>>())
@@ -133,9 +133,9 @@ impl FromRow<'_, PgRow> for RetrievalRow {
     fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
         let code_id: Option<i64> = row.try_get("code_id")?;
         Ok(Self {
-            position: row.try_get("reading")?,
-            order_exists: row.try_get("known")?,
-            deferred: row.try_get("put_off")?,
+            position: row.try_get("request")?,
+            order_exists: row.try_get("order_exists")?,
+            deferred: row.try_get("deferred")?,
             code: code_id.map(|_| CodeRow::from_row(row)).transpose()?,
         })
     }

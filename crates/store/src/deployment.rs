@@ -1,4 +1,4 @@
-//! Database preparation at start: durability settings, environment check (production or sandbox) and migrations.
+//! Database preparation at start: durability settings, environment check (production or sandbox) and schema.
 //!
 //! A database of the other environment is rejected unchanged (contract §1).
 
@@ -7,7 +7,7 @@ use vouchsafe_security::environment::Environment;
 
 use super::database::Database;
 use super::error::{describe, is_transient};
-use super::schema;
+use super::schema::{self, SchemaMismatch};
 
 /// Server settings without which an acknowledged commit may be lost.
 const DURABILITY_SETTINGS: [&str; 2] = ["fsync", "full_page_writes"];
@@ -21,7 +21,9 @@ pub enum PrepareError {
     OtherEnvironment { found: String, expected: Environment },
     #[error("the database server runs with {setting} = off: production requires it on")]
     NotDurable { setting: &'static str },
-    /// The database does not answer, or its migrations differ.
+    #[error("{0}: run `vouchsafe migrate` of this version before `vouchsafe serve`")]
+    NotMigrated(SchemaMismatch),
+    /// The database does not answer, or a migration fails.
     #[error("cannot prepare the database: {}", describe(.0))]
     Database(#[from] sqlx::Error),
 }
@@ -51,10 +53,21 @@ pub(super) async fn prepare(database: &Database, expected: Environment) -> Resul
         .run(|pool| async move { read_environment(&pool).await })
         .await?;
     check_environment(found, expected)?;
-    let options = database.connect_options();
-    database
-        .spawn(async move { schema::migrate(&options).await })
-        .await?;
+    match expected {
+        // The operator decides when the schema of a production database changes.
+        Environment::Production => {
+            let mismatch = database.run(|pool| async move { schema::find_mismatch(&pool).await });
+            if let Some(mismatch) = mismatch.await? {
+                return Err(PrepareError::NotMigrated(mismatch));
+            }
+        }
+        Environment::Sandbox => {
+            let options = database.connect_options();
+            database
+                .spawn(async move { schema::migrate(&options).await })
+                .await?;
+        }
+    }
     let found = database.run(move |pool| async move { claim_environment(&pool, expected).await });
     check_environment(Some(found.await?), expected)
 }

@@ -2,10 +2,10 @@
 //!
 //! | SQL function | purpose |
 //! |---|---|
-//! | `take_chunks` | assigns chunks to this node, except those that a commit has locked |
-//! | `free_of_chunks` | lists their free vouchers; empty chunks are marked, and the next round replaces them |
-//! | `next_to_claim` | earliest expiry of the stock that remains claimable |
-//! | `free_elsewhere` | why the remaining stock is not claimable |
+//! | `claim_chunks_v1` | assigns chunks to this node, except those that a commit has locked |
+//! | `list_free_stock_v1` | lists their free vouchers; empty chunks are marked, and the next round replaces them |
+//! | `next_claimable_expiry_v1` | earliest expiry of the stock that remains claimable |
+//! | `unclaimable_stock_v1` | why the remaining stock is not claimable |
 //!
 //! Each statement but the last serves all claims of a batch ([`super::stock_claims`]).
 //!
@@ -140,7 +140,7 @@ async fn claim_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -
     let columns = ClaimColumns::of(claims);
     let claimed: Vec<ClaimedChunkRow> = sqlx::query_as(
         "SELECT t.request, t.chunk_id, t.first_stock_id, t.last_stock_id
-           FROM take_chunks($1, $2, $3, $4, $5, $6, $7, $8) AS t",
+           FROM claim_chunks_v1($1, $2, $3, $4, $5, $6, $7, $8) AS t",
     )
     .bind(&node.name)
     .bind(node.incarnation)
@@ -190,7 +190,7 @@ async fn load_next_expiry(
 ) -> Result<(), sqlx::Error> {
     let columns = ClaimColumns::of(claims);
     let next: Vec<(i32, Option<Date>)> =
-        sqlx::query_as("SELECT n.request, n.first_expiry FROM next_to_claim($1, $2, $3, $4, $5, $6) AS n")
+        sqlx::query_as("SELECT n.request, n.first_expiry FROM next_claimable_expiry_v1($1, $2, $3, $4, $5, $6) AS n")
             .bind(&node.name)
             .bind(columns.products)
             .bind(columns.denominations)
@@ -240,7 +240,7 @@ pub(super) async fn claim_reserved(
     let chunks: Vec<ChunkRow> = sqlx::query_as(
         "UPDATE chunks AS c
             SET node = $2, incarnation = $3
-          WHERE c.purchase_id = $1
+          WHERE c.reservation_id = $1
             AND EXISTS (SELECT FROM nodes AS me WHERE me.node = $2 AND me.incarnation = $3)
          RETURNING c.chunk_id, c.first_stock_id, c.last_stock_id",
     )
@@ -265,7 +265,7 @@ pub(super) async fn claim_reserved(
 /// Loads the free vouchers of chunks whatever their expiry, in the order of the chunks; empty chunks have no row.
 async fn load_free_stock(pool: &PgPool, chunks: &[ChunkRow]) -> Result<Vec<FreeStockRow>, sqlx::Error> {
     let column = |of: fn(&ChunkRow) -> i64| chunks.iter().map(of).collect::<Vec<_>>();
-    sqlx::query_as("SELECT f.chunk_id, f.stock_ids, f.expiries FROM free_of_chunks($1, $2, $3) AS f")
+    sqlx::query_as("SELECT f.chunk_id, f.stock_ids, f.expiries FROM list_free_stock_v1($1, $2, $3) AS f")
         .bind(column(|chunk| chunk.chunk_id))
         .bind(column(|chunk| chunk.first_stock_id))
         .bind(column(|chunk| chunk.last_stock_id))
@@ -295,7 +295,7 @@ async fn find_unclaimable_stock(
     node: &NodeIdentity,
     request: &StockRequest,
 ) -> Result<UnclaimableStock, sqlx::Error> {
-    let found: Option<String> = sqlx::query_scalar("SELECT free_elsewhere($1, $2, $3, $4)")
+    let found: Option<String> = sqlx::query_scalar("SELECT unclaimable_stock_v1($1, $2, $3, $4)")
         .bind(&node.name)
         .bind(request.sku.product_id.as_str())
         .bind(request.sku.denomination.minor())
@@ -305,9 +305,9 @@ async fn find_unclaimable_stock(
     match found.as_deref() {
         None => Ok(UnclaimableStock::None),
         Some("owned") => Ok(UnclaimableStock::OwnedByOtherNode),
-        Some("kept") => Ok(UnclaimableStock::Reserved),
+        Some("reserved") => Ok(UnclaimableStock::Reserved),
         Some(other) => Err(sqlx::Error::Decode(
-            format!("free_elsewhere returned {other}").into(),
+            format!("unclaimable_stock_v1 returned {other}").into(),
         )),
     }
 }

@@ -135,10 +135,11 @@ impl PgStore {
         }
     }
 
-    /// Checks the durability settings and the environment, runs the migrations, and claims an unused database for `expected`.
+    /// Checks the durability settings and the environment, migrates a sandbox database and checks the schema of a production
+    /// database, and claims an unused database for `expected`.
     ///
     /// # Errors
-    /// [`PrepareError`] when the database does not answer, belongs to the other environment or is not durable.
+    /// [`PrepareError`] when the database does not answer, belongs to the other environment, is not durable, or is not migrated.
     pub async fn prepare(&self, expected: Environment) -> Result<(), PrepareError> {
         deployment::prepare(&self.database, expected).await
     }

@@ -1,6 +1,6 @@
 //! Reserved stock: chunks that no shelf claims, reserved for a purchase's order or for the orders that wait for the SKU.
 //!
-//! `chunks.purchase_id` holds the reservation. The id of an open purchase reserves for that purchase's order; any other id
+//! `chunks.reservation_id` holds the reservation. The id of an open purchase reserves for that purchase's order; any other id
 //! reserves for waiting orders, oldest first, until the stock is allocated or released.
 
 use uuid::Uuid;
@@ -31,11 +31,11 @@ impl Reservations {
                         SELECT gen_random_uuid() AS reservation_id
                           FROM purchases AS p
                          WHERE p.purchase_id = $1
-                           AND EXISTS (SELECT FROM waiting_for(p.product_id, p.denomination, NULL, 1))
+                           AND EXISTS (SELECT FROM orders_waiting_for_stock_v1(p.product_id, p.denomination, NULL, 1))
                      )
                      UPDATE chunks AS c
-                        SET purchase_id = (SELECT n.reservation_id FROM next_reservation AS n)
-                      WHERE c.purchase_id = $1
+                        SET reservation_id = (SELECT n.reservation_id FROM next_reservation AS n)
+                      WHERE c.reservation_id = $1
                      RETURNING c.product_id, c.denomination",
                 )
                 .bind(purchase_id)
@@ -57,15 +57,15 @@ impl Reservations {
             .0
             .run(move |pool| async move {
                 sqlx::query_as(
-                    "SELECT c.purchase_id, c.product_id, c.denomination
+                    "SELECT c.reservation_id, c.product_id, c.denomination
                        FROM chunks AS c
-                      WHERE c.purchase_id IS NOT NULL
+                      WHERE c.reservation_id IS NOT NULL
                         AND NOT EXISTS (
                             SELECT
                               FROM purchases AS p
-                             WHERE p.purchase_id = c.purchase_id AND NOT p.ended
+                             WHERE p.purchase_id = c.reservation_id AND NOT p.ended
                             )
-                      GROUP BY c.purchase_id, c.product_id, c.denomination
+                      GROUP BY c.reservation_id, c.product_id, c.denomination
                       ORDER BY min(c.chunk_id)
                       LIMIT $1",
                 )
@@ -93,7 +93,7 @@ impl Reservations {
         let first: Option<(Uuid, Uuid)> = self
             .0
             .run(move |pool| async move {
-                sqlx::query_as("SELECT w.partner_id, w.order_id FROM waiting_for($1, $2, $3, 1) AS w")
+                sqlx::query_as("SELECT w.partner_id, w.order_id FROM orders_waiting_for_stock_v1($1, $2, $3, 1) AS w")
                     .bind(sku.product_id.as_str())
                     .bind(sku.denomination.minor())
                     .bind(after.map(OrderId::as_uuid))
@@ -112,7 +112,7 @@ impl Reservations {
     pub async fn release(&self, reservation_id: Uuid) -> Result<(), sqlx::Error> {
         self.0
             .run(move |pool| async move {
-                sqlx::query("UPDATE chunks SET purchase_id = NULL WHERE purchase_id = $1")
+                sqlx::query("UPDATE chunks SET reservation_id = NULL WHERE reservation_id = $1")
                     .bind(reservation_id)
                     .execute(&pool)
                     .await

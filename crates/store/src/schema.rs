@@ -1,87 +1,225 @@
-//! Schema migrations and SQL functions.
+//! Schema migrations and SQL functions: installation (`vouchsafe migrate`) and the check before serving.
 //!
-//! Migrations run once and are never edited. Functions may be edited: a start recreates those whose text has changed. A function
-//! with a new argument list is created in addition to the old one, so an older version of the service keeps working on the same
-//! database during an upgrade.
+//! Released migrations and functions are never edited; `migrations/released.sha256` lists them. A function whose semantics change
+//! gets a new file and name with the next version, and this program calls the new name. An older version of the program therefore
+//! still finds the functions that it calls, and changes nothing.
 
+use std::time::Duration;
+
+use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Executor as _, PgConnection};
+use sqlx::{Executor as _, PgConnection, PgPool};
 
-/// SQL functions by name, each one `CREATE OR REPLACE` statement.
-const FUNCTIONS: [(&str, &str); 11] = [
-    ("commit_batch", COMMIT_BATCH),
-    ("free_stock", FREE_STOCK),
-    ("free_of_chunks", FREE_OF_CHUNKS),
-    ("has_free_stock", HAS_FREE_STOCK),
-    ("take_chunks", TAKE_CHUNKS),
-    ("next_to_claim", NEXT_TO_CLAIM),
-    ("free_elsewhere", FREE_ELSEWHERE),
-    ("waiting_for", WAITING_FOR),
-    ("audit_text", AUDIT_TEXT),
-    ("events_before", EVENTS_BEFORE),
-    ("retrieve_codes", RETRIEVE_CODES),
-];
-
-/// SQL text of `commit_batch`.
-pub const COMMIT_BATCH: &str = include_str!("../../../migrations/functions/commit_batch.sql");
-
-const FREE_STOCK: &str = include_str!("../../../migrations/functions/free_stock.sql");
-const FREE_OF_CHUNKS: &str = include_str!("../../../migrations/functions/free_of_chunks.sql");
-const HAS_FREE_STOCK: &str = include_str!("../../../migrations/functions/has_free_stock.sql");
-const TAKE_CHUNKS: &str = include_str!("../../../migrations/functions/take_chunks.sql");
-const NEXT_TO_CLAIM: &str = include_str!("../../../migrations/functions/next_to_claim.sql");
-const FREE_ELSEWHERE: &str = include_str!("../../../migrations/functions/free_elsewhere.sql");
-
-const WAITING_FOR: &str = include_str!("../../../migrations/functions/waiting_for.sql");
-const AUDIT_TEXT: &str = include_str!("../../../migrations/functions/audit_text.sql");
-const EVENTS_BEFORE: &str = include_str!("../../../migrations/functions/events_before.sql");
-const RETRIEVE_CODES: &str = include_str!("../../../migrations/functions/retrieve_codes.sql");
-
-/// Key of the advisory lock around function creation: concurrent starts would update the same catalogue row.
-const FUNCTIONS_LOCK: i64 = 0x766f_7563_6873_6166;
-
-/// Runs the migrations and recreates changed functions, on a separate connection.
-///
-/// # Errors
-/// [`sqlx::Error`] when the database does not answer, or a migration differs from the one that the database has run.
-pub async fn migrate(database: &PgConnectOptions) -> Result<(), sqlx::Error> {
-    let options = PgPoolOptions::new().max_connections(1);
-    let pool = options.connect_with(database.clone()).await?;
-    let mut migrator = sqlx::migrate!("../../migrations");
-    // A newer version may have added migrations; they are compatible with this one.
-    migrator.set_ignore_missing(true);
-    migrator.run(&pool).await?;
-    let mut transaction = pool.begin().await?;
-    sqlx::query("SELECT pg_advisory_xact_lock($1)")
-        .bind(FUNCTIONS_LOCK)
-        .execute(&mut *transaction)
-        .await?;
-    for (name, function) in FUNCTIONS {
-        if record_digest(&mut transaction, name, function).await? {
-            transaction.execute(function).await?;
-        }
-    }
-    transaction.commit().await?;
-    pool.close().await;
-    Ok(())
+/// Names and source files of SQL functions. A file contains one `CREATE OR REPLACE` statement.
+macro_rules! sql_functions {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../migrations/functions/", $name, ".sql")))),+]
+    };
 }
 
-/// Stores the digest of a function and returns whether it has changed.
-async fn record_digest(
-    connection: &mut PgConnection,
-    name: &str,
-    function: &str,
-) -> Result<bool, sqlx::Error> {
-    let recorded = sqlx::query(
-        "INSERT INTO functions AS f (name, digest)
-         VALUES ($1, sha256($2::bytea))
-         ON CONFLICT (name) DO UPDATE SET digest = EXCLUDED.digest
-          WHERE f.digest <> EXCLUDED.digest",
-    );
-    let recorded = recorded
-        .bind(name)
-        .bind(function.as_bytes())
-        .execute(connection)
+const FUNCTIONS: &[(&str, &str)] = sql_functions![
+    "audit_entry_text_v1",
+    "claim_chunks_v1",
+    "commit_batch_v1",
+    "free_stock_v1",
+    "has_free_stock_v1",
+    "last_entry_before_v1",
+    "last_event_before_v1",
+    "list_free_stock_v1",
+    "next_claimable_expiry_v1",
+    "order_timeline_v1",
+    "orders_waiting_for_stock_v1",
+    "retrieve_codes_v1",
+    "unclaimable_stock_v1",
+];
+
+/// How long a migration waits for a lock. Statements of the service queue behind a waiting `ALTER TABLE`, so it gives up soon.
+const LOCK_TIMEOUT: &str = "2s";
+
+/// Key of the advisory lock of migrations. Any otherwise unused number.
+const MIGRATION_LOCK: i64 = 0x766f_7563_6873_6166;
+
+/// `CREATE INDEX CONCURRENTLY` waits for the transactions of all other connections: a connection that waited for the advisory
+/// lock within a statement would block it for ever, so waiting polls instead.
+const MIGRATION_LOCK_POLL: Duration = Duration::from_millis(100);
+
+/// The schema of this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaVersion {
+    /// Version of the last migration.
+    pub migration: i64,
+    /// Number of SQL functions.
+    pub functions: usize,
+}
+
+/// What distinguishes the schema of a database from the one of this program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaMismatch {
+    #[error("the database lacks migration {0}")]
+    MissingMigration(i64),
+    #[error("migration {0} of the database differs from this program's")]
+    ChangedMigration(i64),
+    #[error("the database lacks the function {0}, or has another text of it")]
+    Function(String),
+}
+
+/// Runs the migrations and installs the functions, on a separate connection. Concurrent calls run one after the other.
+///
+/// # Errors
+/// [`sqlx::Error`] when the database does not answer, a lock is not free within [`LOCK_TIMEOUT`], or a migration differs from the
+/// one that the database has run. Completed migrations stay; a repeated call continues.
+pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, sqlx::Error> {
+    // The only connection holds the advisory lock, so the pool must not replace it.
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .connect_with(database.clone())
         .await?;
-    Ok(recorded.rows_affected() > 0)
+    while !try_lock(&pool).await? {
+        tokio::time::sleep(MIGRATION_LOCK_POLL).await;
+    }
+    let migrator = migrator();
+    for migration in migrator.iter() {
+        // Outside a transaction, `CREATE INDEX CONCURRENTLY` blocks no statement and has to wait for running transactions.
+        set_lock_timeout(&pool, if migration.no_tx { "0" } else { LOCK_TIMEOUT }).await?;
+        migrator.run_to(migration.version, &pool).await?;
+    }
+    set_lock_timeout(&pool, LOCK_TIMEOUT).await?;
+    install_functions(&pool).await?;
+    pool.close().await;
+    Ok(SchemaVersion {
+        migration: migrator
+            .iter()
+            .map(|migration| migration.version)
+            .max()
+            .unwrap_or_default(),
+        functions: FUNCTIONS.len(),
+    })
+}
+
+fn migrator() -> Migrator {
+    let mut migrator = sqlx::migrate!("../../migrations");
+    // A newer version may have added migrations; they are compatible with this one.
+    migrator.set_ignore_missing(true).set_locking(false);
+    migrator
+}
+
+async fn set_lock_timeout(pool: &PgPool, lock_timeout: &str) -> Result<(), sqlx::Error> {
+    sqlx::query("SELECT set_config('lock_timeout', $1, false)")
+        .bind(lock_timeout)
+        .execute(pool)
+        .await
+        .map(drop)
+}
+
+async fn try_lock(pool: &PgPool) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
+        .bind(MIGRATION_LOCK)
+        .fetch_one(pool)
+        .await
+}
+
+/// Installs missing functions. Replaces a function with another text: only an unreleased version can have one.
+async fn install_functions(pool: &PgPool) -> Result<(), sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    let outdated = list_outdated_functions(&mut transaction).await?;
+    for (name, source) in FUNCTIONS {
+        if outdated.iter().any(|outdated| outdated == name) {
+            transaction.execute(*source).await?;
+            sqlx::query(
+                "INSERT INTO functions (name, digest)
+                 VALUES ($1, sha256($2::bytea))
+                 ON CONFLICT (name) DO UPDATE SET digest = EXCLUDED.digest",
+            )
+            .bind(name)
+            .bind(source.as_bytes())
+            .execute(&mut *transaction)
+            .await?;
+        }
+    }
+    transaction.commit().await
+}
+
+/// Lists the functions of this program that the database lacks or has with another text.
+async fn list_outdated_functions(connection: &mut PgConnection) -> Result<Vec<String>, sqlx::Error> {
+    let (names, sources): (Vec<&str>, Vec<&[u8]>) = FUNCTIONS
+        .iter()
+        .map(|(name, source)| (*name, source.as_bytes()))
+        .unzip();
+    sqlx::query_scalar(
+        "SELECT n.name
+           FROM unnest($1::text[], $2::bytea[]) AS n (name, source)
+           LEFT JOIN functions AS f ON f.name = n.name
+          WHERE f.digest IS DISTINCT FROM sha256(n.source)
+             OR NOT EXISTS (SELECT FROM pg_proc AS p WHERE p.proname = n.name AND pg_function_is_visible(p.oid))
+          ORDER BY n.name",
+    )
+    .bind(names)
+    .bind(sources)
+    .fetch_all(connection)
+    .await
+}
+
+/// Compares the database with the migrations and functions of this program, without changing it. Ignores what a newer version has
+/// added.
+///
+/// # Errors
+/// [`sqlx::Error`] when the database does not answer.
+pub(super) async fn find_mismatch(pool: &PgPool) -> Result<Option<SchemaMismatch>, sqlx::Error> {
+    let mut connection = pool.acquire().await?;
+    let has_migrations: bool = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
+        .fetch_one(&mut *connection)
+        .await?;
+    let applied: Vec<(i64, Vec<u8>)> = if has_migrations {
+        sqlx::query_as("SELECT version, checksum FROM _sqlx_migrations WHERE success")
+            .fetch_all(&mut *connection)
+            .await?
+    } else {
+        Vec::new()
+    };
+    for migration in migrator().iter() {
+        match applied.iter().find(|(version, _)| *version == migration.version) {
+            None => return Ok(Some(SchemaMismatch::MissingMigration(migration.version))),
+            Some((version, checksum)) if **checksum != *migration.checksum => {
+                return Ok(Some(SchemaMismatch::ChangedMigration(*version)));
+            }
+            Some(_) => {}
+        }
+    }
+    let mut outdated = list_outdated_functions(&mut connection).await?.into_iter();
+    Ok(outdated.next().map(SchemaMismatch::Function))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_function_file_is_installed_and_creates_its_name() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/functions");
+        let files: BTreeSet<String> = fs::read_dir(directory)
+            .unwrap()
+            .map(|file| file.unwrap().file_name().into_string().unwrap())
+            .collect();
+        let installed = FUNCTIONS.iter().map(|(name, _)| format!("{name}.sql")).collect();
+        assert_eq!(files, installed);
+        for (name, source) in FUNCTIONS {
+            assert!(
+                source.contains(&format!("CREATE OR REPLACE FUNCTION {name}(")),
+                "{name}"
+            );
+            let version = name
+                .rsplit_once("_v")
+                .and_then(|(_, version)| version.parse::<u32>().ok());
+            assert!(
+                version.is_some(),
+                "{name} does not end with its version, such as _v1"
+            );
+        }
+    }
 }

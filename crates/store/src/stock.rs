@@ -320,10 +320,10 @@ async fn insert_stock(
     sqlx::query(
         "WITH made AS (
             INSERT INTO chunks (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id,
-                                purchase_id)
+                                reservation_id)
             SELECT $1, $2, c.first_expiry, c.last_expiry, c.first_stock_id, c.last_stock_id,
                    -- One reservation for the whole batch: waiting orders are served from it in one pass.
-                   COALESCE($11, (SELECT gen_random_uuid() WHERE EXISTS (SELECT FROM waiting_for($1, $2, NULL, 1))))
+                   COALESCE($11, (SELECT gen_random_uuid() WHERE EXISTS (SELECT FROM orders_waiting_for_stock_v1($1, $2, NULL, 1))))
               FROM unnest($3::date[], $4::date[], $5::bigint[], $6::bigint[])
                    AS c (first_expiry, last_expiry, first_stock_id, last_stock_id)
             RETURNING chunk_id, first_stock_id

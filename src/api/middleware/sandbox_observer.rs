@@ -123,7 +123,7 @@ impl RequestObserver {
 fn is_response_lost(outcome: &RequestOutcome<'_>) -> bool {
     matches!(
         order_observation(outcome),
-        Some(ObservationKind::AnswerLost { .. })
+        Some(ObservationKind::ResponseDropped { .. })
     )
 }
 
@@ -144,7 +144,7 @@ fn order_observation(outcome: &RequestOutcome<'_>) -> Option<ObservationKind> {
         return None;
     }
     if replayed {
-        return Some(ObservationKind::AnswerRepeated { key: key.0 });
+        return Some(ObservationKind::ResponseReplayed { key: key.0 });
     }
     (status < 300).then(|| ObservationKind::response_lost(key, fingerprint))
 }
@@ -175,7 +175,7 @@ fn webhook_observations(outcome: &RequestOutcome<'_>) -> [Option<ObservationKind
             wrong,
             right,
         }),
-        repeated.map(|status| ObservationKind::EventAgain {
+        repeated.map(|status| ObservationKind::EventRedelivered {
             webhook_id,
             event_id,
             status,

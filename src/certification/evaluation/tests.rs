@@ -57,7 +57,7 @@ fn response_lost(key: u128, order: u8) -> ObservationKind {
 }
 
 fn repeated(key: u128) -> ObservationKind {
-    ObservationKind::AnswerRepeated {
+    ObservationKind::ResponseReplayed {
         key: Uuid::from_u128(key),
     }
 }
@@ -139,7 +139,7 @@ fn wrong_signature_repeated_fails() {
     let wrong = |n: u8| ObservationKind::SignatureRefused {
         request: RequestHash::from_signed_request(std::iter::empty(), &[n]),
     };
-    let right = ObservationKind::SignedRight;
+    let right = ObservationKind::SignatureValid;
     for (observed, expected) in [
         (vec![(0, wrong(1))], NOT_SEEN),
         (vec![(0, right.clone())], NOT_SEEN),
@@ -178,8 +178,8 @@ fn wrong_signature_repeated_fails() {
 fn partial_codes_fetched_again_pass() {
     let order_id = OrderId::generate_at(NOON);
     let other = OrderId::generate_at(second(1));
-    let part = ObservationKind::CodesInPart { order_id };
-    let fetched_in_full = ObservationKind::CodesInFull { order_id };
+    let part = ObservationKind::PartialCodesFetched { order_id };
+    let fetched_in_full = ObservationKind::AllCodesFetched { order_id };
     let delivered = ObservationKind::OrderDelivered { order_id };
     for (observed, expected) in [
         (vec![(0, part.clone())], NOT_SEEN),
@@ -200,7 +200,7 @@ fn partial_codes_fetched_again_pass() {
             vec![
                 (0, part.clone()),
                 (5, delivered.clone()),
-                (9, ObservationKind::CodesInFull { order_id: other }),
+                (9, ObservationKind::AllCodesFetched { order_id: other }),
             ],
             is_failed(605),
         ),
@@ -238,13 +238,13 @@ fn partial_codes_fetched_again_pass() {
 #[test]
 fn rate_limit_followed_by_a_pause_passes() {
     let (credential_id, class) = (CredentialId::generate(), RequestClass::Orders);
-    let limited = |pause_s| ObservationKind::PauseAsked {
+    let limited = |pause_s| ObservationKind::RateLimited {
         credential_id,
         class,
         pause_s,
     };
-    let broken = ObservationKind::PauseBroken { credential_id, class };
-    let other_class = ObservationKind::PauseBroken {
+    let broken = ObservationKind::RetryAfterIgnored { credential_id, class };
+    let other_class = ObservationKind::RetryAfterIgnored {
         credential_id,
         class: RequestClass::General,
     };
@@ -325,7 +325,7 @@ fn endpoint_refusing_wrong_and_accepting_valid_signatures_passes() {
 
 #[test]
 fn repeated_event_accepted_passes() {
-    let repeated = |status| ObservationKind::EventAgain {
+    let repeated = |status| ObservationKind::EventRedelivered {
         webhook_id: WebhookId::generate(),
         event_id: EventId::generate(),
         status,

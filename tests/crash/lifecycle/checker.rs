@@ -168,14 +168,15 @@ async fn rows(snapshot: &mut PgConnection, partner_id: &str) -> Vec<OrderRow> {
                 l.debits,
                 l.back,
                 (SELECT count(*)
-                   FROM code_retrievals AS r
-                  WHERE r.partner_id = o.partner_id AND r.order_id = o.order_id) AS traces,
+                   FROM audit_log AS r
+                  WHERE r.subject = 'ord_' || replace(o.order_id::text, '-', '')
+                    AND r.action = 'codes.retrieve') AS traces,
                 (SELECT count(*)
                    FROM audit_log AS t
                   WHERE t.subject = 'ord_' || replace(o.order_id::text, '-', '')
                     AND t.action IN ('order.approve', 'order.reject')) AS decisions,
                 ARRAY(SELECT (e.item ->> 'by') || ' ' || (e.item ->> 'status')
-                        FROM jsonb_array_elements(timeline_of(o)) WITH ORDINALITY AS e (item, entry)
+                        FROM jsonb_array_elements(order_timeline_v1(o)) WITH ORDINALITY AS e (item, entry)
                        ORDER BY e.entry) AS stages
            FROM orders AS o
           CROSS JOIN LATERAL (

@@ -34,31 +34,31 @@ impl RequestHash {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "what", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ObservationKind {
     /// An order was placed and its response deliberately dropped.
-    AnswerLost { key: Uuid, request: RequestHash },
+    ResponseDropped { key: Uuid, request: RequestHash },
     /// The order was repeated under the same key and got a response.
-    AnswerRepeated { key: Uuid },
+    ResponseReplayed { key: Uuid },
     /// A request was refused for its signature.
     SignatureRefused { request: RequestHash },
     /// The first request with a valid signature after such a refusal.
-    SignedRight,
+    SignatureValid,
     /// The codes of a partially delivered order were fetched.
-    CodesInPart { order_id: OrderId },
+    PartialCodesFetched { order_id: OrderId },
     /// All codes of an order were fetched that had been partially delivered.
-    CodesInFull { order_id: OrderId },
+    AllCodesFetched { order_id: OrderId },
     /// A partially delivered order was completed. Derived for the evaluation, never stored.
     OrderDelivered { order_id: OrderId },
     /// A response had status 429.
-    PauseAsked {
+    RateLimited {
         credential_id: CredentialId,
         class: RequestClass,
         /// Retry-After of the response.
         pause_s: u32,
     },
     /// Another request arrived within that time.
-    PauseBroken {
+    RetryAfterIgnored {
         credential_id: CredentialId,
         class: RequestClass,
     },
@@ -71,7 +71,7 @@ pub enum ObservationKind {
         right: Option<u16>,
     },
     /// An event that the endpoint had accepted was delivered again.
-    EventAgain {
+    EventRedelivered {
         webhook_id: WebhookId,
         event_id: EventId,
         /// Response status; `None` without a response.
@@ -82,7 +82,7 @@ pub enum ObservationKind {
 impl ObservationKind {
     #[must_use]
     pub fn response_lost(key: KeyHash, fingerprint: Fingerprint) -> Self {
-        Self::AnswerLost {
+        Self::ResponseDropped {
             key: key.0,
             request: RequestHash::from_fingerprint(fingerprint),
         }
@@ -92,14 +92,14 @@ impl ObservationKind {
     #[must_use]
     pub const fn check(&self) -> Check {
         match self {
-            Self::AnswerLost { .. } | Self::AnswerRepeated { .. } => Check::LostAnswer,
-            Self::SignatureRefused { .. } | Self::SignedRight => Check::WrongSignature,
-            Self::CodesInPart { .. } | Self::CodesInFull { .. } | Self::OrderDelivered { .. } => {
+            Self::ResponseDropped { .. } | Self::ResponseReplayed { .. } => Check::LostAnswer,
+            Self::SignatureRefused { .. } | Self::SignatureValid => Check::WrongSignature,
+            Self::PartialCodesFetched { .. } | Self::AllCodesFetched { .. } | Self::OrderDelivered { .. } => {
                 Check::PartialCodes
             }
-            Self::PauseAsked { .. } | Self::PauseBroken { .. } => Check::RateLimit,
+            Self::RateLimited { .. } | Self::RetryAfterIgnored { .. } => Check::RateLimit,
             Self::WebhookTested { .. } => Check::WebhookSignature,
-            Self::EventAgain { .. } => Check::DuplicateEvent,
+            Self::EventRedelivered { .. } => Check::DuplicateEvent,
         }
     }
 }
@@ -138,7 +138,7 @@ mod tests {
         };
         let text = serde_json::to_string(&kind).unwrap();
         assert!(
-            text.starts_with(r#"{"what":"signature_refused","request":""#),
+            text.starts_with(r#"{"kind":"signature_refused","request":""#),
             "{text}"
         );
         assert!(!text.contains("secret"), "{text}");

@@ -147,8 +147,8 @@ impl ProcurementService {
         warn!(purchase.id = %key, reason, "purchase blocked");
         let update = PurchaseUpdate {
             key,
-            answer: LastAnswer::Stuck,
-            last_word: Some(reason.to_owned()),
+            last_response: LastAnswer::Stuck,
+            last_message: Some(reason.to_owned()),
             sold: None,
             quarantined: Vec::new(),
         };

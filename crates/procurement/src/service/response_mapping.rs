@@ -14,9 +14,9 @@ pub(super) fn map_response(
     response: Result<PurchaseResult, VendorFailure>,
     quarantined: Vec<String>,
 ) -> (PurchaseUpdate, PurchaseRemainder) {
-    let (answer, last_word, sold, remainder) = match response {
+    let (answer, message, sold, remainder) = match response {
         Ok(PurchaseResult { vouchers, shortfall }) => {
-            let (answer, last_word, remainder) = match shortfall {
+            let (answer, message, remainder) = match shortfall {
                 Shortfall::None => (LastAnswer::Sold, None, PurchaseRemainder::Done),
                 Shortfall::Pending(after) => (LastAnswer::Waiting, None, PurchaseRemainder::Pending(after)),
                 Shortfall::Final => (
@@ -29,8 +29,8 @@ pub(super) fn map_response(
             let repeated = (repeated > 0).then(|| {
                 format!("{repeated} codes were sold before and were quarantined; claim them from the vendor")
             });
-            let last_word = repeated.or(last_word.map(ToOwned::to_owned));
-            (answer, last_word, Some(vouchers.len()), remainder)
+            let message = repeated.or(message.map(ToOwned::to_owned));
+            (answer, message, Some(vouchers.len()), remainder)
         }
         Err(failure) => {
             let (answer, remainder) = map_failure(&failure);
@@ -39,8 +39,8 @@ pub(super) fn map_response(
     };
     let update = PurchaseUpdate {
         key,
-        answer,
-        last_word,
+        last_response: answer,
+        last_message: message,
         sold: sold.map(|sold| u32::try_from(sold).unwrap_or(u32::MAX)),
         quarantined,
     };
@@ -134,7 +134,7 @@ mod tests {
         ];
         for (response, answer, remainder) in table {
             let (update, mapped) = map_response(PurchaseKey(Uuid::nil()), response, Vec::new());
-            assert_eq!((update.answer, mapped), (answer, remainder));
+            assert_eq!((update.last_response, mapped), (answer, remainder));
         }
     }
 }

@@ -17,16 +17,15 @@ use vouchsafe_domain::payout::{Payout, PayoutMilestone};
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SparseColumns<'a> {
-    shifts: Vec<PendingShiftRow<'a>>,
+    pending_deltas: Vec<PendingDeltaRow<'a>>,
     changes: Vec<OrderChangeRow<'a>>,
     returns: Vec<ReturnRow>,
     payouts: Vec<PayoutRow<'a>>,
-    #[serde(rename = "deeds")]
-    decisions: Vec<DecisionRow<'a>>,
+    audit_entries: Vec<DecisionRow<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct PendingShiftRow<'a> {
+struct PendingDeltaRow<'a> {
     record: i32,
     currency: &'a str,
     orders: i64,
@@ -98,11 +97,11 @@ struct DecisionAfter<'a> {
 
 impl<'a> SparseColumns<'a> {
     pub(super) fn push(&mut self, number: i32, record: &'a Record) {
-        self.shifts.extend(
+        self.pending_deltas.extend(
             record
                 .pending_delta
                 .iter()
-                .map(|shift| PendingShiftRow::of(number, shift)),
+                .map(|delta| PendingDeltaRow::of(number, delta)),
         );
         let last = record.events.as_ref().map_or(0, EventBundle::last_sequence);
         self.changes.extend(
@@ -115,7 +114,7 @@ impl<'a> SparseColumns<'a> {
             .extend(record.returned().map(|returned| ReturnRow::of(number, returned)));
         self.payouts
             .extend(record.payout.iter().map(|change| PayoutRow::of(number, change)));
-        self.decisions.extend(
+        self.audit_entries.extend(
             record
                 .audit_entry
                 .iter()
@@ -126,20 +125,20 @@ impl<'a> SparseColumns<'a> {
     /// Serializes the columns; `None` if they are empty.
     pub(super) fn to_json(&self) -> Result<Option<String>, sqlx::Error> {
         // A returned voucher always comes with an order change, and a decision with a change of an order or payout.
-        if self.shifts.is_empty() && self.changes.is_empty() && self.payouts.is_empty() {
+        if self.pending_deltas.is_empty() && self.changes.is_empty() && self.payouts.is_empty() {
             return Ok(None);
         }
         super::to_json(self).map(Some)
     }
 }
 
-impl<'a> PendingShiftRow<'a> {
-    fn of(record: i32, shift: &'a PendingDelta) -> Self {
+impl<'a> PendingDeltaRow<'a> {
+    fn of(record: i32, delta: &'a PendingDelta) -> Self {
         Self {
             record,
-            currency: shift.currency.as_str(),
-            orders: shift.orders.minor(),
-            payouts: shift.payouts.minor(),
+            currency: delta.currency.as_str(),
+            orders: delta.orders.minor(),
+            payouts: delta.payouts.minor(),
         }
     }
 }

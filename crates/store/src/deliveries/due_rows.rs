@@ -22,7 +22,7 @@ struct DueRow {
     attempts: i32,
     replays: i32,
     due_s: f64,
-    ends_at: OffsetDateTime,
+    give_up_at: OffsetDateTime,
 }
 
 /// Reads the rows with these event numbers that are due, or the oldest waiting ones.
@@ -39,7 +39,7 @@ pub(super) async fn read_due_rows(
                 d.attempts,
                 d.replays,
                 CASE WHEN d.next_at = 'infinity' THEN 0 ELSE extract(epoch FROM d.next_at - now()) END::float8 AS due_s,
-                d.ends_at
+                d.give_up_at
            FROM deliveries AS d
           CROSS JOIN LATERAL (
                 SELECT *
@@ -76,7 +76,7 @@ pub(super) async fn read_due_rows(
             has_row: true,
             is_blocked: false,
             due_in: time::Duration::seconds_f64(row.due_s),
-            give_up_in: row.ends_at - endpoint.now,
+            give_up_in: row.give_up_at - endpoint.now,
         })
     });
     pending.collect()

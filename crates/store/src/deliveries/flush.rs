@@ -108,11 +108,11 @@ async fn write_progress(
          UPDATE webhook_progress AS p
             SET cursor = GREATEST(p.cursor, $3),
                 failures = $4,
-                step = $5,
+                backoff_step = $5,
                 failing_since = CASE WHEN $4 = 0 THEN NULL ELSE COALESCE(p.failing_since, now()) END,
-                delivered = p.delivered + CASE WHEN p.turn < $11 THEN $6 ELSE 0 END,
-                refused = p.refused + CASE WHEN p.turn < $11 THEN $7 ELSE 0 END,
-                turn = GREATEST(p.turn, $11),
+                delivered = p.delivered + CASE WHEN p.last_flush < $11 THEN $6 ELSE 0 END,
+                refused = p.refused + CASE WHEN p.last_flush < $11 THEN $7 ELSE 0 END,
+                last_flush = GREATEST(p.last_flush, $11),
                 leased_until = now() + $8,
                 due_at = CASE
                     WHEN NOT $9 THEN p.due_at
@@ -185,7 +185,7 @@ async fn upsert_rows(
         .collect();
     sqlx::query(
         "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, replays,
-                                      next_at, ends_at, event_at)
+                                      next_at, give_up_at, event_at)
          SELECT $1, $2, m.number, m.delivery_id, m.order_id, m.state, m.attempts, m.replays,
                 COALESCE(now() + m.wait, 'infinity'), e.created_at + $10, e.created_at
            FROM unnest($3, $4, $5, $6, $7, $8, $9)

@@ -52,7 +52,7 @@ struct LeaseRow {
     lease: i64,
     cursor: i64,
     failures: i32,
-    step: i32,
+    backoff_step: i32,
     wait_s: f64,
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn acquire_lease(
         "WITH async_commit AS (SELECT set_config('synchronous_commit', 'off', true))
          UPDATE webhook_progress AS p
             SET lease = p.lease + 1,
-                turn = 0,
+                last_flush = 0,
                 leased_by = $2,
                 incarnation = $3,
                 leased_until = now() + $4
@@ -85,7 +85,7 @@ pub(super) async fn acquire_lease(
                        FROM feeds AS f
                       WHERE f.partner_id = p.partner_id)))
          RETURNING p.partner_id, w.url, w.secret, w.previous_secret, w.previous_until, p.lease, p.cursor, p.failures,
-                   p.step, GREATEST(COALESCE(extract(epoch FROM p.due_at - now()), 0), 0)::float8 AS wait_s",
+                   p.backoff_step, GREATEST(COALESCE(extract(epoch FROM p.due_at - now()), 0), 0)::float8 AS wait_s",
     )
     .bind(webhook_id.as_uuid())
     .bind(&node.name)
@@ -111,7 +111,7 @@ fn leased_endpoint(webhook_id: WebhookId, row: LeaseRow) -> LeasedEndpoint {
         }),
         cursor: row.cursor,
         consecutive_failures: row.failures.cast_unsigned(),
-        backoff_step: row.step.cast_unsigned(),
+        backoff_step: row.backoff_step.cast_unsigned(),
         retry_in: Duration::try_from_secs_f64(row.wait_s).unwrap_or_default(),
     }
 }

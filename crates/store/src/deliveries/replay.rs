@@ -165,7 +165,7 @@ async fn load_committed_between(
         "SELECT number, order_id, body, created_at
            FROM events
           WHERE partner_id = $1
-            AND number > events_before($1, GREATEST($2, now() - make_interval(days => $4)) - interval '1 minute')
+            AND number > last_event_before_v1($1, GREATEST($2, now() - make_interval(days => $4)) - interval '1 minute')
             AND created_at >= GREATEST($2, now() - make_interval(days => $4))
             AND created_at < $3
           ORDER BY number
@@ -210,7 +210,7 @@ async fn write_replays(
     }
     sqlx::query(
         "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, replays,
-                                      next_at, ends_at, event_at)
+                                      next_at, give_up_at, event_at)
          SELECT $1, $2, m.number, m.delivery_id, m.order_id, 'WAITING', 0, 1, 'infinity', now() + $6, e.created_at
            FROM unnest($3, $4, $5) AS m (number, delivery_id, order_id)
           CROSS JOIN LATERAL (
@@ -225,7 +225,7 @@ async fn write_replays(
                 attempts = 0,
                 replays = d.replays + 1,
                 next_at = EXCLUDED.next_at,
-                ends_at = EXCLUDED.ends_at,
+                give_up_at = EXCLUDED.give_up_at,
                 updated_at = now()",
     )
     .bind(key.partner_id.as_uuid())

@@ -15,9 +15,9 @@ use crate::reserved_stock::parse_sku;
 #[derive(Debug, Clone)]
 pub struct PurchaseUpdate {
     pub key: PurchaseKey,
-    pub answer: LastAnswer,
+    pub last_response: LastAnswer,
     /// Why vouchers are missing. Never quotes the vendor, whose text may contain a code.
-    pub last_word: Option<String>,
+    pub last_message: Option<String>,
     /// Number of vouchers sold so far, if the response contained it.
     pub sold: Option<u32>,
     /// Vendor references of vouchers whose codes were sold before; they are not stored.
@@ -53,16 +53,16 @@ impl Purchases {
             .run(move |pool| async move {
                 sqlx::query(
                     "UPDATE purchases
-                    SET answer = $2,
-                        answered_at = clock_timestamp(),
-                        last_word = $3,
+                    SET last_response = $2,
+                        last_response_at = clock_timestamp(),
+                        last_message = $3,
                         sold = COALESCE($4, sold),
                         quarantined = CASE WHEN $4 IS NULL THEN quarantined ELSE $5 END
                   WHERE purchase_id = $1 AND NOT ended",
                 )
                 .bind(update.key.0)
-                .bind(update.answer.as_str())
-                .bind(update.last_word)
+                .bind(update.last_response.as_str())
+                .bind(update.last_message)
                 .bind(update.sold.map(u32::cast_signed))
                 .bind(update.quarantined)
                 .execute(&pool)
@@ -85,17 +85,17 @@ impl Purchases {
                     "SELECT DISTINCT p.product_id, p.denomination
                        FROM purchases AS p
                        JOIN products AS d
-                         ON d.product_id = p.product_id AND d.vendor = p.vendor AND d.updated_at < p.answered_at
-                       JOIN vendors AS v ON v.vendor_id = p.vendor AND v.updated_at < p.answered_at
-                      WHERE p.answer = 'OUT_OF_STOCK'
-                        AND p.answered_at > clock_timestamp() - make_interval(secs => $1)
+                         ON d.product_id = p.product_id AND d.vendor = p.vendor AND d.updated_at < p.last_response_at
+                       JOIN vendors AS v ON v.vendor_id = p.vendor AND v.updated_at < p.last_response_at
+                      WHERE p.last_response = 'OUT_OF_STOCK'
+                        AND p.last_response_at > clock_timestamp() - make_interval(secs => $1)
                         AND NOT EXISTS (
                             SELECT
                               FROM purchases AS s
                              WHERE s.product_id = p.product_id
                                AND s.denomination = p.denomination
                                AND s.sold > 0
-                               AND s.answered_at > p.answered_at
+                               AND s.last_response_at > p.last_response_at
                             )",
                 )
                 .bind(age.as_secs_f64())

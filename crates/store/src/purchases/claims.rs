@@ -53,7 +53,7 @@ impl Purchases {
         Ok(due.collect())
     }
 
-    /// Claims a due purchase and marks it as asked, since the vendor may know it from now on. `None` if it is claimed or not due.
+    /// Claims a due purchase and marks its request as sent, since the vendor may know it from now on. `None` if it is claimed or not due.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -67,7 +67,7 @@ impl Purchases {
             .run(move |pool| async move {
                 sqlx::query_as(
                     "WITH due AS MATERIALIZED (
-                        SELECT p.purchase_id, p.asked
+                        SELECT p.purchase_id, p.sent
                           FROM purchases AS p
                          WHERE p.purchase_id = $1
                            AND NOT p.ended
@@ -76,12 +76,12 @@ impl Purchases {
                            FOR UPDATE SKIP LOCKED
                      )
                      UPDATE purchases AS p
-                        SET asked = true,
+                        SET sent = true,
                             claimed_by = $3,
                             claimed_until = clock_timestamp() + make_interval(secs => $2)
                        FROM due AS d
                       WHERE p.purchase_id = d.purchase_id
-                     RETURNING p.partner_id, p.order_id, p.line, p.requested_at, d.asked",
+                     RETURNING p.partner_id, p.order_id, p.line, p.requested_at, d.sent",
                 )
                 .bind(purchase_id)
                 .bind(f64::from(CLAIM_S))

@@ -47,13 +47,13 @@ struct PurchaseViewRow {
     currency: String,
     quantity: i32,
     ended: bool,
-    answer: Option<String>,
-    last_word: Option<String>,
+    last_response: Option<String>,
+    last_message: Option<String>,
     sold: i32,
     kept: i64,
     quarantined: Vec<String>,
     requested_at: OffsetDateTime,
-    answered_at: Option<OffsetDateTime>,
+    last_response_at: Option<OffsetDateTime>,
     next_at: OffsetDateTime,
 }
 
@@ -101,7 +101,7 @@ async fn list(
            FROM purchases AS p
           WHERE ($1::text IS NULL OR p.vendor = $1)
             AND ($2::text IS NULL OR p.ended = ($2 = 'ended'))
-            AND ($2 IS DISTINCT FROM 'refused' OR p.answer = 'REFUSED')
+            AND ($2 IS DISTINCT FROM 'refused' OR p.last_response = 'REFUSED')
             AND ($3::uuid IS NULL OR p.order_id = $3)
             AND ($4::uuid IS NULL OR p.purchase_id < $4)
           ORDER BY p.purchase_id DESC
@@ -139,8 +139,8 @@ async fn end(
     sqlx::query(
         "UPDATE purchases
             SET ended = true,
-                answer = 'ENDED',
-                last_word = $2,
+                last_response = 'ENDED',
+                last_message = $2,
                 claimed_until = NULL
           WHERE purchase_id = $1",
     )
@@ -206,9 +206,9 @@ impl TryFrom<PurchaseViewRow> for PurchaseView {
         let parse_answer = |label: &str| {
             let mut all = LastAnswer::ALL.into_iter();
             all.find(|answer| answer.as_str() == label)
-                .ok_or_else(|| invalid("answer"))
+                .ok_or_else(|| invalid("last response"))
         };
-        let answer = row.answer.as_deref().map(parse_answer).transpose()?;
+        let answer = row.last_response.as_deref().map(parse_answer).transpose()?;
         let state = match (row.ended, answer) {
             (true, _) => PurchaseState::Ended,
             (false, Some(LastAnswer::Refused)) => PurchaseState::Refused,
@@ -226,12 +226,12 @@ impl TryFrom<PurchaseViewRow> for PurchaseView {
             quantity: row.quantity.cast_unsigned(),
             state,
             answer,
-            last_word: row.last_word,
+            last_word: row.last_message,
             sold: row.sold.cast_unsigned(),
             kept: u32::try_from(row.kept).unwrap_or(u32::MAX),
             quarantined: row.quarantined,
             requested_at: row.requested_at,
-            answered_at: row.answered_at,
+            answered_at: row.last_response_at,
             next_at: (!row.ended).then_some(row.next_at),
         })
     }

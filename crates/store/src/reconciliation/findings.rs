@@ -157,7 +157,7 @@ async fn write_orders(connection: &mut PgConnection, run: &ReconciliationRun) ->
 async fn write_drifts(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<(), sqlx::Error> {
     sqlx::query(
         "WITH numbered AS (
-            SELECT *, row_number() OVER (PARTITION BY reference, kind ORDER BY code_id) AS twin
+            SELECT *, row_number() OVER (PARTITION BY reference, kind ORDER BY code_id) AS occurrence
               FROM pg_temp.found
              WHERE kind IS NOT NULL
          )
@@ -169,7 +169,7 @@ async fn write_drifts(connection: &mut PgConnection, run: &ReconciliationRun) ->
                   FROM numbered AS n
                  WHERE n.reference = d.reference
                    AND n.kind = d.kind
-                   AND n.twin = d.twin
+                   AND n.occurrence = d.occurrence
                    AND n.ours IS NOT DISTINCT FROM d.ours
                    AND n.theirs IS NOT DISTINCT FROM d.theirs
             )",
@@ -179,7 +179,7 @@ async fn write_drifts(connection: &mut PgConnection, run: &ReconciliationRun) ->
     .execute(&mut *connection)
     .await?;
     sqlx::query(
-        "INSERT INTO drifts (drift_id, vendor, day, reference, kind, twin, partner_id, order_id, voucher_id, ours, theirs)
+        "INSERT INTO drifts (drift_id, vendor, day, reference, kind, occurrence, partner_id, order_id, voucher_id, ours, theirs)
          SELECT f.drift_id,
                 $1,
                 $2,
@@ -194,7 +194,7 @@ async fn write_drifts(connection: &mut PgConnection, run: &ReconciliationRun) ->
            FROM pg_temp.found AS f
            LEFT JOIN pg_temp.allocated AS g ON g.code_id = f.code_id
           WHERE f.kind IS NOT NULL
-         ON CONFLICT (vendor, day, reference, kind, twin) DO UPDATE
+         ON CONFLICT (vendor, day, reference, kind, occurrence) DO UPDATE
             SET partner_id = EXCLUDED.partner_id,
                 order_id = EXCLUDED.order_id,
                 voucher_id = EXCLUDED.voucher_id",

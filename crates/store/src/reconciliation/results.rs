@@ -18,9 +18,9 @@ pub(super) struct ReconciliationRow {
     is_requested: bool,
     attempts: i32,
     next_at: OffsetDateTime,
-    last_word: Option<String>,
+    last_error: Option<String>,
     source: Option<String>,
-    begun_at: Option<OffsetDateTime>,
+    started_at: Option<OffsetDateTime>,
     generated_at: Option<OffsetDateTime>,
     recorded: Option<i64>,
     matched: Option<i64>,
@@ -40,7 +40,7 @@ impl Reconciliations {
             .0
             .run(move |pool| async move {
                 sqlx::query_as(
-                    "SELECT *, COALESCE(wanted_until > now(), false) AS is_requested
+                    "SELECT *, COALESCE(requested_until > now(), false) AS is_requested
                        FROM reconciliations
                       WHERE day = $1
                       ORDER BY vendor COLLATE \"C\"",
@@ -62,8 +62,8 @@ pub(super) async fn load_span(
 ) -> Result<Span, sqlx::Error> {
     let or_same_day = |day: Option<Date>| day.unwrap_or(run.day);
     let (before_to, after_from): (Option<OffsetDateTime>, Option<OffsetDateTime>) = sqlx::query_as(
-        "SELECT (SELECT ours_to FROM reconciliations WHERE vendor = $1 AND day = $2 AND begun_at >= $4),
-                (SELECT ours_from FROM reconciliations WHERE vendor = $1 AND day = $3)",
+        "SELECT (SELECT bought_to FROM reconciliations WHERE vendor = $1 AND day = $2 AND started_at >= $4),
+                (SELECT bought_from FROM reconciliations WHERE vendor = $1 AND day = $3)",
     )
     .bind(&run.vendor)
     .bind(or_same_day(run.day.previous_day()))
@@ -109,18 +109,18 @@ pub(super) async fn write(
     .fetch_one(&mut *connection)
     .await?;
     sqlx::query(
-        "INSERT INTO reconciliations AS r (vendor, day, source, begun_at, generated_at, ours_from, ours_to, recorded, compared,
+        "INSERT INTO reconciliations AS r (vendor, day, source, started_at, generated_at, bought_from, bought_to, recorded, compared,
                                            matched, drifted, unmatched, orders_total, vouchers_allocated)
          VALUES ($1, $2, $3, $4, clock_timestamp(), $5, $6, $7, $8, $9, $10, $11, $12, $13)
          ON CONFLICT (vendor, day) DO UPDATE
-            SET wanted_until = NULL,
+            SET requested_until = NULL,
                 attempts = 0,
-                last_word = NULL,
+                last_error = NULL,
                 source = EXCLUDED.source,
-                begun_at = EXCLUDED.begun_at,
+                started_at = EXCLUDED.started_at,
                 generated_at = EXCLUDED.generated_at,
-                ours_from = EXCLUDED.ours_from,
-                ours_to = EXCLUDED.ours_to,
+                bought_from = EXCLUDED.bought_from,
+                bought_to = EXCLUDED.bought_to,
                 recorded = EXCLUDED.recorded,
                 compared = EXCLUDED.compared,
                 matched = EXCLUDED.matched,
@@ -169,13 +169,13 @@ impl From<ReconciliationRow> for Reconciliation {
                 RecordsSource::Csv
             }
         });
-        let known = source.zip(row.begun_at).zip(row.generated_at).zip(row.recorded);
+        let known = source.zip(row.started_at).zip(row.generated_at).zip(row.recorded);
         Self {
             vendor: row.vendor,
             day: row.day,
             next_at: (row.is_requested || row.attempts > 0).then_some(row.next_at),
             attempts: row.attempts,
-            last_word: row.last_word,
+            last_word: row.last_error,
             compared: known.map(
                 |(((source, begun_at), generated_at), recorded)| ReconciliationResult {
                     source,

@@ -75,10 +75,10 @@ impl Reconciliations {
                 let mut transaction = pool.begin().await?;
                 for vendor in vendors {
                     sqlx::query(
-                        "INSERT INTO reconciliations (vendor, day, wanted_until)
+                        "INSERT INTO reconciliations (vendor, day, requested_until)
                      VALUES ($1, $2, now() + make_interval(secs => $3))
                      ON CONFLICT (vendor, day) DO UPDATE
-                        SET wanted_until = EXCLUDED.wanted_until, next_at = now()",
+                        SET requested_until = EXCLUDED.requested_until, next_at = now()",
                     )
                     .bind(&vendor)
                     .bind(day)
@@ -107,7 +107,7 @@ impl Reconciliations {
                 sqlx::query(
                     "UPDATE reconciliations
                     SET attempts = attempts + 1,
-                        last_word = $3,
+                        last_error = $3,
                         next_at = now() + make_interval(secs => least($5, $4 * 2 ^ least(attempts, 20)))
                   WHERE vendor = $1 AND day = $2",
                 )
@@ -135,7 +135,7 @@ impl Reconciliations {
                         r.day AS last_day
                    FROM vendors AS v
                   CROSS JOIN LATERAL (
-                        SELECT max(day) FILTER (WHERE begun_at >= (day + 1)::timestamp AT TIME ZONE 'UTC') AS day, count(*) AS days
+                        SELECT max(day) FILTER (WHERE started_at >= (day + 1)::timestamp AT TIME ZONE 'UTC') AS day, count(*) AS days
                           FROM reconciliations
                          WHERE vendor = v.vendor_id
                         ) AS r
@@ -159,7 +159,7 @@ async fn claim(
          candidates AS (
             SELECT v.vendor_id AS vendor, w.day
               FROM vendors AS v
-              JOIN reconciliations AS w ON w.vendor = v.vendor_id AND w.wanted_until > now()
+              JOIN reconciliations AS w ON w.vendor = v.vendor_id AND w.requested_until > now()
              WHERE v.adapter = 'http'
              UNION
             SELECT v.vendor_id, o.day - ago
@@ -178,7 +178,7 @@ async fn claim(
                       FROM reconciliations AS r
                      WHERE r.vendor = v.vendor_id
                        AND r.day = o.day - ago
-                       AND r.begun_at >= (r.day + 1)::timestamp AT TIME ZONE 'UTC'
+                       AND r.started_at >= (r.day + 1)::timestamp AT TIME ZONE 'UTC'
                )
          ),
          due AS (

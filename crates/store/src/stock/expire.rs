@@ -4,7 +4,7 @@
 //! |---|---|
 //! | try the advisory lock: one node at a time | does not wait |
 //! | insert an allocation for each expired free voucher | rows in stock id order, as in a commit |
-//! | mark the chunks as swept | skips locked chunks |
+//! | mark the chunks as expired up to today | skips locked chunks |
 //! | write an audit entry per SKU | |
 //!
 //! The database's date (UTC) counts, and the last valid day is still valid. The primary key of `allocations` decides against a
@@ -70,7 +70,7 @@ async fn expire_batch(pool: &PgPool) -> Result<ExpiryBatch, sqlx::Error> {
     }
     let chunks = find_expired_chunks(&mut transaction, today).await?;
     let expired = allocate_expired(&mut transaction, &chunks, today).await?;
-    let marked = mark_swept(&mut transaction, &chunks, today).await?;
+    let marked = mark_expired(&mut transaction, &chunks, today).await?;
     let mut batch = ExpiryBatch {
         has_more: chunks.len() == MAX_CHUNKS && marked > 0,
         ..ExpiryBatch::default()
@@ -91,7 +91,7 @@ async fn find_expired_chunks(connection: &mut PgConnection, today: Date) -> Resu
            FROM chunks
           WHERE NOT emptied
             AND first_expiry < $1
-            AND (swept_before IS NULL OR swept_before < $1)
+            AND (expired_before IS NULL OR expired_before < $1)
           ORDER BY first_expiry, chunk_id
           LIMIT $2",
     )
@@ -111,11 +111,11 @@ async fn allocate_expired(
         "WITH expired AS MATERIALIZED (
             SELECT c.product_id, c.denomination, s.stock_id
               FROM chunks AS c
-             CROSS JOIN LATERAL free_stock(c.first_stock_id, c.last_stock_id, '-infinity') AS s
+             CROSS JOIN LATERAL free_stock_v1(c.first_stock_id, c.last_stock_id, '-infinity') AS s
              WHERE c.chunk_id = ANY ($1)
                AND s.expiry < $2
          ), allocated AS (
-            INSERT INTO allocations (stock_id, taken_out)
+            INSERT INTO allocations (stock_id, withdrawal_reason)
             SELECT e.stock_id, 'expired'
               FROM expired AS e
              ORDER BY e.stock_id
@@ -136,11 +136,11 @@ async fn allocate_expired(
 
 /// Skips chunks that a commit has locked. Waiting for them could deadlock: the lock order is chunks before vouchers, and vouchers
 /// are locked already.
-async fn mark_swept(connection: &mut PgConnection, chunks: &[i64], today: Date) -> Result<u64, sqlx::Error> {
+async fn mark_expired(connection: &mut PgConnection, chunks: &[i64], today: Date) -> Result<u64, sqlx::Error> {
     let marked = sqlx::query(
         "UPDATE chunks AS c
-            SET swept_before = $2,
-                emptied = NOT EXISTS (SELECT FROM free_stock(c.first_stock_id, c.last_stock_id, '-infinity'))
+            SET expired_before = $2,
+                emptied = NOT EXISTS (SELECT FROM free_stock_v1(c.first_stock_id, c.last_stock_id, '-infinity'))
           WHERE c.chunk_id IN (
                 SELECT k.chunk_id FROM chunks AS k WHERE k.chunk_id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED
                 )",

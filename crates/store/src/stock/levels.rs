@@ -73,9 +73,9 @@ async fn levels(
                 SELECT count(*) AS loaded,
                        count(*) FILTER (WHERE a.stock_id IS NULL AND (s.expiry IS NULL OR s.expiry >= t.day)) AS free,
                        count(*) FILTER (WHERE a.order_id IS NOT NULL) AS sold,
-                       count(*) FILTER (WHERE a.taken_out = 'void') AS void,
+                       count(*) FILTER (WHERE a.withdrawal_reason = 'void') AS void,
                        count(*) FILTER (
-                           WHERE a.taken_out = 'expired' OR (a.stock_id IS NULL AND s.expiry < t.day)
+                           WHERE a.withdrawal_reason = 'expired' OR (a.stock_id IS NULL AND s.expiry < t.day)
                        ) AS expired,
                        min(s.expiry) FILTER (WHERE a.stock_id IS NULL AND s.expiry >= t.day) AS next_expiry
                   FROM stock AS s

@@ -115,10 +115,10 @@ async fn list_chunks(pool: &PgPool, sku: &Sku) -> Result<Vec<i64>, sqlx::Error> 
 /// In stock id order, the lock order of commits.
 async fn void_chunks(connection: &mut PgConnection, chunks: &[i64]) -> Result<u64, sqlx::Error> {
     let voided_rows = sqlx::query(
-        "INSERT INTO allocations (stock_id, taken_out)
+        "INSERT INTO allocations (stock_id, withdrawal_reason)
          SELECT s.stock_id, 'void'
            FROM chunks AS c
-          CROSS JOIN LATERAL free_stock(c.first_stock_id, c.last_stock_id, '-infinity') AS s
+          CROSS JOIN LATERAL free_stock_v1(c.first_stock_id, c.last_stock_id, '-infinity') AS s
           WHERE c.chunk_id = ANY ($1)
           ORDER BY s.stock_id
          ON CONFLICT (stock_id) DO NOTHING",
@@ -200,7 +200,7 @@ async fn void_rows(connection: &mut PgConnection, mut stock_ids: Vec<i64>) -> Re
     stock_ids.sort_unstable();
     stock_ids.dedup();
     sqlx::query_scalar(
-        "INSERT INTO allocations (stock_id, taken_out)
+        "INSERT INTO allocations (stock_id, withdrawal_reason)
          SELECT s.stock_id, 'void'
            FROM unnest($1::bigint[]) AS s (stock_id)
           ORDER BY s.stock_id

@@ -2,7 +2,7 @@
 //!
 //! Each wallet is read by descending sequence number, which has no gaps and is indexed. A page merges the newest entries of all
 //! wallets, of which a partner has few. An index on the time would slow down every order; instead a binary search
-//! (`booked_before`) finds the sequence numbers of a period.
+//! (`last_entry_before_v1`) finds the sequence numbers of a period.
 //!
 //! | filter | index |
 //! |---|---|
@@ -136,7 +136,7 @@ fn push_order_entries(
 
 /// Restricts the sequence numbers to those that can lie in the period.
 fn restrict_sequence(query: &mut QueryBuilder<Postgres>, period: Period) {
-    const BOOKED_BEFORE: &str = "booked_before(w.partner_id, w.currency, w.sequence, ";
+    const BOOKED_BEFORE: &str = "last_entry_before_v1(w.partner_id, w.currency, w.sequence, ";
     if let Some(from) = period.from {
         query.push(" AND l.sequence > ").push(BOOKED_BEFORE);
         query.push_bind(from).push(" - ").push(MAX_CLOCK_SKEW).push(")");

@@ -108,7 +108,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
              CROSS JOIN LATERAL (
                     SELECT array_agg(m.item ->> 'status' ORDER BY m.entry)
                             FILTER (WHERE m.item ->> 'status' <> 'PENDING') AS stages
-                      FROM jsonb_array_elements(timeline_of(o)) WITH ORDINALITY AS m (item, entry)
+                      FROM jsonb_array_elements(order_timeline_v1(o)) WITH ORDINALITY AS m (item, entry)
                     ) AS l
               LEFT JOIN event_stages AS t ON t.partner_id = o.partner_id AND t.order_id = o.order_id
              WHERE t.created IS DISTINCT FROM 1
@@ -141,38 +141,50 @@ pub(super) const INVARIANTS: &[Invariant] = &[
     Invariant {
         name: "retrieval.audited",
         says: "each code retrieval has an audit entry with a credential of the order's partner",
+        // One statement writes the entry, first_retrieved_at and codes_retrieved_at with one timestamp (retrieve_codes_v1).
         sql: "
-            SELECT format('order %s: retrieved %s, no entry', o.order_id, o.codes_retrieved_at)
-              FROM orders AS o
-             WHERE o.codes_retrieved_at IS NOT NULL
-               AND NOT EXISTS (
-                    SELECT
-                      FROM code_retrievals AS r
-                     WHERE r.partner_id = o.partner_id AND r.order_id = o.order_id
-                    )
+            WITH entries AS MATERIALIZED (
+                SELECT a.audit_id, a.at, a.operator, a.subject, a.after ->> 'credential_id' AS credential,
+                       a.after ->> 'address' AS address, (a.after ->> 'vouchers')::integer AS vouchers
+                  FROM audit_log AS a
+                 WHERE a.action = 'codes.retrieve'
+            ), read_orders AS MATERIALIZED (
+                SELECT 'ptn_' || replace(o.partner_id::text, '-', '') AS partner,
+                       'ord_' || replace(o.order_id::text, '-', '') AS subject, o.codes_retrieved_at
+                  FROM orders AS o
+                 WHERE o.codes_retrieved_at IS NOT NULL
+            ), read_vouchers AS MATERIALIZED (
+                SELECT 'ptn_' || replace(a.partner_id::text, '-', '') AS partner,
+                       'ord_' || replace(a.order_id::text, '-', '') AS subject, a.first_retrieved_at, count(*) AS vouchers
+                  FROM allocations AS a
+                 WHERE a.first_retrieved_at IS NOT NULL
+                 GROUP BY a.partner_id, a.order_id, a.first_retrieved_at
+            )
+            SELECT format('%s: first retrieved %s, no entry', o.subject, o.codes_retrieved_at)
+              FROM read_orders AS o
+              LEFT JOIN entries AS e
+                ON e.operator = o.partner AND e.subject = o.subject AND e.at = o.codes_retrieved_at
+             WHERE e.audit_id IS NULL
              UNION ALL
-            SELECT format('stock row %s: retrieved, but its order %s is not', a.stock_id, a.order_id)
-              FROM allocations AS a
-              LEFT JOIN orders AS o ON o.partner_id = a.partner_id AND o.order_id = a.order_id
-             WHERE a.first_retrieved_at IS NOT NULL
-               AND o.codes_retrieved_at IS NULL
+            SELECT format('%s: %s vouchers first retrieved %s, %s in the entry', v.subject, v.vouchers, v.first_retrieved_at,
+                          e.vouchers)
+              FROM read_vouchers AS v
+              LEFT JOIN entries AS e
+                ON e.operator = v.partner AND e.subject = v.subject AND e.at = v.first_retrieved_at
+             WHERE e.vouchers IS NULL OR e.vouchers < v.vouchers
              UNION ALL
-            SELECT format('retrieval %s: order %s, credential %s', r.retrieval_id, r.order_id, r.credential_id)
-              FROM code_retrievals AS r
-              LEFT JOIN orders AS o ON o.partner_id = r.partner_id AND o.order_id = r.order_id
-              LEFT JOIN credentials AS c ON c.credential_id = r.credential_id AND c.partner_id = r.partner_id
-             WHERE o.codes_retrieved_at IS NULL OR c.credential_id IS NULL
-             UNION ALL
-            SELECT format('order %s: %s retrievals, %s audit entries', r.subject, r.retrievals, a.entries)
-              FROM (
-                    SELECT 'ord_' || replace(order_id::text, '-', '') AS subject, count(*) AS retrievals
-                      FROM code_retrievals
-                     GROUP BY order_id
-                    ) AS r
-              FULL JOIN (
-                    SELECT subject, count(*) AS entries FROM audit_log WHERE action = 'codes.retrieve' GROUP BY subject
-                    ) AS a USING (subject)
-             WHERE r.retrievals IS DISTINCT FROM a.entries",
+            SELECT format('entry %s: %s of %s, credential %s, address %s, %s vouchers', e.audit_id, e.subject, e.operator,
+                          e.credential, e.address, e.vouchers)
+              FROM entries AS e
+              LEFT JOIN read_orders AS o ON o.partner = e.operator AND o.subject = e.subject
+              LEFT JOIN credentials AS c
+                ON 'cred_' || replace(c.credential_id::text, '-', '') = e.credential
+               AND 'ptn_' || replace(c.partner_id::text, '-', '') = e.operator
+             WHERE o.subject IS NULL
+                OR c.credential_id IS NULL
+                OR e.address IS NULL
+                OR e.vouchers IS NULL
+                OR e.vouchers < 1",
     },
     Invariant {
         name: "booking.audited",
@@ -204,7 +216,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                            COALESCE(m ->> 'reason', '') AS reason,
                            count(*) AS decisions
                       FROM orders AS o
-                     CROSS JOIN jsonb_array_elements(timeline_of(o)) AS m
+                     CROSS JOIN jsonb_array_elements(order_timeline_v1(o)) AS m
                      WHERE m ->> 'by' = 'operator' AND m ->> 'status' <> 'REFUNDED'
                      GROUP BY 1, 2, 3
                      UNION ALL
@@ -239,25 +251,25 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         // An entry may become visible up to 100,000 ids late, and is then in a later checkpoint.
         sql: "
             WITH named AS MATERIALIZED (
-                SELECT s.seal, e.audit_id
-                  FROM audit_seals AS s
+                SELECT s.number, e.audit_id
+                  FROM audit_checkpoints AS s
                  CROSS JOIN unnest(s.entries) AS e (audit_id)
             ), texts AS MATERIALIZED (
-                SELECT n.seal, count(*) AS entries, count(a.audit_id) AS existing,
-                       string_agg(audit_text(a), E'\\n' ORDER BY n.audit_id) AS text
+                SELECT n.number, count(*) AS entries, count(a.audit_id) AS existing,
+                       string_agg(audit_entry_text_v1(a), E'\\n' ORDER BY n.audit_id) AS text
                   FROM named AS n
                   LEFT JOIN audit_log AS a ON a.audit_id = n.audit_id
-                 GROUP BY n.seal
+                 GROUP BY n.number
             ), chain AS (
-                SELECT s.*, lag(s.seal) OVER numbers AS seal_before, lag(s.hash) OVER numbers AS hash_before
-                  FROM audit_seals AS s
-                WINDOW numbers AS (ORDER BY s.seal)
+                SELECT s.*, lag(s.number) OVER numbers AS number_before, lag(s.hash) OVER numbers AS hash_before
+                  FROM audit_checkpoints AS s
+                WINDOW numbers AS (ORDER BY s.number)
             )
-            SELECT format('checkpoint %s, entries %s to %s: %s of %s exist', c.seal, c.entries[1],
+            SELECT format('checkpoint %s, entries %s to %s: %s of %s exist', c.number, c.entries[1],
                           c.entries[cardinality(c.entries)], t.existing, t.entries)
               FROM chain AS c
-              JOIN texts AS t ON t.seal = c.seal
-             WHERE c.seal <> COALESCE(c.seal_before, 0) + 1
+              JOIN texts AS t ON t.number = c.number
+             WHERE c.number <> COALESCE(c.number_before, 0) + 1
                 OR t.existing <> t.entries
                 OR c.hash <> sha256(COALESCE(c.hash_before, '') || convert_to(t.text, 'UTF8'))
              UNION ALL

@@ -65,12 +65,12 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         says: "a delivery is retried for 24 hours, longer if replayed, and does not fail before",
         // Allows a minute of clock skew: each process uses its own clock.
         sql: "
-            SELECT format('delivery %s is %s: event %s, ends %s, written %s', d.delivery_id, d.state, d.event_at, d.ends_at,
+            SELECT format('delivery %s is %s: event %s, ends %s, written %s', d.delivery_id, d.state, d.event_at, d.give_up_at,
                           d.updated_at)
               FROM deliveries AS d
-             WHERE d.ends_at < d.event_at + interval '24 hours'
-                OR (d.replays > 0 AND d.ends_at = d.event_at + interval '24 hours')
-                OR (d.state = 'FAILED' AND d.updated_at < d.ends_at - interval '1 minute')",
+             WHERE d.give_up_at < d.event_at + interval '24 hours'
+                OR (d.replays > 0 AND d.give_up_at = d.event_at + interval '24 hours')
+                OR (d.state = 'FAILED' AND d.updated_at < d.give_up_at - interval '1 minute')",
     },
     Invariant {
         name: "delivery.turn",
@@ -99,6 +99,6 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                AND l.number > e.number
              WHERE e.state = 'WAITING'
                AND l.state <> 'WAITING'
-               AND GREATEST(e.ends_at - e.event_at, l.ends_at - l.event_at) = interval '24 hours'",
+               AND GREATEST(e.give_up_at - e.event_at, l.give_up_at - l.event_at) = interval '24 hours'",
     },
 ];

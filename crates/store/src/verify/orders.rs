@@ -129,7 +129,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                            lag(e.item ->> 'status') OVER life AS before,
                            (e.item ->> 'at')::timestamptz < lag((e.item ->> 'at')::timestamptz) OVER life AS back
                       FROM orders AS o
-                     CROSS JOIN jsonb_array_elements(timeline_of(o)) WITH ORDINALITY AS e (item, entry)
+                     CROSS JOIN jsonb_array_elements(order_timeline_v1(o)) WITH ORDINALITY AS e (item, entry)
                     WINDOW life AS (PARTITION BY o.partner_id, o.order_id ORDER BY e.entry)
                     ) AS t
              WHERE t.back
@@ -150,9 +150,9 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                         )
                    END
              UNION ALL
-            SELECT format('order %s is %s, its timeline ends at %s', o.order_id, o.status, timeline_of(o) -> -1 ->> 'status')
+            SELECT format('order %s is %s, its timeline ends at %s', o.order_id, o.status, order_timeline_v1(o) -> -1 ->> 'status')
               FROM orders AS o
-             WHERE o.status IS DISTINCT FROM timeline_of(o) -> -1 ->> 'status'",
+             WHERE o.status IS DISTINCT FROM order_timeline_v1(o) -> -1 ->> 'status'",
     },
     Invariant {
         name: "order.currency",

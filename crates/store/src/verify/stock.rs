@@ -22,10 +22,10 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         name: "stock.state",
         says: "a stock row is free, allocated, returned, void or expired, and no returned voucher was retrieved",
         sql: "
-            SELECT format('stock row %s: order %s, out as %s, returned %s', a.stock_id, a.order_id, a.taken_out,
+            SELECT format('stock row %s: order %s, out as %s, returned %s', a.stock_id, a.order_id, a.withdrawal_reason,
                           a.returned_at)
               FROM allocations AS a
-             WHERE num_nonnulls(a.order_id, a.taken_out) <> 1
+             WHERE num_nonnulls(a.order_id, a.withdrawal_reason) <> 1
                 OR num_nonnulls(a.order_id, a.partner_id, a.voucher_id, a.line) NOT IN (0, 4)
                 OR (a.order_id IS NULL AND num_nonnulls(a.first_retrieved_at, a.returned_at) > 0)
                 OR num_nonnulls(a.first_retrieved_at, a.returned_at) > 1",
@@ -37,7 +37,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
             SELECT format('stock row %s is valid until %s', a.stock_id, s.expiry)
               FROM allocations AS a
               LEFT JOIN stock AS s ON s.stock_id = a.stock_id
-             WHERE a.taken_out = 'expired'
+             WHERE a.withdrawal_reason = 'expired'
                AND (s.expiry < (now() AT TIME ZONE 'UTC')::date) IS NOT TRUE",
     },
     Invariant {

@@ -41,11 +41,11 @@ pub(super) const INVARIANTS: &[Invariant] = &[
         name: "webhook.health",
         says: "only an endpoint whose last attempt failed has a failure time and a backoff step",
         sql: "
-            SELECT format('endpoint %s: %s failures since %s, step %s', p.webhook_id, p.failures, p.failing_since, p.step)
+            SELECT format('endpoint %s: %s failures since %s, step %s', p.webhook_id, p.failures, p.failing_since, p.backoff_step)
               FROM webhook_progress AS p
-             WHERE LEAST(p.failures, p.step) < 0
+             WHERE LEAST(p.failures, p.backoff_step) < 0
                 OR (p.failures > 0) <> (p.failing_since IS NOT NULL)
-                OR (p.failures > 0) <> (p.step > 0)",
+                OR (p.failures > 0) <> (p.backoff_step > 0)",
     },
     Invariant {
         name: "webhook.lease",
@@ -113,7 +113,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
               FROM (
                     SELECT d.webhook_id, count(*) AS deliveries, GREATEST(max(d.replays), 1) AS replays
                       FROM deliveries AS d
-                     WHERE d.replays > 0 OR d.ends_at > d.event_at + interval '24 hours'
+                     WHERE d.replays > 0 OR d.give_up_at > d.event_at + interval '24 hours'
                      GROUP BY d.webhook_id
                     ) AS d
              CROSS JOIN LATERAL (

@@ -325,7 +325,7 @@ async fn set_enabled(
     }
     sqlx::query(
         "UPDATE webhook_progress
-            SET cursor = GREATEST(cursor, events_before($1, now() - interval '24 hours'))
+            SET cursor = GREATEST(cursor, last_event_before_v1($1, now() - interval '24 hours'))
           WHERE partner_id = $1 AND webhook_id = $2",
     )
     .bind(partner_id.as_uuid())

@@ -1,7 +1,7 @@
 -- The commit statement: one call writes a batch of records in one transaction and returns a verdict per record.
 --
 -- The actors decide in memory; this function verifies. First it claims everything that another writer could have taken, in the
--- lock order of 0001: keys, orders, payouts, wallets, chunks, vouchers. A record that loses a claim gets its verdict and
+-- lock order of the baseline: keys, orders, payouts, wallets, chunks, vouchers. A record that loses a claim gets its verdict and
 -- releases what it has claimed; the other records are written. An error anywhere rolls back the whole batch.
 --
 -- Lines marked with a guard comment protect an invariant: the conformance suite removes each guard and expects a test to fail.
@@ -11,7 +11,7 @@
 -- and sorted: w_ wallets, c_ chunks, f_ feeds; other rows name them by number. w_amount and w_entries are the sum and the count
 -- of the movements per wallet if all movements are debits, else empty. r_by_key lists the records in key order; allocations
 -- come in stock id order. p_rest holds the columns that few records have as JSON, or null: `changes` of orders, returned
--- vouchers (`returns`), `payouts`, `shifts` of the wallets' pending amounts, and operators' decisions (`deeds`).
+-- vouchers (`returns`), `payouts`, `pending_deltas` of the wallets, and `audit_entries` of operators' decisions.
 --
 -- A column without any value comes as an empty array: reading beyond the end of an array yields null.
 --
@@ -27,7 +27,7 @@
 --
 -- Verdicts: 0 committed, 1 key known, 2 insufficient balance, 3 stock gone, 4 order, payout or voucher has changed. The result is
 -- one row of arrays with one element per record; the known_ columns are null unless some key was known.
-CREATE OR REPLACE FUNCTION commit_batch(
+CREATE OR REPLACE FUNCTION commit_batch_v1(
     p_node text,
     p_incarnation bigint,
     p_lane smallint,
@@ -167,7 +167,7 @@ BEGIN
     END;
 
     -- Order and payout changes: each must still be in the state in which it was decided. A voucher whose code was retrieved
-    -- cannot be returned; retrieve_codes locks the order, too.
+    -- cannot be returned; retrieve_codes_v1 locks the order, too.
     IF p_rest IS NOT NULL THEN
         FOR v_row IN
             SELECT c.record, r_partner[c.record] AS partner_id, c.order_id, c.since
@@ -397,7 +397,7 @@ BEGIN
     IF p_rest IS NOT NULL THEN
         FOR v_row IN
             SELECT r_partner[w.record] AS partner_id, w.currency, sum(w.orders) AS orders, sum(w.payouts) AS payouts
-              FROM jsonb_to_recordset(p_rest -> 'shifts')
+              FROM jsonb_to_recordset(p_rest -> 'pending_deltas')
                    AS w (record integer, currency text, orders bigint, payouts bigint)
              WHERE v_verdict[w.record] = 0
              GROUP BY 1, 2
@@ -445,10 +445,10 @@ BEGIN
              WHERE v_verdict[b.record] = 0
         ), made AS (
             INSERT INTO chunks AS k (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id,
-                                     purchase_id)
+                                     reservation_id)
             SELECT b.product_id, b.denomination, min(b.expiry),
                    CASE WHEN count(*) = count(b.expiry) THEN max(b.expiry) END, min(b.new_id), max(b.new_id),
-                   CASE WHEN EXISTS (SELECT FROM waiting_for(b.product_id, b.denomination, NULL, 1))
+                   CASE WHEN EXISTS (SELECT FROM orders_waiting_for_stock_v1(b.product_id, b.denomination, NULL, 1))
                         THEN gen_random_uuid()
                    END
               FROM back AS b
@@ -481,7 +481,7 @@ BEGIN
         -- An operator's decision and its audit entry commit together.
         INSERT INTO audit_log (operator, action, subject, before, after, trace_id)
         SELECT d.operator, d.action, d.subject, d.before, d.after, d.trace_id
-          FROM jsonb_to_recordset(p_rest -> 'deeds')
+          FROM jsonb_to_recordset(p_rest -> 'audit_entries')
                AS d (record integer, operator text, action text, subject text, before jsonb, after jsonb, trace_id text)
          WHERE v_verdict[d.record] = 0
          ORDER BY d.record;

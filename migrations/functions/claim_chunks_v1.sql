@@ -6,7 +6,7 @@
 --
 -- Read the free vouchers of the chunks in a later statement: only that one sees what the previous owner committed before it
 -- lost the chunk.
-CREATE OR REPLACE FUNCTION take_chunks(
+CREATE OR REPLACE FUNCTION claim_chunks_v1(
     p_node text,
     p_incarnation bigint,
     p_products text[],
@@ -50,7 +50,7 @@ BEGIN
              WHERE c.product_id = v_product
                AND c.denomination = v_denomination
                AND NOT c.emptied
-               AND c.purchase_id IS NULL
+               AND c.reservation_id IS NULL
                AND (c.last_expiry IS NULL OR c.last_expiry >= v_valid_on)
                AND NOT c.chunk_id = ANY (v_loaded)
                AND (c.node IS NULL OR c.node = p_node OR n.lease_until < clock_timestamp())
@@ -62,7 +62,7 @@ BEGIN
             -- One UPDATE per chunk: the planner may turn a join with the locked rows into a scan of the table.
             UPDATE chunks AS c
                SET node = p_node, incarnation = p_incarnation
-             WHERE c.chunk_id = take_chunks.chunk_id;
+             WHERE c.chunk_id = claim_chunks_v1.chunk_id;
             RETURN NEXT;
         END LOOP;
     END LOOP;

@@ -2,7 +2,7 @@
 -- sale.
 --
 -- The partial index on waiting orders is in this order, so p_limit = 1 stops at the first match.
-CREATE OR REPLACE FUNCTION waiting_for(p_product text, p_denomination bigint, p_after uuid, p_limit integer)
+CREATE OR REPLACE FUNCTION orders_waiting_for_stock_v1(p_product text, p_denomination bigint, p_after uuid, p_limit integer)
 RETURNS TABLE (partner_id uuid, order_id uuid)
 LANGUAGE plpgsql STABLE ROWS 1 COST 1000
 -- Plans must stay index probes, whatever the table sizes were at plan time.

@@ -1,8 +1,8 @@
 -- Whether a range of stock ids has a voucher that can be sold. Stops at the first one.
-CREATE OR REPLACE FUNCTION has_free_stock(p_first bigint, p_last bigint, p_valid_on date)
+CREATE OR REPLACE FUNCTION has_free_stock_v1(p_first bigint, p_last bigint, p_valid_on date)
 RETURNS boolean
 LANGUAGE plpgsql STABLE COST 1000
--- Planner settings as in free_stock; callers may have merge joins disabled.
+-- Planner settings as in free_stock_v1; callers may have merge joins disabled.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off

@@ -1,6 +1,6 @@
 -- First expiry of the chunk that a node would claim next for a SKU: claimable, not loaded yet, and with free vouchers.
--- Takes requests in the same arrays as take_chunks; a request without such a chunk returns no row.
-CREATE OR REPLACE FUNCTION next_to_claim(
+-- Takes requests in the same arrays as claim_chunks_v1; a request without such a chunk returns no row.
+CREATE OR REPLACE FUNCTION next_claimable_expiry_v1(
     p_node text,
     p_products text[],
     p_denominations bigint[],
@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION next_to_claim(
 )
 RETURNS TABLE (request integer, first_expiry date)
 LANGUAGE plpgsql STABLE ROWS 16 COST 1000
--- Planner settings as in take_chunks: a plan that sorts would inspect every chunk of the SKU to find the first one.
+-- Planner settings as in claim_chunks_v1: a plan that sorts would inspect every chunk of the SKU to find the first one.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
@@ -39,11 +39,11 @@ BEGIN
          WHERE c.product_id = v_product
            AND c.denomination = v_denomination
            AND NOT c.emptied
-           AND c.purchase_id IS NULL
+           AND c.reservation_id IS NULL
            AND (c.last_expiry IS NULL OR c.last_expiry >= v_valid_on)
            AND NOT c.chunk_id = ANY (v_loaded)
            AND (c.node IS NULL OR c.node = p_node OR n.lease_until < clock_timestamp())
-           AND has_free_stock(c.first_stock_id, c.last_stock_id, v_valid_on)
+           AND has_free_stock_v1(c.first_stock_id, c.last_stock_id, v_valid_on)
          ORDER BY c.first_expiry NULLS LAST, c.chunk_id
          LIMIT 1;
         IF FOUND THEN

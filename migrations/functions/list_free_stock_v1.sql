@@ -2,10 +2,10 @@
 -- ascending.
 --
 -- Two arrays per chunk: one row per voucher would cost the server and the client more than finding the vouchers.
-CREATE OR REPLACE FUNCTION free_of_chunks(p_chunks bigint[], p_firsts bigint[], p_lasts bigint[])
+CREATE OR REPLACE FUNCTION list_free_stock_v1(p_chunks bigint[], p_firsts bigint[], p_lasts bigint[])
 RETURNS TABLE (chunk_id bigint, stock_ids bigint[], expiries date[])
 LANGUAGE plpgsql STABLE ROWS 16 COST 10000
--- Planner settings as in free_stock.
+-- Planner settings as in free_stock_v1.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off

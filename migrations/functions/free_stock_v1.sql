@@ -1,7 +1,7 @@
 -- Vouchers in a range of stock ids that can be sold: not allocated, and valid on p_valid_on.
 --
 -- Call it once per chunk: a join over many chunks would be planned for the size of the tables and read them whole.
-CREATE OR REPLACE FUNCTION free_stock(p_first bigint, p_last bigint, p_valid_on date)
+CREATE OR REPLACE FUNCTION free_stock_v1(p_first bigint, p_last bigint, p_valid_on date)
 RETURNS TABLE (stock_id bigint, expiry date)
 LANGUAGE plpgsql STABLE ROWS 250 COST 1000
 -- Forces a merge join of two index ranges, whatever the table sizes were at plan time. On tables that were empty then, the

@@ -1,6 +1,6 @@
 -- Canonical text of an audit entry, hashed into audit checkpoints. Independent of session settings. It must never change:
 -- `verify` compares stored hashes with it.
-CREATE OR REPLACE FUNCTION audit_text(p_entry audit_log)
+CREATE OR REPLACE FUNCTION audit_entry_text_v1(p_entry audit_log)
 RETURNS text
 LANGUAGE sql IMMUTABLE
 AS $$

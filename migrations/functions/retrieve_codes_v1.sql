@@ -3,13 +3,13 @@
 -- Each read is one element of the arrays, sorted by partner and order: lanes lock orders in the same order. An order may occur
 -- more than once and is audited once per read.
 --
--- Returns one row per voucher, or one row without a voucher for a read that has none. `known`: the partner has this order.
--- `put_off`: run this read alone, because another transaction holds the order or because the reads before it return enough
+-- Returns one row per voucher, or one row without a voucher for a read that has none. `order_exists`: the partner has this order.
+-- `deferred`: run this read alone, because another transaction holds the order or because the reads before it return enough
 -- vouchers already. A call with several reads never waits for a lock.
 --
 -- Locks each order until the audit entry is committed, as returning a voucher does: a voucher returned earlier is not read, and
 -- a voucher read here is not returned later.
-CREATE OR REPLACE FUNCTION retrieve_codes(
+CREATE OR REPLACE FUNCTION retrieve_codes_v1(
     p_partner uuid[],
     p_order uuid[],
     p_credential uuid[],
@@ -17,9 +17,9 @@ CREATE OR REPLACE FUNCTION retrieve_codes(
     p_trace text[]
 )
 RETURNS TABLE (
-    reading integer,
-    known boolean,
-    put_off boolean,
+    request integer,
+    order_exists boolean,
+    deferred boolean,
     voucher_id uuid,
     expiry date,
     code_id bigint,
@@ -57,9 +57,9 @@ BEGIN
                    FOR NO KEY UPDATE
                ) AS o;
     ELSE
-        SELECT array_agg(o.currency ORDER BY n.reading)
+        SELECT array_agg(o.currency ORDER BY n.request)
           INTO v_currency
-          FROM unnest(p_partner, p_order) WITH ORDINALITY AS n (partner_id, order_id, reading)
+          FROM unnest(p_partner, p_order) WITH ORDINALITY AS n (partner_id, order_id, request)
           LEFT JOIN LATERAL (
                 SELECT o.currency
                   FROM orders AS o
@@ -68,12 +68,12 @@ BEGIN
                ) AS o ON true;
     END IF;
 
-    SELECT array_agg(CASE WHEN c.reading > 1 AND c.with_those_before > c_enough THEN NULL ELSE c.vouchers END
-                     ORDER BY c.reading)
+    SELECT array_agg(CASE WHEN c.request > 1 AND c.with_those_before > c_enough THEN NULL ELSE c.vouchers END
+                     ORDER BY c.request)
       INTO v_vouchers
       FROM (
-            SELECT n.reading, h.vouchers, sum(h.vouchers) OVER (ORDER BY n.reading) AS with_those_before
-              FROM unnest(p_partner, p_order, v_currency) WITH ORDINALITY AS n (partner_id, order_id, currency, reading)
+            SELECT n.request, h.vouchers, sum(h.vouchers) OVER (ORDER BY n.request) AS with_those_before
+              FROM unnest(p_partner, p_order, v_currency) WITH ORDINALITY AS n (partner_id, order_id, currency, request)
              CROSS JOIN LATERAL (
                     SELECT count(*)::integer AS vouchers
                       FROM allocations AS a
@@ -103,29 +103,25 @@ BEGIN
            AND a.first_retrieved_at IS NULL
            AND a.returned_at IS NULL
            AND n.vouchers > 0;
-        INSERT INTO audit_log (operator, action, subject, after, trace_id)
-        SELECT 'ptn_' || replace(p_partner[n.reading]::text, '-', ''), 'codes.retrieve',
-               'ord_' || replace(p_order[n.reading]::text, '-', ''),
-               jsonb_build_object('credential_id', 'cred_' || replace(p_credential[n.reading]::text, '-', ''),
-                                  'address', p_address[n.reading],
-                                  'vouchers', v_vouchers[n.reading]),
-               p_trace[n.reading]
-          FROM generate_series(1, cardinality(p_order)) AS n (reading)
-         WHERE v_vouchers[n.reading] > 0;
-        INSERT INTO code_retrievals (partner_id, order_id, credential_id, address, vouchers, trace_id)
-        SELECT p_partner[n.reading], p_order[n.reading], p_credential[n.reading], p_address[n.reading],
-               v_vouchers[n.reading], p_trace[n.reading]
-          FROM generate_series(1, cardinality(p_order)) AS n (reading)
-         WHERE v_vouchers[n.reading] > 0;
+        -- At the time of first_retrieved_at: `vouchsafe verify` matches the two.
+        INSERT INTO audit_log (at, operator, action, subject, after, trace_id)
+        SELECT v_now, 'ptn_' || replace(p_partner[n.request]::text, '-', ''), 'codes.retrieve',
+               'ord_' || replace(p_order[n.request]::text, '-', ''),
+               jsonb_build_object('credential_id', 'cred_' || replace(p_credential[n.request]::text, '-', ''),
+                                  'address', p_address[n.request],
+                                  'vouchers', v_vouchers[n.request]),
+               p_trace[n.request]
+          FROM generate_series(1, cardinality(p_order)) AS n (request)
+         WHERE v_vouchers[n.request] > 0;
     END IF;
 
-    -- An order that is not locked here may be locked by another transaction: then it is put off.
+    -- An order that is not locked here may be locked by another transaction: then it is deferred.
     RETURN QUERY
-    SELECT n.reading::integer, o.status IS NOT NULL,
-           n.vouchers IS NULL OR (v_currency[n.reading] IS NULL AND COALESCE(o.status = ANY (c_read), false)),
-           v.voucher_id, v.expiry, v.code_id, v.product_id, v.denomination, v_currency[n.reading], v.key_id, v.nonce,
+    SELECT n.request::integer, o.status IS NOT NULL,
+           n.vouchers IS NULL OR (v_currency[n.request] IS NULL AND COALESCE(o.status = ANY (c_read), false)),
+           v.voucher_id, v.expiry, v.code_id, v.product_id, v.denomination, v_currency[n.request], v.key_id, v.nonce,
            v.ciphertext
-      FROM unnest(p_partner, p_order, v_vouchers) WITH ORDINALITY AS n (partner_id, order_id, vouchers, reading)
+      FROM unnest(p_partner, p_order, v_vouchers) WITH ORDINALITY AS n (partner_id, order_id, vouchers, request)
       LEFT JOIN LATERAL (
             SELECT o.status
               FROM orders AS o
@@ -150,6 +146,6 @@ BEGIN
                AND a.returned_at IS NULL
             OFFSET 0
            ) AS v ON true
-     ORDER BY n.reading, v.line, v.expiry NULLS LAST, v.stock_id;
+     ORDER BY n.request, v.line, v.expiry NULLS LAST, v.stock_id;
 END
 $$;

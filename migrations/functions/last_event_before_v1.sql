@@ -1,6 +1,6 @@
 -- Number of a partner's last event before a timestamp. Events are numbered in commit order, so binary search finds it.
 -- created_at can be out of number order by the duration of one commit; callers widen the range accordingly.
-CREATE OR REPLACE FUNCTION events_before(p_partner uuid, p_moment timestamptz)
+CREATE OR REPLACE FUNCTION last_event_before_v1(p_partner uuid, p_before timestamptz)
 RETURNS bigint LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
@@ -13,7 +13,7 @@ BEGIN
     WHILE v_from - v_before > 1 LOOP
         v_middle := (v_before + v_from) / 2;
         IF (
-            SELECT e.created_at < p_moment
+            SELECT e.created_at < p_before
               FROM events AS e
              WHERE e.partner_id = p_partner AND e.number <= v_middle
              ORDER BY e.number DESC

@@ -1,0 +1,110 @@
+//! Connection of commands that work on the database instead of the operator API.
+//!
+//! | Situation | Connection |
+//! |---|---|
+//! | `DATABASE_URL` is set | to that server |
+//! | the service runs on the data directory | to the service's private Postgres |
+//! | nothing runs there | starts the private Postgres, and stops it afterwards |
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use secrecy::SecretString;
+use sqlx::postgres::PgConnectOptions;
+use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PrivatePostgres};
+use vouchsafe_security::secret::expose;
+
+use super::exit::{UnreachableError, UsageError};
+
+#[derive(Debug, Args)]
+pub struct DatabaseArgs {
+    /// URL of the database [default: the private Postgres in the data directory].
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    database_url: Option<SecretString>,
+}
+
+impl DatabaseArgs {
+    /// Runs `work` on the database. `verb` completes "cannot … the database".
+    pub(super) async fn run<T>(
+        &self,
+        data_dir: &Path,
+        verb: &str,
+        work: impl AsyncFn(PgConnectOptions) -> Result<T, sqlx::Error>,
+    ) -> anyhow::Result<T> {
+        let Some(url) = &self.database_url else {
+            return run_on_private(data_dir, verb, work).await;
+        };
+        // Not the parser's error: it may quote the URL with its password.
+        let options: Option<PgConnectOptions> = expose(url).parse().ok();
+        let options = options.ok_or_else(|| {
+            UsageError("DATABASE_URL is not a Postgres URL such as postgres://user@host/database".to_owned())
+        })?;
+        work(options).await.with_context(|| {
+            format!(
+                "cannot {verb} the database at DATABASE_URL (is its server running, and is it a database of this service?)"
+            )
+        })
+    }
+}
+
+async fn run_on_private<T>(
+    data_dir: &Path,
+    verb: &str,
+    work: impl AsyncFn(PgConnectOptions) -> Result<T, sqlx::Error>,
+) -> anyhow::Result<T> {
+    if !data_dir.is_dir() {
+        let missing = format!(
+            "no data directory {}; set --data-dir or DATABASE_URL",
+            data_dir.display()
+        );
+        return Err(UnreachableError(missing).into());
+    }
+    // A killed server leaves its address behind; then it is started like a stopped one.
+    if let Ok(options) = vouchsafe_private_postgres::find_running(data_dir) {
+        match work(options).await {
+            Err(sqlx::Error::Io(_)) => {}
+            done => {
+                return done.with_context(|| format!("cannot {verb} the database of the running service"));
+            }
+        }
+    }
+    run_on_stopped(data_dir.to_owned(), verb, work).await
+}
+
+/// Starts the private Postgres, with the data directory locked.
+async fn run_on_stopped<T>(
+    data_dir: PathBuf,
+    verb: &str,
+    work: impl AsyncFn(PgConnectOptions) -> Result<T, sqlx::Error>,
+) -> anyhow::Result<T> {
+    let started = tokio::task::spawn_blocking(move || start_postgres(&data_dir))
+        .await
+        .context("start Postgres")?
+        .map_err(|error| UnreachableError(format!("{error:#}")))?;
+    let done = work(started.connect_options())
+        .await
+        .with_context(|| format!("cannot {verb} the database"));
+    tokio::task::spawn_blocking(move || started.stop())
+        .await
+        .context("stop Postgres")??;
+    done
+}
+
+fn start_postgres(data_dir: &Path) -> anyhow::Result<PrivatePostgres> {
+    let directory = DataDir::open(data_dir).map_err(|error| match error {
+        DataDirError::InUse { .. } => {
+            anyhow::anyhow!(
+                "a service uses {} but its database is unreachable; is it starting?",
+                data_dir.display()
+            )
+        }
+        other => other.into(),
+    })?;
+    let executable = std::env::current_exe().context("find the path of this program")?;
+    Ok(PrivatePostgres::start(
+        &directory,
+        &executable,
+        Durability::Durable,
+    )?)
+}

@@ -1,0 +1,45 @@
+//! `vouchsafe migrate`: runs schema migrations and installs SQL functions.
+
+use std::path::Path;
+
+use clap::Args;
+use serde::Serialize;
+use vouchsafe_store::schema;
+
+use super::CommandOutput;
+use super::database::DatabaseArgs;
+use super::examples::examples;
+
+#[derive(Debug, Args)]
+#[command(after_help = examples!["vouchsafe migrate", "vouchsafe migrate --data-dir .vouchsafe --json"])]
+pub struct MigrateArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct MigrateReport {
+    migration: i64,
+    functions: usize,
+}
+
+pub(super) async fn run(args: MigrateArgs, data_dir: &Path) -> anyhow::Result<CommandOutput> {
+    let migrate = async |options| schema::migrate(&options).await;
+    let migrated = args.database.run(data_dir, "migrate", migrate).await?;
+    let report = MigrateReport {
+        migration: migrated.migration,
+        functions: migrated.functions,
+    };
+    Ok(CommandOutput::from(if args.json {
+        serde_json::to_string(&report)?
+    } else {
+        format!(
+            "The database has migration {} and {} functions.",
+            report.migration, report.functions
+        )
+    }))
+}
