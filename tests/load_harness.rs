@@ -3,19 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
 
 use std::path::Path;
-use std::time::Duration;
 
 use sqlx::{Connection, PgConnection};
-use vouchsafe_api_client::DEFAULT_TIMEOUT;
 use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_lab::nodes::{NodesPlan, measure_nodes};
 use vouchsafe_load::audit::{audit, read_wallets};
 use vouchsafe_load::deployment::TestDeployment;
 use vouchsafe_load::deployment::seed::{SeedData, product_id, seed};
-use vouchsafe_load::nodes::{NodesPlan, measure_nodes};
-use vouchsafe_load::run::driver::SigningTime;
-use vouchsafe_load::run::single_partner::{SinglePartnerRun, run_single_partner};
+use vouchsafe_load::run::driver::{LoadPlan, run_load};
+use vouchsafe_load::run::progress::Progress;
 use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
-use vouchsafe_load::traffic::pace::RunLength;
+use vouchsafe_load::traffic::pace::{Pace, RunLength};
 use vouchsafe_load::traffic::scenario::Scenario;
 use vouchsafe_load::traffic::workload::Workload;
 
@@ -36,18 +34,14 @@ fn deployment_under_load_passes_audit_and_cleans_up() {
 
     let mut auditor = PartnerClient::new(&deployment.base_url(), buyers[0].credentials.clone()).unwrap();
     let opening = runtime.block_on(read_wallets(&mut auditor)).unwrap();
-    let ran = run_single_partner(SinglePartnerRun {
-        base_url: deployment.base_url(),
-        credentials: buyers[0].credentials.clone(),
-        workload: Workload::one_sku(&product_id(0), "25", 1).unwrap(),
-        connections: 16,
-        threads: 1,
-        warm_up: Duration::ZERO,
-        length: RunLength::Orders(ORDERS),
-        timeout: DEFAULT_TIMEOUT,
-        samples: 10,
-    })
-    .unwrap();
+    let plan = LoadPlan::single_partner(
+        deployment.base_url(),
+        buyers[0].credentials.clone(),
+        Workload::one_sku(&product_id(0), "25", 1).unwrap(),
+        Pace::Closed { connections: 16 },
+        RunLength::Orders(ORDERS),
+    );
+    let ran = run_load(plan, &Progress::default()).unwrap();
     assert_eq!(ran.tally.latency_us.len(), ORDERS, "{:?}", ran.tally.measured);
     let audit = runtime.block_on(audit(&mut auditor, ran.tally.acknowledgements, Some(opening)));
     assert!(audit.has_passed(), "{audit}");
@@ -87,7 +81,6 @@ fn full_scenario_passes_every_audit_check() {
     let program = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
     let mut deployment = runtime.block_on(TestDeployment::start(program)).unwrap();
     let options = GeneratorOptions {
-        signing: SigningTime::Presigned,
         seed: 1,
         threads: 2,
         samples: 20,
@@ -127,7 +120,6 @@ fn two_node_benchmark_reports_each_node() {
         service: Path::new(env!("CARGO_BIN_EXE_vouchsafe")),
         few: 2,
         many: 16,
-        threads: 1,
         warm_up_s: 0,
         seconds: 1,
         rounds: 1,

@@ -1,4 +1,4 @@
-//! Load generator and auditor: scenarios, load runs with an audit, reports, comparisons.
+//! Load generator and auditor: scenarios, load runs with an audit, reports.
 //!
 //! Rule: this crate and those that it depends on share no code with the service, so a bug of the service cannot hide in
 //! the code that checks it.
@@ -7,11 +7,8 @@
 //!
 //! | Module | Subject |
 //! |---|---|
-//! | [`growth`] | criterion results by input size |
-//! | [`nodes`] | throughput of two nodes, and a model of it |
-//! | [`compare`] | service, peer and Postgres floor in turns |
-//! | [`scenario_run`] | scenario runner, empty and prefilled databases |
-//! | [`report`] | report of a run as text, JSON and HTML |
+//! | [`scenario_run`] | scenario runner, prefilled databases |
+//! | [`report`] | report of a run as text and JSON |
 //! | [`follow_up`] | pauses of Postgres, restarts, replays, webhooks |
 //! | [`audit`] | audit of everything that the service acknowledged |
 //! | [`run`] | load driver, progress, resource monitor, metrics |
@@ -21,11 +18,8 @@
 //! | [`resources`] | cost per order, database, machine |
 
 pub mod audit;
-pub mod compare;
 pub mod deployment;
 pub mod follow_up;
-pub mod growth;
-pub mod nodes;
 pub mod report;
 pub mod resources;
 pub mod run;

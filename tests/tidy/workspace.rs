@@ -41,7 +41,7 @@ const FORBIDDEN_DEPENDENCIES: [(&str, &[&str], &str); 4] = [
 ];
 
 /// The crates of the load generator use each other and the public HTTP interface.
-const INDEPENDENT: [&str; 3] = ["vouchsafe-api-client", "vouchsafe-load", "vouchsafe-peer"];
+const INDEPENDENT: [&str; 3] = ["vouchsafe-api-client", "vouchsafe-lab", "vouchsafe-load"];
 
 #[derive(Deserialize)]
 pub(crate) struct Workspace {

@@ -56,7 +56,7 @@ fn forbidden_dependency_is_found() {
         ("vouchsafe-security", "sqlx", "independent of their transport"),
         ("vouchsafe-store", "actix-web", "the store knows no HTTP"),
         ("vouchsafe-load", "vouchsafe", "only the public HTTP interface"),
-        ("vouchsafe-peer", "vouchsafe", "only the public HTTP interface"),
+        ("vouchsafe-lab", "vouchsafe", "only the public HTTP interface"),
         (
             "vouchsafe-api-client",
             "vouchsafe",
@@ -71,8 +71,8 @@ fn forbidden_dependency_is_found() {
         }
     }
     let allowed = workspace(&[
-        ("vouchsafe-load", &["sqlx", "vouchsafe-peer"], &[]),
-        ("vouchsafe-peer", &["vouchsafe-api-client"], &[]),
+        ("vouchsafe-lab", &["sqlx", "vouchsafe-load"], &[]),
+        ("vouchsafe-load", &["vouchsafe-api-client"], &[]),
         ("vouchsafe-api-client", &[], &[]),
         ("vouchsafe", &[], &["vouchsafe-load"]),
     ]);

@@ -28,7 +28,8 @@ pub struct Check {
 }
 
 impl Check {
-    pub(crate) fn new(name: &'static str, result: Result<String, String>) -> Self {
+    #[must_use]
+    pub fn new(name: &'static str, result: Result<String, String>) -> Self {
         let passed = result.is_ok();
         let (Ok(detail) | Err(detail)) = result;
         Self { name, passed, detail }

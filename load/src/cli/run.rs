@@ -5,22 +5,20 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
-use vouchsafe_api_client::DEFAULT_TIMEOUT;
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::partner_file::PartnerFile;
 use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_load::audit::{AuditedPartner, audit_all};
 use vouchsafe_load::follow_up::FollowUp;
-use vouchsafe_load::report::Report;
-use vouchsafe_load::resources::database::DatabaseInspector;
+use vouchsafe_load::report::{Report, publish};
+use vouchsafe_load::resources::database::DurabilitySettings;
 use vouchsafe_load::resources::machine::Machine;
 use vouchsafe_load::run::driver::{LoadPlan, run_load};
 use vouchsafe_load::run::metrics::{RunMetrics, Setup};
-use vouchsafe_load::run::progress::{Progress, RunProgressBar};
+use vouchsafe_load::run::progress::Progress;
 use vouchsafe_load::run::resource_monitor::ResourceUsage;
-use vouchsafe_load::tally::run_history::RunHistory;
-use vouchsafe_load::traffic::generator::Traffic;
 use vouchsafe_load::traffic::pace::{Pace, RunLength, Spacing};
 use vouchsafe_load::traffic::workload::Workload;
 
@@ -64,9 +62,9 @@ pub(crate) struct RunArgs {
     /// Skip the audit of balances and order list, for partners with other concurrent orders
     #[arg(long)]
     shared_wallet: bool,
-    /// Database URL of the service, to report its settings and table sizes
+    /// Database URL of the service, to report its durability settings
     #[arg(long)]
-    database: Option<String>,
+    database: Option<PgConnectOptions>,
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -78,61 +76,45 @@ pub(crate) fn command(args: &RunArgs) -> anyhow::Result<bool> {
         .build()?;
     let credentials = PartnerFile::read(&args.credentials)?.credentials;
     let plan = plan(args, credentials.clone())?;
-    let mut database = match &args.database {
-        Some(url) => Some(
+    // Before the run, so that a wrong URL does not waste one.
+    let durability = match &args.database {
+        Some(database) => Some(
             runtime
-                .block_on(DatabaseInspector::connect(url))
-                .context("cannot connect to the database")?,
+                .block_on(DurabilitySettings::read(database))
+                .context("cannot read the database")?,
         ),
         None => None,
     };
     let audited_partner = audited_partner(args, &runtime, credentials)?;
     let machine = Machine::observe_before();
-    let progress = Progress::default();
-    let progress_bar = RunProgressBar::show(&progress, expected_length(args));
-    let result = run_load(plan, &progress)?;
-    drop(progress_bar);
-    let figures = RunMetrics::from_run(setup(args), &result);
+    let result = run_load(plan, &Progress::default())?;
+    let metrics = RunMetrics::from_run(setup(args), &result);
     let (audit, _) = runtime.block_on(audit_all(&mut [audited_partner], result.tally.acknowledgements));
-    let database_facts = match &mut database {
-        Some(database) => Some(
-            runtime
-                .block_on(database.read_facts())
-                .context("cannot read the database")?,
-        ),
-        None => None,
-    };
     let report = Report {
         scenario: None,
-        metrics: figures,
+        metrics,
         follow_up: FollowUp::default(),
         usage: ResourceUsage::default(),
         audit,
         machine: machine.observe_after(),
-        database: database_facts,
+        database: durability,
     };
-    args.common.publish(&report)?;
+    publish(&report, args.common.json.as_deref())?;
     Ok(report.audit.has_passed())
 }
 
 fn plan(args: &RunArgs, credentials: Credentials) -> anyhow::Result<LoadPlan> {
     let workload = Workload::one_sku(&args.product, &args.denomination, args.quantity)?;
+    let length = args.orders.map_or(
+        RunLength::Time(Duration::from_secs(args.seconds)),
+        RunLength::Orders,
+    );
     Ok(LoadPlan {
-        base_url: args.url.clone(),
-        partners: vec![credentials],
-        traffic: Traffic::single(workload),
-        pace: pace(args),
-        signing: args.common.signing(),
         seed: args.common.seed,
         threads: args.common.threads,
         warm_up: Duration::from_secs(args.warmup),
-        length: args.orders.map_or(
-            RunLength::Time(Duration::from_secs(args.seconds)),
-            RunLength::Orders,
-        ),
-        timeout: DEFAULT_TIMEOUT,
         samples: args.common.audit_sample,
-        history: RunHistory::default(),
+        ..LoadPlan::single_partner(args.url.clone(), credentials, workload, pace(args), length)
     })
 }
 
@@ -147,11 +129,6 @@ fn pace(args: &RunArgs) -> Pace {
             spacing: args.spacing,
         },
     }
-}
-
-/// Expected length for the progress bar; the default length for a run by number of orders.
-fn expected_length(args: &RunArgs) -> Duration {
-    Duration::from_secs(args.warmup + args.seconds)
 }
 
 fn audited_partner(
@@ -173,7 +150,6 @@ fn setup(args: &RunArgs) -> Setup {
         url: args.url.clone(),
         order: format!("{} × {} at {}", args.quantity, args.product, args.denomination),
         pace: pace(args).to_string(),
-        signing: args.common.signing().description(),
         seed: args.common.seed,
         forms: Vec::new(),
         threads: args.common.threads,

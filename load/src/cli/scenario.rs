@@ -1,9 +1,12 @@
 //! `load scenario`: a scenario on a private service.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
 use vouchsafe_load::deployment::TestDeployment;
+use vouchsafe_load::report::publish;
+use vouchsafe_load::scenario_run::prefill::{PrefillSizes, prefill_deployment};
 use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
 use vouchsafe_load::traffic::pace::Pace;
 use vouchsafe_load::traffic::scenario::{Scenario, VoucherSupply};
@@ -16,7 +19,7 @@ pub(crate) struct ScenarioArgs {
     file: PathBuf,
     /// Service program [default: `vouchsafe` in the directory of this program]
     #[arg(long, value_name = "FILE")]
-    pub(crate) program: Option<PathBuf>,
+    program: Option<PathBuf>,
     /// Override the measured seconds
     #[arg(long)]
     seconds: Option<u64>,
@@ -35,24 +38,12 @@ pub(crate) struct ScenarioArgs {
     /// Override the number of kills and restarts after the load
     #[arg(long, value_name = "TIMES")]
     restarts: Option<u64>,
+    /// Insert this number of past orders before the run, with stored responses, unsold vouchers and partners in
+    /// proportion
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    prefill_orders: Option<u64>,
     #[command(flatten)]
-    pub(crate) common: CommonArgs,
-}
-
-impl ScenarioArgs {
-    pub(crate) fn options(&self) -> GeneratorOptions {
-        GeneratorOptions {
-            signing: self.common.signing(),
-            seed: self.common.seed,
-            threads: self.common.threads,
-            samples: self.common.audit_sample,
-        }
-    }
-
-    /// Reads the scenario and applies the overrides.
-    pub(crate) fn scenario(&self) -> anyhow::Result<Scenario> {
-        scenario(self)
-    }
+    common: CommonArgs,
 }
 
 /// Runs the scenario on a private deployment; returns whether the audit passed.
@@ -66,8 +57,19 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<bool> {
         .enable_all()
         .build()?;
     let mut deployment = runtime.block_on(TestDeployment::start(&program))?;
-    let report = run_scenario(&scenario, &mut deployment, args.options())?;
-    args.common.publish(&report)?;
+    if let Some(orders) = args.prefill_orders {
+        let sizes = PrefillSizes::for_orders(orders);
+        // A closed terminal does not stop the measurement.
+        let _ = writeln!(std::io::stderr(), "inserting {sizes}");
+        prefill_deployment(&runtime, &mut deployment, &sizes)?;
+    }
+    let options = GeneratorOptions {
+        seed: args.common.seed,
+        threads: args.common.threads,
+        samples: args.common.audit_sample,
+    };
+    let report = run_scenario(&scenario, &mut deployment, options)?;
+    publish(&report, args.common.json.as_deref())?;
     deployment.stop()?;
     Ok(report.audit.has_passed())
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sqlx::postgres::PgConnectOptions;
 
 use super::{DeploymentError, file_error};
-use crate::resources::costs::server::MonitoredServer;
+use crate::resources::server::MonitoredServer;
 
 const SUPERUSER: &str = "vouchsafe_admin";
 

@@ -6,6 +6,8 @@ pub mod replays;
 pub mod restart;
 pub mod webhook_receiver;
 
+use std::fmt;
+
 use serde::Serialize;
 
 use self::pause_recovery::PauseRecovery;
@@ -17,27 +19,29 @@ use self::webhook_receiver::WebhookSummary;
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FollowUp {
     /// Latency recovery after pauses of Postgres.
-    #[serde(rename = "aftermath")]
     pub recovery: Option<PauseRecovery>,
     /// Restart times of a killed service.
     pub restarts: Option<RestartTimes>,
     /// Replays after a restart.
-    pub replayed: Option<ReplayReport>,
+    pub replays: Option<ReplayReport>,
     /// Webhook deliveries, if partners have endpoints.
-    pub delivered: Option<WebhookSummary>,
+    pub webhooks: Option<WebhookSummary>,
 }
 
-impl FollowUp {
-    /// One text per result.
-    #[must_use]
-    pub fn lines(&self) -> Vec<String> {
-        let recovery = self.recovery.as_ref().map(ToString::to_string);
-        let restarts = self.restarts.as_ref().map(ToString::to_string);
-        let replayed = self.replayed.as_ref().map(ToString::to_string);
-        let delivered = self.delivered.as_ref().map(ToString::to_string);
-        [recovery, restarts, replayed, delivered]
-            .into_iter()
-            .flatten()
-            .collect()
+impl fmt::Display for FollowUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(recovery) = &self.recovery {
+            writeln!(f, "{recovery}")?;
+        }
+        if let Some(restarts) = &self.restarts {
+            writeln!(f, "{restarts}")?;
+        }
+        if let Some(replays) = &self.replays {
+            writeln!(f, "{replays}")?;
+        }
+        match &self.webhooks {
+            Some(webhooks) => writeln!(f, "{webhooks}"),
+            None => Ok(()),
+        }
     }
 }

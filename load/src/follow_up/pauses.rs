@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection as _, PgConnection};
 use tokio::runtime::Runtime;
 
 use super::pause_recovery::Pause;
-use crate::resources::database::DatabaseInspector;
+use crate::resources::database::list_backend_pids;
 use crate::traffic::scenario;
 
 /// Thread that pauses Postgres until stopped.
@@ -49,7 +50,7 @@ impl PostgresPauser {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let mut server = runtime.block_on(DatabaseInspector::connect_with(options))?;
+        let mut server = runtime.block_on(PgConnection::connect_with(options))?;
         let (stop_sender, stop_receiver) = channel();
         let thread = std::thread::spawn(move || {
             let (every, length) = (
@@ -102,12 +103,8 @@ impl Drop for PostgresPauser {
 struct StoppedBackends(Vec<Pid>);
 
 impl StoppedBackends {
-    fn stop_all(
-        runtime: &Runtime,
-        server: &mut DatabaseInspector,
-        database: &str,
-    ) -> Result<Self, PauseError> {
-        let pids = runtime.block_on(server.list_backend_pids(database))?;
+    fn stop_all(runtime: &Runtime, server: &mut PgConnection, database: &str) -> Result<Self, PauseError> {
+        let pids = runtime.block_on(list_backend_pids(server, database))?;
         let mut stopped = Self(Vec::new());
         for pid in pids.into_iter().filter_map(Pid::from_raw) {
             match kill_process(pid, Signal::STOP) {

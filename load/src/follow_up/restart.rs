@@ -9,12 +9,11 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use serde::Serialize;
 use uuid::Uuid;
-use vouchsafe_api_client::RequestFailure;
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
 
 use crate::deployment::{DeploymentError, TestDeployment};
-use crate::tally::acknowledgements::{Acknowledgements, Unsettled};
+use crate::tally::acknowledgements::Acknowledgements;
 use crate::traffic::generator::Traffic;
 use crate::traffic::request::RequestSpec;
 
@@ -121,18 +120,9 @@ async fn try_order(
     let credentials = source.partners[partner].clone();
     let mut client = PartnerClient::new(url, credentials)?.with_timeout(ATTEMPT_TIMEOUT);
     let key = Uuid::new_v4().to_string();
-    match client.order(&key, body.clone()).await {
-        Ok(response) if response.status.is_success() => {
-            acknowledgements.record(partner, &key, &body, response.status.as_u16(), &response.body);
-            return Ok(true);
-        }
-        Ok(response) if !response.status.is_server_error() => {}
-        Err(RequestFailure::NotSent(_)) => {}
-        Ok(_) | Err(RequestFailure::Unknown(_)) => {
-            acknowledgements.unsettled.push(Unsettled { partner, key, body })
-        }
-    }
-    Ok(false)
+    let outcome = client.order(&key, body.clone()).await;
+    let vouchers = acknowledgements.record_outcome(partner, &key, &body, &outcome);
+    Ok(vouchers.is_some())
 }
 
 #[cfg(test)]

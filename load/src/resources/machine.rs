@@ -4,9 +4,6 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// Source of the load average on Linux.
-const LOAD_AVERAGE: &str = "/proc/loadavg";
-
 /// Cores and load average.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Machine {
@@ -52,34 +49,8 @@ impl fmt::Display for Machine {
     }
 }
 
+/// The first number of Linux's `/proc/loadavg`.
 fn load_average() -> Option<f64> {
-    first_number(&std::fs::read_to_string(LOAD_AVERAGE).ok()?)
-}
-
-fn first_number(text: &str) -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn load_average_is_first_number() {
-        assert_eq!(first_number("3.25 2.00 1.00 2/345 6789\n"), Some(3.25));
-        assert_eq!(first_number(""), None);
-    }
-
-    #[test]
-    fn missing_load_average_is_shown_as_unknown() {
-        let machine = Machine {
-            cores: 2,
-            load_before: Some(0.5),
-            load_after: None,
-        };
-        assert_eq!(
-            machine.to_string(),
-            "2 cores, load average 0.50 before, unknown after"
-        );
-    }
 }

@@ -3,8 +3,10 @@
 pub mod costs;
 pub mod database;
 pub mod machine;
+pub mod proc;
+pub mod server;
 
-use self::costs::server::MonitoredServer;
+use self::server::MonitoredServer;
 
 /// Processes and server whose usage the resource monitor of a run reads.
 #[derive(Clone, Debug)]

@@ -9,26 +9,18 @@ use serde::Serialize;
 
 use super::result::RunResult;
 use crate::tally::latency_breakdown::FormStats;
-use crate::tally::timeline::TimelineSecond;
 use crate::tally::{BackgroundStats, Outcomes, Tally};
 
-/// Quantiles of the latency curve. Omits a quantile with less than one order above it.
-const CURVE_QUANTILES: [f64; 20] = [
-    0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 0.9995, 0.9999,
-    0.999_95, 0.999_99, 0.999_999,
-];
-
 /// A rejection within this time counts as prompt, in milliseconds.
-pub const PROMPT_REFUSAL_MS: u64 = 50;
+const PROMPT_REFUSAL_MS: u64 = 50;
 
 /// Configuration of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Setup {
     pub url: String,
     pub order: String,
     /// Loop type and connections.
     pub pace: String,
-    pub signing: &'static str,
     /// Seed of the random number generators.
     pub seed: u64,
     /// Order forms by index.
@@ -40,22 +32,13 @@ pub struct Setup {
 
 /// Latency of acknowledged orders in microseconds, to the last byte of the response. Begins with the send in a closed
 /// loop and with the due time in an open loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Latency {
     pub p50: u64,
     pub p90: u64,
     pub p99: u64,
     pub p99_9: u64,
     pub max: u64,
-}
-
-/// One point of a latency curve: `share` of the orders took at most `us` microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Percentile {
-    /// From 0 to 1.
-    pub share: f64,
-    /// In microseconds.
-    pub us: u64,
 }
 
 /// Metrics of background requests (duplicates and reads).
@@ -85,7 +68,6 @@ pub struct RefusalMetrics {
     pub per_s: f64,
     pub latency_us: Latency,
     /// Share of rejections within [`PROMPT_REFUSAL_MS`], from 0 to 1.
-    #[serde(rename = "soon")]
     pub prompt_share: f64,
 }
 
@@ -105,15 +87,12 @@ pub struct RunMetrics {
     pub forms: Vec<FormMetrics>,
     /// Non-2xx responses by status.
     pub refusals: BTreeMap<u16, RefusalMetrics>,
-    pub percentiles: Vec<Percentile>,
     /// Send delay of an open loop, included in the latency; `None` for a closed loop.
-    pub late_us: Option<Latency>,
-    pub seconds: Vec<TimelineSecond>,
+    pub send_delay_us: Option<Latency>,
     /// Outcomes of the measured part by status and error code.
     pub outcomes: BTreeMap<String, u64>,
     pub warm_up_outcomes: BTreeMap<String, u64>,
     /// Background requests by kind.
-    #[serde(rename = "beside")]
     pub background: BTreeMap<String, RequestMetrics>,
     /// First error text of each kind, including the warm-up.
     pub errors: BTreeMap<String, String>,
@@ -140,9 +119,7 @@ impl RunMetrics {
             latency_us: latency(&tally.latency_us),
             forms,
             refusals: refusals(tally, *measured_for),
-            percentiles: percentiles(&tally.latency_us),
-            late_us: (!tally.late_us.is_empty()).then(|| latency(&tally.late_us)),
-            seconds: tally.timeline.seconds().to_vec(),
+            send_delay_us: (!tally.send_delay_us.is_empty()).then(|| latency(&tally.send_delay_us)),
             outcomes: counts(&tally.measured),
             warm_up_outcomes: counts(&tally.warm_up),
             background: background(tally, *measured_for),
@@ -169,8 +146,8 @@ impl fmt::Display for Setup {
         writeln!(f, "{}: {}", self.url, self.order)?;
         writeln!(
             f,
-            "{}, {} generator threads, {}, seed {}, warm-up {} s",
-            self.pace, self.threads, self.signing, self.seed, self.warm_up_s
+            "{}, {} generator threads, seed {}, warm-up {} s",
+            self.pace, self.threads, self.seed, self.warm_up_s
         )
     }
 }
@@ -184,8 +161,8 @@ impl fmt::Display for RunMetrics {
             self.setup, self.orders_per_s
         )?;
         writeln!(f, "latency µs  {}", self.latency_us)?;
-        if let Some(late) = self.late_us {
-            writeln!(f, "  of which send delay  {late}")?;
+        if let Some(delay) = self.send_delay_us {
+            writeln!(f, "  of which send delay  {delay}")?;
         }
         writeln!(f, "{:.0} vouchers/s", self.vouchers_per_s)?;
         for form in &self.forms {
@@ -255,18 +232,6 @@ fn latency(of: &Histogram<u64>) -> Latency {
     }
 }
 
-fn percentiles(of: &Histogram<u64>) -> Vec<Percentile> {
-    let count = of.len() as f64;
-    CURVE_QUANTILES
-        .into_iter()
-        .filter(|share| (1.0 - share) * count >= 1.0)
-        .map(|share| Percentile {
-            share,
-            us: of.value_at_quantile(share),
-        })
-        .collect()
-}
-
 fn counts(outcomes: &Outcomes) -> BTreeMap<String, u64> {
     outcomes
         .iter()
@@ -323,23 +288,4 @@ fn errors(tally: &Tally) -> BTreeMap<String, String> {
     kinds
         .filter_map(|(kind, count)| Some((kind.to_string(), count.example.clone()?)))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn curve_omits_quantiles_without_orders_above() {
-        let mut histogram = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
-        assert!(percentiles(&histogram).is_empty());
-        for us in 1..=100 {
-            histogram.record(us).unwrap();
-        }
-        let curve = percentiles(&histogram);
-        let last = curve.last().unwrap();
-        assert_eq!((curve[5].us, last.us), (50, 99));
-        assert!((last.share - 0.99).abs() < 1e-9);
-        assert!(curve.windows(2).all(|pair| pair[0].us <= pair[1].us));
-    }
 }

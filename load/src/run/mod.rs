@@ -7,4 +7,3 @@ pub mod progress;
 pub mod resource_monitor;
 pub mod result;
 mod send_schedule;
-pub mod single_partner;

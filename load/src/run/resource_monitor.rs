@@ -1,4 +1,4 @@
-//! Resource monitor of a run: a thread that snapshots CPU, WAL and commits at the end of the warm-up and at the end
+//! Resource monitor of a run: a thread that snapshots CPU time, WAL and commits at the end of the warm-up and at the end
 //! of the measured part, and samples the service's memory every second.
 //!
 //! Rule: between the snapshots it reads only the memory. Its own usage is reported under its own thread name.
@@ -18,9 +18,9 @@ use vouchsafe_api_client::origin::Origin;
 
 use super::progress::Progress;
 use crate::resources::MonitorTarget;
-use crate::resources::costs::proc::{read_machine_time, read_resident_kib, read_threads};
-use crate::resources::costs::server::{ServerStatsReader, read_server_usage};
-use crate::resources::costs::{Component, JournalBatchCounters, OrderCosts, ThreadSample, UsageSnapshot};
+use crate::resources::costs::{JournalBatchCounters, OrderCosts, UsageSnapshot};
+use crate::resources::proc::{Component, ThreadSample, read_machine_time, read_resident_kib, read_threads};
+use crate::resources::server::{ServerStatsReader, read_server_usage};
 
 /// Polling interval until the run starts.
 const POLL: Duration = Duration::from_millis(5);
@@ -39,7 +39,6 @@ pub struct MemoryUsage {
     pub min_kib: u64,
     pub max_kib: u64,
     pub last_kib: u64,
-    #[serde(rename = "looks")]
     pub samples: u64,
 }
 
@@ -173,8 +172,7 @@ fn monitor_run(sampler: &mut Sampler, length: Duration, stop_receiver: &Receiver
         }
     }
     let (time, after) = (started.elapsed(), sampler.snapshot());
-    usage.costs =
-        OrderCosts::between(&before, &after, time).map(|costs| sampler.split_wal(costs, &before, &after));
+    usage.costs = OrderCosts::between(&before, &after, time);
     usage
 }
 
@@ -197,7 +195,7 @@ impl Sampler {
             .enable_all()
             .build()?;
         let server = match &target.server {
-            Some(server) => Some(runtime.block_on(ServerStatsReader::connect(server))?),
+            Some(server) => Some(runtime.block_on(ServerStatsReader::connect(server.clone()))?),
             None => None,
         };
         let metrics = match &target.admin_url {
@@ -243,7 +241,7 @@ impl Sampler {
         let (threads, ended_backends) = match (
             generator_threads,
             self.service_threads(),
-            read_server_usage(&processes),
+            read_server_usage(processes),
         ) {
             (Ok(generator_threads), Ok(mut threads), Ok((backends, ended_backends))) => {
                 threads.extend(generator_threads);
@@ -261,29 +259,19 @@ impl Sampler {
             batches,
         }
     }
-
-    /// Splits the WAL into records and images. Decoding is slow, so it runs after the measurement.
-    fn split_wal(
-        &mut self,
-        mut costs: OrderCosts,
-        before: &UsageSnapshot,
-        after: &UsageSnapshot,
-    ) -> OrderCosts {
-        if let (Some(reader), Some(before), Some(after), Some(wal)) =
-            (&mut self.server, &before.server, &after.server, &mut costs.wal)
-        {
-            let each = |bytes: i64| bytes as f64 / costs.orders as f64;
-            let split_wal = self.runtime.block_on(reader.split_wal(before, after));
-            wal.record_bytes = split_wal.map(|(records, _)| each(records));
-            wal.image_bytes = split_wal.map(|(_, images)| each(images));
-        }
-        costs
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn own_process() -> MonitorTarget {
+        MonitorTarget {
+            pids: vec![std::process::id()],
+            server: None,
+            admin_url: None,
+        }
+    }
 
     #[test]
     fn memory_usage_has_min_max_and_last() {
@@ -301,12 +289,8 @@ mod tests {
 
     #[test]
     fn run_that_never_started_has_no_usage() {
-        let target = MonitorTarget {
-            pids: vec![std::process::id()],
-            server: None,
-            admin_url: None,
-        };
-        let monitor = ResourceMonitor::start(target, &Progress::default(), Duration::from_secs(60)).unwrap();
+        let monitor =
+            ResourceMonitor::start(own_process(), &Progress::default(), Duration::from_secs(60)).unwrap();
         let usage = monitor.stop().unwrap();
         assert!(usage.costs.is_none() && usage.memory.is_none());
     }
@@ -314,14 +298,9 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn cost_is_per_order_acknowledged_meanwhile() {
-        let target = MonitorTarget {
-            pids: vec![std::process::id()],
-            server: None,
-            admin_url: None,
-        };
         let progress = Progress::default();
         progress.set_measurement_start(Instant::now());
-        let monitor = ResourceMonitor::start(target, &progress, Duration::from_millis(400)).unwrap();
+        let monitor = ResourceMonitor::start(own_process(), &progress, Duration::from_millis(400)).unwrap();
         let stop_sender = Instant::now() + Duration::from_millis(500);
         while Instant::now() < stop_sender {
             progress.order_acknowledged();

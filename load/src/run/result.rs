@@ -30,6 +30,4 @@ pub enum RunError {
     Thread(#[from] std::io::Error),
     #[error(transparent)]
     Arrivals(#[from] ArrivalsError),
-    #[error("cannot presign requests: {0}")]
-    Presigned(String),
 }

@@ -15,8 +15,8 @@ use crate::follow_up::pause_recovery::{Pause, PauseRecovery};
 use crate::follow_up::replays::ReplayReport;
 use crate::follow_up::restart::{OrderSource, RestartTimes, measure_restarts};
 use crate::follow_up::{FollowUp, replays};
-use crate::run::driver::{LoadPlan, SigningTime, run_load};
-use crate::run::progress::{Progress, RunProgressBar};
+use crate::run::driver::{LoadPlan, run_load};
+use crate::run::progress::Progress;
 use crate::run::result::RunResult;
 use crate::tally::run_history::{OrderHistory, RunHistory, SentOrders};
 use crate::traffic::generator::Traffic;
@@ -58,7 +58,7 @@ pub(super) fn run_follow_up(
             options,
             &sent,
         )?;
-        follow_up.replayed = ReplayReport::from_run(&replay_run, sent.count(), orders_per_s);
+        follow_up.replays = ReplayReport::from_run(&replay_run, sent.count(), orders_per_s);
         checks.push(replays::check_replays(&replay_run.tally));
         result.tally.merge(replay_run.tally);
     }
@@ -78,7 +78,6 @@ fn replay(
     options: GeneratorOptions,
     sent: &Arc<SentOrders>,
 ) -> Result<RunResult, ScenarioRunError> {
-    let (progress, length) = (Progress::default(), Duration::from_secs(replays.seconds));
     let plan = LoadPlan {
         base_url,
         partners: order_source.partners.to_vec(),
@@ -86,11 +85,10 @@ fn replay(
         pace: Pace::Closed {
             connections: scenario.pace.connections(),
         },
-        signing: SigningTime::OnDemand,
         seed: options.seed,
         threads: options.threads,
         warm_up: Duration::ZERO,
-        length: RunLength::Time(length),
+        length: RunLength::Time(Duration::from_secs(replays.seconds)),
         timeout: DEFAULT_TIMEOUT,
         samples: 0,
         history: RunHistory {
@@ -98,8 +96,5 @@ fn replay(
             latency_samples: false,
         },
     };
-    let progress_bar = RunProgressBar::show(&progress, length);
-    let result = run_load(plan, &progress);
-    drop(progress_bar);
-    Ok(result?)
+    Ok(run_load(plan, &Progress::default())?)
 }

@@ -2,7 +2,6 @@
 //! and audits over the partner API, the admin API and the database.
 
 mod follow_up;
-pub mod grown;
 pub mod prefill;
 
 use std::time::Instant;
@@ -23,11 +22,11 @@ use crate::deployment::{DeploymentError, TestDeployment};
 use crate::follow_up::pauses::{PauseError, PostgresPauser};
 use crate::follow_up::webhook_receiver::WebhookReceiver;
 use crate::report::{Report, ScenarioInfo};
-use crate::resources::database::DatabaseInspector;
+use crate::resources::database::DurabilitySettings;
 use crate::resources::machine::Machine;
-use crate::run::driver::{LoadPlan, SigningTime, run_load};
+use crate::run::driver::{LoadPlan, run_load};
 use crate::run::metrics::{RunMetrics, Setup};
-use crate::run::progress::{Progress, RunProgressBar};
+use crate::run::progress::Progress;
 use crate::run::resource_monitor::ResourceMonitor;
 use crate::run::result::{RunError, RunResult};
 use crate::tally::acknowledgements::Acknowledgements;
@@ -39,8 +38,6 @@ use crate::traffic::scenario::{Scenario, ScenarioError};
 /// Generator settings that do not depend on the scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct GeneratorOptions {
-    /// When the generator signs requests.
-    pub signing: SigningTime,
     /// Seed of the random number generators.
     pub seed: u64,
     /// Generator threads, at least one.
@@ -55,7 +52,7 @@ pub enum ScenarioRunError {
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     #[error(transparent)]
-    Stand(#[from] DeploymentError),
+    Deployment(#[from] DeploymentError),
     #[error("cannot seed the deployment")]
     Seed(#[from] OperatorError),
     /// Balances or orders of a partner could not be read.
@@ -139,7 +136,7 @@ pub fn run_scenario(
     audit.checks.extend(checks);
     if let Some(receiver) = receiver {
         let (delivered, check) = receiver.wait_and_stop(expected_events(&acknowledgements), load_end)?;
-        follow_up.delivered = Some(delivered);
+        follow_up.webhooks = Some(delivered);
         audit.checks.push(check);
     }
     let vouchers = acknowledgements.vouchers.len();
@@ -148,10 +145,7 @@ pub fn run_scenario(
         .push(runtime.block_on(check_stock_sold(deployment.operator(), vouchers)));
     // The server changes when the service was killed.
     let postgres = deployment.postgres()?;
-    let database_facts = runtime.block_on(async {
-        let mut database = DatabaseInspector::connect_with(&postgres.service_options()).await?;
-        database.read_facts().await
-    })?;
+    let durability = runtime.block_on(DurabilitySettings::read(&postgres.service_options()))?;
     audit
         .checks
         .push(check_invariants(deployment.program(), &deployment.data_dir()));
@@ -167,7 +161,7 @@ pub fn run_scenario(
         usage,
         audit,
         machine: machine.observe_after(),
-        database: Some(database_facts),
+        database: Some(durability),
     })
 }
 
@@ -210,13 +204,11 @@ fn load_service(
     options: GeneratorOptions,
     progress: &Progress,
 ) -> Result<RunResult, RunError> {
-    let progress_bar = RunProgressBar::show(progress, scenario.warm_up() + scenario.length());
     let plan = LoadPlan {
         base_url,
         partners: partners.to_vec(),
         traffic: traffic.clone(),
         pace: scenario.pace,
-        signing: options.signing,
         seed: options.seed,
         threads: options.threads,
         warm_up: scenario.warm_up(),
@@ -234,9 +226,7 @@ fn load_service(
             latency_samples: scenario.pauses.is_some(),
         },
     };
-    let result = run_load(plan, progress);
-    drop(progress_bar);
-    result
+    run_load(plan, progress)
 }
 
 fn describe_setup(scenario: &Scenario, url: String, forms: Vec<String>, options: GeneratorOptions) -> Setup {
@@ -244,7 +234,6 @@ fn describe_setup(scenario: &Scenario, url: String, forms: Vec<String>, options:
         url,
         order: format!("{} partners, {} SKUs", scenario.partners, scenario.skus.count),
         pace: scenario.pace.to_string(),
-        signing: options.signing.description(),
         seed: options.seed,
         forms,
         threads: options.threads,

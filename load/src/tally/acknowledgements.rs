@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use vouchsafe_api_client::money::Amount;
 use vouchsafe_api_client::wire::{OrderView, order_number, voucher_number};
+use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 /// An order whose outcome is unknown.
 #[derive(Clone, Debug)]
@@ -40,9 +41,8 @@ impl PartnerAcknowledgements {
     fn add(&mut self, currency: &str, total: Amount) {
         match self.totals.get_mut(currency) {
             Some(sum) => *sum += total,
-            None => {
-                self.totals.insert(currency.to_owned(), total);
-            }
+            // Allocates the key once per currency instead of once per order.
+            None => drop(self.totals.insert(currency.to_owned(), total)),
         }
     }
 }
@@ -82,6 +82,31 @@ impl Acknowledgements {
                 samples: Vec::new(),
             },
         }
+    }
+
+    /// Records an order with its outcome; returns the number of vouchers if it was acknowledged. An order without a
+    /// response, or with a 5xx, is unsettled.
+    pub(crate) fn record_outcome(
+        &mut self,
+        partner: usize,
+        key: &str,
+        body: &Bytes,
+        outcome: &Result<ApiResponse, RequestFailure>,
+    ) -> Option<u64> {
+        match outcome {
+            Ok(response) if response.status.is_success() => {
+                let status = response.status.as_u16();
+                return Some(self.record(partner, key, body, status, &response.body));
+            }
+            Ok(response) if !response.status.is_server_error() => {}
+            Err(RequestFailure::NotSent(_)) => {}
+            Ok(_) | Err(RequestFailure::Unknown(_)) => self.unsettled.push(Unsettled {
+                partner,
+                key: key.to_owned(),
+                body: body.clone(),
+            }),
+        }
+        None
     }
 
     /// Records a 2xx response to an order of a partner. Returns the number of its vouchers.

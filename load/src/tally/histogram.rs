@@ -16,8 +16,8 @@ pub(crate) fn new_histogram() -> Histogram<u64> {
     histogram
 }
 
-pub(crate) fn merge_histogram(own_stats: &mut Histogram<u64>, other_stats: &Histogram<u64>) {
-    let Ok(()) = own_stats.add(other_stats) else {
+pub(crate) fn merge_histogram(own: &mut Histogram<u64>, added: &Histogram<u64>) {
+    let Ok(()) = own.add(added) else {
         unreachable!("all histograms of a run have the same bounds")
     };
 }

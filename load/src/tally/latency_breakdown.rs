@@ -18,6 +18,15 @@ pub struct FormStats {
     pub vouchers: u64,
 }
 
+impl Default for FormStats {
+    fn default() -> Self {
+        Self {
+            latency_us: new_histogram(),
+            vouchers: 0,
+        }
+    }
+}
+
 /// Latencies of measured orders by refusal status and by form.
 #[derive(Clone, Debug, Default)]
 pub struct LatencyBreakdown {
@@ -30,10 +39,7 @@ pub struct LatencyBreakdown {
 impl LatencyBreakdown {
     /// Records an acknowledged order with the number of its vouchers.
     pub(crate) fn record_acknowledged(&mut self, form: usize, latency: Duration, vouchers: u64) {
-        let form = self.forms.entry(form).or_insert_with(|| FormStats {
-            latency_us: new_histogram(),
-            vouchers: 0,
-        });
+        let form = self.forms.entry(form).or_default();
         form.latency_us.saturating_record(micros(latency));
         form.vouchers += vouchers;
     }
@@ -48,45 +54,9 @@ impl LatencyBreakdown {
             merge_histogram(self.refusals.entry(status).or_insert_with(new_histogram), &added);
         }
         for (index, added) in other.forms {
-            match self.forms.get_mut(&index) {
-                Some(own) => {
-                    merge_histogram(&mut own.latency_us, &added.latency_us);
-                    own.vouchers += added.vouchers;
-                }
-                None => {
-                    self.forms.insert(index, added);
-                }
-            }
+            let own = self.forms.entry(index).or_default();
+            merge_histogram(&mut own.latency_us, &added.latency_us);
+            own.vouchers += added.vouchers;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn merge_sums_by_form_and_status() {
-        let ms = Duration::from_millis;
-        let (mut one, mut two) = (LatencyBreakdown::default(), LatencyBreakdown::default());
-        one.record_acknowledged(0, ms(1), 1);
-        two.record_acknowledged(0, ms(3), 1);
-        two.record_acknowledged(1, ms(9), 1_000);
-        one.record_refusal(503, ms(2));
-        two.record_refusal(503, ms(4));
-        two.record_refusal(409, ms(1));
-        one.merge(two);
-        let forms: Vec<_> = one
-            .forms
-            .iter()
-            .map(|(index, form)| (*index, form.latency_us.len(), form.vouchers))
-            .collect();
-        assert_eq!(forms, [(0, 2, 2), (1, 1, 1_000)]);
-        let refusals: Vec<_> = one
-            .refusals
-            .iter()
-            .map(|(status, latency)| (*status, latency.len()))
-            .collect();
-        assert_eq!(refusals, [(409, 1), (503, 2)]);
     }
 }

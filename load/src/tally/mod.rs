@@ -9,7 +9,6 @@ pub mod latency_breakdown;
 mod outcome;
 pub mod run_history;
 pub(crate) mod sent_orders;
-pub mod timeline;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,13 +17,12 @@ use bytes::Bytes;
 use hdrhistogram::Histogram;
 use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
-use self::acknowledgements::{Acknowledgements, Unsettled};
+use self::acknowledgements::Acknowledgements;
 use self::histogram::{merge_histogram, micros, new_histogram};
 use self::latency_breakdown::LatencyBreakdown;
 use self::outcome::{merge_outcomes, record_outcome};
 use self::run_history::LatencySample;
 use self::sent_orders::ResponseMismatches;
-use self::timeline::Timeline;
 use crate::traffic::pace::Phase;
 use crate::traffic::request::RequestKind;
 
@@ -53,6 +51,15 @@ pub struct BackgroundStats {
     pub measured: Outcomes,
 }
 
+impl Default for BackgroundStats {
+    fn default() -> Self {
+        Self {
+            latency_us: new_histogram(),
+            measured: Outcomes::new(),
+        }
+    }
+}
+
 /// Results of one thread or of a whole run.
 #[derive(Debug)]
 pub struct Tally {
@@ -67,9 +74,7 @@ pub struct Tally {
     /// Completion of the last measured order.
     pub last_end: Option<Instant>,
     /// Send delay of measured requests of an open loop, in microseconds: the generator's share of their latency.
-    pub late_us: Histogram<u64>,
-    /// The measured part by second.
-    pub timeline: Timeline,
+    pub send_delay_us: Histogram<u64>,
     /// Background requests by kind.
     pub background: BTreeMap<RequestKind, BackgroundStats>,
     /// Responses that differ from the stored ones.
@@ -89,19 +94,11 @@ impl Tally {
             warm_up: Outcomes::new(),
             acknowledgements: Acknowledgements::new(samples),
             last_end: None,
-            late_us: new_histogram(),
-            timeline: Timeline::default(),
+            send_delay_us: new_histogram(),
             background: BTreeMap::new(),
             mismatches: ResponseMismatches::default(),
             latency_samples: None,
         }
-    }
-
-    /// Starts the timeline at the end of the warm-up.
-    #[must_use]
-    pub fn with_measurement_start(mut self, from: Instant) -> Self {
-        self.timeline = Timeline::starting_at(from);
-        self
     }
 
     /// Records an order that completed at `end`.
@@ -115,7 +112,9 @@ impl Tally {
             Phase::WarmUp => record_outcome(&mut self.warm_up, outcome),
             Phase::Measured => record_outcome(&mut self.measured, outcome),
         }
-        let vouchers = self.record_for_audit(&sent, outcome);
+        let vouchers = self
+            .acknowledgements
+            .record_outcome(sent.partner, sent.key, sent.body, outcome);
         if sent.phase == Phase::Measured {
             self.record_latency(&sent, end, outcome, vouchers);
         }
@@ -131,13 +130,12 @@ impl Tally {
     ) {
         self.last_end = self.last_end.max(Some(end));
         let latency = end.saturating_duration_since(sent.at);
-        self.timeline.record(end, vouchers.map(|_| latency));
         match (vouchers, outcome) {
             (Some(vouchers), _) => {
                 self.latency_us.saturating_record(micros(latency));
                 self.breakdown.record_acknowledged(sent.form, latency, vouchers);
-                if let Some(moments) = &mut self.latency_samples {
-                    moments.push(LatencySample {
+                if let Some(samples) = &mut self.latency_samples {
+                    samples.push(LatencySample {
                         due: sent.at,
                         latency,
                     });
@@ -148,35 +146,6 @@ impl Tally {
         }
     }
 
-    /// Records data for the audit; returns the number of vouchers of an acknowledged order.
-    fn record_for_audit(
-        &mut self,
-        sent: &OrderAttempt<'_>,
-        outcome: &Result<ApiResponse, RequestFailure>,
-    ) -> Option<u64> {
-        match outcome {
-            Ok(response) if response.status.is_success() => {
-                return Some(self.acknowledgements.record(
-                    sent.partner,
-                    sent.key,
-                    sent.body,
-                    response.status.as_u16(),
-                    &response.body,
-                ));
-            }
-            Ok(response) if !response.status.is_server_error() => {}
-            Err(RequestFailure::NotSent(_)) => {}
-            Ok(_) | Err(RequestFailure::Unknown(_)) => {
-                self.acknowledgements.unsettled.push(Unsettled {
-                    partner: sent.partner,
-                    key: sent.key.to_owned(),
-                    body: sent.body.clone(),
-                });
-            }
-        }
-        None
-    }
-
     /// Records a measured background request.
     pub fn record_background(
         &mut self,
@@ -184,10 +153,7 @@ impl Tally {
         latency: Duration,
         outcome: &Result<ApiResponse, RequestFailure>,
     ) {
-        let stats = self.background.entry(kind).or_insert_with(|| BackgroundStats {
-            latency_us: new_histogram(),
-            measured: Outcomes::new(),
-        });
+        let stats = self.background.entry(kind).or_default();
         if outcome
             .as_ref()
             .is_ok_and(|response| response.status.is_success())
@@ -198,32 +164,25 @@ impl Tally {
     }
 
     /// Records the send delay of a measured request.
-    pub fn record_lateness(&mut self, delay: Duration) {
-        self.late_us.saturating_record(micros(delay));
+    pub fn record_send_delay(&mut self, delay: Duration) {
+        self.send_delay_us.saturating_record(micros(delay));
     }
 
     /// Adds the results of another thread.
     pub fn merge(&mut self, other: Self) {
         merge_histogram(&mut self.latency_us, &other.latency_us);
-        merge_histogram(&mut self.late_us, &other.late_us);
+        merge_histogram(&mut self.send_delay_us, &other.send_delay_us);
         self.breakdown.merge(other.breakdown);
         merge_outcomes(&mut self.measured, other.measured);
         merge_outcomes(&mut self.warm_up, other.warm_up);
-        for (kind, other_stats) in other.background {
-            match self.background.get_mut(&kind) {
-                Some(own_stats) => {
-                    merge_histogram(&mut own_stats.latency_us, &other_stats.latency_us);
-                    merge_outcomes(&mut own_stats.measured, other_stats.measured);
-                }
-                None => {
-                    self.background.insert(kind, other_stats);
-                }
-            }
+        for (kind, added) in other.background {
+            let own = self.background.entry(kind).or_default();
+            merge_histogram(&mut own.latency_us, &added.latency_us);
+            merge_outcomes(&mut own.measured, added.measured);
         }
-        self.timeline.merge(&other.timeline);
         self.mismatches.merge(other.mismatches);
-        if let Some(other_stats) = other.latency_samples {
-            self.latency_samples.get_or_insert_default().extend(other_stats);
+        if let Some(added) = other.latency_samples {
+            self.latency_samples.get_or_insert_default().extend(added);
         }
         self.acknowledgements.merge(other.acknowledgements);
         self.last_end = self.last_end.max(other.last_end);
@@ -299,8 +258,11 @@ mod tests {
         let (mut one, mut two) = (Tally::new(0), Tally::new(0));
         record(&mut one, Phase::Measured, 1, &response(429, "first"));
         record(&mut two, Phase::Measured, 1, &response(429, "second"));
+        record(&mut one, Phase::Measured, 1, &response(202, ORDER));
         record(&mut two, Phase::Measured, 1, &response(202, ORDER));
         one.merge(two);
+        assert_eq!(one.breakdown.forms[&0].latency_us.len(), 2);
+        assert_eq!(one.breakdown.refusals[&429].len(), 2);
         let kind = Outcome::Response {
             status: 429,
             code: None,
@@ -309,7 +271,7 @@ mod tests {
             (one.measured[&kind].count, one.measured[&kind].example.as_deref()),
             (2, Some("first"))
         );
-        assert_eq!(one.latency_us.len(), 1);
+        assert_eq!(one.latency_us.len(), 2);
     }
 
     #[test]
@@ -319,7 +281,7 @@ mod tests {
         one.record_background(RequestKind::Duplicate, ms(3), &response(201, ORDER));
         two.record_background(RequestKind::Duplicate, ms(3), &response(409, "{}"));
         two.record_background(RequestKind::Feed, ms(3), &response(200, "{}"));
-        two.record_lateness(ms(2));
+        two.record_send_delay(ms(2));
         one.merge(two);
         let counts: Vec<_> = one
             .background
@@ -331,6 +293,6 @@ mod tests {
             [(RequestKind::Duplicate, 1, 2), (RequestKind::Feed, 1, 1)]
         );
         assert!(one.latency_us.is_empty() && one.measured.is_empty());
-        assert_eq!(one.late_us.len(), 1);
+        assert_eq!(one.send_delay_us.len(), 1);
     }
 }

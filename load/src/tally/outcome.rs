@@ -74,6 +74,7 @@ pub(crate) fn merge_outcomes(own: &mut Outcomes, added: Outcomes) {
     }
 }
 
-fn excerpt(response: &ApiResponse) -> String {
+/// The beginning of a response body.
+pub(crate) fn excerpt(response: &ApiResponse) -> String {
     String::from_utf8_lossy(&response.body[..response.body.len().min(MAX_EXAMPLE_BYTES)]).into_owned()
 }

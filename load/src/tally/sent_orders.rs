@@ -11,8 +11,7 @@ use uuid::Uuid;
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::wire::{OrderView, order_number};
 
-/// Maximum length of a response in an example, in bytes.
-const MAX_EXAMPLE_BYTES: usize = 300;
+use super::outcome::excerpt;
 
 /// Refusals that the service stores under a key (contract §5).
 const STORED_REFUSALS: [&str; 2] = ["INSUFFICIENT_FUNDS", "INSUFFICIENT_INVENTORY"];
@@ -200,9 +199,7 @@ fn digest(body: &[u8]) -> u64 {
 }
 
 fn example(description: &str, response: &ApiResponse) -> String {
-    let text =
-        String::from_utf8_lossy(&response.body[..response.body.len().min(MAX_EXAMPLE_BYTES)]).into_owned();
-    format!("{description}: {} {text}", response.status)
+    format!("{description}: {} {}", response.status, excerpt(response))
 }
 
 #[cfg(test)]

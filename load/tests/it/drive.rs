@@ -1,12 +1,11 @@
 //! Tests of load runs: stalls in open and closed loops, presigning, mixed traffic with changing responses.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use vouchsafe_load::audit::{check_refusals, check_stable_responses};
 use vouchsafe_load::follow_up::replays;
 use vouchsafe_load::follow_up::replays::ReplayReport;
-use vouchsafe_load::run::driver::{LoadPlan, SigningTime, run_load};
+use vouchsafe_load::run::driver::{LoadPlan, run_load};
 use vouchsafe_load::run::metrics::{RunMetrics, Setup};
 use vouchsafe_load::run::progress::Progress;
 use vouchsafe_load::run::result::RunResult;
@@ -15,7 +14,6 @@ use vouchsafe_load::traffic::generator::Traffic;
 use vouchsafe_load::traffic::pace::{Pace, RunLength, Spacing};
 use vouchsafe_load::traffic::request::RequestKind;
 use vouchsafe_load::traffic::scenario::Scenario;
-use vouchsafe_load::traffic::workload::Workload;
 
 use crate::fake::{Defect, FakeService, STALL_DURATION};
 
@@ -25,20 +23,11 @@ const ORDERS: u64 = 60;
 const RATE: f64 = 100.0;
 
 fn plan(service: &FakeService, pace: Pace) -> LoadPlan {
-    LoadPlan {
-        base_url: service.url.clone(),
-        partners: vec![FakeService::credentials()],
-        traffic: Traffic::single(Workload::one_sku("sbx-instant", "25", 1).unwrap()),
-        pace,
-        signing: SigningTime::OnDemand,
-        seed: 1,
-        threads: 1,
-        warm_up: Duration::ZERO,
-        length: RunLength::Orders(ORDERS),
-        timeout: Duration::from_secs(5),
-        samples: 10,
-        history: RunHistory::default(),
-    }
+    service.plan(pace, RunLength::Orders(ORDERS))
+}
+
+fn run(plan: LoadPlan) -> RunResult {
+    run_load(plan, &Progress::default()).unwrap()
 }
 
 fn open(connections: usize) -> Pace {
@@ -58,45 +47,21 @@ fn count_slow(result: &RunResult) -> u64 {
 #[test]
 fn open_loop_latency_includes_stall() {
     let service = FakeService::start(Defect::Stall);
-    let result = run_load(plan(&service, open(1)), &Progress::default()).unwrap();
+    let result = run(plan(&service, open(1)));
     assert_eq!(result.tally.latency_us.len(), ORDERS);
     // Fifteen orders are due in the first half of the stall, 10 ms apart; the last one may fall on the boundary.
     assert!(count_slow(&result) >= 14, "{} slow", count_slow(&result));
-    assert_eq!(result.tally.late_us.len(), ORDERS);
-    assert!(result.tally.late_us.max() >= u64::try_from(STALL_DURATION.as_micros() / 2).unwrap());
+    assert_eq!(result.tally.send_delay_us.len(), ORDERS);
+    assert!(result.tally.send_delay_us.max() >= u64::try_from(STALL_DURATION.as_micros() / 2).unwrap());
 }
 
 #[test]
 fn closed_loop_has_no_send_delay() {
     let service = FakeService::start(Defect::Stall);
-    let result = run_load(
-        plan(&service, Pace::Closed { connections: 1 }),
-        &Progress::default(),
-    )
-    .unwrap();
+    let result = run(plan(&service, Pace::Closed { connections: 1 }));
     assert_eq!(result.tally.latency_us.len(), ORDERS);
     assert!(count_slow(&result) >= 1);
-    assert!(result.tally.late_us.is_empty());
-}
-
-#[test]
-fn presigned_orders_are_accepted() {
-    for pace in [open(4), Pace::Closed { connections: 4 }] {
-        let service = FakeService::start(Defect::None);
-        let progress = Progress::default();
-        let presigned = LoadPlan {
-            signing: SigningTime::Presigned,
-            threads: 3,
-            ..plan(&service, pace)
-        };
-        let result = run_load(presigned, &progress).unwrap();
-        assert_eq!(
-            result.tally.acknowledgements.orders, ORDERS,
-            "{:?}",
-            result.tally.measured
-        );
-        assert_eq!(progress.completed_requests(), ORDERS);
-    }
+    assert!(result.tally.send_delay_us.is_empty());
 }
 
 /// Runs all kinds of requests for one partner.
@@ -115,7 +80,7 @@ fn run_mixed(defect: Defect) -> RunResult {
         length: RunLength::Orders(400),
         ..plan(&service, scenario.pace)
     };
-    run_load(plan, &Progress::default()).unwrap()
+    run(plan)
 }
 
 #[test]
@@ -154,16 +119,10 @@ fn changed_responses_are_detected_in_run() {
     }
 }
 
-fn test_setup(forms: Vec<String>) -> Setup {
+fn setup(forms: Vec<String>) -> Setup {
     Setup {
-        url: String::new(),
-        order: String::new(),
-        pace: String::new(),
-        signing: "",
-        seed: 1,
         forms,
-        threads: 1,
-        warm_up_s: 0,
+        ..Setup::default()
     }
 }
 
@@ -181,7 +140,7 @@ fn latency_is_reported_per_order_form() {
         traffic,
         ..plan(&service, scenario.pace)
     };
-    let figures = RunMetrics::from_run(test_setup(forms), &run_load(plan, &Progress::default()).unwrap());
+    let figures = RunMetrics::from_run(setup(forms), &run(plan));
     let names: Vec<_> = figures.forms.iter().map(|form| form.form.as_str()).collect();
     assert_eq!(names, ["1 voucher", "3 vouchers of each of 2 SKUs"]);
     assert!(figures.forms.iter().all(|form| form.latency_us.max > 0));
@@ -194,12 +153,8 @@ fn latency_is_reported_per_order_form() {
 #[test]
 fn refusal_latency_is_reported() {
     let service = FakeService::start(Defect::Overloaded);
-    let result = run_load(
-        plan(&service, Pace::Closed { connections: 2 }),
-        &Progress::default(),
-    )
-    .unwrap();
-    let figures = RunMetrics::from_run(test_setup(Vec::new()), &result);
+    let result = run(plan(&service, Pace::Closed { connections: 2 }));
+    let figures = RunMetrics::from_run(setup(Vec::new()), &result);
     let rejections = &figures.refusals[&503];
     assert_eq!((rejections.count, figures.orders), (ORDERS, 0));
     assert!(rejections.latency_us.max > 0 && rejections.prompt_share > 0.0);
@@ -221,7 +176,7 @@ fn run_replays(defect: Defect) -> (RunResult, usize) {
         threads: 2,
         ..plan(&service, Pace::Closed { connections: 4 })
     };
-    let result = run_load(recording_plan.clone(), &Progress::default()).unwrap();
+    let result = run(recording_plan.clone());
     assert_eq!(
         result.tally.latency_samples.as_ref().map(Vec::len),
         Some(usize::try_from(ORDERS).unwrap())
@@ -236,7 +191,7 @@ fn run_replays(defect: Defect) -> (RunResult, usize) {
         length: RunLength::Orders(200),
         ..recording_plan
     };
-    (run_load(replay_run, &Progress::default()).unwrap(), count)
+    (run(replay_run), count)
 }
 
 #[test]
@@ -263,11 +218,7 @@ fn replays_are_compared_with_earlier_run() {
 #[test]
 fn unexpected_refusals_are_named() {
     let service = FakeService::start(Defect::Overloaded);
-    let result = run_load(
-        plan(&service, Pace::Closed { connections: 2 }),
-        &Progress::default(),
-    )
-    .unwrap();
+    let result = run(plan(&service, Pace::Closed { connections: 2 }));
     let expected_refusals = ["503 SERVICE_UNAVAILABLE".to_owned()];
     assert!(check_refusals(&result.tally, &expected_refusals).passed);
     let check = check_refusals(&result.tally, &[]);

@@ -15,6 +15,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use vouchsafe_api_client::partner::unix_seconds;
 use vouchsafe_api_client::signer::Credentials;
+use vouchsafe_load::run::driver::LoadPlan;
+use vouchsafe_load::traffic::pace::{Pace, RunLength};
+use vouchsafe_load::traffic::workload::Workload;
 
 use crate::signature::{self, KEY, SECRET};
 
@@ -74,6 +77,15 @@ impl FakeService {
 
     pub(crate) fn credentials() -> Credentials {
         Credentials::new(KEY, SECRET).unwrap()
+    }
+
+    /// Orders of one voucher by the only partner.
+    pub(crate) fn plan(&self, pace: Pace, length: RunLength) -> LoadPlan {
+        let workload = Workload::one_sku("sbx-instant", "25", 1).unwrap();
+        LoadPlan {
+            timeout: Duration::from_secs(5),
+            ..LoadPlan::single_partner(self.url.clone(), Self::credentials(), workload, pace, length)
+        }
     }
 }
 

@@ -8,7 +8,6 @@ mod connection;
 mod drive;
 mod fake;
 mod history;
-mod peer;
 mod report;
 mod run_and_audit;
 mod signature;

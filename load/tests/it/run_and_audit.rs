@@ -7,28 +7,25 @@ use hyper::{HeaderMap, Method};
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_load::audit::{Audit, AuditedPartner, audit, audit_all, read_wallets};
+use vouchsafe_load::run::driver::{LoadPlan, run_load};
+use vouchsafe_load::run::progress::Progress;
 use vouchsafe_load::run::result::RunResult;
-use vouchsafe_load::run::single_partner::{SinglePartnerRun, run_single_partner};
 use vouchsafe_load::tally::Outcome;
-use vouchsafe_load::traffic::pace::RunLength;
-use vouchsafe_load::traffic::workload::Workload;
+use vouchsafe_load::traffic::pace::{Pace, RunLength};
 
 use crate::fake::{Defect, FakeService};
 
 const ORDERS: u64 = 40;
 
-fn plan(service: &FakeService) -> SinglePartnerRun {
-    SinglePartnerRun {
-        base_url: service.url.clone(),
-        credentials: FakeService::credentials(),
-        workload: Workload::one_sku("sbx-instant", "25", 1).unwrap(),
-        connections: 5,
+fn plan(service: &FakeService, orders: u64) -> LoadPlan {
+    LoadPlan {
         threads: 2,
-        warm_up: Duration::ZERO,
-        length: RunLength::Orders(ORDERS),
-        timeout: Duration::from_secs(5),
-        samples: 100,
+        ..service.plan(Pace::Closed { connections: 5 }, RunLength::Orders(orders))
     }
+}
+
+fn run(plan: LoadPlan) -> RunResult {
+    run_load(plan, &Progress::default()).unwrap()
 }
 
 /// Runs and audits a service with this defect.
@@ -40,7 +37,7 @@ fn run_and_audit(defect: Defect) -> (RunResult, Audit) {
         .unwrap();
     let mut auditor = PartnerClient::new(&service.url, FakeService::credentials()).unwrap();
     let opening = runtime.block_on(read_wallets(&mut auditor)).unwrap();
-    let mut result = run_single_partner(plan(&service)).unwrap();
+    let mut result = run(plan(&service, ORDERS));
     let acknowledgements = std::mem::replace(
         &mut result.tally.acknowledgements,
         vouchsafe_load::tally::acknowledgements::Acknowledgements::new(0),
@@ -128,12 +125,7 @@ fn order_list_contains_exactly_acknowledged_orders() {
         let account = runtime
             .block_on(AuditedPartner::with_baseline(partner()))
             .unwrap();
-        let length = RunLength::Orders(130);
-        let mut result = run_single_partner(SinglePartnerRun {
-            length,
-            ..plan(&service)
-        })
-        .unwrap();
+        let mut result = run(plan(&service, 130));
         if drop_acknowledgement {
             result.tally.acknowledgements.partners[0].orders.pop();
         }
@@ -169,11 +161,10 @@ fn malformed_order_response_fails() {
 #[test]
 fn run_without_acknowledged_order_fails() {
     let service = FakeService::start(Defect::None);
-    let unknown_partner = SinglePartnerRun {
-        credentials: Credentials::new("other", "secret").unwrap(),
-        ..plan(&service)
-    };
-    let result = run_single_partner(unknown_partner).unwrap();
+    let result = run(LoadPlan {
+        partners: vec![Credentials::new("other", "secret").unwrap()],
+        ..plan(&service, ORDERS)
+    });
     let rejected = Outcome::Response {
         status: 401,
         code: Some("INVALID_CREDENTIALS".into()),
@@ -192,7 +183,7 @@ fn run_without_acknowledged_order_fails() {
 #[test]
 fn overload_is_counted_and_left_unsettled() {
     let service = FakeService::start(Defect::Overloaded);
-    let result = run_single_partner(plan(&service)).unwrap();
+    let result = run(plan(&service, ORDERS));
     let rejected = Outcome::Response {
         status: 503,
         code: Some("SERVICE_UNAVAILABLE".into()),
@@ -207,12 +198,9 @@ fn overload_is_counted_and_left_unsettled() {
 #[test]
 fn stopped_service_is_counted_as_not_sent() {
     let service = FakeService::start(Defect::None);
-    let plan = SinglePartnerRun {
-        length: RunLength::Orders(6),
-        ..plan(&service)
-    };
+    let plan = plan(&service, 6);
     drop(service);
-    let result = run_single_partner(plan).unwrap();
+    let result = run(plan);
     assert_eq!(count(&result, &Outcome::NotSent), 6);
     assert!(result.tally.acknowledgements.unsettled.is_empty());
 }
@@ -220,13 +208,11 @@ fn stopped_service_is_counted_as_not_sent() {
 #[test]
 fn warm_up_is_audited_but_not_measured() {
     let service = FakeService::start(Defect::None);
-    let length = RunLength::Time(Duration::from_millis(50));
-    let result = run_single_partner(SinglePartnerRun {
+    let result = run(LoadPlan {
         warm_up: Duration::from_millis(50),
-        length,
-        ..plan(&service)
-    })
-    .unwrap();
+        length: RunLength::Time(Duration::from_millis(50)),
+        ..plan(&service, ORDERS)
+    });
     let warm_up: u64 = result.tally.warm_up.values().map(|latency| latency.count).sum();
     let measured = result.tally.latency_us.len();
     assert!(warm_up > 0 && measured > 0);

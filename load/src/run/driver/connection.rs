@@ -10,7 +10,6 @@ use vouchsafe_api_client::wire::{EventView, ListView};
 use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 use super::ThreadState;
-use super::request_queue::{QueuedRequest, sign_order};
 use crate::run::send_schedule::SendSlot;
 use crate::tally::OrderAttempt;
 use crate::traffic::pace::Phase;
@@ -37,11 +36,10 @@ pub(super) async fn run_connection(client: PartnerClient, state: Rc<ThreadState>
             tokio::time::sleep_until(due.into()).await;
             if slot.phase == Phase::Measured {
                 let send_delay = Instant::now().saturating_duration_since(due);
-                connection.state.tally.borrow_mut().record_lateness(send_delay);
+                connection.state.tally.borrow_mut().record_send_delay(send_delay);
             }
         }
         let was_sent = connection.send(slot).await;
-        connection.state.progress.request_completed();
         if !was_sent {
             tokio::time::sleep(UNSENT_PAUSE).await;
         }
@@ -58,11 +56,9 @@ struct Connection {
 impl Connection {
     /// Sends one request and records the outcome. Returns whether the request was sent.
     async fn send(&mut self, slot: SendSlot) -> bool {
-        let QueuedRequest { spec, signed } = self.state.queue.borrow_mut().next(&self.state.plan);
+        let spec = self.state.plan.traffic.draw(&mut self.state.rng.borrow_mut());
         let outcome = match spec {
-            RequestSpec::Order { partner, form, body } => {
-                self.place_order(slot, (partner, form), body, signed).await
-            }
+            RequestSpec::Order { partner, form, body } => self.place_order(slot, (partner, form), body).await,
             RequestSpec::PastOrder { kind, at } => self.request_past_order(slot, kind, at).await,
             RequestSpec::PartnerRead { kind, partner } => self.read_for_partner(slot, kind, partner).await,
         };
@@ -77,22 +73,11 @@ impl Connection {
         }
     }
 
-    async fn place_order(
-        &mut self,
-        slot: SendSlot,
-        (partner, form): (usize, usize),
-        body: Bytes,
-        signed: Option<(Uuid, SignedRequest)>,
-    ) -> Outcome {
+    async fn place_order(&mut self, slot: SendSlot, (partner, form): (usize, usize), body: Bytes) -> Outcome {
         self.use_partner(partner);
         // Random keys, as partners use them: sorted keys would favour the service's index.
-        let (key, request) = match signed {
-            Some((key, request)) => (key, Ok(request)),
-            None => {
-                let key = Uuid::new_v4();
-                (key, sign_order(&self.client, key, body.clone()))
-            }
-        };
+        let key = Uuid::new_v4();
+        let request = sign_order(&self.client, key, body.clone());
         let log_index = self.state.plan.has_to_remember_orders().then(|| {
             let mut sent = self.state.sent.borrow_mut();
             sent.record_sent(partner, key, body.clone())
@@ -203,4 +188,10 @@ impl Connection {
                 .record_background(kind, latency, outcome);
         }
     }
+}
+
+/// Signs an order under a UUID key.
+fn sign_order(signer: &PartnerClient, key: Uuid, body: Bytes) -> Result<SignedRequest, RequestFailure> {
+    let mut text = Uuid::encode_buffer();
+    signer.sign_order(key.hyphenated().encode_lower(&mut text), body)
 }

@@ -1,0 +1,46 @@
+//! `lab peer`: the peer, as a child process of a comparison.
+
+use clap::Args;
+use sqlx::postgres::PgConnectOptions;
+use vouchsafe_lab::peer::PeerMode;
+use vouchsafe_lab::peer::process::{API_KEY_VARIABLE, API_SECRET_VARIABLE, DATABASE_VARIABLE};
+use vouchsafe_lab::peer::serve::{PeerSettings, serve};
+
+#[derive(Args)]
+pub(crate) struct PeerArgs {
+    /// Processing of orders
+    #[arg(long, value_enum)]
+    mode: PeerMode,
+    /// Database connections, shared evenly by the workers (row-locks only; the floor has two)
+    #[arg(long)]
+    pool: u32,
+    /// Database URL; an empty database is initialized
+    #[arg(long, env = DATABASE_VARIABLE, hide_env_values = true)]
+    database: PgConnectOptions,
+    /// API key of the only partner
+    #[arg(long, env = API_KEY_VARIABLE, hide_env_values = true)]
+    api_key: String,
+    /// API secret of the only partner
+    #[arg(long, env = API_SECRET_VARIABLE, hide_env_values = true)]
+    api_secret: String,
+    /// Product to sell at denomination 25
+    #[arg(long)]
+    product: String,
+    /// Vouchers inserted into an empty database
+    #[arg(long)]
+    stock: i64,
+}
+
+/// Serves until standard input closes.
+pub(crate) fn command(args: PeerArgs) -> anyhow::Result<bool> {
+    serve(&PeerSettings {
+        mode: args.mode,
+        pool: args.pool,
+        database: args.database,
+        api_key: args.api_key,
+        api_secret: args.api_secret,
+        product_id: args.product,
+        stock: args.stock,
+    })?;
+    Ok(true)
+}

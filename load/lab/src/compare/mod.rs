@@ -1,0 +1,13 @@
+//! Comparison of service, peer and floor, in turns on one machine and one Postgres, so that other load on the machine
+//! affects all of them.
+//!
+//! Rule: a figure counts only if its audit passed and every order of its turn was sold. Ratios are taken within a
+//! round.
+
+pub mod audit_method;
+pub mod contender;
+pub(crate) mod maintenance;
+pub mod report;
+pub mod rounds;
+pub mod statistics;
+pub mod turn;

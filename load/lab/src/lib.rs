@@ -1,0 +1,15 @@
+//! Measurements of several systems in turns: the service beside a peer and a Postgres floor, and one node beside two.
+//!
+//! Rule: this crate shares no code with the service, so the peer cannot inherit its speed or its bugs.
+//!
+//! Modules, each importing only modules below it:
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | [`nodes`] | throughput of two nodes, and a model of it |
+//! | [`compare`] | service, peer, floor and signature verification in turns |
+//! | [`peer`] | the peer and its reduced variants |
+
+pub mod compare;
+pub mod nodes;
+pub mod peer;

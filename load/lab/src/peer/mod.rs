@@ -1,0 +1,49 @@
+//! The peer: a reference implementation of the order API with one transaction per order and row locks, for comparison
+//! with the service, and two reduced variants as bounds.
+//!
+//! | Mode | Processing | Purpose |
+//! |---|---|---|
+//! | `row-locks` | sells in one transaction per order | reference for the service |
+//! | `floor` | writes five plain rows per order in batches, without verification | bound by database and HTTP |
+//! | `signature-only` | checks the signature and responds | bound by HTTP |
+//!
+//! Rule: every feature of the service that the peer omits favours the peer. `load/README.md` lists the omissions.
+
+mod batcher;
+mod clock;
+mod draft;
+mod floor;
+mod headers;
+mod http;
+pub mod process;
+mod reads;
+mod refusal;
+mod request;
+mod response;
+mod row_locks;
+pub mod schema;
+pub mod serve;
+mod signature;
+mod stored_responses;
+
+use clap::ValueEnum;
+
+/// Processing of orders by the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PeerMode {
+    /// Sell in one transaction per order
+    RowLocks,
+    /// Write plain inserts in batches
+    Floor,
+    /// Respond without writing
+    SignatureOnly,
+}
+
+impl PeerMode {
+    /// Command-line value.
+    #[must_use]
+    pub fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}

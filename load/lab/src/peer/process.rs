@@ -1,0 +1,160 @@
+//! Child process of a peer, so that its CPU time is measured apart from the generator's. It exits when the pipe to it
+//! closes, however the owner ends.
+
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use sqlx::ConnectOptions;
+use sqlx::postgres::PgConnectOptions;
+use uuid::Uuid;
+use vouchsafe_api_client::signer::{CredentialEncodingError, Credentials};
+
+use super::PeerMode;
+
+/// Environment variables with the database URL and the partner's credentials: command lines are visible to other
+/// users.
+pub const DATABASE_VARIABLE: &str = "LAB_DATABASE_URL";
+pub const API_KEY_VARIABLE: &str = "LAB_API_KEY";
+pub const API_SECRET_VARIABLE: &str = "LAB_API_SECRET";
+
+/// Output of the peer before its address.
+pub(super) const GREETING: &str = "listening on ";
+
+/// Reason for a failed start.
+#[derive(Debug, thiserror::Error)]
+pub enum PeerProcessError {
+    /// The program cannot be started.
+    #[error("cannot start `{program}`")]
+    Start {
+        program: PathBuf,
+        /// Error of the operating system.
+        #[source]
+        source: io::Error,
+    },
+    /// The process exited before it listened; standard error has the reason.
+    #[error("the peer exited before it listened; see its error output")]
+    Ended,
+    #[error(transparent)]
+    Credentials(#[from] CredentialEncodingError),
+}
+
+/// Options of a peer process.
+#[derive(Clone, Debug)]
+pub struct PeerOptions<'a> {
+    /// The `lab` program.
+    pub program: &'a Path,
+    pub mode: PeerMode,
+    /// Database connections.
+    pub pool: u32,
+    /// Database of the peer.
+    pub database: &'a PgConnectOptions,
+    /// Partner of the peer.
+    pub partner: &'a PeerCredentials,
+    /// Product id, at denomination 25.
+    pub product: &'a str,
+    /// Vouchers inserted into an empty database.
+    pub stock: u64,
+}
+
+/// API key and secret of the peer's partner.
+#[derive(Clone)]
+pub struct PeerCredentials {
+    api_key: String,
+    api_secret: String,
+}
+
+impl std::fmt::Debug for PeerCredentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PeerCredentials(…)")
+    }
+}
+
+impl PeerCredentials {
+    /// Generates values as long as those of the service, so that hashing them costs the same.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self {
+            api_key: format!("vs_sandbox_{}", Uuid::new_v4().simple()),
+            api_secret: format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()),
+        }
+    }
+}
+
+/// A running peer; dropping it stops the process.
+pub struct PeerProcess {
+    child: Child,
+    url: String,
+    credentials: Credentials,
+}
+
+impl PeerProcess {
+    /// Starts a peer on a free port; returns when it listens. Blocks.
+    ///
+    /// # Errors
+    /// [`PeerProcessError`] if the peer does not start.
+    pub fn start(options: &PeerOptions<'_>) -> Result<Self, PeerProcessError> {
+        let not_started = |source| PeerProcessError::Start {
+            program: options.program.to_owned(),
+            source,
+        };
+        let PeerCredentials { api_key, api_secret } = options.partner;
+        let credentials = Credentials::new(api_key, api_secret)?;
+        let mut child = Command::new(options.program)
+            .args(["peer", "--mode", &options.mode.name()])
+            .args(["--pool", &options.pool.to_string()])
+            .args([
+                "--product",
+                options.product,
+                "--stock",
+                &options.stock.to_string(),
+            ])
+            .env(DATABASE_VARIABLE, options.database.to_url_lossy().as_str())
+            .env(API_KEY_VARIABLE, api_key)
+            .env(API_SECRET_VARIABLE, api_secret)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(not_started)?;
+        let mut line = String::new();
+        if let Some(output) = child.stdout.take() {
+            BufReader::new(output).read_line(&mut line).map_err(not_started)?;
+        }
+        let Some(url) = line.trim().strip_prefix(GREETING) else {
+            // The process has exited, or exits when the pipe closes.
+            drop(child.stdin.take());
+            child.wait().map_err(not_started)?;
+            return Err(PeerProcessError::Ended);
+        };
+        Ok(Self {
+            url: url.to_owned(),
+            credentials,
+            child,
+        })
+    }
+
+    /// Base URL.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Credentials of its partner.
+    #[must_use]
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+}
+
+impl Drop for PeerProcess {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        // All acknowledged orders are committed, so the exit status does not matter.
+        let _ = self.child.wait();
+    }
+}

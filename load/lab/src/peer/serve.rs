@@ -1,0 +1,137 @@
+//! HTTP server of the peer. Each worker has a separate connection pool, so that no response waits for a socket of
+//! another thread. Prints the address when ready, and exits when standard input closes.
+
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::thread;
+use std::time::Duration;
+
+use actix_web::dev::ServerHandle;
+use actix_web::{App, HttpServer, web};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection, PgConnection, PgPool};
+use uuid::Uuid;
+
+use super::PeerMode;
+use super::batcher::FloorBatcher;
+use super::http::{OrderHandler, PeerState, routes};
+use super::process::GREETING;
+use super::request::PeerSku;
+use super::schema::{self, CredentialHashes, DENOMINATION, PeerData};
+
+/// As many as the service has on the machine of the published figures.
+const WORKERS: u8 = 2;
+/// Timeout for acquiring a connection.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Shutdown timeout, in seconds.
+const SHUTDOWN_TIMEOUT_S: u64 = 1;
+
+/// Session settings: index scans independent of the table sizes at planning time, durable commits, and a lock
+/// timeout.
+const SESSION_SETTINGS: [(&str, &str); 6] = [
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("jit", "off"),
+    ("synchronous_commit", "on"),
+    ("lock_timeout", "5s"),
+];
+
+/// Settings of a peer.
+pub struct PeerSettings {
+    pub mode: PeerMode,
+    /// Database connections, shared evenly by the workers.
+    pub pool: u32,
+    pub database: PgConnectOptions,
+    pub api_key: String,
+    pub api_secret: String,
+    pub product_id: String,
+    /// Vouchers inserted into an empty database.
+    pub stock: i64,
+}
+
+/// Serves until standard input closes. Blocks.
+///
+/// # Errors
+/// If the database cannot be reached or no port is free.
+pub fn serve(settings: &PeerSettings) -> anyhow::Result<()> {
+    let credentials = CredentialHashes::of(&settings.api_key, &settings.api_secret);
+    actix_web::rt::System::new().block_on(async {
+        let options = settings.database.clone().options(SESSION_SETTINGS);
+        let is_new = schema::create_tables(&settings.database, settings.mode).await?;
+        match settings.mode {
+            PeerMode::RowLocks => {
+                let mut connection = PgConnection::connect_with(&settings.database).await?;
+                if is_new {
+                    schema::insert_partner(&mut connection, credentials).await?;
+                    schema::insert_vouchers(&mut connection, &settings.product_id, settings.stock).await?;
+                }
+                let data = schema::load_peer_data(&mut connection).await?;
+                connection.close().await?;
+                let connections = (settings.pool / u32::from(WORKERS)).max(1);
+                let order_handler = move || OrderHandler::RowLocks(create_pool(&options, connections));
+                listen(move || PeerState::new(&data, order_handler())).await
+            }
+            PeerMode::Floor => {
+                let (partner_id, data) = static_peer_data(settings, credentials);
+                let batcher = FloorBatcher::start(&options, partner_id).await?;
+                let state = PeerState::new(&data, OrderHandler::Floor(batcher));
+                listen(move || state.clone()).await
+            }
+            PeerMode::SignatureOnly => {
+                let (_, data) = static_peer_data(settings, credentials);
+                let state = PeerState::new(&data, OrderHandler::SignatureOnly);
+                listen(move || state.clone()).await
+            }
+        }
+    })
+}
+
+fn create_pool(options: &PgConnectOptions, connections: u32) -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        // A ping costs a round trip per order; the next use detects a broken connection anyway.
+        .test_before_acquire(false)
+        .connect_lazy_with(options.clone())
+}
+
+/// Partner and SKU for modes without tables of them.
+fn static_peer_data(settings: &PeerSettings, credentials: CredentialHashes) -> (Uuid, PeerData) {
+    let (partner_id, mut data) = (Uuid::now_v7(), PeerData::default());
+    data.credentials
+        .insert(credentials.key, credentials.secret, partner_id);
+    let sku = PeerSku {
+        sku_id: 1,
+        currency: "USD".to_owned(),
+    };
+    data.catalogue
+        .insert(settings.product_id.clone(), DENOMINATION, sku);
+    (partner_id, data)
+}
+
+async fn listen(state: impl Fn() -> PeerState + Send + Clone + 'static) -> anyhow::Result<()> {
+    let app = move || App::new().app_data(web::Data::new(state())).configure(routes);
+    let server = HttpServer::new(app)
+        .workers(usize::from(WORKERS))
+        .shutdown_timeout(SHUTDOWN_TIMEOUT_S)
+        .bind((Ipv4Addr::LOCALHOST, 0))?;
+    for address in server.addrs() {
+        writeln!(std::io::stdout().lock(), "{GREETING}http://{address}/api/v1")?;
+    }
+    let server = server.run();
+    stop_with_stdin(server.handle())?;
+    Ok(server.await?)
+}
+
+/// Stops the server when standard input closes.
+fn stop_with_stdin(server: ServerHandle) -> std::io::Result<()> {
+    let thread = thread::Builder::new().name("stdin".to_owned());
+    let wait_and_stop = move || {
+        // An error also means that the input is closed.
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        // The call stops the server; the future only reports completion.
+        drop(server.stop(true));
+    };
+    thread.spawn(wait_and_stop).map(drop)
+}

@@ -1,0 +1,135 @@
+-- Places an order in one statement; single statements would need nine round trips for the same work.
+--
+-- Arrays have one element per order line, except p_vouchers, which has one per voucher. The function builds the response
+-- body (head, vouchers, tail) because the same transaction stores it under the idempotency key.
+--
+-- Each error rolls the order back: VP001 insufficient stock (DETAIL is the line number), VP002 insufficient balance,
+-- VP003 the key was taken by a concurrent request.
+CREATE FUNCTION place_order(
+    p_partner uuid,
+    p_key uuid,
+    p_fingerprint bytea,
+    p_order uuid,
+    p_transaction uuid,
+    p_currency text,
+    p_total bigint,
+    p_reference text,
+    p_metadata text,
+    p_lines text,
+    p_at timestamptz,
+    p_skus integer[],
+    p_quantities integer[],
+    p_shown text[],
+    p_vouchers uuid[],
+    p_head text,
+    p_tail text,
+    p_wait boolean
+) RETURNS TABLE (
+    replayed boolean,
+    fingerprint bytea,
+    status smallint,
+    body bytea
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_line     integer;
+    v_before   integer := 0;
+    v_picked   bigint[];
+    v_part     text;
+    v_list     text := '';
+    v_balance  bigint;
+    v_sequence bigint;
+BEGIN
+    RETURN QUERY
+    SELECT true, k.fingerprint, k.status, k.body
+      FROM idempotency_keys AS k
+     WHERE k.key = p_key
+       AND k.expires_at > now();
+    IF FOUND THEN
+        RETURN;
+    END IF;
+
+    FOR v_line IN 1 .. cardinality(p_skus) LOOP
+        IF p_wait THEN
+            v_picked := ARRAY(
+                SELECT v.stock_id
+                  FROM vouchers AS v
+                 WHERE v.sku_id = p_skus[v_line]
+                   AND v.order_id IS NULL
+                 ORDER BY v.expiry, v.stock_id
+                 LIMIT p_quantities[v_line]
+                   FOR UPDATE);
+        ELSE
+            v_picked := ARRAY(
+                SELECT v.stock_id
+                  FROM vouchers AS v
+                 WHERE v.sku_id = p_skus[v_line]
+                   AND v.order_id IS NULL
+                 ORDER BY v.expiry, v.stock_id
+                 LIMIT p_quantities[v_line]
+                   FOR UPDATE SKIP LOCKED);
+        END IF;
+        IF cardinality(v_picked) < p_quantities[v_line] THEN
+            RAISE EXCEPTION 'insufficient stock' USING ERRCODE = 'VP001', DETAIL = v_line::text;
+        END IF;
+        WITH sold AS (
+            UPDATE vouchers AS v
+               SET order_id = p_order
+             WHERE v.stock_id = ANY (v_picked)
+            RETURNING v.stock_id, v.expiry
+        ), numbered AS (
+            SELECT s.stock_id,
+                   s.expiry,
+                   p_vouchers[v_before + row_number() OVER (ORDER BY s.expiry, s.stock_id)] AS voucher_id
+              FROM sold AS s
+        ), allocated AS (
+            INSERT INTO allocations (stock_id, voucher_id, partner_id, order_id, line, expiry)
+            SELECT n.stock_id, n.voucher_id, p_partner, p_order, v_line, n.expiry
+              FROM numbered AS n
+        )
+        SELECT string_agg(
+                   '{"voucher_id":"vch_' || replace(n.voucher_id::text, '-', '') || '",' || p_shown[v_line]
+                       || ',"expiry":"' || n.expiry || '"}',
+                   ',' ORDER BY n.expiry, n.stock_id)
+          INTO v_part
+          FROM numbered AS n;
+        v_list := v_list || CASE WHEN v_line > 1 THEN ',' ELSE '' END || v_part;
+        v_before := v_before + p_quantities[v_line];
+    END LOOP;
+
+    INSERT INTO orders (partner_id, order_id, status, currency, total, reference, metadata, lines, created_at)
+    VALUES (p_partner, p_order, 'DELIVERED', p_currency, p_total, p_reference, p_metadata, p_lines::jsonb, p_at);
+    INSERT INTO events (partner_id, order_id, body, created_at)
+    VALUES (p_partner, p_order, p_head || v_list || ']}', p_at);
+
+    INSERT INTO idempotency_keys AS k (key, fingerprint, status, body, expires_at)
+    VALUES (p_key, p_fingerprint, 201, convert_to(p_head || v_list || p_tail, 'UTF8'), now() + interval '24 hours')
+    ON CONFLICT (key) DO UPDATE
+       SET fingerprint = EXCLUDED.fingerprint,
+           status = EXCLUDED.status,
+           body = EXCLUDED.body,
+           expires_at = EXCLUDED.expires_at
+     WHERE k.expires_at <= now();
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'idempotency key already used' USING ERRCODE = 'VP003';
+    END IF;
+
+    UPDATE wallets AS w
+       SET balance = w.balance - p_total,
+           sequence = w.sequence + 1,
+           updated_at = p_at
+     WHERE w.partner_id = p_partner
+       AND w.currency = p_currency
+       AND w.balance >= p_total
+    RETURNING w.balance, w.sequence INTO v_balance, v_sequence;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'insufficient balance' USING ERRCODE = 'VP002';
+    END IF;
+    INSERT INTO ledger (
+        partner_id, transaction_id, currency, sequence, kind, amount, balance_after, order_id, created_at)
+    VALUES (
+        p_partner, p_transaction, p_currency, v_sequence, 'DEBIT', -p_total, v_balance, p_order, p_at);
+
+    RETURN QUERY SELECT false, p_fingerprint, 201::smallint, convert_to(p_head || v_list || p_tail, 'UTF8');
+END
+$$;

@@ -1,0 +1,370 @@
+//! Cost per order: CPU time, WAL bytes and commits in the measured part of a run, divided by the orders acknowledged
+//! in it. Depends far less on other load on the machine than a rate does.
+//!
+//! Rule: usage and orders are counted at the same two points in time. Values that cannot be read are reported as not
+//! measured.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::proc::{Component, MachineCpuTime, ThreadSample};
+use super::server::{ServerCounters, WalCost};
+
+/// Clients of Postgres with at least this share of the CPU time of their name are reported separately: lanes do most
+/// of the work and the rest of a pool hardly any.
+const BUSY_SHARE: f64 = 0.2;
+
+/// Histogram of journal records per commit in the service's `/metrics`.
+const BATCH_RECORDS: &str = "vouchsafe_journal_batch_records";
+
+/// Cumulative counts of journal commits and of the records in them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JournalBatchCounters {
+    records: f64,
+    commits: f64,
+}
+
+/// All readings of one point in time.
+#[derive(Clone, Debug, Default)]
+pub struct UsageSnapshot {
+    pub orders: u64,
+    /// Threads by id; `None` without `/proc`.
+    pub threads: Option<BTreeMap<u32, ThreadSample>>,
+    /// CPU time of ended backends, as counted by their postmaster.
+    pub ended_backends: Duration,
+    /// `None` without `/proc`.
+    pub machine: Option<MachineCpuTime>,
+    /// `None` without a database, or if the query failed.
+    pub server: Option<ServerCounters>,
+    /// `None` if the contender does not report them.
+    pub batches: Option<JournalBatchCounters>,
+}
+
+/// CPU time per order of all threads with the same name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ThreadCost {
+    pub component: Component,
+    pub name: String,
+    /// Number of threads.
+    pub threads: usize,
+    pub cpu_us: f64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct OrderCosts {
+    /// Orders acknowledged in the interval.
+    pub orders: u64,
+    /// Length of the interval, in seconds.
+    pub seconds: f64,
+    /// By thread name; `None` if not measured.
+    pub threads: Option<Vec<ThreadCost>>,
+    /// CPU time of all other processes on the machine, in microseconds.
+    pub other_processes_us: Option<f64>,
+    /// Idle CPU time, in microseconds.
+    pub idle_us: Option<f64>,
+    pub wal: Option<WalCost>,
+    /// Journal records per commit; `None` if the contender does not report them.
+    pub records_per_batch: Option<f64>,
+}
+
+impl JournalBatchCounters {
+    /// Parses `/metrics`; `None` if the histogram is missing.
+    #[must_use]
+    pub fn parse(metrics: &str) -> Option<Self> {
+        let value = |suffix: &str| {
+            let name = format!("{BATCH_RECORDS}_{suffix} ");
+            let line = metrics.lines().find_map(|line| line.strip_prefix(&*name))?;
+            line.split_whitespace().next()?.parse().ok()
+        };
+        Some(Self {
+            records: value("sum")?,
+            commits: value("count")?,
+        })
+    }
+
+    /// Mean number of records per commit since an earlier reading.
+    fn mean_since(self, earlier: Self) -> Option<f64> {
+        let commits = self.commits - earlier.commits;
+        (commits > 0.0).then(|| (self.records - earlier.records) / commits)
+    }
+}
+
+impl OrderCosts {
+    /// Usage between two snapshots; `None` if no order was acknowledged.
+    #[must_use]
+    pub fn between(before: &UsageSnapshot, after: &UsageSnapshot, time: Duration) -> Option<Self> {
+        let orders = after
+            .orders
+            .checked_sub(before.orders)
+            .filter(|orders| *orders > 0)?;
+        let us_each = |time: Duration| time.as_secs_f64() * 1_000_000.0 / orders as f64;
+        let threads = before.threads.as_ref().zip(after.threads.as_ref());
+        let threads = threads.map(|(earlier, later)| {
+            let mut costs = costs_by_name(earlier, later, us_each);
+            costs.extend(ended_backends_cost(before, after, us_each));
+            costs
+        });
+        let known_us: f64 = threads.iter().flatten().map(|cost| cost.cpu_us).sum();
+        let machine = before.machine.zip(after.machine).filter(|_| threads.is_some());
+        Some(Self {
+            orders,
+            seconds: time.as_secs_f64(),
+            threads,
+            // The machine counts in hundredths of a second, threads in nanoseconds: the difference may be negative.
+            other_processes_us: machine
+                .map(|(before, after)| (us_each(after.busy.saturating_sub(before.busy)) - known_us).max(0.0)),
+            idle_us: machine.map(|(before, after)| us_each(after.idle.saturating_sub(before.idle))),
+            wal: before
+                .server
+                .zip(after.server)
+                .map(|(before, after)| after.since(before, orders)),
+            records_per_batch: before
+                .batches
+                .zip(after.batches)
+                .and_then(|(before, after)| after.mean_since(before)),
+        })
+    }
+
+    /// CPU time of a component in microseconds; `None` if not measured.
+    #[must_use]
+    pub fn cpu_us(&self, component: Component) -> Option<f64> {
+        Some(self.of(component)?.sum())
+    }
+
+    /// CPU time of the busiest thread name of a component in microseconds; `None` if not measured.
+    #[must_use]
+    pub fn busiest_us(&self, component: Component) -> Option<f64> {
+        self.of(component)?.max_by(f64::total_cmp)
+    }
+
+    fn of(&self, component: Component) -> Option<impl Iterator<Item = f64>> {
+        let own = self.threads.as_ref()?.iter();
+        Some(
+            own.filter(move |cost| cost.component == component)
+                .map(|cost| cost.cpu_us),
+        )
+    }
+}
+
+/// Groups the usage of all threads by component and name.
+fn costs_by_name(
+    before: &BTreeMap<u32, ThreadSample>,
+    after: &BTreeMap<u32, ThreadSample>,
+    us_each: impl Fn(Duration) -> f64,
+) -> Vec<ThreadCost> {
+    let mut by_name: BTreeMap<(Component, &str), Vec<Duration>> = BTreeMap::new();
+    for (id, thread) in after {
+        // A new thread has used all of its time since `before`.
+        let earlier = before.get(id).map(|thread| thread.cpu).unwrap_or_default();
+        let own = by_name.entry((thread.component, &thread.name)).or_default();
+        own.push(thread.cpu.saturating_sub(earlier));
+    }
+    let mut costs = Vec::new();
+    for ((component, name), mut used) in by_name {
+        used.sort_by_key(|used| std::cmp::Reverse(*used));
+        let total: Duration = used.iter().sum();
+        let busy = used.partition_point(|used| used.as_secs_f64() >= total.as_secs_f64() * BUSY_SHARE);
+        let mut push = |name: String, used: &[Duration]| {
+            costs.push(ThreadCost {
+                component,
+                name,
+                threads: used.len(),
+                cpu_us: us_each(used.iter().sum()),
+            });
+        };
+        if component == Component::Postgres && busy > 0 && busy < used.len() {
+            let (busy, rest) = used.split_at(busy);
+            push(format!("{name} (busiest)"), busy);
+            push(format!("{name} (others)"), rest);
+        } else {
+            push(name.to_owned(), &used);
+        }
+    }
+    costs
+}
+
+/// Usage of backends that ended in the interval.
+fn ended_backends_cost(
+    before: &UsageSnapshot,
+    after: &UsageSnapshot,
+    us_each: impl Fn(Duration) -> f64,
+) -> Option<ThreadCost> {
+    let (earlier, remaining) = (before.threads.as_ref()?, after.threads.as_ref()?);
+    let ended = earlier
+        .iter()
+        .filter(|(id, thread)| thread.component == Component::Postgres && !remaining.contains_key(id));
+    let used_before: Duration = ended.map(|(_, thread)| thread.cpu).sum();
+    let cpu = after
+        .ended_backends
+        .saturating_sub(before.ended_backends)
+        .saturating_sub(used_before);
+    (!cpu.is_zero()).then(|| ThreadCost {
+        component: Component::Postgres,
+        name: "ended backends".to_owned(),
+        threads: 0,
+        cpu_us: us_each(cpu),
+    })
+}
+
+/// Formats with three decimals below 10, one below 1,000, and none above; a missing value as not measured.
+#[must_use]
+pub fn format_value(value: Option<f64>) -> String {
+    // The sum of an empty iterator is -0.0; adding 0.0 removes the sign.
+    match value.map(|value| value + 0.0) {
+        None => "not measured".to_owned(),
+        Some(value) if value >= 1_000.0 => format!("{value:.0}"),
+        Some(value) if value >= 10.0 => format!("{value:.1}"),
+        Some(value) => format!("{value:.3}"),
+    }
+}
+
+impl fmt::Display for OrderCosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "cost per order ({} acknowledged in {:.2} s)",
+            self.orders, self.seconds
+        )?;
+        let mut row = |indent: &str, name: &str, value: Option<f64>| {
+            writeln!(f, "{:<48}{:>12}", format!("{indent}{name}"), format_value(value))
+        };
+        for component in [Component::Service, Component::Postgres, Component::Generator] {
+            row("  ", &format!("{component}, CPU µs"), self.cpu_us(component))?;
+            let own = self
+                .threads
+                .iter()
+                .flatten()
+                .filter(|cost| cost.component == component);
+            let mut by_cpu: Vec<_> = own.filter(|cost| cost.cpu_us >= 0.01).collect();
+            by_cpu.sort_by(|one, other| other.cpu_us.total_cmp(&one.cpu_us));
+            for cost in by_cpu {
+                row(
+                    "    ",
+                    &format!("{} ({})", cost.name, cost.threads),
+                    Some(cost.cpu_us),
+                )?;
+            }
+        }
+        row("  ", "other processes, CPU µs", self.other_processes_us)?;
+        row("  ", "idle, µs", self.idle_us)?;
+        row("  ", "WAL, bytes", self.wal.map(|wal| wal.bytes))?;
+        row("  ", "commits", self.wal.map(|wal| wal.commits))?;
+        row("  ", "journal records per commit", self.records_per_batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(component: Component, name: &str, cpu_us: u64) -> ThreadSample {
+        ThreadSample {
+            component,
+            name: name.to_owned(),
+            cpu: Duration::from_micros(cpu_us),
+        }
+    }
+
+    fn snapshot(orders: u64, threads: &[(u32, ThreadSample)], busy_us: u64) -> UsageSnapshot {
+        UsageSnapshot {
+            orders,
+            threads: Some(threads.iter().cloned().collect()),
+            machine: Some(MachineCpuTime {
+                busy: Duration::from_micros(busy_us),
+                idle: Duration::from_micros(busy_us * 2),
+            }),
+            ..UsageSnapshot::default()
+        }
+    }
+
+    /// Costs of 100 orders between two snapshots.
+    fn between(before: &[(u32, ThreadSample)], after: &[(u32, ThreadSample)]) -> OrderCosts {
+        let (before, after) = (snapshot(50, before, 0), snapshot(150, after, 10_000));
+        OrderCosts::between(&before, &after, Duration::from_secs(1)).unwrap()
+    }
+
+    #[test]
+    fn threads_of_one_name_are_summed_and_new_ones_count_fully() {
+        let costs = between(
+            &[
+                (1, thread(Component::Service, "worker-*", 1_000)),
+                (3, thread(Component::Generator, "load", 0)),
+            ],
+            &[
+                (1, thread(Component::Service, "worker-*", 3_000)),
+                (2, thread(Component::Service, "worker-*", 500)),
+                (3, thread(Component::Generator, "load", 700)),
+                (4, thread(Component::Generator, "a", 800)),
+            ],
+        );
+        let threads = costs.threads.as_deref().unwrap();
+        assert_eq!((threads[0].threads, threads[0].cpu_us), (2, 25.0));
+        assert_eq!(costs.cpu_us(Component::Generator), Some(15.0));
+        assert_eq!(costs.busiest_us(Component::Generator), Some(8.0));
+        assert_eq!(
+            (costs.other_processes_us, costs.idle_us),
+            (Some(60.0), Some(200.0))
+        );
+    }
+
+    #[test]
+    fn busiest_backends_of_a_pool_are_split() {
+        let name = "vouchsafe@vouchsafe";
+        let backends = |all: &[(u32, u64)]| -> Vec<_> {
+            let backend = |&(pid, cpu_us)| (pid, thread(Component::Postgres, name, cpu_us));
+            all.iter().map(backend).collect()
+        };
+        let costs = between(&[], &backends(&[(1, 9_000), (2, 500), (3, 300)]))
+            .threads
+            .unwrap();
+        assert_eq!(
+            (costs[0].name.as_str(), costs[0].cpu_us),
+            ("vouchsafe@vouchsafe (busiest)", 90.0)
+        );
+        assert_eq!((costs[1].threads, costs[1].cpu_us), (2, 8.0));
+
+        let even: Vec<_> = (0..8).map(|pid| (pid, 100)).collect();
+        assert_eq!(between(&[], &backends(&even)).threads.unwrap()[0].threads, 8);
+    }
+
+    #[test]
+    fn ended_backend_is_counted_once() {
+        let before = [(7, thread(Component::Postgres, "autovacuum worker", 1_000))];
+        let mut after = snapshot(150, &[], 10_000);
+        // The postmaster counts 3 ms of ended backends; 1 ms of that was used before the interval.
+        after.ended_backends = Duration::from_millis(3);
+        let costs = OrderCosts::between(&snapshot(50, &before, 0), &after, Duration::from_secs(1)).unwrap();
+        assert_eq!(costs.threads.unwrap()[0].cpu_us, 20.0);
+    }
+
+    #[test]
+    fn missing_readings_are_not_measured() {
+        let nothing = |orders| UsageSnapshot {
+            orders,
+            ..UsageSnapshot::default()
+        };
+        let costs = OrderCosts::between(&nothing(0), &nothing(3), Duration::from_secs(1)).unwrap();
+        assert_eq!((costs.cpu_us(Component::Service), costs.idle_us), (None, None));
+        assert_eq!(costs.to_string().matches("not measured").count(), 8, "{costs}");
+        assert_eq!(
+            OrderCosts::between(&nothing(3), &nothing(3), Duration::from_secs(1)),
+            None
+        );
+    }
+
+    #[test]
+    fn batch_mean_covers_commits_between_two_readings() {
+        let counters = |sum, count| {
+            let text =
+                format!("# TYPE x histogram\n{BATCH_RECORDS}_sum {sum}\n{BATCH_RECORDS}_count {count}\n");
+            JournalBatchCounters::parse(&text).unwrap()
+        };
+        let (earlier, now) = (counters("100.0", 50), counters("1300.0", 60));
+        assert_eq!(now.mean_since(earlier), Some(120.0));
+        assert_eq!(earlier.mean_since(earlier), None);
+        assert_eq!(JournalBatchCounters::parse("up 1\n"), None);
+    }
+}

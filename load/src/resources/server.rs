@@ -1,0 +1,164 @@
+//! WAL, commits and processes of the Postgres server.
+//!
+//! Rule: a separate superuser connection reads them, with an `application_name`, so that its own cost is visible.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, PgConnection};
+
+use super::proc::{Component, ThreadSample, read_cpu_time, read_ended_children};
+
+/// `application_name` of the reader.
+const APPLICATION_NAME: &str = "load";
+
+/// Process name of the postmaster.
+const POSTMASTER: &str = "postmaster";
+
+/// Server counters that grow with orders.
+const COUNTERS_SQL: &str = "
+    SELECT (pg_current_wal_lsn() - '0/0')::bigint AS wal_end,
+           (SELECT xact_commit FROM pg_stat_database WHERE datname = $1) AS commits";
+
+/// Names of all server processes.
+const PROCESSES_SQL: &str = "
+    SELECT pid,
+           CASE
+               WHEN backend_type <> 'client backend' THEN backend_type
+               ELSE concat_ws(' ', usename || '@' || datname, NULLIF(application_name, ''))
+           END
+      FROM pg_stat_activity";
+
+/// Connection data of a server to monitor.
+#[derive(Clone, Debug)]
+pub struct MonitoredServer {
+    /// Superuser, in a database that always exists.
+    pub superuser: PgConnectOptions,
+    /// `postmaster.pid`.
+    pub pid_file: PathBuf,
+    /// Counts the commits of this database.
+    pub database: String,
+}
+
+/// Cumulative counters of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct ServerCounters {
+    /// WAL position, in bytes.
+    pub wal_end: i64,
+    pub commits: i64,
+}
+
+/// WAL and commits per order.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WalCost {
+    pub bytes: f64,
+    pub commits: f64,
+}
+
+impl ServerCounters {
+    /// Counts since an earlier reading, per order.
+    #[must_use]
+    pub fn since(self, earlier: Self, orders: u64) -> WalCost {
+        WalCost {
+            bytes: (self.wal_end - earlier.wal_end) as f64 / orders as f64,
+            commits: (self.commits - earlier.commits) as f64 / orders as f64,
+        }
+    }
+}
+
+/// Connection that reads the counters of a server.
+pub struct ServerStatsReader {
+    connection: PgConnection,
+    server: MonitoredServer,
+}
+
+impl ServerStatsReader {
+    /// # Errors
+    /// If the server cannot be reached.
+    pub async fn connect(server: MonitoredServer) -> sqlx::Result<Self> {
+        let options = server.superuser.clone().application_name(APPLICATION_NAME);
+        let connection = PgConnection::connect_with(&options).await?;
+        Ok(Self { connection, server })
+    }
+
+    /// Reads the counters. Server processes report commits with up to a second of delay, at both ends of an interval
+    /// alike; the WAL position is current.
+    ///
+    /// # Errors
+    /// If the query fails.
+    pub async fn statistics(&mut self) -> sqlx::Result<ServerCounters> {
+        sqlx::query_as(COUNTERS_SQL)
+            .bind(&self.server.database)
+            .fetch_one(&mut self.connection)
+            .await
+    }
+
+    /// Reads the server processes by pid, with their names.
+    ///
+    /// # Errors
+    /// If the query fails.
+    pub async fn processes(&mut self) -> anyhow::Result<BTreeMap<u32, String>> {
+        let rows: Vec<(i32, String)> = sqlx::query_as(PROCESSES_SQL)
+            .fetch_all(&mut self.connection)
+            .await?;
+        let mut processes = BTreeMap::new();
+        for (pid, name) in rows {
+            processes.insert(u32::try_from(pid)?, name);
+        }
+        if let Some(first) = read_postmaster_pid(&self.server.pid_file) {
+            processes.insert(first, POSTMASTER.to_owned());
+        }
+        Ok(processes)
+    }
+}
+
+/// Reads the usage of all server processes and the CPU time of ended backends.
+///
+/// # Errors
+/// If there is no `/proc`.
+pub fn read_server_usage(
+    processes: BTreeMap<u32, String>,
+) -> std::io::Result<(BTreeMap<u32, ThreadSample>, Duration)> {
+    let (mut samples, mut ended_backends) = (BTreeMap::new(), Duration::ZERO);
+    for (pid, name) in processes {
+        if name == POSTMASTER {
+            ended_backends = read_ended_children(pid)?;
+        }
+        // A backend that ended since the query is included in the postmaster's count.
+        if let Ok(cpu) = read_cpu_time(pid) {
+            let component = Component::Postgres;
+            samples.insert(pid, ThreadSample { component, name, cpu });
+        }
+    }
+    Ok((samples, ended_backends))
+}
+
+/// Reads the pid from the first line of `postmaster.pid`.
+fn read_postmaster_pid(pid_file: &Path) -> Option<u32> {
+    let text = std::fs::read_to_string(pid_file).ok()?;
+    text.lines().next()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wal_cost_is_per_order() {
+        let counters = |wal_end, commits| ServerCounters { wal_end, commits };
+        let wal = counters(50_000, 12).since(counters(10_000, 2), 20);
+        assert_eq!((wal.bytes, wal.commits), (2_000.0, 0.5));
+    }
+
+    #[test]
+    fn postmaster_pid_is_read_from_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("postmaster.pid");
+        assert_eq!(read_postmaster_pid(&file), None);
+        std::fs::write(&file, "4711\n/data\n").unwrap();
+        assert_eq!(read_postmaster_pid(&file), Some(4_711));
+    }
+}
