@@ -35,6 +35,8 @@ use time::Date;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::purchase::BuyRequest;
 use vouchsafe_domain::vendor::AdapterKind;
+use vouchsafe_store::VendorWithCredential;
+use vouchsafe_store::keyring::Keyring;
 
 pub use failure::{FailureReason, InvalidResponse, VendorFailure};
 pub use purchase::{PurchaseResult, Shortfall, VendorRecord, VendorVoucher};
@@ -72,6 +74,21 @@ impl VendorAdapter {
             AdapterKind::Http => Self::Http(Box::new(HttpVendor::new(config, Timeouts::default(), clock)?)),
             AdapterKind::Manual => Self::Manual,
         })
+    }
+
+    /// Creates the adapter of a configured vendor, with its own circuit breaker; the error is the reason why there is none.
+    fn open(access: &VendorWithCredential, keyring: &Keyring, clock: Arc<dyn Clock>) -> Result<Self, String> {
+        let VendorWithCredential { vendor, credential } = access;
+        let open = |sealed| keyring.vault().open_credential(&vendor.vendor_id, sealed);
+        let credential = credential.as_ref().map(open).transpose();
+        let url = vendor.url.as_deref().map(str::parse).transpose();
+        let config = AdapterConfig {
+            kind: vendor.adapter,
+            url: url.map_err(|_| "the vendor's url is invalid; put it again")?,
+            credential: credential
+                .map_err(|error| format!("cannot decrypt the vendor's credential: {error}"))?,
+        };
+        Self::connect(&config, clock).map_err(|error| error.to_string())
     }
 
     /// Buys. Repeating it under the same key sells nothing more.

@@ -26,7 +26,7 @@ use vouchsafe_store::{
 use super::code_leak::first_leaked_code;
 use crate::http::RecordStream;
 use crate::metrics::VendorMetrics;
-use crate::{AdapterConfig, FailureReason, VendorAdapter, VendorFailure, VendorRecord};
+use crate::{FailureReason, VendorAdapter, VendorFailure, VendorRecord};
 
 /// Poll interval for due days: a day requested by an operator starts at once.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -246,15 +246,7 @@ async fn connect(job: &ReconciliationJob, vendor_id: &str) -> Result<VendorAdapt
     let unavailable = |reason: String| ReconciliationError::VendorUnavailable(reason);
     let found = job.vendors.find(vendor_id.to_owned()).await?;
     let access = found.ok_or_else(|| unavailable("it was deleted".to_owned()))?;
-    let open = |sealed| job.keyring.vault().open_credential(vendor_id, sealed);
-    let credential = access.credential.as_ref().map(open).transpose();
-    let url = access.vendor.url.as_deref().map(str::parse).transpose();
-    let config = AdapterConfig {
-        kind: access.vendor.adapter,
-        url: url.map_err(|_| unavailable("its url is invalid".to_owned()))?,
-        credential: credential.map_err(|error| unavailable(error.to_string()))?,
-    };
-    VendorAdapter::connect(&config, Arc::clone(&job.clock)).map_err(|error| unavailable(error.to_string()))
+    VendorAdapter::open(&access, &job.keyring, Arc::clone(&job.clock)).map_err(unavailable)
 }
 
 async fn update_metrics(job: &ReconciliationJob) {

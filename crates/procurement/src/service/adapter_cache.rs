@@ -7,10 +7,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use vouchsafe_domain::vendor::Vendor;
-use vouchsafe_store::VendorWithCredential;
 
 use super::ProcurementService;
-use crate::{AdapterConfig, VendorAdapter};
+use crate::VendorAdapter;
 
 struct CachedAdapter {
     vendor: Vendor,
@@ -60,21 +59,7 @@ impl ProcurementService {
         if let Some(adapter) = self.adapters.find(&access.vendor) {
             return Ok(adapter);
         }
-        let adapter = self.connect(&access)?;
+        let adapter = VendorAdapter::open(&access, &self.keyring, Arc::clone(&self.clock))?;
         Ok(self.adapters.insert(access.vendor, adapter))
-    }
-
-    fn connect(&self, access: &VendorWithCredential) -> Result<VendorAdapter, String> {
-        let VendorWithCredential { vendor, credential } = access;
-        let open = |sealed| self.keyring.vault().open_credential(&vendor.vendor_id, sealed);
-        let credential = credential.as_ref().map(open).transpose();
-        let url = vendor.url.as_deref().map(str::parse).transpose();
-        let config = AdapterConfig {
-            kind: vendor.adapter,
-            url: url.map_err(|_| "the vendor's url is invalid; put it again")?,
-            credential: credential
-                .map_err(|error| format!("cannot decrypt the vendor's credential: {error}"))?,
-        };
-        VendorAdapter::connect(&config, Arc::clone(&self.clock)).map_err(|error| error.to_string())
     }
 }
