@@ -74,17 +74,7 @@ impl Completion {
 
     /// Applies the verdict of a committed batch.
     pub(super) fn settle(self, record: Record, verdict: Verdict) {
-        let Self {
-            holds,
-            ticket,
-            reply,
-            span,
-            commit_span,
-        } = self;
-        let _entered = span.enter();
-        commit_span.record("verdict", verdict.label());
-        drop(commit_span);
-        let outcome = match verdict {
+        self.end(verdict.label(), |holds, ticket| match verdict {
             Verdict::Committed(wallet) => {
                 holds.into_iter().for_each(|hold| hold.settle(wallet));
                 let stored = StoredResponse {
@@ -103,13 +93,19 @@ impl Completion {
                 holds.into_iter().for_each(|hold| hold.invalidate(stale));
                 RecordOutcome::Stale(stale, ticket)
             }
-        };
-        // The flow may have stopped waiting; it finds the response under its key.
-        drop(reply.send(outcome));
+        });
     }
 
     /// Ends a record that was certainly not written. Holds and key are released before the flow is notified.
     pub(super) fn abort(self, outcome: RecordOutcome) {
+        self.end("not_written", |holds, ticket| {
+            drop((holds, ticket));
+            outcome
+        });
+    }
+
+    /// Ends the spans, ends the holds and the key by `end`, and notifies the flow of the outcome.
+    fn end(self, verdict: &str, end: impl FnOnce(Vec<Box<dyn Hold>>, Ticket) -> RecordOutcome) {
         let Self {
             holds,
             ticket,
@@ -118,9 +114,9 @@ impl Completion {
             commit_span,
         } = self;
         let _entered = span.enter();
-        commit_span.record("verdict", "not_written");
+        commit_span.record("verdict", verdict);
         drop(commit_span);
-        drop((holds, ticket));
-        drop(reply.send(outcome));
+        // The flow may have stopped waiting; it finds the response under its key.
+        drop(reply.send(end(holds, ticket)));
     }
 }
