@@ -82,21 +82,8 @@ mod tests {
     use vouchsafe_domain::product::Sku;
 
     use super::*;
-    use crate::vault::data_key::{DataKey, KeyPurpose};
-    use crate::vault::master_key::MasterKey;
     use crate::vault::seal::CodeId;
-
-    fn vault() -> Vault {
-        let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
-        let key = |id, purpose| {
-            DataKey::generate(KeyId(id), purpose)
-                .unwrap()
-                .wrap(&master)
-                .unwrap()
-        };
-        let keys = [key(1, KeyPurpose::BlindIndex), key(2, KeyPurpose::Codes)];
-        Vault::unlock(&master, &keys, 0).unwrap()
-    }
+    use crate::vault::seal::tests::vault;
 
     #[test]
     fn credential_opens_for_its_vendor_only() {

@@ -42,25 +42,11 @@ impl Vault {
 mod tests {
     use uuid::Uuid;
 
-    use super::*;
     use crate::vault::aead::NONCE_BYTES;
-    use crate::vault::data_key::{DataKey, KeyId, KeyPurpose};
-    use crate::vault::master_key::MasterKey;
+    use crate::vault::seal::tests::vault;
 
     /// Bytes of the leading key id.
     const KEY_BYTES: usize = 4;
-
-    fn vault() -> Vault {
-        let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
-        let key = |id, purpose| {
-            DataKey::generate(KeyId(id), purpose)
-                .unwrap()
-                .wrap(&master)
-                .unwrap()
-        };
-        let keys = [key(1, KeyPurpose::BlindIndex), key(2, KeyPurpose::Codes)];
-        Vault::unlock(&master, &keys, 0).unwrap()
-    }
 
     #[test]
     fn destination_opens_for_its_partner_only_and_unaltered() {

@@ -29,7 +29,7 @@ fn keys(codes: &[i32]) -> Vec<WrappedKey> {
         .collect()
 }
 
-fn vault() -> Vault {
+pub(super) fn vault() -> Vault {
     Vault::unlock(&master(1), &keys(&[2]), 0).unwrap()
 }
 
@@ -51,7 +51,7 @@ fn code(text: &str) -> VoucherCode {
 
 fn parts_of(code: &VoucherCode) -> Vec<(&'static str, String)> {
     code.parts()
-        .map(|(part, text)| (part.as_str(), text.to_owned()))
+        .map(|(part, text)| (part.into_str(), text.to_owned()))
         .collect()
 }
 
