@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper::header::{HOST, HeaderMap};
-use hyper::{Method, Request, StatusCode, Uri};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
@@ -34,6 +34,17 @@ pub struct ApiResponse {
     pub headers: HeaderMap,
     /// Exact bytes of the body.
     pub body: Bytes,
+}
+
+impl From<Response<Bytes>> for ApiResponse {
+    fn from(response: Response<Bytes>) -> Self {
+        let (head, body) = response.into_parts();
+        Self {
+            status: head.status,
+            headers: head.headers,
+            body,
+        }
+    }
 }
 
 impl ApiResponse {
@@ -238,11 +249,7 @@ async fn send_request(
     let body = body
         .map_err(|error| unknown_outcome(&error_chain(error.as_ref())))?
         .to_bytes();
-    Ok(ApiResponse {
-        status: head.status,
-        headers: head.headers,
-        body,
-    })
+    Ok(Response::from_parts(head, body).into())
 }
 
 /// Polls the connection and the exchange as one future until the exchange completes.

@@ -51,8 +51,7 @@ impl Origin {
     }
 
     /// Value of the `Host` header.
-    #[must_use]
-    pub fn host_header(&self) -> &HeaderValue {
+    pub(crate) fn host_header(&self) -> &HeaderValue {
         &self.host_header
     }
 }

@@ -70,7 +70,7 @@ fn parse_hex_id(digits: &str) -> Option<u128> {
 
 /// Response of the codes endpoint.
 #[derive(Deserialize)]
-pub struct CodesView {
+pub(crate) struct CodesView {
     pub order_id: String,
     /// One entry per voucher.
     pub data: Vec<VoucherCodes>,

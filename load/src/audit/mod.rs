@@ -13,10 +13,12 @@ use std::fmt;
 use serde::Serialize;
 use vouchsafe_api_client::partner::PartnerClient;
 
+use self::samples::check_samples;
 use crate::tally::acknowledgements::Acknowledgements;
 
 pub use self::account::{AuditedPartner, WalletBalances, read_wallets};
-pub use self::scenario_checks::{check_invariants, check_refusals, check_stable_responses, check_stock_sold};
+pub(crate) use self::scenario_checks::check_stock_sold;
+pub use self::scenario_checks::{check_invariants, check_refusals, check_stable_responses};
 
 /// Result of one check.
 #[derive(Clone, Debug, Serialize)]
@@ -95,11 +97,11 @@ pub async fn audit_all(
         ),
         Check::new(
             "read back",
-            samples::check_read_back(accounts, acknowledgements.samples()).await,
+            check_samples(accounts, acknowledgements.samples(), samples::read_back).await,
         ),
         Check::new(
             "replayed",
-            samples::check_replay(accounts, acknowledgements.samples()).await,
+            check_samples(accounts, acknowledgements.samples(), samples::replay).await,
         ),
     ];
     if accounts.iter().any(AuditedPartner::has_exclusive_wallets) {

@@ -1,39 +1,42 @@
 //! Audit of sampled orders: read back, and replayed under their keys.
 
-use vouchsafe_api_client::ApiResponse;
+use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::wire::OrderView;
 
 use super::AuditedPartner;
 use super::account::get_ok;
 use crate::tally::acknowledgements::Sample;
 
-/// Checks that `GET` returns each sampled order as acknowledged.
-pub(super) async fn check_read_back(
+/// Checks each sampled order with the client of its partner.
+pub(super) async fn check_samples(
     accounts: &mut [AuditedPartner],
     samples: &[Sample],
+    check: impl AsyncFn(&mut PartnerClient, &Sample, &OrderView<'_>) -> Result<(), String>,
 ) -> Result<String, String> {
     for sample in samples {
-        let order_id = parse_order_id(sample)?;
+        let order = OrderView::parse(&sample.response).map_err(|error| format!("invalid order: {error}"))?;
         let client = accounts[sample.partner].client();
-        let response = get_ok(client, &format!("/orders/{order_id}")).await?;
-        compare_order(sample, &response).map_err(|reason| format!("{order_id}: {reason}"))?;
+        let result = check(client, sample, &order).await;
+        result.map_err(|reason| format!("{}: {reason}", order.order_id))?;
     }
     Ok(format!("{} sampled orders", samples.len()))
 }
 
-/// A delivered order must be identical byte for byte. A pending one may have progressed.
-fn compare_order(sample: &Sample, response: &ApiResponse) -> Result<(), String> {
+/// `GET` must return the order as acknowledged: a delivered one byte for byte. A pending one may have progressed.
+pub(super) async fn read_back(
+    client: &mut PartnerClient,
+    sample: &Sample,
+    acknowledged: &OrderView<'_>,
+) -> Result<(), String> {
+    let response = get_ok(client, &format!("/orders/{}", acknowledged.order_id)).await?;
     if sample.response == response.body {
         return Ok(());
     }
-    let parse = |body| OrderView::parse(body).map_err(|error| format!("invalid order: {error}"));
-    let (acknowledged, current) = (parse(&sample.response)?, parse(&response.body)?);
     if acknowledged.status == "DELIVERED" {
-        return Err(format!(
-            "{} bytes differ from the acknowledged response",
-            response.body.len()
-        ));
+        let length = response.body.len();
+        return Err(format!("{length} bytes differ from the acknowledged response"));
     }
+    let current = OrderView::parse(&response.body).map_err(|error| format!("invalid order: {error}"))?;
     let is_still_allocated = |voucher: &str| current.vouchers.iter().any(|other| other.voucher_id == voucher);
     let same = acknowledged.order_id == current.order_id
         && acknowledged.total_amount.get() == current.total_amount.get()
@@ -42,40 +45,26 @@ fn compare_order(sample: &Sample, response: &ApiResponse) -> Result<(), String> 
             .vouchers
             .iter()
             .all(|voucher| is_still_allocated(voucher.voucher_id));
-    if same {
-        Ok(())
-    } else {
-        Err("id, total, currency or vouchers changed".to_owned())
-    }
+    same.then_some(())
+        .ok_or_else(|| "id, total, currency or vouchers changed".to_owned())
 }
 
-/// Checks that `POST` under the same key returns the stored response, marked as a replay.
-pub(super) async fn check_replay(
-    accounts: &mut [AuditedPartner],
-    samples: &[Sample],
-) -> Result<String, String> {
-    for sample in samples {
-        let order_id = parse_order_id(sample)?;
-        let client = accounts[sample.partner].client();
-        let response = client.order(&sample.key, sample.request.clone()).await;
-        let response = response.map_err(|failure| format!("{order_id}: {failure}"))?;
-        if response.status.as_u16() != sample.status || response.body != sample.response {
-            return Err(format!(
-                "{order_id}: different response under its key, status {}",
-                response.status
-            ));
-        }
-        if response.header("idempotent-replayed") != Some("true") {
-            return Err(format!(
-                "{order_id}: the replay lacks `Idempotent-Replayed: true`"
-            ));
-        }
+/// `POST` under the same key must return the stored response, marked as a replay.
+pub(super) async fn replay(
+    client: &mut PartnerClient,
+    sample: &Sample,
+    _acknowledged: &OrderView<'_>,
+) -> Result<(), String> {
+    let response = client.order(&sample.key, sample.request.clone()).await;
+    let response = response.map_err(|failure| failure.to_string())?;
+    if response.status.as_u16() != sample.status || response.body != sample.response {
+        return Err(format!(
+            "different response under its key, status {}",
+            response.status
+        ));
     }
-    Ok(format!("{} sampled orders", samples.len()))
-}
-
-fn parse_order_id(sample: &Sample) -> Result<&str, String> {
-    OrderView::parse(&sample.response)
-        .map(|order| order.order_id)
-        .map_err(|error| format!("invalid order: {error}"))
+    if response.header("idempotent-replayed") != Some("true") {
+        return Err("the replay lacks `Idempotent-Replayed: true`".to_owned());
+    }
+    Ok(())
 }

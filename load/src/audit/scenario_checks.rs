@@ -71,7 +71,7 @@ pub fn check_stable_responses(mismatches: &ResponseMismatches) -> Check {
 }
 
 /// Checks that the number of sold vouchers equals the number of acknowledged ones.
-pub async fn check_stock_sold(operator: &mut Operator, acknowledged: usize) -> Check {
+pub(crate) async fn check_stock_sold(operator: &mut Operator, acknowledged: usize) -> Check {
     let result = match count_sold(operator).await {
         Ok(sold) if sold == acknowledged as u64 => Ok(format!("{sold} sold")),
         Ok(sold) => Err(format!("{sold} sold, {acknowledged} acknowledged")),

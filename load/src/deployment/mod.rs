@@ -173,10 +173,7 @@ impl TestDeployment {
     }
 
     /// Sends SIGTERM, for a later [`TestDeployment::restart`]. Blocks until service and Postgres have ended.
-    ///
-    /// # Errors
-    /// As [`TestDeployment::stop`].
-    pub fn shut_down(&mut self) -> Result<(), DeploymentError> {
+    pub(crate) fn shut_down(&mut self) -> Result<(), DeploymentError> {
         self.program.stop()
     }
 
@@ -189,10 +186,7 @@ impl TestDeployment {
     }
 
     /// Waits until the service is ready for orders.
-    ///
-    /// # Errors
-    /// [`DeploymentError::NotReady`] if it ends or the deadline passes.
-    pub async fn wait_until_ready(&mut self) -> Result<(), DeploymentError> {
+    pub(crate) async fn wait_until_ready(&mut self) -> Result<(), DeploymentError> {
         self.program.wait_until_ready().await
     }
 

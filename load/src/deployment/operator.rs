@@ -119,10 +119,7 @@ impl Operator {
     }
 
     /// Creates a USD product that is sold from stock only, at these denominations.
-    ///
-    /// # Errors
-    /// [`OperatorError`] if the request fails.
-    pub async fn put_product(
+    pub(crate) async fn put_product(
         &mut self,
         product_id: &str,
         denominations: &[u32],
@@ -139,10 +136,7 @@ impl Operator {
     }
 
     /// Creates the manual vendor that the products reference.
-    ///
-    /// # Errors
-    /// [`OperatorError`] if the request fails.
-    pub async fn put_manual_vendor(&mut self) -> Result<(), OperatorError> {
+    pub(crate) async fn put_manual_vendor(&mut self) -> Result<(), OperatorError> {
         let body = json!({ "adapter": "manual" });
         self.send_json(Method::PUT, "/admin/v1/vendors/manual", &body)
             .await
@@ -150,10 +144,7 @@ impl Operator {
     }
 
     /// Imports `count` vouchers whose codes begin with `prefix`.
-    ///
-    /// # Errors
-    /// [`OperatorError`]; vouchers imported before the error remain.
-    pub async fn import_vouchers(
+    pub(crate) async fn import_vouchers(
         &mut self,
         product_id: &str,
         denomination: u32,
@@ -194,10 +185,7 @@ impl Operator {
     }
 
     /// Creates a partner that may call from this machine, with the default rate limits.
-    ///
-    /// # Errors
-    /// [`OperatorError`] if the request fails.
-    pub async fn create_partner(&mut self, name: &str) -> Result<LoadPartner, OperatorError> {
+    pub(crate) async fn create_partner(&mut self, name: &str) -> Result<LoadPartner, OperatorError> {
         let path = "/admin/v1/partners";
         let body = json!({ "name": name, "allowlist": ["127.0.0.0/8", "::1/128"] });
         let response = self.send_json(Method::POST, path, &body).await?;
@@ -209,10 +197,7 @@ impl Operator {
     }
 
     /// Tops up a partner's USD wallet, once per reference.
-    ///
-    /// # Errors
-    /// [`OperatorError`] if the request fails.
-    pub async fn top_up(
+    pub(crate) async fn top_up(
         &mut self,
         buyer: &LoadPartner,
         usd: u64,

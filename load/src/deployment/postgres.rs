@@ -40,12 +40,6 @@ impl DeploymentPostgres {
         })
     }
 
-    /// Directory of the unix socket, which clients accept as host.
-    #[must_use]
-    pub fn socket_directory(&self) -> &Path {
-        &self.socket_directory
-    }
-
     /// Connection options of the service role for its database.
     #[must_use]
     pub fn service_options(&self) -> PgConnectOptions {

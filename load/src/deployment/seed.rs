@@ -8,7 +8,7 @@ use super::operator::{LoadPartner, Operator, OperatorError};
 pub const DENOMINATION: u32 = 25;
 
 /// Prefix of all product ids of a run; no other product has it.
-pub const PRODUCT_PREFIX: &str = "load-";
+pub(crate) const PRODUCT_PREFIX: &str = "load-";
 
 /// Concurrent connections for seeding: each of thousands of small requests waits for a commit.
 const CONCURRENT_OPERATORS: usize = 4;

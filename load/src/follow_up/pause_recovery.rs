@@ -25,7 +25,7 @@ const RECOVERED_FACTOR: u64 = 2;
 
 /// Interval in which Postgres was paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pause {
+pub(crate) struct Pause {
     pub from: Instant,
     pub until: Instant,
 }
@@ -43,8 +43,7 @@ pub struct PauseRecovery {
 
 impl PauseRecovery {
     /// Returns `None` if no order was due before a pause or after one.
-    #[must_use]
-    pub fn measure(pauses: &[Pause], samples: &[LatencySample]) -> Option<Self> {
+    pub(crate) fn measure(pauses: &[Pause], samples: &[LatencySample]) -> Option<Self> {
         let due_within = |from: Instant, until: Instant| {
             let within = move |sample: &&LatencySample| sample.due >= from && sample.due < until;
             samples.iter().filter(within).map(|sample| sample.latency)

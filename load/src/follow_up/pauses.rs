@@ -3,8 +3,6 @@
 //!
 //! Rule: only for a private server. Stopped backends are resumed however the run ends.
 
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,13 +12,11 @@ use tokio::runtime::Runtime;
 
 use super::pause_recovery::Pause;
 use crate::resources::database::list_backend_pids;
-use crate::traffic::scenario;
+use crate::stoppable_thread::{StopSignal, StoppableThread};
+use crate::traffic::scenario::PauseSchedule;
 
 /// Thread that pauses Postgres until stopped.
-pub struct PostgresPauser {
-    stop_sender: Option<Sender<()>>,
-    thread: Option<JoinHandle<Result<Vec<Pause>, PauseError>>>,
-}
+pub(crate) struct PostgresPauser(StoppableThread<Result<Vec<Pause>, PauseError>>);
 
 /// Reason for a failed pause.
 #[derive(Debug, thiserror::Error)]
@@ -39,11 +35,8 @@ pub enum PauseError {
 impl PostgresPauser {
     /// Starts; the first pause follows after `every_ms`. `options` are the superuser's; pauses the backends of
     /// `database`.
-    ///
-    /// # Errors
-    /// [`PauseError`] if the server cannot be reached.
-    pub fn start(
-        plan: scenario::PauseSchedule,
+    pub(crate) fn start(
+        schedule: PauseSchedule,
         options: &PgConnectOptions,
         database: &'static str,
     ) -> Result<Self, PauseError> {
@@ -51,51 +44,25 @@ impl PostgresPauser {
             .enable_all()
             .build()?;
         let mut server = runtime.block_on(PgConnection::connect_with(options))?;
-        let (stop_sender, stop_receiver) = channel();
-        let thread = std::thread::spawn(move || {
-            let (every, length) = (
-                Duration::from_millis(plan.every_ms),
-                Duration::from_millis(plan.for_ms),
-            );
+        let run = move |stop: StopSignal| {
             let mut pauses = Vec::new();
-            while stop_receiver.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+            while !stop.is_stopped_within(Duration::from_millis(schedule.every_ms)) {
                 let from = Instant::now();
                 let stopped = StoppedBackends::stop_all(&runtime, &mut server, database)?;
                 // The end of the run shortens the pause.
-                let _ = stop_receiver.recv_timeout(length);
+                stop.is_stopped_within(Duration::from_millis(schedule.for_ms));
                 drop(stopped);
                 let until = Instant::now();
                 pauses.push(Pause { from, until });
             }
             Ok(pauses)
-        });
-        Ok(Self {
-            stop_sender: Some(stop_sender),
-            thread: Some(thread),
-        })
+        };
+        Ok(Self(StoppableThread::start("pauser", run)?))
     }
 
     /// Stops; returns the pauses.
-    ///
-    /// # Errors
-    /// [`PauseError`] if a pause failed.
-    pub fn stop(mut self) -> Result<Vec<Pause>, PauseError> {
-        drop(self.stop_sender.take());
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(pauses)) => pauses,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Ok(Vec::new()),
-        }
-    }
-}
-
-impl Drop for PostgresPauser {
-    fn drop(&mut self) {
-        drop(self.stop_sender.take());
-        if let Some(thread) = self.thread.take() {
-            // A dropped pauser means that the run failed with another error.
-            let _ = thread.join();
-        }
+    pub(crate) fn stop(self) -> Result<Vec<Pause>, PauseError> {
+        self.0.stop()
     }
 }
 

@@ -66,7 +66,7 @@ impl fmt::Display for RestartTimes {
 }
 
 /// Source of the orders sent after a restart.
-pub struct OrderSource<'a> {
+pub(crate) struct OrderSource<'a> {
     /// Partners of the traffic.
     pub partners: &'a [Credentials],
     pub traffic: &'a Traffic,
@@ -75,10 +75,7 @@ pub struct OrderSource<'a> {
 }
 
 /// Kills and restarts the service `times` times; returns the duration of each restart.
-///
-/// # Errors
-/// [`DeploymentError`] if the service did not come back.
-pub async fn measure_restarts(
+pub(crate) async fn measure_restarts(
     deployment: &mut TestDeployment,
     times: u64,
     source: &OrderSource<'_>,

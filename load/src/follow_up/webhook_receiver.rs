@@ -38,7 +38,7 @@ struct ReceivedWebhooks {
     last: Option<Instant>,
 }
 
-pub struct WebhookReceiver {
+pub(crate) struct WebhookReceiver {
     url: String,
     webhooks: Arc<Mutex<ReceivedWebhooks>>,
     server: ServerHandle,
@@ -68,10 +68,7 @@ impl std::fmt::Display for WebhookSummary {
 
 impl WebhookReceiver {
     /// Listens on a free loopback port.
-    ///
-    /// # Errors
-    /// If no port or thread is available.
-    pub fn start() -> io::Result<Self> {
+    pub(crate) fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let url = format!("http://{}/", listener.local_addr()?);
         let webhooks = Arc::<Mutex<ReceivedWebhooks>>::default();
@@ -98,10 +95,11 @@ impl WebhookReceiver {
     }
 
     /// Registers the receiver as the webhook endpoint of each partner.
-    ///
-    /// # Errors
-    /// The error response of the service.
-    pub async fn register_endpoints(&self, base_url: &str, partners: &[Credentials]) -> Result<(), String> {
+    pub(crate) async fn register_endpoints(
+        &self,
+        base_url: &str,
+        partners: &[Credentials],
+    ) -> Result<(), String> {
         for credentials in partners {
             let client = PartnerClient::new(base_url, credentials.clone());
             let mut client = client.map_err(|error| error.to_string())?;
@@ -116,10 +114,7 @@ impl WebhookReceiver {
     }
 
     /// Waits for `events` distinct events or the deadline, then stops the listener. `loaded` is the end of the load.
-    ///
-    /// # Errors
-    /// If the listener failed.
-    pub fn wait_and_stop(self, events: u64, loaded: Instant) -> io::Result<(WebhookSummary, Check)> {
+    pub(crate) fn wait_and_stop(self, events: u64, loaded: Instant) -> io::Result<(WebhookSummary, Check)> {
         while self.received() < events && loaded.elapsed() < DELIVERY_TIMEOUT {
             thread::sleep(POLL_INTERVAL);
         }

@@ -22,14 +22,14 @@ const BATCH_RECORDS: &str = "vouchsafe_journal_batch_records";
 
 /// Cumulative counts of journal commits and of the records in them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct JournalBatchCounters {
+pub(crate) struct JournalBatchCounters {
     records: f64,
     commits: f64,
 }
 
 /// All readings of one point in time.
 #[derive(Clone, Debug, Default)]
-pub struct UsageSnapshot {
+pub(crate) struct UsageSnapshot {
     pub orders: u64,
     /// Threads by id; `None` without `/proc`.
     pub threads: Option<BTreeMap<u32, ThreadSample>>,
@@ -72,8 +72,7 @@ pub struct OrderCosts {
 
 impl JournalBatchCounters {
     /// Parses `/metrics`; `None` if the histogram is missing.
-    #[must_use]
-    pub fn parse(metrics: &str) -> Option<Self> {
+    pub(crate) fn parse(metrics: &str) -> Option<Self> {
         let value = |suffix: &str| {
             let name = format!("{BATCH_RECORDS}_{suffix} ");
             let line = metrics.lines().find_map(|line| line.strip_prefix(&*name))?;
@@ -94,8 +93,7 @@ impl JournalBatchCounters {
 
 impl OrderCosts {
     /// Usage between two snapshots; `None` if no order was acknowledged.
-    #[must_use]
-    pub fn between(before: &UsageSnapshot, after: &UsageSnapshot, time: Duration) -> Option<Self> {
+    pub(crate) fn between(before: &UsageSnapshot, after: &UsageSnapshot, time: Duration) -> Option<Self> {
         let orders = after
             .orders
             .checked_sub(before.orders)

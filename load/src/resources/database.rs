@@ -38,10 +38,10 @@ impl fmt::Display for DurabilitySettings {
 }
 
 /// Lists the pids of the client backends of a database.
-///
-/// # Errors
-/// If the query fails.
-pub async fn list_backend_pids(connection: &mut PgConnection, database: &str) -> sqlx::Result<Vec<i32>> {
+pub(crate) async fn list_backend_pids(
+    connection: &mut PgConnection,
+    database: &str,
+) -> sqlx::Result<Vec<i32>> {
     sqlx::query_scalar(
         "SELECT pid
          FROM pg_stat_activity

@@ -39,7 +39,7 @@ impl fmt::Display for Component {
 
 /// CPU time of one thread, or of a process with one thread, at one point in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ThreadSample {
+pub(crate) struct ThreadSample {
     pub component: Component,
     /// Threads with the same name are reported together.
     pub name: String,
@@ -48,17 +48,14 @@ pub struct ThreadSample {
 
 /// Cumulative CPU time of all cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MachineCpuTime {
+pub(crate) struct MachineCpuTime {
     /// Includes steal time.
     pub busy: Duration,
     pub idle: Duration,
 }
 
 /// Reads the threads of a process, by id. Digits in names become `*`: `worker-3` is reported as `worker-*`.
-///
-/// # Errors
-/// If the process or `/proc` does not exist.
-pub fn read_threads(pid: u32, component: Component) -> io::Result<BTreeMap<u32, ThreadSample>> {
+pub(crate) fn read_threads(pid: u32, component: Component) -> io::Result<BTreeMap<u32, ThreadSample>> {
     let mut threads = BTreeMap::new();
     for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
         let entry = entry?;
@@ -75,10 +72,7 @@ pub fn read_threads(pid: u32, component: Component) -> io::Result<BTreeMap<u32, 
 }
 
 /// Reads the CPU time of a thread, or of a single-threaded process.
-///
-/// # Errors
-/// If the thread does not exist.
-pub fn read_cpu_time(id: u32) -> io::Result<Duration> {
+pub(crate) fn read_cpu_time(id: u32) -> io::Result<Duration> {
     read(&format!("/proc/{id}/schedstat"), |text| {
         let nanos = text.split_whitespace().next()?.parse().ok()?;
         Some(Duration::from_nanos(nanos))
@@ -86,26 +80,17 @@ pub fn read_cpu_time(id: u32) -> io::Result<Duration> {
 }
 
 /// Reads the CPU time of ended children of a process.
-///
-/// # Errors
-/// If the process does not exist.
-pub fn read_ended_children(pid: u32) -> io::Result<Duration> {
+pub(crate) fn read_ended_children(pid: u32) -> io::Result<Duration> {
     read(&format!("/proc/{pid}/stat"), parse_children_time)
 }
 
 /// Reads the CPU time of all cores since boot.
-///
-/// # Errors
-/// If there is no `/proc`.
-pub fn read_machine_time() -> io::Result<MachineCpuTime> {
+pub(crate) fn read_machine_time() -> io::Result<MachineCpuTime> {
     read("/proc/stat", parse_machine_time)
 }
 
 /// Reads the resident memory of a process, in KiB.
-///
-/// # Errors
-/// If the process does not exist.
-pub fn read_resident_kib(pid: u32) -> io::Result<u64> {
+pub(crate) fn read_resident_kib(pid: u32) -> io::Result<u64> {
     read(&format!("/proc/{pid}/status"), parse_resident_kib)
 }
 

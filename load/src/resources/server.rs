@@ -45,7 +45,7 @@ pub struct MonitoredServer {
 
 /// Cumulative counters of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct ServerCounters {
+pub(crate) struct ServerCounters {
     /// WAL position, in bytes.
     pub wal_end: i64,
     pub commits: i64,
@@ -60,8 +60,7 @@ pub struct WalCost {
 
 impl ServerCounters {
     /// Counts since an earlier reading, per order.
-    #[must_use]
-    pub fn since(self, earlier: Self, orders: u64) -> WalCost {
+    pub(crate) fn since(self, earlier: Self, orders: u64) -> WalCost {
         WalCost {
             bytes: (self.wal_end - earlier.wal_end) as f64 / orders as f64,
             commits: (self.commits - earlier.commits) as f64 / orders as f64,
@@ -70,15 +69,13 @@ impl ServerCounters {
 }
 
 /// Connection that reads the counters of a server.
-pub struct ServerStatsReader {
+pub(crate) struct ServerStatsReader {
     connection: PgConnection,
     server: MonitoredServer,
 }
 
 impl ServerStatsReader {
-    /// # Errors
-    /// If the server cannot be reached.
-    pub async fn connect(server: MonitoredServer) -> sqlx::Result<Self> {
+    pub(crate) async fn connect(server: MonitoredServer) -> sqlx::Result<Self> {
         let options = server.superuser.clone().application_name(APPLICATION_NAME);
         let connection = PgConnection::connect_with(&options).await?;
         Ok(Self { connection, server })
@@ -86,10 +83,7 @@ impl ServerStatsReader {
 
     /// Reads the counters. Server processes report commits with up to a second of delay, at both ends of an interval
     /// alike; the WAL position is current.
-    ///
-    /// # Errors
-    /// If the query fails.
-    pub async fn statistics(&mut self) -> sqlx::Result<ServerCounters> {
+    pub(crate) async fn statistics(&mut self) -> sqlx::Result<ServerCounters> {
         sqlx::query_as(COUNTERS_SQL)
             .bind(&self.server.database)
             .fetch_one(&mut self.connection)
@@ -97,10 +91,7 @@ impl ServerStatsReader {
     }
 
     /// Reads the server processes by pid, with their names.
-    ///
-    /// # Errors
-    /// If the query fails.
-    pub async fn processes(&mut self) -> anyhow::Result<BTreeMap<u32, String>> {
+    pub(crate) async fn processes(&mut self) -> anyhow::Result<BTreeMap<u32, String>> {
         let rows: Vec<(i32, String)> = sqlx::query_as(PROCESSES_SQL)
             .fetch_all(&mut self.connection)
             .await?;
@@ -116,10 +107,7 @@ impl ServerStatsReader {
 }
 
 /// Reads the usage of all server processes and the CPU time of ended backends.
-///
-/// # Errors
-/// If there is no `/proc`.
-pub fn read_server_usage(
+pub(crate) fn read_server_usage(
     processes: BTreeMap<u32, String>,
 ) -> std::io::Result<(BTreeMap<u32, ThreadSample>, Duration)> {
     let (mut samples, mut ended_backends) = (BTreeMap::new(), Duration::ZERO);

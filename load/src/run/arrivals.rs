@@ -9,13 +9,10 @@ use rand::{RngExt as _, SeedableRng as _};
 use crate::traffic::pace::{RunLength, Spacing};
 
 /// Upper bound for one run: 800 MB at 16 bytes each, far above what one machine reaches.
-pub const MAX_ARRIVALS: u64 = 50_000_000;
+pub(crate) const MAX_ARRIVALS: u64 = 50_000_000;
 
 /// Generates the due times of all requests, relative to the start of the run.
-///
-/// # Errors
-/// [`ArrivalsError`] if the rate is not positive or the schedule exceeds [`MAX_ARRIVALS`].
-pub fn schedule(
+pub(crate) fn schedule(
     per_second: f64,
     spacing: Spacing,
     warm_up: Duration,

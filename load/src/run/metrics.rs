@@ -240,8 +240,7 @@ fn counts(outcomes: &Outcomes) -> BTreeMap<String, u64> {
 }
 
 /// Computes metrics of background requests over the elapsed `time`.
-#[must_use]
-pub fn request_metrics(background: &BackgroundStats, time: Duration) -> RequestMetrics {
+pub(crate) fn request_metrics(background: &BackgroundStats, time: Duration) -> RequestMetrics {
     RequestMetrics {
         per_s: per_second(background.latency_us.len(), time),
         latency_us: latency(&background.latency_us),

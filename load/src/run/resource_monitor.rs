@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -21,6 +19,7 @@ use crate::resources::MonitorTarget;
 use crate::resources::costs::{JournalBatchCounters, OrderCosts, UsageSnapshot};
 use crate::resources::proc::{Component, ThreadSample, read_machine_time, read_resident_kib, read_threads};
 use crate::resources::server::{ServerStatsReader, read_server_usage};
+use crate::stoppable_thread::{StopSignal, StoppableThread};
 
 /// Polling interval until the run starts.
 const POLL: Duration = Duration::from_millis(5);
@@ -95,10 +94,7 @@ impl fmt::Display for ResourceUsage {
 }
 
 /// Thread that monitors until the end of the measured part.
-pub struct ResourceMonitor {
-    stop_sender: Option<Sender<()>>,
-    thread: Option<JoinHandle<anyhow::Result<ResourceUsage>>>,
-}
+pub struct ResourceMonitor(StoppableThread<anyhow::Result<ResourceUsage>>);
 
 impl ResourceMonitor {
     /// Starts the thread; `length` is the length of the measured part.
@@ -106,54 +102,33 @@ impl ResourceMonitor {
     /// # Errors
     /// If the thread cannot be started.
     pub fn start(target: MonitorTarget, progress: &Progress, length: Duration) -> std::io::Result<Self> {
-        let (stop_sender, stop_receiver) = channel();
         let progress = progress.clone();
-        let thread = std::thread::Builder::new()
-            .name("monitor".to_owned())
-            .spawn(move || {
-                let mut sampler = Sampler::connect(target, progress)?;
-                Ok(monitor_run(&mut sampler, length, &stop_receiver))
-            })?;
-        Ok(Self {
-            stop_sender: Some(stop_sender),
-            thread: Some(thread),
-        })
+        let run = move |stop: StopSignal| {
+            let mut sampler = Sampler::connect(target, progress)?;
+            Ok(monitor_run(&mut sampler, length, &stop))
+        };
+        StoppableThread::start("monitor", run).map(Self)
     }
 
     /// Stops the thread and returns the results. Call it after the run; values not measured by then are missing.
     ///
     /// # Errors
     /// If the runtime could not be started or the server not reached.
-    pub fn stop(mut self) -> anyhow::Result<ResourceUsage> {
-        drop(self.stop_sender.take());
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(usage)) => usage,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Ok(ResourceUsage::default()),
-        }
+    pub fn stop(self) -> anyhow::Result<ResourceUsage> {
+        self.0.stop()
     }
 }
 
-impl Drop for ResourceMonitor {
-    fn drop(&mut self) {
-        drop(self.stop_sender.take());
-        if let Some(thread) = self.thread.take() {
-            // A dropped monitor means that the run failed with another error.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn monitor_run(sampler: &mut Sampler, length: Duration, stop_receiver: &Receiver<()>) -> ResourceUsage {
+fn monitor_run(sampler: &mut Sampler, length: Duration, stop: &StopSignal) -> ResourceUsage {
     let mut usage = ResourceUsage::default();
     let from = loop {
         match sampler.progress.measurement_start() {
             Some(from) => break from,
-            None if is_stopped_within(stop_receiver, POLL) => return usage,
+            None if stop.is_stopped_within(POLL) => return usage,
             None => {}
         }
     };
-    if is_stopped_within(stop_receiver, from.saturating_duration_since(Instant::now())) {
+    if stop.is_stopped_within(from.saturating_duration_since(Instant::now())) {
         return usage;
     }
     let (started, before) = (Instant::now(), sampler.snapshot());
@@ -166,7 +141,7 @@ fn monitor_run(sampler: &mut Sampler, length: Duration, stop_receiver: &Receiver
         if left.is_zero() {
             break;
         }
-        if is_stopped_within(stop_receiver, left.min(MEMORY_INTERVAL)) {
+        if stop.is_stopped_within(left.min(MEMORY_INTERVAL)) {
             // The generator's threads have ended, and their counters with them.
             return usage;
         }
@@ -174,10 +149,6 @@ fn monitor_run(sampler: &mut Sampler, length: Duration, stop_receiver: &Receiver
     let (time, after) = (started.elapsed(), sampler.snapshot());
     usage.costs = OrderCosts::between(&before, &after, time);
     usage
-}
-
-fn is_stopped_within(stop_receiver: &Receiver<()>, time: Duration) -> bool {
-    stop_receiver.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
 }
 
 /// Reads all counters.

@@ -156,7 +156,7 @@ impl Acknowledgements {
     }
 
     /// Adds the records of another thread.
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.orders += other.orders;
         for (partner, added) in other.partners.into_iter().enumerate() {
             let own = self.partner_mut(partner);

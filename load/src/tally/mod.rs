@@ -147,7 +147,7 @@ impl Tally {
     }
 
     /// Records a measured background request.
-    pub fn record_background(
+    pub(crate) fn record_background(
         &mut self,
         kind: RequestKind,
         latency: Duration,
@@ -164,12 +164,12 @@ impl Tally {
     }
 
     /// Records the send delay of a measured request.
-    pub fn record_send_delay(&mut self, delay: Duration) {
+    pub(crate) fn record_send_delay(&mut self, delay: Duration) {
         self.send_delay_us.saturating_record(micros(delay));
     }
 
     /// Adds the results of another thread.
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         merge_histogram(&mut self.latency_us, &other.latency_us);
         merge_histogram(&mut self.send_delay_us, &other.send_delay_us);
         self.breakdown.merge(other.breakdown);
@@ -191,17 +191,13 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use hyper::{HeaderMap, StatusCode};
+    use hyper::Response;
 
     use super::*;
 
     fn response(status: u16, body: &'static str) -> Result<ApiResponse, RequestFailure> {
-        let status = StatusCode::from_u16(status).unwrap();
-        Ok(ApiResponse {
-            status,
-            headers: HeaderMap::new(),
-            body: Bytes::from_static(body.as_bytes()),
-        })
+        let response = Response::builder().status(status).body(Bytes::from(body));
+        Ok(response.unwrap().into())
     }
 
     fn record(tally: &mut Tally, phase: Phase, took_ms: u64, outcome: &Result<ApiResponse, RequestFailure>) {

@@ -54,7 +54,7 @@ impl ResponseMismatches {
         }
     }
 
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.compared += other.compared;
         self.count += other.count;
         self.first = self.first.take().or(other.first);
@@ -204,16 +204,15 @@ fn example(description: &str, response: &ApiResponse) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hyper::{HeaderMap, StatusCode};
+    use hyper::Response;
 
     use super::*;
 
     fn response(status: u16, body: &str) -> ApiResponse {
-        ApiResponse {
-            status: StatusCode::from_u16(status).unwrap(),
-            headers: HeaderMap::new(),
-            body: Bytes::copy_from_slice(body.as_bytes()),
-        }
+        let response = Response::builder()
+            .status(status)
+            .body(Bytes::copy_from_slice(body.as_bytes()));
+        response.unwrap().into()
     }
 
     fn order(status: &str) -> String {

@@ -68,8 +68,7 @@ impl Workload {
     }
 
     /// Body of the next order, without a copy.
-    #[must_use]
-    pub fn next_body(&self) -> Bytes {
+    pub(crate) fn next_body(&self) -> Bytes {
         self.body.clone()
     }
 }

@@ -71,7 +71,6 @@ impl<'a> Intent<'a> {
 }
 
 /// An operation without a completion. Dropping it leaves the operation open in the history.
-#[must_use]
 #[derive(Debug)]
 pub struct PendingOperation(Event);
 
@@ -198,17 +197,13 @@ impl EventLog {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use hyper::{HeaderMap, StatusCode};
+    use hyper::Response;
 
     use super::*;
 
     fn response(status: u16, body: &'static str) -> Result<ApiResponse, RequestFailure> {
-        let status = StatusCode::from_u16(status).unwrap();
-        Ok(ApiResponse {
-            status,
-            headers: HeaderMap::new(),
-            body: Bytes::from_static(body.as_bytes()),
-        })
+        let response = Response::builder().status(status).body(Bytes::from(body));
+        Ok(response.unwrap().into())
     }
 
     fn record(intent: Intent<'_>, outcome: &Result<ApiResponse, RequestFailure>) -> Event {

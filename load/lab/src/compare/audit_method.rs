@@ -10,7 +10,7 @@ use vouchsafe_load::audit::{Audit, Check, WalletBalances, audit, read_wallets};
 use vouchsafe_load::tally::acknowledgements::Acknowledgements;
 
 #[derive(Clone, Debug)]
-pub enum AuditMethod {
+pub(crate) enum AuditMethod {
     /// Full audit over the API.
     Api,
     /// Row counts of the floor's tables.
@@ -20,14 +20,14 @@ pub enum AuditMethod {
 }
 
 /// State before a turn.
-pub enum Baseline {
+pub(crate) enum Baseline {
     Wallets(WalletBalances),
     Rows(FloorRowCounts),
     Nothing,
 }
 
 /// Row counts of the five tables, in the order of `sql/floor_schema.sql`.
-pub type FloorRowCounts = [i64; 5];
+pub(crate) type FloorRowCounts = [i64; 5];
 
 const FLOOR_ROWS_SQL: &str = "SELECT
     (SELECT count(*) FROM orders),
@@ -38,10 +38,7 @@ const FLOOR_ROWS_SQL: &str = "SELECT
 
 impl AuditMethod {
     /// Reads the state before a turn.
-    ///
-    /// # Errors
-    /// If the state cannot be read.
-    pub async fn capture_baseline(&self, auditor: &mut PartnerClient) -> anyhow::Result<Baseline> {
+    pub(crate) async fn capture_baseline(&self, auditor: &mut PartnerClient) -> anyhow::Result<Baseline> {
         Ok(match self {
             Self::Api => Baseline::Wallets(read_wallets(auditor).await.map_err(anyhow::Error::msg)?),
             Self::Rows(options) => Baseline::Rows(count_floor_rows(options).await?),
@@ -49,9 +46,7 @@ impl AuditMethod {
         })
     }
 
-    /// # Errors
-    /// If rows cannot be counted. API errors are failed checks.
-    pub async fn audit(
+    pub(crate) async fn audit(
         &self,
         auditor: &mut PartnerClient,
         opening: Baseline,

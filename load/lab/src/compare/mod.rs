@@ -4,10 +4,10 @@
 //! Rule: a figure counts only if its audit passed and every order of its turn was sold. Ratios are taken within a
 //! round.
 
-pub mod audit_method;
-pub mod contender;
+pub(crate) mod audit_method;
+mod contender;
 pub(crate) mod maintenance;
-pub mod report;
+mod report;
 pub mod rounds;
-pub mod statistics;
+pub(crate) mod statistics;
 pub mod turn;

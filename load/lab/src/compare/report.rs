@@ -5,6 +5,7 @@ use std::fmt;
 
 use vouchsafe_load::resources::costs::{OrderCosts, format_value};
 use vouchsafe_load::resources::proc::Component;
+use vouchsafe_load::traffic::pace::Pace;
 
 use super::contender::{Column, CompareReport, Contender};
 use super::statistics::Spread;
@@ -83,14 +84,17 @@ const COST_COLUMNS: [(&str, CostSelector); 5] = [
 
 /// Cost per order by contender and load: medians of the turns that count.
 fn write_costs(f: &mut fmt::Formatter<'_>, columns: &[Column]) -> fmt::Result {
-    write!(f, "\ncost per order, medians\n{:<92}", "")?;
+    write!(f, "\ncost per order, medians\n{:<38}", "")?;
     for (title, _) in COST_COLUMNS {
         write!(f, "{title:>15}")?;
     }
     writeln!(f)?;
     for column in columns {
-        let name = format!("{}, {}", column.contender.name(), column.load.pace);
-        write!(f, "{name:<92}")?;
+        let load = match column.load.pace {
+            Pace::Closed { connections } => format!("{connections} connections"),
+            Pace::Open { per_second, .. } => format!("{per_second} orders/s"),
+        };
+        write!(f, "{:<38}", format!("{}, {load}", column.contender.name()))?;
         for (_, select) in COST_COLUMNS {
             let median = column.median(|turn| select(turn.costs.as_ref()?));
             write!(f, "{:>15}", format_value(median))?;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Median and range of repeated measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// Middle value, or mean of the two middle values.
     pub median: f64,
     pub min: f64,
@@ -16,8 +16,7 @@ pub struct Spread {
 
 impl Spread {
     /// `None` without values.
-    #[must_use]
-    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub(crate) fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_unstable_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
@@ -39,8 +38,7 @@ impl fmt::Display for Spread {
 }
 
 /// Ratios within rounds, which cancel the speed of the machine in each round. Omits rounds with a missing value.
-#[must_use]
-pub fn paired_ratios(numerators: &[Option<f64>], denominators: &[Option<f64>]) -> Option<Spread> {
+pub(crate) fn paired_ratios(numerators: &[Option<f64>], denominators: &[Option<f64>]) -> Option<Spread> {
     let pairs = numerators
         .iter()
         .zip(denominators)

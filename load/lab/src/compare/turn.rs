@@ -26,7 +26,7 @@ const SOLD: &str = "201";
 
 /// Target of a load run.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub(crate) struct Target {
     /// Base URL.
     pub url: String,
     pub credentials: Credentials,
@@ -64,14 +64,12 @@ pub struct Turn {
 
 impl Turn {
     /// Orders per second, if the turn counts: the audit passed and every measured order was sold.
-    #[must_use]
-    pub fn counted_rate(&self) -> Option<f64> {
+    pub(crate) fn counted_rate(&self) -> Option<f64> {
         self.rejection_reason().is_none().then_some(self.orders_per_s)
     }
 
     /// Reason for a turn that does not count.
-    #[must_use]
-    pub fn rejection_reason(&self) -> Option<String> {
+    pub(crate) fn rejection_reason(&self) -> Option<String> {
         if let Some(check) = self.audit.checks.iter().find(|check| !check.passed) {
             return Some(format!("{}: {}", check.name, check.detail));
         }
@@ -81,10 +79,7 @@ impl Turn {
 }
 
 /// Loads and audits one target. Blocks the thread during the load.
-///
-/// # Errors
-/// If the target cannot be loaded or audited.
-pub async fn run_turn(target: &Target, load: LoadSettings) -> anyhow::Result<Turn> {
+pub(crate) async fn run_turn(target: &Target, load: LoadSettings) -> anyhow::Result<Turn> {
     let mut turns =
         run_concurrent_turns(std::slice::from_ref(target), target.monitored.clone(), load).await?;
     turns.pop().context("one target has one turn")
@@ -92,10 +87,7 @@ pub async fn run_turn(target: &Target, load: LoadSettings) -> anyhow::Result<Tur
 
 /// Loads all targets concurrently with the same load and audits them. Costs per order cover all orders and all
 /// monitored processes, and are repeated in each turn. Blocks as [`run_turn`] does.
-///
-/// # Errors
-/// If a target cannot be loaded or audited.
-pub async fn run_concurrent_turns(
+pub(crate) async fn run_concurrent_turns(
     targets: &[Target],
     subject: MonitorTarget,
     load: LoadSettings,

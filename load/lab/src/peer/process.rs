@@ -139,8 +139,7 @@ impl PeerProcess {
         &self.url
     }
 
-    #[must_use]
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 

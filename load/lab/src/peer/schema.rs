@@ -48,10 +48,7 @@ pub(super) struct PeerData {
 }
 
 /// Creates the tables of a mode if the database has none. Returns whether it did.
-///
-/// # Errors
-/// If a statement fails.
-pub async fn create_tables(options: &PgConnectOptions, mode: PeerMode) -> sqlx::Result<bool> {
+pub(crate) async fn create_tables(options: &PgConnectOptions, mode: PeerMode) -> sqlx::Result<bool> {
     let mut connection = PgConnection::connect_with(options).await?;
     let exists: bool = sqlx::query_scalar("SELECT to_regclass('orders') IS NOT NULL")
         .fetch_one(&mut connection)

@@ -70,10 +70,6 @@ impl HistoryBuilder {
     pub(super) fn check(self) -> Result<HistorySummary, Violation> {
         check(&History::from_events(self.events).unwrap())
     }
-
-    pub(super) fn expect_violation(self) -> Violation {
-        self.check().unwrap_err()
-    }
 }
 
 fn complete(event: Event, completion: Completion) -> Event {

@@ -1,8 +1,8 @@
 //! Tests of each history rule: short histories with one violation each.
 
+use super::HistorySummary;
 use super::history_builder::Completion::{Codes, Nothing, Order, Pending, Refused, Unknown};
-use super::history_builder::history;
-use super::{HistorySummary, Violation};
+use super::history_builder::{HistoryBuilder, history};
 use crate::history::Event;
 
 #[test]
@@ -39,277 +39,210 @@ fn consistent_history_is_accepted() {
     );
 }
 
-#[test]
-fn replay_with_other_bytes_is_detected() {
-    let violate = |event: &mut Event| event.body_hash = Some("other".into());
-    let violation = history()
-        .order("k", Order("o1", &["v1"]))
-        .order("k", Order("o1", &["v1"]))
-        .alter_last_event(violate)
-        .expect_violation();
-    assert!(
-        matches!(
-            violation,
-            Violation::ResponsesDiffer {
-                first: 0,
-                second: 1,
-                ..
-            }
-        ),
-        "{violation}"
-    );
-}
+const DIFFERENT_RESPONSES: &str = "operations 0 and 1 received different responses";
+const NOT_READ_BACK: &str = "acknowledged in operation 0, was never read back";
+const FOREIGN_CODES: &str = "operation 1 returned codes of vouchers that do not belong to order o1";
 
-#[test]
-fn replay_with_other_status_is_detected() {
-    let violate = |event: &mut Event| event.status = Some(200);
-    let violation = history()
-        .order("k", Order("o1", &["v1"]))
-        .order("k", Order("o1", &["v1"]))
-        .alter_last_event(violate)
-        .expect_violation();
-    assert!(
-        matches!(violation, Violation::ResponsesDiffer { .. }),
-        "{violation}"
-    );
-}
-
-#[test]
-fn stored_refusal_that_becomes_an_order_is_detected() {
-    for (status, code) in [(409, "INSUFFICIENT_INVENTORY"), (402, "INSUFFICIENT_FUNDS")] {
-        let violation = history()
-            .order("k", Refused(status, code))
-            .order("k", Order("o1", &["v1"]))
-            .expect_violation();
-        assert!(
-            matches!(violation, Violation::ResponsesDiffer { .. }),
-            "{violation}"
-        );
+fn assert_violations(cases: impl IntoIterator<Item = (&'static str, HistoryBuilder, &'static str)>) {
+    for (name, history, expected) in cases {
+        let violation = history.check().expect_err(name).to_string();
+        assert!(violation.contains(expected), "{name}: {violation}");
     }
 }
 
-#[test]
-fn key_that_loses_its_order_is_detected() {
-    let violation = history()
-        .order("k", Order("o1", &["v1"]))
-        .order("k", Refused(404, "PRODUCT_NOT_FOUND"))
-        .expect_violation();
-    assert!(
-        matches!(violation, Violation::ResponsesDiffer { .. }),
-        "{violation}"
-    );
+/// One order under the key `k`: operation 0.
+fn ordered() -> HistoryBuilder {
+    history().order("k", Order("o1", &["v1"]))
+}
+
+/// The order and its replay.
+fn replayed() -> HistoryBuilder {
+    ordered().order("k", Order("o1", &["v1"]))
 }
 
 #[test]
-fn other_body_under_key_may_be_rejected_but_not_executed() {
-    let with_other_body = |event: &mut Event| event.req_hash = Some("other".into());
-    let refused = history()
-        .order("k", Order("o1", &["v1"]))
+fn second_response_under_a_key_is_detected() {
+    assert_violations([
+        (
+            "other bytes",
+            replayed().alter_last_event(|event| event.body_hash = Some("other".into())),
+            DIFFERENT_RESPONSES,
+        ),
+        (
+            "other status",
+            replayed().alter_last_event(|event| event.status = Some(200)),
+            DIFFERENT_RESPONSES,
+        ),
+        (
+            "stored refusal for stock becomes an order",
+            history()
+                .order("k", Refused(409, "INSUFFICIENT_INVENTORY"))
+                .order("k", Order("o1", &["v1"])),
+            DIFFERENT_RESPONSES,
+        ),
+        (
+            "stored refusal for money becomes an order",
+            history()
+                .order("k", Refused(402, "INSUFFICIENT_FUNDS"))
+                .order("k", Order("o1", &["v1"])),
+            DIFFERENT_RESPONSES,
+        ),
+        (
+            "key loses its order",
+            ordered().order("k", Refused(404, "PRODUCT_NOT_FOUND")),
+            DIFFERENT_RESPONSES,
+        ),
+        (
+            "other body is executed",
+            ordered()
+                .order("k", Order("o2", &["v2"]))
+                .alter_last_event(|event| event.req_hash = Some("other".into())),
+            DIFFERENT_RESPONSES,
+        ),
+        (
+            "order under two keys",
+            history()
+                .order("k1", Order("o1", &["v1"]))
+                .order("k2", Order("o1", &["v1"])),
+            "order o1 was acknowledged for operations 0 and 1 under different keys",
+        ),
+    ]);
+}
+
+#[test]
+fn other_body_under_key_may_be_rejected() {
+    let refused = ordered()
         .order("k", Refused(422, "IDEMPOTENCY_KEY_REUSED"))
-        .alter_last_event(with_other_body)
+        .alter_last_event(|event| event.req_hash = Some("other".into()))
         .get("o1", Order("o1", &["v1"]));
     assert!(refused.check().is_ok());
-    let executed = history()
-        .order("k", Order("o1", &["v1"]))
-        .order("k", Order("o2", &["v2"]))
-        .alter_last_event(with_other_body);
-    assert!(matches!(
-        executed.expect_violation(),
-        Violation::ResponsesDiffer { .. }
-    ));
 }
 
 #[test]
 fn unsettled_outcome_is_detected() {
-    for open in [Unknown, Nothing, Refused(500, "INTERNAL_ERROR")] {
-        let violation = history().order("k", open).expect_violation();
-        assert!(
-            matches!(violation, Violation::Unsettled { op_id: 0, .. }),
-            "{violation}"
-        );
-    }
-    let postponed = history()
-        .order("k", Unknown)
-        .order("k", Refused(429, "RATE_LIMIT_EXCEEDED"));
-    assert!(matches!(
-        postponed.expect_violation(),
-        Violation::Unsettled { .. }
-    ));
-    let before = history()
-        .order("k", Refused(404, "PRODUCT_NOT_FOUND"))
-        .order("k", Unknown);
-    assert!(matches!(
-        before.expect_violation(),
-        Violation::Unsettled { op_id: 1, .. }
-    ));
-}
-
-#[test]
-fn order_under_two_keys_is_detected() {
-    let violation = history()
-        .order("k1", Order("o1", &["v1"]))
-        .order("k2", Order("o1", &["v1"]))
-        .expect_violation();
-    assert!(
-        matches!(
-            violation,
-            Violation::OrderUnderTwoKeys {
-                first: 0,
-                second: 1,
-                ..
-            }
+    let never_definite = "the outcome of operation 0 never became definite";
+    assert_violations([
+        ("unknown", history().order("k", Unknown), never_definite),
+        ("client ended", history().order("k", Nothing), never_definite),
+        (
+            "server error",
+            history().order("k", Refused(500, "INTERNAL_ERROR")),
+            never_definite,
         ),
-        "{violation}"
-    );
-}
-
-#[test]
-fn lost_order_is_detected() {
-    let violation = history()
-        .order("k", Order("o1", &["v1"]))
-        .get("o1", Refused(404, "ORDER_NOT_FOUND"))
-        .expect_violation();
-    assert!(
-        matches!(
-            violation,
-            Violation::OrderLost {
-                acknowledged: 0,
-                read: 1,
-                ..
-            }
+        (
+            "postponed",
+            history()
+                .order("k", Unknown)
+                .order("k", Refused(429, "RATE_LIMIT_EXCEEDED")),
+            never_definite,
         ),
-        "{violation}"
-    );
-}
-
-#[test]
-fn order_without_read_back_is_detected() {
-    let order_only = || history().order("k", Order("o1", &["v1"]));
-    assert!(matches!(
-        order_only().expect_violation(),
-        Violation::NotReadBack { .. }
-    ));
-    let postponed = order_only().get("o1", Refused(429, "RATE_LIMIT_EXCEEDED"));
-    assert!(matches!(
-        postponed.expect_violation(),
-        Violation::NotReadBack { .. }
-    ));
-    let by_other_partner = order_only()
-        .get("o1", Refused(404, "ORDER_NOT_FOUND"))
-        .alter_last_event(|event| event.partner = "x".into());
-    assert!(
-        matches!(by_other_partner.expect_violation(), Violation::OrderLost { .. }),
-        "the partner of a read is that of its invocation"
-    );
-}
-
-#[test]
-fn changed_order_field_is_detected() {
-    type Change = fn(&mut Event);
-    let changes: [(&str, Change); 4] = [
-        ("order_id", |event| event.order_id = Some("o2".into())),
-        ("total_amount", |event| {
-            event.order.as_mut().unwrap().total_amount = "25.0".into()
-        }),
-        ("currency", |event| {
-            event.order.as_mut().unwrap().currency = "EUR".into()
-        }),
-        ("vouchers", |event| {
-            event.order.as_mut().unwrap().vouchers = vec!["v9".into()]
-        }),
-    ];
-    for (name, violate) in changes {
-        let read = if name == "order_id" {
-            Order("o1", &[])
-        } else {
-            Order("o1", &["v1"])
-        };
-        let violation = history()
-            .order("k", Order("o1", &["v1"]))
-            .get("o1", read)
-            .alter_last_event(violate)
-            .expect_violation();
-        assert!(
-            matches!(violation, Violation::OrderChanged { field, .. } if field == name),
-            "{violation}"
-        );
-    }
-}
-
-#[test]
-fn delivered_order_with_new_voucher_is_detected() {
-    let violation = history()
-        .order("k", Order("o1", &["v1"]))
-        .get("o1", Order("o1", &["v1", "v2"]))
-        .expect_violation();
-    assert!(
-        matches!(
-            violation,
-            Violation::OrderChanged {
-                field: "vouchers",
-                ..
-            }
+        (
+            "definite refusal before the unknown outcome",
+            history()
+                .order("k", Refused(404, "PRODUCT_NOT_FOUND"))
+                .order("k", Unknown),
+            "the outcome of operation 1 never became definite",
         ),
-        "{violation}"
-    );
+    ]);
 }
 
 #[test]
-fn duplicate_voucher_is_detected() {
-    for second in [&["v2", "v1"], &["v2", "v2"]] {
-        let violation = history()
-            .order("k1", Order("o1", &["v1"]))
-            .order("k2", Order("o2", second))
-            .expect_violation();
-        assert!(
-            matches!(violation, Violation::DuplicateVoucher { .. }),
-            "{violation}"
-        );
-    }
+fn lost_or_unread_order_is_detected() {
+    let lost = "order o1 was acknowledged in operation 0 but not found in operation 1";
+    assert_violations([
+        ("lost", ordered().get("o1", Refused(404, "ORDER_NOT_FOUND")), lost),
+        (
+            "the partner of a read is that of its invocation",
+            ordered()
+                .get("o1", Refused(404, "ORDER_NOT_FOUND"))
+                .alter_last_event(|event| event.partner = "x".into()),
+            lost,
+        ),
+        ("never read", ordered(), NOT_READ_BACK),
+        (
+            "postponed read",
+            ordered().get("o1", Refused(429, "RATE_LIMIT_EXCEEDED")),
+            NOT_READ_BACK,
+        ),
+    ]);
 }
 
 #[test]
-fn duplicate_code_is_detected() {
-    let violation = history()
-        .order("k", Order("o1", &["v1", "v2"]))
-        .codes("o1", Codes("o1", &[("v1", "c"), ("v2", "c")]))
-        .expect_violation();
-    assert!(
-        matches!(violation, Violation::DuplicateCode { .. }),
-        "{violation}"
-    );
+fn changed_order_is_detected() {
+    let read = |change: fn(&mut Event)| ordered().get("o1", Order("o1", &["v1"])).alter_last_event(change);
+    assert_violations([
+        (
+            "id",
+            ordered()
+                .get("o1", Order("o1", &[]))
+                .alter_last_event(|event| event.order_id = Some("o2".into())),
+            "order_id differs between operation 0 and its read 1",
+        ),
+        (
+            "total",
+            read(|event| event.order.as_mut().unwrap().total_amount = "25.0".into()),
+            "total_amount differs",
+        ),
+        (
+            "currency",
+            read(|event| event.order.as_mut().unwrap().currency = "EUR".into()),
+            "currency differs",
+        ),
+        (
+            "other voucher",
+            read(|event| event.order.as_mut().unwrap().vouchers = vec!["v9".into()]),
+            "vouchers differs",
+        ),
+        (
+            "additional voucher of a delivered order",
+            ordered().get("o1", Order("o1", &["v1", "v2"])),
+            "vouchers differs",
+        ),
+    ]);
 }
 
 #[test]
-fn changed_code_is_detected() {
-    let violation = history()
-        .order("k", Order("o1", &["v1"]))
-        .codes("o1", Codes("o1", &[("v1", "c")]))
-        .codes("o1", Codes("o1", &[("v1", "d")]))
-        .expect_violation();
-    assert!(matches!(violation, Violation::CodeChanged { .. }), "{violation}");
-}
-
-#[test]
-fn codes_of_other_vouchers_are_detected() {
-    for codes in [
-        Codes("o1", &[("v9", "c")]),
-        Codes("o1", &[]),
-        Codes("o2", &[("v9", "c")]),
-    ] {
-        let violation = history()
-            .order("k", Order("o1", &["v1"]))
-            .codes("o1", codes)
-            .expect_violation();
-        assert!(matches!(violation, Violation::ForeignCodes { .. }), "{violation}");
-    }
+fn voucher_or_code_with_two_owners_is_detected() {
+    let two_vouchers = || history().order("k", Order("o1", &["v1", "v2"]));
+    assert_violations([
+        (
+            "voucher in two orders",
+            ordered().order("k2", Order("o2", &["v2", "v1"])),
+            "voucher v1 is in orders o1 and o2",
+        ),
+        (
+            "voucher twice in one order",
+            ordered().order("k2", Order("o2", &["v2", "v2"])),
+            "voucher v2 is in orders o2 and o2",
+        ),
+        (
+            "code of two vouchers",
+            two_vouchers().codes("o1", Codes("o1", &[("v1", "c"), ("v2", "c")])),
+            "vouchers v1 and v2 have the same code",
+        ),
+        (
+            "changed code",
+            ordered()
+                .codes("o1", Codes("o1", &[("v1", "c")]))
+                .codes("o1", Codes("o1", &[("v1", "d")])),
+            "voucher v1 returned two different codes",
+        ),
+        (
+            "codes of another voucher",
+            ordered().codes("o1", Codes("o1", &[("v9", "c")])),
+            FOREIGN_CODES,
+        ),
+        ("no codes", ordered().codes("o1", Codes("o1", &[])), FOREIGN_CODES),
+        (
+            "codes of another order",
+            ordered().codes("o1", Codes("o2", &[("v9", "c")])),
+            FOREIGN_CODES,
+        ),
+    ]);
 }
 
 #[test]
 fn response_without_facts_is_detected() {
-    let violation = history()
-        .order("k", Order("o1", &["v1"]))
-        .alter_last_event(|event| event.order = None)
-        .expect_violation();
-    assert_eq!(violation, Violation::MalformedResponse { op_id: 0 });
+    let history = ordered().alter_last_event(|event| event.order = None);
+    assert_violations([("no facts", history, "operation 0: a 2xx response lacks fields")]);
 }
