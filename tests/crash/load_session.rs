@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use vouchsafe_api_client::history::History;
-use vouchsafe_api_client::history::recorder::{Intent, Recorder, SyncPolicy};
+use vouchsafe_api_client::history::recorder::{Intent, Recorder};
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
@@ -60,7 +60,7 @@ impl LoadSession {
     pub(crate) fn new(buyers: Vec<Buyer>, history: &Path) -> Self {
         Self {
             buyers,
-            recorder: Recorder::create(history, SyncPolicy::Written).unwrap(),
+            recorder: Recorder::create(history).unwrap(),
             stopped: AtomicBool::new(true),
             sent_orders: Mutex::default(),
             acknowledged: Mutex::default(),

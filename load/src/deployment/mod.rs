@@ -5,56 +5,29 @@
 
 pub mod operator;
 pub mod postgres;
-mod second_node;
 pub mod seed;
 mod service_process;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
+use sqlx::ConnectOptions as _;
 use tempfile::TempDir;
-use vouchsafe_api_client::origin::UrlError;
 
-use self::operator::{Operator, OperatorError};
+use self::operator::Operator;
 use self::postgres::{DeploymentPostgres, SERVICE_DATABASE};
-pub use self::second_node::SecondNode;
 use self::service_process::ServiceProcess;
 use crate::resources::MonitorTarget;
 
 const PROGRAM_NAME: &str = "vouchsafe";
 
-/// Reason for a failed deployment.
-#[derive(Debug, thiserror::Error)]
-pub enum DeploymentError {
-    /// The program cannot be started.
-    #[error("cannot start `{program}`: build it with `cargo build --profile dist --workspace`")]
-    Start {
-        program: PathBuf,
-        /// Error of the operating system.
-        #[source]
-        source: io::Error,
-    },
-    /// The service ended before it was ready, or the deadline passed.
-    #[error("the service {reason}; end of its log:\n{log}")]
-    NotReady { reason: String, log: String },
-    /// The service did not stop cleanly.
-    #[error("after SIGTERM the service {reason}; end of its log:\n{log}")]
-    NotEnded { reason: String, log: String },
-    #[error("no free port from {first} to {last}")]
-    NoPort { first: u16, last: u16 },
-    /// A directory or file of the deployment cannot be used.
-    #[error("cannot {action} `{path}`")]
-    File {
-        action: &'static str,
-        path: PathBuf,
-        /// Error of the operating system.
-        #[source]
-        source: io::Error,
-    },
-    #[error(transparent)]
-    Url(#[from] UrlError),
-    #[error(transparent)]
-    Operator(#[from] OperatorError),
+/// A second node on the database and with the master key of a deployment, with a separate data directory. It must stop
+/// before the deployment. Dropping it stops the process.
+pub struct SecondNode {
+    // Dropped before the directory is removed.
+    program: ServiceProcess,
+    _directory: TempDir,
 }
 
 /// A running private service. Dropping it stops the service; [`TestDeployment::stop`] also reports whether it stopped
@@ -71,17 +44,18 @@ impl TestDeployment {
     /// when the service is ready.
     ///
     /// # Errors
-    /// [`DeploymentError`], with the end of the service's log if there is one.
-    pub async fn start(program: &Path) -> Result<Self, DeploymentError> {
+    /// With the end of the service's log if there is one.
+    pub async fn start(program: &Path) -> anyhow::Result<Self> {
         let directory = create_directory()?;
         let mut program = ServiceProcess::start(program, directory.path(), Vec::new())?;
         program.wait_until_ready().await?;
         let token = program.operator_token()?;
         let mut operator = Operator::new(&program.admin_url(), &token)?;
         // Another process may have taken the port and be ready, but it does not accept this token.
-        let reachable = operator.get("/admin/v1/stock?limit=1").await;
-        reachable
-            .map_err(|error| program.not_ready(format!("at its address is another process: {error}")))?;
+        operator
+            .get("/admin/v1/stock?limit=1")
+            .await
+            .context("another process listens at the address of the service")?;
         Ok(Self {
             program,
             operator,
@@ -93,13 +67,17 @@ impl TestDeployment {
     ///
     /// # Errors
     /// As [`TestDeployment::start`] and [`TestDeployment::postgres`].
-    pub async fn start_second_node(&self) -> Result<SecondNode, DeploymentError> {
-        SecondNode::start(
-            self.program(),
-            &self.data_dir(),
-            &self.postgres()?.service_options(),
-        )
-        .await
+    pub async fn start_second_node(&self) -> anyhow::Result<SecondNode> {
+        let directory = create_directory()?;
+        let master_key = read_file(&self.data_dir().join("master-key"))?;
+        let database = self.postgres()?.service_options().to_url_lossy().to_string();
+        let settings = vec![("DATABASE_URL", database), ("VOUCHSAFE_MASTER_KEY", master_key)];
+        let mut program = ServiceProcess::start(self.program(), directory.path(), settings)?;
+        program.wait_until_ready().await?;
+        Ok(SecondNode {
+            program,
+            _directory: directory,
+        })
     }
 
     /// The service's program in the directory of the current program, where `cargo build` puts both.
@@ -131,8 +109,8 @@ impl TestDeployment {
     /// Connection data of the private Postgres.
     ///
     /// # Errors
-    /// [`DeploymentError::File`] if the server's files are not at the expected paths.
-    pub fn postgres(&self) -> Result<DeploymentPostgres, DeploymentError> {
+    /// If the server's files are not at the expected paths.
+    pub fn postgres(&self) -> anyhow::Result<DeploymentPostgres> {
         DeploymentPostgres::locate(&self.data_dir())
     }
 
@@ -156,7 +134,7 @@ impl TestDeployment {
     ///
     /// # Errors
     /// As [`TestDeployment::postgres`].
-    pub fn monitor_target(&self) -> Result<MonitorTarget, DeploymentError> {
+    pub fn monitor_target(&self) -> anyhow::Result<MonitorTarget> {
         Ok(MonitorTarget {
             pids: vec![self.pid()],
             server: Some(self.postgres()?.monitored(SERVICE_DATABASE)),
@@ -167,55 +145,77 @@ impl TestDeployment {
     /// Sends SIGKILL. The private Postgres ends by its guard or is taken over by the next start. Blocks.
     ///
     /// # Errors
-    /// [`DeploymentError::File`] if waiting for the process failed.
-    pub fn kill(&mut self) -> Result<(), DeploymentError> {
+    /// If waiting for the process failed.
+    pub fn kill(&mut self) -> anyhow::Result<()> {
         self.program.kill()
     }
 
     /// Sends SIGTERM, for a later [`TestDeployment::restart`]. Blocks until service and Postgres have ended.
-    pub(crate) fn shut_down(&mut self) -> Result<(), DeploymentError> {
+    pub(crate) fn shut_down(&mut self) -> anyhow::Result<()> {
         self.program.stop()
     }
 
     /// Starts the service on the existing data with the same addresses. Does not wait until it is ready.
     ///
     /// # Errors
-    /// [`DeploymentError::Start`] if the program cannot be started.
-    pub fn restart(&mut self) -> Result<(), DeploymentError> {
+    /// If the program cannot be started.
+    pub fn restart(&mut self) -> anyhow::Result<()> {
         self.program.restart(self.directory.path())
     }
 
     /// Waits until the service is ready for orders.
-    pub(crate) async fn wait_until_ready(&mut self) -> Result<(), DeploymentError> {
+    pub(crate) async fn wait_until_ready(&mut self) -> anyhow::Result<()> {
         self.program.wait_until_ready().await
     }
 
     /// Error for a service that did not become ready, with the end of its log.
-    pub(crate) fn not_ready_error(&self, reason: String) -> DeploymentError {
-        self.program.not_ready(reason)
+    pub(crate) fn not_ready_error(&self, reason: &str) -> anyhow::Error {
+        self.program.error(reason)
     }
 
     /// Sends SIGTERM; returns when service and Postgres have ended. Blocks.
     ///
     /// # Errors
-    /// [`DeploymentError::NotEnded`] if the service had to be killed or exited with a code other than 0.
-    pub fn stop(mut self) -> Result<(), DeploymentError> {
+    /// If the service had to be killed or exited with a code other than 0.
+    pub fn stop(mut self) -> anyhow::Result<()> {
+        self.program.stop()
+    }
+}
+
+impl SecondNode {
+    /// Base URL of the partner API.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("{}/api/v1", self.program.http_url())
+    }
+
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.program.pid()
+    }
+
+    /// Sends SIGTERM; returns when the process has ended. Blocks.
+    ///
+    /// # Errors
+    /// If it had to be killed or exited with a code other than 0.
+    pub fn stop(mut self) -> anyhow::Result<()> {
         self.program.stop()
     }
 }
 
 /// The Postgres user must be able to traverse the directory.
-fn create_directory() -> Result<TempDir, DeploymentError> {
+fn create_directory() -> anyhow::Result<TempDir> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::Permissions::from_mode(0o755);
-    let created = tempfile::Builder::new()
+    tempfile::Builder::new()
         .prefix("vouchsafe-load-")
         .permissions(mode)
-        .tempdir();
-    created.map_err(file_error("create a directory below", &std::env::temp_dir()))
+        .tempdir()
+        .context("cannot create a directory for the deployment")
 }
 
-fn file_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DeploymentError {
-    let path = path.to_owned();
-    move |source| DeploymentError::File { action, path, source }
+/// The trimmed content of a file of the service.
+fn read_file(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    Ok(text.trim().to_owned())
 }

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use anyhow::{Context as _, ensure};
 use bytes::Bytes;
-use hyper::Method;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use vouchsafe_api_client::origin::{Origin, UrlError};
+use vouchsafe_api_client::origin::Origin;
 use vouchsafe_api_client::signer::{CredentialEncodingError, Credentials};
-use vouchsafe_api_client::{ApiResponse, Client, RequestFailure};
+use vouchsafe_api_client::{ApiResponse, Client};
 
 /// Lines per import. The service has no limit; it processes this number well within the client's timeout.
 const IMPORT_LINES: u64 = 20_000;
@@ -23,40 +24,6 @@ const IMPORT_RETRY_DELAY: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 const JSON: &str = "application/json";
-
-/// Reason for a failed admin request.
-#[derive(Debug, thiserror::Error)]
-pub enum OperatorError {
-    #[error("{path}: {failure}")]
-    Failed { path: String, failure: RequestFailure },
-    /// A non-2xx response.
-    #[error("{path}: {status} {response}")]
-    Refused {
-        path: String,
-        status: u16,
-        response: String,
-    },
-    /// The response has an unexpected format.
-    #[error("{path}: unexpected response format")]
-    Malformed {
-        path: String,
-        #[source]
-        source: serde_json::Error,
-    },
-    /// Some vouchers were not imported.
-    #[error("{imported} of {wanted} vouchers of {product_id} were imported")]
-    NotImported {
-        product_id: String,
-        wanted: u64,
-        imported: u64,
-    },
-    /// The token or a partner's key is not a valid header value.
-    #[error(transparent)]
-    Credentials(#[from] CredentialEncodingError),
-    /// The admin URL has another form.
-    #[error(transparent)]
-    Url(#[from] UrlError),
-}
 
 /// A created partner with its credentials.
 #[derive(Clone, Debug)]
@@ -94,8 +61,8 @@ impl Operator {
     /// Creates a client for an admin URL such as `http://127.0.0.1:8081` and an operator token.
     ///
     /// # Errors
-    /// [`OperatorError`] if the URL has another form or the token is not a valid header value.
-    pub fn new(admin_url: &str, token: &str) -> Result<Self, OperatorError> {
+    /// If the URL has another form or the token is not a valid header value.
+    pub fn new(admin_url: &str, token: &str) -> anyhow::Result<Self> {
         let mut bearer =
             HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| CredentialEncodingError)?;
         bearer.set_sensitive(true);
@@ -123,7 +90,7 @@ impl Operator {
         &mut self,
         product_id: &str,
         denominations: &[u32],
-    ) -> Result<(), OperatorError> {
+    ) -> anyhow::Result<()> {
         let body = json!({
             "name": "Load test product", "brand": product_id, "category_id": "retail", "vendor": "manual",
             "currency": "USD", "countries": ["US"], "denominations": denominations,
@@ -136,7 +103,7 @@ impl Operator {
     }
 
     /// Creates the manual vendor that the products reference.
-    pub(crate) async fn put_manual_vendor(&mut self) -> Result<(), OperatorError> {
+    pub(crate) async fn put_manual_vendor(&mut self) -> anyhow::Result<()> {
         let body = json!({ "adapter": "manual" });
         self.send_json(Method::PUT, "/admin/v1/vendors/manual", &body)
             .await
@@ -150,46 +117,42 @@ impl Operator {
         denomination: u32,
         prefix: &str,
         count: u64,
-    ) -> Result<(), OperatorError> {
+    ) -> anyhow::Result<()> {
         let path = format!("/admin/v1/stock?product_id={product_id}&denomination={denomination}");
         let (mut from, mut imported) = (0, 0);
         while from < count {
             let to = count.min(from + IMPORT_LINES);
-            let response = self.import_lines(&path, csv_codes(prefix, from, to)).await?;
-            let result: ImportResult = parse_response(&path, &response)?;
+            let result: ImportResult = self.import_lines(&path, csv_codes(prefix, from, to)).await?;
             imported += result.imported + result.duplicates;
             from = to;
         }
-        if imported == count {
-            return Ok(());
-        }
-        Err(OperatorError::NotImported {
-            product_id: product_id.to_owned(),
-            wanted: count,
-            imported,
-        })
+        ensure!(
+            imported == count,
+            "{imported} of {count} vouchers of {product_id} were imported"
+        );
+        Ok(())
     }
 
     /// Imports one file and retries on 503. Vouchers of earlier attempts count as duplicates.
-    async fn import_lines(&mut self, path: &str, lines: String) -> Result<ApiResponse, OperatorError> {
+    async fn import_lines(&mut self, path: &str, lines: String) -> anyhow::Result<ImportResult> {
         let mut attempts = 1;
         loop {
-            match self.call(Method::POST, path, "text/csv", lines.clone()).await {
-                Err(OperatorError::Refused { status: 503, .. }) if attempts < IMPORT_ATTEMPTS => {
-                    attempts += 1;
-                    tokio::time::sleep(IMPORT_RETRY_DELAY).await;
-                }
-                outcome => return outcome,
+            let response = self.send(Method::POST, path, "text/csv", lines.clone()).await?;
+            if response.status == StatusCode::SERVICE_UNAVAILABLE && attempts < IMPORT_ATTEMPTS {
+                attempts += 1;
+                tokio::time::sleep(IMPORT_RETRY_DELAY).await;
+            } else {
+                return Ok(require_success(path, response)?.json()?);
             }
         }
     }
 
     /// Creates a partner that may call from this machine, with the default rate limits.
-    pub(crate) async fn create_partner(&mut self, name: &str) -> Result<LoadPartner, OperatorError> {
+    pub(crate) async fn create_partner(&mut self, name: &str) -> anyhow::Result<LoadPartner> {
         let path = "/admin/v1/partners";
         let body = json!({ "name": name, "allowlist": ["127.0.0.0/8", "::1/128"] });
         let response = self.send_json(Method::POST, path, &body).await?;
-        let created: CreatedPartner = parse_response(path, &response)?;
+        let created: CreatedPartner = response.json().context(path)?;
         Ok(LoadPartner {
             partner_id: created.partner_id,
             credentials: Credentials::new(&created.credential.api_key, &created.credential.api_secret)?,
@@ -202,7 +165,7 @@ impl Operator {
         buyer: &LoadPartner,
         usd: u64,
         reference: &str,
-    ) -> Result<(), OperatorError> {
+    ) -> anyhow::Result<()> {
         let path = format!("/admin/v1/partners/{}/wallets/USD/top-ups", buyer.partner_id);
         let body = json!({ "amount": usd, "reference": reference });
         self.send_json(Method::POST, &path, &body).await.map(drop)
@@ -211,44 +174,38 @@ impl Operator {
     /// Sends `GET` for a path of the admin listener, such as `/admin/v1/stock?limit=100`.
     ///
     /// # Errors
-    /// [`OperatorError`] if the request fails.
-    pub async fn get(&mut self, path: &str) -> Result<ApiResponse, OperatorError> {
-        self.call(Method::GET, path, JSON, String::new()).await
+    /// If the request fails.
+    pub async fn get(&mut self, path: &str) -> anyhow::Result<ApiResponse> {
+        require_success(path, self.send(Method::GET, path, JSON, String::new()).await?)
     }
 
-    async fn send_json(
-        &mut self,
-        method: Method,
-        path: &str,
-        body: &Value,
-    ) -> Result<ApiResponse, OperatorError> {
-        self.call(method, path, JSON, body.to_string()).await
+    async fn send_json(&mut self, method: Method, path: &str, body: &Value) -> anyhow::Result<ApiResponse> {
+        require_success(path, self.send(method, path, JSON, body.to_string()).await?)
     }
 
-    async fn call(
+    async fn send(
         &mut self,
         method: Method,
         path: &str,
         content_type: &'static str,
         body: String,
-    ) -> Result<ApiResponse, OperatorError> {
+    ) -> anyhow::Result<ApiResponse> {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, self.bearer.clone());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         let response = self.client.call(method, path, headers, Bytes::from(body)).await;
-        let response = response.map_err(|failure| OperatorError::Failed {
-            path: path.to_owned(),
-            failure,
-        })?;
-        if response.status.is_success() {
-            return Ok(response);
-        }
-        Err(OperatorError::Refused {
-            path: path.to_owned(),
-            status: response.status.as_u16(),
-            response: String::from_utf8_lossy(&response.body).into_owned(),
-        })
+        response.with_context(|| path.to_owned())
     }
+}
+
+fn require_success(path: &str, response: ApiResponse) -> anyhow::Result<ApiResponse> {
+    let ApiResponse { status, body, .. } = &response;
+    ensure!(
+        status.is_success(),
+        "{path}: {status} {}",
+        String::from_utf8_lossy(body)
+    );
+    Ok(response)
 }
 
 /// CSV file with recognizable test codes.
@@ -259,13 +216,6 @@ fn csv_codes(prefix: &str, from: u64, to: u64) -> String {
         csv.push_str(&format!("-{number:09}\n"));
     }
     csv
-}
-
-fn parse_response<'a, T: Deserialize<'a>>(path: &str, response: &'a ApiResponse) -> Result<T, OperatorError> {
-    response.json().map_err(|source| OperatorError::Malformed {
-        path: path.to_owned(),
-        source,
-    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sqlx::postgres::PgConnectOptions;
 
-use super::{DeploymentError, file_error};
+use super::read_file;
 use crate::resources::server::MonitoredServer;
 
 const SUPERUSER: &str = "vouchsafe_admin";
@@ -27,16 +27,14 @@ pub struct DeploymentPostgres {
 
 impl DeploymentPostgres {
     /// Reads the connection data of the server in `data_dir`.
-    pub(super) fn locate(data_dir: &Path) -> Result<Self, DeploymentError> {
+    pub(super) fn locate(data_dir: &Path) -> anyhow::Result<Self> {
         let pid_file = pid_file(data_dir);
-        let text = std::fs::read_to_string(&pid_file).map_err(file_error("read", &pid_file))?;
+        let text = read_file(&pid_file)?;
         let socket = text.lines().nth(SOCKET_LINE).unwrap_or_default();
-        let secret = data_dir.join("postgres-password");
-        let password = std::fs::read_to_string(&secret).map_err(file_error("read", &secret))?;
         Ok(Self {
-            pid_file,
             socket_directory: socket.trim().into(),
-            password: password.trim().to_owned(),
+            pid_file,
+            password: read_file(&data_dir.join("postgres-password"))?,
         })
     }
 

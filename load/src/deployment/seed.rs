@@ -2,7 +2,7 @@
 
 use futures_util::future::try_join_all;
 
-use super::operator::{LoadPartner, Operator, OperatorError};
+use super::operator::{LoadPartner, Operator};
 
 /// Denomination of all products, in USD.
 pub const DENOMINATION: u32 = 25;
@@ -55,8 +55,8 @@ pub fn product_id(number: usize) -> String {
 /// Creates products, stock and partners; returns the partners in order.
 ///
 /// # Errors
-/// [`OperatorError`]; data created before the error remains.
-pub async fn seed(operator: &mut Operator, data: &SeedData) -> Result<Vec<LoadPartner>, OperatorError> {
+/// If a request fails; data created before the error remains.
+pub async fn seed(operator: &mut Operator, data: &SeedData) -> anyhow::Result<Vec<LoadPartner>> {
     operator.put_manual_vendor().await?;
     let imports = split_evenly(&data.skus)
         .into_iter()
@@ -76,7 +76,7 @@ fn split_evenly<T>(items: &[T]) -> Vec<&[T]> {
         .collect()
 }
 
-async fn import_stock(mut operator: Operator, skus: &[SeedSku]) -> Result<(), OperatorError> {
+async fn import_stock(mut operator: Operator, skus: &[SeedSku]) -> anyhow::Result<()> {
     for sku in skus {
         operator.put_product(&sku.product_id, &[DENOMINATION]).await?;
         operator
@@ -90,7 +90,7 @@ async fn create_partners(
     mut operator: Operator,
     indexes: &[usize],
     usd_each: u64,
-) -> Result<Vec<LoadPartner>, OperatorError> {
+) -> anyhow::Result<Vec<LoadPartner>> {
     let mut partners = Vec::with_capacity(indexes.len());
     for number in indexes {
         let partner = operator.create_partner(&format!("load {number}")).await?;

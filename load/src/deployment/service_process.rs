@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, anyhow};
 use bytes::Bytes;
 use hyper::{HeaderMap, Method};
 use rustix::process::{Pid, Signal, kill_process};
 use vouchsafe_api_client::Client;
 use vouchsafe_api_client::origin::Origin;
 
-use super::{DeploymentError, file_error};
+use super::read_file;
 
 /// Deadline for a start: `initdb` alone took a minute on two busy cores.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
@@ -75,7 +76,7 @@ impl ServiceProcess {
         path: &Path,
         directory: &Path,
         settings: Vec<(&'static str, String)>,
-    ) -> Result<Self, DeploymentError> {
+    ) -> anyhow::Result<Self> {
         let (http, admin) = free_addresses()?;
         let mut program = Self {
             path: path.to_owned(),
@@ -92,10 +93,13 @@ impl ServiceProcess {
     }
 
     /// Starts the process on existing data with the same addresses. Does not wait until it is ready.
-    pub(super) fn restart(&mut self, directory: &Path) -> Result<(), DeploymentError> {
-        let log = File::options().create(true).append(true).open(&self.log);
-        let out = log.map_err(file_error("open", &self.log))?;
-        let err = out.try_clone().map_err(file_error("open", &self.log))?;
+    pub(super) fn restart(&mut self, directory: &Path) -> anyhow::Result<()> {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .context("cannot open the log of the service")?;
+        let errors = log.try_clone().context("cannot open the log of the service")?;
         let mut command = Command::new(&self.path);
         for name in NOT_INHERITED {
             command.env_remove(name);
@@ -109,32 +113,32 @@ impl ServiceProcess {
             .env("VOUCHSAFE_ADMIN_ADDR", self.admin.to_string())
             .envs(self.settings.iter().cloned())
             .stdin(Stdio::null())
-            .stdout(out)
-            .stderr(err)
+            .stdout(log)
+            .stderr(errors)
             .spawn()
-            .map_err(|source| DeploymentError::Start {
-                program: self.path.clone(),
-                source,
+            .with_context(|| {
+                let program = self.path.display();
+                format!("cannot start `{program}`: build it with `cargo build --profile dist --workspace`")
             })?;
         self.pid = child.id();
         let watchdog = Watchdog::start(self.pid, directory);
-        let watchdog = watchdog.map_err(file_error("start the watchdog shell of", &self.path))?;
+        let watchdog = watchdog.context("cannot start the watchdog shell of the service")?;
         self.running = Some((child, watchdog));
         Ok(())
     }
 
     /// Sends SIGKILL and waits for the process. The guard stops its Postgres.
-    pub(super) fn kill(&mut self) -> Result<(), DeploymentError> {
+    pub(super) fn kill(&mut self) -> anyhow::Result<()> {
         let Some((mut child, watchdog)) = self.running.take() else {
             return Ok(());
         };
         let killed = child.kill().and_then(|()| child.wait());
         watchdog.dismiss();
-        killed.map(drop).map_err(file_error("kill", &self.path))
+        killed.map(drop).context("cannot kill the service")
     }
 
     /// Polls `/readyz`.
-    pub(super) async fn wait_until_ready(&mut self) -> Result<(), DeploymentError> {
+    pub(super) async fn wait_until_ready(&mut self) -> anyhow::Result<()> {
         let mut client = Client::new(Origin::parse(&self.admin_url())?).with_timeout(Duration::from_secs(5));
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
@@ -145,22 +149,20 @@ impl ServiceProcess {
                 return Ok(());
             }
             if let Some((child, _)) = &mut self.running
-                && let Some(status) = child.try_wait().map_err(file_error("wait for", &self.path))?
+                && let Some(status) = child.try_wait().context("cannot wait for the service")?
             {
-                return Err(self.not_ready(format!("ended unexpectedly with {status}")));
+                return Err(self.error(&format!("ended unexpectedly with {status}")));
             }
             if Instant::now() >= deadline {
-                return Err(self.not_ready(format!("was not ready within {START_TIMEOUT:?}")));
+                return Err(self.error(&format!("was not ready within {START_TIMEOUT:?}")));
             }
             tokio::time::sleep(POLL).await;
         }
     }
 
     /// Reads the operator token of the sandbox.
-    pub(super) fn operator_token(&self) -> Result<String, DeploymentError> {
-        let path = self.data_dir.join("operator-token");
-        let token = std::fs::read_to_string(&path).map_err(file_error("read", &path))?;
-        Ok(token.trim().to_owned())
+    pub(super) fn operator_token(&self) -> anyhow::Result<String> {
+        read_file(&self.data_dir.join("operator-token"))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -180,7 +182,7 @@ impl ServiceProcess {
     }
 
     /// Sends SIGTERM, then SIGKILL after the deadline.
-    pub(super) fn stop(&mut self) -> Result<(), DeploymentError> {
+    pub(super) fn stop(&mut self) -> anyhow::Result<()> {
         let Some((mut child, watchdog)) = self.running.take() else {
             return Ok(());
         };
@@ -198,10 +200,7 @@ impl ServiceProcess {
         let _ = child.kill();
         let _ = child.wait();
         self.wait_for_server();
-        Err(DeploymentError::NotEnded {
-            reason,
-            log: self.log_tail(),
-        })
+        Err(self.error(&format!("{reason} after SIGTERM")))
     }
 
     /// The guard stops the server of a killed service; the directory must exist until then.
@@ -213,17 +212,12 @@ impl ServiceProcess {
         }
     }
 
-    pub(super) fn not_ready(&self, reason: String) -> DeploymentError {
-        DeploymentError::NotReady {
-            reason,
-            log: self.log_tail(),
-        }
-    }
-
-    fn log_tail(&self) -> String {
+    /// With the end of the service's log.
+    pub(super) fn error(&self, event: &str) -> anyhow::Error {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
-        lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+        let tail = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+        anyhow!("the service {event}; end of its log:\n{tail}")
     }
 }
 
@@ -283,7 +277,7 @@ impl Watchdog {
 
 /// Finds two free addresses. The search starts at a port derived from the process id and continues over all
 /// deployments of the process, so that concurrent searches find different ports.
-fn free_addresses() -> Result<(SocketAddr, SocketAddr), DeploymentError> {
+fn free_addresses() -> anyhow::Result<(SocketAddr, SocketAddr)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let span = u32::from(PORTS.end - PORTS.start);
     let mut free = (0..span)
@@ -291,8 +285,6 @@ fn free_addresses() -> Result<(SocketAddr, SocketAddr), DeploymentError> {
         .filter_map(|offset| u16::try_from(u32::from(PORTS.start) + offset).ok())
         .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
         .filter(|address| TcpListener::bind(address).is_ok());
-    free.next().zip(free.next()).ok_or(DeploymentError::NoPort {
-        first: PORTS.start,
-        last: PORTS.end - 1,
-    })
+    let addresses = free.next().zip(free.next());
+    addresses.with_context(|| format!("no free port in {PORTS:?}"))
 }

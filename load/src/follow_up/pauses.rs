@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
@@ -16,21 +17,7 @@ use crate::stoppable_thread::{StopSignal, StoppableThread};
 use crate::traffic::scenario::PauseSchedule;
 
 /// Thread that pauses Postgres until stopped.
-pub(crate) struct PostgresPauser(StoppableThread<Result<Vec<Pause>, PauseError>>);
-
-/// Reason for a failed pause.
-#[derive(Debug, thiserror::Error)]
-pub enum PauseError {
-    /// The backends could not be listed.
-    #[error("cannot list the backends to pause")]
-    Database(#[from] sqlx::Error),
-    /// The signal was refused, or no runtime could be started.
-    #[error("cannot pause a backend")]
-    System(#[from] std::io::Error),
-    /// Without a backend the run would show nothing.
-    #[error("the database has no backend to pause")]
-    NoBackend,
-}
+pub(crate) struct PostgresPauser(StoppableThread<anyhow::Result<Vec<Pause>>>);
 
 impl PostgresPauser {
     /// Starts; the first pause follows after `every_ms`. `options` are the superuser's; pauses the backends of
@@ -39,7 +26,7 @@ impl PostgresPauser {
         schedule: PauseSchedule,
         options: &PgConnectOptions,
         database: &'static str,
-    ) -> Result<Self, PauseError> {
+    ) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -61,7 +48,7 @@ impl PostgresPauser {
     }
 
     /// Stops; returns the pauses.
-    pub(crate) fn stop(self) -> Result<Vec<Pause>, PauseError> {
+    pub(crate) fn stop(self) -> anyhow::Result<Vec<Pause>> {
         self.0.stop()
     }
 }
@@ -70,7 +57,7 @@ impl PostgresPauser {
 struct StoppedBackends(Vec<Pid>);
 
 impl StoppedBackends {
-    fn stop_all(runtime: &Runtime, server: &mut PgConnection, database: &str) -> Result<Self, PauseError> {
+    fn stop_all(runtime: &Runtime, server: &mut PgConnection, database: &str) -> anyhow::Result<Self> {
         let pids = runtime.block_on(list_backend_pids(server, database))?;
         let mut stopped = Self(Vec::new());
         for pid in pids.into_iter().filter_map(Pid::from_raw) {
@@ -78,12 +65,11 @@ impl StoppedBackends {
                 Ok(()) => stopped.0.push(pid),
                 // The backend ended since the query.
                 Err(rustix::io::Errno::SRCH) => {}
-                Err(error) => return Err(PauseError::System(error.into())),
+                Err(error) => return Err(error).context("cannot pause a backend"),
             }
         }
-        if stopped.0.is_empty() {
-            return Err(PauseError::NoBackend);
-        }
+        // Without a backend the run would show nothing.
+        ensure!(!stopped.0.is_empty(), "the database has no backend to pause");
         Ok(stopped)
     }
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
 
-use crate::deployment::{DeploymentError, TestDeployment};
+use crate::deployment::TestDeployment;
 use crate::tally::acknowledgements::Acknowledgements;
 use crate::traffic::generator::Traffic;
 use crate::traffic::request::RequestSpec;
@@ -80,7 +80,7 @@ pub(crate) async fn measure_restarts(
     times: u64,
     source: &OrderSource<'_>,
     acknowledgements: &mut Acknowledgements,
-) -> Result<Vec<Duration>, DeploymentError> {
+) -> anyhow::Result<Vec<Duration>> {
     let mut rng = StdRng::seed_from_u64(source.seed);
     let mut durations = Vec::new();
     for _ in 0..times {
@@ -89,9 +89,8 @@ pub(crate) async fn measure_restarts(
         deployment.restart()?;
         while !try_order(&deployment.base_url(), source, &mut rng, acknowledgements).await? {
             if started.elapsed() >= RESTART_TIMEOUT {
-                return Err(
-                    deployment.not_ready_error(format!("acknowledged no order within {RESTART_TIMEOUT:?}"))
-                );
+                let event = format!("acknowledged no order within {RESTART_TIMEOUT:?}");
+                return Err(deployment.not_ready_error(&event));
             }
             tokio::time::sleep(RETRY_DELAY).await;
         }
@@ -108,7 +107,7 @@ async fn try_order(
     source: &OrderSource<'_>,
     rng: &mut StdRng,
     acknowledgements: &mut Acknowledgements,
-) -> Result<bool, DeploymentError> {
+) -> anyhow::Result<bool> {
     let (partner, body) = loop {
         if let RequestSpec::Order { partner, body, .. } = source.traffic.draw(rng) {
             break (partner, body);

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use anyhow::ensure;
 use hyper::Method;
 use hyper::header::HeaderMap;
 use serde::Serialize;
@@ -99,16 +100,17 @@ impl WebhookReceiver {
         &self,
         base_url: &str,
         partners: &[Credentials],
-    ) -> Result<(), String> {
+    ) -> anyhow::Result<()> {
         for credentials in partners {
-            let client = PartnerClient::new(base_url, credentials.clone());
-            let mut client = client.map_err(|error| error.to_string())?;
+            let mut client = PartnerClient::new(base_url, credentials.clone())?;
             let body = json!({ "url": self.url }).to_string();
             let registration = client.send_signed(Method::POST, "/webhooks", body, HeaderMap::new());
-            let response = registration.await.map_err(|failure| failure.to_string())?;
-            if !response.status.is_success() {
-                return Err(String::from_utf8_lossy(&response.body).into_owned());
-            }
+            let response = registration.await?;
+            let text = String::from_utf8_lossy(&response.body);
+            ensure!(
+                response.status.is_success(),
+                "cannot register a webhook endpoint: {text}"
+            );
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use vouchsafe_api_client::DEFAULT_TIMEOUT;
 use vouchsafe_api_client::signer::Credentials;
 
-use super::{GeneratorOptions, ScenarioRunError};
+use super::GeneratorOptions;
 use crate::audit::Check;
 use crate::deployment::TestDeployment;
 use crate::follow_up::pause_recovery::{Pause, PauseRecovery};
@@ -30,7 +30,7 @@ pub(super) fn run_follow_up(
     (partners, traffic): (&[Credentials], &Traffic),
     options: GeneratorOptions,
     result: &mut RunResult,
-) -> Result<(FollowUp, Vec<Check>), ScenarioRunError> {
+) -> anyhow::Result<(FollowUp, Vec<Check>)> {
     let (mut follow_up, mut checks) = (FollowUp::default(), Vec::new());
     // Replays from the database need a process that has no stored response in memory.
     let times = scenario.restarts.max(u64::from(scenario.replays.is_some()));
@@ -77,7 +77,7 @@ fn replay(
     order_source: &OrderSource<'_>,
     options: GeneratorOptions,
     sent: &Arc<SentOrders>,
-) -> Result<RunResult, ScenarioRunError> {
+) -> anyhow::Result<RunResult> {
     let plan = LoadPlan {
         base_url,
         partners: order_source.partners.to_vec(),

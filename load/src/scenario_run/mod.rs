@@ -15,11 +15,10 @@ use self::follow_up::{measure_recovery, run_follow_up};
 use crate::audit::{
     AuditedPartner, audit_all, check_invariants, check_refusals, check_stable_responses, check_stock_sold,
 };
-use crate::deployment::operator::OperatorError;
+use crate::deployment::TestDeployment;
 use crate::deployment::postgres::SERVICE_DATABASE;
 use crate::deployment::seed::seed;
-use crate::deployment::{DeploymentError, TestDeployment};
-use crate::follow_up::pauses::{PauseError, PostgresPauser};
+use crate::follow_up::pauses::PostgresPauser;
 use crate::follow_up::webhook_receiver::WebhookReceiver;
 use crate::report::{Report, ScenarioInfo};
 use crate::resources::database::DurabilitySettings;
@@ -28,12 +27,12 @@ use crate::run::driver::{LoadPlan, run_load};
 use crate::run::metrics::{RunMetrics, Setup};
 use crate::run::progress::Progress;
 use crate::run::resource_monitor::ResourceMonitor;
-use crate::run::result::{RunError, RunResult};
+use crate::run::result::RunResult;
 use crate::tally::acknowledgements::Acknowledgements;
 use crate::tally::run_history::{OrderHistory, RunHistory};
 use crate::traffic::generator::Traffic;
 use crate::traffic::pace::RunLength;
-use crate::traffic::scenario::{Scenario, ScenarioError};
+use crate::traffic::scenario::Scenario;
 
 /// Generator settings that do not depend on the scenario.
 #[derive(Clone, Copy, Debug)]
@@ -46,44 +45,15 @@ pub struct GeneratorOptions {
     pub samples: usize,
 }
 
-/// Reason for an incomplete scenario run.
-#[derive(Debug, thiserror::Error)]
-pub enum ScenarioRunError {
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    #[error(transparent)]
-    Deployment(#[from] DeploymentError),
-    #[error("cannot seed the deployment")]
-    Seed(#[from] OperatorError),
-    /// Balances or orders of a partner could not be read.
-    #[error("cannot read the partners' balances and orders: {0}")]
-    Account(String),
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// A webhook endpoint could not be registered.
-    #[error("cannot register the receiver as a webhook endpoint: {0}")]
-    Endpoint(String),
-    #[error(transparent)]
-    Pause(#[from] PauseError),
-    #[error("cannot read the database")]
-    Database(#[from] sqlx::Error),
-    /// Resource usage could not be read.
-    #[error("cannot monitor resource usage")]
-    Monitor(#[source] anyhow::Error),
-    /// A runtime or thread could not be started.
-    #[error("cannot start a runtime or a thread")]
-    Runtime(#[from] std::io::Error),
-}
-
 /// Runs a scenario on a deployment without earlier runs. Blocks until the audit is complete.
 ///
 /// # Errors
-/// [`ScenarioRunError`] if the run could not complete. Errors of the service are in the report.
+/// If the run could not complete. Errors of the service are in the report.
 pub fn run_scenario(
     scenario: &Scenario,
     deployment: &mut TestDeployment,
     options: GeneratorOptions,
-) -> Result<Report, ScenarioRunError> {
+) -> anyhow::Result<Report> {
     scenario.validate()?;
     let traffic = Traffic::from_scenario(scenario)?;
     let forms = traffic.forms();
@@ -116,7 +86,7 @@ pub fn run_scenario(
     let mut result = load_service(scenario, &traffic, url.clone(), &credentials, options, &progress)?;
     let load_end = Instant::now();
     let pauses = pauses.map(PostgresPauser::stop).transpose()?;
-    let usage = monitor.stop().map_err(ScenarioRunError::Monitor)?;
+    let usage = monitor.stop()?;
 
     let metrics = RunMetrics::from_run(describe_setup(scenario, url, forms, options), &result);
     let order_source = (credentials.as_slice(), &traffic);
@@ -170,10 +140,9 @@ fn start_receiver(
     runtime: &Runtime,
     url: &str,
     credentials: &[Credentials],
-) -> Result<WebhookReceiver, ScenarioRunError> {
+) -> anyhow::Result<WebhookReceiver> {
     let receiver = WebhookReceiver::start()?;
-    let registered = runtime.block_on(receiver.register_endpoints(url, credentials));
-    registered.map_err(ScenarioRunError::Endpoint)?;
+    runtime.block_on(receiver.register_endpoints(url, credentials))?;
     Ok(receiver)
 }
 
@@ -186,12 +155,11 @@ fn open_accounts(
     runtime: &Runtime,
     url: &str,
     credentials: &[Credentials],
-) -> Result<Vec<AuditedPartner>, ScenarioRunError> {
+) -> anyhow::Result<Vec<AuditedPartner>> {
     let open_account = |credentials: &Credentials| {
-        let client = PartnerClient::new(url, credentials.clone()).map_err(RunError::Url)?;
-        runtime
-            .block_on(AuditedPartner::with_baseline(client))
-            .map_err(ScenarioRunError::Account)
+        let client = PartnerClient::new(url, credentials.clone())?;
+        let partner = runtime.block_on(AuditedPartner::with_baseline(client));
+        partner.map_err(anyhow::Error::msg)
     };
     credentials.iter().map(open_account).collect()
 }
@@ -203,7 +171,7 @@ fn load_service(
     partners: &[Credentials],
     options: GeneratorOptions,
     progress: &Progress,
-) -> Result<RunResult, RunError> {
+) -> anyhow::Result<RunResult> {
     let plan = LoadPlan {
         base_url,
         partners: partners.to_vec(),
@@ -226,7 +194,7 @@ fn load_service(
             latency_samples: scenario.pauses.is_some(),
         },
     };
-    run_load(plan, progress)
+    Ok(run_load(plan, progress)?)
 }
 
 fn describe_setup(scenario: &Scenario, url: String, forms: Vec<String>, options: GeneratorOptions) -> Setup {

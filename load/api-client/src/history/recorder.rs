@@ -1,8 +1,5 @@
 //! Recorder of operation histories: an invocation before sending and a completion after the response, in memory and
 //! optionally in a file.
-//!
-//! Rule: with [`SyncPolicy::SyncInvoke`] the invocation is on disk before [`Recorder::invoke`] returns, so no order
-//! can exist that the history does not contain. The call then blocks its thread for an fsync.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,15 +9,6 @@ use std::time::Instant;
 
 use super::{Call, Event, EventKind, History, facts};
 use crate::{ApiResponse, RequestFailure};
-
-/// When events are written to disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncPolicy {
-    /// Written to the page cache: survives the end of this process.
-    Written,
-    /// Invocations are synced before sending: survives a crash of the machine.
-    SyncInvoke,
-}
 
 /// A request that is about to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +66,6 @@ pub struct PendingOperation(Event);
 #[derive(Debug)]
 pub struct Recorder {
     started: Instant,
-    sync_policy: SyncPolicy,
     event_log: Mutex<EventLog>,
 }
 
@@ -91,21 +78,20 @@ struct EventLog {
 impl Recorder {
     #[must_use]
     pub fn in_memory() -> Self {
-        Self::with_file(None, SyncPolicy::Written)
+        Self::with_file(None)
     }
 
     /// Records in memory and in a new file.
     ///
     /// # Errors
     /// If the file exists or cannot be created.
-    pub fn create(path: &Path, sync_policy: SyncPolicy) -> io::Result<Self> {
-        Ok(Self::with_file(Some(File::create_new(path)?), sync_policy))
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self::with_file(Some(File::create_new(path)?)))
     }
 
-    fn with_file(file: Option<File>, sync_policy: SyncPolicy) -> Self {
+    fn with_file(file: Option<File>) -> Self {
         Self {
             started: Instant::now(),
-            sync_policy,
             event_log: Mutex::new(EventLog {
                 events: Vec::new(),
                 file,
@@ -116,7 +102,7 @@ impl Recorder {
     /// Records an invocation. Send the request only after this returns.
     ///
     /// # Errors
-    /// If the file cannot be written or synced.
+    /// If the file cannot be written.
     pub fn invoke(&self, intent: Intent<'_>) -> io::Result<PendingOperation> {
         let mut event_log = self.event_log();
         let event = Event {
@@ -136,9 +122,6 @@ impl Recorder {
             t_ns: self.now_ns(),
         };
         event_log.write(event.clone())?;
-        if let (SyncPolicy::SyncInvoke, Some(file)) = (self.sync_policy, &event_log.file) {
-            file.sync_data()?;
-        }
         Ok(PendingOperation(event))
     }
 
@@ -259,7 +242,7 @@ mod tests {
     fn file_reads_back_as_recorded_history() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history.jsonl");
-        let recorder = Recorder::create(&path, SyncPolicy::SyncInvoke).unwrap();
+        let recorder = Recorder::create(&path).unwrap();
         let first = recorder.invoke(Intent::order(1, "p", "k", b"{}")).unwrap();
         let open = recorder.invoke(Intent::get_order(2, "p", "ord_1")).unwrap();
         recorder
@@ -269,7 +252,7 @@ mod tests {
         let read = History::read(&path).unwrap();
         assert!(read.ops().eq(recorder.history().ops()));
         assert!(
-            Recorder::create(&path, SyncPolicy::Written).is_err(),
+            Recorder::create(&path).is_err(),
             "an existing history is never overwritten"
         );
     }

@@ -1,14 +1,15 @@
 //! Child process of a peer, so that its CPU time is measured apart from the generator's. It exits when the pipe to it
 //! closes, however the owner ends.
 
-use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use anyhow::{Context as _, bail};
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use uuid::Uuid;
-use vouchsafe_api_client::signer::{CredentialEncodingError, Credentials};
+use vouchsafe_api_client::signer::Credentials;
 
 use super::PeerMode;
 
@@ -20,24 +21,6 @@ pub const API_SECRET_VARIABLE: &str = "LAB_API_SECRET";
 
 /// Output of the peer before its address.
 pub(super) const GREETING: &str = "listening on ";
-
-/// Reason for a failed start.
-#[derive(Debug, thiserror::Error)]
-pub enum PeerProcessError {
-    /// The program cannot be started.
-    #[error("cannot start `{program}`")]
-    Start {
-        program: PathBuf,
-        /// Error of the operating system.
-        #[source]
-        source: io::Error,
-    },
-    /// The process exited before it listened; standard error has the reason.
-    #[error("the peer exited before it listened; see its error output")]
-    Ended,
-    #[error(transparent)]
-    Credentials(#[from] CredentialEncodingError),
-}
 
 /// Options of a peer process.
 #[derive(Clone, Debug)]
@@ -92,12 +75,8 @@ impl PeerProcess {
     /// Starts a peer on a free port; returns when it listens. Blocks.
     ///
     /// # Errors
-    /// [`PeerProcessError`] if the peer does not start.
-    pub fn start(options: &PeerOptions<'_>) -> Result<Self, PeerProcessError> {
-        let not_started = |source| PeerProcessError::Start {
-            program: options.program.to_owned(),
-            source,
-        };
+    /// If the peer does not start.
+    pub fn start(options: &PeerOptions<'_>) -> anyhow::Result<Self> {
         let PeerCredentials { api_key, api_secret } = options.partner;
         let credentials = Credentials::new(api_key, api_secret)?;
         let mut child = Command::new(options.program)
@@ -115,16 +94,16 @@ impl PeerProcess {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(not_started)?;
+            .context("cannot start the peer")?;
         let mut line = String::new();
         if let Some(output) = child.stdout.take() {
-            BufReader::new(output).read_line(&mut line).map_err(not_started)?;
+            BufReader::new(output).read_line(&mut line)?;
         }
         let Some(url) = line.trim().strip_prefix(GREETING) else {
             // The process has exited, or exits when the pipe closes.
             drop(child.stdin.take());
-            child.wait().map_err(not_started)?;
-            return Err(PeerProcessError::Ended);
+            child.wait()?;
+            bail!("the peer exited before it listened; see its error output");
         };
         Ok(Self {
             url: url.to_owned(),

@@ -11,8 +11,8 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 use tokio::runtime::Runtime;
 
+use crate::deployment::TestDeployment;
 use crate::deployment::postgres::SERVICE_DATABASE;
-use crate::deployment::{DeploymentError, TestDeployment};
 
 /// Rows per statement: a few seconds of work, so that a cancelled prefill ends soon.
 const ROWS_PER_STATEMENT: u64 = 50_000;
@@ -37,15 +37,6 @@ pub struct PrefillSizes {
     stock: u64,
     /// The orders are distributed evenly over them.
     partners: u64,
-}
-
-/// Reason for a failed prefill.
-#[derive(Debug, thiserror::Error)]
-pub enum PrefillError {
-    #[error("cannot prefill the database")]
-    Database(#[from] sqlx::Error),
-    #[error("the deployment did not restart after the prefill")]
-    Deployment(#[from] DeploymentError),
 }
 
 impl PrefillSizes {
@@ -97,17 +88,17 @@ impl fmt::Display for PrefillSizes {
 /// Blocks.
 ///
 /// # Errors
-/// [`PrefillError`]; rows of earlier statements remain.
+/// If a statement fails, after which rows of earlier statements remain, or the service does not restart.
 pub fn prefill_deployment(
     runtime: &Runtime,
     deployment: &mut TestDeployment,
     sizes: &PrefillSizes,
-) -> Result<(), PrefillError> {
+) -> anyhow::Result<()> {
     let superuser = deployment.postgres()?.superuser_options();
     runtime.block_on(prefill_database(&superuser.database(SERVICE_DATABASE), sizes))?;
     deployment.shut_down()?;
     deployment.restart()?;
-    Ok(runtime.block_on(deployment.wait_until_ready())?)
+    runtime.block_on(deployment.wait_until_ready())
 }
 
 /// Returns after a checkpoint.
