@@ -3,6 +3,10 @@
 //!
 //! Each workload runs with two repetition counts in separate processes; the difference cancels the cost of the
 //! start. Under valgrind the CPU has no SHA-256 instructions, so signing and verifying cost more than usual.
+//!
+//! The counts are compared with `instructions.txt` beside this file: a count that is more than 2 % higher fails.
+//! `VOUCHSAFE_REWRITE_COUNTS=1` writes the file instead. The counts are those of the default profile, `cargo bench
+//! --bench instructions`; another profile needs another file. Without valgrind nothing is measured.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,35 +17,34 @@
     reason = "a bench reports to the terminal only and may panic"
 )]
 
-#[path = "parts/always_commits.rs"]
-#[allow(dead_code, reason = "shared with other benches")]
-mod always_commits;
-#[path = "parts/bench_engine.rs"]
-mod bench_engine;
-#[path = "parts/growth.rs"]
-#[allow(dead_code, reason = "shared with other benches")]
-mod growth;
+#[path = "parts/mod.rs"]
+mod parts;
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use tokio::task::LocalSet;
 use vouchsafe_actors::wallet::purse::{Purse, PurseDecision, ReserveRequest};
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Amount;
-use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
-use vouchsafe_security::environment::Environment;
-use vouchsafe_security::framing::{CanonicalRequest, SignedRequest, Timestamp};
-use vouchsafe_security::headers::{AuthHeaders, UniqueHeader};
-use vouchsafe_security::signature;
-use vouchsafe_simulation::build::NOW;
 use vouchsafe_wire::partner::orders::request;
 
-use crate::always_commits::StockClaims;
-use crate::bench_engine::{BenchEngine, CONCURRENT_ORDERS};
+use crate::parts::always_commits::StockClaims;
+use crate::parts::bench_engine::{BenchEngine, CONCURRENT_ORDERS};
+use crate::parts::growth;
+use crate::parts::signed_order::SignedOrder;
 
 /// Environment variable of a counted process: workload and repetitions, for example `verify 1024`.
 const WORKLOAD_VARIABLE: &str = "VOUCHSAFE_BENCH_WORK";
+
+/// Environment variable that makes the bench write the measured counts instead of comparing them.
+const REWRITE_VARIABLE: &str = "VOUCHSAFE_REWRITE_COUNTS";
+
+/// Limit of an increase, in percent. The same program on the same machine has none; compilers and libraries of another
+/// machine cause some.
+const MAX_INCREASE: f64 = 2.0;
 
 /// Repetitions of the short run and of the long one.
 const REPETITIONS: [u64; 2] = [1_024, 3_072];
@@ -81,36 +84,16 @@ fn parse_bodies(repetitions: u64) {
 }
 
 fn sign_requests(repetitions: u64) {
-    let ApiKeyPair { api_secret, .. } = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
-    let timestamp = Timestamp::from_unix_s(NOW.unix_timestamp()).unwrap();
+    let signed = SignedOrder::new(BODY);
     for _ in 0..repetitions {
-        let framed = CanonicalRequest::new(timestamp, order(black_box(BODY))).unwrap();
-        black_box(signature::sign(&api_secret, timestamp, &framed));
+        black_box(signed.sign(black_box(BODY)));
     }
 }
 
 fn verify_requests(repetitions: u64) {
-    let ApiKeyPair { api_secret, .. } = generate_key_pair(Environment::Sandbox, getrandom::fill).unwrap();
-    let timestamp = Timestamp::from_unix_s(NOW.unix_timestamp()).unwrap();
-    let framed = CanonicalRequest::new(timestamp, order(BODY)).unwrap();
-    let signature = signature::sign(&api_secret, timestamp, &framed);
-    let presented = AuthHeaders {
-        api_key: UniqueHeader::Missing,
-        api_secret: UniqueHeader::Missing,
-        timestamp: UniqueHeader::Single(timestamp.digits()),
-        signature: UniqueHeader::Single(signature.as_bytes()),
-        idempotency_key: UniqueHeader::Missing,
-    };
+    let signed = SignedOrder::new(BODY);
     for _ in 0..repetitions {
-        signature::verify(&api_secret, &presented, order(black_box(BODY)), NOW).unwrap();
-    }
-}
-
-const fn order(body: &[u8]) -> SignedRequest<'_> {
-    SignedRequest {
-        method: "POST",
-        path: "/api/v1/orders",
-        body,
+        signed.verify(black_box(BODY));
     }
 }
 
@@ -139,7 +122,7 @@ fn count_instructions(name: &str, repetitions: u64) -> u64 {
         .arg(std::env::current_exe().unwrap())
         .env(WORKLOAD_VARIABLE, format!("{name} {repetitions}"))
         .output()
-        .unwrap_or_else(|error| panic!("cannot run valgrind: {error}; install it"));
+        .unwrap();
     let output_text = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success(),
@@ -160,6 +143,58 @@ fn run_workload(spec: &str) {
     work(repetitions.parse().unwrap());
 }
 
+/// Instructions per repetition of each workload.
+fn measure() -> BTreeMap<String, f64> {
+    let [few, many] = REPETITIONS;
+    let measured = WORKLOADS.map(|(name, _)| {
+        let difference = count_instructions(name, many) - count_instructions(name, few);
+        (name.to_owned(), difference as f64 / (many - few) as f64)
+    });
+    measured.into()
+}
+
+fn committed_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/instructions.txt")
+}
+
+/// Counts in the committed file: a name and a count per line.
+fn read_committed() -> BTreeMap<String, f64> {
+    let text = std::fs::read_to_string(committed_path()).unwrap_or_default();
+    let counts = text.lines().filter_map(|line| line.split_once(' '));
+    let parsed = counts.map(|(name, count)| (name.to_owned(), count.trim().parse().unwrap()));
+    parsed.collect()
+}
+
+fn write_committed(measured: &BTreeMap<String, f64>) {
+    let lines = measured
+        .iter()
+        .map(|(name, count)| format!("{name} {count:.0}\n"));
+    std::fs::write(committed_path(), lines.collect::<String>()).unwrap();
+}
+
+/// Prints each count beside the committed one; returns whether all are within the limit.
+fn compare(measured: &BTreeMap<String, f64>, committed: &BTreeMap<String, f64>) -> bool {
+    let mut within_limit = true;
+    for (name, count) in measured {
+        let Some(before) = committed.get(name) else {
+            println!("{name:<14}{count:>10.0} instructions, no committed count");
+            within_limit = false;
+            continue;
+        };
+        let change = (count / before - 1.0) * 100.0;
+        let is_within = change <= MAX_INCREASE;
+        let verdict = if is_within { "" } else { ", above the limit" };
+        println!("{name:<14}{count:>10.0} instructions, committed {before:>10.0}, {change:+.1} %{verdict}");
+        within_limit &= is_within;
+    }
+    within_limit
+}
+
+fn has_valgrind() -> bool {
+    let version = Command::new("valgrind").arg("--version").output();
+    version.is_ok_and(|output| output.status.success())
+}
+
 fn main() -> ExitCode {
     if let Ok(spec) = std::env::var(WORKLOAD_VARIABLE) {
         run_workload(&spec);
@@ -170,11 +205,18 @@ fn main() -> ExitCode {
         WORKLOADS.iter().for_each(|(_, work)| work(1));
         return ExitCode::SUCCESS;
     }
-    let [few, many] = REPETITIONS;
-    for (name, _) in WORKLOADS {
-        let each =
-            (count_instructions(name, many) - count_instructions(name, few)) as f64 / (many - few) as f64;
-        println!("{name:<14}{each:>10.0} instructions");
+    if !has_valgrind() {
+        println!("instruction counts were not compared: valgrind is not installed");
+        return ExitCode::SUCCESS;
     }
-    ExitCode::SUCCESS
+    let measured = measure();
+    if std::env::var_os(REWRITE_VARIABLE).is_some() {
+        write_committed(&measured);
+        return ExitCode::SUCCESS;
+    }
+    if compare(&measured, &read_committed()) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("an increase is either a mistake or deliberate: {REWRITE_VARIABLE}=1 writes the new counts");
+    ExitCode::FAILURE
 }

@@ -10,15 +10,11 @@
     reason = "a bench may panic, and its lanes end with the process"
 )]
 
-#[path = "parts/always_commits.rs"]
-#[allow(dead_code, reason = "shared with other benches")]
-mod always_commits;
 #[path = "../tests/support/database.rs"]
 #[allow(dead_code, reason = "shared with the tests")]
 mod database;
-#[path = "parts/growth.rs"]
-#[allow(dead_code, reason = "shared with other benches")]
-mod growth;
+#[path = "parts/mod.rs"]
+mod parts;
 #[path = "../tests/conformance/rows.rs"]
 #[allow(dead_code, reason = "shared with the tests")]
 mod rows;
@@ -45,10 +41,12 @@ use vouchsafe_domain::stock::StockRequest;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_private_postgres::Durability;
 use vouchsafe_simulation::build;
+use vouchsafe_simulation::conformance::claimed_vouchers;
 use vouchsafe_store::{PgNode, PgStore};
 
-use crate::always_commits::{AlwaysCommits, StockClaims};
 use crate::database::Database;
+use crate::parts::always_commits::{AlwaysCommits, StockClaims};
+use crate::parts::growth;
 
 /// Concurrent records.
 const AT_ONCE: [usize; 3] = [1, 16, 256];
@@ -139,16 +137,9 @@ impl JournalBench {
                 not_before: Expiry::PAST,
             };
             let claimed = self.store.claim_stock(request).await.unwrap();
-            for chunk in claimed.chunks {
-                let chunk_id = chunk.chunk_id;
-                self.chunks.push(chunk_id);
-                self.vouchers
-                    .extend(chunk.vouchers.iter().map(|(stock_id, expiry)| StockVoucher {
-                        expiry: *expiry,
-                        stock_id: *stock_id,
-                        chunk_id,
-                    }));
-            }
+            self.chunks
+                .extend(claimed.chunks.iter().map(|chunk| chunk.chunk_id));
+            self.vouchers.extend(claimed_vouchers(&claimed));
         }
     }
 

@@ -11,12 +11,8 @@
     reason = "a bench reports to the terminal only"
 )]
 
-#[path = "parts/always_commits.rs"]
-#[allow(dead_code, reason = "shared with other benches")]
-mod always_commits;
-#[path = "parts/growth.rs"]
-#[allow(dead_code, reason = "shared with other benches")]
-mod growth;
+#[path = "parts/mod.rs"]
+mod parts;
 
 use std::alloc::System;
 use std::sync::Arc;
@@ -28,13 +24,13 @@ use vouchsafe_actors::inventory::{Inventory, Supply};
 use vouchsafe_actors::supervisor::{DecisionDeadline, Spawner};
 use vouchsafe_actors::wallet::Wallets;
 use vouchsafe_actors::wallet::purse::ReserveRequest;
-use vouchsafe_domain::ids::{ChunkId, StockId};
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock};
 use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_simulation::build::{day, partner, sku, usd};
 
-use crate::always_commits::{AlwaysCommits, StockClaims};
+use crate::parts::always_commits::{AlwaysCommits, StockClaims};
+use crate::parts::growth;
+use crate::parts::stocked_shelf::{CHUNK, add_chunk};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -47,9 +43,6 @@ const ACTOR_LIMIT: f64 = 4_096.0;
 
 /// Number of actors per measurement.
 const ACTORS: u32 = 20_000;
-
-/// Vouchers per chunk, as in an import.
-const CHUNK: i64 = 500;
 
 /// Resident memory of this process, in bytes.
 fn resident_bytes() -> u64 {
@@ -77,20 +70,7 @@ fn measure_memory<T>(name: &str, count: u32, limit: f64, make: impl FnOnce() -> 
 fn filled_shelf(vouchers: u32, expiry: fn(i64) -> Expiry) -> Shelf {
     let mut shelf = Shelf::new();
     for id in 0..i64::from(vouchers) / CHUNK {
-        let chunk = ClaimedChunk {
-            chunk_id: ChunkId(id),
-            vouchers: (0..CHUNK)
-                .map(|n| id * CHUNK + n)
-                .map(|number| (StockId(number), expiry(number)))
-                .collect(),
-        };
-        let claimed = ClaimedStock {
-            chunks: vec![chunk],
-            next_expiry: None,
-            unclaimable: UnclaimableStock::None,
-        };
-        shelf.start_claim();
-        shelf.add_claimed(&claimed, Expiry::PAST);
+        add_chunk(&mut shelf, id, CHUNK, expiry);
     }
     assert_eq!(shelf.free(), usize::try_from(vouchers).unwrap());
     shelf

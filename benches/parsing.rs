@@ -2,13 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a bench may panic")]
 
-#[path = "parts/growth.rs"]
-mod growth;
+#[path = "parts/mod.rs"]
+mod parts;
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use vouchsafe_wire::partner::orders::request;
+
+use crate::parts::growth;
 
 /// Lines per order.
 const LINES: [usize; 3] = [1, 10, 100];

@@ -10,21 +10,16 @@
     reason = "a bench may panic, and runs on its own thread"
 )]
 
-#[path = "parts/always_commits.rs"]
-#[allow(dead_code, reason = "shared with other benches")]
-mod always_commits;
-#[path = "parts/bench_engine.rs"]
-mod bench_engine;
-#[path = "parts/growth.rs"]
-mod growth;
+#[path = "parts/mod.rs"]
+mod parts;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-use crate::always_commits::StockClaims;
-use crate::bench_engine::{BenchEngine, CONCURRENT_ORDERS};
-use crate::growth::DECADES;
+use crate::parts::always_commits::StockClaims;
+use crate::parts::bench_engine::{BenchEngine, CONCURRENT_ORDERS};
+use crate::parts::growth::{self, DECADES};
 
 /// Vouchers per chunk in benches with many SKUs.
 const CHUNK: i64 = 32;

@@ -5,11 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench may panic")]
 
-#[path = "parts/always_commits.rs"]
-#[allow(dead_code, reason = "shared with other benches")]
-mod always_commits;
-#[path = "parts/growth.rs"]
-mod growth;
+#[path = "parts/mod.rs"]
+mod parts;
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -28,8 +25,8 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_simulation::build::{partner, sku, usd};
 
-use crate::always_commits::{AlwaysCommits, StockClaims};
-use crate::growth::DECADES;
+use crate::parts::always_commits::{AlwaysCommits, StockClaims};
+use crate::parts::growth::{self, DECADES};
 
 /// Vouchers per SKU.
 const STOCK: i64 = 4;

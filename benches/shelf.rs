@@ -6,26 +6,24 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench may panic")]
 
-#[path = "parts/growth.rs"]
-mod growth;
+#[path = "parts/mod.rs"]
+mod parts;
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use vouchsafe_actors::inventory::shelf::{Shelf, ShelfDecision};
-use vouchsafe_domain::ids::{ChunkId, StockId};
-use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, UnclaimableStock};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_simulation::build::day;
+
+use crate::parts::growth;
+use crate::parts::stocked_shelf::{CHUNK, add_chunk};
 
 /// Vouchers in memory.
 const SIZES: [i64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 
 /// Optional largest size.
 const LARGEST: i64 = 10_000_000;
-
-/// Vouchers per chunk, as in an import; a small shelf has two chunks.
-const CHUNK: i64 = 500;
 
 /// Number of expiry days.
 const DAYS: i64 = 1_000;
@@ -42,6 +40,7 @@ impl StockedShelf {
     fn with(size: i64) -> Self {
         let mut shelf = Self {
             shelf: Shelf::new(),
+            // A small shelf has two chunks.
             chunk: CHUNK.min(size / 2),
             next: 0,
             sold: 0,
@@ -56,19 +55,7 @@ impl StockedShelf {
         let id = self.next;
         self.next += 1;
         let expiry = day(id % DAYS);
-        let chunk = ClaimedChunk {
-            chunk_id: ChunkId(id),
-            vouchers: (0..self.chunk)
-                .map(|n| (StockId(id * CHUNK + n), expiry))
-                .collect(),
-        };
-        let claimed = ClaimedStock {
-            chunks: vec![chunk],
-            next_expiry: None,
-            unclaimable: UnclaimableStock::None,
-        };
-        self.shelf.start_claim();
-        self.shelf.add_claimed(&claimed, Expiry::PAST);
+        add_chunk(&mut self.shelf, id, self.chunk, |_| expiry);
     }
 
     fn hold(&mut self) -> Vec<StockVoucher> {

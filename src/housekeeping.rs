@@ -7,7 +7,7 @@ pub(crate) mod recorder;
 use std::time::Duration;
 
 use actix_web::web;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{info, warn};
 use vouchsafe_store::LEASE_S;
 
@@ -29,10 +29,16 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
 /// Until its checkpoint is written, a change of an audit entry by another database user is undetectable.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
 
+/// Ticks once per period. After a late tick the next one follows a whole period later.
+pub(crate) fn ticker(period: Duration) -> Interval {
+    let mut tick = interval(period);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick
+}
+
 /// Renews the lease; returns when a later start of this node has taken over.
 pub async fn renew_lease(service: &Service) {
-    let mut tick = interval(LEASE_RENEWAL_INTERVAL);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut tick = ticker(LEASE_RENEWAL_INTERVAL);
     loop {
         tick.tick().await;
         match service.node.renew_lease().await {
@@ -55,8 +61,7 @@ pub async fn run_housekeeping(service: &web::Data<Service>) {
 }
 
 async fn poll_changes(service: &web::Data<Service>) {
-    let mut tick = interval(CHANGE_POLL_INTERVAL);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut tick = ticker(CHANGE_POLL_INTERVAL);
     let mut applied = None;
     loop {
         tick.tick().await;
@@ -72,8 +77,7 @@ async fn poll_changes(service: &web::Data<Service>) {
 }
 
 async fn purge(service: &Service) {
-    let mut tick = interval(PURGE_INTERVAL);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut tick = ticker(PURGE_INTERVAL);
     loop {
         tick.tick().await;
         service.rate_limits.evict_idle(service.clock.monotonic());
@@ -88,8 +92,7 @@ async fn purge(service: &Service) {
 }
 
 async fn expire_stock(service: &Service) {
-    let mut tick = interval(EXPIRY_INTERVAL);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut tick = ticker(EXPIRY_INTERVAL);
     loop {
         tick.tick().await;
         if let Err(error) = expire_all_stock(service).await {
@@ -115,8 +118,7 @@ async fn expire_all_stock(service: &Service) -> Result<(), sqlx::Error> {
 }
 
 async fn write_checkpoints(service: &Service) {
-    let mut tick = interval(CHECKPOINT_INTERVAL);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut tick = ticker(CHECKPOINT_INTERVAL);
     loop {
         tick.tick().await;
         if let Err(error) = write_due_checkpoints(service).await {

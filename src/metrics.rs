@@ -52,25 +52,50 @@ struct ListenerLabels {
 }
 
 type ActorGauges = Family<ActorLabels, Gauge>;
+type ActorCounters = Family<ActorLabels, Counter<u64, AtomicU64>>;
+
+/// Declares metrics with their names and descriptions, and registers them.
+macro_rules! own_metrics {
+    ($($field:ident: $metric:ty = $name:literal $help:literal;)+) => {
+        /// Metrics of actors, requests and rate limits.
+        struct OwnMetrics {
+            $($field: $metric,)+
+        }
+
+        impl OwnMetrics {
+            fn register(registry: &mut Registry) -> Self {
+                let own = Self { $($field: <$metric>::default(),)+ };
+                $(registry.register($name, $help, own.$field.clone());)+
+                own
+            }
+        }
+    };
+}
+
+own_metrics! {
+    actors: ActorGauges = "actors" "Running actors";
+    mailbox_depth: ActorGauges = "actor_mailbox_depth" "Queued messages, by actor kind";
+    deepest_mailbox: ActorGauges = "actor_mailbox_deepest" "Queued messages in the fullest mailbox, by actor kind";
+    not_ready: ActorGauges = "actors_not_ready" "Actors that are loading their state or have stopped";
+    handled: ActorCounters = "actor_messages_handled" "Messages handled, by actor kind";
+    restarts: ActorCounters = "actor_restarts" "Actors rebuilt from the store after a panic";
+    records_in_flight: Gauge = "records_in_flight" "Journal records between decision and verdict";
+    http_responses: Family<ResponseLabels, Counter> = "http_responses" "HTTP responses, by listener, method and status";
+    rate_limit_windows: Gauge = "rate_limit_windows" "Rate-limit windows in memory, one per API key and class";
+    failing_addresses: Gauge = "failing_addresses" "Client addresses with recent authentication failures";
+    rate_limited: Family<ClassLabels, Counter> =
+        "rate_limited" "Requests rejected with 429, by class; class auth includes addresses with too many failures";
+    authentication_failures: Family<CodeLabels, Counter> =
+        "failed_authentications" "Requests that failed authentication, by error code, including those rejected with 429";
+}
 
 /// All metrics of the process.
 pub struct Metrics {
     registry: Registry,
+    own: OwnMetrics,
+    http_response_seconds: Family<ListenerLabels, Histogram>,
     journal: JournalMetrics,
     vendors: VendorMetrics,
-    actors: ActorGauges,
-    mailbox_depth: ActorGauges,
-    deepest_mailbox: ActorGauges,
-    not_ready: ActorGauges,
-    handled: Family<ActorLabels, Counter<u64, AtomicU64>>,
-    restarts: Family<ActorLabels, Counter<u64, AtomicU64>>,
-    records_in_flight: Gauge,
-    http_responses: Family<ResponseLabels, Counter>,
-    http_response_seconds: Family<ListenerLabels, Histogram>,
-    rate_limit_windows: Gauge,
-    failing_addresses: Gauge,
-    rate_limited: Family<ClassLabels, Counter>,
-    authentication_failures: Family<CodeLabels, Counter>,
     deliveries: DeliveryMetrics,
     endpoints: EndpointMetrics,
 }
@@ -79,107 +104,30 @@ impl Metrics {
     /// Registers all metrics, including those of span export if it is enabled.
     #[must_use]
     pub fn new(telemetry: &Telemetry) -> Self {
-        let mut metrics = Self {
-            registry: Registry::with_prefix("vouchsafe"),
-            journal: JournalMetrics::default(),
-            vendors: VendorMetrics::default(),
-            actors: Family::default(),
-            mailbox_depth: Family::default(),
-            deepest_mailbox: Family::default(),
-            not_ready: Family::default(),
-            handled: Family::default(),
-            restarts: Family::default(),
-            records_in_flight: Gauge::default(),
-            http_responses: Family::default(),
+        let mut registry = Registry::with_prefix("vouchsafe");
+        let metrics = Self {
+            own: OwnMetrics::register(&mut registry),
             http_response_seconds: Family::new_with_constructor(|| {
                 Histogram::new(exponential_buckets(0.000_25, 2.0, 16))
             }),
-            rate_limit_windows: Gauge::default(),
-            failing_addresses: Gauge::default(),
-            rate_limited: Family::default(),
-            authentication_failures: Family::default(),
+            journal: JournalMetrics::default(),
+            vendors: VendorMetrics::default(),
             deliveries: DeliveryMetrics::default(),
             endpoints: EndpointMetrics::default(),
+            registry: Registry::default(),
         };
-        metrics.register();
-        telemetry.register(&mut metrics.registry);
-        metrics
-    }
-
-    fn register(&mut self) {
-        let registry = &mut self.registry;
-        self.journal.register(registry);
-        registry.register("actors", "Running actors", self.actors.clone());
-        registry.register(
-            "actor_mailbox_depth",
-            "Queued messages, by actor kind",
-            self.mailbox_depth.clone(),
-        );
-        registry.register(
-            "actor_mailbox_deepest",
-            "Queued messages in the fullest mailbox, by actor kind",
-            self.deepest_mailbox.clone(),
-        );
-        registry.register(
-            "actors_not_ready",
-            "Actors that are loading their state or have stopped",
-            self.not_ready.clone(),
-        );
-        registry.register(
-            "actor_messages_handled",
-            "Messages handled, by actor kind",
-            self.handled.clone(),
-        );
-        registry.register(
-            "actor_restarts",
-            "Actors rebuilt from the store after a panic",
-            self.restarts.clone(),
-        );
-        registry.register(
-            "records_in_flight",
-            "Journal records between decision and verdict",
-            self.records_in_flight.clone(),
-        );
-        registry.register(
-            "http_responses",
-            "HTTP responses, by listener, method and status",
-            self.http_responses.clone(),
-        );
-        let seconds = "Time from request headers to response, by listener";
         registry.register_with_unit(
             "http_response",
-            seconds,
+            "Time from request headers to response, by listener",
             Unit::Seconds,
-            self.http_response_seconds.clone(),
+            metrics.http_response_seconds.clone(),
         );
-        self.vendors.register(registry);
-        self.deliveries.register(registry);
-        self.endpoints.register(registry);
-        self.register_limits();
-    }
-
-    fn register_limits(&mut self) {
-        let registry = &mut self.registry;
-        registry.register(
-            "rate_limit_windows",
-            "Rate-limit windows in memory, one per API key and class",
-            self.rate_limit_windows.clone(),
-        );
-        registry.register(
-            "failing_addresses",
-            "Client addresses with recent authentication failures",
-            self.failing_addresses.clone(),
-        );
-        registry.register(
-            "rate_limited",
-            "Requests rejected with 429, by class; class auth includes addresses with too many failures",
-            self.rate_limited.clone(),
-        );
-        registry.register(
-            "failed_authentications",
-            "Requests that failed authentication, by error code, including those rejected with 429",
-            self.authentication_failures.clone(),
-        );
+        metrics.journal.register(&mut registry);
+        metrics.vendors.register(&mut registry);
+        metrics.deliveries.register(&mut registry);
+        metrics.endpoints.register(&mut registry);
+        telemetry.register(&mut registry);
+        Self { registry, ..metrics }
     }
 
     /// The metrics of the journal, for the engine.
@@ -208,7 +156,8 @@ impl Metrics {
 
     /// Counts a response and its duration.
     pub fn record_response(&self, listener: &'static str, method: &'static str, status: u16, seconds: f64) {
-        self.http_responses
+        self.own
+            .http_responses
             .get_or_create(&ResponseLabels {
                 listener,
                 method,
@@ -222,14 +171,15 @@ impl Metrics {
 
     /// Counts a request that was rejected with 429.
     pub fn record_rate_limited(&self, class: RequestClass) {
-        let class = class.as_str();
-        self.rate_limited.get_or_create(&ClassLabels { class }).inc();
+        let class = class.into_str();
+        self.own.rate_limited.get_or_create(&ClassLabels { class }).inc();
     }
 
     /// Counts a request that failed authentication.
     pub fn record_authentication_failure(&self, code: Code) {
         let code = code.as_str();
-        self.authentication_failures
+        self.own
+            .authentication_failures
             .get_or_create(&CodeLabels { code })
             .inc();
     }
@@ -248,7 +198,8 @@ impl Metrics {
         self.refresh_actors("inventory", engine.inventory.totals());
         self.refresh_actors("procurement", procurement.totals());
         self.refresh_actors("delivery", deliveries.totals());
-        self.records_in_flight
+        self.own
+            .records_in_flight
             .set(i64::try_from(engine.in_flight()).unwrap_or(i64::MAX));
         let mut text = String::new();
         if encode(&mut text, &self.registry).is_err() {
@@ -261,25 +212,27 @@ impl Metrics {
 
     fn refresh_rate_limits(&self, rate_limits: &RateLimiter) {
         let (windows, addresses) = rate_limits.window_counts();
-        self.rate_limit_windows
+        self.own
+            .rate_limit_windows
             .set(i64::try_from(windows).unwrap_or(i64::MAX));
-        self.failing_addresses
+        self.own
+            .failing_addresses
             .set(i64::try_from(addresses).unwrap_or(i64::MAX));
     }
 
     fn refresh_actors(&self, kind: &'static str, total: ActorTotals) {
         let labels = ActorLabels { kind };
         for (figures, value) in [
-            (&self.actors, total.actors),
-            (&self.mailbox_depth, total.mailbox_depth),
-            (&self.deepest_mailbox, total.deepest_mailbox),
-            (&self.not_ready, total.not_ready),
+            (&self.own.actors, total.actors),
+            (&self.own.mailbox_depth, total.mailbox_depth),
+            (&self.own.deepest_mailbox, total.deepest_mailbox),
+            (&self.own.not_ready, total.not_ready),
         ] {
             let value = i64::try_from(value).unwrap_or(i64::MAX);
             figures.get_or_create(&labels).set(value);
         }
-        set_counter(&self.handled.get_or_create(&labels), total.handled);
-        set_counter(&self.restarts.get_or_create(&labels), total.restarts);
+        set_counter(&self.own.handled.get_or_create(&labels), total.handled);
+        set_counter(&self.own.restarts.get_or_create(&labels), total.restarts);
     }
 }
 

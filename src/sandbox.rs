@@ -25,6 +25,8 @@ use crate::settings::ServeSettings;
 
 mod catalogue;
 
+pub(crate) use catalogue::LOST_RESPONSE_PRODUCT;
+
 /// File with the seeded partner's credentials, readable by its owner only.
 pub const PARTNER_FILE: &str = "sandbox-partner.json";
 
@@ -105,7 +107,7 @@ async fn credit_wallets(service: &Service, partner_id: PartnerId) -> anyhow::Res
             ),
             fingerprint: fingerprint("seed", currency.as_str(), amount.as_bytes()),
             reference,
-            operator: AuditActor::service().into(),
+            operator: AuditActor::service(),
         };
         if let Err(error) = top_up(&service.engine, command).await {
             // An operator may have used the reference otherwise; the sandbox works without the money.

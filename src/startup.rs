@@ -310,6 +310,7 @@ async fn build_service(
 fn reconciliation_job(service: &Service) -> ReconciliationJob {
     ReconciliationJob {
         reconciliations: service.store.reconciliations.clone(),
+        stock: service.store.stock.clone(),
         vendors: service.store.vendors.clone(),
         catalogue: Arc::clone(&service.catalogue),
         keyring: Arc::clone(&service.keyring),

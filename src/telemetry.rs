@@ -15,10 +15,10 @@ use std::io::{IsTerminal as _, stderr};
 
 use prometheus_client::registry::Registry as MetricsRegistry;
 use tracing::Span;
-use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::Registry;
+use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Registry};
 
 pub use self::collector::{CollectorUrl, InvalidCollectorUrl};
 use self::export::SpanExport;
@@ -62,7 +62,7 @@ pub enum TelemetryError {
 /// # Errors
 /// [`TelemetryError`] for an invalid filter or collector URL, or if the exporter cannot start.
 pub fn start(settings: &ServeSettings) -> Result<Telemetry, TelemetryError> {
-    let filter: EnvFilter = format!("{MUTED_TARGETS},{}", settings.log).parse()?;
+    let filter: Targets = format!("{MUTED_TARGETS},{}", settings.log).parse()?;
     let export = settings.otlp_endpoint().map(|text| {
         let collector: CollectorUrl = expose(text).parse()?;
         SpanExport::start(&collector, settings.environment)

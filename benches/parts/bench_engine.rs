@@ -17,10 +17,10 @@ use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::{Fulfilment, Order};
-use vouchsafe_domain::product::{ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, SupplyRoute};
-use vouchsafe_simulation::build::{partner, usd};
+use vouchsafe_domain::product::Product;
+use vouchsafe_simulation::build;
 
-use crate::always_commits::{AlwaysCommits, StockClaims};
+use super::always_commits::{AlwaysCommits, StockClaims};
 
 /// Concurrent orders in benches that vary another parameter.
 pub(crate) const CONCURRENT_ORDERS: usize = 64;
@@ -49,27 +49,8 @@ fn product_id(sku: usize) -> String {
 
 fn product(sku: usize) -> Product {
     Product {
-        product_id: product_id(sku).parse().unwrap(),
-        name: String::new(),
-        brand: String::new(),
-        category_id: String::new(),
-        vendor: String::new(),
-        currency: usd(),
-        countries: Vec::new(),
         denominations: vec![Amount::from_minor(2_500)],
-        denomination_range: None,
-        expiry_policy: ExpiryPolicy {
-            kind: ExpiryKind::None,
-            value: None,
-        },
-        redemption: Redemption::default(),
-        route: SupplyRoute::Stock,
-        approval: ApprovalPolicy::Rule,
-        returnable: false,
-        min_validity_days: 0,
-        low_stock_at: 0,
-        discontinued: false,
-        updated_at: time::OffsetDateTime::UNIX_EPOCH,
+        ..build::product(&product_id(sku))
     }
 }
 
@@ -97,7 +78,9 @@ impl BenchEngine {
             engine: Engine::start(parts).await.unwrap(),
             catalogue: Arc::new(Catalogue::new((0..skus).map(product))),
             skus,
-            partners: (1..=partners).map(|number| partner(number.into())).collect(),
+            partners: (1..=partners)
+                .map(|number| build::partner(number.into()))
+                .collect(),
             order_count: Cell::new(0),
         };
         // Starts every actor before the measurement.

@@ -7,7 +7,6 @@ use criterion::{AxisScale, BenchmarkGroup, Criterion, PlotConfiguration};
 use tokio::runtime::Runtime;
 
 /// Sizes from one to the maximum number of actors.
-#[allow(dead_code, reason = "not every bench uses it")]
 pub(crate) const DECADES: [u32; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
 
 /// A group with short measurements, so that a whole bench takes a minute or two.
@@ -22,7 +21,6 @@ pub(crate) fn group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGr
 }
 
 /// Runtime for actors on the thread of the bench.
-#[allow(dead_code, reason = "not every bench uses it")]
 pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -26,7 +26,6 @@ pub struct Report {
     #[serde(flatten)]
     pub usage: ResourceUsage,
     pub audit: Audit,
-    /// The machine under test.
     pub machine: Machine,
     /// `None` if the database is not accessible.
     pub database: Option<DurabilitySettings>,
@@ -39,7 +38,6 @@ pub struct ScenarioInfo {
     pub question: String,
     /// Duration of the seeding, in seconds.
     pub seeding_s: f64,
-    /// Number of pauses of Postgres, if the scenario has any.
     pub pauses: Option<u64>,
 }
 

@@ -43,12 +43,6 @@ impl ApiError {
         InvalidRequest::field(field, message).into()
     }
 
-    /// `VALIDATION_FAILED` for several fields.
-    #[must_use]
-    pub fn invalid_fields(details: Vec<FieldError>) -> Self {
-        InvalidRequest::fields(details).into()
-    }
-
     /// `SERVICE_UNAVAILABLE`, for a request without effects.
     #[must_use]
     pub fn unavailable() -> Self {
@@ -93,6 +87,16 @@ impl From<sqlx::Error> for ApiError {
         }
         tracing::error!(error.message = %vouchsafe_store::describe(&error), "database statement of a request failed");
         Self::unavailable()
+    }
+}
+
+/// A response that cannot be serialized, which is a bug. Request bodies are parsed by `vouchsafe_wire` with its own errors.
+impl From<serde_json::Error> for ApiError {
+    fn from(_: serde_json::Error) -> Self {
+        Self::new(
+            Code::InternalError,
+            "the response could not be serialized; retry the same request",
+        )
     }
 }
 

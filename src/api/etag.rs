@@ -7,7 +7,6 @@ use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETag, EntityTag, Head
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
 
@@ -22,10 +21,7 @@ const PRIVATE_NO_CACHE: &str = "private, no-cache";
 /// # Errors
 /// `INTERNAL_ERROR` if the body cannot be serialized.
 pub fn conditional_response(request: &HttpRequest, body: &impl Serialize) -> Result<HttpResponse, ApiError> {
-    let bytes = serde_json::to_vec(body).map_err(|_| {
-        let message = "the response could not be serialized; retry the same request";
-        ApiError::new(Code::InternalError, message)
-    })?;
+    let bytes = serde_json::to_vec(body)?;
     let tag = entity_tag(&bytes);
     let is_cached = is_cached_by_client(request, &tag);
     let mut response = if is_cached {
@@ -44,13 +40,15 @@ pub fn conditional_response(request: &HttpRequest, body: &impl Serialize) -> Res
         .body(bytes))
 }
 
-fn entity_tag(bytes: &[u8]) -> EntityTag {
+/// The tag of these bytes.
+pub(super) fn entity_tag(bytes: &[u8]) -> EntityTag {
     let hash = Sha256::digest(bytes);
     EntityTag::new_strong(hex::encode(&hash[..TAG_BYTES]))
 }
 
-// RFC 9110 prescribes the weak comparison for GET. A malformed header counts as absent.
-fn is_cached_by_client(request: &HttpRequest, tag: &EntityTag) -> bool {
+/// Whether `If-None-Match` contains the tag. RFC 9110 prescribes the weak comparison for GET. A malformed header counts as
+/// absent.
+pub(super) fn is_cached_by_client(request: &HttpRequest, tag: &EntityTag) -> bool {
     match IfNoneMatch::parse(request) {
         Ok(IfNoneMatch::Any) => true,
         Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|candidate| candidate.weak_eq(tag)),

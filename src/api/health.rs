@@ -6,26 +6,21 @@ use actix_web::{HttpResponse, web};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::health::HealthBody;
 
+use crate::api::docs::openapi::{Endpoint, endpoints, health};
 use crate::api::error::ApiError;
-use crate::api::routing::resource;
 use crate::service::Service;
 
 /// Timeout of the database ping.
 const PING_DEADLINE: Duration = Duration::from_secs(1);
 
-/// Registers both routes for GET and, because many load balancers use it, HEAD.
-pub(super) fn routes(config: &mut web::ServiceConfig) {
-    config
-        .service(
-            resource("/healthz", "GET, HEAD")
-                .route(web::get().to(liveness))
-                .route(web::head().to(liveness)),
-        )
-        .service(
-            resource("/readyz", "GET, HEAD")
-                .route(web::get().to(readiness))
-                .route(web::head().to(readiness)),
-        );
+/// Both routes for GET and, because many load balancers use it, HEAD.
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    endpoints! {
+        GET "/healthz" => liveness, health::liveness;
+        HEAD "/healthz" => liveness, |operation| health::liveness(operation).id("headHealth");
+        GET "/readyz" => readiness, health::readiness;
+        HEAD "/readyz" => readiness, |operation| health::readiness(operation).id("headReadiness");
+    }
 }
 
 /// `GET /healthz`.

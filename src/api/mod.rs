@@ -6,6 +6,7 @@ pub mod error;
 pub mod etag;
 mod header;
 mod health;
+mod list_request;
 pub mod middleware;
 pub mod operator;
 pub mod partner;

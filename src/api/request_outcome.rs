@@ -17,7 +17,6 @@ use vouchsafe_domain::limits::RequestClass;
 pub(super) enum RequestOutcome<'a> {
     /// The request is authenticated and within its rate limit.
     Authenticated {
-        partner_id: PartnerId,
         credential_id: CredentialId,
         class: RequestClass,
         /// Whether it has a valid signature, or only valid credentials.
@@ -25,48 +24,49 @@ pub(super) enum RequestOutcome<'a> {
     },
     /// The credentials are valid, and the signature is not.
     SignatureRefused {
-        partner_id: PartnerId,
         headers: &'a HeaderMap,
         body: &'a [u8],
     },
     /// The quota of the API key is exhausted.
     RateLimited {
-        partner_id: PartnerId,
         credential_id: CredentialId,
         class: RequestClass,
         retry_after_s: u32,
     },
-    /// The response to an order is stored under its key.
-    OrderAnswered {
-        partner_id: PartnerId,
-        key: KeyHash,
-        fingerprint: Fingerprint,
-        /// Product of each line.
-        products: &'a [String],
-        status: u16,
-        /// Whether an earlier request stored the response.
-        replayed: bool,
-    },
+    OrderAnswered(OrderAnswer<'a>),
     /// The response contains the codes of an order.
     CodesFetched {
-        partner_id: PartnerId,
         order_id: OrderId,
         vouchers: usize,
     },
-    /// Test deliveries were sent to a webhook endpoint.
-    WebhookTested {
-        partner_id: PartnerId,
-        webhook_id: WebhookId,
-        event_id: EventId,
-        wrong_signature: Option<&'a SendResult>,
-        valid: &'a SendResult,
-        duplicate: Option<&'a SendResult>,
-    },
+    WebhookTested(WebhookTest<'a>),
+}
+
+/// The response to an order, which is stored under its key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OrderAnswer<'a> {
+    pub(super) key: KeyHash,
+    pub(super) fingerprint: Fingerprint,
+    /// Product of each line.
+    pub(super) products: &'a [String],
+    pub(super) status: u16,
+    /// Whether an earlier request stored the response.
+    pub(super) replayed: bool,
+}
+
+/// Test deliveries that were sent to a webhook endpoint.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WebhookTest<'a> {
+    pub(super) webhook_id: WebhookId,
+    pub(super) event_id: EventId,
+    pub(super) wrong_signature: Option<&'a SendResult>,
+    pub(super) valid: &'a SendResult,
+    pub(super) duplicate: Option<&'a SendResult>,
 }
 
 /// Receives the outcomes of one request.
 pub(super) trait OutcomeListener {
-    fn notify(&self, outcome: RequestOutcome<'_>);
+    fn notify(&self, partner_id: PartnerId, outcome: RequestOutcome<'_>);
 }
 
 /// The listener of a request, in its extensions.
@@ -83,14 +83,18 @@ pub(super) fn has_listener(request: &HttpRequest) -> bool {
 }
 
 /// Reports an outcome to the listener, if there is one.
-pub(super) fn report<'a>(request: &HttpRequest, outcome: impl FnOnce() -> RequestOutcome<'a>) {
+pub(super) fn report<'a>(
+    request: &HttpRequest,
+    partner_id: PartnerId,
+    outcome: impl FnOnce() -> RequestOutcome<'a>,
+) {
     // Cloned, so that the extensions are not borrowed while the listener runs.
     let listener = request
         .extensions()
         .get::<RegisteredListener>()
         .map(|registered| Rc::clone(&registered.0));
     if let Some(listener) = listener {
-        listener.notify(outcome());
+        listener.notify(partner_id, outcome());
     }
 }
 
@@ -106,14 +110,13 @@ mod tests {
     struct OutcomeCounter(Cell<u32>);
 
     impl OutcomeListener for OutcomeCounter {
-        fn notify(&self, _: RequestOutcome<'_>) {
+        fn notify(&self, _: PartnerId, _: RequestOutcome<'_>) {
             self.0.set(self.0.get() + 1);
         }
     }
 
     fn codes_fetched() -> RequestOutcome<'static> {
         RequestOutcome::CodesFetched {
-            partner_id: PartnerId::generate(),
             order_id: OrderId::generate_at(time::OffsetDateTime::UNIX_EPOCH),
             vouchers: 1,
         }
@@ -122,13 +125,14 @@ mod tests {
     #[test]
     fn outcome_is_built_for_a_listener_only() {
         let request = TestRequest::default().to_http_request();
-        report(&request, || panic!("nobody listens"));
+        let partner_id = PartnerId::generate();
+        report(&request, partner_id, || panic!("nobody listens"));
         assert!(!has_listener(&request));
         let counter = Rc::new(OutcomeCounter::default());
         register(&request, counter.clone());
         assert!(has_listener(&request));
-        report(&request, codes_fetched);
-        report(&request, codes_fetched);
+        report(&request, partner_id, codes_fetched);
+        report(&request, partner_id, codes_fetched);
         assert_eq!(counter.0.get(), 2);
     }
 }

@@ -88,22 +88,18 @@ mod tests {
         status: Option<u16>,
         second: i64,
     ) -> DeliveryResult {
-        let at = NOON + Duration::seconds(second);
         DeliveryResult {
             webhook_id,
             event_id,
             status,
-            at,
+            at: NOON + Duration::seconds(second),
         }
     }
 
     #[test]
     fn event_repeats_once_its_endpoint_accepted_it() {
-        let (mut accepted, webhook_id, event_id) = (
-            DeliveredEvents::default(),
-            WebhookId::generate(),
-            EventId::generate(),
-        );
+        let mut accepted = DeliveredEvents::default();
+        let (webhook_id, event_id) = (WebhookId::generate(), EventId::generate());
         for (second, status, again) in [
             (0, None, false),
             (1, Some(500), false),
@@ -130,11 +126,8 @@ mod tests {
 
     #[test]
     fn equal_results_within_a_second_are_reported_once() {
-        let (mut accepted, webhook_id, event_id) = (
-            DeliveredEvents::default(),
-            WebhookId::generate(),
-            EventId::generate(),
-        );
+        let mut accepted = DeliveredEvents::default();
+        let (webhook_id, event_id) = (WebhookId::generate(), EventId::generate());
         assert!(!accepted.record_response(delivery(webhook_id, event_id, Some(200), 0)));
         for (second, status, again) in [
             (0, 200, true),

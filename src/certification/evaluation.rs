@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use strum::VariantArray as _;
 use time::{Duration, OffsetDateTime};
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind, RequestHash};
@@ -41,7 +42,7 @@ pub fn evaluate(observations: &[Observation], now: OffsetDateTime) -> Vec<CheckR
         };
         check_result(check, trials.into_iter().flatten().next_back())
     };
-    Check::ALL.iter().map(|check| of(*check)).collect()
+    Check::VARIANTS.iter().map(|check| of(*check)).collect()
 }
 
 fn check_result(check: Check, newest: Option<TrialOutcome>) -> CheckResult {

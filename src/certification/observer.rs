@@ -208,24 +208,21 @@ mod tests {
         notes.iter().map(kind).collect()
     }
 
+    fn observer() -> (Observer, PartnerId, CredentialId) {
+        let observer = Observer::default();
+        (observer, PartnerId::generate(), CredentialId::generate())
+    }
+
     #[test]
     fn ordinary_request_is_not_observed() {
-        let (observer, partner, key) = (
-            Observer::default(),
-            PartnerId::generate(),
-            CredentialId::generate(),
-        );
+        let (observer, partner, key) = observer();
         observer.record_request(partner, key, RequestClass::Orders, true, NOON);
         assert_eq!(observer.peek_oldest(10), []);
     }
 
     #[test]
     fn request_after_429_or_wrong_signature_is_observed_once() {
-        let (observer, partner, key) = (
-            Observer::default(),
-            PartnerId::generate(),
-            CredentialId::generate(),
-        );
+        let (observer, partner, key) = observer();
         observer.record_rate_limited(partner, key, RequestClass::Orders, 30, NOON);
         let request = RequestHash::from_signed_request(std::iter::empty(), b"");
         observer.record(partner, NOON, ObservationKind::SignatureRefused { request });
@@ -236,17 +233,18 @@ mod tests {
         let observed = kinds(&observer.peek_oldest(10));
         assert_eq!(
             observed,
-            ["rate_limited", "signature_refused", "retry_after_ignored", "signature_valid"]
+            [
+                "rate_limited",
+                "signature_refused",
+                "retry_after_ignored",
+                "signature_valid"
+            ]
         );
     }
 
     #[test]
     fn observation_of_another_node_opens_a_trial() {
-        let (observer, partner, key) = (
-            Observer::default(),
-            PartnerId::generate(),
-            CredentialId::generate(),
-        );
+        let (observer, partner, key) = observer();
         let (class, pause_s) = (RequestClass::General, 30);
         let kind = ObservationKind::RateLimited {
             credential_id: key,

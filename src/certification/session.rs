@@ -130,6 +130,7 @@ impl CertificationSession {
 #[cfg(test)]
 mod tests {
     use time::macros::datetime;
+    use vouchsafe_domain::certification::observation::RequestHash;
 
     use super::*;
 
@@ -139,19 +140,17 @@ mod tests {
         NOON + Duration::seconds_f64(seconds)
     }
 
+    fn observed(kind: ObservationKind) -> Observation {
+        Observation { at: NOON, kind }
+    }
+
     #[test]
     fn pause_is_broken_after_the_grace_and_before_its_end() {
         let (partner_id, credential_id) = (PartnerId::generate(), CredentialId::generate());
         let mut session = CertificationSession::default();
         let class = RequestClass::Orders;
         let pause = session.on_rate_limited(credential_id, class, 7, NOON).unwrap();
-        session.apply(
-            partner_id,
-            &Observation {
-                at: NOON,
-                kind: pause,
-            },
-        );
+        session.apply(partner_id, &observed(pause));
         for (at, broken) in [(0.2, false), (1.0, false), (1.1, true), (6.9, true), (7.0, false)] {
             let requested = session.on_request(credential_id, class, after(at));
             assert_eq!(requested.is_some(), broken, "{at}");
@@ -189,13 +188,7 @@ mod tests {
         let pause = session
             .on_rate_limited(credential_id, RequestClass::Auth, 2, NOON)
             .unwrap();
-        session.apply(
-            partner_id,
-            &Observation {
-                at: NOON,
-                kind: pause,
-            },
-        );
+        session.apply(partner_id, &observed(pause));
         session.evict_expired(after(1.9));
         assert!(!session.is_empty());
         session.evict_expired(after(2.0));
@@ -207,15 +200,12 @@ mod tests {
         let (partner_id, other) = (PartnerId::generate(), PartnerId::generate());
         let mut session = CertificationSession::default();
         assert_eq!(session.on_valid_signature(partner_id), None);
-        let request = vouchsafe_domain::certification::observation::RequestHash::from_signed_request(
-            std::iter::empty(),
-            b"",
-        );
+        let request = RequestHash::from_signed_request(std::iter::empty(), b"");
         let kind = ObservationKind::SignatureRefused { request };
-        session.apply(partner_id, &Observation { at: NOON, kind });
+        session.apply(partner_id, &observed(kind));
         assert_eq!(session.on_valid_signature(other), None);
         let kind = session.on_valid_signature(partner_id).unwrap();
-        session.apply(partner_id, &Observation { at: NOON, kind });
+        session.apply(partner_id, &observed(kind));
         assert_eq!(session.on_valid_signature(partner_id), None);
     }
 }

@@ -3,11 +3,14 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{Args, Subcommand};
 use reqwest::{Body, Client, Method};
 use secrecy::SecretString;
 use serde::Serialize;
 use vouchsafe_security::secret::expose;
+use vouchsafe_wire::filter::NoFilter;
+use vouchsafe_wire::page::PageParameters;
+use vouchsafe_wire::query;
 
 use super::client::{ErrorResponse, build_client, parse_url, send};
 use super::output::{self, Column};
@@ -16,7 +19,7 @@ use crate::secrets::OPERATOR_TOKEN_FILE;
 
 /// Options of all operator commands.
 #[derive(Debug, Args)]
-pub(super) struct AdminOptions {
+pub struct AdminOptions {
     /// URL of the admin API [default: from VOUCHSAFE_ADMIN_ADDR].
     #[arg(long, global = true, env = "VOUCHSAFE_ADMIN_URL", value_name = "URL")]
     admin_url: Option<String>,
@@ -36,19 +39,34 @@ pub(super) struct AdminOptions {
     json: bool,
 }
 
-/// Options of all lists.
+/// A group of operator commands.
 #[derive(Debug, Args)]
-pub(super) struct PageOptions {
-    /// Maximum number of entries, 1 to 100.
-    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
-    limit: u32,
-
-    /// Cursor of the next page, from the output of the previous one.
-    #[arg(long, value_name = "CURSOR")]
-    cursor: Option<String>,
+pub struct AdminCommand<A: Subcommand> {
+    #[command(flatten)]
+    pub(super) options: AdminOptions,
+    #[command(subcommand)]
+    pub(super) action: A,
 }
 
-pub(super) type QueryParameter = (&'static str, String);
+/// An operator command.
+#[derive(Debug, Args)]
+pub struct AdminQuery<Q: Args> {
+    #[command(flatten)]
+    pub(super) options: AdminOptions,
+    #[command(flatten)]
+    pub(super) query: Q,
+}
+
+/// Filter and page of a list.
+#[derive(Debug, Args, Serialize)]
+pub struct ListArgs<F: Args = NoFilter> {
+    #[command(flatten)]
+    #[serde(flatten)]
+    filter: F,
+    #[command(flatten)]
+    #[serde(flatten)]
+    page: PageParameters,
+}
 
 pub(super) struct AdminClient {
     client: Client,
@@ -88,7 +106,7 @@ impl AdminClient {
         path: &str,
         body: Option<&(impl Serialize + Sync)>,
     ) -> anyhow::Result<String> {
-        let request = self.request(method, path, &[]);
+        let request = self.request(method, path);
         self.execute(match body {
             Some(body) => request.json(body),
             None => request,
@@ -100,11 +118,12 @@ impl AdminClient {
     pub(super) async fn post_stream(
         &self,
         path: &str,
-        query: &[QueryParameter],
+        query: &impl Serialize,
         content_type: &str,
         body: Body,
     ) -> anyhow::Result<String> {
-        let request = self.request(Method::POST, path, query);
+        let path = format!("{path}?{}", query::to_string(query)?);
+        let request = self.request(Method::POST, &path);
         self.execute(request.header("Content-Type", content_type).body(body))
             .await
     }
@@ -120,18 +139,38 @@ impl AdminClient {
         self.show(response, output::format_object)
     }
 
-    pub(super) async fn show_object(&self, path: &str) -> anyhow::Result<CommandOutput> {
+    /// Posts a JSON body and prints the resulting object.
+    pub(super) async fn post(
+        &self,
+        path: &str,
+        body: &(impl Serialize + Sync),
+    ) -> anyhow::Result<CommandOutput> {
+        self.change(Method::POST, path, Some(body)).await
+    }
+
+    /// Puts a JSON body and prints the resulting object.
+    pub(super) async fn put(
+        &self,
+        path: &str,
+        body: &(impl Serialize + Sync),
+    ) -> anyhow::Result<CommandOutput> {
+        self.change(Method::PUT, path, Some(body)).await
+    }
+
+    /// Prints an object.
+    pub(super) async fn get(&self, path: &str) -> anyhow::Result<CommandOutput> {
         self.change(Method::GET, path, NO_BODY).await
     }
 
     /// Prints a list as a table.
-    pub(super) async fn show_list(
+    pub(super) async fn list(
         &self,
         path: &str,
-        query: &[QueryParameter],
+        query: &impl Serialize,
         columns: &[Column],
     ) -> anyhow::Result<CommandOutput> {
-        let response = self.execute(self.request(Method::GET, path, query)).await?;
+        let path = format!("{path}?{}", query::to_string(query)?);
+        let response = self.execute(self.request(Method::GET, &path)).await?;
         self.show(response, |response| output::format_list(response, columns))
     }
 
@@ -153,8 +192,8 @@ impl AdminClient {
             .context("unexpected response format")
     }
 
-    fn request(&self, method: Method, path: &str, query: &[QueryParameter]) -> reqwest::RequestBuilder {
-        let url = format!("{}/admin/v1{path}{}", self.url, query_string(query));
+    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let url = format!("{}/admin/v1{path}", self.url);
         self.client.request(method, url).bearer_auth(expose(&self.token))
     }
 
@@ -173,23 +212,6 @@ impl AdminClient {
 /// Body of a request without one.
 pub(super) const NO_BODY: Option<&()> = None;
 
-impl PageOptions {
-    pub(super) fn query(&self) -> Vec<QueryParameter> {
-        let limit = ("limit", self.limit.to_string());
-        let cursor = self.cursor.clone().map(|cursor| ("cursor", cursor));
-        [limit].into_iter().chain(cursor).collect()
-    }
-}
-
-/// Query parameters of the filters that are set.
-pub(super) fn given_filters<const N: usize>(
-    filters: [(&'static str, &Option<String>); N],
-) -> impl Iterator<Item = QueryParameter> {
-    filters
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value.clone()?)))
-}
-
 fn read_stored_token(data_dir: &Path) -> anyhow::Result<SecretString> {
     let path = data_dir.join(OPERATOR_TOKEN_FILE);
     let text = std::fs::read_to_string(&path).with_context(|| {
@@ -198,18 +220,6 @@ fn read_stored_token(data_dir: &Path) -> anyhow::Result<SecretString> {
                  (cannot read {path})")
     })?;
     Ok(text.trim().into())
-}
-
-fn query_string(query: &[QueryParameter]) -> String {
-    let pairs: Vec<String> = query
-        .iter()
-        .map(|(name, value)| format!("{name}={}", percent_encode(value)))
-        .collect();
-    if pairs.is_empty() {
-        String::new()
-    } else {
-        format!("?{}", pairs.join("&"))
-    }
 }
 
 /// Percent-encodes a part of a URL.
@@ -231,11 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn query_is_percent_encoded() {
-        assert_eq!(query_string(&[]), "");
-        assert_eq!(
-            query_string(&[("a", "x y".to_owned()), ("b", "1&2/ß".to_owned())]),
-            "?a=x%20y&b=1%262%2F%C3%9F"
-        );
+    fn part_of_a_url_is_percent_encoded() {
+        assert_eq!(percent_encode("x y/1&2?ß-._~"), "x%20y%2F1%262%3F%C3%9F-._~");
     }
 }

@@ -2,14 +2,15 @@
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use reqwest::Method;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use vouchsafe_wire::operator::categories::CategoryRequest;
 
 use super::CommandOutput;
-use super::admin::{AdminClient, AdminOptions, PageOptions, percent_encode};
+use super::admin::{AdminClient, ListArgs};
 use super::call::read_text;
 use super::examples::examples;
+use super::id::{CategoryRef, ProductRef};
 use super::output::Column;
 
 const CATEGORY_COLUMNS: [Column; 3] = [
@@ -29,56 +30,31 @@ const PRODUCT_COLUMNS: [Column; 8] = [
     ("DISCONTINUED", "discontinued"),
 ];
 
-#[derive(Debug, Args)]
-#[command(after_help = examples!["vouchsafe category list"])]
-pub struct CategoryArgs {
-    #[command(flatten)]
-    pub(super) options: AdminOptions,
-    #[command(subcommand)]
-    pub(super) action: CategoryAction,
-}
-
 #[derive(Debug, Subcommand)]
-pub(super) enum CategoryAction {
+pub enum CategoryAction {
     /// Create or replace a category.
     #[command(after_help = examples!["vouchsafe category put books --name Books"])]
     Put {
-        /// Category ID.
-        category_id: String,
-        /// Display name.
-        #[arg(long)]
-        name: String,
-        /// ID of the parent category.
-        #[arg(long, value_name = "CATEGORY")]
-        parent: Option<String>,
+        #[command(flatten)]
+        category: CategoryRef,
+        #[command(flatten)]
+        request: CategoryRequest,
     },
     /// List categories.
     #[command(after_help = examples!["vouchsafe category list --json"])]
-    List(PageOptions),
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = examples!["vouchsafe product list"])]
-pub struct ProductArgs {
-    #[command(flatten)]
-    pub(super) options: AdminOptions,
-    #[command(subcommand)]
-    pub(super) action: ProductAction,
+    List(ListArgs),
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum ProductAction {
+pub enum ProductAction {
     /// Create or replace a product.
     Put(Box<PutProductArgs>),
     /// List products.
     #[command(after_help = examples!["vouchsafe product list --limit 20"])]
-    List(PageOptions),
+    List(ListArgs),
     /// Show a product.
     #[command(after_help = examples!["vouchsafe product show sbx-instant"])]
-    Show {
-        /// Product ID.
-        product_id: String,
-    },
+    Show(ProductRef),
 }
 
 #[derive(Debug, Args)]
@@ -86,9 +62,9 @@ pub(super) enum ProductAction {
     "vouchsafe product put books-usd --name Books --brand books --category books --currency USD --denomination 25",
     "vouchsafe product put books-usd --from @product.json",
 ])]
-pub(super) struct PutProductArgs {
-    /// Product ID.
-    product_id: String,
+pub struct PutProductArgs {
+    #[command(flatten)]
+    product: ProductRef,
     /// The product as JSON, instead of the other options: text, @FILE, or - for standard input.
     #[arg(long, value_name = "JSON", conflicts_with_all = ["name", "brand", "category", "currency"])]
     from: Option<String>,
@@ -150,47 +126,24 @@ pub(super) struct PutProductArgs {
 
 pub(super) async fn category(action: CategoryAction, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        CategoryAction::Put {
-            category_id,
-            name,
-            parent,
-        } => {
-            let body = json!({ "name": name, "parent_id": parent });
-            let path = format!("/categories/{}", percent_encode(&category_id));
-            admin.change(Method::PUT, &path, Some(&body)).await
-        }
-        CategoryAction::List(page) => {
-            admin
-                .show_list("/categories", &page.query(), &CATEGORY_COLUMNS)
-                .await
-        }
+        CategoryAction::Put { category, request } => admin.put(&category.path(), &request).await,
+        CategoryAction::List(args) => admin.list("/categories", &args, &CATEGORY_COLUMNS).await,
     }
 }
 
 pub(super) async fn product(action: ProductAction, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        ProductAction::Put(args) => {
-            let path = format!("/products/{}", percent_encode(&args.product_id));
-            match &args.from {
-                // Unparsed: `Value` would turn amounts into floats.
-                Some(from) => {
-                    let text = read_text(from)?;
-                    let body: Box<RawValue> = serde_json::from_str(&text).context("--from: expected JSON")?;
-                    admin.change(Method::PUT, &path, Some(&body)).await
-                }
-                None => admin.change(Method::PUT, &path, Some(&product_body(&args))).await,
+        ProductAction::Put(args) => match &args.from {
+            // Unparsed: `Value` would turn amounts into floats.
+            Some(from) => {
+                let text = read_text(from)?;
+                let body: Box<RawValue> = serde_json::from_str(&text).context("--from: expected JSON")?;
+                admin.put(&args.product.path(), &body).await
             }
-        }
-        ProductAction::List(page) => {
-            admin
-                .show_list("/products", &page.query(), &PRODUCT_COLUMNS)
-                .await
-        }
-        ProductAction::Show { product_id } => {
-            admin
-                .show_object(&format!("/products/{}", percent_encode(&product_id)))
-                .await
-        }
+            None => admin.put(&args.product.path(), &product_body(&args)).await,
+        },
+        ProductAction::List(args) => admin.list("/products", &args, &PRODUCT_COLUMNS).await,
+        ProductAction::Show(product) => admin.get(&product.path()).await,
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
+use vouchsafe_wire::error_body::FieldError;
 
 use super::advice::find_advice;
 use super::exit::{UnreachableError, UsageError};
@@ -95,13 +96,7 @@ struct ErrorFields {
     code: String,
     message: String,
     #[serde(default)]
-    details: Vec<ErrorDetail>,
-}
-
-#[derive(Deserialize)]
-struct ErrorDetail {
-    field: String,
-    message: String,
+    details: Vec<FieldError>,
 }
 
 impl ErrorResponse {

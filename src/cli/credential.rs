@@ -2,13 +2,14 @@
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
-use serde_json::json;
+use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_wire::operator::credentials::IssueCredentialRequest;
 
-use super::admin::{AdminClient, AdminOptions, NO_BODY, PageOptions, percent_encode};
+use super::CommandOutput;
+use super::admin::{AdminClient, ListArgs, NO_BODY};
 use super::examples::examples;
+use super::id::{CredentialRef, PartnerRef};
 use super::output::Column;
-use super::partner::partner_path;
-use super::{CommandOutput, id};
 
 const COLUMNS: [Column; 6] = [
     ("CREDENTIAL", "credential_id"),
@@ -19,64 +20,48 @@ const COLUMNS: [Column; 6] = [
     ("ROTATED", "rotated_at"),
 ];
 
-#[derive(Debug, Args)]
-#[command(after_help = examples!["vouchsafe credential list PARTNER_ID"])]
-pub struct CredentialArgs {
-    #[command(flatten)]
-    pub(super) options: AdminOptions,
-    #[command(subcommand)]
-    pub(super) action: Action,
-}
-
 #[derive(Debug, Subcommand)]
-pub(super) enum Action {
+pub enum Action {
     /// Issue a credential; its secret is shown once.
     #[command(after_help = examples!["vouchsafe credential issue PARTNER_ID --allow 203.0.113.7"])]
-    Issue {
-        /// Partner ID.
-        #[arg(value_parser = id::partner)]
-        partner_id: String,
-        /// Network or address to which the credential is restricted. Can be repeated.
-        #[arg(long = "allow", value_name = "CIDR")]
-        allow: Vec<String>,
-    },
+    Issue(IssueArgs),
     /// List the credentials of a partner, newest first, including revoked ones.
     #[command(after_help = examples!["vouchsafe credential list PARTNER_ID"])]
     List {
-        /// Partner ID.
-        #[arg(value_parser = id::partner)]
-        partner_id: String,
         #[command(flatten)]
-        page: PageOptions,
+        partner: PartnerRef,
+        #[command(flatten)]
+        list: ListArgs,
     },
     /// Revoke a credential, effective at once.
     #[command(after_help = examples!["vouchsafe credential revoke CREDENTIAL_ID"])]
-    Revoke {
-        /// Credential ID.
-        #[arg(value_parser = id::credential)]
-        credential_id: String,
-    },
+    Revoke(CredentialRef),
+}
+
+#[derive(Debug, Args)]
+pub struct IssueArgs {
+    #[command(flatten)]
+    partner: PartnerRef,
+    /// Network or address to which the credential is restricted. Can be repeated.
+    #[arg(long = "allow", value_name = "CIDR")]
+    allow: Vec<String>,
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::Issue { partner_id, allow } => {
-            let body = if allow.is_empty() {
-                json!({})
-            } else {
-                json!({ "allowlist": allow })
+        Action::Issue(IssueArgs { partner, allow }) => {
+            let allowlist = (!allow.is_empty()).then(|| Allowlist::parse(&allow));
+            let request = IssueCredentialRequest {
+                allowlist: allowlist.transpose()?,
             };
-            let path = format!("{}/credentials", partner_path(&partner_id));
-            admin.change(Method::POST, &path, Some(&body)).await
+            admin.post(&partner.join("credentials"), &request).await
         }
-        Action::List { partner_id, page } => {
-            let path = format!("{}/credentials", partner_path(&partner_id));
-            admin.show_list(&path, &page.query(), &COLUMNS).await
-        }
-        Action::Revoke { credential_id } => {
-            let path = format!("/credentials/{}", percent_encode(&credential_id));
-            let response = admin.call(Method::DELETE, &path, NO_BODY).await?;
-            admin.show(response, |_| Ok(format!("{credential_id} is revoked")))
+        Action::List { partner, list } => admin.list(&partner.join("credentials"), &list, &COLUMNS).await,
+        Action::Revoke(credential) => {
+            let response = admin.call(Method::DELETE, &credential.path(), NO_BODY).await?;
+            admin.show(response, |_| {
+                Ok(format!("{} is revoked", credential.credential_id))
+            })
         }
     }
 }

@@ -1,16 +1,14 @@
 //! `vouchsafe drift`: list and resolve differences between vendor records and purchases.
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use reqwest::Method;
-use serde_json::json;
-use vouchsafe_domain::reconciliation::DriftKind;
-use vouchsafe_domain::reconciliation::drift::DriftResolution;
+use vouchsafe_domain::reconciliation::drift::DriftFilter;
+use vouchsafe_wire::operator::reconciliation::drifts::ResolveRequest;
 
-use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percent_encode};
+use super::CommandOutput;
+use super::admin::{AdminClient, ListArgs};
 use super::examples::examples;
+use super::id::DriftRef;
 use super::output::Column;
-use super::{CommandOutput, id};
 
 const COLUMNS: [Column; 8] = [
     ("DRIFT", "drift_id"),
@@ -23,79 +21,33 @@ const COLUMNS: [Column; 8] = [
     ("RESOLUTION", "resolution"),
 ];
 
-#[derive(Debug, Args)]
-#[command(after_help = examples!["vouchsafe drift list --resolution pending"])]
-pub struct DriftArgs {
-    #[command(flatten)]
-    pub(super) options: AdminOptions,
-    #[command(subcommand)]
-    pub(super) action: Action,
-}
-
 #[derive(Debug, Subcommand)]
-pub(super) enum Action {
+pub enum Action {
     /// List drifts, newest first.
-    List(DriftFilters),
+    #[command(after_help = examples![
+        "vouchsafe drift list --resolution pending",
+        "vouchsafe drift list --date 2026-11-20 --vendor acme-cards --kind MISSING --json",
+    ])]
+    List(ListArgs<DriftFilter>),
     /// Mark a drift as resolved, or as escalated to the vendor.
     #[command(after_help = examples![
         "vouchsafe drift resolve DRIFT_ID --reason 'the vendor has corrected its records'",
         "vouchsafe drift resolve DRIFT_ID --as escalated --reason 'asked the vendor, ticket 4711'",
     ])]
-    Resolve {
-        /// Drift ID.
-        #[arg(value_parser = id::drift)]
-        drift_id: String,
-        /// New resolution.
-        #[arg(long = "as", default_value = "resolved", value_parser = ["resolved", "escalated"])]
-        resolution: String,
-        /// Reason, written to the audit trail.
-        #[arg(long)]
-        reason: String,
-    },
+    Resolve(ResolveArgs),
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = examples![
-    "vouchsafe drift list --resolution pending",
-    "vouchsafe drift list --date 2026-11-20 --vendor acme-cards --kind MISSING --json",
-])]
-pub(super) struct DriftFilters {
-    /// Filter by day, in UTC.
-    #[arg(long)]
-    date: Option<String>,
-    /// Filter by vendor.
-    #[arg(long)]
-    vendor: Option<String>,
-    /// Filter by kind.
-    #[arg(long, value_parser = PossibleValuesParser::new(DriftKind::ALL.map(DriftKind::as_str)))]
-    kind: Option<String>,
-    /// Filter by resolution.
-    #[arg(long, value_parser = PossibleValuesParser::new(DriftResolution::ALL.map(DriftResolution::as_str)))]
-    resolution: Option<String>,
+pub struct ResolveArgs {
     #[command(flatten)]
-    page: PageOptions,
+    drift: DriftRef,
+    #[command(flatten)]
+    request: ResolveRequest,
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::List(search) => {
-            let mut query = search.page.query();
-            query.extend(given_filters([
-                ("date", &search.date),
-                ("vendor", &search.vendor),
-                ("kind", &search.kind),
-                ("resolution", &search.resolution),
-            ]));
-            admin.show_list("/drifts", &query, &COLUMNS).await
-        }
-        Action::Resolve {
-            drift_id,
-            resolution,
-            reason,
-        } => {
-            let path = format!("/drifts/{}/resolve", percent_encode(&drift_id));
-            let body = json!({ "resolution": resolution, "reason": reason });
-            admin.change(Method::POST, &path, Some(&body)).await
-        }
+        Action::List(args) => admin.list("/drifts", &args, &COLUMNS).await,
+        Action::Resolve(args) => admin.post(&args.drift.join("resolve"), &args.request).await,
     }
 }

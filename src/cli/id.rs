@@ -1,13 +1,17 @@
-//! Validation of ID arguments before a request is sent.
+//! ID arguments: their validation before a request is sent, and the paths of their objects.
 //!
 //! Rejects IDs of another kind and malformed IDs, with a hint which command lists the right ones. The service checks the rest.
 
+use std::error::Error;
 use std::str::FromStr;
 
+use clap::{Arg, Args, Command};
 use vouchsafe_domain::ids::{
     CredentialId, DeliveryId, DriftId, EventId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId,
     WebhookId,
 };
+
+use super::admin::percent_encode;
 
 /// ID prefixes and the kinds of their objects.
 const ID_PREFIXES: [(&str, &str); 10] = [
@@ -37,43 +41,98 @@ pub(super) const WEBHOOKS: &str = "`vouchsafe webhook list` lists and filters en
 
 pub(super) const DELIVERIES: &str = "`vouchsafe webhook deliveries` lists deliveries that failed or wait";
 
-pub(super) fn partner(text: &str) -> Result<String, String> {
-    check_id::<PartnerId>(text, PartnerId::PREFIX, PARTNERS)
+macro_rules! objects {
+    ($($(#[$doc:meta])* $name:ident { $id:ident } at $path:literal;)+) => {$(
+        #[derive(Debug, Args)]
+        pub(super) struct $name {
+            $(#[$doc])*
+            pub(super) $id: String,
+        }
+
+        impl $name {
+            /// Path of the object.
+            pub(super) fn path(&self) -> String {
+                format!(concat!($path, "/{}"), percent_encode(&self.$id))
+            }
+
+            /// Path of an action on the object, or of its parts.
+            pub(super) fn join(&self, rest: &str) -> String {
+                format!("{}/{rest}", self.path())
+            }
+        }
+    )+};
 }
 
-pub(super) fn credential(text: &str) -> Result<String, String> {
-    check_id::<CredentialId>(text, CredentialId::PREFIX, CREDENTIALS)
+objects! {
+    /// Partner ID.
+    PartnerRef { partner_id } at "/partners";
+    /// Credential ID.
+    CredentialRef { credential_id } at "/credentials";
+    /// Category ID.
+    CategoryRef { category_id } at "/categories";
+    /// Product ID.
+    ProductRef { product_id } at "/products";
+    /// Vendor ID.
+    VendorRef { vendor_id } at "/vendors";
+    /// Order ID.
+    OrderRef { order_id } at "/orders";
+    /// Purchase ID.
+    PurchaseRef { purchase_id } at "/purchases";
+    /// Payout ID.
+    PayoutRef { payout_id } at "/payouts";
+    /// Day in UTC.
+    DayRef { date } at "/reconciliation";
+    /// Drift ID.
+    DriftRef { drift_id } at "/drifts";
+    /// Webhook ID.
+    WebhookRef { webhook_id } at "/webhooks";
+    /// Delivery ID.
+    DeliveryRef { delivery_id } at "/deliveries";
 }
 
-pub(super) fn order(text: &str) -> Result<String, String> {
-    check_id::<OrderId>(text, OrderId::PREFIX, ORDERS)
+/// Adds the validation to all ID arguments, which have the ID as value name.
+pub(super) fn with_validation(command: Command) -> Command {
+    command.mut_args(validate).mut_subcommands(with_validation)
 }
 
-pub(super) fn payout(text: &str) -> Result<String, String> {
-    check_id::<PayoutId>(text, PayoutId::PREFIX, PAYOUTS)
+fn validate(argument: Arg) -> Arg {
+    let name = argument
+        .get_value_names()
+        .and_then(|names| Some(names.first()?.to_string()));
+    let name = name.unwrap_or_else(|| argument.get_id().as_str().to_uppercase());
+    match name.as_str() {
+        "PARTNER_ID" => with_parser::<PartnerId>(argument, PartnerId::PREFIX, PARTNERS),
+        "CREDENTIAL_ID" => with_parser::<CredentialId>(argument, CredentialId::PREFIX, CREDENTIALS),
+        "ORDER_ID" => with_parser::<OrderId>(argument, OrderId::PREFIX, ORDERS),
+        "PAYOUT_ID" => with_parser::<PayoutId>(argument, PayoutId::PREFIX, PAYOUTS),
+        "DRIFT_ID" => with_parser::<DriftId>(argument, DriftId::PREFIX, DRIFTS),
+        "WEBHOOK_ID" => with_parser::<WebhookId>(argument, WebhookId::PREFIX, WEBHOOKS),
+        "DELIVERY_ID" => with_parser::<DeliveryId>(argument, DeliveryId::PREFIX, DELIVERIES),
+        _ => argument,
+    }
 }
 
-pub(super) fn drift(text: &str) -> Result<String, String> {
-    check_id::<DriftId>(text, DriftId::PREFIX, DRIFTS)
-}
-
-pub(super) fn webhook(text: &str) -> Result<String, String> {
-    check_id::<WebhookId>(text, WebhookId::PREFIX, WEBHOOKS)
-}
-
-pub(super) fn delivery(text: &str) -> Result<String, String> {
-    check_id::<DeliveryId>(text, DeliveryId::PREFIX, DELIVERIES)
-}
-
-fn check_id<Id: FromStr>(text: &str, prefix: &str, hint: &str) -> Result<String, String>
+/// An option is a filter, which must be an ID. The service tells whether the object of a command exists.
+fn with_parser<Id>(argument: Arg, prefix: &'static str, hint: &'static str) -> Arg
 where
-    Id::Err: ToString,
+    Id: FromStr<Err: Error> + Clone + Send + Sync + 'static,
 {
+    if argument.is_positional() {
+        argument.value_parser(move |text: &str| check_id::<Id>(text, prefix, hint))
+    } else {
+        argument.value_parser(move |text: &str| {
+            check_id::<Id>(text, prefix, hint)?;
+            text.parse::<Id>().map_err(|error| format!("{error}; {hint}"))
+        })
+    }
+}
+
+fn check_id<Id: FromStr<Err: Error>>(text: &str, prefix: &str, hint: &str) -> Result<String, String> {
     match ID_PREFIXES.iter().find(|(begin, _)| text.starts_with(begin)) {
         Some((begin, kind)) if *begin != prefix => Err(format!("this is the ID of {kind}; {hint}")),
         Some(_) => match text.parse::<Id>() {
             Ok(_) => Ok(text.to_owned()),
-            Err(error) => Err(format!("{}; {hint}", error.to_string())),
+            Err(error) => Err(format!("{error}; {hint}")),
         },
         None => Ok(text.to_owned()),
     }
@@ -87,25 +146,40 @@ mod tests {
     fn id_of_other_kind_or_malformed_is_rejected_with_hint() {
         let id = PartnerId::generate().to_string();
         let cut = &id[..id.len() - 1];
-        assert_eq!(partner(&id).as_ref(), Ok(&id));
-        assert_eq!(partner("nobody"), Ok("nobody".to_owned()));
-        for (result, expected) in [
-            (order(&id), "this is the ID of a partner; `vouchsafe order list`"),
+        let command = with_validation(
+            PartnerRef::augment_args(Command::new("show")).args([
+                Arg::new("order").long("order").value_name("ORDER_ID"),
+                Arg::new("credential")
+                    .long("credential")
+                    .value_name("CREDENTIAL_ID"),
+            ]),
+        );
+        let parse = |arguments: &[&str]| {
+            let arguments = ["show"].iter().chain(arguments);
+            command.clone().try_get_matches_from(arguments)
+        };
+        assert!(parse(&[&id]).is_ok() && parse(&["nobody"]).is_ok());
+        for (arguments, expected) in [
             (
-                partner("ord_0"),
-                "this is the ID of an order; `vouchsafe partner list`",
+                &["nobody", "--order", &id][..],
+                "this is the ID of a partner; `vouchsafe order list`",
             ),
             (
-                partner(cut),
+                &["nobody", "--order", "nothing"],
+                "expected ord_ followed by 32 lower-case hex digits; `vouchsafe order list`",
+            ),
+            (&["ord_0"], "this is the ID of an order; `vouchsafe partner list`"),
+            (
+                &[cut],
                 "expected ptn_ followed by 32 lower-case hex digits; `vouchsafe partner list`",
             ),
             (
-                credential("cred_x"),
+                &["nobody", "--credential", "cred_x"],
                 "expected cred_ followed by 32 lower-case hex digits; `vouchsafe credential list",
             ),
         ] {
-            let message = result.unwrap_err();
-            assert!(message.starts_with(expected), "{message}");
+            let message = parse(arguments).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
         }
     }
 }

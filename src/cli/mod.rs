@@ -10,10 +10,12 @@ mod catalogue;
 mod client;
 mod completions;
 mod credential;
+mod database;
 mod drift;
 mod examples;
 mod exit;
 mod id;
+mod migrate;
 mod monitoring;
 mod order;
 mod output;
@@ -40,9 +42,11 @@ use clap::Subcommand;
 
 pub use self::exit::ExitStatus;
 
+use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_security::framing::API_PREFIX;
+use vouchsafe_wire::operator::actors::ActorsQuery;
 
-use self::admin::AdminClient;
+use self::admin::{AdminClient, AdminCommand, AdminQuery, ListArgs};
 use self::client::ErrorResponse;
 use self::examples::examples;
 use crate::settings::ServeSettings;
@@ -53,35 +57,55 @@ pub enum Command {
     /// Send a signed partner request.
     Call(call::CallArgs),
     /// Manage partners and their terms.
-    Partner(partner::PartnerArgs),
+    #[command(after_help = examples!["vouchsafe partner list"])]
+    Partner(AdminCommand<partner::Action>),
     /// Issue, list and revoke credentials.
-    Credential(credential::CredentialArgs),
+    #[command(after_help = examples!["vouchsafe credential list PARTNER_ID"])]
+    Credential(AdminCommand<credential::Action>),
     /// Manage the categories of the catalogue.
-    Category(catalogue::CategoryArgs),
+    #[command(after_help = examples!["vouchsafe category list"])]
+    Category(AdminCommand<catalogue::CategoryAction>),
     /// Manage the products of the catalogue.
-    Product(catalogue::ProductArgs),
+    #[command(after_help = examples!["vouchsafe product list"])]
+    Product(AdminCommand<catalogue::ProductAction>),
     /// Manage vendors.
-    Vendor(vendor::VendorArgs),
+    #[command(after_help = examples!["vouchsafe vendor list"])]
+    Vendor(AdminCommand<vendor::Action>),
     /// Import vouchers, show stock levels, void vouchers.
-    Stock(stock::StockArgs),
+    #[command(after_help = examples!["vouchsafe stock levels"])]
+    Stock(AdminCommand<stock::Action>),
     /// Top up and adjust wallets.
-    Wallet(wallet::WalletArgs),
+    #[command(after_help = examples!["vouchsafe wallet top-up PARTNER_ID USD 1000.00 --reference bank-4711"])]
+    Wallet(AdminCommand<wallet::Action>),
     /// List and end purchases from vendors.
-    Purchase(purchase::PurchaseArgs),
+    #[command(after_help = examples!["vouchsafe purchase list --state refused"])]
+    Purchase(AdminCommand<purchase::Action>),
     /// Search, approve, reject, cancel and fulfil orders of all partners.
-    Order(order::OrderArgs),
+    #[command(after_help = examples!["vouchsafe order list"])]
+    Order(AdminCommand<order::Action>),
     /// List and decide payouts of all partners.
-    Payout(payout::PayoutArgs),
+    #[command(after_help = examples!["vouchsafe payout list --status PENDING"])]
+    Payout(AdminCommand<payout::Action>),
     /// Compare vendor records with purchases.
-    Reconciliation(reconciliation::ReconciliationArgs),
+    #[command(after_help = examples!["vouchsafe reconciliation show 2026-11-20"])]
+    Reconciliation(AdminCommand<reconciliation::Action>),
     /// List and resolve differences between vendor records and purchases.
-    Drift(drift::DriftArgs),
+    #[command(after_help = examples!["vouchsafe drift list --resolution pending"])]
+    Drift(AdminCommand<drift::Action>),
     /// List webhook endpoints and deliveries; enable and replay them.
-    Webhook(webhook::WebhookArgs),
+    #[command(after_help = examples!["vouchsafe webhook list --status failing"])]
+    Webhook(AdminCommand<webhook::Action>),
     /// List live actors, the busiest first.
-    Actors(monitoring::ActorsArgs),
+    #[command(after_help = examples!["vouchsafe actors --kind inventory --limit 20"])]
+    Actors(AdminQuery<ActorsQuery>),
     /// List audit entries, newest first.
-    Audit(monitoring::AuditArgs),
+    #[command(after_help = examples![
+        "vouchsafe audit --subject PARTNER_ID",
+        "vouchsafe audit --action credential.issue --from 2026-11-01 --json",
+    ])]
+    Audit(AdminQuery<ListArgs<AuditFilter>>),
+    /// Run schema migrations and install SQL functions, before an upgrade and in production before the first start.
+    Migrate(migrate::MigrateArgs),
     /// Check every invariant in the database, with the service running or stopped.
     Verify(verify::VerifyArgs),
     /// Print a shell completion script.
@@ -196,6 +220,7 @@ async fn dispatch(command: Command, local_service: &LocalService) -> anyhow::Res
         Command::Webhook(args) => webhook::run(args.action, &admin(args.options)?).await,
         Command::Actors(args) => monitoring::actors(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => monitoring::audit(&args.query, &admin(args.options)?).await,
+        Command::Migrate(args) => migrate::run(args, &local_service.data_dir).await,
         Command::Verify(args) => verify::run(args, &local_service.data_dir).await,
         Command::Completions(args) => completions::run(&args),
     }

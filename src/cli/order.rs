@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use reqwest::Method;
 use serde_json::json;
-use vouchsafe_domain::order::OrderStatus;
+use vouchsafe_domain::order::filter::OrderSearch;
+use vouchsafe_wire::operator::decision::ReasonRequest;
 
-use super::admin::{AdminClient, AdminOptions, PageOptions, given_filters, percent_encode};
+use super::admin::{AdminClient, ListArgs};
 use super::examples::examples;
+use super::id::OrderRef;
 use super::output::Column;
-use super::{CommandOutput, id, vouchers};
+use super::{CommandOutput, vouchers};
 
 const COLUMNS: [Column; 7] = [
     ("ORDER", "order_id"),
@@ -23,26 +23,17 @@ const COLUMNS: [Column; 7] = [
     ("CREATED", "created_at"),
 ];
 
-#[derive(Debug, Args)]
-#[command(after_help = examples!["vouchsafe order list"])]
-pub struct OrderArgs {
-    #[command(flatten)]
-    pub(super) options: AdminOptions,
-    #[command(subcommand)]
-    pub(super) action: Action,
-}
-
 #[derive(Debug, Subcommand)]
-pub(super) enum Action {
+pub enum Action {
     /// List orders of all partners, newest first.
-    List(Box<OrderFilters>),
+    #[command(after_help = examples![
+        "vouchsafe order list --status PENDING --from 2026-11-20",
+        "vouchsafe order list --partner PARTNER_ID --reference PO-4711 --json",
+    ])]
+    List(Box<ListArgs<OrderSearch>>),
     /// Show an order with its vouchers, without codes.
     #[command(after_help = examples!["vouchsafe order show ORDER_ID"])]
-    Show {
-        /// Order ID.
-        #[arg(value_parser = id::order)]
-        order_id: String,
-    },
+    Show(OrderRef),
     /// Approve an order that waits for approval.
     #[command(after_help = examples!["vouchsafe order approve ORDER_ID --reason 'agreed by telephone'"])]
     Approve(DecisionArgs),
@@ -53,18 +44,17 @@ pub(super) enum Action {
     #[command(after_help = examples!["vouchsafe order cancel ORDER_ID --reason 'ordered twice'"])]
     Cancel(DecisionArgs),
     /// Fulfil an order with vouchers from a file. Can be repeated: no voucher is stored twice.
+    #[command(after_help = examples![
+        "vouchsafe order fulfil ORDER_ID vouchers.csv",
+        "vouchsafe order fulfil ORDER_ID vouchers.ndjson --product game-us --denomination 25",
+    ])]
     Fulfil(FulfilArgs),
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = examples![
-    "vouchsafe order fulfil ORDER_ID vouchers.csv",
-    "vouchsafe order fulfil ORDER_ID vouchers.ndjson --product game-us --denomination 25",
-])]
-pub(super) struct FulfilArgs {
-    /// Order ID.
-    #[arg(value_parser = id::order)]
-    order_id: String,
+pub struct FulfilArgs {
+    #[command(flatten)]
+    order: OrderRef,
     /// CSV file with a header (code,pin,serial,url,expiry), or NDJSON file (.ndjson, .jsonl); - reads CSV from standard
     /// input.
     file: PathBuf,
@@ -77,73 +67,23 @@ pub(super) struct FulfilArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct DecisionArgs {
-    /// Order ID.
-    #[arg(value_parser = id::order)]
-    order_id: String,
-    /// Reason, shown to the partner.
-    #[arg(long)]
-    reason: String,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = examples![
-    "vouchsafe order list --status PENDING --from 2026-11-20",
-    "vouchsafe order list --partner PARTNER_ID --reference PO-4711 --json",
-])]
-pub(super) struct OrderFilters {
-    /// Filter by partner.
-    #[arg(long, value_name = "PARTNER_ID", value_parser = id::partner)]
-    partner: Option<String>,
-    /// Filter by status.
-    #[arg(long, value_parser = PossibleValuesParser::new(OrderStatus::ALL.map(OrderStatus::as_str)))]
-    status: Option<String>,
-    /// Filter by the partner's reference.
-    #[arg(long)]
-    reference: Option<String>,
-    /// Start of the acceptance period, inclusive: a date or an RFC 3339 time.
-    #[arg(long, value_name = "TIME")]
-    from: Option<String>,
-    /// End of the acceptance period, exclusive.
-    #[arg(long, value_name = "TIME")]
-    to: Option<String>,
-    /// Filter by order ID.
-    #[arg(long, value_name = "ORDER_ID", value_parser = id::order)]
-    order: Option<String>,
+pub struct DecisionArgs {
     #[command(flatten)]
-    page: PageOptions,
+    order: OrderRef,
+    #[command(flatten)]
+    request: ReasonRequest,
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    match action {
-        Action::List(filters) => {
-            let mut query = filters.page.query();
-            query.extend(given_filters([
-                ("partner_id", &filters.partner),
-                ("status", &filters.status),
-                ("reference", &filters.reference),
-                ("from", &filters.from),
-                ("to", &filters.to),
-                ("order_id", &filters.order),
-            ]));
-            admin.show_list("/orders", &query, &COLUMNS).await
-        }
-        Action::Show { order_id } => admin.show_object(&path_of(&order_id)).await,
-        Action::Approve(args) => decide(admin, "approve", &args).await,
-        Action::Reject(args) => decide(admin, "reject", &args).await,
-        Action::Cancel(args) => decide(admin, "cancel", &args).await,
-        Action::Fulfil(args) => fulfil(admin, &args).await,
-    }
-}
-
-fn path_of(order_id: &str) -> String {
-    format!("/orders/{}", percent_encode(order_id))
-}
-
-async fn decide(admin: &AdminClient, decision: &str, args: &DecisionArgs) -> anyhow::Result<CommandOutput> {
-    let path = format!("{}/{decision}", path_of(&args.order_id));
-    let body = json!({ "reason": args.reason });
-    admin.change(Method::POST, &path, Some(&body)).await
+    let (decision, args) = match action {
+        Action::List(args) => return admin.list("/orders", &args, &COLUMNS).await,
+        Action::Show(order) => return admin.get(&order.path()).await,
+        Action::Fulfil(args) => return fulfil(admin, &args).await,
+        Action::Approve(args) => ("approve", args),
+        Action::Reject(args) => ("reject", args),
+        Action::Cancel(args) => ("cancel", args),
+    };
+    admin.post(&args.order.join(decision), &args.request).await
 }
 
 async fn fulfil(admin: &AdminClient, args: &FulfilArgs) -> anyhow::Result<CommandOutput> {
@@ -152,6 +92,5 @@ async fn fulfil(admin: &AdminClient, args: &FulfilArgs) -> anyhow::Result<Comman
         body["product_id"] = json!(product);
         body["denomination"] = json!(denomination);
     }
-    let path = format!("{}/fulfil", path_of(&args.order_id));
-    admin.change(Method::POST, &path, Some(&body)).await
+    admin.post(&args.order.join("fulfil"), &body).await
 }

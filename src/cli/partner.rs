@@ -4,13 +4,16 @@ use std::convert::Infallible;
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
+use strum::VariantArray as _;
 use vouchsafe_domain::limits::{InvalidLimit, Limit, RequestClass};
 
-use super::admin::{AdminClient, AdminOptions, NO_BODY, PageOptions, percent_encode};
+use super::CommandOutput;
+use super::admin::{AdminClient, ListArgs, NO_BODY};
 use super::examples::examples;
+use super::id::PartnerRef;
 use super::output::{self, Column};
-use super::{CommandOutput, id};
 
 const COLUMNS: [Column; 5] = [
     ("PARTNER", "partner_id"),
@@ -28,43 +31,20 @@ const CERTIFICATION_COLUMNS: [Column; 5] = [
     ("WHAT TO DO", "advice"),
 ];
 
-#[derive(Debug, Args)]
-#[command(after_help = examples!["vouchsafe partner list"])]
-pub struct PartnerArgs {
-    #[command(flatten)]
-    pub(super) options: AdminOptions,
-    #[command(subcommand)]
-    pub(super) action: Action,
-}
-
 #[derive(Debug, Subcommand)]
-pub(super) enum Action {
+pub enum Action {
     /// Create a partner; its first secret is shown once.
     #[command(after_help = examples![
         "vouchsafe partner create --name 'Example Ltd' --allow 203.0.113.0/24",
         "vouchsafe partner create --name 'Example Ltd' --allow 203.0.113.7 --limit orders=500/60 --json",
     ])]
-    Create {
-        /// Display name.
-        #[arg(long)]
-        name: String,
-        /// Network or address from which it may call; without any, all are denied. Can be repeated.
-        #[arg(long = "allow", value_name = "CIDR")]
-        allow: Vec<String>,
-        /// Rate limit, e.g. orders=500/60 (500 in 60 seconds). Can be repeated.
-        #[arg(long = "limit", value_name = "CLASS=QUOTA/SECONDS", value_parser = read_limit)]
-        limits: Vec<ClassLimit>,
-    },
+    Create(CreateArgs),
     /// List partners, newest first.
     #[command(after_help = examples!["vouchsafe partner list --limit 20"])]
-    List(PageOptions),
+    List(ListArgs),
     /// Show a partner with its credentials.
     #[command(after_help = examples!["vouchsafe partner show PARTNER_ID"])]
-    Show {
-        /// Partner ID.
-        #[arg(value_parser = id::partner)]
-        partner_id: String,
-    },
+    Show(PartnerRef),
     /// Change the terms of a partner, effective at once.
     Set(Box<SetArgs>),
     /// Show the certification checks of a partner in the sandbox.
@@ -73,27 +53,32 @@ pub(super) enum Action {
         "vouchsafe partner certification PARTNER_ID --start-over",
     ])]
     Certification {
-        /// Partner ID.
-        #[arg(value_parser = id::partner)]
-        partner_id: String,
+        #[command(flatten)]
+        partner: PartnerRef,
         /// Delete the observations, so that every check is open again.
         #[arg(long)]
         start_over: bool,
     },
     /// Suspend a partner: its requests are rejected.
     #[command(after_help = examples!["vouchsafe partner suspend PARTNER_ID"])]
-    Suspend {
-        /// Partner ID.
-        #[arg(value_parser = id::partner)]
-        partner_id: String,
-    },
+    Suspend(PartnerRef),
     /// Resume a suspended partner.
     #[command(after_help = examples!["vouchsafe partner resume PARTNER_ID"])]
-    Resume {
-        /// Partner ID.
-        #[arg(value_parser = id::partner)]
-        partner_id: String,
-    },
+    Resume(PartnerRef),
+}
+
+#[derive(Debug, Args, Serialize)]
+pub struct CreateArgs {
+    /// Display name.
+    #[arg(long)]
+    name: String,
+    /// Network or address from which it may call; without any, all are denied. Can be repeated.
+    #[arg(long = "allow", value_name = "CIDR")]
+    allowlist: Vec<String>,
+    /// Rate limit, e.g. orders=500/60 (500 in 60 seconds). Can be repeated.
+    #[arg(long = "limit", value_name = "CLASS=QUOTA/SECONDS", value_parser = read_limit)]
+    #[serde(serialize_with = "serialize_limits")]
+    limits: Vec<ClassLimit>,
 }
 
 #[derive(Debug, Args)]
@@ -101,119 +86,85 @@ pub(super) enum Action {
     "vouchsafe partner set PARTNER_ID --limit orders=500/60 --limit general=default",
     r#"vouchsafe partner set PARTNER_ID --approval-rule '{"amount_over":{"USD":500}}' --cancel-window 3600"#,
 ])]
-pub(super) struct SetArgs {
-    /// Partner ID.
-    #[arg(value_parser = id::partner)]
-    partner_id: String,
+pub struct SetArgs {
+    #[command(flatten)]
+    partner: PartnerRef,
     #[command(flatten)]
     terms: TermsArgs,
 }
 
-#[derive(Debug, Args)]
+/// Only the terms that are given are sent; `null` removes a term.
+#[derive(Debug, Args, Serialize)]
 #[group(required = true, multiple = true)]
 struct TermsArgs {
     /// Network or address of the new allowlist. Can be repeated.
     #[arg(long = "allow", value_name = "CIDR")]
-    allow: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    allowlist: Vec<String>,
     /// Rate limit, e.g. orders=500/60 or orders=default. Can be repeated.
     #[arg(long = "limit", value_name = "CLASS=QUOTA/SECONDS", value_parser = read_limit)]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_limits")]
     limits: Vec<ClassLimit>,
     /// Seconds in which orders can be cancelled, or `default`.
-    #[arg(long, value_name = "SECONDS", value_parser = read_window)]
-    cancel_window: Option<Value>,
+    #[arg(long = "cancel-window", value_name = "SECONDS", value_parser = read_window)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancel_window_s: Option<Value>,
     /// Time of the passed certification, e.g. 2026-11-20T12:00:00Z, or `none`.
     #[arg(long, value_name = "TIME", value_parser = read_moment)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     certified_at: Option<Value>,
     /// Time of the signed agreement, or `none`.
     #[arg(long, value_name = "TIME", value_parser = read_moment)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     agreement_signed_at: Option<Value>,
     /// Rule for orders that wait for approval, as JSON, or `none`.
     #[arg(long, value_name = "JSON", value_parser = read_terms)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     approval_rule: Option<Value>,
     /// Products that it may order, as JSON {"categories":[…],"products":[…]}, or `none` for all.
     #[arg(long, value_name = "JSON", value_parser = read_terms)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     catalogue: Option<Value>,
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    match action {
-        Action::Create { name, allow, limits } => {
-            let body = json!({ "name": name, "allowlist": allow, "limits": limits_body(&limits) });
-            admin.change(Method::POST, "/partners", Some(&body)).await
+    let (partner, terms) = match action {
+        Action::Create(args) => return admin.post("/partners", &args).await,
+        Action::List(args) => return admin.list("/partners", &args, &COLUMNS).await,
+        Action::Show(partner) => return admin.get(&partner.path()).await,
+        Action::Certification { partner, start_over } => {
+            return certification(admin, &partner, start_over).await;
         }
-        Action::List(page) => admin.show_list("/partners", &page.query(), &COLUMNS).await,
-        Action::Show { partner_id } => admin.show_object(&partner_path(&partner_id)).await,
-        Action::Set(args) => {
-            let body = terms_body(&args.terms);
-            admin
-                .change(Method::PATCH, &partner_path(&args.partner_id), Some(&body))
-                .await
-        }
-        Action::Certification {
-            partner_id,
-            start_over,
-        } => {
-            let path = format!("{}/certification", partner_path(&partner_id));
-            if start_over {
-                admin.change(Method::DELETE, &path, NO_BODY).await
-            } else {
-                let response = admin.call(Method::GET, &path, NO_BODY).await?;
-                admin.show(response, |response| {
-                    output::format_field_table(response, "points", &CERTIFICATION_COLUMNS)
-                })
-            }
-        }
-        Action::Suspend { partner_id } => set_suspended(admin, &partner_id, true).await,
-        Action::Resume { partner_id } => set_suspended(admin, &partner_id, false).await,
-    }
+        Action::Set(args) => (args.partner, json!(args.terms)),
+        Action::Suspend(partner) => (partner, json!({ "suspended": true })),
+        Action::Resume(partner) => (partner, json!({ "suspended": false })),
+    };
+    admin.change(Method::PATCH, &partner.path(), Some(&terms)).await
 }
 
-pub(super) fn partner_path(partner_id: &str) -> String {
-    format!("/partners/{}", percent_encode(partner_id))
-}
-
-async fn set_suspended(
+async fn certification(
     admin: &AdminClient,
-    partner_id: &str,
-    suspended: bool,
+    partner: &PartnerRef,
+    start_over: bool,
 ) -> anyhow::Result<CommandOutput> {
-    admin
-        .change(
-            Method::PATCH,
-            &partner_path(partner_id),
-            Some(&json!({ "suspended": suspended })),
-        )
-        .await
+    let path = partner.join("certification");
+    if start_over {
+        return admin.change(Method::DELETE, &path, NO_BODY).await;
+    }
+    let response = admin.call(Method::GET, &path, NO_BODY).await?;
+    admin.show(response, |response| {
+        output::format_field_table(response, "points", &CERTIFICATION_COLUMNS)
+    })
 }
 
-fn terms_body(terms: &TermsArgs) -> Value {
-    let allowlist = (!terms.allow.is_empty()).then(|| json!(terms.allow));
-    let limits = (!terms.limits.is_empty()).then(|| limits_body(&terms.limits));
-    let fields = [
-        ("allowlist", &allowlist),
-        ("limits", &limits),
-        ("cancel_window_s", &terms.cancel_window),
-        ("certified_at", &terms.certified_at),
-        ("agreement_signed_at", &terms.agreement_signed_at),
-        ("approval_rule", &terms.approval_rule),
-        ("catalogue", &terms.catalogue),
-    ];
-    let present = fields
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
-    Value::Object(present.collect())
-}
-
-fn limits_body(limits: &[ClassLimit]) -> Value {
-    let limits = limits
-        .iter()
-        .map(|ClassLimit { class, limit }| (class.as_str().to_owned(), json!(limit)));
-    Value::Object(limits.collect())
+/// Serializes limits as an object by class.
+fn serialize_limits<S: Serializer>(limits: &[ClassLimit], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(limits.iter().map(|ClassLimit { class, limit }| (class, limit)))
 }
 
 /// Rate limit of one class; `None` resets it to the service's default.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ClassLimit {
+pub struct ClassLimit {
     class: RequestClass,
     limit: Option<Limit>,
 }
@@ -222,15 +173,15 @@ fn read_limit(text: &str) -> Result<ClassLimit, String> {
     let (class, limit) = text
         .split_once('=')
         .ok_or("expected CLASS=QUOTA/SECONDS or CLASS=default")?;
-    let known = RequestClass::ALL
-        .into_iter()
-        .find(|known| known.as_str() == class);
-    let class = known.ok_or_else(|| {
-        format!(
-            "the classes are {}",
-            RequestClass::ALL.map(RequestClass::as_str).join(", ")
-        )
-    })?;
+    let classes = || {
+        RequestClass::VARIANTS
+            .iter()
+            .map(|class| class.into_str())
+            .collect::<Vec<_>>()
+    };
+    let class = class
+        .parse()
+        .map_err(|_| format!("the classes are {}", classes().join(", ")))?;
     let limit = match limit {
         "default" => None,
         limit => Some(limit.parse().map_err(|error: InvalidLimit| error.to_string())?),
@@ -269,9 +220,10 @@ mod tests {
 
     #[test]
     fn limits_are_parsed_by_class() {
-        let read = ["orders=500/60", "general=default"].map(|text| read_limit(text).unwrap());
+        let limits = ["orders=500/60", "general=default"].map(|text| read_limit(text).unwrap());
+        let limits = serialize_limits(&limits, serde_json::value::Serializer).unwrap();
         assert_eq!(
-            limits_body(&read),
+            limits,
             json!({ "orders": { "quota": 500, "window_s": 60 }, "general": null })
         );
         for text in [

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::examples::examples;
+use super::id;
 use super::vendor_simulator::SimulatorArgs;
 use crate::cli;
 use crate::settings::ServeSettings;
@@ -73,7 +74,8 @@ impl Cli {
             .get_one::<PathBuf>("config")
             .map(|path| read_file(path))
             .transpose()?;
-        let command = with_defaults(Self::command(), &file.unwrap_or_default());
+        let command = id::with_validation(Self::command());
+        let command = with_defaults(command, &file.unwrap_or_default());
         let matches = command.clone().try_get_matches_from(arguments)?;
         let mut settings = Self::from_arg_matches(&matches)?;
         if matches.subcommand_name() == Some("serve") {

@@ -4,14 +4,17 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use clap::{Args, Subcommand, ValueEnum};
-use csv_core::ReadFieldResult;
+use clap::{Subcommand, ValueEnum};
 use reqwest::Method;
-use serde::Deserialize;
-use serde_json::json;
+use serde_json::Value;
+use vouchsafe_wire::json::JsonObject;
+use vouchsafe_wire::operator::stock::field_splitter::FieldSplitter;
+use vouchsafe_wire::operator::stock::import::{ImportQuery, ImportReport, Rejection};
+use vouchsafe_wire::operator::stock::level::LevelFilter;
+use vouchsafe_wire::operator::stock::void::{NamedCode, VoidRequest};
 
 use super::CommandOutput;
-use super::admin::{AdminClient, AdminOptions, PageOptions};
+use super::admin::{AdminClient, ListArgs};
 use super::examples::examples;
 use super::output::Column;
 use super::upload::{self, UploadSource};
@@ -27,17 +30,8 @@ const COLUMNS: [Column; 8] = [
     ("NEXT EXPIRY", "next_expiry"),
 ];
 
-#[derive(Debug, Args)]
-#[command(after_help = examples!["vouchsafe stock levels"])]
-pub struct StockArgs {
-    #[command(flatten)]
-    pub(super) options: AdminOptions,
-    #[command(subcommand)]
-    pub(super) action: Action,
-}
-
 #[derive(Debug, Subcommand)]
-pub(super) enum Action {
+pub enum Action {
     /// Import vouchers. Can be repeated: no voucher is imported twice.
     #[command(after_help = examples![
         "vouchsafe stock import vouchers.csv --product sbx-instant --denomination 25",
@@ -46,94 +40,40 @@ pub(super) enum Action {
     Import {
         /// CSV file with a header (code,pin,serial,url,expiry) or NDJSON file; - reads standard input.
         file: PathBuf,
-        /// Product ID.
-        #[arg(long, value_name = "PRODUCT")]
-        product: String,
-        /// Face value.
-        #[arg(long, value_name = "AMOUNT")]
-        denomination: String,
+        #[command(flatten)]
+        query: ImportQuery,
         /// Format of the file [default: ndjson for .ndjson and .jsonl, else csv].
         #[arg(long)]
         format: Option<Format>,
     },
     /// List stock levels by SKU.
     #[command(after_help = examples!["vouchsafe stock levels --product sbx-instant"])]
-    Levels {
-        /// Filter by product.
-        #[arg(long, value_name = "PRODUCT")]
-        product: Option<String>,
-        #[command(flatten)]
-        page: PageOptions,
-    },
+    Levels(ListArgs<LevelFilter>),
     /// Take vouchers out of sale; sold vouchers stay sold.
     #[command(after_help = examples![
         "vouchsafe stock void --product sbx-instant --denomination 25 --reason 'recalled by the brand'",
         "vouchsafe stock void --product sbx-instant --codes codes.csv --reason 'sent by mistake'",
     ])]
     Void {
-        /// Product ID.
-        #[arg(long, value_name = "PRODUCT")]
-        product: String,
-        /// Face value of which all available vouchers are voided.
-        #[arg(
-            long,
-            value_name = "AMOUNT",
-            required_unless_present = "codes",
-            conflicts_with = "codes"
-        )]
-        denomination: Option<String>,
+        #[command(flatten)]
+        request: VoidRequest,
         /// File without a header, one code per line, optionally with a comma and its PIN; - reads standard input.
         #[arg(long, value_name = "FILE")]
         codes: Option<PathBuf>,
-        /// Reason, written to the audit trail.
-        #[arg(long)]
-        reason: String,
     },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub enum Format {
     /// Comma-separated values with a header.
     Csv,
     /// One JSON object per line.
     Ndjson,
 }
 
-#[derive(Deserialize)]
-struct ImportReport {
-    imported: u64,
-    duplicates: u64,
-    rejected_count: u64,
-    rejected: Vec<Rejection>,
-}
-
-#[derive(Deserialize)]
-struct Rejection {
-    line: u64,
-    reason: String,
-}
-
-#[derive(Deserialize)]
-struct VoidReport {
-    voided: u64,
-    refused: Vec<RefusedCode>,
-}
-
-#[derive(Deserialize)]
-struct RefusedCode {
-    index: usize,
-    reason: String,
-}
-
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::Import {
-            file,
-            product,
-            denomination,
-            format,
-        } => {
-            let query = [("product_id", product), ("denomination", denomination)];
+        Action::Import { file, query, format } => {
             let content_type = match format.unwrap_or_else(|| detect_format(&file)) {
                 Format::Csv => "text/csv",
                 Format::Ndjson => "application/x-ndjson",
@@ -144,22 +84,10 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                 Ok(format_import_report(&serde_json::from_str(response)?))
             })
         }
-        Action::Levels { product, page } => {
-            let mut query = page.query();
-            query.extend(product.map(|product| ("product_id", product)));
-            admin.show_list("/stock", &query, &COLUMNS).await
-        }
-        Action::Void {
-            product,
-            denomination,
-            codes,
-            reason,
-        } => {
-            let body = match codes {
-                Some(file) => json!({ "product_id": product, "codes": read_codes(&file)?, "reason": reason }),
-                None => json!({ "product_id": product, "denomination": denomination, "reason": reason }),
-            };
-            let response = admin.call(Method::POST, "/stock/void", Some(&body)).await?;
+        Action::Levels(args) => admin.list("/stock", &args, &COLUMNS).await,
+        Action::Void { mut request, codes } => {
+            request.codes = codes.as_deref().map(read_codes).transpose()?;
+            let response = admin.call(Method::POST, "/stock/void", Some(&request)).await?;
             admin.show(response, |response| {
                 Ok(format_void_report(&serde_json::from_str(response)?))
             })
@@ -198,74 +126,37 @@ fn format_import_report(report: &ImportReport) -> String {
 }
 
 /// Reads CSV lines with a code and optionally a PIN.
-fn read_codes(file: &Path) -> anyhow::Result<Vec<serde_json::Value>> {
+fn read_codes(file: &Path) -> anyhow::Result<Vec<JsonObject<NamedCode>>> {
     let mut text = String::new();
     UploadSource::open(file)?
         .reader
         .read_to_string(&mut text)
         .with_context(|| format!("cannot read {}", file.display()))?;
+    let mut fields = FieldSplitter::<3>::default();
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let codes: Vec<_> = lines.map(parse_code).collect();
+    let codes: Vec<_> = lines
+        .map(|line| parse_code(&mut fields, line).map(JsonObject))
+        .collect::<Result<_, _>>()?;
     if codes.is_empty() {
         bail!("{} contains no code", file.display());
     }
     Ok(codes)
 }
 
-fn parse_code(line: &str) -> serde_json::Value {
-    let mut fields = CsvFields::of(line);
-    let code = fields.next().unwrap_or_default();
-    match fields.next() {
-        Some(pin) => json!({ "code": code, "pin": pin }),
-        None => json!({ "code": code }),
-    }
+fn parse_code(fields: &mut FieldSplitter<3>, line: &str) -> anyhow::Result<NamedCode> {
+    let split = fields.split(line)?;
+    Ok(NamedCode {
+        code: split.get(0).to_owned(),
+        pin: (split.count > 1).then(|| split.get(1).to_owned()),
+    })
 }
 
-pub(super) struct CsvFields<'a> {
-    reader: csv_core::Reader,
-    rest: &'a [u8],
-    ended: bool,
-}
-
-impl<'a> CsvFields<'a> {
-    pub(super) fn of(line: &'a str) -> Self {
-        Self {
-            reader: csv_core::Reader::new(),
-            rest: line.as_bytes(),
-            ended: false,
-        }
-    }
-}
-
-impl Iterator for CsvFields<'_> {
-    type Item = String;
-
-    fn next(&mut self) -> Option<String> {
-        // An unquoted field is at most as long as the rest of its line.
-        let mut field = vec![0; self.rest.len() + 1];
-        let mut length = 0;
-        while !self.ended {
-            let (result, read, written) = self.reader.read_field(self.rest, &mut field[length..]);
-            self.rest = &self.rest[read..];
-            length += written;
-            match result {
-                ReadFieldResult::InputEmpty | ReadFieldResult::OutputFull => {}
-                ReadFieldResult::Field { record_end } => {
-                    self.ended = record_end;
-                    field.truncate(length);
-                    return String::from_utf8(field).ok();
-                }
-                ReadFieldResult::End => self.ended = true,
-            }
-        }
-        None
-    }
-}
-
-fn format_void_report(outcome: &VoidReport) -> String {
-    let mut text = format!("voided {}", outcome.voided);
-    for RefusedCode { index, reason } in &outcome.refused {
-        text.push_str(&format!("\n  code {}: {reason}", index + 1));
+fn format_void_report(report: &Value) -> String {
+    let mut text = format!("voided {}", report["voided"]);
+    for refused in report["refused"].as_array().into_iter().flatten() {
+        let position = refused["index"].as_u64().unwrap_or_default() + 1;
+        let reason = refused["reason"].as_str().unwrap_or_default();
+        text.push_str(&format!("\n  code {position}: {reason}"));
     }
     text
 }
@@ -276,14 +167,15 @@ mod tests {
 
     #[test]
     fn code_line_is_parsed_like_an_import() {
-        for (line, expected) in [
-            ("ABC", json!({ "code": "ABC" })),
-            ("ABC,12", json!({ "code": "ABC", "pin": "12" })),
-            (r#""A,B",12"#, json!({ "code": "A,B", "pin": "12" })),
-            (r#""A""B""#, json!({ "code": "A\"B" })),
-            ("ß-1,", json!({ "code": "ß-1", "pin": "" })),
+        for (line, code, pin) in [
+            ("ABC", "ABC", None),
+            ("ABC,12", "ABC", Some("12")),
+            (r#""A,B",12"#, "A,B", Some("12")),
+            (r#""A""B""#, "A\"B", None),
+            ("ß-1,", "ß-1", Some("")),
         ] {
-            assert_eq!(parse_code(line), expected, "{line}");
+            let found = parse_code(&mut FieldSplitter::default(), line).unwrap();
+            assert_eq!((found.code.as_str(), found.pin.as_deref()), (code, pin), "{line}");
         }
     }
 }

@@ -11,8 +11,9 @@ use bytes::Bytes;
 use futures_util::stream;
 use indicatif::{ProgressBar, ProgressStyle};
 use reqwest::Body;
+use serde::Serialize;
 
-use super::admin::{AdminClient, QueryParameter};
+use super::admin::AdminClient;
 
 /// Bytes read at once.
 const PART_BYTES: usize = 64 * 1024;
@@ -58,7 +59,7 @@ impl UploadSource {
 pub(super) async fn send(
     source: UploadSource,
     path: &str,
-    query: &[QueryParameter],
+    query: &impl Serialize,
     content_type: &str,
     admin: &AdminClient,
 ) -> anyhow::Result<String> {

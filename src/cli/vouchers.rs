@@ -7,12 +7,17 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use serde_json::{Map, Value};
+use vouchsafe_wire::operator::stock::field_splitter::FieldSplitter;
+use vouchsafe_wire::operator::stock::row::LineError;
 
-use super::stock::{CsvFields, Format, detect_format};
+use super::stock::{Format, detect_format};
 use super::upload::UploadSource;
 
 /// In bytes: far more than a request may have.
 const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// More than a voucher has; the service names the unknown ones.
+const MAX_FIELDS: usize = 20;
 
 /// Reads the vouchers of a file.
 ///
@@ -31,7 +36,7 @@ pub(super) fn read_vouchers(file: &Path) -> anyhow::Result<Vec<Value>> {
             .enumerate()
             .map(parse_object)
             .collect::<Result<Vec<_>, _>>()?,
-        Format::Csv => parse_csv(lines),
+        Format::Csv => parse_csv(lines)?,
     };
     if vouchers.is_empty() {
         bail!("{} contains no voucher", file.display());
@@ -44,13 +49,19 @@ fn parse_object((index, line): (usize, &str)) -> anyhow::Result<Value> {
     serde_json::from_str(line).map_err(|_| anyhow::anyhow!("voucher {} is not valid JSON", index + 1))
 }
 
-fn parse_csv<'a>(mut lines: impl Iterator<Item = &'a str>) -> Vec<Value> {
-    let header: Vec<String> = lines.next().map(CsvFields::of).into_iter().flatten().collect();
+fn parse_csv<'a>(mut lines: impl Iterator<Item = &'a str>) -> Result<Vec<Value>, LineError> {
+    let mut fields = FieldSplitter::<MAX_FIELDS>::default();
+    let mut split = |line| {
+        let split = fields.split(line)?;
+        let texts = (0..split.count).map(|position| split.get(position).to_owned());
+        Ok::<_, LineError>(texts.collect::<Vec<_>>())
+    };
+    let header = lines.next().map(&mut split).transpose()?.unwrap_or_default();
     let voucher = |line| {
-        let named = header.iter().cloned().zip(CsvFields::of(line));
+        let named = header.iter().cloned().zip(split(line)?);
         let present = named.filter(|(_, text)| !text.is_empty());
         let voucher: Map<_, _> = present.map(|(name, text)| (name, Value::String(text))).collect();
-        Value::Object(voucher)
+        Ok(Value::Object(voucher))
     };
     lines.map(voucher).collect()
 }
@@ -69,7 +80,7 @@ mod tests {
             json!({ "code": "A,2" }),
             json!({ "code": "A-3" }),
         ];
-        assert_eq!(parse_csv(lines.into_iter()), expected);
-        assert!(parse_csv(std::iter::empty()).is_empty());
+        assert_eq!(parse_csv(lines.into_iter()).unwrap(), expected);
+        assert!(parse_csv(std::iter::empty()).unwrap().is_empty());
     }
 }

@@ -1,25 +1,15 @@
 //! `vouchsafe wallet`: top-ups and adjustments.
 
 use clap::{Args, Subcommand};
-use reqwest::Method;
-use serde_json::json;
+use vouchsafe_wire::operator::wallets::PostingRequest;
 
-use super::admin::{AdminClient, AdminOptions, percent_encode};
+use super::CommandOutput;
+use super::admin::{AdminClient, percent_encode};
 use super::examples::examples;
-use super::partner::partner_path;
-use super::{CommandOutput, id};
-
-#[derive(Debug, Args)]
-#[command(after_help = examples!["vouchsafe wallet top-up PARTNER_ID USD 1000.00 --reference bank-4711"])]
-pub struct WalletArgs {
-    #[command(flatten)]
-    pub(super) options: AdminOptions,
-    #[command(subcommand)]
-    pub(super) action: Action,
-}
+use super::id::PartnerRef;
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Action {
+pub enum Action {
     /// Top up a wallet; posted once per reference.
     #[command(after_help = examples!["vouchsafe wallet top-up PARTNER_ID USD 1000.00 --reference bank-4711"])]
     TopUp(PostingArgs),
@@ -29,18 +19,13 @@ pub(super) enum Action {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct PostingArgs {
-    /// Partner ID.
-    #[arg(value_parser = id::partner)]
-    partner_id: String,
+pub struct PostingArgs {
+    #[command(flatten)]
+    partner: PartnerRef,
     /// Currency of the wallet.
     currency: String,
-    /// Amount, e.g. 1000.00.
-    #[arg(allow_negative_numbers = true)]
-    amount: String,
-    /// Your reference, e.g. the number of a bank statement.
-    #[arg(long)]
-    reference: String,
+    #[command(flatten)]
+    request: PostingRequest,
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
@@ -48,11 +33,6 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::TopUp(args) => (args, "top-ups"),
         Action::Adjust(args) => (args, "adjustments"),
     };
-    let path = format!(
-        "{}/wallets/{}/{kind}",
-        partner_path(&args.partner_id),
-        percent_encode(&args.currency)
-    );
-    let body = json!({ "amount": args.amount, "reference": args.reference });
-    admin.change(Method::POST, &path, Some(&body)).await
+    let wallet = format!("wallets/{}/{kind}", percent_encode(&args.currency));
+    admin.post(&args.partner.join(&wallet), &args.request).await
 }

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
@@ -13,6 +12,7 @@ use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::order::{Order, OrderStatus};
 use vouchsafe_store::unavailable;
 
+use super::ticker;
 use crate::certification::observer::{Note, NotePayload, Observer};
 use crate::service::Service;
 
@@ -34,8 +34,7 @@ pub(crate) async fn run_recorder(service: &Service) {
     let Some(observer) = &service.certification else {
         return std::future::pending().await;
     };
-    let mut tick = interval(POLL_INTERVAL);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut tick = ticker(POLL_INTERVAL);
     let mut since = service.clock.now() - STARTUP_LOOKBACK;
     loop {
         tokio::select! {

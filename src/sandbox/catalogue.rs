@@ -14,6 +14,9 @@ use vouchsafe_store::{AuditActor, ImportTarget, NewVoucher, StockBatch, StockOri
 
 use crate::service::Service;
 
+/// An order of this product commits, and the sandbox drops its response (contract §11).
+pub(crate) const LOST_RESPONSE_PRODUCT: &str = "sbx-lost-answer";
+
 const CATEGORIES: [(&str, &str); 4] = [
     ("retail", "Shops"),
     ("gaming", "Games"),
@@ -67,6 +70,11 @@ const MAGIC: ProductSeed = ProductSeed {
     ..ORDINARY
 };
 
+/// A product that the vendor delivers in a way of its own.
+const fn magic(id: &'static str, name: &'static str) -> ProductSeed {
+    ProductSeed { id, name, ..MAGIC }
+}
+
 const PRODUCTS: [ProductSeed; 14] = [
     ProductSeed {
         id: "acme-us",
@@ -117,31 +125,11 @@ const PRODUCTS: [ProductSeed; 14] = [
         stock: INSTANT_STOCK,
         ..MAGIC
     },
-    ProductSeed {
-        id: "sbx-pending",
-        name: "Vendor delivers after a second",
-        ..MAGIC
-    },
-    ProductSeed {
-        id: "sbx-slow",
-        name: "Vendor delivers after a minute",
-        ..MAGIC
-    },
-    ProductSeed {
-        id: "sbx-partial",
-        name: "Vendor delivers half",
-        ..MAGIC
-    },
-    ProductSeed {
-        id: "sbx-vendor-fails",
-        name: "Vendor delivers nothing",
-        ..MAGIC
-    },
-    ProductSeed {
-        id: "sbx-vendor-timeout",
-        name: "Vendor sells, then times out",
-        ..MAGIC
-    },
+    magic("sbx-pending", "Vendor delivers after a second"),
+    magic("sbx-slow", "Vendor delivers after a minute"),
+    magic("sbx-partial", "Vendor delivers half"),
+    magic("sbx-vendor-fails", "Vendor delivers nothing"),
+    magic("sbx-vendor-timeout", "Vendor sells, then times out"),
     ProductSeed {
         id: "sbx-out-of-stock",
         name: "Never in stock",
@@ -157,7 +145,7 @@ const PRODUCTS: [ProductSeed; 14] = [
         ..MAGIC
     },
     ProductSeed {
-        id: "sbx-lost-answer",
+        id: LOST_RESPONSE_PRODUCT,
         name: "Response is lost",
         route: SupplyRoute::Stock,
         stock: ORDINARY_STOCK,

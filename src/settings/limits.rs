@@ -82,7 +82,7 @@ mod tests {
             (RequestClass::Vouchers, "100/60"),
         ] {
             assert_eq!(read(&[]).unwrap().get(class).to_string(), default);
-            let flag = format!("--limit-{}", class.as_str());
+            let flag = format!("--limit-{}", class.into_str());
             assert_eq!(read(&[&flag, "7/9"]).unwrap().get(class).to_string(), "7/9");
             let message = read(&[&flag, "0/60"]).unwrap_err().to_string();
             assert!(message.contains("a quota of 1 to"), "{message}");

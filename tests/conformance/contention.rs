@@ -14,7 +14,7 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use vouchsafe_simulation::build;
-use vouchsafe_simulation::conformance::Subject;
+use vouchsafe_simulation::conformance::{Subject, claimed_vouchers};
 use vouchsafe_store::{PgNode, PgStore, Stock};
 
 use crate::subject::PgSubject;
@@ -32,8 +32,11 @@ fn stock_request() -> StockRequest {
     }
 }
 
-/// Number of vouchers, and vouchers per chunk.
-const STOCK: (i64, i64) = (240, 12);
+/// Number of vouchers.
+const STOCK: i64 = 240;
+
+/// Vouchers per chunk.
+const CHUNK: i64 = 12;
 
 const NODES: [&str; 3] = ["one", "two", "three"];
 
@@ -42,24 +45,17 @@ const PARTNERS: u64 = 5;
 /// Three nodes with two lanes each sell the same stock to the same partners under overlapping keys, while leases expire.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_losing_leases_sell_every_voucher_once() {
-    let subject = PgSubject::new().await;
-    let (vouchers, chunk) = STOCK;
-    let days: Vec<_> = (0..chunk).map(build::day).collect();
-    prepare(&subject, vouchers / chunk, &days).await;
+    let days: Vec<_> = (0..CHUNK).map(build::day).collect();
+    let (subject, nodes) = prepare(&days).await;
     let sold = AtomicU64::new(0);
-    let mut sellers = Vec::new();
-    for name in NODES {
-        let node = subject.start(name).await;
-        sellers.extend([0, 1].map(|lane| sell_all(Arc::clone(&node), lane, &sold)));
-    }
-    let refused = tokio::select! {
+    let rejected = tokio::select! {
         () = expire_leases(&subject) => unreachable!("the loop never ends"),
-        refused = futures_util::future::join_all(sellers) => refused.iter().sum::<usize>(),
+        rejected = sell_everything(&nodes, &sold) => rejected,
     };
-    assert!(refused > 0, "no record was rejected: no contention");
-    let holders = subject.allocations().await.len();
-    let vouchers = vouchers.cast_unsigned();
-    assert_eq!((holders as u64, sold.into_inner()), (vouchers, vouchers));
+    assert!(rejected > 0, "no record was rejected: no contention");
+    let holders = subject.allocations().await.len() as u64;
+    let vouchers = STOCK.cast_unsigned();
+    assert_eq!((holders, sold.into_inner()), (vouchers, vouchers));
     assert_eq!(subject.violations().await, Vec::<String>::new());
     subject.remove().await;
 }
@@ -67,31 +63,24 @@ async fn nodes_losing_leases_sell_every_voucher_once() {
 /// Half of the stock has expired and is taken out of sale while three nodes sell it.
 #[tokio::test(flavor = "multi_thread")]
 async fn expired_voucher_is_expired_or_sold_but_never_both() {
-    let subject = PgSubject::new().await;
-    let (vouchers, chunk) = STOCK;
     let expired = Expiry::on(date!(2020 - 02 - 29));
-    let days: Vec<_> = (0..chunk)
-        .map(|n| if n < chunk / 2 { expired } else { build::day(n) })
+    let days: Vec<_> = (0..CHUNK)
+        .map(|n| if n < CHUNK / 2 { expired } else { build::day(n) })
         .collect();
-    prepare(&subject, vouchers / chunk, &days).await;
+    let (subject, nodes) = prepare(&days).await;
     let sold = AtomicU64::new(0);
-    let mut sellers = Vec::new();
-    for name in NODES {
-        let node = subject.start(name).await;
-        sellers.extend([0, 1].map(|lane| sell_all(Arc::clone(&node), lane, &sold)));
-    }
     let stocks = [(); 2].map(|()| PgStore::open(subject.options(), Handle::current()).stock);
-    let (refused, first_expired, second_expired) = tokio::join!(
-        futures_util::future::join_all(sellers),
+    let (rejected, first_expired, second_expired) = tokio::join!(
+        sell_everything(&nodes, &sold),
         expire_all(&stocks[0]),
         expire_all(&stocks[1])
     );
     let (expired_count, sold) = (first_expired + second_expired, sold.into_inner());
     assert!(
-        expired_count > 0 && refused.iter().sum::<usize>() > 0,
+        expired_count > 0 && rejected > 0,
         "no contention between expiry and sales"
     );
-    assert_eq!(expired_count + sold, vouchers.cast_unsigned());
+    assert_eq!(expired_count + sold, STOCK.cast_unsigned());
     assert_eq!(subject.allocations().await.len() as u64, expired_count + sold);
     assert_eq!(stocks[0].expire_batch().await.unwrap().expired, 0);
     subject.remove().await;
@@ -100,21 +89,37 @@ async fn expired_voucher_is_expired_or_sold_but_never_both() {
 /// Expires stock repeatedly; returns the number of vouchers taken out of sale.
 async fn expire_all(stock: &Stock) -> u64 {
     let mut expired = 0;
-    for _ in 0..STOCK.0 {
+    for _ in 0..STOCK {
         expired += stock.expire_batch().await.unwrap().expired;
     }
     expired
 }
 
-async fn prepare(subject: &PgSubject, chunks: i64, expiries: &[Expiry]) {
+/// Partners with money, the stock in chunks with these expiries, and the nodes.
+async fn prepare(expiries: &[Expiry]) -> (PgSubject, Vec<Arc<PgNode>>) {
+    let subject = PgSubject::new().await;
     for number in 1..=PARTNERS {
         subject.add_partner(build::partner(number)).await;
         let wallet = build::usd_wallet(build::partner(number));
         subject.top_up(wallet, build::minor(1_000_000)).await;
     }
-    for _ in 0..chunks {
+    for _ in 0..STOCK / CHUNK {
         subject.add_chunk(&gift(), expiries).await;
     }
+    let mut nodes = Vec::new();
+    for name in NODES {
+        nodes.push(subject.start(name).await);
+    }
+    (subject, nodes)
+}
+
+/// Sells all stock from two lanes of each node; returns the number of rejected records.
+async fn sell_everything(nodes: &[Arc<PgNode>], sold: &AtomicU64) -> usize {
+    let sellers = nodes
+        .iter()
+        .flat_map(|node| [0, 1].map(|lane| sell_all(Arc::clone(node), lane, sold)));
+    let rejected = futures_util::future::join_all(sellers).await;
+    rejected.into_iter().sum()
 }
 
 async fn expire_leases(subject: &PgSubject) {
@@ -139,18 +144,6 @@ async fn sell_all(node: Arc<PgNode>, number: u16, sold: &AtomicU64) -> usize {
             refused += commit(&mut lane, batch, &records, sold).await;
         }
     }
-}
-
-fn claimed_vouchers(claimed: &ClaimedStock) -> Vec<StockVoucher> {
-    let vouchers = claimed.chunks.iter().flat_map(|chunk| {
-        let shelve = |(stock_id, expiry): &(_, _)| StockVoucher {
-            expiry: *expiry,
-            stock_id: *stock_id,
-            chunk_id: chunk.chunk_id,
-        };
-        chunk.vouchers.iter().map(shelve)
-    });
-    vouchers.collect()
 }
 
 /// Orders of one or two vouchers, with partners in a different sequence per lane; some share a key.

@@ -1,7 +1,7 @@
-//! Mutation tests of the commit's guards: each guard is removed, and its conformance cases must fail.
+//! Mutation tests of the guards of commits and flushes: each guard is removed, and its conformance cases must fail.
 //!
-//! A comment marks the guard in the SQL text, and the test replaces the condition on that line: in `commit_batch` by replacing
-//! the function, in the lane's statements by the proxy. [`GUARDS`] apply to every store; five more are specific to Postgres.
+//! A comment marks the guard in the SQL text, and the test replaces the condition on that line: in `commit_batch_v1` by replacing
+//! the installed function, in other statements by the proxy. [`GUARDS`] apply to every store; five more are specific to Postgres.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -9,7 +9,6 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use sqlx::{AssertSqlSafe, Executor};
 use vouchsafe_simulation::conformance::{self, CASES, GUARDS};
-use vouchsafe_store::schema::COMMIT_BATCH;
 
 use crate::proxy::Edit;
 use crate::races;
@@ -18,7 +17,7 @@ use crate::subject::PgSubject;
 /// Limit for cases that would block forever without their guard.
 const CASE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Guards of `commit_batch`: name, text on the marked line, replacement.
+/// Guards of `commit_batch_v1`: name, text on the marked line, replacement.
 const GUARD_EDITS: &[(&str, &str, &str)] = &[
     ("lane", "AND l.generation = p_generation", ""),
     ("lane-batch", "p_batch", "l.batch"),
@@ -58,16 +57,25 @@ const GUARD_EDITS: &[(&str, &str, &str)] = &[
     ("retrieved", "AND a.first_retrieved_at IS NULL", ""),
 ];
 
-/// Edits that remove the guard from the statements that recover and open a lane.
-const INCARNATION_EDITS: [Edit; 2] = [
+/// Guards of other statements, each with an edit: of those that recover and open a lane, and of the flush of deliveries.
+const STATEMENT_EDITS: [(&str, Edit); 5] = [
     (
-        "n.incarnation = $3 /* guard: incarnation */",
-        "$3::bigint IS NOT NULL",
+        "incarnation",
+        (
+            "n.incarnation = $3 /* guard: incarnation */",
+            "$3::bigint IS NOT NULL",
+        ),
     ),
     (
-        "n.incarnation = $2 /* guard: incarnation */",
-        "$2::bigint IS NOT NULL",
+        "incarnation",
+        (
+            "n.incarnation = $2 /* guard: incarnation */",
+            "$2::bigint IS NOT NULL",
+        ),
     ),
+    ("lease", ("p.lease = $2", "$2::bigint IS NOT NULL")),
+    ("lease-owner", ("p.leased_by = $12", "$12::text IS NOT NULL")),
+    ("replays", ("d.replays = EXCLUDED.replays", "true")),
 ];
 
 /// Guards with the cases that must fail without them; each pair is a test.
@@ -109,18 +117,22 @@ watched! {
     without_wallet_missing "wallet-missing" missing_wallet_does_not_affect_other_wallets;
     without_wallet_lock "wallet-lock" wallet_is_locked_before_it_is_read;
     without_chunk_lock_alone "chunk-lock" chunk_is_reread_after_lock_wait;
+    without_lease "lease" disabled_endpoint_is_not_leased;
+    without_lease_owner "lease-owner" lease_lost_in_crash_is_fenced;
+    without_replays "replays" successful_attempt_does_not_end_later_replay;
     without_chunk_range "chunk-range" voucher_of_another_chunk_is_stale;
 }
 
 async fn assert_case_fails(guard: &str, case: &str) {
-    if guard == "incarnation" {
-        for edit in INCARNATION_EDITS {
-            let subject = PgSubject::with_edit(Some(edit)).await;
-            assert_fails(guard, case, subject).await;
-        }
-    } else {
+    let edits = STATEMENT_EDITS.iter().filter(|(name, _)| *name == guard);
+    for (_, edit) in edits.clone() {
+        let subject = PgSubject::with_edit(Some(*edit)).await;
+        assert_fails(guard, case, subject).await;
+    }
+    if edits.count() == 0 {
         let subject = PgSubject::new().await;
-        install(&subject, &commit_function_without(guard)).await;
+        let installed = commit_function(&subject).await;
+        install(&subject, &commit_function_without(guard, &installed)).await;
         assert_fails(guard, case, subject).await;
     }
 }
@@ -141,15 +153,18 @@ async fn assert_fails(guard: &str, case: &str, subject: PgSubject) {
     subject.remove().await;
 }
 
-/// The commit function as the service creates it.
-fn commit_function() -> String {
-    COMMIT_BATCH.to_owned()
+/// The installed commit function, as a statement that replaces it.
+async fn commit_function(subject: &PgSubject) -> String {
+    sqlx::query_scalar("SELECT pg_get_functiondef('commit_batch_v1'::regproc)")
+        .fetch_one(subject.pool())
+        .await
+        .unwrap()
 }
 
 /// The commit function without one guard.
-fn commit_function_without(guard: &str) -> String {
+fn commit_function_without(guard: &str, installed: &str) -> String {
     let (_, with, without) = GUARD_EDITS.iter().find(|(name, _, _)| *name == guard).unwrap();
-    let changed = commit_function().lines().fold(String::new(), |text, line| {
+    let changed = installed.lines().fold(String::new(), |text, line| {
         let line = if guard_marks(line).any(|mark| mark == guard) {
             assert!(
                 line.contains(with),
@@ -161,7 +176,7 @@ fn commit_function_without(guard: &str) -> String {
         };
         text + &line + "\n"
     });
-    assert_ne!(changed, commit_function(), "guard {guard} is not marked");
+    assert_ne!(changed, installed, "guard {guard} is not marked");
     changed
 }
 
@@ -183,14 +198,15 @@ async fn install(subject: &PgSubject, function: &str) {
 async fn cases_pass_with_every_guard() {
     for (_, case) in GUARDS {
         let subject = PgSubject::new().await;
-        install(&subject, &commit_function()).await;
+        let installed = commit_function(&subject).await;
+        install(&subject, &installed).await;
         conformance::run_and_audit(case, &subject).await;
         subject.remove().await;
     }
 }
 
-#[test]
-fn guards_are_marked_and_tested() {
+#[tokio::test(flavor = "multi_thread")]
+async fn guards_are_marked_and_tested() {
     for guard in GUARDS {
         assert!(WATCHED.contains(guard), "no test removes {guard:?}");
     }
@@ -200,7 +216,10 @@ fn guards_are_marked_and_tested() {
             "{guard}: there is no case {case}"
         );
     }
-    let marked: Vec<_> = commit_function()
+    let subject = PgSubject::new().await;
+    let installed = commit_function(&subject).await;
+    subject.remove().await;
+    let marked: Vec<_> = installed
         .lines()
         .flat_map(guard_marks)
         .map(str::to_owned)

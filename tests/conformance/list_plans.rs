@@ -60,74 +60,29 @@ async fn check_transactions(lists: &ListFixture) {
             .await
             .unwrap();
     let any = TransactionFilter::default();
-    let euros = "EUR".parse().ok();
-    let (order_id, kind) = (Some(OrderId::from_uuid(first)), Some(LedgerKind::Refund));
-    let period = first_day();
+    let currency = "EUR".parse().ok();
+    let (order_id, period) = (Some(OrderId::from_uuid(first)), first_day());
+    let of_kind = |kind| TransactionFilter {
+        kind: Some(kind),
+        ..any
+    };
+    let in_euros = |filter| TransactionFilter { currency, ..filter };
+    let of_a_day = |filter| TransactionFilter { period, ..filter };
+    let of_order = |filter| TransactionFilter { order_id, ..filter };
+    let refunds = of_kind(LedgerKind::Refund);
     for (description, filter, count) in [
         ("all", any, 25),
-        ("a day", TransactionFilter { period, ..any }, 25),
-        (
-            "a currency",
-            TransactionFilter {
-                currency: euros,
-                ..any
-            },
-            25,
-        ),
-        (
-            "a currency and a day",
-            TransactionFilter {
-                currency: euros,
-                period,
-                ..any
-            },
-            25,
-        ),
-        (
-            "debits",
-            TransactionFilter {
-                kind: Some(LedgerKind::Debit),
-                ..any
-            },
-            25,
-        ),
-        ("refunds", TransactionFilter { kind, ..any }, 25),
-        ("refunds of a day", TransactionFilter { kind, period, ..any }, 25),
-        (
-            "refunds in euros",
-            TransactionFilter {
-                kind,
-                currency: euros,
-                ..any
-            },
-            25,
-        ),
-        (
-            "top-ups",
-            TransactionFilter {
-                kind: Some(LedgerKind::TopUp),
-                ..any
-            },
-            10,
-        ),
-        (
-            "adjustments",
-            TransactionFilter {
-                kind: Some(LedgerKind::Adjustment),
-                ..any
-            },
-            0,
-        ),
-        ("an order", TransactionFilter { order_id, ..any }, 2),
-        (
-            "an order's refunds",
-            TransactionFilter {
-                order_id,
-                kind,
-                ..any
-            },
-            1,
-        ),
+        ("a day", of_a_day(any), 25),
+        ("a currency", in_euros(any), 25),
+        ("a currency and a day", of_a_day(in_euros(any)), 25),
+        ("debits", of_kind(LedgerKind::Debit), 25),
+        ("refunds", refunds, 25),
+        ("refunds of a day", of_a_day(refunds), 25),
+        ("refunds in euros", in_euros(refunds), 25),
+        ("top-ups", of_kind(LedgerKind::TopUp), 10),
+        ("adjustments", of_kind(LedgerKind::Adjustment), 0),
+        ("an order", of_order(any), 2),
+        ("an order's refunds", of_order(refunds), 1),
     ] {
         for after in [None, Some("EUR3000 USD100000".parse::<LedgerCursor>().unwrap())] {
             let description = format!("transactions: {description}, after {after:?}");
@@ -140,84 +95,34 @@ async fn check_transactions(lists: &ListFixture) {
 
 async fn check_orders(lists: &ListFixture) {
     let any = OrderFilter::default;
-    let status = |status| Some(status);
-    let first = Some("po-1".to_owned());
+    let in_status = |status| OrderFilter {
+        status: Some(status),
+        ..any()
+    };
+    let with_reference = |reference: &str, filter| OrderFilter {
+        reference: Some(reference.to_owned()),
+        ..filter
+    };
+    let of_a_day = |filter| OrderFilter {
+        period: first_day(),
+        ..filter
+    };
+    let pending = || in_status(OrderStatus::Pending);
     for (description, filter, count, all_partners) in [
         ("all", any(), 26, 26),
-        (
-            "a day",
-            OrderFilter {
-                period: first_day(),
-                ..any()
-            },
-            26,
-            26,
-        ),
-        (
-            "delivered",
-            OrderFilter {
-                status: status(OrderStatus::Delivered),
-                ..any()
-            },
-            26,
-            26,
-        ),
-        (
-            "pending",
-            OrderFilter {
-                status: status(OrderStatus::Pending),
-                ..any()
-            },
-            26,
-            26,
-        ),
-        (
-            "pending of a day",
-            OrderFilter {
-                status: status(OrderStatus::Pending),
-                period: first_day(),
-                ..any()
-            },
-            26,
-            26,
-        ),
-        (
-            "processing",
-            OrderFilter {
-                status: status(OrderStatus::Processing),
-                ..any()
-            },
-            0,
-            0,
-        ),
-        (
-            "a reference",
-            OrderFilter {
-                reference: first.clone(),
-                ..any()
-            },
-            1,
-            3,
-        ),
+        ("a day", of_a_day(any()), 26, 26),
+        ("delivered", in_status(OrderStatus::Delivered), 26, 26),
+        ("pending", pending(), 26, 26),
+        ("pending of a day", of_a_day(pending()), 26, 26),
+        ("processing", in_status(OrderStatus::Processing), 0, 0),
+        ("a reference", with_reference("po-1", any()), 1, 3),
         (
             "a reference and a status",
-            OrderFilter {
-                reference: first,
-                status: status(OrderStatus::Pending),
-                ..any()
-            },
+            with_reference("po-1", pending()),
             0,
             0,
         ),
-        (
-            "no such reference",
-            OrderFilter {
-                reference: Some("x".to_owned()),
-                ..any()
-            },
-            0,
-            0,
-        ),
+        ("no such reference", with_reference("x", any()), 0, 0),
     ] {
         for before in [None, day(99).map(OrderId::lower_bound_at)] {
             let description = format!("orders: {description}, before {before:?}");
@@ -234,43 +139,30 @@ async fn check_orders(lists: &ListFixture) {
 
 async fn check_audit_log(lists: &ListFixture) {
     let any = AuditFilter::default;
+    let text = |text: &str| Some(text.to_owned());
+    let operator = AuditFilter {
+        operator: text("alice"),
+        ..any()
+    };
+    let action = AuditFilter {
+        action: text("stock.void"),
+        ..any()
+    };
+    let subject = AuditFilter {
+        subject: text("p1"),
+        ..any()
+    };
+    let period = Period {
+        from: day(0),
+        to: day(0).map(|at| at + Duration::HOUR),
+    };
+    let hour = AuditFilter { period, ..any() };
     for (description, filter, count) in [
         ("all", any(), 26),
-        (
-            "an operator",
-            AuditFilter {
-                operator: Some("alice".to_owned()),
-                ..any()
-            },
-            9,
-        ),
-        (
-            "an action",
-            AuditFilter {
-                action: Some("stock.void".to_owned()),
-                ..any()
-            },
-            9,
-        ),
-        (
-            "a subject",
-            AuditFilter {
-                subject: Some("p1".to_owned()),
-                ..any()
-            },
-            1,
-        ),
-        (
-            "an hour",
-            AuditFilter {
-                period: Period {
-                    from: day(0),
-                    to: day(0).map(|at| at + Duration::HOUR),
-                },
-                ..any()
-            },
-            26,
-        ),
+        ("an operator", operator, 9),
+        ("an action", action, 9),
+        ("a subject", subject, 1),
+        ("an hour", hour, 26),
     ] {
         let description = format!("audit: {description}");
         let read = lists.store.audit_log.list(filter, None, 26);

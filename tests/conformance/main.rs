@@ -1,4 +1,4 @@
-//! Conformance suite over Postgres, mutation tests of the commit's guards, and query plan tests.
+//! Conformance suite over Postgres, mutation tests of its guards, and query plan tests.
 //!
 //! Each case runs in a separate database of a real server. Lanes connect through a proxy that recognizes commits and injects
 //! faults.

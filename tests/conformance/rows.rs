@@ -10,7 +10,7 @@ use vouchsafe_domain::ledger::{LedgerKind, Movement, WalletKey, WalletState};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
-use vouchsafe_simulation::{FeedEntry, Holder, LedgerEntry, StoredKey};
+use vouchsafe_simulation::{FeedEntry, Holder, LedgerEntry, StoredKey, StoredWallet};
 
 /// Imports vouchers as one chunk, with their product.
 pub(crate) async fn add_chunk(pool: &PgPool, sku: &Sku, expiries: &[Expiry]) -> Vec<StockVoucher> {
@@ -114,8 +114,7 @@ pub(crate) async fn count_blocked(pool: &PgPool) -> i64 {
     .unwrap()
 }
 
-/// A wallet's newest state and its pending amounts of orders and payouts.
-pub(crate) async fn wallet(pool: &PgPool, wallet: WalletKey) -> Option<(WalletState, (Amount, Amount))> {
+pub(crate) async fn wallet(pool: &PgPool, wallet: WalletKey) -> Option<StoredWallet> {
     let row: Option<(i64, i64, i64, i64)> = sqlx::query_as(
         "SELECT sequence, balance, pending_orders, pending_payouts
            FROM wallets
@@ -126,9 +125,10 @@ pub(crate) async fn wallet(pool: &PgPool, wallet: WalletKey) -> Option<(WalletSt
     .fetch_optional(pool)
     .await
     .unwrap();
-    row.map(|(sequence, balance, orders, payouts)| {
-        let pending = (Amount::from_minor(orders), Amount::from_minor(payouts));
-        (receipt(sequence, balance), pending)
+    row.map(|(sequence, balance, orders, payouts)| StoredWallet {
+        newest: receipt(sequence, balance),
+        pending_orders: Amount::from_minor(orders),
+        pending_payouts: Amount::from_minor(payouts),
     })
 }
 
@@ -170,7 +170,7 @@ fn entry(wallet: WalletKey, row: LedgerRow) -> LedgerEntry {
     let movement = Movement {
         transaction_id: TransactionId::from_uuid(row.transaction_id),
         currency: wallet.currency,
-        kind: LedgerKind::from_label(&row.kind).unwrap(),
+        kind: LedgerKind::from_str(&row.kind).unwrap(),
         amount: Amount::from_minor(row.amount),
         order_id: row.order_id.map(OrderId::from_uuid),
         payout_id: row.payout_id.map(PayoutId::from_uuid),

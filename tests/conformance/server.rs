@@ -1,16 +1,19 @@
 //! Private Postgres server of the suite, with a new database for each case.
 
+#[path = "../support/private_server.rs"]
+mod private_server;
+
+use std::fs;
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::{fs, io};
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
-use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
+use vouchsafe_private_postgres::{Durability, PrivatePostgres};
 use vouchsafe_store::schema;
+
+use self::private_server::PrivateServer;
 
 /// Template database, migrated once and copied for each case.
 const TEMPLATE: &str = "migrated";
@@ -20,52 +23,18 @@ const INITIAL_ROWS: &str = "
     INSERT INTO deployment (environment) VALUES ('sandbox');
     INSERT INTO data_keys (purpose, wrapped) VALUES ('codes', ''), ('blind_index', '');";
 
-/// Waits until the tests have ended and the server's guard has stopped it, then deletes the directory.
-const CLEANUP_SCRIPT: &str = r#"cat >/dev/null
-for try in $(seq 100); do
-    test -e "$1/data/postgres/data/postmaster.pid" || break
-    sleep 0.2
-done
-exec rm -rf "$1""#;
-
-struct Server {
-    postgres: PrivatePostgres,
-    log: PathBuf,
-    /// Ends with this process, because its standard input is a pipe from here.
-    _cleanup: Child,
-}
-
-static SERVER: OnceLock<Server> = OnceLock::new();
+static SERVER: OnceLock<PrivateServer> = OnceLock::new();
 static DATABASES: AtomicU32 = AtomicU32::new(1);
 
-impl Server {
-    fn start() -> Self {
-        let directory = tempfile::Builder::new()
-            .prefix("vs")
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .tempdir()
-            .unwrap()
-            .keep();
-        let sweeper = start_cleanup(&directory).unwrap();
-        let data_dir = DataDir::open(&directory.join("data")).unwrap();
-        let executable = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
-        let postgres = PrivatePostgres::start(&data_dir, executable, Durability::ForTests).unwrap();
-        postgres.create_database(TEMPLATE, None).unwrap();
-        migrate(&postgres.connect_options().database(TEMPLATE));
-        Self {
-            postgres,
-            log: directory.join("data/postgres.log"),
-            _cleanup: sweeper,
-        }
-    }
+fn start() -> PrivateServer {
+    let server = PrivateServer::start(Durability::ForTests);
+    server.postgres.create_database(TEMPLATE, None).unwrap();
+    migrate(&server.postgres.connect_options().database(TEMPLATE));
+    server
 }
 
-fn start_cleanup(directory: &Path) -> io::Result<Child> {
-    Command::new("sh")
-        .args(["-c", CLEANUP_SCRIPT, "sh"])
-        .arg(directory)
-        .stdin(Stdio::piped())
-        .spawn()
+fn started() -> &'static PrivateServer {
+    SERVER.get().expect("the server is started before its databases")
 }
 
 /// Runs on a separate thread, because the caller may be inside a runtime.
@@ -99,7 +68,7 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) async fn create() -> Self {
-        let server = tokio::task::block_in_place(|| SERVER.get_or_init(Server::start));
+        let server = tokio::task::block_in_place(|| SERVER.get_or_init(start));
         let name = format!("case_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
         let owner = server.postgres.connect_options();
         // Without fsync, a file copy is ten times as fast as WAL logging.
@@ -124,13 +93,7 @@ impl Database {
 
     /// Content of the server's log.
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(
-            &SERVER
-                .get()
-                .expect("the server is started before its databases")
-                .log,
-        )
-        .unwrap()
+        fs::read_to_string(&started().log).unwrap()
     }
 
     /// Drops the database and its connections.
@@ -147,9 +110,6 @@ impl Database {
     }
 
     fn server(&self) -> &'static PrivatePostgres {
-        &SERVER
-            .get()
-            .expect("the server is started before its databases")
-            .postgres
+        &started().postgres
     }
 }

@@ -54,10 +54,20 @@ fn read_command_doc(command: &clap::Command, words: String, is_group: bool) -> C
         examples: examples
             .lines()
             .take_while(|line| !line.is_empty())
-            .map(|line| line.trim().to_owned())
+            .map(|line| with_ids(line.trim()))
             .collect(),
         command_line: words,
     }
+}
+
+/// Replaces the placeholders of the IDs that an option must parse.
+fn with_ids(example: &str) -> String {
+    [("PARTNER_ID", "ptn"), ("ORDER_ID", "ord")].into_iter().fold(
+        example.to_owned(),
+        |example, (placeholder, prefix)| {
+            example.replace(placeholder, &format!("{prefix}_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"))
+        },
+    )
 }
 
 /// Creates the files that the examples name.

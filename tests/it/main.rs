@@ -39,6 +39,7 @@ mod lists;
 mod long_polling;
 mod lost_responses;
 mod manual_fulfilment;
+mod migrations;
 mod multi_node;
 mod openapi;
 mod operator_cancellation;

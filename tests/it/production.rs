@@ -13,7 +13,7 @@ const MASTER_KEY: &str = "ababababababababababababababababababababababababababab
 const TOKEN: &str = "a token of thirty-two characters";
 
 /// Starts a production service on this database.
-fn start_production(database: &Database) -> Instance {
+pub(crate) fn start_production(database: &Database) -> Instance {
     let url: &'static str = Box::leak(database.options().to_url_lossy().to_string().into_boxed_str());
     let service = Instance::start_with(&[
         ("VOUCHSAFE_ENVIRONMENT", "production"),
@@ -224,7 +224,7 @@ fn invalid_setting_is_reported_before_database_connection() {
 }
 
 /// Returns the error output of a production service that fails to start on this database.
-fn startup_error(database: &Database) -> String {
+pub(crate) fn startup_error(database: &Database) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vouchsafe"));
     command

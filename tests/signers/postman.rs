@@ -1,6 +1,4 @@
-//! Postman collection: signing script, route coverage, successful requests.
-
-use std::collections::BTreeSet;
+//! Postman collection: signing script, successful requests.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,70 +21,10 @@ fn collection() -> String {
     format!("{DOCS}/vouchsafe.postman_collection.json")
 }
 
-/// Returns the routes below `/api/v1` from the route table's source.
-fn routes() -> BTreeSet<(String, String)> {
-    let table =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/partner/mod.rs")).unwrap();
-    let api = table.split("web::scope(\"/api/v1\")").nth(1).unwrap();
-    let resources = api.split("resource(").skip(1);
-    let listed = resources.filter_map(|resource| {
-        let mut literals = resource.split('"').skip(1).step_by(2);
-        Some((literals.next()?, literals.next()?))
-    });
-    let listed = listed.filter(|(path, _)| path.starts_with('/'));
-    let routes: BTreeSet<_> = listed
-        .flat_map(|(path, methods)| {
-            methods
-                .split(", ")
-                .map(move |method| (method.to_owned(), path.to_owned()))
-        })
-        .collect();
-    assert!(routes.len() >= 8, "only {routes:?} were found");
-    routes
-}
-
-/// Returns the collection's requests as routes.
-fn requests() -> Vec<(String, String)> {
-    let text = std::fs::read_to_string(collection()).unwrap();
-    let collection: Value = serde_json::from_str(&text).unwrap();
-    let folders = collection["item"].as_array().unwrap();
-    let items = folders
-        .iter()
-        .flat_map(|folder| folder["item"].as_array().unwrap());
-    let request = |item: &Value| {
-        let url = item["request"]["url"].as_str().unwrap();
-        (
-            item["request"]["method"].as_str().unwrap().to_owned(),
-            route_of(url),
-        )
-    };
-    items.map(request).collect()
-}
-
-fn route_of(url: &str) -> String {
-    let path = url
-        .strip_prefix("{{base_url}}")
-        .unwrap()
-        .split('?')
-        .next()
-        .unwrap();
-    path.replace("{{", "{").replace("}}", "}")
-}
-
-#[test]
-fn postman_collection_covers_every_route() {
-    let requests = BTreeSet::from_iter(requests());
-    let routes = routes();
-    let missing: Vec<_> = routes.difference(&requests).collect();
-    assert!(
-        missing.is_empty(),
-        "the collection has no request for {missing:?}"
-    );
-    let unknown: Vec<_> = requests.difference(&routes).collect();
-    assert!(
-        unknown.is_empty(),
-        "the collection has requests without a route: {unknown:?}"
-    );
+fn request_count() -> usize {
+    let collection: Value = serde_json::from_slice(&std::fs::read(collection()).unwrap()).unwrap();
+    let folders = collection["item"].as_array().unwrap().iter();
+    folders.map(|folder| folder["item"].as_array().unwrap().len()).sum()
 }
 
 #[test]
@@ -105,7 +43,7 @@ fn postman_requests_succeed() {
     let arguments = [RUNNER_SCRIPT, &collection(), "send", &service.base_url()];
     let printed = workspace.run_with("node", &arguments, &variables, "");
     let sent: Vec<SentRequest> = serde_json::from_str(&printed).unwrap();
-    assert_eq!(sent.len(), requests().len());
+    assert_eq!(sent.len(), request_count());
     for SentRequest {
         method,
         path,

@@ -1,67 +1,28 @@
 //! Test databases with the service's schema, on a private Postgres that stops with this process.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+#[path = "private_server.rs"]
+mod private_server;
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
-use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
+use vouchsafe_private_postgres::{Durability, PrivatePostgres};
 use vouchsafe_store::schema;
 
-/// Waits until this process has exited and the guard has stopped the server, then removes the directory.
-const SWEEP: &str = r#"cat >/dev/null
-for try in $(seq 100); do
-    test -e "$1/data/postgres/data/postmaster.pid" || break
-    sleep 0.2
-done
-exec rm -rf "$1""#;
+use self::private_server::PrivateServer;
 
-struct Server {
-    postgres: PrivatePostgres,
-    /// Its standard input is a pipe from this process, so that it runs however this process exits.
-    _sweeper: Child,
-}
-
-static SERVER: OnceLock<Server> = OnceLock::new();
-static DURABLE_SERVER: OnceLock<Server> = OnceLock::new();
+static SERVER: OnceLock<PrivateServer> = OnceLock::new();
+static DURABLE_SERVER: OnceLock<PrivateServer> = OnceLock::new();
 static DATABASES: AtomicU32 = AtomicU32::new(1);
 
-impl Server {
-    fn of(durability: Durability) -> &'static Self {
-        match durability {
-            Durability::Durable => DURABLE_SERVER.get_or_init(|| Self::start(durability)),
-            Durability::ForTests => SERVER.get_or_init(|| Self::start(durability)),
-        }
-    }
-
-    fn start(durability: Durability) -> Self {
-        let directory = directory();
-        let cleanup = Command::new("sh")
-            .args(["-c", SWEEP, "sh"])
-            .arg(&directory)
-            .stdin(Stdio::piped())
-            .spawn();
-        let data_dir = DataDir::open(&directory.join("data")).unwrap();
-        let executable = Path::new(env!("CARGO_BIN_EXE_vouchsafe"));
-        let postgres = PrivatePostgres::start(&data_dir, executable, durability).unwrap();
-        Self {
-            postgres,
-            _sweeper: cleanup.unwrap(),
-        }
-    }
-}
-
-/// Creates a directory that the Postgres user can traverse.
-fn directory() -> PathBuf {
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    tempfile::Builder::new()
-        .prefix("vs")
-        .permissions(mode)
-        .tempdir()
-        .unwrap()
-        .keep()
+fn server(durability: Durability) -> &'static PrivateServer {
+    let server = match durability {
+        Durability::Durable => &DURABLE_SERVER,
+        Durability::ForTests => &SERVER,
+    };
+    server.get_or_init(|| PrivateServer::start(durability))
 }
 
 pub(crate) struct Database {
@@ -87,7 +48,7 @@ impl Database {
     pub(crate) async fn create_empty(durability: Durability) -> Self {
         let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
         let postgres = tokio::task::block_in_place(|| {
-            let postgres = &Server::of(durability).postgres;
+            let postgres = &server(durability).postgres;
             postgres.create_database(&name, None).unwrap();
             postgres
         });

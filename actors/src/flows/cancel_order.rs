@@ -11,7 +11,7 @@
 use time::{Duration, OffsetDateTime};
 use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
-use vouchsafe_domain::ledger::OperatorIdentity;
+use vouchsafe_domain::audit_log::AuditActor;
 use vouchsafe_domain::order::{Actor, Order, OrderStatus, StoredOrder};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::transition::{Cause, OrderTransition};
@@ -38,7 +38,7 @@ pub struct RevokeOrder {
     pub partner_id: PartnerId,
     pub order_id: OrderId,
     pub reason: String,
-    pub operator: OperatorIdentity,
+    pub operator: AuditActor,
 }
 
 /// Why an order was not cancelled.

@@ -11,7 +11,7 @@
 
 use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
-use vouchsafe_domain::ledger::OperatorIdentity;
+use vouchsafe_domain::audit_log::AuditActor;
 use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 
@@ -30,7 +30,7 @@ pub struct DecideOrder {
     /// Whether the order is approved.
     pub approved: bool,
     pub reason: String,
-    pub operator: OperatorIdentity,
+    pub operator: AuditActor,
 }
 
 /// Why an order was not decided.

@@ -9,9 +9,10 @@
 //! A payout is decided once: the commit finds it pending or writes nothing.
 
 use vouchsafe_domain::audit::AuditEntry;
+use vouchsafe_domain::audit_log::AuditActor;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
 use vouchsafe_domain::ids::{PartnerId, PayoutId, TransactionId};
-use vouchsafe_domain::ledger::{LedgerKind, Movement, OperatorIdentity, PendingDelta};
+use vouchsafe_domain::ledger::{LedgerKind, Movement, PendingDelta};
 use vouchsafe_domain::money::{Amount, Money};
 use vouchsafe_domain::order::Actor;
 use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutMilestone, PayoutStatus};
@@ -131,7 +132,7 @@ pub struct DecidePayout {
     pub partner_id: PartnerId,
     pub payout_id: PayoutId,
     pub decision: PayoutDecision,
-    pub operator: OperatorIdentity,
+    pub operator: AuditActor,
 }
 
 /// Why a payout was not decided.
@@ -140,7 +141,7 @@ pub enum DecidePayoutError {
     #[error("payout not found")]
     NotFound,
     /// It was decided before.
-    #[error("the payout is already {}", .0.as_str())]
+    #[error("the payout is already {}", .0.into_str())]
     AlreadyDecided(PayoutStatus),
     #[error(transparent)]
     Flow(#[from] FlowError),

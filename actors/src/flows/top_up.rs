@@ -9,9 +9,10 @@
 //! The reference is stored forever: it is never posted twice.
 
 use tracing::instrument;
+use vouchsafe_domain::audit_log::AuditActor;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
 use vouchsafe_domain::ids::{PartnerId, TransactionId};
-use vouchsafe_domain::ledger::{LedgerKind, Movement, OperatorIdentity};
+use vouchsafe_domain::ledger::{LedgerKind, Movement};
 use vouchsafe_domain::money::{Amount, Money};
 
 use super::idempotent::{self, FlowDecision, FlowError};
@@ -30,7 +31,7 @@ pub struct TopUp {
     pub kind: LedgerKind,
     /// The operator's reference; posted once.
     pub reference: String,
-    pub operator: OperatorIdentity,
+    pub operator: AuditActor,
     /// The key derived from the reference.
     pub key: KeyHash,
     /// Covers partner, kind, amount and reference.

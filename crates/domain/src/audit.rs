@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::ledger::OperatorIdentity;
+use super::audit_log::AuditActor;
 use super::money::{Amount, Currency};
 use super::order::{Order, OrderStatus};
 use super::payout::{Payout, PayoutDecision, PayoutOutcome, PayoutStatus};
@@ -84,7 +84,7 @@ impl From<&Payout> for AuditState {
 /// An audit entry for an operator's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
-    pub operator: OperatorIdentity,
+    pub operator: AuditActor,
     pub action: DecisionAction,
     /// The id of the order or payout.
     pub subject: String,
@@ -98,7 +98,7 @@ pub struct AuditEntry {
 impl AuditEntry {
     #[must_use]
     pub fn on_order(
-        by: &OperatorIdentity,
+        by: &AuditActor,
         action: DecisionAction,
         reason: &str,
         before: &Order,
@@ -117,7 +117,7 @@ impl AuditEntry {
 
     #[must_use]
     pub fn on_payout(
-        by: &OperatorIdentity,
+        by: &AuditActor,
         decision: &PayoutDecision,
         before: &Payout,
         after: &Payout,
@@ -180,7 +180,7 @@ mod tests {
             };
             let after = payout.clone().apply_decision(decision.clone(), fixtures::NOW);
             let entry = AuditEntry::on_payout(&fixtures::operator(), &decision, &payout, &after);
-            let status = PayoutStatus::from(end).as_str();
+            let status = PayoutStatus::from(end).into_str();
             let expected = format!(r#"{{"status":"{status}","amount_minor":700,"currency":"USD"}}"#);
             assert_eq!(
                 (

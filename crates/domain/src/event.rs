@@ -225,18 +225,15 @@ mod tests {
             .collect()
     }
 
+    fn delivered(quantities: &[u32]) -> Order {
+        let (priced, at) = (priced(quantities), datetime!(2026-01-01 0:00 UTC));
+        let (order_id, partner_id) = (OrderId::generate_at(at), PartnerId::generate());
+        Order::delivered(order_id, partner_id, &priced, allocations(&priced), at)
+    }
+
     #[test]
     fn order_delivered_from_stock_emits_created_issued_and_delivered() {
-        let priced = priced(&[2, 1]);
-        let at = datetime!(2026-01-01 0:00 UTC);
-        let order = Order::delivered(
-            OrderId::generate_at(at),
-            PartnerId::generate(),
-            &priced,
-            allocations(&priced),
-            at,
-        );
-        let bundle = EventBundle::for_new_order(&order);
+        let bundle = EventBundle::for_new_order(&delivered(&[2, 1]));
         assert_eq!(
             bundle.steps,
             [
@@ -271,16 +268,7 @@ mod tests {
 
     #[test]
     fn bundle_round_trips_and_stays_under_200_bytes() {
-        let priced = priced(&[1]);
-        let at = datetime!(2026-01-01 0:00 UTC);
-        let order = Order::delivered(
-            OrderId::generate_at(at),
-            PartnerId::generate(),
-            &priced,
-            allocations(&priced),
-            at,
-        );
-        let bundle = EventBundle::for_new_order(&order);
+        let bundle = EventBundle::for_new_order(&delivered(&[1]));
         let text = serde_json::to_string(&bundle).unwrap();
         assert!(text.len() < 200, "{} bytes: {text}", text.len());
         let back: EventBundle = serde_json::from_str(&text).unwrap();

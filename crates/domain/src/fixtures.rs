@@ -15,11 +15,14 @@ use uuid::Uuid;
 
 use super::idempotency::{Fingerprint, KeyHash, Response};
 use super::ids::{OrderId, PartnerId, PayoutId, TransactionId};
-use super::ledger::{OperatorIdentity, WalletKey};
+use super::audit_log::AuditActor;
+use super::ledger::WalletKey;
 use super::money::{Amount, Currency};
 use super::order::{Actor, Fulfilment, PricedLine, PricedOrder};
 use super::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
-use super::product::{ApprovalPolicy, Sku, SupplyRoute};
+use super::product::{
+    ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
+};
 use super::voucher::Expiry;
 
 /// Timestamp of everything that a test creates.
@@ -37,6 +40,34 @@ pub fn sku(product_id: &str, denomination: i64) -> Sku {
     Sku {
         product_id: product_id.parse().unwrap(),
         denomination: minor(denomination),
+    }
+}
+
+/// Product that is sold from stock, in USD at 10.00 and 25.00.
+#[must_use]
+pub fn product(product_id: &str) -> Product {
+    Product {
+        product_id: product_id.parse().unwrap(),
+        name: product_id.to_owned(),
+        brand: "brand".to_owned(),
+        category_id: "gifts".to_owned(),
+        vendor: "vendor".to_owned(),
+        currency: usd(),
+        countries: Vec::new(),
+        denominations: vec![minor(1_000), minor(2_500)],
+        denomination_range: None,
+        expiry_policy: ExpiryPolicy {
+            kind: ExpiryKind::None,
+            value: None,
+        },
+        redemption: Redemption::default(),
+        route: SupplyRoute::Stock,
+        approval: ApprovalPolicy::Rule,
+        returnable: false,
+        min_validity_days: 0,
+        low_stock_at: 0,
+        discontinued: false,
+        updated_at: NOW,
     }
 }
 
@@ -156,8 +187,8 @@ pub fn payout(wallet: WalletKey, name: &str, amount: i64) -> Payout {
 }
 
 #[must_use]
-pub fn operator() -> OperatorIdentity {
-    OperatorIdentity {
+pub fn operator() -> AuditActor {
+    AuditActor {
         operator: "somebody".to_owned(),
         trace_id: None,
     }

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 /// Identifies an idempotency key: the first 16 bytes of SHA-256 over partner, endpoint and key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
 pub struct KeyHash(pub Uuid);
 
 /// SHA-256 of method, path and raw body; detects a key that is reused with a different request.

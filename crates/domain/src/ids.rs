@@ -25,6 +25,7 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
         pub struct $name(Uuid);
 
         impl $name {
@@ -210,10 +211,12 @@ fn parse_prefixed(text: &str, prefix: &'static str) -> Result<Uuid, InvalidId> {
 
 /// A stock row. Ids are dense, internal and never reused: a returned voucher gets a new row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
 pub struct StockId(pub i64);
 
 /// A chunk of stock: the unit in which a node claims vouchers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
 pub struct ChunkId(pub i64);
 
 #[cfg(test)]

@@ -4,14 +4,17 @@ pub mod cursor;
 pub mod transaction;
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use super::audit_log::AuditActor;
 use super::ids::{OrderId, PartnerId, PayoutId, TransactionId};
 use super::money::{Amount, Currency};
 
 /// The kind of a ledger entry (contract §3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
 #[cfg_attr(
     feature = "utoipa",
     schema(
@@ -33,36 +36,6 @@ pub enum LedgerKind {
     PayoutReversal,
     /// An operator corrected the balance.
     Adjustment,
-}
-
-impl LedgerKind {
-    pub const ALL: [Self; 6] = [
-        Self::TopUp,
-        Self::Debit,
-        Self::Refund,
-        Self::Payout,
-        Self::PayoutReversal,
-        Self::Adjustment,
-    ];
-
-    /// The name on the wire and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::TopUp => "TOP_UP",
-            Self::Debit => "DEBIT",
-            Self::Refund => "REFUND",
-            Self::Payout => "PAYOUT",
-            Self::PayoutReversal => "PAYOUT_REVERSAL",
-            Self::Adjustment => "ADJUSTMENT",
-        }
-    }
-
-    /// Parses a kind from its name.
-    #[must_use]
-    pub fn from_label(label: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == label)
-    }
 }
 
 /// Identifies a wallet: the balance of one partner in one currency.
@@ -87,7 +60,7 @@ pub struct Movement {
     /// The operator's or partner's reference.
     pub reference: Option<String>,
     /// The operator who posted it; the commit then writes an audit entry too. `None` for entries posted by a flow.
-    pub booked_by: Option<OperatorIdentity>,
+    pub booked_by: Option<AuditActor>,
 }
 
 /// The change of a wallet's pending amounts. Minor units.
@@ -98,14 +71,6 @@ pub struct PendingDelta {
     pub orders: Amount,
     /// Debited for payouts that are not paid yet.
     pub payouts: Amount,
-}
-
-/// An operator, and the request in which the operator acted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OperatorIdentity {
-    pub operator: String,
-    /// The trace id of the request; `None` outside of a request.
-    pub trace_id: Option<String>,
 }
 
 /// The newest committed state of a wallet.

@@ -2,6 +2,8 @@
 
 pub mod allowlist;
 pub mod approval;
+#[cfg(feature = "clap")]
+pub mod arguments;
 pub mod audit;
 pub mod audit_log;
 pub mod catalogue;
@@ -18,6 +20,8 @@ pub mod fixtures;
 pub mod idempotency;
 pub mod ids;
 pub mod iso_date;
+#[cfg(test)]
+mod label_tests;
 pub mod ledger;
 pub mod limits;
 pub mod money;
@@ -31,6 +35,8 @@ pub mod reconciliation;
 #[cfg(feature = "utoipa")]
 pub mod schema;
 pub mod scope;
+#[cfg(feature = "sqlx")]
+mod sql;
 pub mod stock;
 pub mod timestamp;
 pub mod transition;

@@ -9,6 +9,7 @@ use std::num::ParseIntError;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Largest quota of a limit.
 pub const MAX_QUOTA: u32 = 1_000_000_000;
@@ -17,8 +18,9 @@ pub const MAX_QUOTA: u32 = 1_000_000_000;
 pub const MAX_WINDOW_S: u32 = 86_400;
 
 /// The rate limit that a request counts against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum RequestClass {
     Orders,
     /// Everything without a class of its own.
@@ -26,21 +28,6 @@ pub enum RequestClass {
     /// Credential endpoints; and, counted by client address, failed authentications.
     Auth,
     Vouchers,
-}
-
-impl RequestClass {
-    pub const ALL: [Self; 4] = [Self::Orders, Self::General, Self::Auth, Self::Vouchers];
-
-    /// The name in settings, partner terms, headers and metrics.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Orders => "orders",
-            Self::General => "general",
-            Self::Auth => "auth",
-            Self::Vouchers => "vouchers",
-        }
-    }
 }
 
 /// At most `quota` requests in any `window_s` seconds. As text `100/60`.
@@ -150,11 +137,8 @@ impl Limits {
     /// The first class whose limit is out of range.
     #[must_use]
     pub fn first_out_of_range(&self) -> Option<&'static str> {
-        let wrong = |class: &RequestClass| self.get(*class).is_some_and(|limit| !limit.is_in_range());
-        RequestClass::ALL
-            .into_iter()
-            .find(wrong)
-            .map(RequestClass::as_str)
+        let is_wrong = |class: &&RequestClass| self.get(**class).is_some_and(|limit| !limit.is_in_range());
+        RequestClass::VARIANTS.iter().find(is_wrong).map(<&str>::from)
     }
 }
 
@@ -261,7 +245,7 @@ mod tests {
         ] {
             assert_eq!(defaults.get(class).to_string(), of_settings);
             assert_eq!(defaults.effective_limit(&own, class).to_string(), of_partner);
-            let name = serde_json::to_value(own).unwrap().get(class.as_str()).is_some();
+            let name = serde_json::to_value(own).unwrap().get(class.into_str()).is_some();
             assert_eq!(
                 name,
                 own.get(class).is_some(),

@@ -117,6 +117,7 @@ impl<'de> Deserialize<'de> for Currency {
 
 /// A number of minor units (cents, yen, fils) of a currency known from the context. May be negative in a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
 #[serde(transparent)]
 pub struct Amount(i64);
 
@@ -229,7 +230,7 @@ impl Serialize for Money {
 }
 
 /// The text of a JSON number or string that holds an amount; parsed once its currency is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AmountText(String);
 
 impl AmountText {

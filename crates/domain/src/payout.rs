@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 
 use super::ids::{PartnerId, PayoutId};
@@ -13,9 +14,10 @@ use super::money::Money;
 use super::order::Actor;
 
 /// The status of a payout (contract §3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
 #[cfg_attr(
     feature = "utoipa",
     schema(
@@ -31,27 +33,6 @@ pub enum PayoutStatus {
     Rejected,
     /// It was attempted and failed; the money was returned.
     Failed,
-}
-
-impl PayoutStatus {
-    pub const ALL: [Self; 4] = [Self::Pending, Self::Paid, Self::Rejected, Self::Failed];
-
-    /// The name on the wire and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "PENDING",
-            Self::Paid => "PAID",
-            Self::Rejected => "REJECTED",
-            Self::Failed => "FAILED",
-        }
-    }
-
-    /// Parses a status from its name.
-    #[must_use]
-    pub fn from_label(label: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == label)
-    }
 }
 
 /// An entry of a payout's timeline.
@@ -154,26 +135,28 @@ impl Payout {
     }
 }
 
-/// Filter of payouts; `None` matches any.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Filter of a partner's payouts; `None` matches any.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PayoutFilter {
-    pub partner_id: Option<PartnerId>,
+    /// Filter by status.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<PayoutStatus>()))]
     pub status: Option<PayoutStatus>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn status_labels_round_trip() {
-        for status in PayoutStatus::ALL {
-            assert_eq!(PayoutStatus::from_label(status.as_str()), Some(status));
-            assert_eq!(
-                serde_json::to_string(&status).unwrap(),
-                format!("\"{}\"", status.as_str())
-            );
-        }
-        assert_eq!(PayoutStatus::from_label("paid"), None);
-    }
+/// Filter of the payouts of all partners.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct PayoutSearch {
+    /// Filter by partner.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
+    pub partner_id: Option<PartnerId>,
+    #[serde(flatten)]
+    #[cfg_attr(feature = "utoipa", param(ignore))]
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub filter: PayoutFilter,
 }

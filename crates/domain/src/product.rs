@@ -7,13 +7,14 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use strum::{EnumString, IntoStaticStr};
 use time::OffsetDateTime;
 #[cfg(feature = "utoipa")]
 use utoipa::openapi::Schema;
 #[cfg(feature = "utoipa")]
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, Type};
 
-use super::money::{Amount, Currency};
+use super::money::{Amount, Currency, Money};
 
 /// Maximum length of a product, category or vendor id in bytes: enough for `brand-country-kind`, short in every index.
 pub const MAX_SLUG_LENGTH: usize = 64;
@@ -86,6 +87,7 @@ pub fn check_slug(text: &str) -> Result<(), InvalidSlug> {
 
 /// A product at one denomination: the unit of stock keeping and the key of an inventory actor.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
 pub struct Sku {
     pub product_id: ProductId,
     /// Face value in minor units of the product's currency.
@@ -105,9 +107,10 @@ impl fmt::Debug for Sku {
 }
 
 /// How a stock shortfall of the product is covered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 #[cfg_attr(feature = "utoipa", schema(
     as = Route,
     description = "How a stock shortfall is covered: `stock` (not at all: only imported vouchers are sold) or `vendor` \
@@ -121,9 +124,12 @@ pub enum SupplyRoute {
 }
 
 /// When an order of the product needs approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, EnumString, IntoStaticStr,
+)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 #[cfg_attr(feature = "utoipa", schema(
     as = Approval,
     description = "When an order of the product needs an operator's approval: `rule` (as the partner's rule says) or \
@@ -146,6 +152,12 @@ pub struct DenominationRange {
 }
 
 impl DenominationRange {
+    /// Smallest and largest face value, and the distance between them, in this currency.
+    #[must_use]
+    pub fn of(self, currency: Currency) -> [Money; 3] {
+        [self.min, self.max, self.step].map(|amount| amount.of(currency))
+    }
+
     /// Whether `amount` is a face value of the range.
     #[must_use]
     pub fn contains(&self, amount: Amount) -> bool {
@@ -241,6 +253,13 @@ pub struct Product {
 }
 
 impl Product {
+    /// The listed face values, ascending.
+    #[must_use]
+    pub fn listed_denominations(&self) -> Vec<Money> {
+        let amounts = self.denominations.iter();
+        amounts.map(|amount| amount.of(self.currency)).collect()
+    }
+
     /// Whether the product is sold at this face value.
     #[must_use]
     pub fn has_denomination(&self, denomination: Amount) -> bool {

@@ -23,6 +23,7 @@ pub const MAX_REFERENCE: usize = 128;
 
 /// The vendor's idempotency key: what was sold under it is never sold again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
 #[serde(transparent)]
 pub struct PurchaseKey(pub Uuid);
 

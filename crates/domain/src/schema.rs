@@ -3,7 +3,9 @@
 //! A schema accepts exactly what the type's own reader and writer do.
 
 use serde_json::json;
-use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::schema::{
+    AnyOfBuilder, KnownFormat, Object, ObjectBuilder, SchemaFormat, SchemaType, Type,
+};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -16,6 +18,9 @@ use super::product::{MAX_SLUG_LENGTH, ProductId};
 
 /// Digits of example ids. The time comes first, so that ids sort by it.
 const EXAMPLE_DIGITS: &str = "0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
+
+/// Maximum bytes of a filter value: enough for 128 characters of any script and for every id.
+pub const MAX_FILTER_BYTES: usize = 512;
 
 /// Pattern of a decimal number as a text.
 const DECIMAL: &str = r"^-?[0-9]+(\.[0-9]+)?$";
@@ -49,7 +54,17 @@ described! {
     Currency => currency();
     Money => money();
     AmountText => amount_text();
+    FilterText => filter_text();
+    DateOrTime => date_or_time();
 }
+
+/// Text of a list filter.
+#[derive(Debug)]
+pub enum FilterText {}
+
+/// End of a time range.
+#[derive(Debug)]
+pub enum DateOrTime {}
 
 /// Schema of a prefixed id in its only spelling.
 #[must_use]
@@ -79,6 +94,26 @@ fn text(description: &str) -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(Type::String)
         .description(Some(description))
+}
+
+fn filter_text() -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .max_length(Some(MAX_FILTER_BYTES))
+        .pattern(Some(r"^[^\u0000]*$"))
+        .build()
+}
+
+fn date_or_time() -> Schema {
+    let text = |format| {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(format)))
+    };
+    AnyOfBuilder::new()
+        .item(text(KnownFormat::Date))
+        .item(text(KnownFormat::DateTime))
+        .into()
 }
 
 fn currency() -> Object {

@@ -1,8 +1,7 @@
 //! Vendors: their adapters and limits.
 
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 
 /// Default of concurrent purchases per vendor.
@@ -11,9 +10,10 @@ pub const DEFAULT_CONCURRENCY: u16 = 4;
 /// Most concurrent purchases per vendor: each may hold a complete response in memory.
 pub const MAX_CONCURRENCY: u16 = 64;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str, parse_err_ty = UnknownAdapter, parse_err_fn = UnknownAdapter::new)]
 #[cfg_attr(
     feature = "utoipa",
     schema(
@@ -32,25 +32,9 @@ pub enum AdapterKind {
 #[error("expected `mock`, `http` or `manual`")]
 pub struct UnknownAdapter;
 
-impl AdapterKind {
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Mock => "mock",
-            Self::Http => "http",
-            Self::Manual => "manual",
-        }
-    }
-}
-
-impl FromStr for AdapterKind {
-    type Err = UnknownAdapter;
-
-    fn from_str(text: &str) -> Result<Self, UnknownAdapter> {
-        let all = [Self::Mock, Self::Http, Self::Manual];
-        all.into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or(UnknownAdapter)
+impl UnknownAdapter {
+    const fn new(_: &str) -> Self {
+        Self
     }
 }
 

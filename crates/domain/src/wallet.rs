@@ -1,18 +1,23 @@
 //! Wallets of partners: balance and pending amounts.
 
+use serde::Serialize;
 use time::OffsetDateTime;
 
-use crate::money::{Amount, Currency};
+use crate::money::{Currency, Money};
 
-/// A wallet. Amounts in minor units.
-#[derive(Debug, Clone)]
+/// The balance in one currency.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct Wallet {
+    /// Currency of the wallet.
     pub currency: Currency,
-    /// Available amount.
-    pub balance: Amount,
-    /// Debited for units of orders that are not delivered yet.
-    pub pending_orders: Amount,
-    /// Debited for payouts that are not paid yet.
-    pub pending_payouts: Amount,
+    /// Amount that can be spent now.
+    pub balance: Money,
+    /// Amount debited for orders that are not delivered yet.
+    pub pending_orders: Money,
+    /// Amount debited for payouts that are not paid yet.
+    pub pending_payouts: Money,
+    /// When the balance last changed.
+    #[serde(with = "crate::timestamp")]
     pub updated_at: OffsetDateTime,
 }

@@ -1,6 +1,7 @@
 //! Webhook endpoints of partners: settings, state and list filter.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 
 use crate::event_kind::EventKinds;
@@ -10,9 +11,10 @@ use crate::ids::{PartnerId, WebhookId};
 pub const MAX_URL_BYTES: usize = 2_048;
 
 /// Why an endpoint is disabled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
 #[cfg_attr(
     feature = "utoipa",
     schema(
@@ -27,9 +29,10 @@ pub enum DisabledReason {
 }
 
 /// Status of an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 #[cfg_attr(
     feature = "utoipa",
     schema(
@@ -41,20 +44,6 @@ pub enum WebhookStatus {
     /// The last attempt failed.
     Failing,
     Disabled,
-}
-
-impl WebhookStatus {
-    pub const ALL: [Self; 3] = [Self::Active, Self::Failing, Self::Disabled];
-
-    /// Label in the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Failing => "failing",
-            Self::Disabled => "disabled",
-        }
-    }
 }
 
 /// A webhook endpoint without its secret.
@@ -100,8 +89,16 @@ impl Webhook {
 }
 
 /// Filter of endpoints; `None` matches any.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct WebhookFilter {
+    /// Filter by partner.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
     pub partner_id: Option<PartnerId>,
+    /// Filter by status.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<WebhookStatus>()))]
     pub status: Option<WebhookStatus>,
 }

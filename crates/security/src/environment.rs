@@ -2,14 +2,13 @@
 //!
 //! A process serves one environment. API keys of the other environment are unknown keys.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 /// The environment of a process, its database and its keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display, EnumString, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str, parse_err_ty = UnknownEnvironment, parse_err_fn = UnknownEnvironment::new)]
 pub enum Environment {
     /// Mock vendor, mock stock, visibly fake codes.
     Sandbox,
@@ -21,40 +20,19 @@ pub enum Environment {
 #[error("expected `sandbox` or `production`")]
 pub struct UnknownEnvironment;
 
-impl Environment {
-    /// The name in settings and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sandbox => "sandbox",
-            Self::Production => "production",
-        }
+impl UnknownEnvironment {
+    const fn new(_: &str) -> Self {
+        Self
     }
+}
 
+impl Environment {
     /// The prefix of the environment's API keys.
     #[must_use]
     pub const fn key_prefix(self) -> &'static str {
         match self {
             Self::Sandbox => "vs_sandbox_",
             Self::Production => "vs_live_",
-        }
-    }
-}
-
-impl fmt::Display for Environment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Environment {
-    type Err = UnknownEnvironment;
-
-    fn from_str(text: &str) -> Result<Self, UnknownEnvironment> {
-        match text {
-            "sandbox" => Ok(Self::Sandbox),
-            "production" => Ok(Self::Production),
-            _ => Err(UnknownEnvironment),
         }
     }
 }

@@ -1,14 +1,16 @@
 //! Builders of records. Two records with one name are the same request.
 
+use uuid::Uuid;
+use vouchsafe_actors::flows::TopUp;
 use vouchsafe_actors::ports::record::{KeyClaim, OrderChange, PayoutChange, Record, ReturnedVoucher};
 use vouchsafe_domain::audit::AuditEntry;
-use vouchsafe_domain::event::EventBundle;
+use vouchsafe_domain::event::{EventBundle, EventStep};
 pub use vouchsafe_domain::fixtures::*;
 use vouchsafe_domain::idempotency::Retention;
-use vouchsafe_domain::ids::{PartnerId, StockId, TransactionId, VoucherId};
+use vouchsafe_domain::ids::{OrderId, PartnerId, StockId, TransactionId, VoucherId};
 use vouchsafe_domain::ledger::{LedgerKind, Movement, PendingDelta, WalletKey};
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::order::{Order, PendingReason};
+use vouchsafe_domain::order::{Order, OrderStatus, PendingReason};
 use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutOutcome};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::transition::{OrderTransition, TransitionEffects};
@@ -231,4 +233,50 @@ pub fn with_nul_byte(mut record: Record) -> Record {
         order.reference = Some("poison\0".to_owned());
     }
     record
+}
+
+/// Command of a top-up, or of an adjustment if the amount is negative.
+#[must_use]
+pub fn top_up_command(partner_id: PartnerId, reference: &str, amount: i64) -> TopUp {
+    TopUp {
+        partner_id,
+        money: minor(amount).of(usd()),
+        kind: if amount < 0 {
+            LedgerKind::Adjustment
+        } else {
+            LedgerKind::TopUp
+        },
+        reference: reference.to_owned(),
+        key: key(&format!("{partner_id}/books/{reference}")),
+        fingerprint: fingerprint(&format!("{partner_id}/{reference}/{amount}")),
+        operator: operator(),
+    }
+}
+
+/// Order id with this number, for events without an order row.
+#[must_use]
+pub const fn numbered_order_id(order: u32) -> OrderId {
+    OrderId::from_uuid(Uuid::from_u128(order as u128))
+}
+
+/// Bundle with one event of an order: `Created` if it is the first, `Processing` otherwise.
+#[must_use]
+pub fn event_bundle(order: u32, first_sequence: u32) -> EventBundle {
+    let step = if first_sequence == 1 {
+        EventStep::Created
+    } else {
+        EventStep::Processing
+    };
+    EventBundle {
+        order_id: numbered_order_id(order),
+        first_sequence,
+        steps: vec![step],
+        status: OrderStatus::Pending,
+        total: minor(100),
+        currency: usd(),
+        fulfilled_from: None,
+        pending_reason: None,
+        lines: Vec::new(),
+        vouchers: Vec::new(),
+    }
 }

@@ -6,12 +6,14 @@
 mod batch;
 mod claim;
 mod commit;
+mod endpoint;
 mod fault;
 mod guard;
 mod invariants;
 mod lane;
 mod lock;
 mod operate;
+mod outbox;
 mod read;
 mod reservations;
 mod state;
@@ -22,7 +24,7 @@ mod transaction;
 
 use std::sync::Arc;
 
-pub use fault::{Fault, FaultKind, FaultRates};
+pub use fault::{Fault, FaultKind, FaultRates, FlushLatency};
 pub use guard::Guard;
 pub use operate::{Backup, OtherTransaction};
 pub use store::MemoryStore;

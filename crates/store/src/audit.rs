@@ -2,79 +2,40 @@
 //!
 //! Each entry commits in the transaction of its change. The recorded states have types that hold no code and no secret.
 
+use std::fmt::Display;
+
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool, QueryBuilder};
 use vouchsafe_domain::audit_log::{AuditFilter, AuditRow};
-use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_domain::ledger::OperatorIdentity;
+
+pub use vouchsafe_domain::audit_log::AuditActor;
 
 use super::database::Database;
 use super::period::restrict;
 
-/// The actor of an audited write and its request. Operators' writes need one, and so do partners' changes of access.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditActor {
-    /// An operator's name, a partner's id, or `service`.
-    pub operator: String,
-    /// Trace id of the request; `None` outside of a request.
-    pub trace_id: Option<String>,
-}
-
-impl AuditActor {
-    /// The service itself.
-    #[must_use]
-    pub fn service() -> Self {
-        Self {
-            operator: "service".to_owned(),
-            trace_id: None,
-        }
-    }
-
-    /// A partner that acts on its own behalf.
-    #[must_use]
-    pub fn partner(partner_id: PartnerId, trace_id: String) -> Self {
-        Self {
-            operator: partner_id.to_string(),
-            trace_id: Some(trace_id),
-        }
-    }
-}
-
-impl From<AuditActor> for OperatorIdentity {
-    fn from(AuditActor { operator, trace_id }: AuditActor) -> Self {
-        Self { operator, trace_id }
-    }
-}
-
 /// More than the number of changes that can be in flight at once.
 const RECENT_CHANGES: i64 = 100;
 
-/// The name of an action and the id of its object.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct AuditAction<'a> {
-    /// Object type and verb, e.g. `partner.change`.
-    pub name: &'static str,
-    pub subject: &'a str,
-}
-
-/// Adds an entry to the open transaction of `connection`.
+/// Adds an entry to the open transaction of `connection`. An action is object type and verb, e.g. `partner.change`; the subject is
+/// the id of the object.
 pub(super) async fn write(
     connection: &mut PgConnection,
     actor: &AuditActor,
-    action: AuditAction<'_>,
+    action: &'static str,
+    subject: &(impl Display + Sync + ?Sized),
     before: Option<&(impl Serialize + Sync)>,
     after: Option<&(impl Serialize + Sync)>,
 ) -> Result<(), sqlx::Error> {
-    sqlx::query(
+    sqlx::query!(
         "INSERT INTO audit_log (operator, action, subject, before, after, trace_id)
-         VALUES ($1, $2, $3, $4::jsonb, $5::jsonb, $6)",
+         VALUES ($1, $2, $3, $4::text::jsonb, $5::text::jsonb, $6)",
+        actor.operator,
+        action,
+        subject.to_string(),
+        before.map(to_json_text).transpose()?,
+        after.map(to_json_text).transpose()?,
+        actor.trace_id.as_deref(),
     )
-    .bind(&actor.operator)
-    .bind(action.name)
-    .bind(action.subject)
-    .bind(before.map(to_json_text).transpose()?)
-    .bind(after.map(to_json_text).transpose()?)
-    .bind(&actor.trace_id)
     .execute(connection)
     .await
     .map(drop)
@@ -99,20 +60,16 @@ impl AuditLog {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn recent_change_ids(&self) -> Result<Vec<i64>, sqlx::Error> {
-        self.0
-            .run(|pool| async move {
-                sqlx::query_scalar(
-                    r"SELECT audit_id
-                   FROM audit_log
-                  WHERE action ~ '^(partner|credential|product)\.' -- same expression as in the index
-                  ORDER BY audit_id DESC
-                  LIMIT $1",
-                )
-                .bind(RECENT_CHANGES)
-                .fetch_all(&pool)
-                .await
-            })
-            .await
+        let statement = sqlx::query!(
+            r"SELECT audit_id
+                FROM audit_log
+               WHERE action ~ '^(partner|credential|product)\.' -- same expression as in the index
+               ORDER BY audit_id DESC
+               LIMIT $1",
+            RECENT_CHANGES,
+        )
+        .map(|row| row.audit_id);
+        self.0.fetch_all(statement).await
     }
 
     /// Lists up to `limit` entries older than `before`, newest first.

@@ -21,7 +21,7 @@ const MAX_CHECKPOINT_ENTRIES: usize = 1_000;
 /// Key of the advisory lock that prevents two checkpoints with the same predecessor. Any otherwise unused number.
 const CHECKPOINT_LOCK: i64 = 0x5653_7365_616c_0000;
 
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditCheckpoint {
     /// Number of the checkpoint, from 1.
     pub number: i64,
@@ -54,16 +54,19 @@ impl AuditLog {
 
 async fn write_checkpoint(pool: &PgPool) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let locked: bool = sqlx::query_scalar("SELECT pg_try_advisory_xact_lock($1)")
-        .bind(CHECKPOINT_LOCK)
-        .fetch_one(&mut *transaction)
-        .await?;
+    let locked: bool = sqlx::query_scalar!(
+        r#"SELECT pg_try_advisory_xact_lock($1) AS "locked!""#,
+        CHECKPOINT_LOCK
+    )
+    .fetch_one(&mut *transaction)
+    .await?;
     if !locked {
         return Ok(None);
     }
     // A separate statement, whose snapshot includes the checkpoint of the previous lock holder.
-    let checkpoint = sqlx::query_as(
-        "WITH floor AS MATERIALIZED (
+    let checkpoint = sqlx::query_as!(
+        AuditCheckpoint,
+        r#"WITH floor AS MATERIALIZED (
             SELECT COALESCE(max(s.entries[cardinality(s.entries)]), $1) - $1 AS audit_id FROM audit_checkpoints AS s
          ), sealed AS MATERIALIZED (
             SELECT e.audit_id
@@ -84,15 +87,14 @@ async fn write_checkpoint(pool: &PgPool) -> Result<Option<AuditCheckpoint>, sqlx
          SELECT COALESCE((SELECT l.number FROM last AS l), 0) + 1,
                 array_agg(o.audit_id ORDER BY o.audit_id),
                 sha256(COALESCE((SELECT l.hash FROM last AS l), '')
-                       || convert_to(string_agg(o.text, E'\\n' ORDER BY o.audit_id), 'UTF8'))
+                       || convert_to(string_agg(o.text, E'\n' ORDER BY o.audit_id), 'UTF8'))
            FROM open AS o
          HAVING count(*) > 0
-         RETURNING made.number, cardinality(made.entries) AS entries, encode(made.hash, 'hex') AS hash",
-    )
-    .bind(MAX_ID_LAG)
-    .bind(to_bigint(MAX_CHECKPOINT_ENTRIES))
-    .fetch_optional(&mut *transaction)
-    .await?;
+         RETURNING made.number, cardinality(made.entries) AS "entries!", encode(made.hash, 'hex') AS "hash!""#,
+        MAX_ID_LAG,
+        to_bigint(MAX_CHECKPOINT_ENTRIES),
+    );
+    let checkpoint = checkpoint.fetch_optional(&mut *transaction).await?;
     transaction.commit().await?;
     Ok(checkpoint)
 }

@@ -3,7 +3,7 @@
 use sqlx::{PgConnection, PgPool};
 use vouchsafe_domain::category::Category;
 
-use super::audit::{self, AuditAction, AuditActor};
+use super::audit::{self, AuditActor};
 use super::database::Database;
 
 /// Result of creating or replacing a category.
@@ -43,15 +43,11 @@ impl Categories {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list(&self) -> Result<Vec<Category>, sqlx::Error> {
-        self.0
-            .run(|pool| async move {
-                sqlx::query_as(
-                    "SELECT category_id, name, parent_id FROM categories ORDER BY category_id COLLATE \"C\"",
-                )
-                .fetch_all(&pool)
-                .await
-            })
-            .await
+        let statement = sqlx::query_as!(
+            Category,
+            r#"SELECT category_id, name, parent_id FROM categories ORDER BY category_id COLLATE "C""#,
+        );
+        self.0.fetch_all(statement).await
     }
 }
 
@@ -62,7 +58,7 @@ async fn put(
 ) -> Result<PutCategoryOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     // Two concurrent moves could create a cycle that neither sees.
-    sqlx::query("LOCK TABLE categories IN SHARE ROW EXCLUSIVE MODE")
+    sqlx::query!("LOCK TABLE categories IN SHARE ROW EXCLUSIVE MODE")
         .execute(&mut *transaction)
         .await?;
     if let Some(parent_id) = &category.parent_id {
@@ -72,17 +68,23 @@ async fn put(
             _ => {}
         }
     }
-    let before: Option<Category> =
-        sqlx::query_as("SELECT category_id, name, parent_id FROM categories WHERE category_id = $1")
-            .bind(&category.category_id)
-            .fetch_optional(&mut *transaction)
-            .await?;
+    let before = sqlx::query_as!(
+        Category,
+        "SELECT category_id, name, parent_id FROM categories WHERE category_id = $1",
+        category.category_id,
+    );
+    let before = before.fetch_optional(&mut *transaction).await?;
     write(&mut transaction, category).await?;
-    let action = AuditAction {
-        name: "category.put",
-        subject: &category.category_id,
-    };
-    audit::write(&mut transaction, actor, action, before.as_ref(), Some(category)).await?;
+    let subject = &category.category_id;
+    audit::write(
+        &mut transaction,
+        actor,
+        "category.put",
+        subject,
+        before.as_ref(),
+        Some(category),
+    )
+    .await?;
     transaction.commit().await?;
     Ok(if before.is_some() {
         PutCategoryOutcome::Replaced
@@ -96,8 +98,8 @@ async fn load_ancestors(
     connection: &mut PgConnection,
     category_id: &str,
 ) -> Result<Vec<String>, sqlx::Error> {
-    sqlx::query_scalar(
-        "WITH RECURSIVE path AS (
+    sqlx::query_scalar!(
+        r#"WITH RECURSIVE path AS (
             SELECT category_id, parent_id, 1 AS depth FROM categories WHERE category_id = $1
              UNION ALL
             SELECT c.category_id, c.parent_id, p.depth + 1
@@ -105,25 +107,25 @@ async fn load_ancestors(
               JOIN categories AS c ON c.category_id = p.parent_id
              WHERE p.depth < $2
          )
-         SELECT category_id FROM path",
+         SELECT category_id AS "category_id!" FROM path"#,
+        category_id,
+        MAX_DEPTH,
     )
-    .bind(category_id)
-    .bind(MAX_DEPTH)
     .fetch_all(connection)
     .await
 }
 
 async fn write(connection: &mut PgConnection, category: &Category) -> Result<(), sqlx::Error> {
-    sqlx::query(
+    sqlx::query!(
         "INSERT INTO categories (category_id, name, parent_id)
          VALUES ($1, $2, $3)
          ON CONFLICT (category_id) DO UPDATE
             SET name = EXCLUDED.name,
                 parent_id = EXCLUDED.parent_id",
+        &category.category_id,
+        &category.name,
+        category.parent_id.as_deref(),
     )
-    .bind(&category.category_id)
-    .bind(&category.name)
-    .bind(&category.parent_id)
     .execute(connection)
     .await
     .map(drop)

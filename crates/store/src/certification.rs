@@ -9,7 +9,7 @@ use uuid::Uuid;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 
-use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
+use super::audit::{self, AuditActor, NO_STATE, to_bigint};
 use super::database::Database;
 
 /// Room for a hundred attempts of a partner at one check, of which the newest decided one counts.
@@ -106,7 +106,7 @@ async fn load_observations(pool: &PgPool, partner_id: PartnerId) -> Result<Vec<O
           WHERE partner_id = $1
           ORDER BY at, observation_id",
     )
-    .bind(partner_id.as_uuid())
+    .bind(partner_id)
     .fetch_all(pool)
     .await?;
     let observation = |(at, Json(kind))| Observation { at, kind };
@@ -132,7 +132,7 @@ async fn load_deliveries(
             AND o.order_id = ANY ($2)
             AND m ->> 'status' = 'DELIVERED'",
     )
-    .bind(partner_id.as_uuid())
+    .bind(partner_id)
     .bind(partial.collect::<Vec<_>>())
     .fetch_all(pool)
     .await?;
@@ -152,7 +152,7 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
         .collect();
     let all = || observations.iter().map(|(_, observation)| observation);
     let checks: Vec<&str> = all()
-        .map(|observation| observation.kind.check().as_str())
+        .map(|observation| observation.kind.check().into_str())
         .collect();
     let mut transaction = pool.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)")
@@ -212,25 +212,28 @@ async fn delete_observations(
 ) -> Result<bool, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM partners WHERE partner_id = $1)")
-        .bind(partner_id.as_uuid())
+        .bind(partner_id)
         .fetch_one(&mut *transaction)
         .await?;
     if !known {
         return Ok(false);
     }
     let deleted = sqlx::query("DELETE FROM certification_observations WHERE partner_id = $1")
-        .bind(partner_id.as_uuid())
+        .bind(partner_id)
         .execute(&mut *transaction)
         .await?;
-    let subject = partner_id.to_string();
-    let action = AuditAction {
-        name: "certification.restart",
-        subject: &subject,
-    };
     let before = DeletedObservations {
         observations: deleted.rows_affected(),
     };
-    audit::write(&mut transaction, actor, action, Some(&before), NO_STATE).await?;
+    audit::write(
+        &mut transaction,
+        actor,
+        "certification.restart",
+        &partner_id,
+        Some(&before),
+        NO_STATE,
+    )
+    .await?;
     transaction.commit().await?;
     Ok(true)
 }

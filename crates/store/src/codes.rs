@@ -143,7 +143,7 @@ impl FromRow<'_, PgRow> for RetrievalRow {
 
 #[derive(sqlx::FromRow)]
 struct CodeRow {
-    voucher_id: Uuid,
+    voucher_id: VoucherId,
     expiry: Option<Date>,
     code_id: i64,
     product_id: String,
@@ -162,7 +162,7 @@ impl CodeRow {
         let product_id = self.product_id.parse().map_err(|_| invalid("product"))?;
         let nonce = self.nonce.try_into().map_err(|_| invalid("nonce"))?;
         Ok(SealedVoucher {
-            voucher_id: VoucherId::from_uuid(self.voucher_id),
+            voucher_id: self.voucher_id,
             sku: Sku {
                 product_id,
                 denomination: Amount::from_minor(self.denomination),

@@ -9,7 +9,7 @@ use vouchsafe_security::credential::{ApiKeyHash, ApiSecretHash, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
 use vouchsafe_security::registry::PartnerAccess;
 
-use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
+use super::audit::{self, AuditActor, NO_STATE, to_bigint};
 use super::database::Database;
 use super::partners::{self, PartnerRow, read_allowlist};
 
@@ -37,8 +37,8 @@ pub enum IssueOutcome {
 
 #[derive(sqlx::FromRow)]
 pub(super) struct CredentialRow {
-    credential_id: Uuid,
-    partner_id: Uuid,
+    credential_id: CredentialId,
+    partner_id: PartnerId,
     key_hash: Vec<u8>,
     secret_hash: Vec<u8>,
     allowlist: Option<Vec<String>>,
@@ -55,8 +55,8 @@ impl TryFrom<CredentialRow> for Credential {
 
     fn try_from(row: CredentialRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
-            credential_id: CredentialId::from_uuid(row.credential_id),
-            partner_id: PartnerId::from_uuid(row.partner_id),
+            credential_id: row.credential_id,
+            partner_id: row.partner_id,
             key_hash: ApiKeyHash::from_bytes(parse_hash(row.key_hash)?),
             secret_hash: ApiSecretHash::from_bytes(parse_hash(row.secret_hash)?),
             allowlist: row.allowlist.map(read_allowlist).transpose()?,
@@ -183,7 +183,7 @@ pub(super) async fn count_live(
             AND revoked_at IS NULL
             AND (not_after IS NULL OR not_after > now())",
     )
-    .bind(partner_id.as_uuid())
+    .bind(partner_id)
     .fetch_one(connection)
     .await
 }
@@ -199,25 +199,18 @@ pub(super) async fn insert(
                                   rotated_from)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
-    .bind(credential.credential_id.as_uuid())
-    .bind(credential.partner_id.as_uuid())
+    .bind(credential.credential_id)
+    .bind(credential.partner_id)
     .bind(&credential.key_hash.as_bytes()[..])
     .bind(&credential.secret_hash.as_bytes()[..])
     .bind(credential.allowlist.clone().map(Vec::from))
     .bind(credential.not_before)
     .bind(credential.not_after)
-    .bind(credential.rotated_from.map(CredentialId::as_uuid))
+    .bind(credential.rotated_from)
     .execute(&mut *connection)
     .await?;
-    let (subject, summary) = (
-        credential.credential_id.to_string(),
-        CredentialSummary::from(credential),
-    );
-    let action = AuditAction {
-        name: "credential.issue",
-        subject: &subject,
-    };
-    audit::write(connection, actor, action, NO_STATE, Some(&summary)).await
+    let (subject, summary) = (&credential.credential_id, CredentialSummary::from(credential));
+    audit::write(connection, actor, "credential.issue", subject, NO_STATE, Some(&summary)).await
 }
 
 async fn revoke(
@@ -244,7 +237,7 @@ pub(super) async fn lock(
 ) -> Result<Option<Credential>, sqlx::Error> {
     let row: Option<CredentialRow> =
         sqlx::query_as("SELECT * FROM credentials WHERE credential_id = $1 FOR NO KEY UPDATE")
-            .bind(credential_id.as_uuid())
+            .bind(credential_id)
             .fetch_optional(connection)
             .await?;
     row.map(Credential::try_from).transpose()
@@ -259,7 +252,7 @@ pub(super) async fn revoke_locked(
     let revoked_at: OffsetDateTime = sqlx::query_scalar(
         "UPDATE credentials SET revoked_at = clock_timestamp() WHERE credential_id = $1 RETURNING revoked_at",
     )
-    .bind(credential.credential_id.as_uuid())
+    .bind(credential.credential_id)
     .fetch_one(&mut *connection)
     .await?;
     let before = CredentialSummary::from(credential);
@@ -267,12 +260,16 @@ pub(super) async fn revoke_locked(
         revoked_at: Some(revoked_at),
         ..before.clone()
     };
-    let subject = credential.credential_id.to_string();
-    let action = AuditAction {
-        name: "credential.revoke",
-        subject: &subject,
-    };
-    audit::write(connection, actor, action, Some(&before), Some(&after)).await?;
+    let subject = &credential.credential_id;
+    audit::write(
+        connection,
+        actor,
+        "credential.revoke",
+        subject,
+        Some(&before),
+        Some(&after),
+    )
+    .await?;
     Ok(revoked_at)
 }
 
@@ -290,8 +287,8 @@ async fn list(
           ORDER BY credential_id DESC
           LIMIT $3",
     )
-    .bind(partner_id.as_uuid())
-    .bind(before.map(CredentialId::as_uuid))
+    .bind(partner_id)
+    .bind(before)
     .bind(to_bigint(limit))
     .fetch_all(pool)
     .await?;

@@ -47,7 +47,7 @@ async fn create_missing(pool: &PgPool, wrap: &KeyWrapper) -> Result<DataKeySet, 
     lock(&mut transaction).await?;
     for purpose in [KeyPurpose::BlindIndex, KeyPurpose::Codes] {
         let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM data_keys WHERE purpose = $1)")
-            .bind(purpose.as_str())
+            .bind(purpose.into_str())
             .fetch_one(&mut *transaction)
             .await?;
         if !exists {
@@ -61,7 +61,7 @@ async fn create_next(pool: &PgPool, active: KeyId, wrap: &KeyWrapper) -> Result<
     let mut transaction = pool.begin().await?;
     lock(&mut transaction).await?;
     let newest: Option<i32> = sqlx::query_scalar("SELECT max(key_id) FROM data_keys WHERE purpose = $1")
-        .bind(KeyPurpose::Codes.as_str())
+        .bind(KeyPurpose::Codes.into_str())
         .fetch_one(&mut *transaction)
         .await?;
     if newest.is_none_or(|newest| newest <= active.0) {
@@ -93,7 +93,7 @@ async fn insert_key(
         "INSERT INTO data_keys (key_id, purpose, wrapped) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3)",
     )
     .bind(key_id)
-    .bind(purpose.as_str())
+    .bind(purpose.into_str())
     .bind(key.wrapped)
     .execute(connection)
     .await

@@ -7,8 +7,9 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use sqlx::PgPool;
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
+use sqlx::query::{Map, Query};
+use sqlx::{PgPool, Postgres};
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
 
@@ -28,6 +29,9 @@ const SESSION_SETTINGS: [(&str, &str); 6] = [
 
 /// Size of the shared pool. Lanes and batchers have connections of their own.
 const MAX_CONNECTIONS: u32 = 12;
+
+/// A statement with its arguments and the conversion of a row, as `sqlx::query!` returns it.
+pub(super) type Statement<F> = Map<'static, Postgres, F, PgArguments>;
 
 /// Handle to the database; clones share the pool.
 #[derive(Debug, Clone)]
@@ -89,6 +93,38 @@ impl Database {
     {
         let shared = Arc::clone(&self.0);
         self.spawn(async move { shared.connections.run(work).await })
+    }
+
+    /// Runs a statement on the shared pool and returns all rows.
+    pub(super) fn fetch_all<T, F>(
+        &self,
+        statement: Statement<F>,
+    ) -> impl Future<Output = Result<Vec<T>, sqlx::Error>> + Send + use<T, F>
+    where
+        T: Send + Unpin + 'static,
+        F: FnMut(PgRow) -> Result<T, sqlx::Error> + Send + 'static,
+    {
+        self.run(|pool| async move { statement.fetch_all(&pool).await })
+    }
+
+    /// Runs a statement on the shared pool and returns its first row, if it has one.
+    pub(super) fn fetch_optional<T, F>(
+        &self,
+        statement: Statement<F>,
+    ) -> impl Future<Output = Result<Option<T>, sqlx::Error>> + Send + use<T, F>
+    where
+        T: Send + Unpin + 'static,
+        F: FnMut(PgRow) -> Result<T, sqlx::Error> + Send + 'static,
+    {
+        self.run(|pool| async move { statement.fetch_optional(&pool).await })
+    }
+
+    /// Runs a statement without rows on the shared pool.
+    pub(super) fn execute(
+        &self,
+        statement: Query<'static, Postgres, PgArguments>,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send + use<> {
+        self.run(|pool| async move { statement.execute(&pool).await.map(drop) })
     }
 
     /// Starts a task of the database runtime at once.

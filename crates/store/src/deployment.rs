@@ -74,7 +74,7 @@ pub(super) async fn prepare(database: &Database, expected: Environment) -> Resul
 
 fn check_environment(found: Option<String>, expected: Environment) -> Result<(), PrepareError> {
     match found {
-        Some(found) if found != expected.as_str() => Err(PrepareError::OtherEnvironment { found, expected }),
+        Some(found) if found != expected.into_str() => Err(PrepareError::OtherEnvironment { found, expected }),
         _ => Ok(()),
     }
 }
@@ -107,7 +107,7 @@ async fn read_environment(pool: &PgPool) -> Result<Option<String>, sqlx::Error> 
 
 async fn claim_environment(pool: &PgPool, expected: Environment) -> Result<String, sqlx::Error> {
     sqlx::query("INSERT INTO deployment (environment) VALUES ($1) ON CONFLICT DO NOTHING")
-        .bind(expected.as_str())
+        .bind(expected.into_str())
         .execute(pool)
         .await?;
     sqlx::query_scalar("SELECT environment FROM deployment")

@@ -27,7 +27,7 @@ pub(super) const MAX_PAGE_ROWS: usize = 64;
 #[derive(sqlx::FromRow)]
 pub(super) struct EventRow {
     number: i64,
-    order_id: Uuid,
+    order_id: OrderId,
     body: String,
     created_at: OffsetDateTime,
 }
@@ -45,7 +45,7 @@ impl EventRow {
             partner_id,
             first_number: self.number,
             bundle: EventBundle {
-                order_id: OrderId::from_uuid(self.order_id),
+                order_id: self.order_id,
                 ..bundle
             },
             created_at: self.created_at,

@@ -35,14 +35,13 @@ pub(super) async fn find_response(
     executor: impl Executor<'_, Database = Postgres>,
     key: KeyHash,
 ) -> Result<Option<StoredResponse>, sqlx::Error> {
-    let row: Option<(Vec<u8>, i16, Vec<u8>)> = sqlx::query_as(
+    sqlx::query!(
         "SELECT fingerprint, status, body FROM idempotency_keys WHERE key = $1 AND expires_at > clock_timestamp()",
+        key as _,
     )
-    .bind(key.0)
+    .try_map(|row| parse_stored_response(row.fingerprint, row.status, row.body))
     .fetch_optional(executor)
-    .await?;
-    row.map(|(fingerprint, status, body)| parse_stored_response(fingerprint, status, body))
-        .transpose()
+    .await
 }
 
 /// Deletes up to [`PURGE_ROWS`] expired keys and returns their number.
@@ -51,7 +50,7 @@ async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
     // Finds expired rows by the index on `expires_at` and never scans the table. The comparison with `now()`, which is constant in
     // a transaction, can use an index; `clock_timestamp()` could not. SKIP LOCKED waits for no row, so lock order is irrelevant.
     transaction.execute("SET LOCAL enable_seqscan = off").await?;
-    let removed = sqlx::query(
+    let removed = sqlx::query!(
         "DELETE FROM idempotency_keys
           WHERE key IN (
                 SELECT key
@@ -60,10 +59,9 @@ async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
                  LIMIT $1
                    FOR UPDATE SKIP LOCKED
                 )",
-    )
-    .bind(PURGE_ROWS.cast_signed())
-    .execute(&mut *transaction)
-    .await?;
+        PURGE_ROWS.cast_signed(),
+    );
+    let removed = removed.execute(&mut *transaction).await?;
     transaction.commit().await?;
     Ok(removed.rows_affected())
 }

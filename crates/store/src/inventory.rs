@@ -11,6 +11,7 @@
 //!
 //! Free vouchers are read by a statement after the one that took the chunk: an earlier snapshot misses the last commits of the
 //! previous owner. The statements are SQL functions because functions can fix their plans whatever the table sizes.
+//! These statements are not checked at compile time: the macros take each column of a function's result for nullable.
 
 use sqlx::PgPool;
 use time::Date;
@@ -189,16 +190,17 @@ async fn load_next_expiry(
     claims: &mut [Claim],
 ) -> Result<(), sqlx::Error> {
     let columns = ClaimColumns::of(claims);
-    let next: Vec<(i32, Option<Date>)> =
-        sqlx::query_as("SELECT n.request, n.first_expiry FROM next_claimable_expiry_v1($1, $2, $3, $4, $5, $6) AS n")
-            .bind(&node.name)
-            .bind(columns.products)
-            .bind(columns.denominations)
-            .bind(columns.valid_on)
-            .bind(columns.loaded)
-            .bind(columns.loaded_to)
-            .fetch_all(pool)
-            .await?;
+    let next: Vec<(i32, Option<Date>)> = sqlx::query_as(
+        "SELECT n.request, n.first_expiry FROM next_claimable_expiry_v1($1, $2, $3, $4, $5, $6) AS n",
+    )
+    .bind(&node.name)
+    .bind(columns.products)
+    .bind(columns.denominations)
+    .bind(columns.valid_on)
+    .bind(columns.loaded)
+    .bind(columns.loaded_to)
+    .fetch_all(pool)
+    .await?;
     for (request, day) in next {
         claims[request_index(request)?].claimed.next_expiry = Some(Expiry::from_date(day));
     }
@@ -276,14 +278,14 @@ async fn load_free_stock(pool: &PgPool, chunks: &[ChunkRow]) -> Result<Vec<FreeS
 /// Excludes empty chunks from later claims. Skips chunks that a commit has locked: waiting for several locks without an order
 /// could deadlock.
 async fn mark_emptied(pool: &PgPool, chunks: Vec<i64>) -> Result<(), sqlx::Error> {
-    sqlx::query(
+    sqlx::query!(
         "UPDATE chunks
             SET emptied = true
           WHERE chunk_id IN (
                 SELECT c.chunk_id FROM chunks AS c WHERE c.chunk_id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED
                 )",
+        &chunks,
     )
-    .bind(chunks)
     .execute(pool)
     .await
     .map(drop)
@@ -295,13 +297,15 @@ async fn find_unclaimable_stock(
     node: &NodeIdentity,
     request: &StockRequest,
 ) -> Result<UnclaimableStock, sqlx::Error> {
-    let found: Option<String> = sqlx::query_scalar("SELECT unclaimable_stock_v1($1, $2, $3, $4)")
-        .bind(&node.name)
-        .bind(request.sku.product_id.as_str())
-        .bind(request.sku.denomination.minor())
-        .bind(earliest_valid_date(request))
-        .fetch_one(pool)
-        .await?;
+    let found: Option<String> = sqlx::query_scalar!(
+        "SELECT unclaimable_stock_v1($1, $2, $3, $4)",
+        &node.name,
+        request.sku.product_id.as_str(),
+        request.sku.denomination.minor(),
+        earliest_valid_date(request),
+    )
+    .fetch_one(pool)
+    .await?;
     match found.as_deref() {
         None => Ok(UnclaimableStock::None),
         Some("owned") => Ok(UnclaimableStock::OwnedByOtherNode),

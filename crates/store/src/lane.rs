@@ -175,7 +175,7 @@ async fn read_receipt(
     };
     let newest: Option<(i64, i64)> =
         sqlx::query_as("SELECT sequence, balance FROM wallets WHERE partner_id = $1 AND currency = $2")
-            .bind(record.partner_id.as_uuid())
+            .bind(record.partner_id)
             .bind(movement.currency.as_str())
             .fetch_optional(connection)
             .await?;

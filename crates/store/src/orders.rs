@@ -26,14 +26,14 @@ struct InvalidRow {
 
 #[derive(sqlx::FromRow)]
 struct OrderRow {
-    partner_id: Uuid,
-    order_id: Uuid,
-    status: String,
+    partner_id: PartnerId,
+    order_id: OrderId,
+    status: OrderStatus,
     currency: String,
     total: i64,
     refunded: i64,
-    fulfilled_from: Option<String>,
-    pending_reason: Option<String>,
+    fulfilled_from: Option<FulfilmentSource>,
+    pending_reason: Option<PendingReason>,
     closed: bool,
     reference: Option<String>,
     metadata: Option<String>,
@@ -91,8 +91,8 @@ async fn find_row(
     let mut query = start_order_query();
     query
         .push("SELECT * FROM orders WHERE partner_id = ")
-        .push_bind(partner_id.as_uuid());
-    query.push(" AND order_id = ").push_bind(order_id.as_uuid());
+        .push_bind(partner_id);
+    query.push(" AND order_id = ").push_bind(order_id);
     finish_order_query(&mut query)
         .build_query_as()
         .fetch_optional(pool)
@@ -154,16 +154,11 @@ impl Orders {
     ) -> Result<Option<OrderStatus>, sqlx::Error> {
         self.0
             .run(move |pool| async move {
-                let label: Option<String> =
-                    sqlx::query_scalar("SELECT status FROM orders WHERE partner_id = $1 AND order_id = $2")
-                        .bind(partner_id.as_uuid())
-                        .bind(order_id.as_uuid())
+                sqlx::query_scalar("SELECT status FROM orders WHERE partner_id = $1 AND order_id = $2")
+                        .bind(partner_id)
+                        .bind(order_id)
                         .fetch_optional(&pool)
-                        .await?;
-                let parse = |label: String| {
-                    OrderStatus::from_label(&label).ok_or_else(|| invalid(order_id, "status"))
-                };
-                label.map(parse).transpose()
+                        .await
             })
             .await
     }
@@ -183,7 +178,7 @@ pub(super) async fn find_stored(
 pub(super) async fn count(pool: &PgPool, partner_id: PartnerId, limit: u32) -> Result<u64, sqlx::Error> {
     let count: i64 =
         sqlx::query_scalar("SELECT count(*) FROM (SELECT FROM orders WHERE partner_id = $1 LIMIT $2) AS o")
-            .bind(partner_id.as_uuid())
+            .bind(partner_id)
             .bind(i64::from(limit))
             .fetch_one(pool)
             .await?;
@@ -243,8 +238,8 @@ impl TryFrom<OrderRow> for Order {
     type Error = sqlx::Error;
 
     fn try_from(row: OrderRow) -> Result<Self, sqlx::Error> {
-        let order_id = OrderId::from_uuid(row.order_id);
-        let status = OrderStatus::from_label(&row.status).ok_or_else(|| invalid(order_id, "status"))?;
+        let order_id = row.order_id;
+        let status = row.status;
         let currency = row.currency.parse().map_err(|_| invalid(order_id, "currency"))?;
         let lines: Vec<OrderLine> =
             serde_json::from_str(&row.lines).map_err(|_| invalid(order_id, "line"))?;
@@ -255,20 +250,17 @@ impl TryFrom<OrderRow> for Order {
         };
         Ok(Self {
             order_id,
-            partner_id: PartnerId::from_uuid(row.partner_id),
+            partner_id: row.partner_id,
             status,
             total: Amount::from_minor(row.total).of(currency),
-            fulfilled_from: row
-                .fulfilled_from
-                .as_deref()
-                .and_then(FulfilmentSource::from_label),
+            fulfilled_from: row.fulfilled_from,
             reference: row.reference,
             metadata: row.metadata.map(Into::into),
             lines,
             vouchers,
             refunded: Amount::from_minor(row.refunded),
             closed: row.closed,
-            pending_reason: row.pending_reason.as_deref().and_then(PendingReason::from_label),
+            pending_reason: row.pending_reason,
             timeline,
             created_at: row.created_at,
             updated_at: row.updated_at,

@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_security::credential::Credential;
 
-use super::audit::{self, AuditAction, AuditActor, NO_STATE};
+use super::audit::{self, AuditActor, NO_STATE};
 use super::credentials;
 use super::partners::{self, Partners};
 
@@ -31,14 +31,17 @@ async fn create(
     credential: Option<&Credential>,
     actor: &AuditActor,
 ) -> Result<(), sqlx::Error> {
-    let subject = partner.partner_id.to_string();
     let mut transaction = pool.begin().await?;
     partners::insert(&mut transaction, partner).await?;
-    let action = AuditAction {
-        name: "partner.create",
-        subject: &subject,
-    };
-    audit::write(&mut transaction, actor, action, NO_STATE, Some(partner)).await?;
+    audit::write(
+        &mut transaction,
+        actor,
+        "partner.create",
+        &partner.partner_id,
+        NO_STATE,
+        Some(partner),
+    )
+    .await?;
     if let Some(credential) = credential {
         credentials::insert(&mut transaction, credential, actor).await?;
     }

@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::partner::Partner;
 
-use super::audit::{self, AuditAction, AuditActor, to_bigint};
+use super::audit::{self, AuditActor, to_bigint};
 use super::database::Database;
 
 /// Changes a partner in place.
@@ -67,7 +67,7 @@ pub(super) async fn insert(connection: &mut PgConnection, partner: &Partner) -> 
                                cancel_window_s, certified_at, agreement_signed_at, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
     )
-    .bind(partner.partner_id.as_uuid())
+    .bind(partner.partner_id)
     .bind(&partner.name)
     .bind(Vec::from(partner.allowlist.clone()))
     .bind(Json(partner.limits))
@@ -86,7 +86,7 @@ pub(super) async fn insert(connection: &mut PgConnection, partner: &Partner) -> 
 
 async fn find(connection: &mut PgConnection, partner_id: PartnerId) -> Result<Option<Partner>, sqlx::Error> {
     let row: Option<PartnerRow> = sqlx::query_as("SELECT * FROM partners WHERE partner_id = $1")
-        .bind(partner_id.as_uuid())
+        .bind(partner_id)
         .fetch_optional(connection)
         .await?;
     row.map(Partner::try_from).transpose()
@@ -99,7 +99,7 @@ pub(super) async fn lock(
 ) -> Result<Option<Partner>, sqlx::Error> {
     let row: Option<PartnerRow> =
         sqlx::query_as("SELECT * FROM partners WHERE partner_id = $1 FOR NO KEY UPDATE")
-            .bind(partner_id.as_uuid())
+            .bind(partner_id)
             .fetch_optional(connection)
             .await?;
     row.map(Partner::try_from).transpose()
@@ -113,7 +113,7 @@ async fn list(pool: &PgPool, before: Option<PartnerId>, limit: usize) -> Result<
           ORDER BY partner_id DESC
           LIMIT $2",
     )
-    .bind(before.map(PartnerId::as_uuid))
+    .bind(before)
     .bind(to_bigint(limit))
     .fetch_all(pool)
     .await?;
@@ -136,12 +136,15 @@ async fn change(
         return Ok(Some(before));
     }
     after.updated_at = update(&mut transaction, &after).await?;
-    let subject = partner_id.to_string();
-    let action = AuditAction {
-        name: "partner.change",
-        subject: &subject,
-    };
-    audit::write(&mut transaction, actor, action, Some(&before), Some(&after)).await?;
+    audit::write(
+        &mut transaction,
+        actor,
+        "partner.change",
+        &partner_id,
+        Some(&before),
+        Some(&after),
+    )
+    .await?;
     transaction.commit().await?;
     Ok(Some(after))
 }
@@ -162,7 +165,7 @@ async fn update(connection: &mut PgConnection, partner: &Partner) -> Result<Offs
           WHERE partner_id = $1
          RETURNING updated_at",
     )
-    .bind(partner.partner_id.as_uuid())
+    .bind(partner.partner_id)
     .bind(&partner.name)
     .bind(Vec::from(partner.allowlist.clone()))
     .bind(Json(partner.limits))

@@ -2,28 +2,39 @@
 
 use sqlx::PgPool;
 use sqlx::types::Json;
-use time::OffsetDateTime;
-use uuid::Uuid;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
-use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutFilter, PayoutMilestone, PayoutStatus};
+use vouchsafe_domain::money::{Amount, Currency};
+use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutSearch, PayoutStatus};
 
-use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
+use super::audit::{self, AuditActor, NO_STATE, to_bigint};
 use super::database::Database;
 
-#[derive(sqlx::FromRow)]
-struct PayoutRow {
-    partner_id: Uuid,
-    payout_id: Uuid,
-    status: String,
-    currency: String,
-    amount: i64,
-    destination: String,
-    destination_sealed: Vec<u8>,
-    reference: Option<String>,
-    timeline: Json<Vec<PayoutMilestone>>,
-    created_at: OffsetDateTime,
-    updated_at: OffsetDateTime,
+/// Reads the payouts that meet a condition.
+macro_rules! select_payouts {
+    ($condition:literal, $($argument:expr),+) => {
+        sqlx::query!(
+            r#"SELECT partner_id AS "partner_id: PartnerId", payout_id AS "payout_id: PayoutId",
+                      status AS "status: PayoutStatus", currency AS "currency: Currency", amount AS "amount: Amount",
+                      destination, destination_sealed, reference, timeline AS "timeline: Json<Vec<PayoutMilestone>>",
+                      created_at, updated_at
+                 FROM payouts "# + $condition,
+            $($argument),+
+        )
+        .map(|row| Payout {
+            payout_id: row.payout_id,
+            partner_id: row.partner_id,
+            status: row.status,
+            money: row.amount.of(row.currency),
+            destination: PayoutDestination {
+                masked: row.destination.into(),
+                sealed: row.destination_sealed.into(),
+            },
+            reference: row.reference,
+            timeline: row.timeline.0,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    };
 }
 
 /// Payouts of the partners.
@@ -50,16 +61,12 @@ impl Payouts {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn find_owner(&self, payout_id: PayoutId) -> Result<Option<PartnerId>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let partner: Option<Uuid> =
-                    sqlx::query_scalar("SELECT partner_id FROM payouts WHERE payout_id = $1")
-                        .bind(payout_id.as_uuid())
-                        .fetch_optional(&pool)
-                        .await?;
-                Ok(partner.map(PartnerId::from_uuid))
-            })
-            .await
+        let statement = sqlx::query!(
+            r#"SELECT partner_id AS "partner_id: PartnerId" FROM payouts WHERE payout_id = $1"#,
+            payout_id as _,
+        )
+        .map(|row| row.partner_id);
+        self.0.fetch_optional(statement).await
     }
 
     /// Writes an audit entry: an operator has read the destination of a payout.
@@ -74,12 +81,7 @@ impl Payouts {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
-                let subject = payout_id.to_string();
-                let action = AuditAction {
-                    name: "payout.read",
-                    subject: &subject,
-                };
-                audit::write(&mut transaction, &actor, action, NO_STATE, NO_STATE).await?;
+                audit::write(&mut transaction, &actor, "payout.read", &payout_id, NO_STATE, NO_STATE).await?;
                 transaction.commit().await
             })
             .await
@@ -91,30 +93,22 @@ impl Payouts {
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list(
         &self,
-        filter: PayoutFilter,
+        search: PayoutSearch,
         before: Option<PayoutId>,
         limit: usize,
     ) -> Result<Vec<Payout>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let found: Vec<PayoutRow> = sqlx::query_as(
-                    "SELECT *
-                   FROM payouts
-                  WHERE ($1::uuid IS NULL OR partner_id = $1)
-                    AND ($2::text IS NULL OR status = $2)
-                    AND ($3::uuid IS NULL OR payout_id < $3)
-                  ORDER BY payout_id DESC
-                  LIMIT $4",
-                )
-                .bind(filter.partner_id.map(PartnerId::as_uuid))
-                .bind(filter.status.map(PayoutStatus::as_str))
-                .bind(before.map(PayoutId::as_uuid))
-                .bind(to_bigint(limit))
-                .fetch_all(&pool)
-                .await?;
-                found.into_iter().map(Payout::try_from).collect()
-            })
-            .await
+        let statement = select_payouts!(
+            "WHERE ($1::uuid IS NULL OR partner_id = $1)
+               AND ($2::text IS NULL OR status = $2)
+               AND ($3::uuid IS NULL OR payout_id < $3)
+             ORDER BY payout_id DESC
+             LIMIT $4",
+            search.partner_id as _,
+            search.filter.status as _,
+            before as _,
+            to_bigint(limit)
+        );
+        self.0.fetch_all(statement).await
     }
 }
 
@@ -124,36 +118,7 @@ pub(super) async fn find(
     partner_id: PartnerId,
     payout_id: PayoutId,
 ) -> Result<Option<Payout>, sqlx::Error> {
-    let row: Option<PayoutRow> =
-        sqlx::query_as("SELECT * FROM payouts WHERE partner_id = $1 AND payout_id = $2")
-            .bind(partner_id.as_uuid())
-            .bind(payout_id.as_uuid())
-            .fetch_optional(pool)
-            .await?;
-    row.map(Payout::try_from).transpose()
-}
-
-impl TryFrom<PayoutRow> for Payout {
-    type Error = sqlx::Error;
-
-    fn try_from(row: PayoutRow) -> Result<Self, sqlx::Error> {
-        let payout_id = PayoutId::from_uuid(row.payout_id);
-        let invalid =
-            |column: &str| sqlx::Error::Decode(format!("payout {payout_id} has an invalid {column}").into());
-        let currency = row.currency.parse().map_err(|_| invalid("currency"))?;
-        Ok(Self {
-            payout_id,
-            partner_id: PartnerId::from_uuid(row.partner_id),
-            status: PayoutStatus::from_label(&row.status).ok_or_else(|| invalid("status"))?,
-            money: Amount::from_minor(row.amount).of(currency),
-            destination: PayoutDestination {
-                masked: row.destination.into(),
-                sealed: row.destination_sealed.into(),
-            },
-            reference: row.reference,
-            timeline: row.timeline.0,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-        })
-    }
+    select_payouts!("WHERE partner_id = $1 AND payout_id = $2", partner_id as _, payout_id as _)
+        .fetch_optional(pool)
+        .await
 }

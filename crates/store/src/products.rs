@@ -3,17 +3,16 @@
 //! The currency of a product never changes, and its brand is fixed once it has had stock: the brand is part of the keyed hash
 //! that detects duplicate codes, and a face value in minor units means something else in another currency.
 
-mod row;
-
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
-use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::view::ProductView;
-use vouchsafe_domain::product::{Product, ProductId};
+use vouchsafe_domain::product::{
+    ApprovalPolicy, DenominationRange, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute,
+};
 
-use self::row::{ProductRow, approval_label, route_label};
-use super::audit::{self, AuditAction, AuditActor, to_bigint};
+use super::audit::{self, AuditActor, to_bigint};
 use super::database::Database;
 
 /// Result of creating or replacing a product.
@@ -29,6 +28,47 @@ pub enum PutProductOutcome {
     BrandFixed,
 }
 
+/// Selects products with the rest of a statement.
+macro_rules! select_products {
+    ($rest:literal $(, $argument:expr)* $(,)?) => {
+        sqlx::query!(
+            r#"SELECT product_id AS "product_id: ProductId", name, brand, category_id, vendor,
+                      currency AS "currency: Currency", countries, denominations AS "denominations: Vec<Amount>",
+                      range_min AS "range_min: Amount", range_max AS "range_max: Amount",
+                      range_step AS "range_step: Amount", expiry_policy AS "expiry_policy: Json<ExpiryPolicy>",
+                      redemption AS "redemption: Json<Redemption>", route AS "route: SupplyRoute",
+                      approval AS "approval: ApprovalPolicy", returnable, min_validity_days, low_stock_at, discontinued,
+                      updated_at
+                 FROM products "# + $rest
+            $(, $argument)*
+        )
+        .try_map(|row| {
+            let range = row.range_min.zip(row.range_max).zip(row.range_step);
+            let min_validity_days = u16::try_from(row.min_validity_days);
+            Ok(Product {
+                product_id: row.product_id,
+                name: row.name,
+                brand: row.brand,
+                category_id: row.category_id,
+                vendor: row.vendor,
+                currency: row.currency,
+                countries: row.countries,
+                denominations: row.denominations,
+                denomination_range: range.map(|((min, max), step)| DenominationRange { min, max, step }),
+                expiry_policy: row.expiry_policy.0,
+                redemption: row.redemption.0,
+                route: row.route,
+                approval: row.approval,
+                returnable: row.returnable,
+                min_validity_days: min_validity_days.map_err(|error| sqlx::Error::Decode(error.into()))?,
+                low_stock_at: row.low_stock_at.cast_unsigned(),
+                discontinued: row.discontinued,
+                updated_at: row.updated_at,
+            })
+        })
+    };
+}
+
 /// Products of the catalogue.
 #[derive(Debug, Clone)]
 pub struct Products(pub(super) Database);
@@ -39,13 +79,7 @@ impl Products {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn load_all(&self) -> Result<Vec<Product>, sqlx::Error> {
-        self.0
-            .run(|pool| async move {
-                let found: Vec<ProductRow> =
-                    sqlx::query_as("SELECT * FROM products").fetch_all(&pool).await?;
-                found.into_iter().map(Product::try_from).collect()
-            })
-            .await
+        self.0.fetch_all(select_products!("")).await
     }
 
     /// Finds a product.
@@ -53,16 +87,8 @@ impl Products {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn find(&self, product_id: ProductId) -> Result<Option<Product>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let found: Option<ProductRow> =
-                    sqlx::query_as("SELECT * FROM products WHERE product_id = $1")
-                        .bind(product_id.as_str())
-                        .fetch_optional(&pool)
-                        .await?;
-                found.map(Product::try_from).transpose()
-            })
-            .await
+        let statement = select_products!("WHERE product_id = $1", product_id as _);
+        self.0.fetch_optional(statement).await
     }
 
     /// Lists up to `limit` products by id, after the id `after`.
@@ -70,9 +96,14 @@ impl Products {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<Product>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move { list(&pool, after, limit).await })
-            .await
+        let statement = select_products!(
+            "WHERE $1::text IS NULL OR product_id > $1
+             ORDER BY product_id
+             LIMIT $2",
+            after,
+            to_bigint(limit),
+        );
+        self.0.fetch_all(statement).await
     }
 
     /// Creates a product or replaces the one with its id. The database sets `updated_at`.
@@ -86,39 +117,23 @@ impl Products {
     }
 }
 
-async fn list(pool: &PgPool, after: Option<String>, limit: usize) -> Result<Vec<Product>, sqlx::Error> {
-    let found: Vec<ProductRow> = sqlx::query_as(
-        "SELECT *
-           FROM products
-          WHERE $1::text IS NULL OR product_id > $1
-          ORDER BY product_id
-          LIMIT $2",
-    )
-    .bind(after)
-    .bind(to_bigint(limit))
-    .fetch_all(pool)
-    .await?;
-    found.into_iter().map(Product::try_from).collect()
-}
-
 async fn put(
     pool: &PgPool,
     mut product: Product,
     actor: &AuditActor,
 ) -> Result<PutProductOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM categories WHERE category_id = $1)")
-        .bind(&product.category_id)
-        .fetch_one(&mut *transaction)
-        .await?;
-    if !exists {
+    let known = sqlx::query!(
+        r#"SELECT EXISTS (SELECT FROM categories WHERE category_id = $1) AS "category!",
+                  EXISTS (SELECT FROM vendors WHERE vendor_id = $2) AS "vendor!""#,
+        product.category_id,
+        product.vendor,
+    );
+    let known = known.fetch_one(&mut *transaction).await?;
+    if !known.category {
         return Ok(PutProductOutcome::CategoryNotFound);
     }
-    let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM vendors WHERE vendor_id = $1)")
-        .bind(&product.vendor)
-        .fetch_one(&mut *transaction)
-        .await?;
-    if !exists {
+    if !known.vendor {
         return Ok(PutProductOutcome::VendorNotFound);
     }
     // An import locks the row, too, so no stock can be added between the check below and the commit.
@@ -132,12 +147,16 @@ async fn put(
         }
     }
     product.updated_at = write(&mut transaction, &product).await?;
-    let action = AuditAction {
-        name: "product.put",
-        subject: product.product_id.as_str(),
-    };
     let (view_before, view) = (before.as_ref().map(ProductView::of), ProductView::of(&product));
-    audit::write(&mut transaction, actor, action, view_before.as_ref(), Some(&view)).await?;
+    audit::write(
+        &mut transaction,
+        actor,
+        "product.put",
+        &product.product_id,
+        view_before.as_ref(),
+        Some(&view),
+    )
+    .await?;
     transaction.commit().await?;
     Ok(if before.is_some() {
         PutProductOutcome::Replaced(product)
@@ -147,26 +166,24 @@ async fn put(
 }
 
 async fn lock(connection: &mut PgConnection, product_id: &ProductId) -> Result<Option<Product>, sqlx::Error> {
-    let found: Option<ProductRow> =
-        sqlx::query_as("SELECT * FROM products WHERE product_id = $1 FOR NO KEY UPDATE")
-            .bind(product_id.as_str())
-            .fetch_optional(connection)
-            .await?;
-    found.map(Product::try_from).transpose()
+    select_products!("WHERE product_id = $1 FOR NO KEY UPDATE", product_id as _)
+        .fetch_optional(connection)
+        .await
 }
 
 /// Whether stock was ever imported. Chunks are not deleted when they are sold out.
 async fn has_stock(connection: &mut PgConnection, product_id: &ProductId) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar("SELECT EXISTS (SELECT FROM chunks WHERE product_id = $1)")
-        .bind(product_id.as_str())
-        .fetch_one(connection)
-        .await
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM chunks WHERE product_id = $1) AS "exists!""#,
+        product_id as _,
+    )
+    .fetch_one(connection)
+    .await
 }
 
 async fn write(connection: &mut PgConnection, product: &Product) -> Result<OffsetDateTime, sqlx::Error> {
-    let minor = |amount: Amount| amount.minor();
     let range = product.denomination_range;
-    sqlx::query_scalar(
+    sqlx::query_scalar!(
         "INSERT INTO products (product_id, name, brand, category_id, vendor, currency, countries, denominations,
                                range_min, range_max, range_step, expiry_policy, redemption, route, approval,
                                returnable, min_validity_days, low_stock_at, discontinued)
@@ -192,26 +209,26 @@ async fn write(connection: &mut PgConnection, product: &Product) -> Result<Offse
                 discontinued = EXCLUDED.discontinued,
                 updated_at = now()
          RETURNING updated_at",
+        product.product_id as _,
+        product.name,
+        product.brand,
+        product.category_id,
+        product.vendor,
+        product.currency as _,
+        &product.countries,
+        product.denominations as _,
+        range.map(|range| range.min) as _,
+        range.map(|range| range.max) as _,
+        range.map(|range| range.step) as _,
+        Json(&product.expiry_policy) as _,
+        Json(&product.redemption) as _,
+        product.route as _,
+        product.approval as _,
+        product.returnable,
+        i32::from(product.min_validity_days),
+        i32::try_from(product.low_stock_at).unwrap_or(i32::MAX),
+        product.discontinued,
     )
-    .bind(product.product_id.as_str())
-    .bind(&product.name)
-    .bind(&product.brand)
-    .bind(&product.category_id)
-    .bind(&product.vendor)
-    .bind(product.currency.as_str())
-    .bind(&product.countries)
-    .bind(product.denominations.iter().copied().map(minor).collect::<Vec<_>>())
-    .bind(range.map(|range| range.min.minor()))
-    .bind(range.map(|range| range.max.minor()))
-    .bind(range.map(|range| range.step.minor()))
-    .bind(Json(&product.expiry_policy))
-    .bind(Json(&product.redemption))
-    .bind(route_label(product.route))
-    .bind(approval_label(product.approval))
-    .bind(product.returnable)
-    .bind(i32::from(product.min_validity_days))
-    .bind(i32::try_from(product.low_stock_at).unwrap_or(i32::MAX))
-    .bind(product.discontinued)
     .fetch_one(connection)
     .await
 }

@@ -8,12 +8,11 @@ mod claims;
 pub(super) mod view;
 
 use sqlx::types::Json;
-use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::ports::vendors::WaitingOrder;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
-use vouchsafe_domain::money::{Amount, Money};
-use vouchsafe_domain::product::ExpiryPolicy;
+use vouchsafe_domain::money::{Amount, Currency};
+use vouchsafe_domain::product::{ExpiryPolicy, ProductId};
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 
 use super::audit::to_bigint;
@@ -36,18 +35,6 @@ pub struct Purchase {
     pub request: BuyRequest,
 }
 
-#[derive(sqlx::FromRow)]
-struct PurchaseRow {
-    purchase_id: Uuid,
-    vendor: String,
-    product_id: String,
-    denomination: i64,
-    currency: String,
-    quantity: i32,
-    expiry_policy: Json<ExpiryPolicy>,
-    requested_at: OffsetDateTime,
-}
-
 /// Purchases of vouchers from vendors.
 #[derive(Debug, Clone)]
 pub struct Purchases(pub(super) Database);
@@ -62,42 +49,30 @@ impl Purchases {
         after: Option<OrderId>,
         limit: usize,
     ) -> Result<Vec<WaitingOrder>, sqlx::Error> {
-        let found: Vec<(Uuid, Uuid, bool)> = self
-            .0
-            .run(move |pool| async move {
-                sqlx::query_as(
-                    "SELECT o.partner_id, o.order_id,
-                            EXISTS (
-                            SELECT
-                              FROM purchases AS p
-                             WHERE p.partner_id = o.partner_id AND p.order_id = o.order_id
-                            )
-                       FROM orders AS o
-                      WHERE o.pending_reason = 'VENDOR'
-                        AND NOT o.closed
-                        AND ($2::uuid IS NULL OR o.order_id > $2)
-                        AND NOT EXISTS (
-                            SELECT
-                              FROM purchases AS p
-                             WHERE p.partner_id = o.partner_id AND p.order_id = o.order_id AND NOT p.ended
-                            )
-                      ORDER BY o.order_id
-                      LIMIT $1",
-                )
-                .bind(to_bigint(limit))
-                .bind(after.map(OrderId::as_uuid))
-                .fetch_all(&pool)
-                .await
-            })
-            .await?;
-        let waiting = found
-            .into_iter()
-            .map(|(partner_id, order_id, bought)| WaitingOrder {
-                partner_id: PartnerId::from_uuid(partner_id),
-                order_id: OrderId::from_uuid(order_id),
-                was_purchased: bought,
-            });
-        Ok(waiting.collect())
+        let statement = sqlx::query_as!(
+            WaitingOrder,
+            r#"SELECT o.partner_id AS "partner_id: PartnerId",
+                    o.order_id AS "order_id: OrderId",
+                    EXISTS (
+                    SELECT
+                      FROM purchases AS p
+                     WHERE p.partner_id = o.partner_id AND p.order_id = o.order_id
+                    ) AS "was_purchased!"
+               FROM orders AS o
+              WHERE o.pending_reason = 'VENDOR'
+                AND NOT o.closed
+                AND ($2::uuid IS NULL OR o.order_id > $2)
+                AND NOT EXISTS (
+                    SELECT
+                      FROM purchases AS p
+                     WHERE p.partner_id = o.partner_id AND p.order_id = o.order_id AND NOT p.ended
+                    )
+              ORDER BY o.order_id
+              LIMIT $1"#,
+            to_bigint(limit),
+            after as _,
+        );
+        self.0.fetch_all(statement).await
     }
 
     /// Creates purchases for an order. A line that has a purchase keeps it.
@@ -113,23 +88,23 @@ impl Purchases {
         self.0.run(move |pool| async move {
             let mut transaction = pool.begin().await?;
             for NewPurchase { line, vendor, request } in purchases {
-                sqlx::query(
+                sqlx::query!(
                     "INSERT INTO purchases (purchase_id, partner_id, order_id, line, vendor, product_id, denomination,
                                             currency, quantity, expiry_policy, requested_at)
                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
                      ON CONFLICT (partner_id, order_id, line) DO NOTHING",
+                    request.key as _,
+                    partner_id as _,
+                    order_id as _,
+                    line.cast_signed(),
+                    vendor,
+                    request.product_id as _,
+                    request.denomination.amount as _,
+                    request.denomination.currency as _,
+                    request.quantity.cast_signed(),
+                    Json(&request.expiry_policy) as _,
+                    request.requested_at,
                 )
-                .bind(request.key.0)
-                .bind(partner_id.as_uuid())
-                .bind(order_id.as_uuid())
-                .bind(line.cast_signed())
-                .bind(vendor)
-                .bind(request.product_id.as_str())
-                .bind(request.denomination.amount.minor())
-                .bind(request.denomination.currency.as_str())
-                .bind(request.quantity.cast_signed())
-                .bind(Json(&request.expiry_policy))
-                .bind(request.requested_at)
                 .execute(&mut *transaction)
                 .await?;
             }
@@ -143,16 +118,29 @@ impl Purchases {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or the purchase does not exist.
     pub async fn find(&self, purchase_id: Uuid) -> Result<Purchase, sqlx::Error> {
-        let row: PurchaseRow = self
-            .0
-            .run(move |pool| async move {
-                sqlx::query_as("SELECT * FROM purchases WHERE purchase_id = $1")
-                    .bind(purchase_id)
-                    .fetch_one(&pool)
-                    .await
-            })
-            .await?;
-        Purchase::try_from(row)
+        let statement = sqlx::query!(
+            r#"SELECT purchase_id AS "key: PurchaseKey", vendor, product_id AS "product_id: ProductId",
+                    denomination AS "denomination: Amount", currency AS "currency: Currency", quantity,
+                    expiry_policy AS "expiry_policy: Json<ExpiryPolicy>", requested_at
+               FROM purchases
+              WHERE purchase_id = $1"#,
+            purchase_id,
+        )
+        .map(|row| Purchase {
+            vendor: row.vendor,
+            request: BuyRequest {
+                key: row.key,
+                product_id: row.product_id,
+                denomination: row.denomination.of(row.currency),
+                quantity: row.quantity.cast_unsigned(),
+                requested_at: row.requested_at,
+                expiry_policy: row.expiry_policy.0,
+            },
+        });
+        self.0
+            .fetch_optional(statement)
+            .await?
+            .ok_or(sqlx::Error::RowNotFound)
     }
 
     /// Lists the open purchases of an order with their line indexes.
@@ -164,47 +152,15 @@ impl Purchases {
         partner_id: PartnerId,
         order_id: OrderId,
     ) -> Result<Vec<(u16, Uuid)>, sqlx::Error> {
-        let found: Vec<(i16, Uuid)> = self
-            .0
-            .run(move |pool| async move {
-                sqlx::query_as(
-                    "SELECT p.line, p.purchase_id
-                       FROM purchases AS p
-                      WHERE p.partner_id = $1 AND p.order_id = $2 AND NOT p.ended
-                      ORDER BY p.line",
-                )
-                .bind(partner_id.as_uuid())
-                .bind(order_id.as_uuid())
-                .fetch_all(&pool)
-                .await
-            })
-            .await?;
-        let found = found.into_iter();
-        Ok(found
-            .map(|(line, purchase_id)| (line.cast_unsigned(), purchase_id))
-            .collect())
-    }
-}
-
-impl TryFrom<PurchaseRow> for Purchase {
-    type Error = sqlx::Error;
-
-    fn try_from(row: PurchaseRow) -> Result<Self, sqlx::Error> {
-        let invalid = |column: &str| {
-            sqlx::Error::Decode(format!("purchase {} has an invalid {column}", row.purchase_id).into())
-        };
-        let currency = row.currency.parse().map_err(|_| invalid("currency"))?;
-        let denomination: Money = Amount::from_minor(row.denomination).of(currency);
-        Ok(Self {
-            request: BuyRequest {
-                key: PurchaseKey(row.purchase_id),
-                product_id: row.product_id.parse().map_err(|_| invalid("product"))?,
-                denomination,
-                quantity: u32::try_from(row.quantity).map_err(|_| invalid("quantity"))?,
-                requested_at: row.requested_at,
-                expiry_policy: row.expiry_policy.0,
-            },
-            vendor: row.vendor,
-        })
+        let statement = sqlx::query!(
+            "SELECT p.line, p.purchase_id
+               FROM purchases AS p
+              WHERE p.partner_id = $1 AND p.order_id = $2 AND NOT p.ended
+              ORDER BY p.line",
+            partner_id as _,
+            order_id as _,
+        )
+        .map(|row| (row.line.cast_unsigned(), row.purchase_id));
+        self.0.fetch_all(statement).await
     }
 }

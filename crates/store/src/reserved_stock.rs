@@ -7,7 +7,7 @@ use uuid::Uuid;
 use vouchsafe_actors::ports::vendors::ReservedStock;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::product::{ProductId, Sku};
 
 use super::audit::to_bigint;
 use super::database::Database;
@@ -23,29 +23,21 @@ impl Reservations {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn release_remainder(&self, purchase_id: Uuid) -> Result<Option<Sku>, sqlx::Error> {
-        let released: Option<(String, i64)> = self
-            .0
-            .run(move |pool| async move {
-                sqlx::query_as(
-                    "WITH next_reservation AS MATERIALIZED (
-                        SELECT gen_random_uuid() AS reservation_id
-                          FROM purchases AS p
-                         WHERE p.purchase_id = $1
-                           AND EXISTS (SELECT FROM orders_waiting_for_stock_v1(p.product_id, p.denomination, NULL, 1))
-                     )
-                     UPDATE chunks AS c
-                        SET reservation_id = (SELECT n.reservation_id FROM next_reservation AS n)
-                      WHERE c.reservation_id = $1
-                     RETURNING c.product_id, c.denomination",
-                )
-                .bind(purchase_id)
-                .fetch_optional(&pool)
-                .await
-            })
-            .await?;
-        released
-            .map(|(product_id, face)| parse_sku(&product_id, face))
-            .transpose()
+        let statement = sqlx::query_as!(
+            Sku,
+            r#"WITH next_reservation AS MATERIALIZED (
+                SELECT gen_random_uuid() AS reservation_id
+                  FROM purchases AS p
+                 WHERE p.purchase_id = $1
+                   AND EXISTS (SELECT FROM orders_waiting_for_stock_v1(p.product_id, p.denomination, NULL, 1))
+             )
+             UPDATE chunks AS c
+                SET reservation_id = (SELECT n.reservation_id FROM next_reservation AS n)
+              WHERE c.reservation_id = $1
+             RETURNING c.product_id AS "product_id: ProductId", c.denomination AS "denomination: Amount""#,
+            purchase_id,
+        );
+        self.0.fetch_optional(statement).await
     }
 
     /// Lists up to `limit` reservations for waiting orders, oldest first.
@@ -53,32 +45,29 @@ impl Reservations {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list(&self, limit: usize) -> Result<Vec<ReservedStock>, sqlx::Error> {
-        let found: Vec<(Uuid, String, i64)> = self
-            .0
-            .run(move |pool| async move {
-                sqlx::query_as(
-                    "SELECT c.reservation_id, c.product_id, c.denomination
-                       FROM chunks AS c
-                      WHERE c.reservation_id IS NOT NULL
-                        AND NOT EXISTS (
-                            SELECT
-                              FROM purchases AS p
-                             WHERE p.purchase_id = c.reservation_id AND NOT p.ended
-                            )
-                      GROUP BY c.reservation_id, c.product_id, c.denomination
-                      ORDER BY min(c.chunk_id)
-                      LIMIT $1",
-                )
-                .bind(to_bigint(limit))
-                .fetch_all(&pool)
-                .await
-            })
-            .await?;
-        let reserved = |(reservation_id, product_id, face): (Uuid, String, i64)| {
-            let sku = parse_sku(&product_id, face)?;
-            Ok(ReservedStock { reservation_id, sku })
-        };
-        found.into_iter().map(reserved).collect()
+        let statement = sqlx::query!(
+            r#"SELECT c.reservation_id AS "reservation_id!", c.product_id AS "product_id: ProductId",
+                    c.denomination AS "denomination: Amount"
+               FROM chunks AS c
+              WHERE c.reservation_id IS NOT NULL
+                AND NOT EXISTS (
+                    SELECT
+                      FROM purchases AS p
+                     WHERE p.purchase_id = c.reservation_id AND NOT p.ended
+                    )
+              GROUP BY c.reservation_id, c.product_id, c.denomination
+              ORDER BY min(c.chunk_id)
+              LIMIT $1"#,
+            to_bigint(limit),
+        )
+        .map(|row| ReservedStock {
+            reservation_id: row.reservation_id,
+            sku: Sku {
+                product_id: row.product_id,
+                denomination: row.denomination,
+            },
+        });
+        self.0.fetch_all(statement).await
     }
 
     /// Finds the oldest order after `after` that waits for vouchers of a SKU.
@@ -90,19 +79,15 @@ impl Reservations {
         sku: Sku,
         after: Option<OrderId>,
     ) -> Result<Option<(PartnerId, OrderId)>, sqlx::Error> {
-        let first: Option<(Uuid, Uuid)> = self
-            .0
-            .run(move |pool| async move {
-                sqlx::query_as("SELECT w.partner_id, w.order_id FROM orders_waiting_for_stock_v1($1, $2, $3, 1) AS w")
-                    .bind(sku.product_id.as_str())
-                    .bind(sku.denomination.minor())
-                    .bind(after.map(OrderId::as_uuid))
-                    .fetch_optional(&pool)
-                    .await
-            })
-            .await?;
-        let ids = |(partner, order)| (PartnerId::from_uuid(partner), OrderId::from_uuid(order));
-        Ok(first.map(ids))
+        let statement = sqlx::query!(
+            r#"SELECT w.partner_id AS "partner_id!: PartnerId", w.order_id AS "order_id!: OrderId"
+               FROM orders_waiting_for_stock_v1($1, $2, $3, 1) AS w"#,
+            sku.product_id as _,
+            sku.denomination as _,
+            after as _,
+        )
+        .map(|row| (row.partner_id, row.order_id));
+        self.0.fetch_optional(statement).await
     }
 
     /// Releases a reservation: any shelf may claim the stock.
@@ -110,22 +95,10 @@ impl Reservations {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn release(&self, reservation_id: Uuid) -> Result<(), sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                sqlx::query("UPDATE chunks SET reservation_id = NULL WHERE reservation_id = $1")
-                    .bind(reservation_id)
-                    .execute(&pool)
-                    .await
-                    .map(drop)
-            })
-            .await
+        let statement = sqlx::query!(
+            "UPDATE chunks SET reservation_id = NULL WHERE reservation_id = $1",
+            reservation_id,
+        );
+        self.0.execute(statement).await
     }
-}
-
-pub(super) fn parse_sku(product_id: &str, denomination: i64) -> Result<Sku, sqlx::Error> {
-    let product_id = product_id.parse();
-    Ok(Sku {
-        product_id: product_id.map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-        denomination: Amount::from_minor(denomination),
-    })
 }

@@ -16,7 +16,7 @@ use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::credential_summary::CredentialSummary;
 
-use super::audit::{self, AuditAction, AuditActor};
+use super::audit::{self, AuditActor};
 use super::credentials::{self, CredentialRow, Credentials, MAX_LIVE_CREDENTIALS};
 use super::partners;
 
@@ -73,20 +73,16 @@ impl Credentials {
         &self,
         credential_id: CredentialId,
     ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                sqlx::query_scalar(
-                    "UPDATE credentials
-                    SET first_used_at = COALESCE(first_used_at, clock_timestamp())
-                  WHERE credential_id = $1
-                    AND revoked_at IS NULL
-                 RETURNING first_used_at",
-                )
-                .bind(credential_id.as_uuid())
-                .fetch_optional(&pool)
-                .await
-            })
-            .await
+        let statement = sqlx::query!(
+            r#"UPDATE credentials
+                SET first_used_at = COALESCE(first_used_at, clock_timestamp())
+              WHERE credential_id = $1
+                AND revoked_at IS NULL
+             RETURNING first_used_at AS "first_used_at!""#,
+            credential_id as _,
+        )
+        .map(|row| row.first_used_at);
+        self.0.fetch_optional(statement).await
     }
 }
 
@@ -149,7 +145,7 @@ async fn revoke_unused_successors(
           ORDER BY credential_id
             FOR NO KEY UPDATE",
     )
-    .bind(credential_id.as_uuid())
+    .bind(credential_id)
     .fetch_all(&mut *connection)
     .await?;
     let mut revoked = Vec::with_capacity(unused.len());
@@ -167,22 +163,26 @@ async fn write_expiry(
     after: &Credential,
     actor: &AuditActor,
 ) -> Result<(), sqlx::Error> {
-    sqlx::query(
+    sqlx::query!(
         "UPDATE credentials
             SET not_after = $2,
                 rotated_at = $3
           WHERE credential_id = $1",
+        after.credential_id as _,
+        after.not_after,
+        after.rotated_at,
     )
-    .bind(after.credential_id.as_uuid())
-    .bind(after.not_after)
-    .bind(after.rotated_at)
     .execute(&mut *connection)
     .await?;
-    let subject = after.credential_id.to_string();
-    let action = AuditAction {
-        name: "credential.rotate",
-        subject: &subject,
-    };
+    let subject = &after.credential_id;
     let (before, after) = (CredentialSummary::from(before), CredentialSummary::from(after));
-    audit::write(connection, actor, action, Some(&before), Some(&after)).await
+    audit::write(
+        connection,
+        actor,
+        "credential.rotate",
+        subject,
+        Some(&before),
+        Some(&after),
+    )
+    .await
 }

@@ -22,7 +22,7 @@ use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
 use self::chunks::{ChunkRange, split_into_chunks};
-use super::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
+use super::audit::{self, AuditActor, NO_STATE, to_bigint};
 use super::database::Database;
 
 pub use self::expire::ExpiryBatch;
@@ -152,21 +152,17 @@ impl Stock {
         &self,
         indexes: Vec<BlindIndex>,
     ) -> Result<HashSet<BlindIndex>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let bytes: Vec<&[u8]> = indexes.iter().map(|index| &index.as_bytes()[..]).collect();
-                let known: Vec<Vec<u8>> =
-                    sqlx::query_scalar("SELECT blind_index FROM codes WHERE blind_index = ANY ($1)")
-                        .bind(bytes)
-                        .fetch_all(&pool)
-                        .await?;
-                let known: HashSet<Vec<u8>> = known.into_iter().collect();
-                let indexes = indexes.into_iter();
-                Ok(indexes
-                    .filter(|index| known.contains(&index.as_bytes()[..]))
-                    .collect())
-            })
-            .await
+        let bytes: Vec<&[u8]> = indexes.iter().map(|index| &index.as_bytes()[..]).collect();
+        let statement = sqlx::query!(
+            "SELECT blind_index FROM codes WHERE blind_index = ANY ($1)",
+            bytes as _,
+        );
+        let known = self.0.fetch_all(statement.map(|row| row.blind_index)).await?;
+        let known: HashSet<Vec<u8>> = known.into_iter().collect();
+        let indexes = indexes.into_iter();
+        Ok(indexes
+            .filter(|index| known.contains(&index.as_bytes()[..]))
+            .collect())
     }
 
     /// Imports a batch. Known codes are counted and left unchanged, so repeating a batch is safe.
@@ -182,10 +178,11 @@ impl Stock {
 
 async fn generate_ids(pool: &PgPool, count: usize) -> Result<NewStockIds, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let codes: Vec<i64> = sqlx::query_scalar("SELECT nextval('code_ids') FROM generate_series(1, $1)")
-        .bind(to_bigint(count))
-        .fetch_all(&mut *transaction)
-        .await?;
+    let codes = sqlx::query_scalar!(
+        r#"SELECT nextval('code_ids') AS "code_id!" FROM generate_series(1, $1::bigint)"#,
+        to_bigint(count),
+    );
+    let codes = codes.fetch_all(&mut *transaction).await?;
     let stock = next_stock_ids(&mut transaction, count).await?;
     transaction.commit().await?;
     let codes = codes.into_iter().map(CodeId).collect();
@@ -202,14 +199,15 @@ pub(super) async fn allocate_ids(pool: &PgPool, count: usize) -> Result<Vec<Stoc
 
 /// Generates ids of stock rows. The lock makes them consecutive, except for gaps of `nextval`.
 async fn next_stock_ids(connection: &mut PgConnection, count: usize) -> Result<Vec<i64>, sqlx::Error> {
-    sqlx::query("SELECT pg_advisory_xact_lock($1)")
-        .bind(STOCK_IDS_LOCK)
+    sqlx::query!("SELECT pg_advisory_xact_lock($1)", STOCK_IDS_LOCK)
         .execute(&mut *connection)
         .await?;
-    sqlx::query_scalar("SELECT nextval('stock_ids') FROM generate_series(1, $1)")
-        .bind(to_bigint(count))
-        .fetch_all(connection)
-        .await
+    sqlx::query_scalar!(
+        r#"SELECT nextval('stock_ids') AS "stock_id!" FROM generate_series(1, $1::bigint)"#,
+        to_bigint(count),
+    )
+    .fetch_all(connection)
+    .await
 }
 
 async fn import(pool: &PgPool, batch: &StockBatch, actor: &AuditActor) -> Result<ImportOutcome, sqlx::Error> {
@@ -241,11 +239,7 @@ async fn import(pool: &PgPool, batch: &StockBatch, actor: &AuditActor) -> Result
             imported: imported.imported,
             duplicates: imported.duplicates,
         };
-        let action = AuditAction {
-            name: action,
-            subject: &subject,
-        };
-        audit::write(&mut transaction, actor, action, NO_STATE, Some(&entry)).await?;
+        audit::write(&mut transaction, actor, action, &subject, NO_STATE, Some(&entry)).await?;
     }
     transaction.commit().await?;
     Ok(ImportOutcome::Stored(imported))
@@ -253,12 +247,12 @@ async fn import(pool: &PgPool, batch: &StockBatch, actor: &AuditActor) -> Result
 
 /// Checks that brand and currency are unchanged, and locks the product row until the transaction ends.
 async fn is_current(connection: &mut PgConnection, target: &ImportTarget) -> Result<bool, sqlx::Error> {
-    let found: Option<(String, String)> =
-        sqlx::query_as("SELECT brand, currency FROM products WHERE product_id = $1 FOR SHARE")
-            .bind(target.sku.product_id.as_str())
-            .fetch_optional(connection)
-            .await?;
-    Ok(found.is_some_and(|(brand, currency)| brand == target.brand && currency == target.currency.as_str()))
+    let found = sqlx::query!(
+        r#"SELECT brand, currency AS "currency: Currency" FROM products WHERE product_id = $1 FOR SHARE"#,
+        target.sku.product_id as _,
+    );
+    let found = found.fetch_optional(connection).await?;
+    Ok(found.is_some_and(|product| product.brand == target.brand && product.currency == target.currency))
 }
 
 /// Inserts the codes that are new and returns their ids.
@@ -269,7 +263,7 @@ async fn insert_codes(
     let mut vouchers: Vec<&NewVoucher> = batch.vouchers.iter().collect();
     vouchers.sort_unstable_by_key(|voucher| voucher.blind_index.as_bytes());
     let column = |of: fn(&NewVoucher) -> &[u8]| vouchers.iter().map(|v| of(v)).collect::<Vec<&[u8]>>();
-    let inserted: Vec<i64> = sqlx::query_scalar(
+    let inserted = sqlx::query_scalar!(
         "INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext, purchase_id,
                             vendor_reference, bought_at)
          SELECT v.code_id, $1, $2, v.blind_index, v.key_id, v.nonce, v.ciphertext, $8, v.vendor_reference,
@@ -278,24 +272,17 @@ async fn insert_codes(
                 AS v (code_id, blind_index, key_id, nonce, ciphertext, vendor_reference)
          ON CONFLICT (blind_index) DO NOTHING
          RETURNING code_id",
-    )
-    .bind(batch.target.sku.product_id.as_str())
-    .bind(batch.target.sku.denomination.minor())
-    .bind(vouchers.iter().map(|v| v.code_id.0).collect::<Vec<_>>())
-    .bind(column(|v| v.blind_index.as_bytes()))
-    .bind(vouchers.iter().map(|v| v.sealed.key_id.0).collect::<Vec<_>>())
-    .bind(column(|v| &v.sealed.nonce))
-    .bind(column(|v| &v.sealed.ciphertext))
-    .bind(batch.origin.purchase_id())
-    .bind(
-        vouchers
-            .iter()
-            .map(|v| v.vendor_reference.as_deref())
-            .collect::<Vec<_>>(),
-    )
-    .fetch_all(connection)
-    .await?;
-    Ok(inserted.into_iter().collect())
+        batch.target.sku.product_id as _,
+        batch.target.sku.denomination as _,
+        &vouchers.iter().map(|v| v.code_id.0).collect::<Vec<_>>(),
+        column(|v| v.blind_index.as_bytes()) as _,
+        &vouchers.iter().map(|v| v.sealed.key_id.0).collect::<Vec<_>>(),
+        column(|v| &v.sealed.nonce) as _,
+        column(|v| &v.sealed.ciphertext) as _,
+        batch.origin.purchase_id(),
+        vouchers.iter().map(|v| v.vendor_reference.as_deref()).collect::<Vec<_>>() as _,
+    );
+    Ok(inserted.fetch_all(connection).await?.into_iter().collect())
 }
 
 /// Inserts chunks of consecutive ids and their stock rows.
@@ -317,7 +304,7 @@ async fn insert_stock(
     let piece_of_each = pieces
         .iter()
         .flat_map(|piece| std::iter::repeat_n(piece.first_stock_id, piece.len()));
-    sqlx::query(
+    sqlx::query!(
         "WITH made AS (
             INSERT INTO chunks (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id,
                                 reservation_id)
@@ -333,18 +320,18 @@ async fn insert_stock(
            FROM unnest($7::bigint[], $8::bigint[], $9::bigint[], $10::date[])
                 AS s (stock_id, first_stock_id, code_id, expiry)
            JOIN made AS m ON m.first_stock_id = s.first_stock_id",
+        batch.target.sku.product_id as _,
+        batch.target.sku.denomination as _,
+        pieces.iter().map(|piece| piece.first_expiry.date()).collect::<Vec<_>>() as _,
+        pieces.iter().map(|piece| piece.last_expiry.date()).collect::<Vec<_>>() as _,
+        &column(|piece| piece.first_stock_id),
+        &column(|piece| piece.last_stock_id),
+        stock_ids,
+        &piece_of_each.collect::<Vec<_>>(),
+        &fresh.iter().map(|voucher| voucher.code_id.0).collect::<Vec<_>>(),
+        fresh.iter().map(|voucher| voucher.expiry).collect::<Vec<_>>() as _,
+        batch.origin.reservation_id(),
     )
-    .bind(batch.target.sku.product_id.as_str())
-    .bind(batch.target.sku.denomination.minor())
-    .bind(pieces.iter().map(|piece| piece.first_expiry.date()).collect::<Vec<_>>())
-    .bind(pieces.iter().map(|piece| piece.last_expiry.date()).collect::<Vec<_>>())
-    .bind(column(|piece| piece.first_stock_id))
-    .bind(column(|piece| piece.last_stock_id))
-    .bind(stock_ids)
-    .bind(piece_of_each.collect::<Vec<_>>())
-    .bind(fresh.iter().map(|voucher| voucher.code_id.0).collect::<Vec<_>>())
-    .bind(fresh.iter().map(|voucher| voucher.expiry).collect::<Vec<_>>())
-    .bind(batch.origin.reservation_id())
     .execute(connection)
     .await
     .map(drop)

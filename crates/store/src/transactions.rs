@@ -4,7 +4,7 @@ mod list;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
+use vouchsafe_domain::ids::{OrderId, PartnerId, PayoutId, TransactionId};
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::ledger::transaction::Transaction;
 use vouchsafe_domain::money::Amount;
@@ -13,14 +13,14 @@ use super::database::Database;
 
 #[derive(sqlx::FromRow)]
 struct TransactionRow {
-    transaction_id: Uuid,
-    kind: String,
+    transaction_id: TransactionId,
+    kind: LedgerKind,
     amount: i64,
     currency: String,
     balance_after: i64,
     sequence: i64,
-    order_id: Option<Uuid>,
-    payout_id: Option<Uuid>,
+    order_id: Option<OrderId>,
+    payout_id: Option<PayoutId>,
     reference: Option<String>,
     created_at: OffsetDateTime,
 }
@@ -29,18 +29,19 @@ impl TryFrom<TransactionRow> for Transaction {
     type Error = sqlx::Error;
 
     fn try_from(row: TransactionRow) -> Result<Self, sqlx::Error> {
-        let transaction_id = TransactionId::from_uuid(row.transaction_id);
+        let transaction_id = row.transaction_id;
         let invalid = |column: &str| {
             sqlx::Error::Decode(format!("transaction {transaction_id} has an invalid {column}").into())
         };
+        let currency = row.currency.parse().map_err(|_| invalid("currency"))?;
         Ok(Self {
             transaction_id,
-            kind: LedgerKind::from_label(&row.kind).ok_or_else(|| invalid("kind"))?,
-            amount: Amount::from_minor(row.amount),
-            currency: row.currency.parse().map_err(|_| invalid("currency"))?,
-            balance_after: Amount::from_minor(row.balance_after),
+            kind: row.kind,
+            amount: Amount::from_minor(row.amount).of(currency),
+            currency,
+            balance_after: Amount::from_minor(row.balance_after).of(currency),
             sequence: row.sequence,
-            order_id: row.order_id.map(OrderId::from_uuid),
+            order_id: row.order_id,
             payout_id: row.payout_id,
             reference: row.reference,
             created_at: row.created_at,
@@ -66,8 +67,8 @@ impl Transactions {
             .run(move |pool| async move {
                 let row: Option<TransactionRow> =
                     sqlx::query_as("SELECT * FROM ledger WHERE partner_id = $1 AND transaction_id = $2")
-                        .bind(partner_id.as_uuid())
-                        .bind(transaction_id.as_uuid())
+                        .bind(partner_id)
+                        .bind(transaction_id)
                         .fetch_optional(&pool)
                         .await?;
                 row.map(Transaction::try_from).transpose()

@@ -4,14 +4,14 @@
 //! either the operator must enter it again, so that a secret for one server is never sent to another.
 
 use serde::Serialize;
+use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool};
-use time::OffsetDateTime;
 use vouchsafe_domain::vendor::{AdapterKind, Vendor};
 use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::SealedBlob;
 
-use super::audit::{self, AuditAction, AuditActor};
-use super::database::Database;
+use super::audit::{self, AuditActor};
+use super::database::{Database, Statement};
 
 /// Configuration of a vendor, as an operator sets it.
 #[derive(Debug, Clone)]
@@ -52,16 +52,34 @@ struct VendorAuditState<'a> {
     credentials_changed: bool,
 }
 
-#[derive(sqlx::FromRow)]
-struct VendorRow {
-    vendor_id: String,
-    adapter: String,
-    url: Option<String>,
-    key_id: Option<i32>,
-    nonce: Option<Vec<u8>>,
-    ciphertext: Option<Vec<u8>>,
-    concurrency: i32,
-    updated_at: OffsetDateTime,
+/// Runs a statement that returns vendors; `$before` and `$after` enclose the columns.
+macro_rules! query_vendors {
+    ($before:literal, $after:literal $(, $argument:expr)* $(,)?) => {
+        sqlx::query!(
+            $before
+                + r#" vendor_id, adapter AS "adapter: AdapterKind", url, key_id, nonce, ciphertext, concurrency, updated_at "#
+                + $after,
+            $($argument),*
+        )
+        .try_map(|row| {
+            let nonce = row.nonce.map(TryInto::try_into).transpose();
+            let nonce = nonce.map_err(|_| sqlx::Error::Decode("a nonce has 12 bytes".into()))?;
+            let credential = match (row.key_id, nonce, row.ciphertext) {
+                (Some(key_id), Some(nonce), Some(ciphertext)) => Some(SealedBlob { key_id: KeyId(key_id), nonce, ciphertext }),
+                _ => None,
+            };
+            let concurrency = u16::try_from(row.concurrency);
+            let vendor = Vendor {
+                vendor_id: row.vendor_id,
+                adapter: row.adapter,
+                url: row.url,
+                has_credentials: credential.is_some(),
+                concurrency: concurrency.map_err(|error| sqlx::Error::Decode(error.into()))?,
+                updated_at: row.updated_at,
+            };
+            Ok(VendorWithCredential { vendor, credential })
+        })
+    };
 }
 
 /// Vendors: adapter, URL and sealed credential.
@@ -84,20 +102,8 @@ impl VendorConfigs {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list(&self) -> Result<Vec<Vendor>, sqlx::Error> {
-        self.0
-            .run(|pool| async move {
-                let rows: Vec<VendorRow> = sqlx::query_as(
-                    "SELECT vendor_id, adapter, url, key_id, nonce, ciphertext, concurrency, updated_at
-                   FROM vendors
-                  ORDER BY vendor_id COLLATE \"C\"",
-                )
-                .fetch_all(&pool)
-                .await?;
-                rows.into_iter()
-                    .map(|row| Ok(row.into_vendor()?.vendor))
-                    .collect()
-            })
-            .await
+        let statement = query_vendors!("SELECT", r#"FROM vendors ORDER BY vendor_id COLLATE "C""#);
+        self.0.fetch_all(statement.map(|found| found.vendor)).await
     }
 
     /// Finds a vendor with its credential.
@@ -105,12 +111,7 @@ impl VendorConfigs {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn find(&self, vendor_id: String) -> Result<Option<VendorWithCredential>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let mut connection = pool.acquire().await?;
-                find(&mut connection, &vendor_id).await
-            })
-            .await
+        self.0.fetch_optional(find(&vendor_id)).await
     }
 }
 
@@ -121,26 +122,30 @@ async fn put(
 ) -> Result<PutVendorOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     // Without the lock, two concurrent creations of a vendor would both see none.
-    sqlx::query("LOCK TABLE vendors IN SHARE ROW EXCLUSIVE MODE")
+    sqlx::query!("LOCK TABLE vendors IN SHARE ROW EXCLUSIVE MODE")
         .execute(&mut *transaction)
         .await?;
-    let before = find(&mut transaction, &terms.vendor_id).await?;
+    let before = find(&terms.vendor_id).fetch_optional(&mut *transaction).await?;
     let credentials_changed = terms.credential.is_some();
     let terms = keep_existing_credential(terms, before.as_ref());
     if terms.adapter == AdapterKind::Http && terms.credential.is_none() {
         return Ok(PutVendorOutcome::CredentialMissing);
     }
-    let vendor = write(&mut transaction, terms).await?.into_vendor()?.vendor;
+    let vendor = write(&mut transaction, terms).await?;
     let before = before.map(|before| before.vendor);
-    let action = AuditAction {
-        name: "vendor.put",
-        subject: &vendor.vendor_id,
-    };
     let after = VendorAuditState {
         vendor: &vendor,
         credentials_changed,
     };
-    audit::write(&mut transaction, actor, action, before.as_ref(), Some(&after)).await?;
+    audit::write(
+        &mut transaction,
+        actor,
+        "vendor.put",
+        &vendor.vendor_id,
+        before.as_ref(),
+        Some(&after),
+    )
+    .await?;
     transaction.commit().await?;
     Ok(match before {
         Some(_) => PutVendorOutcome::Replaced(vendor),
@@ -158,31 +163,15 @@ fn keep_existing_credential(mut terms: VendorConfig, before: Option<&VendorWithC
     terms
 }
 
-async fn find(
-    connection: &mut PgConnection,
+fn find(
     vendor_id: &str,
-) -> Result<Option<VendorWithCredential>, sqlx::Error> {
-    let row: Option<VendorRow> = sqlx::query_as(
-        "SELECT vendor_id, adapter, url, key_id, nonce, ciphertext, concurrency, updated_at
-           FROM vendors
-          WHERE vendor_id = $1",
-    )
-    .bind(vendor_id)
-    .fetch_optional(connection)
-    .await?;
-    row.map(VendorRow::into_vendor).transpose()
+) -> Statement<impl FnMut(PgRow) -> Result<VendorWithCredential, sqlx::Error> + Send + use<>> {
+    query_vendors!("SELECT", "FROM vendors WHERE vendor_id = $1", vendor_id)
 }
 
-async fn write(connection: &mut PgConnection, terms: VendorConfig) -> Result<VendorRow, sqlx::Error> {
-    let (key_id, nonce, ciphertext) = match terms.credential {
-        Some(sealed) => (
-            Some(sealed.key_id.0),
-            Some(sealed.nonce.to_vec()),
-            Some(sealed.ciphertext),
-        ),
-        None => (None, None, None),
-    };
-    sqlx::query_as(
+async fn write(connection: &mut PgConnection, terms: VendorConfig) -> Result<Vendor, sqlx::Error> {
+    let credential = terms.credential.as_ref();
+    query_vendors!(
         "INSERT INTO vendors (vendor_id, adapter, url, key_id, nonce, ciphertext, concurrency)
          VALUES ($1, $2, $3, $4, $5, $6, $7)
          ON CONFLICT (vendor_id) DO UPDATE
@@ -193,56 +182,17 @@ async fn write(connection: &mut PgConnection, terms: VendorConfig) -> Result<Ven
                 ciphertext = EXCLUDED.ciphertext,
                 concurrency = EXCLUDED.concurrency,
                 updated_at = now()
-         RETURNING vendor_id, adapter, url, key_id, nonce, ciphertext, concurrency, updated_at",
+         RETURNING",
+        "",
+        terms.vendor_id,
+        terms.adapter as _,
+        terms.url,
+        credential.map(|sealed| sealed.key_id.0),
+        credential.map(|sealed| &sealed.nonce[..]),
+        credential.map(|sealed| &sealed.ciphertext[..]),
+        i32::from(terms.concurrency),
     )
-    .bind(terms.vendor_id)
-    .bind(terms.adapter.as_str())
-    .bind(terms.url)
-    .bind(key_id)
-    .bind(nonce)
-    .bind(ciphertext)
-    .bind(i32::from(terms.concurrency))
+    .map(|written| written.vendor)
     .fetch_one(connection)
     .await
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("vendor {vendor_id} has an invalid {column}")]
-struct InvalidRow {
-    vendor_id: String,
-    column: &'static str,
-}
-
-impl VendorRow {
-    fn into_vendor(self) -> Result<VendorWithCredential, sqlx::Error> {
-        let vendor_id = self.vendor_id.clone();
-        let invalid = |column| sqlx::Error::Decode(Box::new(InvalidRow { vendor_id, column }));
-        let Ok(adapter) = self.adapter.parse() else {
-            return Err(invalid("adapter"));
-        };
-        let Ok(concurrency) = u16::try_from(self.concurrency) else {
-            return Err(invalid("concurrency"));
-        };
-        let Ok(nonce) = self.nonce.map(TryInto::try_into).transpose() else {
-            return Err(invalid("nonce"));
-        };
-        let sealed = (self.key_id, nonce, self.ciphertext);
-        let credential = match sealed {
-            (Some(key_id), Some(nonce), Some(ciphertext)) => Some(SealedBlob {
-                key_id: KeyId(key_id),
-                nonce,
-                ciphertext,
-            }),
-            _ => None,
-        };
-        let vendor = Vendor {
-            vendor_id: self.vendor_id,
-            adapter,
-            url: self.url,
-            has_credentials: credential.is_some(),
-            concurrency,
-            updated_at: self.updated_at,
-        };
-        Ok(VendorWithCredential { vendor, credential })
-    }
 }

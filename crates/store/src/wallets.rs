@@ -50,11 +50,12 @@ async fn load_wallets(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<Vec<W
     .await?;
     let mut wallets: Vec<_> = partners.iter().map(|_| Vec::new()).collect();
     for (position, currency, balance, pending_orders, pending_payouts, updated_at) in rows {
+        let currency = parse_currency(&currency)?;
         wallets[request_index(position)?].push(Wallet {
-            currency: parse_currency(&currency)?,
-            balance: Amount::from_minor(balance),
-            pending_orders: Amount::from_minor(pending_orders),
-            pending_payouts: Amount::from_minor(pending_payouts),
+            currency,
+            balance: Amount::from_minor(balance).of(currency),
+            pending_orders: Amount::from_minor(pending_orders).of(currency),
+            pending_payouts: Amount::from_minor(pending_payouts).of(currency),
             updated_at,
         });
     }
@@ -72,7 +73,7 @@ pub(super) async fn load_wallet_states(
 ) -> Result<Vec<(Currency, WalletState)>, sqlx::Error> {
     let rows: Vec<(String, i64, i64)> =
         sqlx::query_as("SELECT currency, sequence, balance FROM wallets WHERE partner_id = $1")
-            .bind(partner_id.as_uuid())
+            .bind(partner_id)
             .fetch_all(pool)
             .await?;
     let state = |(currency, sequence, balance): (String, i64, i64)| {

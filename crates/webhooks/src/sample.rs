@@ -79,12 +79,14 @@ fn bundle(status: OrderStatus, step: EventStep, now: OffsetDateTime) -> Option<E
 
 #[cfg(test)]
 mod tests {
+    use vouchsafe_domain::event_kind::EventKinds;
+
     use super::*;
 
     #[test]
     fn sample_exists_for_each_kind_with_a_unique_id() {
         let now = time::macros::datetime!(2026-11-20 12:00 UTC);
-        for kind in EventKind::ALL {
+        for kind in EventKinds::ALL.iter() {
             let partner = PartnerId::generate();
             let one = sample_event(partner, kind, now).unwrap();
             let other = sample_event(partner, kind, now).unwrap();

@@ -3,7 +3,7 @@
 //! Body: `{"error":{"name","code","message","details"?,"retryable","trace_id"}}` (spec part 7, contract §7). `name` is `code`
 //! in PascalCase.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::Object;
 
@@ -11,7 +11,7 @@ use crate::error_code::Code;
 use crate::schema::extensible_enum;
 
 /// An invalid field of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ErrorDetail)]
 pub struct FieldError {
     /// Path of the field, such as `items[0].quantity`.
@@ -43,10 +43,9 @@ impl InvalidRequest {
     /// `VALIDATION_FAILED` for one field.
     #[must_use]
     pub fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::fields(vec![FieldError {
-            field: field.into(),
-            message: message.into(),
-        }])
+        let mut errors = FieldErrors::default();
+        errors.push(field, message);
+        Self::fields(errors.0)
     }
 
     /// `VALIDATION_FAILED` for several fields.
@@ -60,6 +59,29 @@ impl InvalidRequest {
             details,
             ..Self::new(Code::ValidationFailed, first)
         }
+    }
+}
+
+/// The invalid fields of a request, all of which the error names.
+#[derive(Debug, Default)]
+pub(crate) struct FieldErrors(Vec<FieldError>);
+
+impl FieldErrors {
+    pub(crate) fn push(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        self.0.push(FieldError {
+            field: field.into(),
+            message: message.into(),
+        });
+    }
+
+    /// The value, if every field is valid.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED` if a field is invalid.
+    pub(crate) fn or<T>(self, value: Option<T>) -> Result<T, InvalidRequest> {
+        value
+            .filter(|_| self.0.is_empty())
+            .ok_or_else(|| InvalidRequest::fields(self.0))
     }
 }
 

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, IgnoredAny, IntoDeserializer as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
 
 use crate::error_body::InvalidRequest;
@@ -21,7 +21,8 @@ const MAX_FIELD_CHARS: usize = 100;
 const MAX_REASON_CHARS: usize = 200;
 
 /// A struct that must be a JSON object. Derived deserializers also accept an array of the field values.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
 pub struct JsonObject<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
@@ -136,6 +137,26 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, InvalidRequest> {
     })?;
     json.end().map_err(|error| parse_error(body, "body", &error))?;
     Ok(value)
+}
+
+/// Parses an optional request body; an empty one has the default of every field.
+///
+/// # Errors
+/// Those of [`parse`], and `VALIDATION_FAILED` for anything but an object.
+pub(crate) fn parse_optional<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, InvalidRequest> {
+    if body.is_empty() {
+        return Ok(T::default());
+    }
+    parse(body).map(|JsonObject(value)| value)
+}
+
+/// The first field of an object, a text with this name and length.
+pub(crate) fn leading_text<'a>(body: &'a [u8], name: &str, length: usize) -> Option<&'a str> {
+    let value = body
+        .strip_prefix(b"{\"")?
+        .strip_prefix(name.as_bytes())?
+        .strip_prefix(b"\":\"")?;
+    std::str::from_utf8(value.get(..length)?).ok()
 }
 
 fn parse_error(body: &[u8], field: &str, error: &serde_json::Error) -> InvalidRequest {

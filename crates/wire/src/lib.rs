@@ -6,11 +6,13 @@ pub mod error_body;
 pub mod error_code;
 #[cfg(test)]
 mod error_page;
+pub mod filter;
 pub mod health;
 pub mod json;
+pub mod limit;
 pub mod operator;
 pub mod page;
 pub mod partner;
-pub mod period;
 pub mod preference;
+pub mod query;
 pub mod schema;

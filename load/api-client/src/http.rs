@@ -32,7 +32,6 @@ const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 pub struct ApiResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// Exact bytes of the body.
     pub body: Bytes,
 }
 
@@ -72,10 +71,8 @@ impl ApiResponse {
 /// Reason for a missing response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestFailure {
-    /// No byte of the request was sent.
     #[error("not sent: {0}")]
     NotSent(String),
-    /// The service may have executed the request; only a retry under the same key reveals the outcome.
     #[error("outcome unknown: {0}")]
     Unknown(String),
 }

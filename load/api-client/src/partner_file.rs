@@ -11,10 +11,8 @@ use super::signer::{CredentialEncodingError, Credentials};
 pub enum PartnerFileError {
     #[error("cannot read the credentials file")]
     Read(#[source] std::io::Error),
-    /// The file has another format.
     #[error("the credentials file is not JSON with partner_id, api_key and api_secret")]
     Parse(#[source] serde_json::Error),
-    /// Key or secret is not a valid header value.
     #[error(transparent)]
     Credentials(#[from] CredentialEncodingError),
 }

@@ -18,7 +18,6 @@ pub struct OrderView<'a> {
     #[serde(borrow)]
     pub total_amount: &'a RawValue,
     pub currency: &'a str,
-    /// Vouchers allocated so far.
     #[serde(borrow)]
     pub vouchers: Vec<VoucherView<'a>>,
 }
@@ -72,7 +71,6 @@ fn parse_hex_id(digits: &str) -> Option<u128> {
 #[derive(Deserialize)]
 pub(crate) struct CodesView {
     pub order_id: String,
-    /// One entry per voucher.
     pub data: Vec<VoucherCodes>,
 }
 
@@ -111,7 +109,6 @@ pub struct EventView {
 /// Page of a list.
 #[derive(Debug, Deserialize)]
 pub struct ListView<T> {
-    /// Items of the page.
     pub data: Vec<T>,
     /// Cursor of the next page; `None` on the last page.
     #[serde(default)]

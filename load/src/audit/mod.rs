@@ -41,7 +41,6 @@ impl Check {
 /// Results of all checks of one run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Audit {
-    /// In order of execution.
     pub checks: Vec<Check>,
 }
 
@@ -88,13 +87,8 @@ pub async fn audit_all(
 ) -> (Audit, Acknowledgements) {
     accounts.iter_mut().for_each(AuditedPartner::reconnect);
     let settled = settle::settle(accounts, &mut acknowledgements).await;
-    let mut checks = vec![
-        Check::new("unknown outcomes settled", settled),
-        Check::new("orders acknowledged", check_well_formed(&acknowledgements)),
-        Check::new(
-            "vouchers unique",
-            check_vouchers_unique(&mut acknowledgements.vouchers),
-        ),
+    let mut checks = check_responses(settled, &mut acknowledgements).to_vec();
+    checks.extend([
         Check::new(
             "read back",
             check_samples(accounts, acknowledgements.samples(), samples::read_back).await,
@@ -103,7 +97,7 @@ pub async fn audit_all(
             "replayed",
             check_samples(accounts, acknowledgements.samples(), samples::replay).await,
         ),
-    ];
+    ]);
     if accounts.iter().any(AuditedPartner::has_exclusive_wallets) {
         checks.push(Check::new(
             "wallet",
@@ -117,6 +111,22 @@ pub async fn audit_all(
         ));
     }
     (Audit { checks }, acknowledgements)
+}
+
+/// Checks of the responses alone, given the result of settling unknown outcomes.
+#[must_use]
+pub fn check_responses(
+    settled: Result<String, String>,
+    acknowledgements: &mut Acknowledgements,
+) -> [Check; 3] {
+    [
+        Check::new("unknown outcomes settled", settled),
+        Check::new("orders acknowledged", check_well_formed(acknowledgements)),
+        Check::new(
+            "vouchers unique",
+            check_vouchers_unique(&mut acknowledgements.vouchers),
+        ),
+    ]
 }
 
 fn check_well_formed(acknowledgements: &Acknowledgements) -> Result<String, String> {

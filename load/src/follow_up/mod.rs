@@ -18,11 +18,8 @@ use self::webhook_receiver::WebhookSummary;
 /// Results of everything that a scenario does besides the load.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FollowUp {
-    /// Latency recovery after pauses of Postgres.
     pub recovery: Option<PauseRecovery>,
-    /// Restart times of a killed service.
     pub restarts: Option<RestartTimes>,
-    /// Replays after a restart.
     pub replays: Option<ReplayReport>,
     /// Webhook deliveries, if partners have endpoints.
     pub webhooks: Option<WebhookSummary>,

@@ -13,7 +13,6 @@ use self::server::MonitoredServer;
 pub struct MonitorTarget {
     /// Service processes: one, or all nodes that share the load.
     pub pids: Vec<u32>,
-    /// Postgres server, if any.
     pub server: Option<MonitoredServer>,
     /// Admin URL with `/metrics`, if any.
     pub admin_url: Option<String>,

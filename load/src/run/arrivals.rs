@@ -12,7 +12,7 @@ use crate::traffic::pace::{RunLength, Spacing};
 pub(crate) const MAX_ARRIVALS: u64 = 50_000_000;
 
 /// Generates the due times of all requests, relative to the start of the run.
-pub(crate) fn schedule(
+pub(crate) fn arrivals(
     per_second: f64,
     spacing: Spacing,
     warm_up: Duration,
@@ -70,14 +70,14 @@ mod tests {
 
     #[test]
     fn constant_rate_has_equal_intervals() {
-        let times = schedule(4.0, Spacing::Constant, seconds(1), RunLength::Time(seconds(1)), 0).unwrap();
+        let times = arrivals(4.0, Spacing::Constant, seconds(1), RunLength::Time(seconds(1)), 0).unwrap();
         let expected: Vec<_> = (0..8).map(|number| Duration::from_millis(250 * number)).collect();
         assert_eq!(times, expected);
     }
 
     #[test]
     fn order_count_excludes_warm_up() {
-        let times = schedule(10.0, Spacing::Constant, seconds(1), RunLength::Orders(5), 0).unwrap();
+        let times = arrivals(10.0, Spacing::Constant, seconds(1), RunLength::Orders(5), 0).unwrap();
         assert_eq!(times.len(), 10 + 5);
         assert_eq!(times.iter().filter(|time| **time >= seconds(1)).count(), 5);
     }
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn poisson_schedule_has_rate_distribution_and_seed() {
         let of = |seed| {
-            schedule(
+            arrivals(
                 1_000.0,
                 Spacing::Poisson,
                 Duration::ZERO,
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn invalid_rate_is_rejected() {
         let with = |rate| {
-            schedule(
+            arrivals(
                 rate,
                 Spacing::Constant,
                 seconds(0),

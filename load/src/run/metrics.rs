@@ -19,13 +19,9 @@ const PROMPT_REFUSAL_MS: u64 = 50;
 pub struct Setup {
     pub url: String,
     pub order: String,
-    /// Loop type and connections.
     pub pace: String,
-    /// Seed of the random number generators.
     pub seed: u64,
-    /// Order forms by index.
     pub forms: Vec<String>,
-    /// Generator threads.
     pub threads: usize,
     pub warm_up_s: u64,
 }
@@ -54,9 +50,7 @@ pub struct RequestMetrics {
 #[derive(Clone, Debug, Serialize)]
 pub struct FormMetrics {
     pub form: String,
-    /// Acknowledged orders per second.
     pub per_s: f64,
-    /// Vouchers of acknowledged orders per second.
     pub vouchers_per_s: f64,
     pub latency_us: Latency,
 }
@@ -80,21 +74,16 @@ pub struct RunMetrics {
     /// Acknowledged orders of the measured part.
     pub orders: u64,
     pub orders_per_s: f64,
-    /// Vouchers of acknowledged orders per second.
     pub vouchers_per_s: f64,
     pub latency_us: Latency,
     /// By order form; empty with a single form.
     pub forms: Vec<FormMetrics>,
-    /// Non-2xx responses by status.
     pub refusals: BTreeMap<u16, RefusalMetrics>,
     /// Send delay of an open loop, included in the latency; `None` for a closed loop.
     pub send_delay_us: Option<Latency>,
-    /// Outcomes of the measured part by status and error code.
     pub outcomes: BTreeMap<String, u64>,
     pub warm_up_outcomes: BTreeMap<String, u64>,
-    /// Background requests by kind.
     pub background: BTreeMap<String, RequestMetrics>,
-    /// First error text of each kind, including the warm-up.
     pub errors: BTreeMap<String, String>,
 }
 

@@ -34,7 +34,6 @@ const MEMORY_INTERVAL: Duration = Duration::from_secs(1);
 /// Resident memory, sampled every second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MemoryUsage {
-    /// In KiB.
     pub min_kib: u64,
     pub max_kib: u64,
     pub last_kib: u64,
@@ -61,9 +60,7 @@ impl MemoryUsage {
 /// Results. `None` means not measured: no `/proc`, or no acknowledged order.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ResourceUsage {
-    /// Cost per order.
     pub costs: Option<OrderCosts>,
-    /// Memory of the service.
     pub memory: Option<MemoryUsage>,
 }
 

@@ -16,14 +16,12 @@ pub struct RunResult {
     pub measured_for: Duration,
     /// From the end of the warm-up to the completion of the last request of any kind.
     pub lasted: Duration,
-    /// Sent orders, if the run recorded them.
     pub sent: SentOrders,
 }
 
 /// Reason for a run that could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The base URL has another form.
     #[error(transparent)]
     Url(#[from] UrlError),
     #[error("cannot start a generator thread")]

@@ -37,7 +37,6 @@ use crate::traffic::scenario::Scenario;
 /// Generator settings that do not depend on the scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct GeneratorOptions {
-    /// Seed of the random number generators.
     pub seed: u64,
     /// Generator threads, at least one.
     pub threads: usize,

@@ -11,7 +11,6 @@ use vouchsafe_api_client::{ApiResponse, RequestFailure};
 /// An order whose outcome is unknown.
 #[derive(Clone, Debug)]
 pub struct Unsettled {
-    /// Index of the partner in the run.
     pub partner: usize,
     pub key: String,
     pub body: Bytes,
@@ -20,7 +19,6 @@ pub struct Unsettled {
 /// An acknowledged order with request and response, to read back and replay.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Index of the partner in the run.
     pub partner: usize,
     pub key: String,
     pub request: Bytes,
@@ -31,7 +29,6 @@ pub struct Sample {
 /// Acknowledged orders of one partner.
 #[derive(Clone, Debug, Default)]
 pub struct PartnerAcknowledgements {
-    /// Sum of the order totals per currency.
     pub totals: BTreeMap<String, Amount>,
     /// 16-byte order ids; omits malformed ids.
     pub orders: Vec<u128>,
@@ -50,7 +47,6 @@ impl PartnerAcknowledgements {
 /// Acknowledged orders and unsettled ones of all partners.
 #[derive(Debug)]
 pub struct Acknowledgements {
-    /// Number of 2xx responses.
     pub orders: u64,
     /// By partner index; partners at the end without orders may be missing.
     pub partners: Vec<PartnerAcknowledgements>,
@@ -58,7 +54,6 @@ pub struct Acknowledgements {
     pub vouchers: Vec<u128>,
     /// 2xx responses that violate the API contract.
     pub malformed: u64,
-    /// First of them.
     pub first_malformed: Option<Bytes>,
     pub unsettled: Vec<Unsettled>,
     samples: SystematicSampler,

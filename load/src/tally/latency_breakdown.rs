@@ -12,9 +12,7 @@ use super::histogram::{merge_histogram, micros, new_histogram};
 /// Latency of the orders of one form.
 #[derive(Clone, Debug)]
 pub struct FormStats {
-    /// Latency of acknowledged orders, in microseconds.
     pub latency_us: Histogram<u64>,
-    /// Vouchers in the responses.
     pub vouchers: u64,
 }
 
@@ -30,7 +28,6 @@ impl Default for FormStats {
 /// Latencies of measured orders by refusal status and by form.
 #[derive(Clone, Debug, Default)]
 pub struct LatencyBreakdown {
-    /// Non-2xx responses by status, in microseconds.
     pub refusals: BTreeMap<u16, Histogram<u64>>,
     /// Acknowledged orders by the index of their form.
     pub forms: BTreeMap<usize, FormStats>,

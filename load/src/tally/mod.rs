@@ -31,13 +31,10 @@ pub use self::outcome::{Outcome, OutcomeCount, Outcomes};
 /// A sent order.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderAttempt<'a> {
-    /// The part of the run in which it was sent.
     pub phase: Phase,
-    /// Index of the partner in the run.
     pub partner: usize,
     /// Due time; in a closed loop the time of sending.
     pub at: Instant,
-    /// Index of its order form.
     pub form: usize,
     pub key: &'a str,
     pub body: &'a Bytes,
@@ -46,7 +43,6 @@ pub struct OrderAttempt<'a> {
 /// Statistics of background requests (duplicates and reads).
 #[derive(Debug)]
 pub struct BackgroundStats {
-    /// Latency of measured 2xx responses, in microseconds.
     pub latency_us: Histogram<u64>,
     pub measured: Outcomes,
 }
@@ -63,7 +59,6 @@ impl Default for BackgroundStats {
 /// Results of one thread or of a whole run.
 #[derive(Debug)]
 pub struct Tally {
-    /// Latency of measured 2xx responses, in microseconds.
     pub latency_us: Histogram<u64>,
     /// Latencies of measured orders by form, and of rejections.
     pub breakdown: LatencyBreakdown,
@@ -71,11 +66,9 @@ pub struct Tally {
     pub warm_up: Outcomes,
     /// Including the warm-up.
     pub acknowledgements: Acknowledgements,
-    /// Completion of the last measured order.
     pub last_end: Option<Instant>,
     /// Send delay of measured requests of an open loop, in microseconds: the generator's share of their latency.
     pub send_delay_us: Histogram<u64>,
-    /// Background requests by kind.
     pub background: BTreeMap<RequestKind, BackgroundStats>,
     /// Responses that differ from the stored ones.
     pub mismatches: ResponseMismatches,

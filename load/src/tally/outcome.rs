@@ -14,7 +14,6 @@ pub enum Outcome {
     /// A response with this status and, for errors, this code.
     Response {
         status: u16,
-        /// `error.code`, if present.
         code: Option<String>,
     },
     NotSent,

@@ -21,14 +21,12 @@ pub(crate) struct SentOrder {
     pub(crate) partner: usize,
     pub(crate) key: Uuid,
     pub(crate) body: Bytes,
-    /// First stored response.
     stored: Option<StoredDigest>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StoredDigest {
     status: u16,
-    /// Hash of the body.
     body: u64,
     order_number: Option<u128>,
     /// `DELIVERED` at once, so reads must return the same body.
@@ -38,10 +36,8 @@ struct StoredDigest {
 /// Compared and differing responses of duplicates and reads.
 #[derive(Clone, Debug, Default)]
 pub struct ResponseMismatches {
-    /// Compared responses.
     pub compared: u64,
     pub count: u64,
-    /// Example.
     pub first: Option<String>,
 }
 
@@ -65,7 +61,6 @@ impl ResponseMismatches {
 #[derive(Debug, Default)]
 pub(crate) struct SentLog {
     orders: Vec<SentOrder>,
-    /// Indexes of delivered orders.
     delivered: Vec<usize>,
 }
 

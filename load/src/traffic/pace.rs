@@ -67,7 +67,6 @@ impl fmt::Display for Spacing {
 /// When a run ends, not counting the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLength {
-    /// After this number of orders.
     Orders(u64),
     /// After this time; requests in flight are awaited.
     Time(Duration),

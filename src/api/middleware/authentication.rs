@@ -31,6 +31,7 @@ use vouchsafe_security::rate_limiter::RateLimitKey;
 use vouchsafe_security::registry::{self, AccessError, PartnerAccess};
 use vouchsafe_security::signature::{self, SignatureError};
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
+use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 
 use super::rate_limit_headers;
@@ -38,6 +39,7 @@ use crate::api::body;
 use crate::api::error::ApiError;
 use crate::api::request_outcome::{self, RequestOutcome};
 use crate::service::Service;
+use crate::telemetry::trace;
 
 /// Extractor: the caller of a request with valid credentials from an allowed address.
 #[derive(Debug)]
@@ -51,6 +53,11 @@ impl AuthenticatedCaller {
     #[must_use]
     pub fn partner_id(&self) -> PartnerId {
         self.partner.partner_id
+    }
+
+    /// The author of the caller's changes in the audit log.
+    pub(crate) fn audit_actor(&self) -> AuditActor {
+        AuditActor::partner(self.partner_id(), trace::current_trace_id())
     }
 }
 
@@ -202,8 +209,8 @@ impl<'a> IncomingRequest<'a> {
         verified.map_err(|error| {
             let error = signature_error(error);
             if error.code == Code::InvalidSignature {
-                request_outcome::report(self.request, || RequestOutcome::SignatureRefused {
-                    partner_id: caller.partner.partner_id,
+                let partner_id = caller.partner.partner_id;
+                request_outcome::report(self.request, partner_id, || RequestOutcome::SignatureRefused {
                     headers: self.request.headers(),
                     body,
                 });
@@ -224,8 +231,8 @@ impl<'a> IncomingRequest<'a> {
         let rate_limits = &self.service.rate_limits;
         let result = rate_limits.try_acquire(self.rate_limit_key(&caller), self.service.clock.monotonic());
         self.apply_rate_limit(&caller, result)?;
-        request_outcome::report(self.request, || RequestOutcome::Authenticated {
-            partner_id: caller.partner.partner_id,
+        let partner_id = caller.partner.partner_id;
+        request_outcome::report(self.request, partner_id, || RequestOutcome::Authenticated {
             credential_id: caller.credential_id,
             class: self.class,
             signed: method == AuthenticationMethod::Signature,
@@ -271,8 +278,8 @@ impl<'a> IncomingRequest<'a> {
                 rate_limit_headers::record(self.request, self.class, exhausted.0);
                 self.service.metrics.record_rate_limited(self.class);
                 let error = rate_limit_headers::rate_limited_error(self.class, exhausted);
-                request_outcome::report(self.request, || RequestOutcome::RateLimited {
-                    partner_id: caller.partner.partner_id,
+                let partner_id = caller.partner.partner_id;
+                request_outcome::report(self.request, partner_id, || RequestOutcome::RateLimited {
                     credential_id: caller.credential_id,
                     class: self.class,
                     retry_after_s: error.retry_after_s.unwrap_or_default(),

@@ -73,7 +73,7 @@ impl RateLimitReport {
         let limit = self.status.limit;
         header_value(format_args!(
             r#""{}";q={};w={}"#,
-            self.class.as_str(),
+            self.class.into_str(),
             limit.quota,
             limit.window_s
         ))
@@ -87,7 +87,7 @@ impl RateLimitReport {
         } = self.status;
         header_value(format_args!(
             r#""{}";r={remaining};t={}"#,
-            self.class.as_str(),
+            self.class.into_str(),
             whole_seconds(more_in)
         ))
     }
@@ -99,7 +99,7 @@ pub(super) fn rate_limited_error(class: RequestClass, Exhausted(reading): Exhaus
     let message = format!(
         "rate limit exceeded: at most {} requests of class {} in any {} s; retry in {wait_s} s",
         limit.quota,
-        class.as_str(),
+        class.into_str(),
         limit.window_s,
     );
     retry_later(message, wait_s)

@@ -14,20 +14,21 @@ use actix_web::middleware::Next;
 use actix_web::web;
 use bytes::Bytes;
 use futures_util::stream;
+use time::OffsetDateTime;
 use vouchsafe_domain::certification::observation::{ObservationKind, RequestHash};
 use vouchsafe_domain::delivery::{DeliveryFault, SendResult};
+use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_security::headers::X_SIGNATURE;
 
 use crate::api::error::ApiError;
-use crate::api::request_outcome::{self, OutcomeListener, RequestOutcome};
+use crate::api::request_outcome::{self, OrderAnswer, OutcomeListener, RequestOutcome, WebhookTest};
 use crate::certification::Observer;
+use crate::sandbox::LOST_RESPONSE_PRODUCT;
 use crate::service::Service;
-
-const LOST_RESPONSE_PRODUCT: &str = "sbx-lost-answer";
 
 /// The error of a body stream that breaks before its first byte.
 #[derive(Debug, thiserror::Error)]
-#[error("the sandbox dropped the response to an order of sbx-lost-answer")]
+#[error("the sandbox dropped the response to an order of {LOST_RESPONSE_PRODUCT}")]
 struct LostResponse;
 
 /// Observes one request.
@@ -65,110 +66,84 @@ fn drop_connection<B>(response: ServiceResponse<B>) -> ServiceResponse<EitherBod
 }
 
 impl OutcomeListener for RequestObserver {
-    fn notify(&self, outcome: RequestOutcome<'_>) {
-        if is_response_lost(&outcome) {
+    fn notify(&self, partner_id: PartnerId, outcome: RequestOutcome<'_>) {
+        if let RequestOutcome::OrderAnswered(answer) = outcome
+            && is_response_lost(answer)
+        {
             self.is_response_lost.set(true);
         }
         if let Some(observer) = &self.service.certification {
-            self.record(observer, outcome);
+            record(observer, partner_id, self.service.clock.now(), outcome);
         }
     }
 }
 
-impl RequestObserver {
-    fn record(&self, observer: &Observer, outcome: RequestOutcome<'_>) {
-        let now = self.service.clock.now();
-        match outcome {
-            RequestOutcome::Authenticated {
-                partner_id,
-                credential_id,
-                class,
-                signed,
-            } => observer.record_request(partner_id, credential_id, class, signed, now),
-            RequestOutcome::SignatureRefused {
-                partner_id,
-                headers,
-                body,
-            } => {
-                let signatures = headers.get_all(X_SIGNATURE).map(|value| value.as_bytes());
-                let request = RequestHash::from_signed_request(signatures, body);
-                observer.record(partner_id, now, ObservationKind::SignatureRefused { request });
+fn record(observer: &Observer, partner_id: PartnerId, now: OffsetDateTime, outcome: RequestOutcome<'_>) {
+    match outcome {
+        RequestOutcome::Authenticated {
+            credential_id,
+            class,
+            signed,
+        } => observer.record_request(partner_id, credential_id, class, signed, now),
+        RequestOutcome::SignatureRefused { headers, body } => {
+            let signatures = headers.get_all(X_SIGNATURE).map(|value| value.as_bytes());
+            let request = RequestHash::from_signed_request(signatures, body);
+            observer.record(partner_id, now, ObservationKind::SignatureRefused { request });
+        }
+        RequestOutcome::RateLimited {
+            credential_id,
+            class,
+            retry_after_s,
+        } => observer.record_rate_limited(partner_id, credential_id, class, retry_after_s, now),
+        RequestOutcome::OrderAnswered(answer) => {
+            if let Some(observation) = order_observation(answer) {
+                observer.record(partner_id, now, observation);
             }
-            RequestOutcome::RateLimited {
-                partner_id,
-                credential_id,
-                class,
-                retry_after_s,
-            } => observer.record_rate_limited(partner_id, credential_id, class, retry_after_s, now),
-            RequestOutcome::OrderAnswered { partner_id, .. } => {
-                if let Some(observation) = order_observation(&outcome) {
-                    observer.record(partner_id, now, observation);
-                }
-            }
-            RequestOutcome::CodesFetched {
-                partner_id,
-                order_id,
-                vouchers,
-            } => observer.record_codes_fetched(partner_id, now, order_id, vouchers),
-            RequestOutcome::WebhookTested { partner_id, .. } => {
-                for observation in webhook_observations(&outcome).into_iter().flatten() {
-                    observer.record(partner_id, now, observation);
-                }
+        }
+        RequestOutcome::CodesFetched { order_id, vouchers } => {
+            observer.record_codes_fetched(partner_id, now, order_id, vouchers)
+        }
+        RequestOutcome::WebhookTested(test) => {
+            for observation in webhook_observations(test).into_iter().flatten() {
+                observer.record(partner_id, now, observation);
             }
         }
     }
 }
 
 /// Whether the sandbox drops the response: only if this request has placed the order.
-fn is_response_lost(outcome: &RequestOutcome<'_>) -> bool {
+fn is_response_lost(answer: OrderAnswer<'_>) -> bool {
     matches!(
-        order_observation(outcome),
+        order_observation(answer),
         Some(ObservationKind::ResponseDropped { .. })
     )
 }
 
 /// The observation that the response to an order causes, if any.
-fn order_observation(outcome: &RequestOutcome<'_>) -> Option<ObservationKind> {
-    let RequestOutcome::OrderAnswered {
-        key,
-        fingerprint,
-        products,
-        status,
-        replayed,
-        ..
-    } = *outcome
-    else {
-        return None;
-    };
-    if !products.iter().any(|product| product == LOST_RESPONSE_PRODUCT) {
+fn order_observation(answer: OrderAnswer<'_>) -> Option<ObservationKind> {
+    if !answer
+        .products
+        .iter()
+        .any(|product| product == LOST_RESPONSE_PRODUCT)
+    {
         return None;
     }
-    if replayed {
-        return Some(ObservationKind::ResponseReplayed { key: key.0 });
+    if answer.replayed {
+        return Some(ObservationKind::ResponseReplayed { key: answer.key.0 });
     }
-    (status < 300).then(|| ObservationKind::response_lost(key, fingerprint))
+    (answer.status < 300).then(|| ObservationKind::response_lost(answer.key, answer.fingerprint))
 }
 
 /// The observations that test deliveries cause. An internal fault says nothing about the partner.
-fn webhook_observations(outcome: &RequestOutcome<'_>) -> [Option<ObservationKind>; 2] {
-    let RequestOutcome::WebhookTested {
-        webhook_id,
-        event_id,
-        wrong_signature,
-        valid,
-        duplicate,
-        ..
-    } = *outcome
-    else {
-        return [None, None];
-    };
+fn webhook_observations(test: WebhookTest<'_>) -> [Option<ObservationKind>; 2] {
+    let (webhook_id, event_id) = (test.webhook_id, test.event_id);
     let status = |result: &SendResult| match result.status {
         Ok(status) => Some(Some(status)),
         Err(DeliveryFault::Internal) => None,
         Err(_) => Some(None),
     };
-    let tested = wrong_signature.and_then(status).zip(status(valid));
-    let repeated = duplicate.and_then(status);
+    let tested = test.wrong_signature.and_then(status).zip(status(test.valid));
+    let repeated = test.duplicate.and_then(status);
     [
         tested.map(|(wrong, right)| ObservationKind::WebhookTested {
             webhook_id,
@@ -186,7 +161,6 @@ fn webhook_observations(outcome: &RequestOutcome<'_>) -> [Option<ObservationKind
 #[cfg(test)]
 mod tests {
     use vouchsafe_domain::idempotency::{Fingerprint, KeyHash};
-    use vouchsafe_domain::ids::PartnerId;
 
     use super::*;
 
@@ -203,15 +177,14 @@ mod tests {
             ("sbx-instant", 201, true, false, false),
         ] {
             let products = ["sbx-pending".to_owned(), product.to_owned()];
-            let outcome = RequestOutcome::OrderAnswered {
-                partner_id: PartnerId::generate(),
+            let answer = OrderAnswer {
                 key: KeyHash(uuid::Uuid::nil()),
                 fingerprint: Fingerprint([0; 32]),
                 products: &products,
                 status,
                 replayed,
             };
-            let found = (is_response_lost(&outcome), order_observation(&outcome).is_some());
+            let found = (is_response_lost(answer), order_observation(answer).is_some());
             assert_eq!(found, (is_lost, is_observed), "{product} {status} {replayed}");
         }
     }

@@ -1,45 +1,43 @@
 //! `GET /actors`: live actors with mailbox depth and restarts.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use vouchsafe_actors::supervisor::{ActorState, ActorStats};
-use vouchsafe_wire::operator::actors::{self as wire, ActorList, ActorReading, LiveActor, parse_query};
+use vouchsafe_wire::operator::actors::{
+    self as wire, ActorKind, ActorList, ActorReading, ActorsQuery, LiveActor,
+};
 
 use crate::api::error::ApiError;
+use crate::api::list_request::ValidatedQuery;
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
-/// `GET /actors?limit=&kind=`.
+/// `GET /actors`.
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
-    request: HttpRequest,
+    ValidatedQuery(query): ValidatedQuery<ActorsQuery>,
 ) -> Result<HttpResponse, ApiError> {
-    let (limit, kind) = parse_query(request.query_string())?;
-    let wallets = service.engine.wallets.stats();
-    let shelves = service.engine.inventory.stats();
-    let wallets = wallets
-        .into_iter()
-        .map(|(key, stats)| ("wallet", key.to_string(), stats));
-    let shelves = shelves
-        .into_iter()
-        .map(|(key, stats)| ("inventory", key.to_string(), stats));
-    let vendors = service.procurement.stats().into_iter();
-    let vendors = vendors.map(|(key, stats)| ("procurement", key.to_string(), stats));
-    let deliveries = service.deliveries.stats().into_iter();
-    let deliveries = deliveries.map(|(key, stats)| ("delivery", key.to_string(), stats));
-    let all = wallets
-        .chain(shelves)
-        .chain(vendors)
-        .chain(deliveries)
-        .map(|(kind, key, stats)| LiveActor {
-            kind,
-            key,
-            stats: reading(stats),
-        });
-    let all: Vec<LiveActor> = all
-        .filter(|actor| kind.as_ref().is_none_or(|kind| actor.kind == kind))
-        .collect();
-    Ok(HttpResponse::Ok().json(ActorList::new(all, limit)))
+    let all = live_actors(ActorKind::Wallet, service.engine.wallets.stats())
+        .chain(live_actors(
+            ActorKind::Inventory,
+            service.engine.inventory.stats(),
+        ))
+        .chain(live_actors(ActorKind::Procurement, service.procurement.stats()))
+        .chain(live_actors(ActorKind::Delivery, service.deliveries.stats()));
+    let is_requested = |actor: &LiveActor| query.kind.is_none_or(|kind| actor.kind == kind);
+    let actors = ActorList::new(all.filter(is_requested).collect(), query.limit.get());
+    Ok(HttpResponse::Ok().json(actors))
+}
+
+fn live_actors<K: ToString>(
+    kind: ActorKind,
+    stats: impl IntoIterator<Item = (K, ActorStats)>,
+) -> impl Iterator<Item = LiveActor> {
+    stats.into_iter().map(move |(key, stats)| LiveActor {
+        kind,
+        key: key.to_string(),
+        stats: reading(stats),
+    })
 }
 
 fn reading(stats: ActorStats) -> ActorReading {

@@ -1,25 +1,22 @@
 //! `GET /audit`: the audit trail, newest entries first.
 
-use actix_web::{HttpRequest, HttpResponse, web};
-use vouchsafe_wire::operator::audit::{AuditEntryBody, FILTERS, parse_filter};
-use vouchsafe_wire::page::PageRequest;
+use actix_web::{HttpResponse, web};
+use vouchsafe_domain::audit_log::AuditFilter;
 
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
-/// `GET /audit`; filters: `operator`, `action`, `subject`, `from`, `to`.
+/// `GET /audit`.
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
-    request: HttpRequest,
+    ListRequest { page, filter }: ListRequest<AuditFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let rows = service
         .store
         .audit_log
-        .list(parse_filter(&page)?, page.after()?, page.fetch_limit())
-        .await?;
-    let bodies = rows.into_iter().map(AuditEntryBody::from).collect();
-    Ok(HttpResponse::Ok().json(page.body(bodies, |entry: &AuditEntryBody| entry.audit_id.to_string())))
+        .list(filter, page.after()?, page.fetch_limit());
+    Ok(list_response(&page, rows.await?, |row| row.audit_id))
 }

@@ -1,17 +1,17 @@
 //! `/categories` and `/products`: the catalogue.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::product::view::ProductView;
 use vouchsafe_store::{PutCategoryOutcome, PutProductOutcome};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::categories::CategoryRequest;
 use vouchsafe_wire::operator::products::ProductRequest;
-use vouchsafe_wire::page::PageRequest;
 
 use super::body::Json;
 use super::config_change;
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::{Operator, Role};
 use crate::service::Service;
 
@@ -19,17 +19,10 @@ use crate::service::Service;
 pub(super) async fn list_categories(
     service: web::Data<Service>,
     _operator: Operator,
-    request: HttpRequest,
+    ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
-    let all = service.store.categories.list().await?.into_iter();
-    let after = page.after::<String>()?;
-    let rest = all.filter(|category| after.as_ref().is_none_or(|after| category.category_id > *after));
-    Ok(
-        HttpResponse::Ok().json(page.body(rest.take(page.fetch_limit()).collect(), |category| {
-            category.category_id.clone()
-        })),
-    )
+    let categories = service.store.categories.list().await?;
+    sorted_list_response(&page, categories, |category| category.category_id.clone())
 }
 
 /// `PUT /categories/{category_id}`: 201 if created, 200 if replaced.
@@ -56,16 +49,14 @@ pub(super) async fn put_category(
 pub(super) async fn list_products(
     service: web::Data<Service>,
     _operator: Operator,
-    request: HttpRequest,
+    ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
-    let products = service
-        .store
-        .products
-        .list(page.after()?, page.fetch_limit())
-        .await?;
-    let views = products.iter().map(ProductView::of).collect();
-    Ok(HttpResponse::Ok().json(page.body(views, |product| product.product_id().to_string())))
+    let products = service.store.products.list(page.after()?, page.fetch_limit());
+    let products = products.await?;
+    let views = products.iter().map(ProductView::of);
+    Ok(list_response(&page, views, |product| {
+        product.product_id().clone()
+    }))
 }
 
 /// `GET /products/{product_id}`.

@@ -3,7 +3,7 @@
 //! Only the response that creates a credential contains the secret; the database and the audit trail have its hash and ID.
 
 use actix_web::http::header::CACHE_CONTROL;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::credential::{self, Credential};
@@ -11,11 +11,11 @@ use vouchsafe_security::environment::Environment;
 use vouchsafe_store::{CertificationPolicy, IssueOutcome, MAX_LIVE_CREDENTIALS};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
-use vouchsafe_wire::page::PageRequest;
 
 use super::body::OptionalJson;
 use super::{config_change, partner_id};
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, Role};
 use crate::service::Service;
 
@@ -90,16 +90,14 @@ pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
     partner_id: web::Path<String>,
-    request: HttpRequest,
+    ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
     let partner_id = partner_id::parse_id(&partner_id)?;
-    let before = page.after()?;
     let credentials = service
         .store
         .credentials
-        .list(partner_id, before, page.fetch_limit())
-        .await?;
+        .list(partner_id, page.after()?, page.fetch_limit());
+    let credentials = credentials.await?;
     if credentials.is_empty() && service.store.partners.find(partner_id).await?.is_none() {
         return Err(partner_id::not_found());
     }
@@ -107,7 +105,7 @@ pub(super) async fn list(
     let bodies = credentials
         .iter()
         .map(|credential| CredentialBody::of(credential, now));
-    Ok(HttpResponse::Ok().json(page.body(bodies.collect(), |body| body.summary.credential_id.to_string())))
+    Ok(list_response(&page, bodies, |body| body.summary.credential_id))
 }
 
 /// `DELETE /credentials/{credential_id}`: 204, also if it is revoked already.

@@ -10,6 +10,7 @@ mod catalogue;
 mod certification;
 mod credentials;
 mod decision;
+mod line_blocks;
 mod orders;
 mod partner_id;
 mod partners;
@@ -24,108 +25,111 @@ mod webhooks;
 use std::sync::LazyLock;
 
 use actix_web::middleware::from_fn;
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpResponse, Scope, web};
+use bytes::Bytes;
+use utoipa::openapi::OpenApi;
 
-use crate::api::docs::openapi::to_value;
-use crate::api::docs::pages;
-use crate::api::docs::pages::DocsSite;
+use crate::api::docs::openapi::{self, Endpoint, endpoints, resources};
+use crate::api::docs::operator as docs;
+use crate::api::docs::pages::{self, DocsSite};
 use crate::api::health;
-use crate::api::routing::{resource, route_not_found};
+use crate::api::middleware::operator::authenticate;
+use crate::api::routing::route_not_found;
 use crate::config_change;
 use crate::service::Service;
 
+/// Prefix of the routes that need a token.
+const ADMIN_PREFIX: &str = "/admin/v1";
+
 static DOCUMENTATION: LazyLock<DocsSite> =
-    LazyLock::new(|| DocsSite::new(Some(&to_value(&crate::api::docs::operator::document()))));
+    LazyLock::new(|| DocsSite::new(Some(&openapi::to_value(&document()))));
 
 /// Partner routes are 404 on this listener.
 pub fn configure_listener(config: &mut web::ServiceConfig) {
+    resources(public_endpoints()).for_each(|resource| drop(config.service(resource)));
     config
-        .configure(health::routes)
-        .service(resource("/openapi.json", "GET").route(web::get().to(crate::api::docs::operator::get)))
-        .service(resource("/metrics", "GET").route(web::get().to(metrics)))
         .configure(|config| pages::routes(config, &DOCUMENTATION))
         .configure(configure_routes)
         .default_service(web::to(route_not_found));
 }
 
 pub fn configure_routes(config: &mut web::ServiceConfig) {
-    let (get, post, put) = (web::get, web::post, web::put);
-    let scope = web::scope("/admin/v1")
-        .service(
-            resource("/partners", "GET, POST")
-                .route(get().to(partners::list))
-                .route(post().to(partners::create)),
-        )
-        .service(
-            resource("/partners/{partner_id}", "GET, PATCH")
-                .route(get().to(partners::get))
-                .route(web::patch().to(partners::change)),
-        )
-        .service(
-            resource("/partners/{partner_id}/credentials", "GET, POST")
-                .route(get().to(credentials::list))
-                .route(post().to(credentials::issue)),
-        )
-        .service(
-            resource("/partners/{partner_id}/certification", "DELETE, GET")
-                .route(get().to(certification::get))
-                .route(web::delete().to(certification::restart)),
-        )
-        .service(
-            resource("/partners/{partner_id}/wallets/{currency}/top-ups", "POST")
-                .route(post().to(wallets::top_up)),
-        )
-        .service(
-            resource("/partners/{partner_id}/wallets/{currency}/adjustments", "POST")
-                .route(post().to(wallets::adjust)),
-        )
-        .service(
-            resource("/credentials/{credential_id}", "DELETE").route(web::delete().to(credentials::revoke)),
-        )
-        .service(resource("/categories", "GET").route(get().to(catalogue::list_categories)))
-        .service(resource("/categories/{category_id}", "PUT").route(put().to(catalogue::put_category)))
-        .service(resource("/products", "GET").route(get().to(catalogue::list_products)))
-        .service(
-            resource("/products/{product_id}", "GET, PUT")
-                .route(get().to(catalogue::get_product))
-                .route(put().to(catalogue::put_product)),
-        )
-        .service(resource("/vendors", "GET").route(get().to(vendors::list)))
-        .service(resource("/vendors/{vendor_id}", "PUT").route(put().to(vendors::put)))
-        .service(
-            resource("/stock", "GET, POST")
-                .route(get().to(stock::list_levels))
-                .route(post().to(stock::import)),
-        )
-        .service(resource("/stock/void", "POST").route(post().to(stock::void)))
-        .service(resource("/orders", "GET").route(get().to(orders::list)))
-        .service(resource("/orders/{order_id}", "GET").route(get().to(orders::get)))
-        .service(resource("/orders/{order_id}/approve", "POST").route(post().to(orders::approve)))
-        .service(resource("/orders/{order_id}/reject", "POST").route(post().to(orders::reject)))
-        .service(resource("/orders/{order_id}/cancel", "POST").route(post().to(orders::cancel)))
-        .service(resource("/orders/{order_id}/fulfil", "POST").route(post().to(orders::fulfil)))
-        .service(resource("/purchases", "GET").route(get().to(purchases::list)))
-        .service(resource("/purchases/{purchase_id}/end", "POST").route(post().to(purchases::end)))
-        .service(resource("/payouts", "GET").route(get().to(payouts::list)))
-        .service(resource("/payouts/{payout_id}", "GET").route(get().to(payouts::get)))
-        .service(resource("/payouts/{payout_id}/pay", "POST").route(post().to(payouts::pay)))
-        .service(resource("/payouts/{payout_id}/reject", "POST").route(post().to(payouts::reject)))
-        .service(resource("/payouts/{payout_id}/fail", "POST").route(post().to(payouts::fail)))
-        .service(resource("/reconciliation/{date}", "GET").route(get().to(reconciliation::get)))
-        .service(resource("/reconciliation/{date}/run", "POST").route(post().to(reconciliation::run)))
-        .service(resource("/reconciliation/{date}/records", "POST").route(post().to(reconciliation::upload)))
-        .service(resource("/drifts", "GET").route(get().to(reconciliation::drifts::list)))
-        .service(
-            resource("/drifts/{drift_id}/resolve", "POST").route(post().to(reconciliation::drifts::resolve)),
-        )
-        .service(resource("/webhooks", "GET").route(get().to(webhooks::list_webhooks)))
-        .service(resource("/webhooks/{webhook_id}/enable", "POST").route(post().to(webhooks::enable)))
-        .service(resource("/deliveries", "GET").route(get().to(webhooks::list_deliveries)))
-        .service(resource("/deliveries/{delivery_id}/replay", "POST").route(post().to(webhooks::replay)))
-        .service(resource("/actors", "GET").route(get().to(actors::list)))
-        .service(resource("/audit", "GET").route(get().to(audit::list)))
-        .default_service(web::to(route_not_found));
-    config.service(scope.wrap(from_fn(crate::api::middleware::operator::authenticate)));
+    let scope = resources(endpoints()).fold(web::scope(ADMIN_PREFIX), Scope::service);
+    let scope = scope.default_service(web::to(route_not_found));
+    config.service(scope.wrap(from_fn(authenticate)));
+}
+
+/// The endpoints without authentication.
+fn public_endpoints() -> impl Iterator<Item = Endpoint> {
+    let own = endpoints! {
+        GET "/openapi.json" => serve_document, openapi::health::document;
+        GET "/metrics" => metrics, docs::monitoring::metrics;
+    };
+    health::endpoints().into_iter().chain(own)
+}
+
+/// The endpoints below `/admin/v1`.
+fn endpoints() -> Vec<Endpoint> {
+    endpoints! {
+        GET "/partners" => partners::list, docs::partners::list;
+        POST "/partners" => partners::create, docs::partners::create;
+        GET "/partners/{partner_id}" => partners::get, docs::partners::get;
+        PATCH "/partners/{partner_id}" => partners::change, docs::partners::change;
+        GET "/partners/{partner_id}/credentials" => credentials::list, docs::partners::list_credentials;
+        POST "/partners/{partner_id}/credentials" => credentials::issue, docs::partners::issue;
+        GET "/partners/{partner_id}/certification" => certification::get, docs::partners::certification;
+        DELETE "/partners/{partner_id}/certification" => certification::restart, docs::partners::restart_certification;
+        POST "/partners/{partner_id}/wallets/{currency}/top-ups" => wallets::top_up, docs::partners::top_up;
+        POST "/partners/{partner_id}/wallets/{currency}/adjustments" => wallets::adjust, docs::partners::adjust;
+        DELETE "/credentials/{credential_id}" => credentials::revoke, docs::partners::revoke;
+        GET "/categories" => catalogue::list_categories, docs::catalogue::list_categories;
+        PUT "/categories/{category_id}" => catalogue::put_category, docs::catalogue::put_category;
+        GET "/products" => catalogue::list_products, docs::catalogue::list_products;
+        GET "/products/{product_id}" => catalogue::get_product, docs::catalogue::get_product;
+        PUT "/products/{product_id}" => catalogue::put_product, docs::catalogue::put_product;
+        GET "/vendors" => vendors::list, docs::vendors::list;
+        PUT "/vendors/{vendor_id}" => vendors::put, docs::vendors::put;
+        GET "/stock" => stock::list_levels, docs::stock::levels;
+        POST "/stock" => stock::import, docs::stock::import;
+        POST "/stock/void" => stock::void, docs::stock::void;
+        GET "/orders" => orders::list, docs::orders::search;
+        GET "/orders/{order_id}" => orders::get, docs::orders::get;
+        POST "/orders/{order_id}/approve" => orders::approve, docs::orders::approve;
+        POST "/orders/{order_id}/reject" => orders::reject, docs::orders::reject;
+        POST "/orders/{order_id}/cancel" => orders::cancel, docs::orders::cancel;
+        POST "/orders/{order_id}/fulfil" => orders::fulfil, docs::orders::fulfil;
+        GET "/purchases" => purchases::list, docs::vendors::purchases;
+        POST "/purchases/{purchase_id}/end" => purchases::end, docs::vendors::end_purchase;
+        GET "/payouts" => payouts::list, docs::payouts::list;
+        GET "/payouts/{payout_id}" => payouts::get, docs::payouts::get;
+        POST "/payouts/{payout_id}/pay" => payouts::pay, docs::payouts::pay;
+        POST "/payouts/{payout_id}/reject" => payouts::reject, docs::payouts::reject;
+        POST "/payouts/{payout_id}/fail" => payouts::fail, docs::payouts::fail;
+        GET "/reconciliation/{date}" => reconciliation::get, docs::reconciliation::get;
+        POST "/reconciliation/{date}/run" => reconciliation::run, docs::reconciliation::run;
+        POST "/reconciliation/{date}/records" => reconciliation::upload, docs::reconciliation::upload;
+        GET "/drifts" => reconciliation::drifts::list, docs::reconciliation::list_drifts;
+        POST "/drifts/{drift_id}/resolve" => reconciliation::drifts::resolve, docs::reconciliation::resolve;
+        GET "/webhooks" => webhooks::list_webhooks, docs::webhooks::list;
+        POST "/webhooks/{webhook_id}/enable" => webhooks::enable, docs::webhooks::enable;
+        GET "/deliveries" => webhooks::list_deliveries, docs::webhooks::deliveries;
+        POST "/deliveries/{delivery_id}/replay" => webhooks::replay, docs::webhooks::replay;
+        GET "/actors" => actors::list, docs::monitoring::actors;
+        GET "/audit" => audit::list, docs::monitoring::audit;
+    }
+}
+
+fn document() -> OpenApi {
+    let api = endpoints()
+        .into_iter()
+        .map(|endpoint| endpoint.operation(ADMIN_PREFIX));
+    docs::document(api.chain(public_endpoints().map(|endpoint| endpoint.operation(""))))
+}
+
+/// `GET /openapi.json`.
+async fn serve_document() -> HttpResponse {
+    static BYTES: LazyLock<Bytes> = LazyLock::new(|| openapi::to_bytes(&document()));
+    openapi::document_response(&BYTES)
 }
 
 /// `GET /metrics`.
@@ -138,4 +142,15 @@ async fn metrics(service: web::Data<Service>) -> HttpResponse {
             &service.deliveries,
             &service.rate_limits,
         ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::docs::openapi::check::assert_complete;
+
+    #[test]
+    fn document_is_complete() {
+        assert_complete(&openapi::to_value(&document()));
+    }
 }

@@ -3,42 +3,34 @@
 mod decide;
 mod fulfil;
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use vouchsafe_domain::order::Order;
 
 pub(super) use self::decide::{approve, cancel, reject};
 pub(super) use self::fulfil::fulfil;
-use vouchsafe_domain::order::filter::OrderFilter;
+use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::orders::{FILTERS, OrderOfPartner, parse_filter};
-use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::operator::orders::OrderOfPartner;
 
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::partner::orders::{not_found, parse_id};
 use crate::service::Service;
 
-/// `GET /orders`; filters: `partner_id`, `order_id`, `status`, `reference`, `from`, `to`.
+/// `GET /orders`.
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
-    request: HttpRequest,
+    ListRequest { page, filter }: ListRequest<OrderSearch>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
-    let (filter, partner_id) = parse_filter(&page)?;
-    let (before, limit) = (page.after()?, page.fetch_limit());
-    let orders = match partner_id {
-        Some(partner_id) => {
-            service
-                .store
-                .orders
-                .list(partner_id, filter, before, limit)
-                .await?
-        }
-        None => service.store.orders.search(filter, before, limit).await?,
-    };
-    let bodies = orders.iter().map(order_body).collect::<Result<_, _>>()?;
-    Ok(HttpResponse::Ok().json(page.body(bodies, |body| body.order_id().to_string())))
+    let orders = service
+        .store
+        .orders
+        .search(filter, page.after()?, page.fetch_limit());
+    let orders = orders.await?;
+    let bodies: Vec<_> = orders.iter().map(order_body).collect::<Result<_, _>>()?;
+    Ok(list_response(&page, bodies, OrderOfPartner::order_id))
 }
 
 /// `GET /orders/{order_id}`.
@@ -53,11 +45,11 @@ pub(super) async fn get(
 
 async fn find(service: &Service, order_id: &str) -> Result<Order, ApiError> {
     let order_id = parse_id(order_id)?;
-    let filter = OrderFilter {
+    let search = OrderSearch {
         order_id: Some(order_id),
-        ..OrderFilter::default()
+        ..OrderSearch::default()
     };
-    let mut found = service.store.orders.search(filter, None, 1).await?;
+    let mut found = service.store.orders.search(search, None, 1).await?;
     found.pop().ok_or_else(|| not_found(order_id))
 }
 

@@ -1,20 +1,20 @@
 //! `/partners`: partners, their allowlists and terms.
 
 use actix_web::http::header::{CACHE_CONTROL, LOCATION};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_wire::operator::credentials::CredentialBody;
 use vouchsafe_wire::operator::partners::{
     CreatedPartner, MAX_EMBEDDED_CREDENTIALS, NewPartner, PartnerPatch, PartnerWithCredentials,
 };
-use vouchsafe_wire::page::PageRequest;
 
 use super::body::Json;
 use super::config_change;
 use super::credentials::generate_credential;
 use super::partner_id::{not_found, parse_id};
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, Role};
 use crate::service::Service;
 
@@ -60,15 +60,12 @@ pub(super) async fn create(
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
-    request: HttpRequest,
+    ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
-    let partners = service
-        .store
-        .partners
-        .list(page.after()?, page.fetch_limit())
-        .await?;
-    Ok(HttpResponse::Ok().json(page.body(partners, |partner| partner.partner_id.to_string())))
+    let partners = service.store.partners.list(page.after()?, page.fetch_limit());
+    Ok(list_response(&page, partners.await?, |partner| {
+        partner.partner_id
+    }))
 }
 
 /// `GET /partners/{partner_id}`.

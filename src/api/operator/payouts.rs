@@ -3,34 +3,33 @@
 //! The first decision on a payout is final; its audit entry is written in the same commit. Lists mask the destination.
 
 use actix_web::http::header::CACHE_CONTROL;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
-use vouchsafe_domain::payout::{Payout, PayoutOutcome};
+use vouchsafe_domain::payout::{Payout, PayoutOutcome, PayoutSearch};
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::payouts::{FILTERS, PayoutDecisionRequest, PayoutOfPartner, parse_filter};
-use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
 
 use super::body::OptionalJson;
 use super::decision::decision_error;
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, Role};
 use crate::service::Service;
 
-/// `GET /payouts`; filters: `partner_id`, `status`.
+/// `GET /payouts`.
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
-    request: HttpRequest,
+    ListRequest { page, filter }: ListRequest<PayoutSearch>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let payouts = service
         .store
         .payouts
-        .list(parse_filter(&page)?, page.after()?, page.fetch_limit())
-        .await?;
-    let bodies = payouts.into_iter().map(payout_body).collect::<Result<_, _>>()?;
-    Ok(HttpResponse::Ok().json(page.body(bodies, |body| body.payout_id.to_string())))
+        .list(filter, page.after()?, page.fetch_limit());
+    let payouts = payouts.await?;
+    let bodies: Vec<_> = payouts.iter().map(payout_body).collect::<Result<_, _>>()?;
+    Ok(list_response(&page, bodies, PayoutOfPartner::payout_id))
 }
 
 /// `GET /payouts/{payout_id}`: with the unmasked destination, audited before the response is sent, for operators who may pay.
@@ -59,7 +58,7 @@ pub(super) async fn get(
             .await?;
         payout.destination.masked = decrypted.as_str().into();
     }
-    let body = payout_body(payout)?;
+    let body = payout_body(&payout)?;
     Ok(HttpResponse::Ok()
         .insert_header((CACHE_CONTROL, "no-store"))
         .json(body))
@@ -102,7 +101,7 @@ async fn decide(
     OptionalJson(request): OptionalJson<PayoutDecisionRequest>,
     outcome: PayoutOutcome,
 ) -> Result<HttpResponse, ApiError> {
-    let operator = operator.authorize(Role::Operator)?.into();
+    let operator = operator.authorize(Role::Operator)?;
     let decision = request.decision(outcome)?;
     let (partner_id, payout_id) = find(service, payout_id).await?;
     let command = DecidePayout {
@@ -113,13 +112,12 @@ async fn decide(
     };
     let payout = decide_payout(&service.engine, command).await;
     let payout = payout.map_err(|error| decide_payout_error(&error))?;
-    Ok(HttpResponse::Ok().json(payout_body(payout)?))
+    Ok(HttpResponse::Ok().json(payout_body(&payout)?))
 }
 
-fn payout_body(payout: Payout) -> Result<PayoutOfPartner, ApiError> {
-    let payout_id = payout.payout_id;
+fn payout_body(payout: &Payout) -> Result<PayoutOfPartner<'_>, ApiError> {
     PayoutOfPartner::of(payout).map_err(|_| {
-        tracing::error!(payout.id = %payout_id, "invalid JSON in payout destination");
+        tracing::error!(payout.id = %payout.payout_id, "invalid JSON in payout destination");
         ApiError::new(Code::InternalError, "cannot serialize the payout")
     })
 }

@@ -2,32 +2,32 @@
 //!
 //! Responses never quote a vendor's response, which may contain a code. An ended purchase stays ended.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use uuid::Uuid;
+use vouchsafe_domain::purchase::view::PurchaseFilter;
 use vouchsafe_store::EndPurchaseOutcome;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::decision::ReasonRequest;
-use vouchsafe_wire::operator::purchases::{FILTERS, parse_filter};
-use vouchsafe_wire::page::PageRequest;
 
 use super::body::Json;
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, Role};
 use crate::service::Service;
 
-/// `GET /purchases`; filters: `vendor`, `state`, `order_id`.
+/// `GET /purchases`.
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
-    request: HttpRequest,
+    ListRequest { page, filter }: ListRequest<PurchaseFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let purchases = service
         .store
         .purchases
-        .list(parse_filter(&page)?, page.after()?, page.fetch_limit())
-        .await?;
-    Ok(HttpResponse::Ok().json(page.body(purchases, |purchase| purchase.purchase_id.to_string())))
+        .list(filter, page.after()?, page.fetch_limit());
+    Ok(list_response(&page, purchases.await?, |purchase| {
+        purchase.purchase_id
+    }))
 }
 
 /// `POST /purchases/{purchase_id}/end`: ends a purchase; the missing vouchers of its order are refunded.

@@ -3,7 +3,7 @@
 //! Credentials are encrypted on arrival; no response, log line or audit entry contains one. Production rejects the mock
 //! adapter.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use secrecy::SecretString;
 use vouchsafe_domain::product::check_slug;
 use vouchsafe_procurement::http::VendorUrl;
@@ -11,10 +11,10 @@ use vouchsafe_security::vault::seal::SealedBlob;
 use vouchsafe_store::{PutVendorOutcome, VendorConfig};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::vendors::VendorRequest;
-use vouchsafe_wire::page::PageRequest;
 
 use super::body::Json;
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, sorted_list_response};
 use crate::api::middleware::operator::{Operator, Role};
 use crate::service::Service;
 
@@ -22,17 +22,10 @@ use crate::service::Service;
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
-    request: HttpRequest,
+    ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
-    let all = service.store.vendors.list().await?.into_iter();
-    let after = page.after::<String>()?;
-    let rest = all.filter(|vendor| after.as_ref().is_none_or(|after| vendor.vendor_id > *after));
-    Ok(
-        HttpResponse::Ok().json(page.body(rest.take(page.fetch_limit()).collect(), |vendor| {
-            vendor.vendor_id.clone()
-        })),
-    )
+    let vendors = service.store.vendors.list().await?;
+    sorted_list_response(&page, vendors, |vendor| vendor.vendor_id.clone())
 }
 
 /// `PUT /vendors/{vendor_id}`: 201 if created, 200 if replaced.

@@ -13,7 +13,6 @@ use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::wallets::PostingRequest;
-use vouchsafe_wire::partner::transactions::TransactionBody;
 
 use super::body::Json;
 use super::partner_id;
@@ -91,13 +90,13 @@ fn build_posting(
         key: scoped_hash(partner_id, endpoint, &format!("{}:{reference}", money.currency)),
         fingerprint: posting_fingerprint(money, kind, &reference),
         reference,
-        operator: actor.into(),
+        operator: actor,
     }
 }
 
 fn posting_fingerprint(money: Money, kind: LedgerKind, reference: &str) -> Fingerprint {
     let amount = format!("{} {}", money.currency, money.amount.minor());
-    fingerprint(kind.as_str(), &amount, reference.as_bytes())
+    fingerprint(kind.into_str(), &amount, reference.as_bytes())
 }
 
 async fn post_entry(service: &Service, command: TopUp) -> Result<HttpResponse, ApiError> {
@@ -118,7 +117,7 @@ async fn post_entry(service: &Service, command: TopUp) -> Result<HttpResponse, A
     if result.replayed {
         response.insert_header(("Idempotent-Replayed", "true"));
     }
-    Ok(response.json(TransactionBody::from(entry)))
+    Ok(response.json(entry))
 }
 
 fn posting_error(error: TopUpError) -> ApiError {

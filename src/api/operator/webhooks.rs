@@ -2,34 +2,30 @@
 //!
 //! Responses of receivers are shown as far as they are stored; request bodies are never shown.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
+use vouchsafe_domain::delivery::view::DeliveryFilter;
+use vouchsafe_domain::webhook::WebhookFilter;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::webhooks::{
-    DELIVERY_FILTERS, DeliveryBody, WEBHOOK_FILTERS, WebhookOfPartner, parse_delivery_filter,
-    parse_webhook_filter,
-};
-use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::operator::webhooks::WebhookOfPartner;
 
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, Role};
 use crate::api::partner::webhooks;
 use crate::service::Service;
 
-/// `GET /webhooks`; filters: `partner_id`, `status`.
+/// `GET /webhooks`.
 pub(super) async fn list_webhooks(
     service: web::Data<Service>,
     _operator: Operator,
-    request: HttpRequest,
+    ListRequest { page, filter }: ListRequest<WebhookFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &WEBHOOK_FILTERS)?;
-    let filter = parse_webhook_filter(&page)?;
     let endpoints = service
         .store
         .webhooks
-        .list(filter, page.after()?, page.fetch_limit())
-        .await?;
-    let bodies = endpoints.into_iter().map(WebhookOfPartner::from).collect();
-    Ok(HttpResponse::Ok().json(page.body(bodies, |body: &WebhookOfPartner| body.webhook_id.to_string())))
+        .list(filter, page.after()?, page.fetch_limit());
+    let bodies = endpoints.await?.into_iter().map(WebhookOfPartner::from);
+    Ok(list_response(&page, bodies, |body| body.webhook_id))
 }
 
 /// `POST /webhooks/{webhook_id}/enable`: enables the endpoint and retries its waiting deliveries at once.
@@ -46,21 +42,19 @@ pub(super) async fn enable(
     Ok(HttpResponse::Ok().json(WebhookOfPartner::from(enabled)))
 }
 
-/// `GET /deliveries`; filters: `partner_id`, `webhook_id`, `order_id`, `status`.
+/// `GET /deliveries`.
 pub(super) async fn list_deliveries(
     service: web::Data<Service>,
     _operator: Operator,
-    request: HttpRequest,
+    ListRequest { page, filter }: ListRequest<DeliveryFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &DELIVERY_FILTERS)?;
-    let filter = parse_delivery_filter(&page)?;
     let deliveries = service
         .store
         .deliveries
-        .list(filter, page.after()?, page.fetch_limit())
-        .await?;
-    let bodies = deliveries.into_iter().map(DeliveryBody::from).collect();
-    Ok(HttpResponse::Ok().json(page.body(bodies, |body: &DeliveryBody| body.delivery_id.to_string())))
+        .list(filter, page.after()?, page.fetch_limit());
+    Ok(list_response(&page, deliveries.await?, |delivery| {
+        delivery.delivery_id
+    }))
 }
 
 /// `POST /deliveries/{delivery_id}/replay`: sends the delivery again, with a new retry window of 24 hours.
@@ -75,5 +69,5 @@ pub(super) async fn replay(
     let replayed = service.store.deliveries.replay(delivery_id, actor).await?;
     let replayed = replayed.ok_or_else(not_found)?;
     service.deliveries.wake(replayed.webhook_id).await;
-    Ok(HttpResponse::Ok().json(DeliveryBody::from(replayed)))
+    Ok(HttpResponse::Ok().json(replayed))
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use vouchsafe_wire::page::PageRequest;
 use vouchsafe_wire::partner::categories::CategoryBody;
 
 use crate::api::error::ApiError;
 use crate::api::etag;
+use crate::api::list_request::ListRequest;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::service::Service;
 
@@ -18,9 +18,9 @@ use crate::service::Service;
 pub async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
+    ListRequest { page, .. }: ListRequest,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
     let after = page.after::<String>()?;
     let assortment = service.catalogue.assortment_for(caller.partner.scope.as_ref());
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

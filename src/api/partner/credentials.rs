@@ -8,7 +8,7 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use time::OffsetDateTime;
 use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
-use vouchsafe_store::{AuditActor, MAX_LIVE_CREDENTIALS, RotationOutcome, RotationRequest, RotationResult};
+use vouchsafe_store::{MAX_LIVE_CREDENTIALS, RotationOutcome, RotationRequest, RotationResult};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::credentials::{RotatedCredentialBody, parse_overlap};
 
@@ -16,7 +16,6 @@ use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{Auth, VerifiedRequest};
 use crate::config_change;
 use crate::service::Service;
-use crate::telemetry::trace;
 
 /// `POST /credentials/rotate`. The body is optional.
 ///
@@ -39,7 +38,7 @@ pub async fn rotate(
         overlap,
         now,
     };
-    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
+    let actor = signed.caller.audit_actor();
     let rotated = config_change::apply(&service, |service| async move {
         let rotated = service.store.credentials.rotate(rotation, actor).await?;
         if let RotationOutcome::Rotated(rotation) = &rotated {

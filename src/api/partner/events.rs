@@ -3,16 +3,16 @@
 //! A client that has read up to an event has missed none before it. `after` with an expired event is rejected, because
 //! the events that followed it may have expired too.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use vouchsafe_domain::delivery::WebhookEvent;
 use vouchsafe_domain::envelope::Envelope;
 use vouchsafe_domain::ids::EventId;
 use vouchsafe_store::{FEED_DAYS, FeedPosition};
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::page::PageRequest;
-use vouchsafe_wire::partner::events::FILTERS;
+use vouchsafe_wire::partner::events::EventFilter;
 
 use crate::api::error::ApiError;
+use crate::api::list_request::ListRequest;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::service::Service;
 
@@ -23,14 +23,13 @@ use crate::service::Service;
 pub async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
-    request: HttpRequest,
+    ListRequest { page, filter }: ListRequest<EventFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let cursor: Option<EventId> = page.after()?;
     let after = match cursor {
         Some(event_id) => Some(event_id),
-        None => page
-            .filter("after")
+        None => filter
+            .after
             .map(|text| text.parse().map_err(|_| not_found()))
             .transpose()?,
     };

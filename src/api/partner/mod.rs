@@ -4,6 +4,7 @@ pub mod categories;
 pub mod certification;
 pub mod credentials;
 pub mod events;
+mod idempotency;
 pub mod orders;
 pub mod payouts;
 pub mod products;
@@ -13,69 +14,117 @@ pub mod vouchers;
 pub mod wallets;
 pub mod webhooks;
 
-use actix_web::middleware::from_fn;
-use actix_web::web;
+use std::sync::LazyLock;
 
-use super::docs::{self, pages};
+use actix_web::middleware::from_fn;
+use actix_web::{HttpResponse, Scope, web};
+use bytes::Bytes;
+use utoipa::openapi::OpenApi;
+use vouchsafe_security::framing::API_PREFIX;
+
+use super::docs::openapi::{self, Endpoint, endpoints, resources};
+use super::docs::pages::{self, DocsSite};
+use super::docs::partner as docs;
 use super::health;
 use super::middleware::rate_limit_headers;
-use super::routing::{resource, route_not_found};
+use super::routing::route_not_found;
+use crate::service::Service;
+use crate::settings::Preview;
+
+/// The documentation site, without the preview.
+pub(super) static DOCUMENTATION: LazyLock<DocsSite> =
+    LazyLock::new(|| DocsSite::new(Some(&openapi::to_value(&document(Preview::Off)))));
 
 /// Registers the routes of the partner listener. Operator routes are 404 here.
 pub fn routes(config: &mut web::ServiceConfig) {
-    config
-        .service(resource("/openapi.json", "GET").route(web::get().to(docs::partner::serve)))
-        .service(
-            web::scope("/api/v1")
-                // actix tries routes and methods in this order: the most frequent ones come first, and literal paths, which are
-                // compared, come before patterns, which run a regular expression.
-                .service(
-                    resource("/orders", "GET, POST")
-                        .route(web::post().to(orders::place))
-                        .route(web::get().to(orders::list)),
-                )
-                .service(resource("/wallets", "GET").route(web::get().to(wallets::list)))
-                .service(resource("/events", "GET").route(web::get().to(events::list)))
-                .service(resource("/transactions", "GET").route(web::get().to(transactions::list)))
-                .service(resource("/products", "GET").route(web::get().to(products::list)))
-                .service(resource("/categories", "GET").route(web::get().to(categories::list)))
-                .service(
-                    resource("/payouts", "GET, POST")
-                        .route(web::get().to(payouts::list))
-                        .route(web::post().to(payouts::request)),
-                )
-                .service(
-                    resource("/webhooks", "GET, POST")
-                        .route(web::get().to(webhooks::list))
-                        .route(web::post().to(webhooks::put)),
-                )
-                .service(resource("/certification", "GET").route(web::get().to(certification::get)))
-                .service(resource("/credentials/rotate", "POST").route(web::post().to(credentials::rotate)))
-                .service(resource("/orders/{order_id}", "GET").route(web::get().to(orders::get)))
-                .service(resource("/orders/{order_id}/vouchers", "GET").route(web::get().to(vouchers::get)))
-                .service(
-                    resource("/orders/{order_id}/cancel", "POST")
-                        .route(web::post().to(orders::cancel::cancel)),
-                )
-                .service(resource("/products/{product_id}", "GET").route(web::get().to(products::get)))
-                .service(resource("/payouts/{payout_id}", "GET").route(web::get().to(payouts::get)))
-                .service(
-                    resource("/webhooks/{webhook_id}", "DELETE").route(web::delete().to(webhooks::remove)),
-                )
-                .service(
-                    resource("/webhooks/{webhook_id}/rotate", "POST").route(web::post().to(webhooks::rotate)),
-                )
-                .service(
-                    resource("/webhooks/{webhook_id}/test", "POST").route(web::post().to(webhooks::test)),
-                )
-                .service(
-                    resource("/webhooks/{webhook_id}/replay", "POST").route(web::post().to(webhooks::replay)),
-                )
-                .configure(reconciliation::preview_route)
-                .default_service(web::to(route_not_found))
-                .wrap(from_fn(rate_limit_headers::write_headers)),
-        )
-        .configure(health::routes)
-        .configure(|config| pages::routes(config, &pages::PARTNER_DOCS))
+    let preview = resources(reconciliation::preview());
+    let preview = preview.map(|resource| resource.guard(reconciliation::is_preview_on));
+    let api = resources(endpoints())
+        .chain(preview)
+        .fold(web::scope(API_PREFIX), Scope::service)
         .default_service(web::to(route_not_found));
+    resources(public_endpoints()).for_each(|resource| drop(config.service(resource)));
+    config
+        .service(api.wrap(from_fn(rate_limit_headers::write_headers)))
+        .configure(|config| pages::routes(config, &DOCUMENTATION))
+        .default_service(web::to(route_not_found));
+}
+
+/// The endpoints without authentication.
+fn public_endpoints() -> impl Iterator<Item = Endpoint> {
+    let own = endpoints! { GET "/openapi.json" => serve_document, openapi::health::document; };
+    own.into_iter().chain(health::endpoints())
+}
+
+/// The endpoints below `/api/v1`. actix tries routes and methods in this order: the most frequent ones come first, and literal
+/// paths, which are compared, come before patterns, which run a regular expression.
+fn endpoints() -> Vec<Endpoint> {
+    endpoints! {
+        POST "/orders" => orders::place, docs::orders::place;
+        GET "/orders" => orders::list, docs::orders::list;
+        GET "/wallets" => wallets::list, docs::money::list_wallets;
+        GET "/events" => events::list, docs::webhooks::events;
+        GET "/transactions" => transactions::list, docs::money::list_transactions;
+        GET "/products" => products::list, docs::catalogue::list_products;
+        GET "/categories" => categories::list, docs::catalogue::list_categories;
+        GET "/payouts" => payouts::list, docs::money::list_payouts;
+        POST "/payouts" => payouts::request, docs::money::request_payout;
+        GET "/webhooks" => webhooks::list, docs::webhooks::list;
+        POST "/webhooks" => webhooks::put, docs::webhooks::put;
+        GET "/certification" => certification::get, docs::certification::get;
+        POST "/credentials/rotate" => credentials::rotate, docs::credentials::rotate;
+        GET "/orders/{order_id}" => orders::get, docs::orders::get;
+        GET "/orders/{order_id}/vouchers" => vouchers::get, docs::orders::get_codes;
+        POST "/orders/{order_id}/cancel" => orders::cancel::cancel, docs::orders::cancel;
+        GET "/products/{product_id}" => products::get, docs::catalogue::get_product;
+        GET "/payouts/{payout_id}" => payouts::get, docs::money::get_payout;
+        DELETE "/webhooks/{webhook_id}" => webhooks::remove, docs::webhooks::remove;
+        POST "/webhooks/{webhook_id}/rotate" => webhooks::rotate, docs::webhooks::rotate;
+        POST "/webhooks/{webhook_id}/test" => webhooks::test, docs::webhooks::test;
+        POST "/webhooks/{webhook_id}/replay" => webhooks::replay, docs::webhooks::replay;
+    }
+}
+
+/// `GET /openapi.json`.
+async fn serve_document(service: web::Data<Service>) -> HttpResponse {
+    static BYTES: LazyLock<Bytes> = LazyLock::new(|| openapi::to_bytes(&document(Preview::Off)));
+    static WITH_PREVIEW: LazyLock<Bytes> = LazyLock::new(|| openapi::to_bytes(&document(Preview::On)));
+    openapi::document_response(match service.reconciliation_preview {
+        Preview::Off => &BYTES,
+        Preview::On => &WITH_PREVIEW,
+    })
+}
+
+/// The OpenAPI document, with or without the reconciliation preview.
+pub(super) fn document(preview: Preview) -> OpenApi {
+    let preview = (preview == Preview::On)
+        .then(reconciliation::preview)
+        .into_iter()
+        .flatten();
+    let api = endpoints().into_iter().chain(preview);
+    let api = api.map(|endpoint| endpoint.operation(API_PREFIX));
+    docs::document(api.chain(public_endpoints().map(|endpoint| endpoint.operation(""))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::docs::openapi::check::assert_complete;
+
+    #[test]
+    fn document_is_complete() {
+        assert_complete(&openapi::to_value(&document(Preview::Off)));
+    }
+
+    #[test]
+    fn preview_document_adds_the_reconciliation_route() {
+        let mut preview = openapi::to_value(&document(Preview::On));
+        assert_complete(&preview);
+        let paths = preview["paths"].as_object_mut().unwrap();
+        assert!(paths.remove("/api/v1/reconciliation/{date}").is_some());
+        assert_eq!(
+            preview["paths"],
+            openapi::to_value(&document(Preview::Off))["paths"]
+        );
+    }
 }

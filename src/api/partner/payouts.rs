@@ -2,23 +2,21 @@
 //!
 //! Responses show the destination masked; the full destination is stored encrypted.
 
-use actix_web::http::StatusCode;
-use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
-use vouchsafe_actors::flows::{self, IdempotentResponse, PayoutResponseEncoder, RequestPayout};
+use vouchsafe_actors::flows::{self, PayoutResponseEncoder, RequestPayout};
 use vouchsafe_domain::idempotency::Response;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::{Amount, Money};
-use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutFilter};
-use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint};
+use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutFilter, PayoutSearch};
+use vouchsafe_security::idempotency::IdempotencyScope;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::page::PageRequest;
 use vouchsafe_wire::partner::payouts::body::PayoutBody;
 use vouchsafe_wire::partner::payouts::request::{self, RequestedPayout};
-use vouchsafe_wire::partner::payouts::{FILTERS, parse_filter};
 
-use super::orders::{idempotency_key, key_reuse_error_or};
+use super::idempotency::{KeyedRequest, into_parts, stored_response};
 use crate::api::error::{ApiError, keyed_request_error};
+use crate::api::header::header_value;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
 use crate::service::Service;
 
@@ -32,49 +30,51 @@ pub async fn request(
     signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = signed.caller.partner_id();
-    let key = idempotency_key(&request)?.hash_for(partner_id, IdempotencyScope::RequestPayout);
-    let fingerprint = fingerprint(request.method().as_str(), request.path(), &signed.body);
+    let keyed = KeyedRequest::new(
+        &request,
+        partner_id,
+        IdempotencyScope::RequestPayout,
+        &signed.body,
+    )?;
     let payout_request = match request::parse(&signed.body) {
         Ok(payout_request) => payout_request,
-        Err(error) => return Err(key_reuse_error_or(&service, key, fingerprint, error.into()).await?),
+        Err(error) => return Err(keyed.body_error(&service, error).await),
     };
     let command = RequestPayout {
         partner_id,
-        key,
-        fingerprint,
+        key: keyed.key,
+        fingerprint: keyed.fingerprint,
         money: payout_request.money,
         destination: seal_destination(&service, partner_id, &payout_request)?,
         reference: payout_request.reference,
     };
-    match flows::request_payout(&service.engine, command, &JsonEncoder).await {
-        Ok(IdempotentResponse::Fresh(answer)) => Ok(stored_response(answer, false)),
-        Ok(IdempotentResponse::Replayed(answer)) => Ok(stored_response(answer, true)),
-        Err(error) => Err(keyed_request_error(&error)),
-    }
+    let requested = flows::request_payout(&service.engine, command, &JsonEncoder).await;
+    let (response, replayed) = into_parts(requested.map_err(|error| keyed_request_error(&error))?);
+    Ok(stored_response(response, replayed, |body| {
+        header_value(format_args!("/api/v1/payouts/{}", PayoutBody::id_in(body)?))
+    }))
 }
 
-/// `GET /payouts`; filter: `status`.
+/// `GET /payouts`.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` and `INVALID_CURSOR`.
 pub async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
-    request: HttpRequest,
+    ListRequest { page, filter }: ListRequest<PayoutFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
-    let filter = PayoutFilter {
+    let search = PayoutSearch {
         partner_id: Some(caller.partner_id()),
-        ..parse_filter(&page)?
+        filter,
     };
     let payouts = service
         .store
         .payouts
-        .list(filter, page.after()?, page.fetch_limit())
+        .list(search, page.after()?, page.fetch_limit())
         .await?;
-    let bodies = payouts.iter().map(PayoutBody::of).collect::<Result<_, _>>();
-    let bodies = bodies.map_err(|_| serialization_error())?;
-    Ok(HttpResponse::Ok().json(page.body(bodies, |body: &PayoutBody<'_>| body.payout_id.to_string())))
+    let bodies: Vec<_> = payouts.iter().map(PayoutBody::of).collect::<Result<_, _>>()?;
+    Ok(list_response(&page, bodies, |body| body.payout_id))
 }
 
 /// `GET /payouts/{payout_id}`.
@@ -89,8 +89,7 @@ pub async fn get(
     let payout_id = payout_id.parse().map_err(|_| not_found())?;
     let payout = service.store.payouts.find(caller.partner_id(), payout_id).await?;
     let payout = payout.ok_or_else(not_found)?;
-    let body = PayoutBody::of(&payout).map_err(|_| serialization_error())?;
-    Ok(HttpResponse::Ok().json(body))
+    Ok(HttpResponse::Ok().json(PayoutBody::of(&payout)?))
 }
 
 /// The error for an unknown payout, or one of another partner.
@@ -114,13 +113,6 @@ fn seal_destination(
         masked: payout_request.masked_destination.as_str().into(),
         sealed: sealed.into(),
     })
-}
-
-fn serialization_error() -> ApiError {
-    ApiError::new(
-        Code::InternalError,
-        "the response could not be serialized; retry the same request",
-    )
 }
 
 /// Encodes the engine's outcomes as JSON responses.
@@ -149,18 +141,4 @@ impl PayoutResponseEncoder for JsonEncoder {
             body: error.body(),
         }
     }
-}
-
-/// Status and body are stored, so a replay is identical to the byte; headers are derived from them.
-fn stored_response(answer: Response, replayed: bool) -> HttpResponse {
-    let status = StatusCode::from_u16(answer.status).unwrap_or_default();
-    let mut response = HttpResponse::build(status);
-    response.insert_header((CONTENT_TYPE, "application/json"));
-    if let Some(payout_id) = PayoutBody::id_in(&answer.body) {
-        response.insert_header((LOCATION, format!("/api/v1/payouts/{payout_id}")));
-    }
-    if replayed {
-        response.insert_header(("Idempotent-Replayed", "true"));
-    }
-    response.body(answer.body)
 }

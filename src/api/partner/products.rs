@@ -3,11 +3,11 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_domain::product::{Product, ProductId};
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::page::PageRequest;
-use vouchsafe_wire::partner::products::{FILTERS, ProductBody, ProductFilter};
+use vouchsafe_wire::partner::products::{ProductBody, ProductFilter};
 
 use crate::api::error::ApiError;
 use crate::api::etag;
+use crate::api::list_request::ListRequest;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::service::Service;
 
@@ -18,11 +18,10 @@ use crate::service::Service;
 pub async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
+    ListRequest { page, filter }: ListRequest<ProductFilter>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let assortment = service.catalogue.assortment_for(caller.partner.scope.as_ref());
-    let filter = ProductFilter::parse(&page)?;
     let mut products: Vec<&Product> = assortment
         .products()
         .filter(|product| filter.is_match(product))

@@ -9,19 +9,20 @@ use time::Date;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::reconciliation::{MAX_DRIFTS, ReconciledDayBody, parse_date};
 
+use crate::api::docs;
+use crate::api::docs::openapi::{Endpoint, endpoints};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
-use crate::api::routing::resource;
 use crate::service::Service;
 use crate::settings::Preview;
 
-/// Registers the route; its guard hides it while the preview is off.
-pub(super) fn preview_route(config: &mut web::ServiceConfig) {
-    let route = resource("/reconciliation/{date}", "GET").guard(is_preview_on);
-    config.service(route.route(web::get().to(get)));
+/// The endpoint, which [`is_preview_on`] guards.
+pub(super) fn preview() -> Vec<Endpoint> {
+    endpoints! { GET "/reconciliation/{date}" => get, docs::partner::reconciliation::get; }
 }
 
-fn is_preview_on(request: &GuardContext<'_>) -> bool {
+/// The guard that hides the route while the preview is off.
+pub(super) fn is_preview_on(request: &GuardContext<'_>) -> bool {
     let service = request.app_data::<web::Data<Service>>();
     service.is_some_and(|service| service.reconciliation_preview == Preview::On)
 }

@@ -57,10 +57,11 @@ pub async fn get(
         data: decrypted,
     })
     .map_err(|_| decryption_error())?;
-    request_outcome::report(&request, || RequestOutcome::CodesFetched {
-        partner_id: signed.caller.partner_id(),
-        order_id,
-        vouchers: sealed.len(),
+    request_outcome::report(&request, signed.caller.partner_id(), || {
+        RequestOutcome::CodesFetched {
+            order_id,
+            vouchers: sealed.len(),
+        }
     });
     let mut response = HttpResponse::Ok();
     response

@@ -1,11 +1,10 @@
 //! `GET /wallets`: a partner's balances and pending amounts.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use vouchsafe_domain::money::Currency;
-use vouchsafe_wire::page::PageRequest;
-use vouchsafe_wire::partner::wallets::WalletBody;
 
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::service::Service;
 
@@ -16,16 +15,12 @@ use crate::service::Service;
 pub async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
-    request: HttpRequest,
+    ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
     let wallets = service.node.list_wallets(caller.partner_id()).await?;
-    let bodies = wallets.into_iter().map(WalletBody::of);
     let after = page.after::<Currency>()?;
-    let bodies = bodies.filter(|body| after.is_none_or(|after| body.currency > after));
-    Ok(
-        HttpResponse::Ok().json(page.body(bodies.take(page.fetch_limit()).collect(), |body| {
-            body.currency.to_string()
-        })),
-    )
+    let wallets = wallets.into_iter();
+    let wallets = wallets.filter(|wallet| after.is_none_or(|after| wallet.currency > after));
+    let wallets = wallets.take(page.fetch_limit());
+    Ok(list_response(&page, wallets, |wallet| wallet.currency))
 }

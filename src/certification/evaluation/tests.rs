@@ -32,7 +32,7 @@ fn evaluate_check_at(
         })
         .collect();
     let results = evaluate(&observations, second(now));
-    assert_eq!(results.len(), Check::ALL.len());
+    assert_eq!(results.len(), Check::VARIANTS.len());
     let result = results.into_iter().find(|result| result.check == check).unwrap();
     assert_eq!(
         result.at.is_none(),
@@ -40,6 +40,16 @@ fn evaluate_check_at(
         "{result:?}"
     );
     (result.state, result.at.map(|at| (at - NOON).whole_seconds()))
+}
+
+/// Asserts what each series of observations leads to.
+fn assert_outcomes<const CASES: usize>(
+    check: Check,
+    cases: [(Vec<(i64, ObservationKind)>, (CheckState, Option<i64>)); CASES],
+) {
+    for (observed, expected) in cases {
+        assert_eq!(evaluate_check(check, &observed), expected, "{observed:?}");
+    }
 }
 
 const NOT_SEEN: (CheckState, Option<i64>) = (CheckState::NotSeen, None);
@@ -64,74 +74,71 @@ fn repeated(key: u128) -> ObservationKind {
 
 #[test]
 fn checks_without_observations_are_not_seen() {
-    for check in Check::ALL {
+    for check in Check::VARIANTS {
         assert_eq!(evaluate_check(*check, &[]), NOT_SEEN);
     }
 }
 
 #[test]
 fn lost_response_is_retried_under_its_key() {
-    for (observed, expected) in [
-        (vec![(0, response_lost(1, 7))], NOT_SEEN),
-        (vec![(0, response_lost(1, 7)), (5, repeated(1))], is_passed(5)),
-        (
-            vec![(0, response_lost(1, 7)), (5, repeated(1)), (9, repeated(1))],
-            is_passed(5),
-        ),
-        (vec![(0, repeated(1))], NOT_SEEN),
-        (vec![(0, response_lost(1, 7)), (5, repeated(2))], NOT_SEEN),
-        // A retry with a new key fails the check.
-        (
-            vec![(0, response_lost(1, 7)), (5, response_lost(2, 7))],
-            is_failed(5),
-        ),
-        (
-            vec![
-                (0, response_lost(1, 7)),
-                (5, response_lost(2, 7)),
-                (6, repeated(1)),
-            ],
-            is_failed(5),
-        ),
-        // Another order is another trial, and so is the same order much later.
-        (vec![(0, response_lost(1, 7)), (5, response_lost(2, 8))], NOT_SEEN),
-        (
-            vec![(0, response_lost(1, 7)), (601, response_lost(2, 7))],
-            NOT_SEEN,
-        ),
-        (
-            vec![
-                (0, response_lost(1, 7)),
-                (5, repeated(1)),
-                (6, response_lost(2, 7)),
-            ],
-            is_passed(5),
-        ),
-        // The newest decided trial counts.
-        (
-            vec![
-                (0, response_lost(1, 7)),
-                (5, response_lost(2, 7)),
-                (6, repeated(2)),
-            ],
-            is_passed(6),
-        ),
-        (
-            vec![
-                (0, response_lost(1, 7)),
-                (5, repeated(1)),
-                (6, response_lost(2, 7)),
-                (7, response_lost(3, 7)),
-            ],
-            is_failed(7),
-        ),
-    ] {
-        assert_eq!(
-            evaluate_check(Check::LostAnswer, &observed),
-            expected,
-            "{observed:?}"
-        );
-    }
+    assert_outcomes(
+        Check::LostAnswer,
+        [
+            (vec![(0, response_lost(1, 7))], NOT_SEEN),
+            (vec![(0, response_lost(1, 7)), (5, repeated(1))], is_passed(5)),
+            (
+                vec![(0, response_lost(1, 7)), (5, repeated(1)), (9, repeated(1))],
+                is_passed(5),
+            ),
+            (vec![(0, repeated(1))], NOT_SEEN),
+            (vec![(0, response_lost(1, 7)), (5, repeated(2))], NOT_SEEN),
+            // A retry with a new key fails the check.
+            (
+                vec![(0, response_lost(1, 7)), (5, response_lost(2, 7))],
+                is_failed(5),
+            ),
+            (
+                vec![
+                    (0, response_lost(1, 7)),
+                    (5, response_lost(2, 7)),
+                    (6, repeated(1)),
+                ],
+                is_failed(5),
+            ),
+            // Another order is another trial, and so is the same order much later.
+            (vec![(0, response_lost(1, 7)), (5, response_lost(2, 8))], NOT_SEEN),
+            (
+                vec![(0, response_lost(1, 7)), (601, response_lost(2, 7))],
+                NOT_SEEN,
+            ),
+            (
+                vec![
+                    (0, response_lost(1, 7)),
+                    (5, repeated(1)),
+                    (6, response_lost(2, 7)),
+                ],
+                is_passed(5),
+            ),
+            // The newest decided trial counts.
+            (
+                vec![
+                    (0, response_lost(1, 7)),
+                    (5, response_lost(2, 7)),
+                    (6, repeated(2)),
+                ],
+                is_passed(6),
+            ),
+            (
+                vec![
+                    (0, response_lost(1, 7)),
+                    (5, repeated(1)),
+                    (6, response_lost(2, 7)),
+                    (7, response_lost(3, 7)),
+                ],
+                is_failed(7),
+            ),
+        ],
+    );
 }
 
 #[test]
@@ -140,38 +147,35 @@ fn wrong_signature_repeated_fails() {
         request: RequestHash::from_signed_request(std::iter::empty(), &[n]),
     };
     let right = ObservationKind::SignatureValid;
-    for (observed, expected) in [
-        (vec![(0, wrong(1))], NOT_SEEN),
-        (vec![(0, right.clone())], NOT_SEEN),
-        (vec![(0, wrong(1)), (1, right.clone())], is_passed(1)),
-        (vec![(0, wrong(1)), (1, wrong(1))], is_failed(1)),
-        (
-            vec![(0, wrong(1)), (1, wrong(1)), (2, right.clone())],
-            is_failed(1),
-        ),
-        (
-            vec![(0, wrong(1)), (1, right.clone()), (2, wrong(1))],
-            is_failed(2),
-        ),
-        (
-            vec![(0, wrong(1)), (1, wrong(2)), (2, right.clone())],
-            is_passed(2),
-        ),
-        (
-            vec![(0, wrong(1)), (1, wrong(1)), (2, wrong(2)), (3, right.clone())],
-            is_passed(3),
-        ),
-        (
-            vec![(0, wrong(1)), (1, right), (2, wrong(2)), (3, wrong(2))],
-            is_failed(3),
-        ),
-    ] {
-        assert_eq!(
-            evaluate_check(Check::WrongSignature, &observed),
-            expected,
-            "{observed:?}"
-        );
-    }
+    assert_outcomes(
+        Check::WrongSignature,
+        [
+            (vec![(0, wrong(1))], NOT_SEEN),
+            (vec![(0, right.clone())], NOT_SEEN),
+            (vec![(0, wrong(1)), (1, right.clone())], is_passed(1)),
+            (vec![(0, wrong(1)), (1, wrong(1))], is_failed(1)),
+            (
+                vec![(0, wrong(1)), (1, wrong(1)), (2, right.clone())],
+                is_failed(1),
+            ),
+            (
+                vec![(0, wrong(1)), (1, right.clone()), (2, wrong(1))],
+                is_failed(2),
+            ),
+            (
+                vec![(0, wrong(1)), (1, wrong(2)), (2, right.clone())],
+                is_passed(2),
+            ),
+            (
+                vec![(0, wrong(1)), (1, wrong(1)), (2, wrong(2)), (3, right.clone())],
+                is_passed(3),
+            ),
+            (
+                vec![(0, wrong(1)), (1, right), (2, wrong(2)), (3, wrong(2))],
+                is_failed(3),
+            ),
+        ],
+    );
 }
 
 #[test]
@@ -181,48 +185,45 @@ fn partial_codes_fetched_again_pass() {
     let part = ObservationKind::PartialCodesFetched { order_id };
     let fetched_in_full = ObservationKind::AllCodesFetched { order_id };
     let delivered = ObservationKind::OrderDelivered { order_id };
-    for (observed, expected) in [
-        (vec![(0, part.clone())], NOT_SEEN),
-        (vec![(9, fetched_in_full.clone())], NOT_SEEN),
-        (
-            vec![
-                (0, part.clone()),
-                (5, delivered.clone()),
-                (9, fetched_in_full.clone()),
-            ],
-            is_passed(9),
-        ),
-        (
-            vec![(0, part.clone()), (9, fetched_in_full.clone())],
-            is_passed(9),
-        ),
-        (
-            vec![
-                (0, part.clone()),
-                (5, delivered.clone()),
-                (9, ObservationKind::AllCodesFetched { order_id: other }),
-            ],
-            is_failed(605),
-        ),
-        (
-            vec![
-                (0, part.clone()),
-                (5, delivered.clone()),
-                (605, fetched_in_full.clone()),
-            ],
-            is_passed(605),
-        ),
-        (
-            vec![(0, part.clone()), (5, delivered.clone()), (606, fetched_in_full)],
-            is_failed(605),
-        ),
-    ] {
-        assert_eq!(
-            evaluate_check(Check::PartialCodes, &observed),
-            expected,
-            "{observed:?}"
-        );
-    }
+    assert_outcomes(
+        Check::PartialCodes,
+        [
+            (vec![(0, part.clone())], NOT_SEEN),
+            (vec![(9, fetched_in_full.clone())], NOT_SEEN),
+            (
+                vec![
+                    (0, part.clone()),
+                    (5, delivered.clone()),
+                    (9, fetched_in_full.clone()),
+                ],
+                is_passed(9),
+            ),
+            (
+                vec![(0, part.clone()), (9, fetched_in_full.clone())],
+                is_passed(9),
+            ),
+            (
+                vec![
+                    (0, part.clone()),
+                    (5, delivered.clone()),
+                    (9, ObservationKind::AllCodesFetched { order_id: other }),
+                ],
+                is_failed(605),
+            ),
+            (
+                vec![
+                    (0, part.clone()),
+                    (5, delivered.clone()),
+                    (605, fetched_in_full.clone()),
+                ],
+                is_passed(605),
+            ),
+            (
+                vec![(0, part.clone()), (5, delivered.clone()), (606, fetched_in_full)],
+                is_failed(605),
+            ),
+        ],
+    );
     let observed = [(0, part), (5, delivered)];
     assert_eq!(
         evaluate_check_at(604, Check::PartialCodes, &observed),
@@ -248,28 +249,25 @@ fn rate_limit_followed_by_a_pause_passes() {
         credential_id,
         class: RequestClass::General,
     };
-    for (observed, expected) in [
-        (vec![(0, limited(30))], is_passed(30)),
-        (vec![(0, limited(30)), (1, broken.clone())], is_passed(30)),
-        (vec![(0, limited(30)), (2, broken.clone())], is_failed(2)),
-        (vec![(0, limited(30)), (30, broken.clone())], is_passed(30)),
-        (vec![(0, limited(30)), (2, other_class)], is_passed(30)),
-        (vec![(0, broken.clone()), (2, limited(30))], is_passed(32)),
-        (
-            vec![(0, limited(30)), (2, broken.clone()), (40, limited(5))],
-            is_passed(45),
-        ),
-        (
-            vec![(0, limited(30)), (40, limited(5)), (43, broken)],
-            is_failed(43),
-        ),
-    ] {
-        assert_eq!(
-            evaluate_check(Check::RateLimit, &observed),
-            expected,
-            "{observed:?}"
-        );
-    }
+    assert_outcomes(
+        Check::RateLimit,
+        [
+            (vec![(0, limited(30))], is_passed(30)),
+            (vec![(0, limited(30)), (1, broken.clone())], is_passed(30)),
+            (vec![(0, limited(30)), (2, broken.clone())], is_failed(2)),
+            (vec![(0, limited(30)), (30, broken.clone())], is_passed(30)),
+            (vec![(0, limited(30)), (2, other_class)], is_passed(30)),
+            (vec![(0, broken.clone()), (2, limited(30))], is_passed(32)),
+            (
+                vec![(0, limited(30)), (2, broken.clone()), (40, limited(5))],
+                is_passed(45),
+            ),
+            (
+                vec![(0, limited(30)), (40, limited(5)), (43, broken)],
+                is_failed(43),
+            ),
+        ],
+    );
     let observed = [(0, limited(30))];
     assert_eq!(
         evaluate_check_at(29, Check::RateLimit, &observed),
@@ -330,23 +328,20 @@ fn repeated_event_accepted_passes() {
         event_id: EventId::generate(),
         status,
     };
-    for (observed, expected) in [
-        (vec![(0, repeated(Some(200)))], is_passed(0)),
-        (vec![(0, repeated(Some(409)))], is_failed(0)),
-        (vec![(0, repeated(None))], is_failed(0)),
-        (
-            vec![(0, repeated(Some(409))), (5, repeated(Some(204)))],
-            is_passed(5),
-        ),
-        (
-            vec![(0, repeated(Some(204))), (5, repeated(Some(500)))],
-            is_failed(5),
-        ),
-    ] {
-        assert_eq!(
-            evaluate_check(Check::DuplicateEvent, &observed),
-            expected,
-            "{observed:?}"
-        );
-    }
+    assert_outcomes(
+        Check::DuplicateEvent,
+        [
+            (vec![(0, repeated(Some(200)))], is_passed(0)),
+            (vec![(0, repeated(Some(409)))], is_failed(0)),
+            (vec![(0, repeated(None))], is_failed(0)),
+            (
+                vec![(0, repeated(Some(409))), (5, repeated(Some(204)))],
+                is_passed(5),
+            ),
+            (
+                vec![(0, repeated(Some(204))), (5, repeated(Some(500)))],
+                is_failed(5),
+            ),
+        ],
+    );
 }

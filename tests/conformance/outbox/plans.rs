@@ -1,18 +1,16 @@
 //! Query plans of the feed and the outbox: pages use the event number index, also under plans cached for few events.
 
-use std::time::Duration;
-
 use tokio::runtime::Handle;
-use vouchsafe_actors::delivery::outbox::{FlushRequest, LeaseAction, LeasedEndpoint, Outbox as _};
-use vouchsafe_actors::delivery::queue::{QueueChanges, ReadRequest};
-use vouchsafe_domain::delivery::EndpointHealth;
-use vouchsafe_domain::ids::EventId;
-use vouchsafe_simulation::memory_outbox::bundle;
-use vouchsafe_simulation::outbox::{OutboxSubject as _, order_id};
+use vouchsafe_actors::delivery::outbox::{LeasedEndpoint, Outbox as _};
+use vouchsafe_domain::ids::{EventId, WebhookId};
+use vouchsafe_simulation::build;
+use vouchsafe_simulation::conformance::{CaseFixture as _, Subject as _};
 use vouchsafe_store::{FeedPosition, PgNode, PgOutbox, PgStore};
 
-use super::PgOutboxSubject;
+use super::lock_waits::read_request;
+use super::{Fixture, committed_at};
 use crate::explain::{EXPLAIN, lock_log, plans, rows_read};
+use crate::subject::PgSubject;
 
 /// Number of events when the statement is planned.
 const INITIAL_EVENTS: [i64; 2] = [3, 1_000];
@@ -29,45 +27,48 @@ const READS_UNTIL_PLAN_IS_CACHED: usize = 40;
 
 /// A node whose statements are explained.
 struct Reader {
-    subject: PgOutboxSubject,
+    subject: PgSubject,
+    webhook_id: WebhookId,
     node: PgNode,
     outbox: PgOutbox,
     opened: LeasedEndpoint,
 }
 
 /// Inserts events with these numbers.
-async fn insert_events(subject: &PgOutboxSubject, first: i64, last: i64) {
+async fn insert_events(subject: &PgSubject, first: i64, last: i64) {
     sqlx::query(
         "INSERT INTO events (partner_id, number, count, order_id, first_sequence, body, created_at)
          SELECT $1, i, 1, $2, 1, $3, now() FROM generate_series($4, $5) AS i",
     )
-    .bind(subject.partner_id.as_uuid())
-    .bind(order_id(1).as_uuid())
-    .bind(serde_json::to_string(&bundle(1, 1)).unwrap())
+    .bind(build::partner(1).as_uuid())
+    .bind(build::numbered_order_id(1).as_uuid())
+    .bind(serde_json::to_string(&build::event_bundle(1, 1)).unwrap())
     .bind(first)
     .bind(last)
-    .execute(&subject.pool)
+    .execute(subject.pool())
     .await
     .unwrap();
     sqlx::query("UPDATE feeds SET last_number = $1")
         .bind(last)
-        .execute(&subject.pool)
+        .execute(subject.pool())
         .await
         .unwrap();
 }
 
 impl Reader {
     async fn open(events: i64) -> Self {
-        let subject = PgOutboxSubject::create().await;
-        subject.commit(1).await;
+        let subject = PgSubject::new().await;
+        let webhook_id = Fixture::create(&subject).await.webhook_id;
+        subject.append_event(build::partner(1), 1).await;
         insert_events(&subject, 2, events).await;
-        let options = subject.database.superuser_options().options(EXPLAIN);
+        let options = subject.superuser_options().options(EXPLAIN);
         let store = PgStore::open(options, Handle::current());
         let node = PgNode::start(&store.database, "one".to_owned()).await.unwrap();
         let outbox = PgOutbox::new(&node);
-        let opened = outbox.lease(subject.webhook_id).await.unwrap().unwrap();
+        let opened = outbox.lease(webhook_id).await.unwrap().unwrap();
         Self {
             subject,
+            webhook_id,
             node,
             outbox,
             opened,
@@ -76,34 +77,13 @@ impl Reader {
 
     /// Reads a feed page and an outbox page after an event; returns their lengths.
     async fn read(&self, after: i64) -> (usize, usize) {
-        let partner_id = self.subject.partner_id;
-        let event_id = EventId::for_number(partner_id, after, self.subject.committed_at(after).await);
-        let index = FeedPosition::After(event_id);
-        let page = self.node.read_feed(partner_id, index, PAGE).await;
+        let partner_id = build::partner(1);
+        let committed_at = committed_at(self.subject.pool(), after).await;
+        let position = FeedPosition::After(EventId::for_number(partner_id, after, committed_at));
+        let page = self.node.read_feed(partner_id, position, PAGE).await;
         let page = page.unwrap().expect("the event is in the feed");
-        let flush = FlushRequest {
-            lease: self.opened.lease,
-            sequence: 1,
-            changes: QueueChanges {
-                cursor: 0,
-                health: EndpointHealth {
-                    consecutive_failures: 0,
-                    backoff_step: 0,
-                    not_before: Duration::ZERO,
-                },
-                updates: Vec::new(),
-                recovered: false,
-            },
-            now: Duration::ZERO,
-            attempts: Vec::new(),
-            delivered: 0,
-            failed: 0,
-            gone: false,
-            retry_in: None,
-            save_cursor: false,
-            lease_action: LeaseAction::Keep(Some(ReadRequest::Due { after, limit: PAGE })),
-        };
-        let deliveries = self.outbox.flush(self.subject.webhook_id, flush).await.unwrap();
+        let flush = read_request(self.opened.lease, after, PAGE);
+        let deliveries = self.outbox.flush(self.webhook_id, flush).await.unwrap();
         let deliveries = deliveries.expect("the lease is held");
         (page.events.len(), deliveries.pending.len())
     }
@@ -119,7 +99,7 @@ async fn next_events_are_read_by_number_under_early_plans() {
         }
         insert_events(&reader.subject, few + 1, TOTAL_EVENTS).await;
         for after in [1, TOTAL_EVENTS / 2, TOTAL_EVENTS - 10] {
-            let server = &reader.subject.database;
+            let server = &reader.subject;
             let begin = server.log().len();
             let left = usize::try_from(TOTAL_EVENTS - after).unwrap();
             assert_eq!(reader.read(after).await, (left.min(PAGE), left.min(64)));
@@ -131,6 +111,6 @@ async fn next_events_are_read_by_number_under_early_plans() {
                 "{few} when planned, after {after}: read {rows} rows: {explained:#?}"
             );
         }
-        reader.subject.database.remove().await;
+        reader.subject.remove().await;
     }
 }

@@ -1,9 +1,8 @@
 //! Pricing tables: requested lines and their price or error.
 
-use time::macros::datetime;
-
 use super::*;
-use crate::product::{ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Redemption, SupplyRoute};
+use crate::fixtures;
+use crate::product::{ApprovalPolicy, DenominationRange, SupplyRoute};
 
 type Line<'a> = (&'a str, &'a str, u32);
 
@@ -17,27 +16,9 @@ fn id(text: &str) -> ProductId {
 
 fn product(product_id: &str, code: &str, denominations: &[i64]) -> Product {
     Product {
-        product_id: id(product_id),
-        name: String::new(),
-        brand: String::new(),
-        category_id: "gifts".to_owned(),
-        vendor: "vendor".to_owned(),
         currency: currency(code),
-        countries: Vec::new(),
         denominations: denominations.iter().copied().map(Amount::from_minor).collect(),
-        denomination_range: None,
-        expiry_policy: ExpiryPolicy {
-            kind: ExpiryKind::None,
-            value: None,
-        },
-        redemption: Redemption::default(),
-        route: SupplyRoute::Stock,
-        approval: ApprovalPolicy::Rule,
-        returnable: false,
-        min_validity_days: 0,
-        low_stock_at: 0,
-        discontinued: false,
-        updated_at: datetime!(2030-01-01 0:00 UTC),
+        ..fixtures::product(product_id)
     }
 }
 

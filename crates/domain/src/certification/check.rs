@@ -1,25 +1,18 @@
 //! Checks of a certification: requirement and advice of each.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 macro_rules! checks {
     ($($(#[doc = $requirement:literal])+ $check:ident = $name:literal $advice:literal;)+) => {
         /// A check of the certification.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
+        #[strum(const_into_str)]
         pub enum Check {
-            $($(#[doc = $requirement])+ #[serde(rename = $name)] $check,)+
+            $($(#[doc = $requirement])+ #[serde(rename = $name)] #[strum(serialize = $name)] $check,)+
         }
 
         impl Check {
-            /// In display order.
-            pub const ALL: &[Self] = &[$(Self::$check,)+];
-
-            /// The name on the wire and in the database.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$check => $name,)+ }
-            }
-
             /// The requirement, as a sentence.
             #[must_use]
             pub const fn requirement(self) -> &'static str {

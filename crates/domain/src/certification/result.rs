@@ -1,31 +1,19 @@
 //! Result of a certification check.
 
 use serde::Serialize;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 
 use super::check::Check;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
 pub enum CheckState {
     /// No trial was decided.
     NotSeen,
     Passed,
     Failed,
-}
-
-impl CheckState {
-    pub const ALL: [Self; 3] = [Self::NotSeen, Self::Passed, Self::Failed];
-
-    /// The name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotSeen => "NOT_SEEN",
-            Self::Passed => "PASSED",
-            Self::Failed => "FAILED",
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,15 +1,17 @@
 //! Deliveries as operators see them: state, attempts, and list filter.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 
 use super::DeliveryAttempt;
 use crate::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
 /// State of a delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
 #[cfg_attr(
     feature = "utoipa",
     schema(
@@ -25,45 +27,61 @@ pub enum DeliveryState {
     Failed,
 }
 
-impl DeliveryState {
-    pub const ALL: [Self; 3] = [Self::Waiting, Self::Delivered, Self::Failed];
-
-    /// Label in the API and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "WAITING",
-            Self::Delivered => "DELIVERED",
-            Self::Failed => "FAILED",
-        }
-    }
-}
-
 /// Filter of deliveries; `None` matches any.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct DeliveryFilter {
+    /// Filter by partner.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
     pub partner_id: Option<PartnerId>,
+    /// Filter by endpoint.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "webhook", value_name = "WEBHOOK_ID"))]
     pub webhook_id: Option<WebhookId>,
+    /// Filter by order.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "order", value_name = "ORDER_ID"))]
     pub order_id: Option<OrderId>,
+    /// Filter by status.
+    #[serde(rename = "status")]
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "status", value_parser = crate::arguments::enum_parser::<DeliveryState>()))]
     pub state: Option<DeliveryState>,
 }
 
-/// A delivery with its attempts.
-#[derive(Debug, Clone)]
+/// A delivery that failed, waits behind a failed one, or is replayed. A delivery without failures has no entry.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = Delivery))]
 pub struct DeliveryView {
+    /// Delivery ID.
     pub delivery_id: DeliveryId,
+    /// Partner ID.
     pub partner_id: PartnerId,
+    /// Endpoint ID.
     pub webhook_id: WebhookId,
+    /// Event ID.
     pub event_id: EventId,
+    /// Order ID.
     pub order_id: OrderId,
+    /// Status.
+    #[serde(rename = "status")]
     pub state: DeliveryState,
-    /// Failed attempts since the start or the last replay.
+    /// Failed attempts since the first attempt or the replay.
+    #[serde(rename = "failed_attempts")]
     pub attempts: i32,
-    /// Time of the next attempt; `None` if it waits for an earlier event, or has ended.
+    /// Time of the next attempt; null if it waits for an earlier delivery of its order, or has ended.
+    #[serde(with = "crate::timestamp::option")]
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub next_attempt_at: Option<OffsetDateTime>,
     /// Attempts, oldest first.
+    #[serde(rename = "attempts")]
     pub log: Vec<DeliveryAttempt>,
     /// Commit time of the event.
+    #[serde(with = "crate::timestamp")]
     pub event_at: OffsetDateTime,
+    /// Time of the last change.
+    #[serde(with = "crate::timestamp")]
     pub updated_at: OffsetDateTime,
 }

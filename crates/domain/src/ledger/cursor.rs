@@ -114,12 +114,13 @@ mod tests {
     use crate::money::Amount;
 
     fn entry(currency: &str, sequence: i64, second: i64) -> Transaction {
+        let currency = currency.parse().unwrap();
         Transaction {
             transaction_id: TransactionId::generate(),
             kind: LedgerKind::TopUp,
-            amount: Amount::ZERO,
-            currency: currency.parse().unwrap(),
-            balance_after: Amount::ZERO,
+            amount: Amount::ZERO.of(currency),
+            currency,
+            balance_after: Amount::ZERO.of(currency),
             sequence,
             order_id: None,
             payout_id: None,

@@ -1,37 +1,61 @@
 //! Ledger entry and filter of ledger lists. The API calls ledger entries "transactions".
 
+use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use uuid::Uuid;
 
 use super::LedgerKind;
-use crate::ids::{OrderId, TransactionId};
-use crate::money::{Amount, Currency};
+use crate::ids::{OrderId, PayoutId, TransactionId};
+use crate::money::{Currency, Money};
 use crate::period::Period;
 
-/// A ledger entry. Amounts in minor units.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A ledger entry of a wallet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct Transaction {
+    /// Identifies the transaction.
     pub transaction_id: TransactionId,
+    /// What the transaction is for.
+    #[serde(rename = "type")]
     pub kind: LedgerKind,
-    /// Change of the balance; negative for a debit.
-    pub amount: Amount,
+    /// Amount: positive for a credit, negative for a debit.
+    pub amount: Money,
+    /// Currency of the wallet.
     pub currency: Currency,
-    pub balance_after: Amount,
-    /// Number within the wallet, from 1 without gaps.
+    /// Balance of the wallet after this transaction.
+    pub balance_after: Money,
+    /// Number of the transaction within its wallet, from 1 without gaps.
+    #[cfg_attr(feature = "utoipa", schema(minimum = 1))]
     pub sequence: i64,
+    /// Order that the transaction belongs to.
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub order_id: Option<OrderId>,
-    pub payout_id: Option<Uuid>,
-    /// Reference of the operator or the partner.
+    /// Payout that the transaction belongs to.
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub payout_id: Option<PayoutId>,
+    /// Reference of the order, payout or posting.
+    #[cfg_attr(feature = "utoipa", schema(required))]
     pub reference: Option<String>,
+    /// When the transaction was posted.
+    #[serde(with = "crate::timestamp")]
     pub created_at: OffsetDateTime,
 }
 
 /// Filter of ledger entries; `None` matches any.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub struct TransactionFilter {
     /// Time of posting.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "utoipa", param(ignore))]
     pub period: Period,
+    /// Filter by order.
+    #[cfg_attr(feature = "utoipa", param(inline))]
     pub order_id: Option<OrderId>,
+    /// Filter by type.
+    #[serde(rename = "type")]
+    #[cfg_attr(feature = "utoipa", param(inline))]
     pub kind: Option<LedgerKind>,
+    /// Filter by currency.
+    #[cfg_attr(feature = "utoipa", param(inline))]
     pub currency: Option<Currency>,
 }

@@ -1,16 +1,46 @@
-//! Filter of order lists.
+//! Filters of order lists.
+
+use serde::{Deserialize, Serialize};
 
 use super::OrderStatus;
-use crate::ids::OrderId;
+use crate::ids::{OrderId, PartnerId};
 use crate::period::Period;
 
-/// Filter of orders; `None` matches any.
-#[derive(Debug, Clone, Default)]
+/// Filter of a partner's orders; `None` matches any.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct OrderFilter {
-    pub order_id: Option<OrderId>,
+    /// Filter by status.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<OrderStatus>()))]
     pub status: Option<OrderStatus>,
-    /// The partner's own reference.
+    /// Filter by the partner's reference.
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::FilterText>, inline, example = "po-1001"))]
+    #[cfg_attr(feature = "clap", arg(long))]
     pub reference: Option<String>,
     /// Time of acceptance.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "utoipa", param(ignore))]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub period: Period,
+}
+
+/// Filter of the orders of all partners.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct OrderSearch {
+    /// Filter by partner.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
+    pub partner_id: Option<PartnerId>,
+    /// Filter by order ID.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "order", value_name = "ORDER_ID"))]
+    pub order_id: Option<OrderId>,
+    #[serde(flatten)]
+    #[cfg_attr(feature = "utoipa", param(ignore))]
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub filter: OrderFilter,
 }

@@ -1,11 +1,13 @@
 //! Order enums and their labels: status, pending reason, fulfilment source, actor.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// The status of an order (contract §4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
 #[cfg_attr(
     feature = "utoipa",
     schema(
@@ -31,16 +33,6 @@ pub enum OrderStatus {
 }
 
 impl OrderStatus {
-    /// All statuses, in the order of an order's life cycle.
-    pub const ALL: [Self; 6] = [
-        Self::Pending,
-        Self::Processing,
-        Self::PartiallyDelivered,
-        Self::Delivered,
-        Self::Cancelled,
-        Self::Refunded,
-    ];
-
     /// Whether an order can change from this status to `next` in one step (contract §4). A delivered order from which an
     /// operator revokes a part becomes partially delivered.
     #[must_use]
@@ -55,31 +47,13 @@ impl OrderStatus {
             _ => false,
         }
     }
-
-    /// The name on the wire and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "PENDING",
-            Self::Processing => "PROCESSING",
-            Self::PartiallyDelivered => "PARTIALLY_DELIVERED",
-            Self::Delivered => "DELIVERED",
-            Self::Cancelled => "CANCELLED",
-            Self::Refunded => "REFUNDED",
-        }
-    }
-
-    /// Parses a status from its name.
-    #[must_use]
-    pub fn from_label(label: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == label)
-    }
 }
 
 /// What an order waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
 #[cfg_attr(
     feature = "utoipa",
     schema(
@@ -93,29 +67,11 @@ pub enum PendingReason {
     Approval,
 }
 
-impl PendingReason {
-    /// The name on the wire and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Vendor => "VENDOR",
-            Self::Approval => "APPROVAL",
-        }
-    }
-
-    /// Parses a reason from its name.
-    #[must_use]
-    pub fn from_label(label: &str) -> Option<Self> {
-        [Self::Vendor, Self::Approval]
-            .into_iter()
-            .find(|reason| reason.as_str() == label)
-    }
-}
-
 /// Where an order's vouchers came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 #[cfg_attr(feature = "utoipa", schema(
     as = Source,
     description = "Where vouchers came from: `cache` (all from stock), `vendor` (all were bought), `mixed`."
@@ -124,26 +80,6 @@ pub enum FulfilmentSource {
     Cache,
     Vendor,
     Mixed,
-}
-
-impl FulfilmentSource {
-    /// The name on the wire and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Cache => "cache",
-            Self::Vendor => "vendor",
-            Self::Mixed => "mixed",
-        }
-    }
-
-    /// Parses a source from its name.
-    #[must_use]
-    pub fn from_label(label: &str) -> Option<Self> {
-        [Self::Cache, Self::Vendor, Self::Mixed]
-            .into_iter()
-            .find(|source| source.as_str() == label)
-    }
 }
 
 /// The party that changed an order.

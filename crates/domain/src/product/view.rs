@@ -72,24 +72,18 @@ impl<'a> ProductView<'a> {
 
     #[must_use]
     pub fn of(product: &'a Product) -> Self {
-        let currency = product.currency;
         Self {
             product_id: &product.product_id,
             name: &product.name,
             brand: &product.brand,
             category_id: &product.category_id,
             vendor: &product.vendor,
-            currency,
+            currency: product.currency,
             countries: &product.countries,
-            denominations: product
-                .denominations
-                .iter()
-                .map(|amount| amount.of(currency))
-                .collect(),
-            denomination_range: product.denomination_range.map(|range| DenominationRangeView {
-                min: range.min.of(currency),
-                max: range.max.of(currency),
-                step: range.step.of(currency),
+            denominations: product.listed_denominations(),
+            denomination_range: product.denomination_range.map(|range| {
+                let [min, max, step] = range.of(product.currency);
+                DenominationRangeView { min, max, step }
             }),
             expiry_policy: &product.expiry_policy,
             redemption: &product.redemption,

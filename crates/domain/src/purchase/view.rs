@@ -1,6 +1,7 @@
 //! Purchases as operators see them: state, last vendor response, and list filter.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -8,9 +9,10 @@ use crate::ids::{OrderId, PartnerId};
 use crate::money::{Currency, Money};
 
 /// State of a purchase: `open`, `refused` (open, and the last vendor response was rejected) or `ended`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum PurchaseState {
     Open,
     /// Open, and the last vendor response was rejected.
@@ -18,24 +20,11 @@ pub enum PurchaseState {
     Ended,
 }
 
-impl PurchaseState {
-    pub const ALL: [Self; 3] = [Self::Open, Self::Refused, Self::Ended];
-
-    /// Label in the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Refused => "refused",
-            Self::Ended => "ended",
-        }
-    }
-}
-
 /// Result of the last request to a vendor about a purchase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
 pub enum LastAnswer {
     /// The vendor sold all vouchers.
     Sold,
@@ -59,44 +48,23 @@ pub enum LastAnswer {
     Ended,
 }
 
-impl LastAnswer {
-    pub const ALL: [Self; 10] = [
-        Self::Sold,
-        Self::Waiting,
-        Self::NoMore,
-        Self::NotSold,
-        Self::OutOfStock,
-        Self::NotNow,
-        Self::Unknown,
-        Self::Refused,
-        Self::Stuck,
-        Self::Ended,
-    ];
-
-    /// Label in the API and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sold => "SOLD",
-            Self::Waiting => "WAITING",
-            Self::NoMore => "NO_MORE",
-            Self::NotSold => "NOT_SOLD",
-            Self::OutOfStock => "OUT_OF_STOCK",
-            Self::NotNow => "NOT_NOW",
-            Self::Unknown => "UNKNOWN",
-            Self::Refused => "REFUSED",
-            Self::Stuck => "STUCK",
-            Self::Ended => "ENDED",
-        }
-    }
-}
-
 /// Filter of purchases; `None` matches any.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PurchaseFilter {
+    /// Filter by vendor.
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::FilterText>, inline, example = "acme-cards"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "VENDOR_ID"))]
     pub vendor: Option<String>,
-    /// `Open` includes `Refused`.
+    /// Filter by state. Purchases in `refused` are retried too.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<PurchaseState>()))]
+    // `Open` includes `Refused`.
     pub state: Option<PurchaseState>,
+    /// Filter by order.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "order", value_name = "ORDER_ID"))]
     pub order_id: Option<OrderId>,
 }
 

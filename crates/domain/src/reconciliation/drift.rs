@@ -1,15 +1,17 @@
 //! Drifts: differences between our vouchers and the vendor's records, and their resolution by operators.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::{Date, OffsetDateTime};
 
 use super::{DriftKind, VoucherTerms};
 use crate::ids::{DriftId, OrderId, PartnerId, VoucherId};
 
 /// Resolution of a drift.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 #[cfg_attr(feature = "utoipa", schema(
     as = DriftResolution,
     description = "Resolution of a drift: `pending` (none yet), `resolved` (settled) or `escalated` (raised with the vendor)."
@@ -19,20 +21,6 @@ pub enum DriftResolution {
     Resolved,
     /// Raised with the vendor.
     Escalated,
-}
-
-impl DriftResolution {
-    pub const ALL: [Self; 3] = [Self::Pending, Self::Resolved, Self::Escalated];
-
-    /// Label in the API and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Resolved => "resolved",
-            Self::Escalated => "escalated",
-        }
-    }
 }
 
 /// A difference between our voucher and the vendor's record.
@@ -59,11 +47,26 @@ pub struct Drift {
 }
 
 /// Filter of drifts; `None` matches any.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct DriftFilter {
+    /// Filter by day, in UTC.
+    #[serde(rename = "date", default, with = "crate::iso_date::option")]
+    #[cfg_attr(feature = "utoipa", param(inline, example = "2026-11-20"))]
+    #[cfg_attr(feature = "clap", arg(long = "date", value_name = "DATE", value_parser = crate::iso_date::parse_argument))]
     pub day: Option<Date>,
+    /// Filter by vendor.
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::FilterText>, inline, example = "acme-cards"))]
+    #[cfg_attr(feature = "clap", arg(long))]
     pub vendor: Option<String>,
+    /// Filter by kind.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<DriftKind>()))]
     pub kind: Option<DriftKind>,
+    /// Filter by resolution.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<DriftResolution>()))]
     pub resolution: Option<DriftResolution>,
 }
 

@@ -9,6 +9,8 @@ pub mod merge;
 pub mod partner_day;
 pub mod result;
 
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 
 use crate::money::Money;
@@ -55,7 +57,10 @@ pub struct RecordLine {
 }
 
 /// How both sides differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
 pub enum DriftKind {
     /// We have it, the vendor's records do not.
     Missing,
@@ -68,27 +73,10 @@ pub enum DriftKind {
 }
 
 impl DriftKind {
-    pub const ALL: [Self; 4] = [Self::Missing, Self::Unknown, Self::Differs, Self::Repeated];
-
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Missing => "MISSING",
-            Self::Unknown => "UNKNOWN",
-            Self::Differs => "DIFFERS",
-            Self::Repeated => "REPEATED",
-        }
-    }
-
     /// Whether only one side has the voucher: it counts as unmatched, otherwise as drifted.
     #[must_use]
     pub const fn is_one_sided(self) -> bool {
         matches!(self, Self::Missing | Self::Unknown)
-    }
-
-    #[must_use]
-    pub fn from_label(label: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == label)
     }
 }
 

@@ -1,12 +1,14 @@
 //! Reconciliation results per vendor and day.
 
 use serde::Serialize;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::{Date, OffsetDateTime};
 
 /// Source of a vendor's records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str)]
 #[cfg_attr(feature = "utoipa", schema(
     as = RecordsSource,
     description = "Source of the vendor's records: `http` (vendor protocol) or `csv` (file uploaded by an operator)."
@@ -14,17 +16,6 @@ use time::{Date, OffsetDateTime};
 pub enum RecordsSource {
     Http,
     Csv,
-}
-
-impl RecordsSource {
-    /// Label in the API and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Csv => "csv",
-        }
-    }
 }
 
 /// Counts of a reconciliation.

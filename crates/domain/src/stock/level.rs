@@ -7,7 +7,9 @@ use crate::product::Sku;
 
 /// Voucher counts of a SKU. `loaded` is the sum of the other four.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
 pub struct StockLevel {
+    #[cfg_attr(feature = "sqlx", sqlx(flatten))]
     pub sku: Sku,
     /// All stock rows. A returned voucher has two.
     pub loaded: i64,

@@ -68,7 +68,7 @@ fn issued(order: &Order, lines: &[u16], source: FulfilmentSource) -> TransitionE
 }
 
 fn statuses(order: &Order) -> Vec<&'static str> {
-    order.timeline.iter().map(|m| m.status.as_str()).collect()
+    order.timeline.iter().map(|m| m.status.into_str()).collect()
 }
 
 /// Refund, change of the pending amount, number of events.

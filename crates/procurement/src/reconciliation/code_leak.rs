@@ -3,13 +3,11 @@
 //! References are stored and shown, codes must not be. The blind index finds codes among the references, except codes
 //! with a PIN, whose index depends on it.
 
-use std::collections::HashSet;
-
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
-use vouchsafe_store::Reconciliations;
+use vouchsafe_store::Stock;
 use vouchsafe_store::keyring::Keyring;
 
 /// The index of the first line whose reference is a code of ours, from 0.
@@ -19,7 +17,7 @@ use vouchsafe_store::keyring::Keyring;
 pub async fn first_leaked_code(
     catalogue: &CurrentCatalogue,
     keyring: &Keyring,
-    reconciliations: &Reconciliations,
+    stock: &Stock,
     lines: &[RecordLine],
 ) -> Result<Option<usize>, sqlx::Error> {
     let (catalogue, vault) = (catalogue.current(), keyring.vault());
@@ -34,15 +32,7 @@ pub async fn first_leaked_code(
     };
     let indexes: Vec<_> = lines.iter().map(index).collect();
     let candidates = indexes.iter().flatten().copied().collect();
-    let codes: HashSet<_> = reconciliations
-        .find_known_indexes(candidates)
-        .await?
-        .into_iter()
-        .collect();
-    let is_code = |index: &Option<BlindIndex>| {
-        index
-            .as_ref()
-            .is_some_and(|index| codes.contains(index.as_bytes().as_slice()))
-    };
+    let codes = stock.find_known_codes(candidates).await?;
+    let is_code = |index: &Option<BlindIndex>| index.is_some_and(|index| codes.contains(&index));
     Ok(indexes.iter().position(is_code))
 }

@@ -20,7 +20,7 @@ use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{
     ClaimedDay, RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, Reconciliations, RecordsMessage,
-    VendorConfigs,
+    Stock, VendorConfigs,
 };
 
 use super::code_leak::first_leaked_code;
@@ -67,6 +67,7 @@ enum ReconciliationError {
 /// Reconciles the due days of all vendors.
 pub struct ReconciliationJob {
     pub reconciliations: Reconciliations,
+    pub stock: Stock,
     pub vendors: VendorConfigs,
     pub catalogue: Arc<CurrentCatalogue>,
     pub keyring: Arc<Keyring>,
@@ -174,7 +175,7 @@ async fn stream_records(
         let page = read_page(&mut records).await?;
         let count = page.len() as u64;
         if let Some(code) =
-            first_leaked_code(&job.catalogue, &job.keyring, &job.reconciliations, &page).await?
+            first_leaked_code(&job.catalogue, &job.keyring, &job.stock, &page).await?
         {
             return Err(ReconciliationError::CodeAsReference(sent + code as u64 + 1));
         }

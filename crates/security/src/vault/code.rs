@@ -6,13 +6,15 @@
 
 use std::fmt;
 
+use strum::{IntoStaticStr, VariantArray};
 use zeroize::Zeroizing;
 
 /// First byte of an encoded code. Another layout gets another byte; this one stays readable.
 const ENCODING_V1: u8 = 1;
 
 /// The parts of a code, in the order of encoding and display.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::Display, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase", const_into_str)]
 pub enum CodePart {
     Code,
     /// Requested together with the code at redemption.
@@ -24,19 +26,6 @@ pub enum CodePart {
 }
 
 impl CodePart {
-    pub const ALL: [Self; 4] = [Self::Code, Self::Pin, Self::Serial, Self::Url];
-
-    /// The name on the wire and in imports.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Code => "code",
-            Self::Pin => "pin",
-            Self::Serial => "serial",
-            Self::Url => "url",
-        }
-    }
-
     /// Generous for what vendors print, and small enough for a two-byte length and a row.
     #[must_use]
     pub const fn max_bytes(self) -> usize {
@@ -45,12 +34,6 @@ impl CodePart {
             Self::Pin | Self::Serial => 128,
             Self::Url => 2048,
         }
-    }
-}
-
-impl fmt::Display for CodePart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -110,8 +93,9 @@ impl VoucherCode {
 
     /// The parts that are present, for the response of the retrieval endpoint.
     pub fn parts(&self) -> impl Iterator<Item = (CodePart, &str)> {
-        let parts = CodePart::ALL
-            .into_iter()
+        let parts = CodePart::VARIANTS
+            .iter()
+            .copied()
             .zip(&self.texts)
             .map(|(part, text)| (part, text.as_str()));
         parts.filter(|(_, text)| !text.is_empty())

@@ -4,8 +4,8 @@
 //! master key requires rewrapping these few rows and no code.
 
 use std::fmt;
-use std::str::FromStr;
 
+use strum::{EnumString, IntoStaticStr};
 use zeroize::Zeroizing;
 
 use super::aead::{KEY_BYTES, KeyBytes, NONCE_BYTES, random_key};
@@ -26,7 +26,8 @@ impl fmt::Display for KeyId {
 }
 
 /// The purpose of a data key. A key never serves two purposes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str, parse_err_ty = UnknownPurpose, parse_err_fn = UnknownPurpose::new)]
 pub enum KeyPurpose {
     /// Encrypts values that must be read again: codes and vendor credentials, separated by their associated data.
     Codes,
@@ -38,26 +39,9 @@ pub enum KeyPurpose {
 #[error("expected `codes` or `blind_index`")]
 pub struct UnknownPurpose;
 
-impl KeyPurpose {
-    /// The name in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Codes => "codes",
-            Self::BlindIndex => "blind_index",
-        }
-    }
-}
-
-impl FromStr for KeyPurpose {
-    type Err = UnknownPurpose;
-
-    fn from_str(text: &str) -> Result<Self, UnknownPurpose> {
-        match text {
-            "codes" => Ok(Self::Codes),
-            "blind_index" => Ok(Self::BlindIndex),
-            _ => Err(UnknownPurpose),
-        }
+impl UnknownPurpose {
+    const fn new(_: &str) -> Self {
+        Self
     }
 }
 
@@ -154,7 +138,7 @@ impl fmt::Debug for DataKey {
 
 /// The id has a fixed length and precedes the purpose, so that no two keys have the same associated data.
 fn associated_data(key_id: KeyId, purpose: KeyPurpose) -> Vec<u8> {
-    [WRAP_CONTEXT, &key_id.0.to_be_bytes(), purpose.as_str().as_bytes()].concat()
+    [WRAP_CONTEXT, &key_id.0.to_be_bytes(), purpose.into_str().as_bytes()].concat()
 }
 
 #[cfg(test)]
@@ -236,7 +220,7 @@ mod tests {
     #[test]
     fn purpose_round_trips_through_text() {
         for purpose in [KeyPurpose::Codes, KeyPurpose::BlindIndex] {
-            assert_eq!(purpose.as_str().parse(), Ok(purpose));
+            assert_eq!(purpose.into_str().parse(), Ok(purpose));
         }
         assert_eq!("Codes".parse::<KeyPurpose>(), Err(UnknownPurpose));
     }

@@ -9,7 +9,7 @@ use vouchsafe_domain::stock::{ClaimedStock, UnclaimableStock};
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 use vouchsafe_domain::voucher::{Allocation, StockVoucher};
 
-use super::fixture::{Fixture, INITIAL_BALANCE, PRICE, STALE_STATE, STALE_STOCK, gift};
+use super::fixture::{Fixture, INITIAL_BALANCE, PRICE, STALE_STATE, STALE_STOCK, claimed_vouchers, gift};
 use super::subject::Subject;
 use crate::build;
 use crate::rows::Holder;
@@ -93,68 +93,55 @@ fn progress(stored: &StoredOrder, name: &str) -> OrderTransition {
     OrderTransition::new(stored.order.clone(), build::transaction_id(name), build::NOW)
 }
 
-pub async fn order_change_reads_back_complete<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn order_change_reads_back_complete<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(2).await;
     let waiting = fixture.create_pending_order("k", 2).await;
     assert_eq!((waiting.last_sequence, waiting.retrieved.len()), (1, 0));
-    assert_eq!(
-        subject.pending_orders(fixture.wallet()).await,
-        build::minor(2 * PRICE)
-    );
+    assert_eq!(fixture.pending().await.0, 2 * PRICE);
     let record = issue_vouchers(&waiting, "delivered", &gifts);
-    assert_eq!(fixture.lane.commit_one(&record).await, Verdict::Committed(None));
+    assert_eq!(fixture.commit_one(&record).await, Verdict::Committed(None));
     fixture.assert_changed(&record).await;
     let holder = Holder::Order(waiting.order.order_id);
     assert_eq!(
-        subject.allocations().await,
+        fixture.subject.allocations().await,
         [(gifts[0].stock_id, holder), (gifts[1].stock_id, holder)]
     );
-    assert_eq!(subject.pending_orders(fixture.wallet()).await, build::minor(0));
-    assert_eq!(
-        subject.ledger(fixture.wallet()).await.len(),
-        2,
-        "initial balance and one debit"
-    );
+    assert_eq!(fixture.pending().await.0, 0);
+    assert_eq!(fixture.count_entries().await, 2, "initial balance and one debit");
 }
 
-pub async fn partial_delivery_leaves_remainder_pending<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn partial_delivery_leaves_remainder_pending<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(2).await;
     let waiting = fixture.create_pending_order("k", 3).await;
     for (name, voucher) in [("first", gifts[0]), ("second", gifts[1])] {
         let stored = fixture.load_order(waiting.order.order_id).await;
         let record = issue_vouchers(&stored, name, &[voucher]);
-        fixture.lane.must_commit(&record).await;
+        fixture.must_commit(&record).await;
         fixture.assert_changed(&record).await;
     }
-    assert_eq!(
-        subject.pending_orders(fixture.wallet()).await,
-        build::minor(PRICE)
-    );
+    assert_eq!(fixture.pending().await.0, PRICE);
     let mut remainder = progress(&fixture.load_order(waiting.order.order_id).await, "rest");
     remainder.fail_pending(&Cause::SYSTEM);
     let since = fixture.load_order(waiting.order.order_id).await.last_sequence;
     let record = build::order_change("rest", since, remainder, &[]);
-    let receipt = fixture.lane.must_commit(&record).await.unwrap();
+    let receipt = fixture.must_commit(&record).await.unwrap();
     assert_eq!(receipt.balance, build::minor(INITIAL_BALANCE - 2 * PRICE));
     fixture.assert_changed(&record).await;
-    assert_eq!(subject.pending_orders(fixture.wallet()).await, build::minor(0));
+    assert_eq!(fixture.pending().await.0, 0);
 }
 
-pub async fn cancelled_order_returns_money_and_vouchers<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn cancelled_order_returns_money_and_vouchers<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(2).await;
     let sold = fixture.delivered_order("k", &gifts);
-    fixture.lane.must_commit(&sold).await;
+    fixture.must_commit(&sold).await;
     let stored = fixture.load_order(build::order_id("k")).await;
     let numbers = fixture.allocate_stock_ids(2).await;
     let record = cancel_order(&stored, "cancelled", &numbers);
-    let receipt = fixture.lane.must_commit(&record).await.unwrap();
+    let receipt = fixture.must_commit(&record).await.unwrap();
     assert_eq!(receipt.balance, build::minor(INITIAL_BALANCE));
     fixture.assert_changed(&record).await;
-    assert_eq!(subject.allocations().await, []);
-    let order = subject.order(build::order_id("k")).await.unwrap();
+    assert_eq!(fixture.subject.allocations().await, []);
+    let order = fixture.subject.order(build::order_id("k")).await.unwrap();
     assert_eq!(
         (order.status, order.refunded),
         (OrderStatus::Refunded, order.total.amount)
@@ -163,146 +150,122 @@ pub async fn cancelled_order_returns_money_and_vouchers<S: Subject>(subject: &S)
 }
 
 /// A returned voucher is claimed under its new stock id with its old expiry, and sold again.
-pub async fn returned_voucher_is_sold_again<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn returned_voucher_is_sold_again<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(3).await;
     let sold = fixture.delivered_order("k", &gifts);
-    fixture.lane.must_commit(&sold).await;
+    fixture.must_commit(&sold).await;
     let stored = fixture.load_order(build::order_id("k")).await;
     let numbers = fixture.allocate_stock_ids(3).await;
     fixture
-        .lane
         .must_commit(&cancel_order(&stored, "cancelled", &numbers))
         .await;
     let claimed = fixture.claim(&[]).await;
-    let returned: Vec<StockVoucher> = claimed
-        .chunks
-        .iter()
-        .flat_map(|chunk| {
-            chunk.vouchers.iter().map(|(stock_id, expiry)| StockVoucher {
-                expiry: *expiry,
-                stock_id: *stock_id,
-                chunk_id: chunk.chunk_id,
-            })
-        })
-        .collect();
+    let returned = claimed_vouchers(&claimed);
     let imported: Vec<_> = gifts.iter().map(|gift| gift.expiry).collect();
     let expiries: Vec<_> = returned.iter().map(|gift| gift.expiry).collect();
     assert_eq!(expiries, imported);
     let ids: Vec<_> = returned.iter().map(|gift| gift.stock_id).collect();
     assert_eq!(ids, numbers);
     let again = fixture.delivered_order("again", &returned);
-    fixture.lane.must_commit(&again).await;
+    fixture.must_commit(&again).await;
     fixture.assert_present(&again).await;
 }
 
 /// Guard `order-moved`: a change decided on an older state of the order writes nothing.
-pub async fn change_of_outdated_order_is_stale<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn change_of_outdated_order_is_stale<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(2).await;
     let waiting = fixture.create_pending_order("k", 2).await;
     let first = issue_vouchers(&waiting, "first", &gifts[..1]);
-    fixture.lane.must_commit(&first).await;
+    fixture.must_commit(&first).await;
     let late = issue_vouchers(&waiting, "late", &gifts[1..]);
-    assert_eq!(fixture.lane.commit_one(&late).await, STALE_STATE);
-    assert_eq!(subject.stored_key(late.claim.key).await, None, "the key is free");
-    assert_eq!(subject.allocations().await.len(), 1);
+    assert_eq!(fixture.commit_one(&late).await, STALE_STATE);
+    assert_eq!(
+        fixture.subject.stored_key(late.claim.key).await,
+        None,
+        "the key is free"
+    );
+    assert_eq!(fixture.subject.allocations().await.len(), 1);
     let next = issue_vouchers(
         &fixture.load_order(waiting.order.order_id).await,
         "next",
         &gifts[1..],
     );
-    fixture.lane.must_commit(&next).await;
+    fixture.must_commit(&next).await;
     fixture.assert_changed(&next).await;
 }
 
-pub async fn change_key_is_executed_once<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn change_key_is_executed_once<S: Subject>(mut fixture: Fixture<'_, S>) {
     let waiting = fixture.create_pending_order("k", 1).await;
     let first = build::with_key("step", cancel_order(&waiting, "one", &[]));
     let second = build::with_key("step", cancel_order(&waiting, "other", &[]));
-    fixture.lane.must_commit(&first).await;
-    let verdict = fixture.lane.commit_one(&second).await;
+    fixture.must_commit(&first).await;
+    let verdict = fixture.commit_one(&second).await;
     assert!(matches!(verdict, Verdict::KeyKnown(_)), "{verdict:?}");
-    assert_eq!(
-        subject.ledger(fixture.wallet()).await.len(),
-        3,
-        "top-up, debit, one refund"
-    );
+    assert_eq!(fixture.count_entries().await, 3, "top-up, debit, one refund");
 }
 
 /// Guard `retrieved`: a voucher whose code was retrieved is not returned to stock.
-pub async fn retrieved_voucher_is_not_returned<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn retrieved_voucher_is_not_returned<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(1).await;
-    fixture
-        .lane
-        .must_commit(&fixture.delivered_order("k", &gifts))
-        .await;
+    fixture.must_commit(&fixture.delivered_order("k", &gifts)).await;
     let stored = fixture.load_order(build::order_id("k")).await;
     let numbers = fixture.allocate_stock_ids(1).await;
-    subject.retrieve(fixture.partner, build::order_id("k")).await;
+    fixture
+        .subject
+        .retrieve(fixture.partner, build::order_id("k"))
+        .await;
     let record = cancel_order(&stored, "cancelled", &numbers);
-    assert_eq!(fixture.lane.commit_one(&record).await, STALE_STATE);
-    assert_eq!(subject.allocations().await.len(), 1);
+    assert_eq!(fixture.commit_one(&record).await, STALE_STATE);
+    assert_eq!(fixture.subject.allocations().await.len(), 1);
     let stored = fixture.load_order(build::order_id("k")).await;
     assert_eq!(stored.retrieved, [stored.order.vouchers[0].voucher_id]);
 }
 
-pub async fn payout_reads_back_complete_and_debits_wallet<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn payout_reads_back_complete_and_debits_wallet<S: Subject>(mut fixture: Fixture<'_, S>) {
     let record = build::payout_request(fixture.wallet(), "payout", 700);
-    let receipt = fixture.lane.must_commit(&record).await.unwrap();
+    let receipt = fixture.must_commit(&record).await.unwrap();
     assert_eq!(receipt.balance, build::minor(INITIAL_BALANCE - 700));
     fixture.assert_present(&record).await;
     let payout = fixture.load_payout(&record).await.unwrap();
-    assert_eq!(subject.pending_payouts(fixture.wallet()).await, build::minor(700));
+    assert_eq!(fixture.pending().await.1, 700);
     let paid = build::payout_decision("paid", &payout, PayoutOutcome::Paid);
-    assert_eq!(fixture.lane.commit_one(&paid).await, Verdict::Committed(None));
+    assert_eq!(fixture.commit_one(&paid).await, Verdict::Committed(None));
     fixture.load_payout(&paid).await.unwrap();
-    assert_eq!(subject.pending_payouts(fixture.wallet()).await, build::minor(0));
-    assert_eq!(
-        subject.ledger(fixture.wallet()).await.len(),
-        2,
-        "top-up and payout"
-    );
+    assert_eq!(fixture.pending().await.1, 0);
+    assert_eq!(fixture.count_entries().await, 2, "top-up and payout");
 }
 
-pub async fn rejected_payout_is_credited_back<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn rejected_payout_is_credited_back<S: Subject>(mut fixture: Fixture<'_, S>) {
     let record = build::payout_request(fixture.wallet(), "payout", 700);
-    fixture.lane.must_commit(&record).await;
+    fixture.must_commit(&record).await;
     let payout = fixture.load_payout(&record).await.unwrap();
     let failed = build::payout_decision("failed", &payout, PayoutOutcome::Failed);
-    let receipt = fixture.lane.must_commit(&failed).await.unwrap();
+    let receipt = fixture.must_commit(&failed).await.unwrap();
     assert_eq!(receipt.balance, build::minor(INITIAL_BALANCE));
     fixture.assert_present(&failed).await;
-    assert_eq!(subject.pending_payouts(fixture.wallet()).await, build::minor(0));
+    assert_eq!(fixture.pending().await.1, 0);
 }
 
 /// Guard `payout-pending`: the second of two decisions on a payout writes nothing.
-pub async fn payout_is_decided_once<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn payout_is_decided_once<S: Subject>(mut fixture: Fixture<'_, S>) {
     let record = build::payout_request(fixture.wallet(), "payout", 700);
-    fixture.lane.must_commit(&record).await;
+    fixture.must_commit(&record).await;
     let payout = fixture.load_payout(&record).await.unwrap();
     let rejected = build::payout_decision("rejected", &payout, PayoutOutcome::Rejected);
-    fixture.lane.must_commit(&rejected).await;
+    fixture.must_commit(&rejected).await;
     let late = build::payout_decision("late", &payout, PayoutOutcome::Failed);
-    assert_eq!(fixture.lane.commit_one(&late).await, STALE_STATE);
-    assert_eq!(
-        subject.ledger(fixture.wallet()).await.len(),
-        3,
-        "top-up, payout, one reversal"
-    );
+    assert_eq!(fixture.commit_one(&late).await, STALE_STATE);
+    assert_eq!(fixture.count_entries().await, 3, "top-up, payout, one reversal");
 }
 
 /// Stock reserved for a purchase is claimed for its order only, until the reservation is released.
-pub async fn reserved_stock_is_not_claimable<S: Subject>(subject: &S) {
-    let fixture = Fixture::create(subject).await;
+pub async fn reserved_stock_is_not_claimable<S: Subject>(fixture: Fixture<'_, S>) {
     let purchase_id = Uuid::from_u128(7);
-    let bought = subject.add_chunk(&gift(), &[build::day(2), build::day(1)]).await;
-    subject.reserve_for(&bought, Some(purchase_id)).await;
+    let bought = fixture
+        .subject
+        .add_chunk(&gift(), &[build::day(2), build::day(1)])
+        .await;
+    fixture.subject.reserve_for(&bought, Some(purchase_id)).await;
     let shelf = fixture.claim(&[]).await;
     assert_eq!(shelf, ClaimedStock::default());
     let reserved = fixture.store.claim_reserved(purchase_id).await.unwrap();
@@ -316,42 +279,42 @@ pub async fn reserved_stock_is_not_claimable<S: Subject>(subject: &S) {
         fixture.store.claim_reserved(Uuid::from_u128(8)).await.unwrap(),
         []
     );
-    subject.reserve_for(&bought, None).await;
+    fixture.subject.reserve_for(&bought, None).await;
     assert_eq!(fixture.store.claim_reserved(purchase_id).await.unwrap(), []);
     assert_eq!(fixture.claim(&[]).await.chunks.len(), 1);
 }
 
-pub async fn reserved_stock_is_sold_to_its_order<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn reserved_stock_is_sold_to_its_order<S: Subject>(mut fixture: Fixture<'_, S>) {
     let purchase_id = Uuid::from_u128(7);
-    let bought = subject.add_chunk(&gift(), &[build::day(1), build::day(2)]).await;
-    subject.reserve_for(&bought, Some(purchase_id)).await;
+    let bought = fixture
+        .subject
+        .add_chunk(&gift(), &[build::day(1), build::day(2)])
+        .await;
+    fixture.subject.reserve_for(&bought, Some(purchase_id)).await;
     let waiting = fixture.create_pending_order("k", 2).await;
     let reserved = fixture.store.claim_reserved(purchase_id).await.unwrap();
     let record = issue_vouchers(&waiting, "delivered", &reserved);
-    fixture.lane.must_commit(&record).await;
+    fixture.must_commit(&record).await;
     fixture.assert_changed(&record).await;
     assert_eq!(fixture.store.claim_reserved(purchase_id).await.unwrap(), []);
     let competitor = fixture.delivered_order("thief", &reserved);
-    assert_eq!(fixture.lane.commit_one(&competitor).await, STALE_STOCK);
-    subject.reserve_for(&bought, None).await;
+    assert_eq!(fixture.commit_one(&competitor).await, STALE_STOCK);
+    fixture.subject.reserve_for(&bought, None).await;
 }
 
 /// Returned stock goes to the shelf only if no order waits for its SKU.
-pub async fn returned_stock_is_reserved_for_waiting_order<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn returned_stock_is_reserved_for_waiting_order<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(2).await;
     let mut holders = Vec::new();
     for (name, gift) in ["first", "second"].into_iter().zip(&gifts) {
         let waiting = fixture.create_pending_order(name, 1).await;
         let issued = issue_vouchers(&waiting, &format!("{name} delivered"), std::slice::from_ref(gift));
-        fixture.lane.must_commit(&issued).await;
+        fixture.must_commit(&issued).await;
         holders.push(fixture.load_order(waiting.order.order_id).await);
     }
     let waiting = fixture.create_pending_order("waiting", 1).await;
     let numbers = fixture.allocate_stock_ids(1).await;
     fixture
-        .lane
         .must_commit(&cancel_order(&holders[0], "first cancelled", &numbers))
         .await;
     let shelf = fixture.claim(&[]).await;
@@ -365,12 +328,10 @@ pub async fn returned_stock_is_reserved_for_waiting_order<S: Subject>(subject: &
         "the waiting order may leave a remainder"
     );
     fixture
-        .lane
         .must_commit(&cancel_order(&waiting, "waiting cancelled", &[]))
         .await;
     let numbers = fixture.allocate_stock_ids(1).await;
     fixture
-        .lane
         .must_commit(&cancel_order(&holders[1], "second cancelled", &numbers))
         .await;
     assert_eq!(

@@ -4,9 +4,8 @@ use vouchsafe_domain::ids::{ChunkId, StockId};
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
-use super::fixture::{
-    Fixture, LaneClient, NODE, STALE_STOCK, claim, claim_sorted, expiries_on, gift, stock_request,
-};
+use super::fixture::{Fixture, NODE, STALE_STOCK, claim, claim_sorted, expiries_on, gift, stock_request};
+use super::lane_client::LaneClient;
 use super::subject::Subject;
 use crate::build;
 
@@ -22,14 +21,15 @@ fn stock_and_expiry(vouchers: &[StockVoucher]) -> Vec<(StockId, Expiry)> {
 }
 
 /// A claim takes chunks in order of expiry until it has enough, and returns the expiry of the next one.
-pub async fn earliest_expiry_is_claimed_first<S: Subject>(subject: &S) {
-    let fixture = Fixture::create(subject).await;
-    let late = subject.add_chunk(&gift(), &expiries_on(30, 2)).await;
-    let soon = subject
+pub async fn earliest_expiry_is_claimed_first<S: Subject>(fixture: Fixture<'_, S>) {
+    let late = fixture.subject.add_chunk(&gift(), &expiries_on(30, 2)).await;
+    let soon = fixture
+        .subject
         .add_chunk(&gift(), &[build::day(11), build::day(10)])
         .await;
-    let never = subject.add_chunk(&gift(), &[Expiry::NEVER]).await;
-    subject
+    let never = fixture.subject.add_chunk(&gift(), &[Expiry::NEVER]).await;
+    fixture
+        .subject
         .add_chunk(&build::sku("other", 5), &expiries_on(1, 2))
         .await;
 
@@ -47,49 +47,42 @@ pub async fn earliest_expiry_is_claimed_first<S: Subject>(subject: &S) {
 }
 
 /// Chunks already loaded are left out; others are returned again, so a lost response costs nothing.
-pub async fn repeated_claim_is_harmless<S: Subject>(subject: &S) {
-    let fixture = Fixture::create(subject).await;
-    let gifts = subject.add_chunk(&gift(), &expiries_on(1, 2)).await;
+pub async fn repeated_claim_is_harmless<S: Subject>(fixture: Fixture<'_, S>) {
+    let gifts = fixture.subject.add_chunk(&gift(), &expiries_on(1, 2)).await;
     let claimed = fixture.claim(&[]).await;
     assert_eq!(fixture.claim(&[]).await, claimed);
     assert_eq!(fixture.claim(&gifts).await, ClaimedStock::default());
 }
 
 /// After a restart a node gets its own chunks back without waiting for its lease, less the vouchers sold.
-pub async fn own_chunks_are_reclaimed_at_once<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn own_chunks_are_reclaimed_at_once<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(2).await;
     fixture
-        .lane
         .must_commit(&fixture.delivered_order("a", &gifts[..1]))
         .await;
-    let restarted = subject.start_node(NODE).await;
+    let restarted = fixture.subject.start_node(NODE).await;
     let claimed = claim(&restarted, &[]).await;
     assert_eq!(chunk_ids(&claimed), [gifts[0].chunk_id]);
     assert_eq!(claimed.chunks[0].vouchers, stock_and_expiry(&gifts[1..]));
 }
 
 /// Another node's chunks are reported as unclaimable during its lease and claimed after it.
-pub async fn chunks_of_another_node_are_claimed_after_its_lease<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn chunks_of_another_node_are_claimed_after_its_lease<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(1).await;
-    let other_node = subject.start_node("two").await;
+    let other_node = fixture.subject.start_node("two").await;
     let before = claim(&other_node, &[]).await;
     assert_eq!(
         (chunk_ids(&before), before.next_expiry, before.unclaimable),
         (vec![], None, UnclaimableStock::OwnedByOtherNode)
     );
-    subject.expire_lease(NODE).await;
+    fixture.subject.expire_lease(NODE).await;
     let after = claim(&other_node, &[]).await;
     assert_eq!(
         (chunk_ids(&after), after.unclaimable),
         (vec![gifts[0].chunk_id], UnclaimableStock::None)
     );
     assert_eq!(
-        fixture
-            .lane
-            .commit_one(&fixture.delivered_order("a", &gifts))
-            .await,
+        fixture.commit_one(&fixture.delivered_order("a", &gifts)).await,
         STALE_STOCK,
         "the paused node is fenced"
     );
@@ -100,44 +93,40 @@ pub async fn chunks_of_another_node_are_claimed_after_its_lease<S: Subject>(subj
     );
 }
 
-pub async fn sold_stock_is_not_reported_as_unclaimable<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn sold_stock_is_not_reported_as_unclaimable<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(2).await;
-    let other_node = subject.start_node("two").await;
+    let other_node = fixture.subject.start_node("two").await;
     fixture
-        .lane
         .must_commit(&fixture.delivered_order("a", &gifts[..1]))
         .await;
     assert_eq!(
         claim(&other_node, &[]).await.unclaimable,
         UnclaimableStock::OwnedByOtherNode
     );
-    subject.void(gifts[1].stock_id).await;
+    fixture.subject.void(gifts[1].stock_id).await;
     assert_eq!(claim(&other_node, &[]).await.unclaimable, UnclaimableStock::None);
 }
 
-pub async fn empty_chunk_is_not_claimed<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn empty_chunk_is_not_claimed<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(2).await;
     fixture
-        .lane
         .must_commit(&fixture.delivered_order("a", &gifts[..1]))
         .await;
-    subject.void(gifts[1].stock_id).await;
+    fixture.subject.void(gifts[1].stock_id).await;
     for _ in 0..2 {
         assert_eq!(fixture.claim(&[]).await, ClaimedStock::default());
     }
-    let fresh = subject.add_chunk(&gift(), &expiries_on(40, 1)).await;
+    let fresh = fixture.subject.add_chunk(&gift(), &expiries_on(40, 1)).await;
     assert_eq!(chunk_ids(&fixture.claim(&[]).await), [fresh[0].chunk_id]);
 }
 
 /// Vouchers that expire too soon are left out; a chunk of only such vouchers is not claimed.
-pub async fn stock_expiring_too_soon_is_left_out<S: Subject>(subject: &S) {
-    let fixture = Fixture::create(subject).await;
-    let mixed = subject
+pub async fn stock_expiring_too_soon_is_left_out<S: Subject>(fixture: Fixture<'_, S>) {
+    let mixed = fixture
+        .subject
         .add_chunk(&gift(), &[build::day(4), build::day(5), build::day(9)])
         .await;
-    let stale = subject.add_chunk(&gift(), &expiries_on(4, 2)).await;
+    let stale = fixture.subject.add_chunk(&gift(), &expiries_on(4, 2)).await;
     let from = |day| StockRequest {
         not_before: build::day(day),
         ..stock_request(&[], 1_000)
@@ -160,10 +149,9 @@ pub async fn stock_expiring_too_soon_is_left_out<S: Subject>(subject: &S) {
     );
 }
 
-pub async fn superseded_node_claims_nothing<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn superseded_node_claims_nothing<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(1).await;
-    let newer = subject.start_node(NODE).await;
+    let newer = fixture.subject.start_node(NODE).await;
     assert_eq!(claim(&newer, &[]).await.chunks.len(), 1);
     let refused = fixture.store.claim_stock(stock_request(&[], 10)).await;
     assert!(
@@ -171,8 +159,5 @@ pub async fn superseded_node_claims_nothing<S: Subject>(subject: &S) {
         "{refused:?}"
     );
     fixture.lane = LaneClient::open(&newer, 0).await;
-    fixture
-        .lane
-        .must_commit(&fixture.delivered_order("a", &gifts))
-        .await;
+    fixture.must_commit(&fixture.delivered_order("a", &gifts)).await;
 }

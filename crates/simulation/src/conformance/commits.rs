@@ -2,100 +2,89 @@
 
 use vouchsafe_actors::ports::record::Verdict;
 use vouchsafe_actors::ports::store::CommitError;
-use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::stock::StockRequest;
 use vouchsafe_domain::voucher::Expiry;
 
-use super::fixture::{Fixture, INITIAL_BALANCE, PRICE, gift, other_response, own_response, stock_request};
+use super::fixture::{
+    Fixture, INITIAL_BALANCE, NODE, PRICE, gift, own_response, stock_request, wallet_state,
+};
 use super::subject::{CommitFault, OtherTransaction, Subject};
 use crate::build;
 use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
 
 /// Order, allocations, ledger, key, events and wallet read back as written.
-pub async fn delivered_order_reads_back_complete<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn delivered_order_reads_back_complete<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(3).await;
     let record = fixture.delivered_order("k", &gifts[..2]);
-    let receipt = WalletState {
-        sequence: 2,
-        balance: build::minor(INITIAL_BALANCE - 2 * PRICE),
-    };
-    assert_eq!(fixture.lane.must_commit(&record).await, Some(receipt));
+    let receipt = wallet_state(2, INITIAL_BALANCE - 2 * PRICE);
+    assert_eq!(fixture.must_commit(&record).await, Some(receipt));
 
     let order = record.order.clone().unwrap();
     let holder = Holder::Order(order.order_id);
     assert_eq!(
-        subject.allocations().await,
+        fixture.subject.allocations().await,
         [(gifts[0].stock_id, holder), (gifts[1].stock_id, holder)]
     );
-    assert_eq!(subject.order(order.order_id).await, Some(order));
-    assert_eq!(subject.wallet(fixture.wallet()).await, Some(receipt));
+    assert_eq!(fixture.subject.order(order.order_id).await, Some(order));
+    assert_eq!(fixture.wallet_state().await, Some(receipt));
     let entry = LedgerEntry {
         receipt,
         movement: record.movement.clone().unwrap(),
     };
-    assert_eq!(subject.ledger(fixture.wallet()).await[1..], [entry]);
+    assert_eq!(fixture.subject.ledger(fixture.wallet()).await[1..], [entry]);
     let stored = StoredKey {
         known: own_response(&record),
         never_expires: false,
     };
-    assert_eq!(subject.stored_key(record.claim.key).await, Some(stored));
+    assert_eq!(fixture.subject.stored_key(record.claim.key).await, Some(stored));
     let events = FeedEntry {
         number: 1,
         bundle: record.events.clone().unwrap(),
     };
-    assert_eq!(subject.events(fixture.partner).await, [events]);
+    assert_eq!(fixture.subject.events(fixture.partner).await, [events]);
 }
 
-pub async fn order_of_two_skus_reads_back_complete<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn order_of_two_skus_reads_back_complete<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(1).await;
     let toy = build::sku("toy", 250);
-    let toys = subject.add_chunk(&toy, &[build::day(9), Expiry::NEVER]).await;
+    let toys = fixture
+        .subject
+        .add_chunk(&toy, &[build::day(9), Expiry::NEVER])
+        .await;
     let request = StockRequest {
         sku: toy.clone(),
         ..stock_request(&[], 10)
     };
     fixture.store.claim_stock(request).await.unwrap();
     let record = build::delivered_order(fixture.partner, "k", &[(&toy, &toys), (&gift(), &gifts)]);
-    fixture.lane.must_commit(&record).await;
+    fixture.must_commit(&record).await;
     fixture.assert_present(&record).await;
-    let paid = WalletState {
-        sequence: 2,
-        balance: build::minor(INITIAL_BALANCE - PRICE - 500),
-    };
-    assert_eq!(subject.wallet(fixture.wallet()).await, Some(paid));
+    let paid = wallet_state(2, INITIAL_BALANCE - PRICE - 500);
+    assert_eq!(fixture.wallet_state().await, Some(paid));
 }
 
-pub async fn pending_order_reads_back_complete<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn pending_order_reads_back_complete<S: Subject>(mut fixture: Fixture<'_, S>) {
     let record = fixture.pending_order("k", 700);
-    fixture.lane.must_commit(&record).await;
+    fixture.must_commit(&record).await;
     fixture.assert_present(&record).await;
-    assert_eq!(subject.pending_orders(fixture.wallet()).await, build::minor(700));
-    assert_eq!(subject.allocations().await, []);
+    assert_eq!(fixture.pending().await.0, 700);
+    assert_eq!(fixture.subject.allocations().await, []);
 }
 
-pub async fn refusal_is_stored_under_its_key<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn refusal_is_stored_under_its_key<S: Subject>(mut fixture: Fixture<'_, S>) {
     let record = build::refusal(fixture.partner, "k");
-    assert_eq!(fixture.lane.commit_one(&record).await, Verdict::Committed(None));
-    let known = fixture.store.find_response(record.claim.key).await.unwrap();
+    assert_eq!(fixture.commit_one(&record).await, Verdict::Committed(None));
+    let known = fixture.find_response(record.claim.key).await;
     assert_eq!(known, Some(own_response(&record)));
-    assert_eq!(subject.events(fixture.partner).await, []);
-    assert_eq!(
-        subject.ledger(fixture.wallet()).await.len(),
-        1,
-        "only the initial top-up"
-    );
+    assert_eq!(fixture.subject.events(fixture.partner).await, []);
+    assert_eq!(fixture.count_entries().await, 1, "only the initial top-up");
 }
 
 /// Counts the orders of one partner only, and stops at the limit.
-pub async fn orders_of_partner_are_counted_up_to_limit<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn orders_of_partner_are_counted_up_to_limit<S: Subject>(mut fixture: Fixture<'_, S>) {
     for name in ["a", "b", "c"] {
         let order = fixture.pending_order(name, 100);
-        fixture.lane.must_commit(&order).await;
+        fixture.must_commit(&order).await;
     }
     let partners = [fixture.partner, build::partner(2)];
     for (partner_id, limit, expected) in [
@@ -110,21 +99,20 @@ pub async fn orders_of_partner_are_counted_up_to_limit<S: Subject>(subject: &S) 
 }
 
 /// An aborted batch writes nothing; the lane continues without recovery.
-pub async fn aborted_batch_writes_nothing<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn aborted_batch_writes_nothing<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(1).await;
     let record = fixture.delivered_order("k", &gifts);
-    fixture.inject_fault(CommitFault::Aborted).await;
+    fixture.warm_up().await;
+    fixture.subject.fail_next_commit(NODE, CommitFault::Aborted).await;
     let outcome = fixture.lane.send(std::slice::from_ref(&record)).await;
     assert!(matches!(outcome, Err(CommitError::Contended(_))), "{outcome:?}");
     fixture.assert_absent(&record).await;
-    fixture.lane.must_commit(&record).await;
+    fixture.must_commit(&record).await;
     fixture.assert_present(&record).await;
 }
 
 /// A record that Postgres cannot store aborts its batch; without it the batch commits.
-pub async fn poisoned_record_fails_alone<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn poisoned_record_fails_alone<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(2).await;
     let valid = [
         fixture.delivered_order("a", &gifts[..1]),
@@ -139,7 +127,7 @@ pub async fn poisoned_record_fails_alone<S: Subject>(subject: &S) {
     for record in &with_poisoned {
         fixture.assert_absent(record).await;
     }
-    let verdicts = fixture.lane.commit(&valid).await;
+    let verdicts = fixture.commit(&valid).await;
     assert!(
         verdicts
             .iter()
@@ -150,16 +138,13 @@ pub async fn poisoned_record_fails_alone<S: Subject>(subject: &S) {
 }
 
 /// A record that waits too long for a lock aborts its batch; without it the batch commits.
-pub async fn contended_record_fails_alone<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn contended_record_fails_alone<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(1).await;
     let records = [
         fixture.delivered_order("a", &gifts),
         fixture.pending_order("b", 100),
     ];
-    let transaction = subject
-        .begin_insert_key(records[1].claim.key, &other_response())
-        .await;
+    let transaction = fixture.begin_insert_key_of(&records[1]).await;
     for batch in [&records[..], &records[1..]] {
         let outcome = fixture.lane.send(batch).await;
         assert!(matches!(outcome, Err(CommitError::Contended(_))), "{outcome:?}");
@@ -167,16 +152,15 @@ pub async fn contended_record_fails_alone<S: Subject>(subject: &S) {
     for record in &records {
         fixture.assert_absent(record).await;
     }
-    fixture.lane.must_commit(&records[0]).await;
+    fixture.must_commit(&records[0]).await;
     fixture.assert_present(&records[0]).await;
     transaction.rollback().await;
-    fixture.lane.must_commit(&records[1]).await;
+    fixture.must_commit(&records[1]).await;
     fixture.assert_present(&records[1]).await;
 }
 
 /// A batch that contains a key twice is rejected; the journal never sends one.
-pub async fn duplicate_key_in_batch_is_poisoned<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn duplicate_key_in_batch_is_poisoned<S: Subject>(mut fixture: Fixture<'_, S>) {
     let first = fixture.pending_order("a", 100);
     let second = build::with_key("a", fixture.pending_order("b", 100));
     let outcome = fixture.lane.send(&[first.clone(), second.clone()]).await;
@@ -185,7 +169,6 @@ pub async fn duplicate_key_in_batch_is_poisoned<S: Subject>(subject: &S) {
     fixture.assert_absent(&second).await;
 }
 
-pub async fn empty_batch_commits<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
-    assert_eq!(fixture.lane.commit(&[]).await, []);
+pub async fn empty_batch_commits<S: Subject>(mut fixture: Fixture<'_, S>) {
+    assert_eq!(fixture.commit(&[]).await, []);
 }

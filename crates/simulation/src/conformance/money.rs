@@ -1,25 +1,27 @@
 //! Conformance cases: balances that the commit verifies, record by record.
 
 use vouchsafe_actors::ports::record::Verdict;
-use vouchsafe_domain::ledger::{WalletKey, WalletState};
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::ledger::WalletKey;
 
-use super::fixture::{Fixture, INITIAL_BALANCE, LaneClient, STALE_BALANCE, assert_blocked, other_response};
+use super::fixture::{
+    Fixture, INITIAL_BALANCE, STALE_BALANCE, assert_blocked, assert_committed, wallet_state,
+};
 use super::subject::{OtherTransaction, Subject};
 use crate::build;
 
+fn yen_wallet(partner_id: PartnerId) -> WalletKey {
+    let currency = "JPY".parse().unwrap();
+    WalletKey { partner_id, currency }
+}
+
 /// Guard `balance`: a debit beyond the balance is stale and leaves the wallet unchanged; a debit of the whole balance commits.
-pub async fn debit_beyond_balance_is_stale<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn debit_beyond_balance_is_stale<S: Subject>(mut fixture: Fixture<'_, S>) {
     let record = fixture.pending_order("a", INITIAL_BALANCE + 1);
-    assert_eq!(fixture.lane.commit_one(&record).await, STALE_BALANCE);
-    fixture.assert_absent(&record).await;
-    let empty = WalletState {
-        sequence: 2,
-        balance: build::minor(0),
-    };
+    fixture.assert_rejected(&record, STALE_BALANCE).await;
+    let empty = wallet_state(2, 0);
     assert_eq!(
         fixture
-            .lane
             .must_commit(&fixture.pending_order("b", INITIAL_BALANCE))
             .await,
         Some(empty)
@@ -27,51 +29,32 @@ pub async fn debit_beyond_balance_is_stale<S: Subject>(subject: &S) {
 }
 
 /// Guard `running-balance`: earlier records of the batch count; of three debits the third is stale, the others commit.
-pub async fn running_balance_applies_within_batch<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn running_balance_applies_within_batch<S: Subject>(mut fixture: Fixture<'_, S>) {
     let records = ["a", "b", "c"].map(|name| fixture.pending_order(name, 4_000));
-    let verdicts = fixture.lane.commit(&records).await;
-    let committed = |verdict: &Verdict| matches!(verdict, Verdict::Committed(Some(_)));
-    assert!(committed(&verdicts[0]) && committed(&verdicts[1]), "{verdicts:?}");
+    let verdicts = fixture.commit(&records).await;
+    assert_committed(&verdicts[..2]);
     assert_eq!(verdicts[2], STALE_BALANCE);
     fixture.assert_absent(&records[2]).await;
-    let paid = WalletState {
-        sequence: 3,
-        balance: build::minor(INITIAL_BALANCE - 8_000),
-    };
-    assert_eq!(subject.wallet(fixture.wallet()).await, Some(paid));
+    let paid = wallet_state(3, INITIAL_BALANCE - 8_000);
+    assert_eq!(fixture.wallet_state().await, Some(paid));
 }
 
-pub async fn top_up_covers_later_debit_in_batch<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn top_up_covers_later_debit_in_batch<S: Subject>(mut fixture: Fixture<'_, S>) {
     let records = [
         build::top_up(fixture.wallet(), "wire-1", 500),
         fixture.pending_order("a", INITIAL_BALANCE + 500),
     ];
-    let verdicts = fixture.lane.commit(&records).await;
-    assert!(
-        matches!(
-            verdicts[..],
-            [Verdict::Committed(Some(_)), Verdict::Committed(Some(_))]
-        ),
-        "{verdicts:?}"
-    );
-    let empty = WalletState {
-        sequence: 3,
-        balance: build::minor(0),
-    };
-    assert_eq!(subject.wallet(fixture.wallet()).await, Some(empty));
+    let verdicts = fixture.commit(&records).await;
+    assert_committed(&verdicts);
+    let empty = wallet_state(3, 0);
+    assert_eq!(fixture.wallet_state().await, Some(empty));
 }
 
 /// Debits of several wallets in one batch: one is covered, one is not, one wallet does not exist. Covered debits are posted,
 /// the others leave no rows.
-pub async fn uncovered_debit_does_not_affect_other_wallets<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
-    let (short, unknown_partner) = (build::partner(2), build::partner(3));
-    for partner in [short, unknown_partner] {
-        subject.add_partner(partner).await;
-    }
-    subject.top_up(build::usd_wallet(short), build::minor(500)).await;
+pub async fn uncovered_debit_does_not_affect_other_wallets<S: Subject>(mut fixture: Fixture<'_, S>) {
+    let short = fixture.add_partner(2, 500).await;
+    let unknown_partner = fixture.add_partner(3, 0).await;
     let of = |partner, name, amount| build::pending_order(partner, name, amount);
     let records = [
         of(short, "dear", 600),
@@ -80,10 +63,7 @@ pub async fn uncovered_debit_does_not_affect_other_wallets<S: Subject>(subject: 
         of(short, "cheap", 300),
         fixture.pending_order("b", 600),
     ];
-    let booked = |sequence, balance| {
-        let balance = build::minor(balance);
-        Verdict::Committed(Some(WalletState { sequence, balance }))
-    };
+    let booked = |sequence, balance| Verdict::Committed(Some(wallet_state(sequence, balance)));
     let expected = [
         STALE_BALANCE,
         booked(2, INITIAL_BALANCE - 400),
@@ -91,81 +71,63 @@ pub async fn uncovered_debit_does_not_affect_other_wallets<S: Subject>(subject: 
         booked(2, 200),
         booked(3, INITIAL_BALANCE - 1_000),
     ];
-    assert_eq!(fixture.lane.commit(&records).await, expected);
+    assert_eq!(fixture.commit(&records).await, expected);
     let held = [
-        (fixture.wallet(), Some((3, INITIAL_BALANCE - 1_000))),
-        (build::usd_wallet(short), Some((2, 200))),
+        (fixture.wallet(), Some(wallet_state(3, INITIAL_BALANCE - 1_000))),
+        (build::usd_wallet(short), Some(wallet_state(2, 200))),
         (build::usd_wallet(unknown_partner), None),
     ];
     for (wallet, held) in held {
-        let held = held.map(|(sequence, balance)| WalletState {
-            sequence,
-            balance: build::minor(balance),
-        });
-        assert_eq!(subject.wallet(wallet).await, held);
+        assert_eq!(fixture.wallet_state_of(wallet).await, held);
     }
 }
 
 /// The missing wallet sorts before the one that is debited.
-pub async fn missing_wallet_does_not_affect_other_wallets<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
-    let (unknown_partner, rich) = (build::partner(2), build::partner(3));
-    for partner in [unknown_partner, rich] {
-        subject.add_partner(partner).await;
-    }
-    subject.top_up(build::usd_wallet(rich), build::minor(500)).await;
+pub async fn missing_wallet_does_not_affect_other_wallets<S: Subject>(mut fixture: Fixture<'_, S>) {
+    let unknown_partner = fixture.add_partner(2, 0).await;
+    let rich = fixture.add_partner(3, 500).await;
     let records = [
         build::pending_order(unknown_partner, "nothing", 1),
         build::pending_order(rich, "a", 200),
     ];
-    let left = WalletState {
-        sequence: 2,
-        balance: build::minor(300),
-    };
-    let verdicts = fixture.lane.commit(&records).await;
+    let left = wallet_state(2, 300);
+    let verdicts = fixture.commit(&records).await;
     assert_eq!(verdicts, [STALE_BALANCE, Verdict::Committed(Some(left))]);
-    assert_eq!(subject.wallet(build::usd_wallet(rich)).await, Some(left));
-    assert_eq!(subject.wallet(build::usd_wallet(unknown_partner)).await, None);
+    let held = fixture.wallet_state_of(build::usd_wallet(rich)).await;
+    assert_eq!(held, Some(left));
+    assert_eq!(
+        fixture.subject.wallet(build::usd_wallet(unknown_partner)).await,
+        None
+    );
 }
 
-pub async fn missing_wallet_has_insufficient_funds<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
-    let unknown_partner = build::partner(2);
-    subject.add_partner(unknown_partner).await;
+pub async fn missing_wallet_has_insufficient_funds<S: Subject>(mut fixture: Fixture<'_, S>) {
+    let unknown_partner = fixture.add_partner(2, 0).await;
     let record = build::pending_order(unknown_partner, "a", 1);
-    assert_eq!(fixture.lane.commit_one(&record).await, STALE_BALANCE);
-    fixture.assert_absent(&record).await;
-    assert_eq!(subject.wallet(build::usd_wallet(unknown_partner)).await, None);
+    fixture.assert_rejected(&record, STALE_BALANCE).await;
+    assert_eq!(
+        fixture.subject.wallet(build::usd_wallet(unknown_partner)).await,
+        None
+    );
     assert_eq!(fixture.store.load_wallets(unknown_partner).await.unwrap(), []);
 }
 
-pub async fn top_up_creates_its_wallet<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
-    let yen = WalletKey {
-        currency: "JPY".parse().unwrap(),
-        ..fixture.wallet()
-    };
-    let opened = WalletState {
-        sequence: 1,
-        balance: build::minor(500),
-    };
+pub async fn top_up_creates_its_wallet<S: Subject>(mut fixture: Fixture<'_, S>) {
+    let yen = yen_wallet(fixture.partner);
+    let opened = wallet_state(1, 500);
     assert_eq!(
-        fixture.lane.must_commit(&build::top_up(yen, "wire-1", 500)).await,
+        fixture.must_commit(&build::top_up(yen, "wire-1", 500)).await,
         Some(opened)
     );
-    let funds = WalletState {
-        sequence: 1,
-        balance: build::minor(INITIAL_BALANCE),
-    };
+    let funds = wallet_state(1, INITIAL_BALANCE);
     let mut wallets = fixture.store.load_wallets(fixture.partner).await.unwrap();
     wallets.sort_by_key(|(currency, _)| *currency);
     assert_eq!(wallets, [(yen.currency, opened), (build::usd(), funds)]);
 }
 
 /// Ledger numbers of a wallet are consecutive across batches, lanes and rejections; each receipt matches a ledger entry.
-pub async fn ledger_numbers_are_consecutive<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
-    let mut second = LaneClient::open(&fixture.store, 1).await;
+pub async fn ledger_numbers_are_consecutive<S: Subject>(mut fixture: Fixture<'_, S>) {
+    let mut second = fixture.second_lane().await;
     let left = [
         fixture.pending_order("a", 100),
         fixture.pending_order("too much", INITIAL_BALANCE),
@@ -175,9 +137,9 @@ pub async fn ledger_numbers_are_consecutive<S: Subject>(subject: &S) {
         fixture.pending_order("c", 100),
         build::top_up(fixture.wallet(), "wire-1", 50),
     ];
-    let (left, right) = tokio::join!(fixture.lane.commit(&left), second.commit(&right));
-    fixture.lane.must_commit(&fixture.pending_order("d", 100)).await;
-    let ledger = subject.ledger(fixture.wallet()).await;
+    let (left, right) = tokio::join!(fixture.commit(&left), second.commit(&right));
+    fixture.must_commit(&fixture.pending_order("d", 100)).await;
+    let ledger = fixture.subject.ledger(fixture.wallet()).await;
     let sequences: Vec<_> = ledger.iter().map(|entry| entry.receipt.sequence).collect();
     assert_eq!(
         sequences,
@@ -196,11 +158,10 @@ pub async fn ledger_numbers_are_consecutive<S: Subject>(subject: &S) {
 }
 
 /// A receipt is at least as new as the record's own entry; the last one of a batch is the wallet's newest state.
-pub async fn receipts_are_at_least_as_new_as_their_entry<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
+pub async fn receipts_are_at_least_as_new_as_their_entry<S: Subject>(mut fixture: Fixture<'_, S>) {
     let records = ["a", "b", "c"].map(|name| fixture.pending_order(name, 100));
-    let verdicts = fixture.lane.commit(&records).await;
-    let newest = subject.wallet(fixture.wallet()).await.unwrap();
+    let verdicts = fixture.commit(&records).await;
+    let newest = fixture.wallet_state().await.unwrap();
     let receipts: Vec<_> = verdicts
         .iter()
         .map(|verdict| match verdict {
@@ -215,41 +176,31 @@ pub async fn receipts_are_at_least_as_new_as_their_entry<S: Subject>(subject: &S
 }
 
 /// A batch that was blocked reads the balance after the wait.
-pub async fn money_spent_while_blocked_is_not_available<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
-    let mut second = LaneClient::open(&fixture.store, 1).await;
+pub async fn money_spent_while_blocked_is_not_available<S: Subject>(mut fixture: Fixture<'_, S>) {
+    let mut second = fixture.second_lane().await;
     let records = [fixture.pending_order("a", 8_000)];
     let competitor = fixture.pending_order("b", 8_000);
-    let transaction = subject
-        .begin_insert_key(records[0].claim.key, &other_response())
+    let transaction = fixture.begin_insert_key_of(&records[0]).await;
+    let verdicts = fixture
+        .commit_blocked(&records, async {
+            second.must_commit(&competitor).await;
+            transaction.rollback().await;
+        })
         .await;
-    let mut blocked = fixture.lane.send(&records);
-    assert_blocked(subject, 1, &mut blocked).await;
-    second.must_commit(&competitor).await;
-    transaction.rollback().await;
-    assert_eq!(blocked.await.unwrap(), [STALE_BALANCE]);
+    assert_eq!(verdicts, [STALE_BALANCE]);
     fixture.assert_absent(&records[0]).await;
 }
 
-pub async fn wallet_created_while_blocked_is_credited<S: Subject>(subject: &S) {
-    let mut fixture = Fixture::create(subject).await;
-    let mut second = LaneClient::open(&fixture.store, 1).await;
-    let yen = WalletKey {
-        currency: "JPY".parse().unwrap(),
-        ..fixture.wallet()
-    };
+pub async fn wallet_created_while_blocked_is_credited<S: Subject>(mut fixture: Fixture<'_, S>) {
+    let mut second = fixture.second_lane().await;
+    let yen = yen_wallet(fixture.partner);
     let records = [build::top_up(yen, "wire-1", 500)];
-    let transaction = subject
-        .begin_insert_key(records[0].claim.key, &other_response())
-        .await;
+    let transaction = fixture.begin_insert_key_of(&records[0]).await;
     let mut blocked = fixture.lane.send(&records);
-    assert_blocked(subject, 1, &mut blocked).await;
+    assert_blocked(fixture.subject, 1, &mut blocked).await;
     second.must_commit(&build::top_up(yen, "wire-2", 300)).await;
     transaction.rollback().await;
-    let both = WalletState {
-        sequence: 2,
-        balance: build::minor(800),
-    };
+    let both = wallet_state(2, 800);
     assert_eq!(blocked.await.unwrap(), [Verdict::Committed(Some(both))]);
-    assert_eq!(subject.wallet(yen).await, Some(both));
+    assert_eq!(fixture.wallet_state_of(yen).await, Some(both));
 }

@@ -4,20 +4,23 @@
 //! that drops or delays statements, direct updates, plain reads. Cases detect blocking by lock waits, never by time.
 
 use std::future::Future;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
+use vouchsafe_actors::delivery::outbox::Outbox;
 use vouchsafe_actors::ports::store::Store;
+use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
-use vouchsafe_domain::ids::{OrderId, PartnerId, StockId};
-use vouchsafe_domain::ledger::{WalletKey, WalletState};
+use vouchsafe_domain::ids::{OrderId, PartnerId, StockId, WebhookId};
+use vouchsafe_domain::ledger::WalletKey;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
-use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
+use crate::rows::{DeliveryRow, EndpointStatus, FeedEntry, Holder, LedgerEntry, StoredKey, StoredWallet};
 
 /// Fault of a node's next commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,19 @@ pub enum CommitFault {
     /// Held back until [`Subject::deliver_delayed_commits`]: the lane gets `Unknown`. (The proxy keeps it and closes the
     /// lane's side.)
     Delayed,
+}
+
+/// Change to a webhook endpoint during delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndpointChange {
+    /// The partner enables or disables it.
+    SetEnabled(bool),
+    EnableByOperator,
+    SetEventKinds(EventKinds),
+    RotateSecret,
+    Remove,
+    /// The database crashes before the last lease is durable.
+    ForgetLastLease,
 }
 
 /// An open transaction of another session, which holds its locks until it ends.
@@ -91,14 +107,8 @@ pub trait Subject {
     /// Delivers the commits held back by [`CommitFault::Delayed`], and returns when the server has finished them.
     fn deliver_delayed_commits(&self) -> impl Future<Output = ()>;
 
-    /// Newest state of a wallet; `None` if it does not exist.
-    fn wallet(&self, wallet: WalletKey) -> impl Future<Output = Option<WalletState>>;
-
-    /// Amount debited for undelivered order lines.
-    fn pending_orders(&self, wallet: WalletKey) -> impl Future<Output = Amount>;
-
-    /// Amount debited for payouts that are not paid yet.
-    fn pending_payouts(&self, wallet: WalletKey) -> impl Future<Output = Amount>;
+    /// Row of a wallet; `None` if it does not exist.
+    fn wallet(&self, wallet: WalletKey) -> impl Future<Output = Option<StoredWallet>>;
 
     /// Ledger of a wallet, oldest first.
     fn ledger(&self, wallet: WalletKey) -> impl Future<Output = Vec<LedgerEntry>>;
@@ -114,6 +124,42 @@ pub trait Subject {
     /// Events of a partner, by number.
     fn events(&self, partner_id: PartnerId) -> impl Future<Output = Vec<FeedEntry>>;
 
-    /// Violations of invariants, with their rows.
+    /// Starts a delivery process, which is the node's next incarnation.
+    fn start_outbox(&self, node: &str) -> impl Future<Output = Arc<dyn Outbox>>;
+
+    /// Adds an endpoint of the partner.
+    fn add_endpoint(&self, partner_id: PartnerId) -> impl Future<Output = WebhookId>;
+
+    fn change_endpoint(&self, webhook_id: WebhookId, change: EndpointChange) -> impl Future<Output = ()>;
+
+    /// Appends an event of this order without the order, and returns its number. The first event of an order is `Created`,
+    /// the others are `Processing`.
+    fn append_event(&self, partner_id: PartnerId, order: u32) -> impl Future<Output = i64>;
+
+    fn replay(&self, webhook_id: WebhookId, numbers: RangeInclusive<i64>) -> impl Future<Output = ()>;
+
+    /// Advances the clock that deliveries follow.
+    fn advance_time(&self, by: Duration) -> impl Future<Output = ()>;
+
+    /// Delivery row of an event.
+    fn delivery(&self, webhook_id: WebhookId, number: i64) -> impl Future<Output = Option<DeliveryRow>>;
+
+    /// Status of an endpoint; `None` if it does not exist.
+    fn endpoint(&self, webhook_id: WebhookId) -> impl Future<Output = Option<EndpointStatus>>;
+
+    /// Violations of invariants: their names and rows.
     fn violations(&self) -> impl Future<Output = Vec<String>>;
+}
+
+/// Whether the invariant of a violation holds after a case. A violation begins with the invariant's name.
+pub type IsAudited = fn(violation: &str) -> bool;
+
+/// Fixture of a case over this subject.
+pub trait CaseFixture<'s, S: Subject> {
+    fn create(subject: &'s S) -> impl Future<Output = Self>;
+
+    /// The invariants that hold after a case with this fixture; by default all.
+    fn is_audited(&self) -> IsAudited {
+        |_| true
+    }
 }

@@ -27,19 +27,17 @@ use vouchsafe_domain::ids::{OrderId, PayoutId};
 use vouchsafe_domain::voucher::StockVoucher;
 
 use self::verify::{
-    find_allocated_vouchers, find_changed_records, find_duplicate, find_known_key, find_uncovered_debits,
+    find_allocated_vouchers, find_duplicate, find_known_key, find_uncovered_debits, has_changed,
     has_nul_byte, is_owned_by,
 };
 use self::write::{write_record, write_unreleased_claims};
 use super::MemoryDatabase;
 use super::batch::BatchHeader;
 use super::guard::Guard;
-use super::lock::{Lock, LockTimeout};
+use super::lock::{Lock, LockMode, LockTimeout};
+use super::state::State;
 use super::tables::DbTime;
 use super::transaction::Transaction;
-
-const STALE_BALANCE: StaleReason = StaleReason::Balance;
-const STALE_STOCK: StaleReason = StaleReason::Stock;
 
 impl From<LockTimeout> for CommitError {
     fn from(LockTimeout: LockTimeout) -> Self {
@@ -99,11 +97,40 @@ impl<'a> Batch<'a> {
             .for_each(|index| self.rejections[*index] = Some(Verdict::Stale(stale)));
     }
 
+    /// Rejects the accepted records that are stale.
+    fn reject_if(&mut self, reason: StaleReason, is_stale: impl Fn(&State, &Record) -> bool) {
+        let stale: Vec<_> = self.tx.read(|state| {
+            let stale = self
+                .accepted_records()
+                .filter(|(_, record)| is_stale(state, record));
+            stale.map(|(index, _)| index).collect()
+        });
+        self.reject(&stale, reason);
+    }
+
+    /// Locks rows of the accepted records, each once and in lock order.
+    async fn lock_rows<I: IntoIterator<Item = Lock>>(
+        &mut self,
+        rows: impl Fn(&'a Record) -> I,
+        mode: LockMode,
+    ) -> Result<(), CommitError> {
+        let locks: BTreeSet<Lock> = self
+            .accepted_records()
+            .flat_map(|(_, record)| rows(record))
+            .collect();
+        for lock in locks {
+            self.tx.lock(lock, mode).await?;
+        }
+        Ok(())
+    }
+
     async fn fence(&mut self) -> Result<(), CommitError> {
-        self.tx.lock(Lock::Lane(self.header.lane.clone())).await?;
-        let lane = self.header.lane.clone();
+        let lane = &self.header.lane;
+        self.tx
+            .lock(Lock::Lane(lane.clone()), LockMode::Exclusive)
+            .await?;
         let fenced = self.tx.read(|state| {
-            let generation = state.tables.lanes.get(&lane).map(|row| row.generation);
+            let generation = state.tables.lanes.get(lane).map(|row| row.generation);
             state.has_guard(Guard::Lane) && generation != Some(self.header.generation)
         });
         if fenced { Err(CommitError::Fenced) } else { Ok(()) }
@@ -127,10 +154,8 @@ impl<'a> Batch<'a> {
     }
 
     async fn claim_keys(&mut self, db: &MemoryDatabase) -> Result<(), CommitError> {
-        let keys: BTreeSet<_> = self.records.iter().map(|record| record.claim.key).collect();
-        for key in keys {
-            self.tx.lock(Lock::Key(key)).await?;
-        }
+        let key = |record: &Record| [Lock::Key(record.claim.key)];
+        self.lock_rows(key, LockMode::Exclusive).await?;
         let now = db.now();
         let known = |record: &Record| self.tx.read(|state| find_known_key(state, record, now));
         self.rejections = self.records.iter().map(known).collect();
@@ -146,91 +171,55 @@ impl<'a> Batch<'a> {
     }
 
     async fn check_orders(&mut self) -> Result<(), CommitError> {
-        let orders: BTreeSet<_> = self
-            .accepted_records()
-            .filter_map(|(_, record)| changed_order_id(record))
-            .collect();
-        for order_id in orders {
-            self.tx.lock(Lock::Order(order_id)).await?;
-        }
-        let payouts: BTreeSet<_> = self
-            .accepted_records()
-            .filter_map(|(_, record)| decided_payout_id(record))
-            .collect();
-        for payout_id in payouts {
-            self.tx.lock(Lock::Payout(payout_id)).await?;
-        }
-        let stale = self
-            .tx
-            .read(|state| find_changed_records(state, self.accepted_records()));
-        self.reject(&stale, StaleReason::StateChanged);
+        let rows = |record: &Record| {
+            let order = changed_order_id(record).map(Lock::Order);
+            order
+                .into_iter()
+                .chain(decided_payout_id(record).map(Lock::Payout))
+        };
+        self.lock_rows(rows, LockMode::Exclusive).await?;
+        self.reject_if(StaleReason::StateChanged, has_changed);
         Ok(())
     }
 
     async fn check_wallets(&mut self) -> Result<(), CommitError> {
-        let wallets: BTreeSet<_> = self
-            .accepted_records()
-            .filter_map(|(_, record)| record.wallet())
-            .collect();
-        for wallet in wallets {
-            self.tx.lock(Lock::Wallet(wallet)).await?;
-        }
+        let wallet = |record: &Record| record.wallet().map(Lock::Wallet);
+        self.lock_rows(wallet, LockMode::Exclusive).await?;
         let uncovered = self
             .tx
             .read(|state| find_uncovered_debits(state, self.accepted_records()))?;
-        self.reject(&uncovered, STALE_BALANCE);
+        self.reject(&uncovered, StaleReason::Balance);
         Ok(())
     }
 
     async fn check_chunks(&mut self) -> Result<(), CommitError> {
-        let chunks: BTreeSet<_> = self
-            .accepted_records()
-            .flat_map(|(_, record)| issued_vouchers(record))
-            .map(|v| v.chunk_id)
-            .collect();
         if self.tx.read(|state| state.has_guard(Guard::ChunkLock)) {
-            for chunk_id in chunks {
-                self.tx.lock_shared(Lock::Chunk(chunk_id)).await?;
-            }
+            let chunks = |record: &'a Record| issued_vouchers(record).map(|v| Lock::Chunk(v.chunk_id));
+            self.lock_rows(chunks, LockMode::Shared).await?;
         }
-        let owned_by_other = |record: &Record| {
-            self.tx
-                .read(|state| issued_vouchers(record).any(|v| !is_owned_by(state, v, &self.header.owner)))
-        };
-        let stale: Vec<_> = self
-            .accepted_records()
-            .filter(|(_, record)| owned_by_other(record))
-            .map(|(index, _)| index)
-            .collect();
-        self.reject(&stale, STALE_STOCK);
+        let owner = &self.header.owner;
+        self.reject_if(StaleReason::Stock, |state, record| {
+            issued_vouchers(record).any(|v| !is_owned_by(state, v, owner))
+        });
         Ok(())
     }
 
     async fn claim_vouchers(&mut self) -> Result<(), CommitError> {
-        let vouchers: BTreeSet<_> = self
-            .accepted_records()
-            .flat_map(|(_, record)| issued_vouchers(record))
-            .map(|v| v.stock_id)
-            .collect();
-        for stock_id in vouchers {
-            self.tx.lock(Lock::Voucher(stock_id)).await?;
-        }
+        let vouchers = |record: &'a Record| issued_vouchers(record).map(|v| Lock::Voucher(v.stock_id));
+        self.lock_rows(vouchers, LockMode::Exclusive).await?;
         let stale = self
             .tx
             .read(|state| find_allocated_vouchers(state, self.accepted_records()));
-        self.reject(&stale, STALE_STOCK);
+        self.reject(&stale, StaleReason::Stock);
         Ok(())
     }
 
     async fn lock_event_numbers(&mut self) -> Result<(), CommitError> {
-        let with_events = self
-            .accepted_records()
-            .filter(|(_, record)| record.events.is_some());
-        let partners: BTreeSet<_> = with_events.map(|(_, record)| record.partner_id).collect();
-        for partner_id in partners {
-            self.tx.lock(Lock::EventNumber(partner_id)).await?;
-        }
-        Ok(())
+        let number = |record: &Record| {
+            let events = record.events.as_ref();
+            events.map(|_| Lock::EventNumber(record.partner_id))
+        };
+        self.lock_rows(number, LockMode::Exclusive).await
     }
 
     fn write(self, now: DbTime) -> Vec<Verdict> {

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use strum::VariantArray;
 
 use super::MemoryDatabase;
 use super::batch::SentBatch;
 
 /// Kind of an injected fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
 pub enum FaultKind {
     /// The commit is slow and holds its locks meanwhile.
     Slow,
@@ -39,24 +40,11 @@ pub enum FaultKind {
     ClaimResponseLost,
     /// A recovery fails without effect.
     RecoveryError,
+    /// A flush of deliveries is written and its response is lost.
+    FlushResponseLost,
 }
 
 impl FaultKind {
-    pub const ALL: [Self; 12] = [
-        Self::Slow,
-        Self::Busy,
-        Self::Contended,
-        Self::Poisoned,
-        Self::ResponseLost,
-        Self::NeverSent,
-        Self::Detached,
-        Self::Delayed,
-        Self::SlowRead,
-        Self::ReadError,
-        Self::ClaimResponseLost,
-        Self::RecoveryError,
-    ];
-
     /// Faults of a commit, of which at most one occurs at a time.
     const COMMIT_FAULTS: [Self; 8] = [
         Self::Slow,
@@ -120,9 +108,9 @@ impl FaultRates {
     /// The same rate for every kind.
     #[must_use]
     pub fn uniform(per_mille: u32, longest: Duration) -> Self {
-        FaultKind::ALL
-            .into_iter()
-            .fold(Self::none(longest), |rates, kind| rates.with(kind, per_mille))
+        FaultKind::VARIANTS
+            .iter()
+            .fold(Self::none(longest), |rates, kind| rates.with(*kind, per_mille))
     }
 
     /// Sets the rate of one kind.
@@ -151,7 +139,19 @@ pub(super) struct FaultInjector {
     counts: BTreeMap<FaultKind, u64>,
     commits_sent: u64,
     pub(super) order_counts: u64,
+    pub(super) flush_latency: FlushLatency,
+    /// Every read and every flush fails.
+    unavailable: bool,
     pub(super) delayed: VecDeque<SentBatch>,
+}
+
+/// Latency of a flush of deliveries.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FlushLatency {
+    /// Before the flush is written.
+    pub before: Duration,
+    /// From the write to the response.
+    pub after: Duration,
 }
 
 #[derive(Debug)]
@@ -206,6 +206,9 @@ impl FaultInjector {
 
     /// Whether this call of the node fails with this kind.
     pub(super) fn should_fail(&mut self, node: &str, kind: FaultKind) -> bool {
+        if self.unavailable && kind == FaultKind::ReadError {
+            return true;
+        }
         let scripted = self
             .scripted_calls
             .get_mut(&(node.to_owned(), kind))
@@ -275,6 +278,15 @@ impl MemoryDatabase {
         });
     }
 
+    pub fn set_flush_latency(&self, latency: FlushLatency) {
+        self.faults().flush_latency = latency;
+    }
+
+    /// Makes reads and flushes fail, or succeed again.
+    pub fn set_unavailable(&self, unavailable: bool) {
+        self.faults().unavailable = unavailable;
+    }
+
     /// Disables all faults; delayed and detached commits still arrive.
     pub fn heal(&self) {
         let mut faults = self.faults();
@@ -299,9 +311,9 @@ impl MemoryDatabase {
     #[must_use]
     pub fn fault_counts(&self) -> BTreeMap<FaultKind, u64> {
         let faults = self.faults();
-        FaultKind::ALL
-            .into_iter()
-            .map(|kind| (kind, faults.counts.get(&kind).copied().unwrap_or(0)))
+        FaultKind::VARIANTS
+            .iter()
+            .map(|kind| (*kind, faults.counts.get(kind).copied().unwrap_or(0)))
             .collect()
     }
 }

@@ -1,9 +1,12 @@
-//! Guards of the commit, each removable so that a test can show that its absence is detected.
+//! Guards of commits and flushes, each removable so that a test can show that its absence is detected.
 //!
-//! Names are those of the guards in the commit statement of Postgres; see `conformance::GUARDS`.
+//! Names are those of the guards in the statements of Postgres; see `conformance::GUARDS`.
 
-/// A check between a decision and its commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+use strum::{EnumString, VariantArray};
+
+/// A check of a commit or of a flush. Its text is its name in `conformance::GUARDS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, EnumString, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Guard {
     /// A batch of an older generation of its lane writes nothing.
     Lane,
@@ -39,56 +42,10 @@ pub enum Guard {
     GiveBackKey,
     /// A stale record releases its vouchers.
     GiveBackVouchers,
-}
-
-impl Guard {
-    pub const ALL: [Self; 17] = [
-        Self::Lane,
-        Self::LaneBatch,
-        Self::Incarnation,
-        Self::Key,
-        Self::KeyExpiry,
-        Self::KeyForever,
-        Self::OrderMoved,
-        Self::Retrieved,
-        Self::PayoutPending,
-        Self::Balance,
-        Self::RunningBalance,
-        Self::ChunkNode,
-        Self::ChunkIncarnation,
-        Self::ChunkLock,
-        Self::Voucher,
-        Self::GiveBackKey,
-        Self::GiveBackVouchers,
-    ];
-
-    /// Name in `conformance::GUARDS`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Lane => "lane",
-            Self::LaneBatch => "lane-batch",
-            Self::Incarnation => "incarnation",
-            Self::Key => "key",
-            Self::KeyExpiry => "key-expiry",
-            Self::KeyForever => "key-forever",
-            Self::OrderMoved => "order-moved",
-            Self::Retrieved => "retrieved",
-            Self::PayoutPending => "payout-pending",
-            Self::Balance => "balance",
-            Self::RunningBalance => "running-balance",
-            Self::ChunkNode => "chunk-node",
-            Self::ChunkIncarnation => "chunk-incarnation",
-            Self::ChunkLock => "chunk-lock",
-            Self::Voucher => "voucher",
-            Self::GiveBackKey => "give-back-key",
-            Self::GiveBackVouchers => "give-back-vouchers",
-        }
-    }
-
-    /// Guard with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|guard| guard.as_str() == name)
-    }
+    /// A flush under an earlier lease writes nothing.
+    Lease,
+    /// A flush by another process than the lease's holder writes nothing.
+    LeaseOwner,
+    /// A delivery that was replayed since it was read stays as the replay left it.
+    Replays,
 }

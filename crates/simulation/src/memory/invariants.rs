@@ -3,6 +3,7 @@
 //! Each finding names the invariant and shows the rows that violate it.
 
 mod audit;
+mod deliveries;
 mod events;
 mod money;
 mod orders;
@@ -26,13 +27,14 @@ impl MemoryDatabase {
     /// Violations of invariants, with their rows.
     #[must_use]
     pub fn invariants(&self) -> Vec<String> {
-        let mut findings = Findings::default();
+        let (now, mut findings) = (self.now(), Findings::default());
         self.with(|state| {
             money::check(&state.tables, &mut findings);
             orders::check(&state.tables, &mut findings);
             stock::check(&state.tables, &mut findings);
             events::check(&state.tables, &mut findings);
             audit::check(&state.tables, &mut findings);
+            deliveries::check(&state.tables, now, &mut findings);
         });
         findings.0
     }

@@ -14,7 +14,7 @@ use super::batch::{BatchHeader, SentBatch};
 use super::commit::execute;
 use super::fault::{Fault, FaultKind};
 use super::guard::Guard;
-use super::lock::Lock;
+use super::lock::{Lock, LockMode};
 use super::state::State;
 use super::tables::{DbTime, KeyRow, LaneId, Owner};
 use super::transaction::Transaction;
@@ -181,7 +181,7 @@ async fn fence_lane(
         return Err(Unavailable("the connection was refused".to_owned()).into());
     }
     let mut tx = Transaction::begin(db);
-    tx.lock(Lock::Lane(id.clone()))
+    tx.lock(Lock::Lane(id.clone()), LockMode::Exclusive)
         .await
         .map_err(|_| Unavailable("lock timeout".to_owned()))?;
     if tx.read(|state| state.has_guard(Guard::Incarnation) && !state.tables.is_current(by)) {

@@ -15,7 +15,7 @@ use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 use super::MemoryDatabase;
 use super::batch::SentBatch;
-use super::lock::Lock;
+use super::lock::{Lock, LockMode};
 use super::reservations::reservation_for_waiting_order;
 use super::store::MemoryStore;
 use super::tables::{AllocationRow, ChunkRow, KeyRow, NodeRow, Owner, StockRow, Tables};
@@ -175,7 +175,7 @@ impl MemoryDatabase {
     async fn begin_with_lock(&self, lock: Lock) -> Transaction {
         loop {
             let mut tx = Transaction::begin(self);
-            if tx.lock(lock.clone()).await.is_ok() {
+            if tx.lock(lock.clone(), LockMode::Exclusive).await.is_ok() {
                 return tx;
             }
         }
@@ -246,36 +246,44 @@ fn insert_void(tables: &mut Tables, stock_id: StockId) {
 }
 
 fn add_chunk(tables: &mut Tables, sku: &Sku, expiries: &[Expiry]) -> Vec<StockVoucher> {
+    let stock_ids = tables.allocate_stock_ids(expiries.len());
+    let stock = expiries.iter().zip(stock_ids);
+    insert_chunk(
+        tables,
+        sku,
+        stock.map(|(expiry, stock_id)| (stock_id, *expiry, stock_id)),
+    )
+}
+
+/// Inserts stock rows (id, expiry, code) as one unowned chunk, reserved if an order waits for it.
+pub(super) fn insert_chunk(
+    tables: &mut Tables,
+    sku: &Sku,
+    stock: impl Iterator<Item = (StockId, Expiry, StockId)>,
+) -> Vec<StockVoucher> {
     let chunk_id = ChunkId(tables.chunks.last_key_value().map_or(1, |(last, _)| last.0 + 1));
-    let shelved: Vec<_> = expiries
-        .iter()
-        .zip(tables.allocate_stock_ids(expiries.len()))
-        .map(|(expiry, stock_id)| StockVoucher {
-            expiry: *expiry,
-            stock_id,
-            chunk_id,
-        })
-        .collect();
-    for voucher in &shelved {
+    let mut vouchers = Vec::new();
+    for (stock_id, expiry, code) in stock {
         let row = StockRow {
             sku: sku.clone(),
             chunk_id,
-            expiry: voucher.expiry,
-            code: voucher.stock_id,
+            expiry,
+            code,
         };
-        tables.stock.insert(voucher.stock_id, row);
+        tables.stock.insert(stock_id, row);
+        vouchers.push(StockVoucher {
+            expiry,
+            stock_id,
+            chunk_id,
+        });
     }
-    let stock = shelved.iter().map(|voucher| voucher.stock_id).collect();
-    let purchase = reservation_for_waiting_order(tables, sku, chunk_id);
-    tables.chunks.insert(
-        chunk_id,
-        ChunkRow {
-            sku: sku.clone(),
-            owner: None,
-            emptied: false,
-            purchase,
-            stock,
-        },
-    );
-    shelved
+    let chunk = ChunkRow {
+        purchase: reservation_for_waiting_order(tables, sku, chunk_id),
+        sku: sku.clone(),
+        owner: None,
+        emptied: false,
+        stock: vouchers.iter().map(|voucher| voucher.stock_id).collect(),
+    };
+    tables.chunks.insert(chunk_id, chunk);
+    vouchers
 }

@@ -2,8 +2,7 @@
 
 use vouchsafe_domain::idempotency::KeyHash;
 use vouchsafe_domain::ids::{OrderId, PartnerId, PayoutId, StockId};
-use vouchsafe_domain::ledger::{WalletKey, WalletState};
-use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::ledger::WalletKey;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::product::Sku;
@@ -11,34 +10,13 @@ use vouchsafe_domain::voucher::StockVoucher;
 
 use super::MemoryDatabase;
 use super::tables::{EventRow, KeyRow};
-use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
+use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey, StoredWallet};
 
 impl MemoryDatabase {
-    /// Newest state of a wallet, if it exists.
+    /// Row of a wallet, if it exists.
     #[must_use]
-    pub fn wallet(&self, wallet: WalletKey) -> Option<WalletState> {
-        self.with(|state| state.tables.wallets.get(&wallet).map(|row| row.newest))
-    }
-
-    /// Amount debited for undelivered order lines.
-    #[must_use]
-    pub fn pending_orders(&self, wallet: WalletKey) -> Amount {
-        self.with(|state| {
-            state
-                .tables
-                .wallets
-                .get(&wallet)
-                .map_or(Amount::ZERO, |row| row.pending_orders)
-        })
-    }
-
-    /// Amount debited for payouts that are not paid yet.
-    #[must_use]
-    pub fn pending_payouts(&self, wallet: WalletKey) -> Amount {
-        self.with(|state| {
-            let row = state.tables.wallets.get(&wallet);
-            row.map_or(Amount::ZERO, |row| row.pending_payouts)
-        })
+    pub fn wallet(&self, wallet: WalletKey) -> Option<StoredWallet> {
+        self.with(|state| state.tables.wallets.get(&wallet).copied())
     }
 
     #[must_use]

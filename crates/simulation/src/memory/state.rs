@@ -22,7 +22,7 @@ const CLOCK_START: Duration = Duration::from_secs(1_000 * 24 * 60 * 60);
 pub(super) struct State {
     pub(super) tables: Tables,
     pub(super) locks: Locks,
-    removed_guards: BTreeSet<Guard>,
+    pub(super) removed_guards: BTreeSet<Guard>,
 }
 
 impl State {

@@ -22,8 +22,8 @@ use super::tables::Owner;
 /// Store of one incarnation of a node. The next incarnation supersedes it.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
-    db: MemoryDatabase,
-    owner: Owner,
+    pub(super) db: MemoryDatabase,
+    pub(super) owner: Owner,
 }
 
 impl MemoryStore {

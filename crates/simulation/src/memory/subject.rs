@@ -1,13 +1,15 @@
 //! Conformance subject over the in-memory database.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
+use vouchsafe_actors::delivery::outbox::Outbox;
 use vouchsafe_actors::ports::store::Store;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
-use vouchsafe_domain::ids::{OrderId, PartnerId, StockId};
-use vouchsafe_domain::ledger::{WalletKey, WalletState};
+use vouchsafe_domain::ids::{OrderId, PartnerId, StockId, WebhookId};
+use vouchsafe_domain::ledger::WalletKey;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::product::Sku;
@@ -17,8 +19,8 @@ use super::MemoryDatabase;
 use super::commit::execute;
 use super::fault::Fault;
 use super::operate::OtherTransaction;
-use crate::conformance::{self, CommitFault, Subject};
-use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey};
+use crate::conformance::{self, CommitFault, EndpointChange, Subject};
+use crate::rows::{DeliveryRow, EndpointStatus, FeedEntry, Holder, LedgerEntry, StoredKey, StoredWallet};
 
 impl conformance::OtherTransaction for OtherTransaction {
     async fn commit(self) {
@@ -100,16 +102,8 @@ impl Subject for MemoryDatabase {
         }
     }
 
-    async fn wallet(&self, wallet: WalletKey) -> Option<WalletState> {
+    async fn wallet(&self, wallet: WalletKey) -> Option<StoredWallet> {
         Self::wallet(self, wallet)
-    }
-
-    async fn pending_orders(&self, wallet: WalletKey) -> Amount {
-        Self::pending_orders(self, wallet)
-    }
-
-    async fn pending_payouts(&self, wallet: WalletKey) -> Amount {
-        Self::pending_payouts(self, wallet)
     }
 
     async fn ledger(&self, wallet: WalletKey) -> Vec<LedgerEntry> {
@@ -130,6 +124,41 @@ impl Subject for MemoryDatabase {
 
     async fn events(&self, partner_id: PartnerId) -> Vec<FeedEntry> {
         Self::events(self, partner_id)
+    }
+
+    async fn start_outbox(&self, node: &str) -> Arc<dyn Outbox> {
+        Arc::new(Self::start_node(self, node))
+    }
+
+    async fn add_endpoint(&self, partner_id: PartnerId) -> WebhookId {
+        let webhook_id = WebhookId::generate();
+        Self::add_endpoint(self, partner_id, webhook_id);
+        webhook_id
+    }
+
+    async fn change_endpoint(&self, webhook_id: WebhookId, change: EndpointChange) {
+        Self::change_endpoint(self, webhook_id, change);
+    }
+
+    async fn append_event(&self, partner_id: PartnerId, order: u32) -> i64 {
+        Self::append_event(self, partner_id, order)
+    }
+
+    async fn replay(&self, webhook_id: WebhookId, numbers: RangeInclusive<i64>) {
+        Self::replay(self, webhook_id, numbers);
+    }
+
+    /// Time is paused: sleeping advances it.
+    async fn advance_time(&self, by: Duration) {
+        tokio::time::sleep(by).await;
+    }
+
+    async fn delivery(&self, webhook_id: WebhookId, number: i64) -> Option<DeliveryRow> {
+        Self::delivery(self, webhook_id, number)
+    }
+
+    async fn endpoint(&self, webhook_id: WebhookId) -> Option<EndpointStatus> {
+        Self::endpoint(self, webhook_id)
     }
 
     async fn violations(&self) -> Vec<String> {

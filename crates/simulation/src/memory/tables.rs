@@ -10,7 +10,9 @@ use uuid::Uuid;
 use vouchsafe_domain::audit::AuditEntry;
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
-use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId, VoucherId};
+use vouchsafe_domain::ids::{
+    ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId, VoucherId, WebhookId,
+};
 use vouchsafe_domain::ledger::{Movement, PendingDelta, WalletKey, WalletState};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::Order;
@@ -18,7 +20,8 @@ use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
 
-use crate::rows::{Holder, LedgerEntry};
+use super::endpoint::{Endpoint, Feed};
+use crate::rows::{Holder, LedgerEntry, StoredWallet};
 
 /// Time of the database's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +34,16 @@ impl DbTime {
 
     pub(super) fn before(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(span))
+    }
+
+    /// Time since `earlier`; zero if this is earlier.
+    pub(super) fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    pub(super) fn signed_since(self, earlier: Self) -> time::Duration {
+        let signed = |span| time::Duration::try_from(span).expect("the clock is far from its limit");
+        signed(self.0) - signed(earlier.0)
     }
 }
 
@@ -65,23 +78,6 @@ pub(super) struct KeyRow {
     pub(super) expires_at: Option<DbTime>,
     /// The order of the response; for the invariant that each order has one key.
     pub(super) order_id: Option<OrderId>,
-}
-
-#[derive(Debug, Clone)]
-pub(super) struct WalletRow {
-    pub(super) newest: WalletState,
-    pub(super) pending_orders: Amount,
-    pub(super) pending_payouts: Amount,
-}
-
-impl Default for WalletRow {
-    fn default() -> Self {
-        Self {
-            newest: WalletState::EMPTY,
-            pending_orders: Amount::ZERO,
-            pending_payouts: Amount::ZERO,
-        }
-    }
 }
 
 #[derive(Debug, Clone)]
@@ -122,8 +118,16 @@ pub(super) struct ChunkRow {
 
 #[derive(Debug, Clone)]
 pub(super) struct EventRow {
+    /// Number of the bundle's first event.
     pub(super) number: i64,
     pub(super) bundle: EventBundle,
+    pub(super) at: DbTime,
+}
+
+impl EventRow {
+    pub(super) fn last_number(&self) -> i64 {
+        self.number + i64::from(self.bundle.count()) - 1
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -132,7 +136,7 @@ pub(super) struct Tables {
     pub(super) lanes: BTreeMap<LaneId, LaneRow>,
     pub(super) keys: BTreeMap<KeyHash, KeyRow>,
     pub(super) expired_keys: Vec<(KeyHash, KeyRow)>,
-    pub(super) wallets: BTreeMap<WalletKey, WalletRow>,
+    pub(super) wallets: BTreeMap<WalletKey, StoredWallet>,
     pub(super) ledger: BTreeMap<WalletKey, Vec<LedgerEntry>>,
     pub(super) transactions: BTreeSet<TransactionId>,
     pub(super) orders: BTreeMap<OrderId, OrderRow>,
@@ -146,7 +150,7 @@ pub(super) struct Tables {
     /// Last assigned stock id.
     pub(super) stock_ids: i64,
     pub(super) events: BTreeMap<PartnerId, Vec<EventRow>>,
-    pub(super) next_event: BTreeMap<PartnerId, i64>,
+    pub(super) endpoints: BTreeMap<WebhookId, Endpoint>,
     /// Operators' decisions, oldest first.
     pub(super) audit_log: Vec<AuditEntry>,
 }
@@ -159,7 +163,7 @@ impl Tables {
             .is_some_and(|row| row.incarnation == owner.incarnation)
     }
 
-    /// Newest state of a wallet; [`Receipt::EMPTY`] if it does not exist.
+    /// Newest state of a wallet; [`WalletState::EMPTY`] if it does not exist.
     pub(super) fn newest(&self, wallet: &WalletKey) -> WalletState {
         self.wallets
             .get(wallet)
@@ -213,13 +217,32 @@ impl Tables {
         (first..=self.stock_ids).map(StockId).collect()
     }
 
-    pub(super) fn append_events(&mut self, partner_id: PartnerId, bundle: &EventBundle) {
-        let next = self.next_event.entry(partner_id).or_insert(1);
-        let number = *next;
-        *next += i64::from(bundle.count());
+    pub(super) fn append_events(&mut self, partner_id: PartnerId, bundle: &EventBundle, at: DbTime) {
+        let number = self.feed(partner_id).newest() + 1;
         self.events.entry(partner_id).or_default().push(EventRow {
             number,
             bundle: bundle.clone(),
+            at,
         });
+    }
+
+    /// Events of a partner.
+    pub(super) fn feed(&self, partner_id: PartnerId) -> Feed<'_> {
+        let rows = self.events.get(&partner_id);
+        Feed {
+            partner_id,
+            rows: rows.map(Vec::as_slice).unwrap_or_default(),
+        }
+    }
+
+    /// An endpoint, if it exists, and its partner's events.
+    pub(super) fn endpoint_with_feed(&mut self, webhook_id: WebhookId) -> Option<(&mut Endpoint, Feed<'_>)> {
+        let endpoint = self.endpoints.get_mut(&webhook_id)?;
+        let rows = self.events.get(&endpoint.partner_id);
+        let feed = Feed {
+            partner_id: endpoint.partner_id,
+            rows: rows.map(Vec::as_slice).unwrap_or_default(),
+        };
+        Some((endpoint, feed))
     }
 }

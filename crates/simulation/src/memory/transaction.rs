@@ -25,17 +25,7 @@ impl Transaction {
         }
     }
 
-    /// Acquires an exclusive lock.
-    pub(super) async fn lock(&mut self, lock: Lock) -> Result<(), LockTimeout> {
-        self.acquire(lock, LockMode::Exclusive).await
-    }
-
-    /// Acquires a shared lock.
-    pub(super) async fn lock_shared(&mut self, lock: Lock) -> Result<(), LockTimeout> {
-        self.acquire(lock, LockMode::Shared).await
-    }
-
-    async fn acquire(&mut self, lock: Lock, mode: LockMode) -> Result<(), LockTimeout> {
+    pub(super) async fn lock(&mut self, lock: Lock, mode: LockMode) -> Result<(), LockTimeout> {
         let in_order = self.held.last().is_none_or(|last| *last < lock);
         assert!(
             in_order,

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use vouchsafe_simulation::simulation::{Node, OrderReply, OrderRequest, Simulation};
+use vouchsafe_simulation::walk::{Node, OrderReply, OrderRequest, Simulation};
 use vouchsafe_simulation::{Fault, build};
 
 use crate::fixture::{ALICE, SECOND, assert_settled, gift, order_request, setup, top_up_command};
@@ -59,7 +59,7 @@ async fn abort_at_each_poll(request: &OrderRequest, stock: usize, faults: &[Faul
         let command = request.command(sim.catalogue());
         let engine = std::sync::Arc::clone(&node.engine);
         let flow = async move {
-            let plain = &vouchsafe_simulation::simulation::PlainTextResponses;
+            let plain = &vouchsafe_simulation::walk::PlainTextResponses;
             OrderReply::from(vouchsafe_actors::flows::place_order(&engine, command, plain).await)
         };
         let reply = abort_after(&node, polls, flow).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use vouchsafe_actors::flows::FlowError;
 use vouchsafe_domain::idempotency::StoredResponse;
-use vouchsafe_simulation::simulation::{Node, OrderReply, Simulation};
+use vouchsafe_simulation::walk::{Node, OrderReply, Simulation};
 use vouchsafe_simulation::{Fault, FaultKind, build};
 
 use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, order_request, setup};
@@ -109,9 +109,7 @@ simulation_tests! {
         }
     }
 
-    async fn unknown_outcome_keeps_key_busy_and_holds_until_settled() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1]);
+    async fn unknown_outcome_keeps_key_busy_and_holds_until_settled(sim, node, gifts: 1) {
         sim.db.fail_commit("one", Fault::ResponseLost);
         sim.db.fail_calls("one", FaultKind::RecoveryError, 25);
         let request = order_request(ALICE, "k", "gift", 1);
@@ -129,7 +127,6 @@ simulation_tests! {
         assert!(node.place_order(&request).await.expect_replay().starts_with("DELIVERED"));
         let refusal = node.place_order(&order_request(BOB, "k", "gift", 1)).await;
         assert_eq!(refusal.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
-        assert_settled(&sim, &node).await;
     }
 
     async fn lost_commit_without_caller_is_dropped() {
@@ -146,9 +143,7 @@ simulation_tests! {
         assert_eq!((sim.db.orders().len(), sim.balance(ALICE)), (1, 10_000));
     }
 
-    async fn poisoned_record_fails_alone() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1; 9]);
+    async fn poisoned_record_fails_alone(sim, node, gifts: 9) {
         // Records queued behind the first commit form one batch.
         sim.db.fail_commit("one", Fault::Slow(SECOND));
         let first = node.start_order(&order_request(ALICE, "first", "gift", 1));
@@ -162,7 +157,6 @@ simulation_tests! {
         }
         assert_eq!(poisoned.await.unwrap().error(), Some(&FlowError::Poisoned));
         assert_eq!((sim.db.orders().len(), sim.balance(ALICE)), (5, 5_000));
-        assert_settled(&sim, &node).await;
     }
 
     async fn blocked_record_of_large_batch_fails_alone() {
@@ -175,9 +169,7 @@ simulation_tests! {
         assert!(not_written <= 2 * 12, "{not_written} exceed the contended parts");
     }
 
-    async fn batch_bisection_ends_within_client_timeout() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1; 60]);
+    async fn batch_bisection_ends_within_client_timeout(sim, node, gifts: 60) {
         sim.db.fail_commit("one", Fault::Slow(SECOND));
         let first = node.start_order(&order_request(ALICE, "first", "gift", 1));
         sleep(MOMENT).await;
@@ -194,11 +186,9 @@ simulation_tests! {
         }
         assert_eq!(started.elapsed(), 8 * SECOND, "the whole batch and three parts");
         drop(others);
-        assert_settled(&sim, &node).await;
     }
 
-    async fn backlog_of_slow_disk_is_written_in_bounded_batches() {
-        let (sim, node) = setup().await;
+    async fn backlog_of_slow_disk_is_written_in_bounded_batches(sim, node) {
         sim.top_up(ALICE, 100_000_000).await;
         sim.import(&gift(), &vec![1; 9_700]);
         sim.db.fail_commit("one", Fault::Slow(SECOND));
@@ -210,7 +200,6 @@ simulation_tests! {
             assert!(call.await.unwrap().expect_new().starts_with("DELIVERED"));
         }
         assert_eq!(sim.db.free_vouchers(&gift()).len(), 99);
-        assert_settled(&sim, &node).await;
     }
 
     async fn restart_settles_commits_of_previous_incarnation() {

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use vouchsafe_actors::flows::TopUp;
-use vouchsafe_domain::idempotency::Fingerprint;
 use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_domain::ledger::{LedgerKind, OperatorIdentity};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_simulation::build;
-use vouchsafe_simulation::simulation::{Node, OrderRequest, Simulation};
+pub(crate) use vouchsafe_simulation::build::top_up_command;
+use vouchsafe_simulation::walk::{Node, OrderRequest, Simulation};
 
 pub(crate) const ALICE: PartnerId = build::partner(1);
 pub(crate) const BOB: PartnerId = build::partner(2);
@@ -34,30 +32,6 @@ pub(crate) fn order_request(partner_id: PartnerId, key: &str, product: &str, qua
 
 pub(crate) fn gift() -> Sku {
     build::sku("gift", 1_000)
-}
-
-/// A top-up, or an adjustment if the amount is negative.
-pub(crate) fn top_up_command(partner_id: PartnerId, reference: &str, amount: i64) -> TopUp {
-    TopUp {
-        partner_id,
-        money: build::minor(amount).of(build::usd()),
-        kind: if amount < 0 {
-            LedgerKind::Adjustment
-        } else {
-            LedgerKind::TopUp
-        },
-        reference: reference.to_owned(),
-        key: build::key(&format!("{partner_id}/books/{reference}")),
-        fingerprint: top_up_fingerprint(partner_id, reference, amount),
-        operator: OperatorIdentity {
-            operator: "somebody".to_owned(),
-            trace_id: None,
-        },
-    }
-}
-
-fn top_up_fingerprint(partner_id: PartnerId, reference: &str, amount: i64) -> Fingerprint {
-    build::fingerprint(&format!("{partner_id}/{reference}/{amount}"))
 }
 
 /// Waits for all operations, then checks invariants and leaks.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use vouchsafe_actors::flows::{FlowError, PlaceOrderError};
 use vouchsafe_domain::catalogue::Catalogue;
-use vouchsafe_simulation::simulation::{Node, OrderReply, Simulation, catalogue, discontinued};
+use vouchsafe_simulation::walk::{Node, OrderReply, Simulation, catalogue, discontinued};
 use vouchsafe_simulation::{Fault, FaultKind};
 
 use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, order_request, setup, top_up_command};
@@ -15,9 +15,7 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 const MOMENT: Duration = Duration::from_millis(1);
 
 simulation_tests! {
-    async fn replay_returns_stored_bytes_and_executes_nothing() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1; 9]);
+    async fn replay_returns_stored_bytes_and_executes_nothing(sim, node, gifts: 9) {
         let request = order_request(ALICE, "k", "gift", 1);
         let first = node.place_order(&request).await;
         let stored = sim.db.stored_key(request.key_hash()).unwrap();
@@ -26,12 +24,9 @@ simulation_tests! {
         }
         assert_eq!(first, OrderReply::New(stored.known.response));
         assert_eq!((sim.db.orders().len(), sim.balance(ALICE)), (1, 9_000));
-        assert_settled(&sim, &node).await;
     }
 
-    async fn recent_response_is_replayed_while_store_is_unavailable() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1]);
+    async fn recent_response_is_replayed_while_store_is_unavailable(sim, node, gifts: 1) {
         let (order, refusal) = (order_request(ALICE, "k", "gift", 1), order_request(ALICE, "too much", "gift", 9_999));
         let first = [node.place_order(&order).await, node.place_order(&refusal).await];
         sim.db.fail_calls("one", FaultKind::ReadError, 9);
@@ -40,7 +35,6 @@ simulation_tests! {
             assert_eq!(node.place_order(request).await.expect_replay(), reply.expect_new());
         }
         sim.db.heal();
-        assert_settled(&sim, &node).await;
     }
 
     async fn other_request_under_used_key_is_rejected() {
@@ -57,9 +51,7 @@ simulation_tests! {
         assert_settled(&sim, &node).await;
     }
 
-    async fn concurrent_duplicates_execute_once_and_share_response() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1; 9]);
+    async fn concurrent_duplicates_execute_once_and_share_response(sim, node, gifts: 9) {
         sim.db.fail_commit("one", Fault::Slow(SECOND));
         let request = order_request(ALICE, "k", "gift", 1);
         let calls: Vec<_> = (0..20).map(|_| node.start_order(&request)).collect();
@@ -73,24 +65,18 @@ simulation_tests! {
         assert!(replies[1..].iter().all(|reply| *reply == OrderReply::Replayed(response.clone())));
         assert_eq!(other.await.unwrap().error(), Some(&FlowError::KeyReused));
         assert_eq!(sim.db.orders().len(), 1);
-        assert_settled(&sim, &node).await;
     }
 
-    async fn duplicate_of_unstored_failure_executes_itself() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1; 9]);
+    async fn duplicate_of_unstored_failure_executes_itself(sim, node, gifts: 9) {
         make_store_busy(&sim);
         let request = order_request(ALICE, "k", "gift", 1);
         let first = node.start_order(&request);
         let second = node.start_order(&request);
         assert_eq!(first.await.unwrap().error(), Some(&FlowError::Unavailable));
         assert!(second.await.unwrap().expect_new().starts_with("DELIVERED"));
-        assert_settled(&sim, &node).await;
     }
 
-    async fn duplicate_of_unpriced_order_is_priced_again() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1]);
+    async fn duplicate_of_unpriced_order_is_priced_again(sim, node, gifts: 1) {
         sim.set_catalogue(Catalogue::default());
         let request = order_request(ALICE, "k", "gift", 1);
         let first = node.start_order(&request);
@@ -98,12 +84,9 @@ simulation_tests! {
         let second = node.start_order(&request);
         assert!(matches!(first.await.unwrap(), OrderReply::Rejected(PlaceOrderError::Pricing(_))));
         assert!(second.await.unwrap().expect_new().starts_with("DELIVERED"));
-        assert_settled(&sim, &node).await;
     }
 
-    async fn duplicate_waits_2_s_then_key_is_busy() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1]);
+    async fn duplicate_waits_2_s_then_key_is_busy(sim, node, gifts: 1) {
         sim.db.fail_commit("one", Fault::Slow(3 * SECOND));
         let request = order_request(ALICE, "k", "gift", 1);
         let first = node.start_order(&request);
@@ -113,7 +96,6 @@ simulation_tests! {
         assert_eq!(started.elapsed(), 2 * SECOND);
         assert!(first.await.unwrap().expect_new().starts_with("DELIVERED"));
         assert!(node.place_order(&request).await.expect_replay().starts_with("DELIVERED"));
-        assert_settled(&sim, &node).await;
     }
 
     async fn replay_after_restart_ignores_current_catalogue_and_stock() {
@@ -164,9 +146,7 @@ simulation_tests! {
         assert_settled(&sim, &node).await;
     }
 
-    async fn key_expires_24_hours_after_commit() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1; 9]);
+    async fn key_expires_24_hours_after_commit(sim, node, gifts: 9) {
         let request = order_request(ALICE, "k", "gift", 1);
         let first = node.place_order(&request).await.expect_new().to_owned();
         sleep(24 * HOUR - SECOND).await;
@@ -174,7 +154,6 @@ simulation_tests! {
         sleep(SECOND).await;
         assert_ne!(node.place_order(&request).await.expect_new(), first);
         assert_eq!(sim.db.orders().len(), 2);
-        assert_settled(&sim, &node).await;
     }
 
     async fn replay_from_store_does_not_extend_key() {

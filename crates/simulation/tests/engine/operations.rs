@@ -10,19 +10,17 @@ use time::Duration;
 use uuid::Uuid;
 use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::flows::{
-    CancelOrder, DecideOrder, DecidePayout, IdempotentResponse, PayoutResponseEncoder, RequestPayout,
+    CancelOrder, DecideOrder, DecidePayout, DecidePayoutError, IdempotentResponse, RequestPayout,
     RevokeOrder, cancel_order, decide_order, decide_payout, deliver_reserved, end_fulfilment, request_payout,
     revoke_order, start_fulfilment,
 };
 use vouchsafe_actors::ports::vendors::ReservedDelivery;
-use vouchsafe_domain::idempotency::Response;
-use vouchsafe_domain::ids::{OrderId, PayoutId};
-use vouchsafe_domain::money::{Amount, Money};
+use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::{FulfilmentSource, Order};
 use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutDestination, PayoutOutcome};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_simulation::build;
-use vouchsafe_simulation::simulation::{Node, Simulation};
+use vouchsafe_simulation::walk::{Node, PlainTextResponses, Simulation};
 
 use crate::fixture::{ALICE, gift, order_request, setup_in};
 
@@ -90,9 +88,12 @@ impl Operation {
                 )
             }),
             Self::RequestPayout => Box::pin(async move { request_test_payout(&engine).await }),
-            Self::DecidePayout(end) => {
-                Box::pin(async move { decide_test_payout(&engine, payout_of(&sim).payout_id, end).await })
-            }
+            Self::DecidePayout(outcome) => Box::pin(async move {
+                match decide_test_payout(&engine, &sim, ALICE, outcome).await {
+                    Ok(payout) => payout.status.into_str().to_owned(),
+                    Err(reason) => format!("{reason:?}"),
+                }
+            }),
         }
     }
 }
@@ -182,11 +183,12 @@ pub(crate) async fn run_operation(sim: &Simulation, node: &Node, operation: Oper
 /// The observable state, in one line.
 pub(crate) fn observe(sim: &Simulation) -> String {
     let wallet = build::usd_wallet(ALICE);
-    let pending = sim.db.pending_orders(wallet).minor() + sim.db.pending_payouts(wallet).minor();
+    let stored = sim.db.wallet(wallet).unwrap();
+    let pending = stored.pending_orders.minor() + stored.pending_payouts.minor();
     let entries = sim.db.ledger(wallet).len();
     let money = format!("{}+{pending} after {entries} entries", sim.balance(ALICE));
     let payouts = sim.db.payouts().into_iter();
-    let payouts = payouts.map(|payout| format!("{} {}", payout.status.as_str(), payout.timeline.len()));
+    let payouts = payouts.map(|payout| format!("{} {}", payout.status.into_str(), payout.timeline.len()));
     let orders = sim
         .db
         .orders()
@@ -206,7 +208,7 @@ fn observe_order(sim: &Simulation, order: &Order) -> String {
     let events: u32 = events.map(|events| events.bundle.count()).sum();
     format!(
         "{} {}/{}/{}{}, {events} events, {} free",
-        order.status.as_str(),
+        order.status.into_str(),
         line.delivered,
         line.pending(),
         line.failed,
@@ -229,10 +231,6 @@ fn order_of(sim: &Simulation) -> OrderId {
     sim.db.orders()[0].order_id
 }
 
-fn payout_of(sim: &Simulation) -> Payout {
-    sim.db.payouts().remove(0)
-}
-
 fn delivery(order_id: OrderId) -> ReservedDelivery {
     ReservedDelivery {
         reservation_id: PURCHASE,
@@ -247,7 +245,7 @@ fn delivery(order_id: OrderId) -> ReservedDelivery {
 fn label<E: std::fmt::Debug>(outcome: Result<Order, E>) -> String {
     outcome.map_or_else(
         |error| format!("{error:?}"),
-        |order| order.status.as_str().to_owned(),
+        |order| order.status.into_str().to_owned(),
     )
 }
 
@@ -286,18 +284,6 @@ async fn decide(engine: &Engine, order_id: OrderId, approved: bool) -> String {
     label(decide_order(engine, command).await)
 }
 
-struct PlainTextResponses;
-
-impl PayoutResponseEncoder for PlainTextResponses {
-    fn accepted(&self, payout: &Payout) -> Response {
-        build::response(&payout.payout_id.to_string())
-    }
-
-    fn insufficient_funds(&self, needed: Money, available: Amount) -> Response {
-        build::response(&format!("{needed} of {}", available.minor()))
-    }
-}
-
 async fn request_test_payout(engine: &Engine) -> String {
     let command = RequestPayout {
         partner_id: ALICE,
@@ -317,19 +303,22 @@ async fn request_test_payout(engine: &Engine) -> String {
     }
 }
 
-async fn decide_test_payout(engine: &Engine, payout_id: PayoutId, end: PayoutOutcome) -> String {
+/// Decides on the only payout, as if it were this partner's.
+pub(crate) async fn decide_test_payout(
+    engine: &Engine,
+    sim: &Simulation,
+    partner_id: PartnerId,
+    outcome: PayoutOutcome,
+) -> Result<Payout, DecidePayoutError> {
     let command = DecidePayout {
-        partner_id: ALICE,
-        payout_id,
+        partner_id,
+        payout_id: sim.db.payouts()[0].payout_id,
         decision: PayoutDecision {
-            outcome: end,
+            outcome,
             reason: Some("test".to_owned()),
             reference: None,
         },
         operator: build::operator(),
     };
-    match decide_payout(engine, command).await {
-        Ok(payout) => payout.status.as_str().to_owned(),
-        Err(reason) => format!("{reason:?}"),
-    }
+    decide_payout(engine, command).await
 }

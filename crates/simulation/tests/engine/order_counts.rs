@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use tokio::time::sleep;
 use vouchsafe_actors::flows::FlowError;
 use vouchsafe_domain::approval::ApprovalRule;
-use vouchsafe_simulation::simulation::OrderRequest;
+use vouchsafe_simulation::walk::OrderRequest;
 use vouchsafe_simulation::{Fault, FaultKind, build};
 
 use crate::fixture::{ALICE, SECOND, assert_settled, gift, order_request, setup};
 use crate::simulation_tests;
 
 simulation_tests! {
-    async fn replay_and_reused_key_cost_no_order_count() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1; 9]);
+    async fn replay_and_reused_key_cost_no_order_count(sim, node, gifts: 9) {
         let request = first_order_request("k", 1);
         let first = node.place_order(&request).await.expect_new().to_owned();
         assert_eq!(sim.db.order_counts(), 1);
@@ -22,12 +20,9 @@ simulation_tests! {
         let other = node.place_order(&first_order_request("k", 2)).await;
         assert_eq!(other.error(), Some(&FlowError::KeyReused));
         assert_eq!(sim.db.order_counts(), 1);
-        assert_settled(&sim, &node).await;
     }
 
-    async fn key_in_flight_costs_no_order_count() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1; 9]);
+    async fn key_in_flight_costs_no_order_count(sim, node, gifts: 9) {
         sim.db.fail_commit("one", Fault::Slow(3 * SECOND));
         let request = first_order_request("k", 1);
         let first = node.start_order(&request);
@@ -35,12 +30,9 @@ simulation_tests! {
         assert_eq!(node.place_order(&request).await.error(), Some(&FlowError::KeyInFlight));
         assert!(first.await.unwrap().expect_new().starts_with("PENDINGAPPROVAL"));
         assert_eq!(sim.db.order_counts(), 1);
-        assert_settled(&sim, &node).await;
     }
 
-    async fn rule_without_first_orders_needs_no_order_count() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1; 9]);
+    async fn rule_without_first_orders_needs_no_order_count(sim, node, gifts: 9) {
         let rule = ApprovalRule {
             amount_over: BTreeMap::from([(build::usd(), build::minor(1))]),
             ..ApprovalRule::default()
@@ -51,20 +43,15 @@ simulation_tests! {
             assert!(node.place_order(&request).await.expect_new().starts_with(expected), "{key}");
         }
         assert_eq!(sim.db.order_counts(), 0);
-        assert_settled(&sim, &node).await;
     }
 
-    async fn unpriced_order_needs_no_order_count() {
-        let (sim, node) = setup().await;
+    async fn unpriced_order_needs_no_order_count(sim, node) {
         let request = OrderRequest::new(ALICE, "k", &[("nothing", "10.00", 1)]).with_approval_rule(first_order_rule());
         assert!(node.place_order(&request).await.is_unpriced());
         assert_eq!(sim.db.order_counts(), 0);
-        assert_settled(&sim, &node).await;
     }
 
-    async fn failed_order_count_holds_nothing_and_key_stays_usable() {
-        let (sim, node) = setup().await;
-        sim.import(&gift(), &[1; 9]);
+    async fn failed_order_count_holds_nothing_and_key_stays_usable(sim, node, gifts: 9) {
         sim.db.fail_calls("one", FaultKind::ReadError, 1);
         let request = first_order_request("k", 1);
         assert_eq!(node.place_order(&request).await.error(), Some(&FlowError::Unavailable));
@@ -74,7 +61,6 @@ simulation_tests! {
         assert_settled(&sim, &node).await;
         assert!(node.place_order(&request).await.expect_new().starts_with("PENDINGAPPROVAL"));
         assert_eq!((sim.db.orders().len(), sim.balance(ALICE)), (1, 9_000));
-        assert_settled(&sim, &node).await;
     }
 
     async fn replay_after_restart_survives_failed_order_count() {

@@ -8,14 +8,13 @@ use vouchsafe_domain::catalogue::PricingError;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::{OrderStatus, PendingReason};
 use vouchsafe_simulation::build;
-use vouchsafe_simulation::simulation::{OrderReply, OrderRequest};
+use vouchsafe_simulation::walk::{OrderReply, OrderRequest};
 
 use crate::fixture::{ALICE, assert_settled, gift, order_request, setup};
 use crate::simulation_tests;
 
 simulation_tests! {
-    async fn order_in_stock_is_delivered() {
-        let (sim, node) = setup().await;
+    async fn order_in_stock_is_delivered(sim, node) {
         sim.import(&gift(), &[1, 2, 3]);
         let reply = node.place_order(&order_request(ALICE, "k", "gift", 2)).await;
         assert!(reply.expect_new().starts_with("DELIVERED ord_"), "{}", reply.describe());
@@ -24,11 +23,9 @@ simulation_tests! {
         assert!(reply.expect_new().contains(&order.order_id.to_string()));
         assert_eq!((order.status, order.vouchers.len()), (OrderStatus::Delivered, 2));
         assert_eq!((sim.balance(ALICE), sim.db.free_vouchers(&gift()).len()), (8_000, 1));
-        assert_settled(&sim, &node).await;
     }
 
-    async fn order_with_several_lines_gets_vouchers_per_line() {
-        let (sim, node) = setup().await;
+    async fn order_with_several_lines_gets_vouchers_per_line(sim, node) {
         let gift_25 = build::sku("gift", 2_500);
         sim.import(&gift(), &[1, 2, 3]);
         sim.import(&gift_25, &[4]);
@@ -39,7 +36,6 @@ simulation_tests! {
         assert_eq!(skus, [gift(), gift_25, gift(), gift()]);
         assert_eq!(order.lines.iter().map(|line| line.delivered).collect::<Vec<_>>(), [1, 1, 2]);
         assert_eq!(sim.balance(ALICE), 10_000 - 5_500);
-        assert_settled(&sim, &node).await;
     }
 
     async fn order_short_of_stock_is_debited_and_waits_for_vendor() {
@@ -51,7 +47,7 @@ simulation_tests! {
         let [order] = &sim.db.orders()[..] else { panic!() };
         assert_eq!(order.pending_reason, Some(PendingReason::Vendor));
         assert!(order.vouchers.is_empty() && sim.db.free_vouchers(&bought).len() == 1, "nothing is allocated");
-        let pending = sim.db.pending_orders(build::usd_wallet(ALICE));
+        let pending = sim.db.wallet(build::usd_wallet(ALICE)).unwrap().pending_orders;
         assert_eq!((sim.balance(ALICE), pending), (8_000, Amount::from_minor(2_000)));
         assert_settled(&sim, &node).await;
         assert!(node.place_order(&order_request(ALICE, "k2", "bought", 1)).await.expect_new().starts_with("DELIVERED"));
@@ -67,8 +63,7 @@ simulation_tests! {
         assert!(node.place_order(&order_request(ALICE, "k2", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
     }
 
-    async fn product_needing_approval_waits_regardless_of_stock() {
-        let (sim, node) = setup().await;
+    async fn product_needing_approval_waits_regardless_of_stock(sim, node) {
         let checked = build::sku("checked", 1_000);
         sim.import(&checked, &[1]);
         for (key, quantity) in [("in stock", 1), ("short", 2)] {
@@ -76,7 +71,6 @@ simulation_tests! {
             assert!(reply.expect_new().starts_with("PENDINGAPPROVAL"), "{key}: {}", reply.describe());
         }
         assert_eq!((sim.balance(ALICE), sim.db.free_vouchers(&checked).len()), (7_000, 1));
-        assert_settled(&sim, &node).await;
     }
 
     async fn partner_approval_rule_decides_which_orders_wait() {
@@ -114,19 +108,16 @@ simulation_tests! {
         }
     }
 
-    async fn order_out_of_stock_is_rejected_before_approval() {
-        let (sim, node) = setup().await;
+    async fn order_out_of_stock_is_rejected_before_approval(sim, node) {
         let rule = ApprovalRule {
             first_orders: 1,
             ..ApprovalRule::default()
         };
         let reply = node.place_order(&order_request(ALICE, "k", "gift", 1).with_approval_rule(rule)).await;
         assert_eq!(reply.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
-        assert_settled(&sim, &node).await;
     }
 
-    async fn unpriced_order_is_rejected_and_not_stored() {
-        let (sim, node) = setup().await;
+    async fn unpriced_order_is_rejected_and_not_stored(sim, node) {
         let table = [
             ("nothing", PricingError::ProductNotFound("nothing".to_owned())),
             ("old", PricingError::Discontinued("old".parse().unwrap())),
@@ -136,6 +127,5 @@ simulation_tests! {
             assert_eq!(node.place_order(&request).await, OrderReply::Rejected(PlaceOrderError::Pricing(reason)));
             assert_eq!(sim.db.stored_key(request.key_hash()), None);
         }
-        assert_settled(&sim, &node).await;
     }
 }

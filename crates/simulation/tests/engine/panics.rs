@@ -10,7 +10,7 @@ use vouchsafe_actors::supervisor::DecisionDeadline;
 use vouchsafe_actors::wallet::Funds;
 use vouchsafe_actors::wallet::purse::ReserveRequest;
 use vouchsafe_domain::voucher::Expiry;
-use vouchsafe_simulation::simulation::{Node, Simulation};
+use vouchsafe_simulation::walk::{Node, Simulation};
 use vouchsafe_simulation::{Fault, FaultKind, build};
 
 use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, order_request, setup, top_up_command};

@@ -6,8 +6,8 @@ use tokio::time::sleep;
 use vouchsafe_actors::flows::{CancelOrder, cancel_order};
 use vouchsafe_domain::order::{FulfilmentSource, Order, OrderStatus};
 use vouchsafe_simulation::build;
-use vouchsafe_simulation::simulation::vendors::vendor_of;
-use vouchsafe_simulation::simulation::{Node, OrderRequest, Simulation};
+use vouchsafe_simulation::walk::vendors::vendor_of;
+use vouchsafe_simulation::walk::{Node, OrderRequest, Simulation};
 
 use crate::fixture::{ALICE, BOB, SECOND, assert_settled, order_request, setup};
 use crate::panics::silence_intended_panics;

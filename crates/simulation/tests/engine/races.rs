@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::sleep;
 use vouchsafe_domain::payout::PayoutOutcome;
-use vouchsafe_simulation::simulation::{Node, Simulation};
+use vouchsafe_simulation::walk::{Node, Simulation};
 use vouchsafe_simulation::{FaultKind, FaultRates, Guard, MemoryDatabase};
 
 use crate::fixture::assert_settled;

@@ -6,10 +6,10 @@ use time::Duration as Days;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
-use vouchsafe_simulation::simulation::{Node, Simulation};
+use vouchsafe_simulation::walk::{Node, Simulation};
 use vouchsafe_simulation::{Fault, FaultKind, build};
 
-use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, order_request, setup};
+use crate::fixture::{ALICE, BOB, SECOND, gift, order_request};
 use crate::simulation_tests;
 
 const MOMENT: Duration = Duration::from_millis(1);
@@ -68,37 +68,30 @@ async fn add_ten_chunks(sim: &Simulation, node: &Node) -> Vec<StockVoucher> {
 }
 
 simulation_tests! {
-    async fn vouchers_are_sold_by_expiry_across_chunks() {
-        let (sim, node) = setup().await;
+    async fn vouchers_are_sold_by_expiry_across_chunks(sim, node) {
         sim.import(&gift(), &[5, 1, 9]);
         sim.import(&gift(), &[3, 2]);
         assert_eq!(sell(&sim, &node, "gift", 3).await, [1, 2, 3]);
         assert_eq!(sell(&sim, &node, "gift", 2).await, [5, 9]);
-        assert_settled(&sim, &node).await;
     }
 
-    async fn import_expiring_sooner_is_sold_next() {
-        let (sim, node) = setup().await;
+    async fn import_expiring_sooner_is_sold_next(sim, node) {
         sim.import(&gift(), &[7, 7, 7]);
         assert_eq!(sell(&sim, &node, "gift", 1).await, [7]);
         node.import(&gift(), &[4]);
         node.import(&gift(), &[9]);
         assert_eq!(sell(&sim, &node, "gift", 1).await, [4]);
         assert_eq!(sell(&sim, &node, "gift", 3).await, [7, 7, 9]);
-        assert_settled(&sim, &node).await;
     }
 
-    async fn voucher_below_minimum_validity_is_not_sold() {
-        let (sim, node) = setup().await;
+    async fn voucher_below_minimum_validity_is_not_sold(sim, node) {
         sim.import(&strict(), &[today() + 29, today() + 30, today() + 31]);
         assert_eq!(sell(&sim, &node, "strict", 1).await, [today() + 30]);
         let reply = node.place_order(&order_request(BOB, "k", "strict", 2)).await;
         assert_eq!(reply.expect_new(), "INSUFFICIENT_INVENTORY strict/1000 2 of 1");
-        assert_settled(&sim, &node).await;
     }
 
-    async fn voucher_is_sold_until_end_of_its_last_day() {
-        let (sim, node) = setup().await;
+    async fn voucher_is_sold_until_end_of_its_last_day(sim, node) {
         sim.import(&gift(), &[today(), today(), today() + 1]);
         // The simulation starts at noon; the day ends at midnight UTC.
         sim.clock.jump(Days::hours(12) - Days::SECOND);
@@ -107,11 +100,9 @@ simulation_tests! {
         assert_eq!(sell(&sim, &node, "gift", 1).await, [today() + 1], "also for vouchers on the shelf");
         let reply = node.place_order(&order_request(BOB, "k", "gift", 1)).await;
         assert_eq!(reply.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
-        assert_settled(&sim, &node).await;
     }
 
-    async fn hold_on_voucher_expired_at_midnight_is_decided_again() {
-        let (sim, node) = setup().await;
+    async fn hold_on_voucher_expired_at_midnight_is_decided_again(sim, node) {
         let shelved = sim.import(&gift(), &[today(), today(), today() + 1]);
         sim.clock.jump(Days::hours(12) - Days::MINUTE);
         sim.db.fail_commit("one", Fault::Slow(SECOND));
@@ -125,32 +116,26 @@ simulation_tests! {
         assert!(late.await.unwrap().expect_new().starts_with("DELIVERED"));
         let expires_tomorrow = |order: &Order| order.vouchers[0].voucher.expiry == build::day(today() + 1);
         assert_eq!(sim.db.orders().iter().filter(|order| expires_tomorrow(order)).count(), 1);
-        assert_settled(&sim, &node).await;
     }
 
-    async fn clock_skew_loses_no_stock() {
-        let (sim, node) = setup().await;
+    async fn clock_skew_loses_no_stock(sim, node) {
         sim.import(&gift(), &[today(), today() + 1, today() + 60]);
         sim.clock.jump(Days::days(2));
         let reply = node.place_order(&order_request(BOB, "k", "gift", 2)).await;
         assert_eq!(reply.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 2 of 1");
         sim.clock.jump(Days::days(-2));
         assert_eq!(sell(&sim, &node, "gift", 3).await, [today(), today() + 1, today() + 60]);
-        assert_settled(&sim, &node).await;
     }
 
-    async fn lowered_minimum_validity_makes_stock_sellable() {
-        let (sim, node) = setup().await;
+    async fn lowered_minimum_validity_makes_stock_sellable(sim, node) {
         sim.import(&strict(), &[today() + 10, today() + 40]);
         let reply = node.place_order(&order_request(BOB, "k", "strict", 2)).await;
         assert_eq!(reply.expect_new(), "INSUFFICIENT_INVENTORY strict/1000 2 of 1");
         set_min_validity_days(&sim, 5);
         assert_eq!(sell(&sim, &node, "strict", 2).await, [today() + 10, today() + 40]);
-        assert_settled(&sim, &node).await;
     }
 
-    async fn requests_with_different_validity_do_not_block_each_other() {
-        let (sim, node) = setup().await;
+    async fn requests_with_different_validity_do_not_block_each_other(sim, node) {
         sim.import(&strict(), &[today() + 60, today() + 60]);
         // Both requests arrive before the shelf has loaded anything, so both request more stock afterwards.
         sim.db.fail_calls("one", FaultKind::ClaimResponseLost, 1);
@@ -162,11 +147,9 @@ simulation_tests! {
         for reply in [less.await.unwrap(), more.await.unwrap()] {
             assert_eq!(reply.expect_new(), "INSUFFICIENT_INVENTORY strict/1000 3 of 2");
         }
-        assert_settled(&sim, &node).await;
     }
 
-    async fn voided_voucher_fails_no_order() {
-        let (sim, node) = setup().await;
+    async fn voided_voucher_fails_no_order(sim, node) {
         let shelved = sim.import(&gift(), &[1, 2, 3, 4]);
         assert_eq!(sell(&sim, &node, "gift", 1).await, [1]);
         assert!(sim.db.void(shelved[1].stock_id).await);
@@ -174,11 +157,9 @@ simulation_tests! {
         assert!(sim.db.void(shelved[3].stock_id).await);
         let reply = node.place_order(&order_request(BOB, "k", "gift", 1)).await;
         assert_eq!(reply.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
-        assert_settled(&sim, &node).await;
     }
 
-    async fn chunk_with_stale_voucher_is_reloaded_after_holds_settle() {
-        let (sim, node) = setup().await;
+    async fn chunk_with_stale_voucher_is_reloaded_after_holds_settle(sim, node) {
         let shelved = sim.import(&gift(), &[1; 9]);
         assert_eq!(sell(&sim, &node, "gift", 1).await, [1]);
         sim.db.fail_commit("one", Fault::Slow(SECOND));
@@ -188,11 +169,9 @@ simulation_tests! {
         let reply = node.place_order(&order_request(BOB, "k", "gift", 6)).await;
         assert!(reply.expect_new().starts_with("DELIVERED"), "all six are in stock: {}", reply.describe());
         slow.await.unwrap().expect_new();
-        assert_settled(&sim, &node).await;
     }
 
-    async fn voided_chunks_fail_no_order() {
-        let (sim, node) = setup().await;
+    async fn voided_chunks_fail_no_order(sim, node) {
         let chunks = add_ten_chunks(&sim, &node).await;
         for voucher in &chunks[..9] {
             assert!(sim.db.void(voucher.stock_id).await);
@@ -201,21 +180,17 @@ simulation_tests! {
         assert!(reply.expect_new().starts_with("DELIVERED"), "the tenth is good: {}", reply.describe());
         let reply = node.place_order(&order_request(BOB, "k2", "gift", 1)).await;
         assert_eq!(reply.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
-        assert_settled(&sim, &node).await;
     }
 
-    async fn sku_voided_completely_is_sold_out_at_once() {
-        let (sim, node) = setup().await;
+    async fn sku_voided_completely_is_sold_out_at_once(sim, node) {
         for voucher in add_ten_chunks(&sim, &node).await {
             assert!(sim.db.void(voucher.stock_id).await);
         }
         let reply = node.place_order(&order_request(BOB, "k", "gift", 1)).await;
         assert_eq!(reply.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
-        assert_settled(&sim, &node).await;
     }
 
-    async fn shelf_notified_of_void_sells_no_voided_stock() {
-        let (sim, node) = setup().await;
+    async fn shelf_notified_of_void_sells_no_voided_stock(sim, node) {
         let chunks = add_ten_chunks(&sim, &node).await;
         for voucher in &chunks[..9] {
             assert!(sim.db.void(voucher.stock_id).await);
@@ -224,6 +199,5 @@ simulation_tests! {
         let commits = sim.db.commits_sent();
         assert_eq!(sell(&sim, &node, "gift", 1).await, [10]);
         assert_eq!(sim.db.commits_sent() - commits, 1, "no commit was rejected");
-        assert_settled(&sim, &node).await;
     }
 }

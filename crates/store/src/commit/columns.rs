@@ -248,7 +248,7 @@ impl<'a> Movements<'a> {
         self.record.push(record);
         self.wallet.push(wallet);
         self.transaction.push(movement.transaction_id.as_uuid());
-        self.kind.push(movement.kind.as_str());
+        self.kind.push(movement.kind.into_str());
         self.amount.push(movement.amount.minor());
         self.order.push(movement.order_id.map(|id| id.as_uuid()));
         self.payout.push(movement.payout_id.map(|id| id.as_uuid()));
@@ -292,13 +292,13 @@ impl<'a> Orders<'a> {
     fn push(&mut self, record: i32, order: &'a Order, sequence: u32) -> Result<(), sqlx::Error> {
         self.record.push(record);
         self.order.push(order.order_id.as_uuid());
-        self.status.push(order.status.as_str());
+        self.status.push(order.status.into_str());
         self.currency.push(order.total.currency.as_str());
         self.total.push(order.total.amount.minor());
         self.source
-            .push(order.fulfilled_from.map(|source| source.as_str()));
+            .push(order.fulfilled_from.map(|source| source.into_str()));
         self.pending_reason
-            .push(order.pending_reason.map(|reason| reason.as_str()));
+            .push(order.pending_reason.map(|reason| reason.into_str()));
         self.closed.push(order.closed);
         self.sequence.push(sequence.cast_signed());
         self.reference.push(order.reference.as_deref());

@@ -55,8 +55,8 @@ pub(super) async fn read_due_rows(
           ORDER BY d.number
           LIMIT $4",
     )
-    .bind(endpoint.key.partner_id.as_uuid())
-    .bind(endpoint.key.webhook_id.as_uuid())
+    .bind(endpoint.key.partner_id)
+    .bind(endpoint.key.webhook_id)
     .bind(any_waiting)
     .bind(to_bigint(MAX_PAGE_ROWS))
     .bind(numbers.start())
@@ -92,8 +92,8 @@ pub(super) async fn read_next_due(pool: &PgPool, key: EndpointKey) -> Result<Opt
             AND next_at > now()
             AND next_at < 'infinity'",
     )
-    .bind(key.partner_id.as_uuid())
-    .bind(key.webhook_id.as_uuid())
+    .bind(key.partner_id)
+    .bind(key.webhook_id)
     .fetch_one(pool)
     .await?;
     Ok(seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()))

@@ -37,7 +37,7 @@ pub(super) struct EndpointSnapshot {
 
 #[derive(sqlx::FromRow)]
 struct EndpointRow {
-    partner_id: Uuid,
+    partner_id: PartnerId,
     events: Option<Vec<String>>,
     has_rows: bool,
     rows_ahead: bool,
@@ -67,7 +67,7 @@ pub(super) async fn load_endpoint(
            JOIN webhook_progress AS p ON p.partner_id = w.partner_id AND p.webhook_id = w.webhook_id
           WHERE w.webhook_id = $1 AND p.lease = $2 AND p.leased_by = $3 AND p.incarnation = $4",
     )
-    .bind(holder.webhook_id.as_uuid())
+    .bind(holder.webhook_id)
     .bind(holder.lease.0)
     .bind(&holder.node.name)
     .bind(holder.node.incarnation)
@@ -75,7 +75,7 @@ pub(super) async fn load_endpoint(
     .await?;
     Ok(row.map(|row| EndpointSnapshot {
         key: EndpointKey {
-            partner_id: PartnerId::from_uuid(row.partner_id),
+            partner_id: row.partner_id,
             webhook_id: holder.webhook_id,
         },
         kinds: parse_kinds(row.events.as_deref()),

@@ -88,7 +88,7 @@ async fn disable_endpoint(connection: &mut PgConnection, webhook_id: WebhookId) 
                 updated_at = now()
           WHERE webhook_id = $1 AND enabled",
     )
-    .bind(webhook_id.as_uuid())
+    .bind(webhook_id)
     .execute(connection)
     .await
     .map(drop)
@@ -136,7 +136,7 @@ async fn write_progress(
             AND p.incarnation = $13
          RETURNING p.partner_id",
     )
-    .bind(holder.webhook_id.as_uuid())
+    .bind(holder.webhook_id)
     .bind(holder.lease.0)
     .bind(request.changes.cursor)
     .bind(i32::try_from(health.consecutive_failures).unwrap_or(i32::MAX))
@@ -204,8 +204,8 @@ async fn upsert_rows(
                 updated_at = now()
           WHERE d.replays = EXCLUDED.replays",
     )
-    .bind(key.partner_id.as_uuid())
-    .bind(key.webhook_id.as_uuid())
+    .bind(key.partner_id)
+    .bind(key.webhook_id)
     .bind(numbers)
     .bind(ids)
     .bind(orders)
@@ -241,8 +241,8 @@ async fn append_attempts(
                 AND d.number = $3
                 AND (d.log -> -1) IS DISTINCT FROM $4",
         )
-        .bind(key.partner_id.as_uuid())
-        .bind(key.webhook_id.as_uuid())
+        .bind(key.partner_id)
+        .bind(key.webhook_id)
         .bind(number)
         .bind(Json(attempt))
         .bind(MAX_LOGGED_ATTEMPTS)
@@ -263,8 +263,8 @@ async fn make_waiting_due(connection: &mut PgConnection, key: EndpointKey) -> Re
             AND next_at > now()
             AND next_at < 'infinity'",
     )
-    .bind(key.partner_id.as_uuid())
-    .bind(key.webhook_id.as_uuid())
+    .bind(key.partner_id)
+    .bind(key.webhook_id)
     .execute(connection)
     .await
     .map(drop)
@@ -286,8 +286,8 @@ async fn schedule_next_attempt(
                    AND d.next_at < 'infinity'))
           WHERE p.partner_id = $1 AND p.webhook_id = $2",
     )
-    .bind(key.partner_id.as_uuid())
-    .bind(key.webhook_id.as_uuid())
+    .bind(key.partner_id)
+    .bind(key.webhook_id)
     .bind(request.retry_in.map(interval))
     .execute(connection)
     .await

@@ -34,8 +34,8 @@ pub struct DueEndpoints {
 
 #[derive(sqlx::FromRow)]
 struct EndpointStatusRow {
-    partner_id: Uuid,
-    webhook_id: Uuid,
+    partner_id: PartnerId,
+    webhook_id: WebhookId,
     failing: bool,
     due: bool,
     free: bool,
@@ -44,7 +44,7 @@ struct EndpointStatusRow {
 
 #[derive(sqlx::FromRow)]
 struct LeaseRow {
-    partner_id: Uuid,
+    partner_id: PartnerId,
     url: String,
     secret: Vec<u8>,
     previous_secret: Option<Vec<u8>>,
@@ -87,7 +87,7 @@ pub(super) async fn acquire_lease(
          RETURNING p.partner_id, w.url, w.secret, w.previous_secret, w.previous_until, p.lease, p.cursor, p.failures,
                    p.backoff_step, GREATEST(COALESCE(extract(epoch FROM p.due_at - now()), 0), 0)::float8 AS wait_s",
     )
-    .bind(webhook_id.as_uuid())
+    .bind(webhook_id)
     .bind(&node.name)
     .bind(node.incarnation)
     .bind(interval(LEASE_DURATION))
@@ -103,7 +103,7 @@ fn leased_endpoint(webhook_id: WebhookId, row: LeaseRow) -> LeasedEndpoint {
     LeasedEndpoint {
         lease: Lease(row.lease),
         target: Arc::new(WebhookTarget {
-            partner_id: PartnerId::from_uuid(row.partner_id),
+            partner_id: row.partner_id,
             webhook_id,
             url: row.url,
             secret: sealed(row.secret),
@@ -144,14 +144,14 @@ impl PgNode {
 
 impl DueEndpoints {
     fn add(&mut self, row: &EndpointStatusRow) {
-        let webhook_id = WebhookId::from_uuid(row.webhook_id);
+        let webhook_id = row.webhook_id;
         if row.due && row.free {
             self.due.push(webhook_id);
         }
         if row.failing {
             self.failing += 1;
         } else {
-            let partner_id = PartnerId::from_uuid(row.partner_id);
+            let partner_id = row.partner_id;
             self.ready_by_partner
                 .entry(partner_id)
                 .or_default()

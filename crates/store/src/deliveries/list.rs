@@ -12,12 +12,12 @@ use crate::deliveries::DeliveryLog;
 
 #[derive(sqlx::FromRow)]
 pub(super) struct DeliveryRow {
-    delivery_id: Uuid,
-    partner_id: Uuid,
-    webhook_id: Uuid,
+    delivery_id: DeliveryId,
+    partner_id: PartnerId,
+    webhook_id: WebhookId,
     number: i64,
-    order_id: Uuid,
-    state: String,
+    order_id: OrderId,
+    state: DeliveryState,
     attempts: i32,
     next_at: Option<OffsetDateTime>,
     log: Json<Vec<DeliveryAttempt>>,
@@ -35,17 +35,14 @@ impl TryFrom<DeliveryRow> for DeliveryView {
     type Error = sqlx::Error;
 
     fn try_from(row: DeliveryRow) -> Result<Self, sqlx::Error> {
-        let partner_id = PartnerId::from_uuid(row.partner_id);
-        let state = DeliveryState::ALL
-            .into_iter()
-            .find(|state| state.as_str() == row.state);
+        let partner_id = row.partner_id;
         Ok(Self {
-            delivery_id: DeliveryId::from_uuid(row.delivery_id),
+            delivery_id: row.delivery_id,
             partner_id,
-            webhook_id: WebhookId::from_uuid(row.webhook_id),
+            webhook_id: row.webhook_id,
             event_id: EventId::for_number(partner_id, row.number, row.event_at),
-            order_id: OrderId::from_uuid(row.order_id),
-            state: state.ok_or_else(|| sqlx::Error::Decode("a delivery has an invalid state".into()))?,
+            order_id: row.order_id,
+            state: row.state,
             attempts: row.attempts,
             next_attempt_at: row.next_at,
             log: row.log.0,
@@ -79,11 +76,11 @@ impl DeliveryLog {
                   ORDER BY d.delivery_id DESC
                   LIMIT $6"
                 )))
-                .bind(filter.partner_id.map(PartnerId::as_uuid))
-                .bind(filter.webhook_id.map(WebhookId::as_uuid))
-                .bind(filter.order_id.map(OrderId::as_uuid))
-                .bind(filter.state.map(DeliveryState::as_str))
-                .bind(before.map(DeliveryId::as_uuid))
+                .bind(filter.partner_id)
+                .bind(filter.webhook_id)
+                .bind(filter.order_id)
+                .bind(filter.state)
+                .bind(before)
                 .bind(to_bigint(limit))
                 .fetch_all(&pool)
                 .await?;

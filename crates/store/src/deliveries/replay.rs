@@ -16,7 +16,7 @@ use super::endpoint::EndpointKey;
 use super::interval;
 use super::list::{COLUMNS, DeliveryRow};
 use super::sequence::schedule_first_waiting;
-use crate::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
+use crate::audit::{self, AuditActor, NO_STATE, to_bigint};
 use crate::deliveries::DeliveryLog;
 use crate::events::{EventRow, FEED_DAYS, find_event};
 use crate::webhooks::parse_kinds;
@@ -98,7 +98,7 @@ async fn find_delivery(
     let row: Option<DeliveryRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
         "SELECT {COLUMNS} FROM deliveries AS d WHERE d.delivery_id = $1"
     )))
-    .bind(delivery_id.as_uuid())
+    .bind(delivery_id)
     .fetch_optional(connection)
     .await?;
     row.map(DeliveryView::try_from).transpose()
@@ -116,8 +116,8 @@ async fn replay(
     } = key;
     let events: Option<Option<Vec<String>>> =
         sqlx::query_scalar("SELECT events FROM webhooks WHERE partner_id = $1 AND webhook_id = $2")
-            .bind(partner_id.as_uuid())
-            .bind(webhook_id.as_uuid())
+            .bind(partner_id)
+            .bind(webhook_id)
             .fetch_optional(pool)
             .await?;
     let Some(events) = events else {
@@ -171,7 +171,7 @@ async fn load_committed_between(
           ORDER BY number
           LIMIT $5",
     )
-    .bind(partner_id.as_uuid())
+    .bind(partner_id)
     .bind(from)
     .bind(to)
     .bind(FEED_DAYS)
@@ -200,8 +200,8 @@ async fn write_replays(
             SET due_at = CASE WHEN failing_since IS NULL OR due_at IS NULL THEN now() ELSE due_at END
           WHERE partner_id = $1 AND webhook_id = $2",
     )
-    .bind(key.partner_id.as_uuid())
-    .bind(key.webhook_id.as_uuid())
+    .bind(key.partner_id)
+    .bind(key.webhook_id)
     .execute(&mut *transaction)
     .await?;
     // The endpoint was removed since it was read.
@@ -228,8 +228,8 @@ async fn write_replays(
                 give_up_at = EXCLUDED.give_up_at,
                 updated_at = now()",
     )
-    .bind(key.partner_id.as_uuid())
-    .bind(key.webhook_id.as_uuid())
+    .bind(key.partner_id)
+    .bind(key.webhook_id)
     .bind(numbers)
     .bind(ids)
     .bind(&orders)
@@ -237,11 +237,6 @@ async fn write_replays(
     .execute(&mut *transaction)
     .await?;
     schedule_first_waiting(&mut transaction, key, &orders).await?;
-    let subject = key.webhook_id.to_string();
-    let action = AuditAction {
-        name: "webhook.replay",
-        subject: &subject,
-    };
-    audit::write(&mut transaction, actor, action, NO_STATE, NO_STATE).await?;
+    audit::write(&mut transaction, actor, "webhook.replay", &key.webhook_id, NO_STATE, NO_STATE).await?;
     Ok(Some(transaction))
 }

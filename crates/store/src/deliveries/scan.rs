@@ -156,8 +156,8 @@ async fn fetch_rows_after(pool: &PgPool, key: EndpointKey, after: i64) -> Result
           WHERE e.bytes_before < $5
           ORDER BY e.number",
     )
-    .bind(key.partner_id.as_uuid())
-    .bind(key.webhook_id.as_uuid())
+    .bind(key.partner_id)
+    .bind(key.webhook_id)
     .bind(after)
     .bind(to_bigint(MAX_PAGE_ROWS))
     .bind(MAX_PAGE_BYTES)
@@ -177,8 +177,8 @@ async fn find_stored_numbers(
            FROM deliveries
           WHERE partner_id = $1 AND webhook_id = $2 AND number > $3 AND number <= $4",
     )
-    .bind(key.partner_id.as_uuid())
-    .bind(key.webhook_id.as_uuid())
+    .bind(key.partner_id)
+    .bind(key.webhook_id)
     .bind(after)
     .bind(last)
     .fetch_all(pool)

@@ -35,8 +35,8 @@ pub(super) async fn schedule_first_waiting(
             AND d.state = 'WAITING'
             AND (d.number = f.number) = (d.next_at = 'infinity')",
     )
-    .bind(key.partner_id.as_uuid())
-    .bind(key.webhook_id.as_uuid())
+    .bind(key.partner_id)
+    .bind(key.webhook_id)
     .bind(orders)
     .execute(connection)
     .await

@@ -12,18 +12,12 @@
 
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
-use vouchsafe_domain::order::filter::OrderFilter;
+use vouchsafe_domain::order::filter::{OrderFilter, OrderSearch};
 use vouchsafe_domain::order::{Order, OrderStatus};
 
 use super::{OrderRow, finish_order_query, start_order_query};
 use crate::audit::to_bigint;
 use crate::orders::Orders;
-
-#[derive(Debug, Clone, Copy)]
-enum OrderScope {
-    Partner(PartnerId),
-    AllPartners,
-}
 
 impl Orders {
     /// Lists up to `limit` orders of a partner older than `before`, newest first.
@@ -37,27 +31,26 @@ impl Orders {
         before: Option<OrderId>,
         limit: usize,
     ) -> Result<Vec<Order>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                list(&pool, OrderScope::Partner(partner_id), &filter, before, limit).await
-            })
-            .await
+        let search = OrderSearch {
+            partner_id: Some(partner_id),
+            filter,
+            ..OrderSearch::default()
+        };
+        self.search(search, before, limit).await
     }
 
-    /// Lists orders of all partners. For operators only.
+    /// Lists orders of all partners, or of the one in the filter. For operators only.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn search(
         &self,
-        filter: OrderFilter,
+        search: OrderSearch,
         before: Option<OrderId>,
         limit: usize,
     ) -> Result<Vec<Order>, sqlx::Error> {
         self.0
-            .run(
-                move |pool| async move { list(&pool, OrderScope::AllPartners, &filter, before, limit).await },
-            )
+            .run(move |pool| async move { list(&pool, &search, before, limit).await })
             .await
     }
 }
@@ -65,24 +58,23 @@ impl Orders {
 /// Not prepared persistently: the best index depends on the filter values.
 async fn list(
     pool: &PgPool,
-    scope: OrderScope,
-    filter: &OrderFilter,
+    search: &OrderSearch,
     before: Option<OrderId>,
     limit: usize,
 ) -> Result<Vec<Order>, sqlx::Error> {
     let mut query = start_order_query();
     query.push("SELECT c.* FROM ");
-    match scope {
-        OrderScope::AllPartners => query.push("partners"),
-        OrderScope::Partner(partner_id) => query
+    match search.partner_id {
+        None => query.push("partners"),
+        Some(partner_id) => query
             .push("(SELECT ")
-            .push_bind(partner_id.as_uuid())
+            .push_bind(partner_id)
             .push(" AS partner_id)"),
     };
     query.push(" AS p CROSS JOIN LATERAL (SELECT * FROM orders AS o WHERE o.partner_id = p.partner_id");
-    restrict(&mut query, filter);
+    restrict(&mut query, search);
     if let Some(before) = before {
-        query.push(" AND o.order_id < ").push_bind(before.as_uuid());
+        query.push(" AND o.order_id < ").push_bind(before);
     }
     query
         .push(" ORDER BY o.order_id DESC LIMIT ")
@@ -98,9 +90,9 @@ async fn list(
     found.into_iter().map(Order::try_from).collect()
 }
 
-fn restrict(query: &mut QueryBuilder<Postgres>, filter: &OrderFilter) {
-    if let Some(order_id) = filter.order_id {
-        query.push(" AND o.order_id = ").push_bind(order_id.as_uuid());
+fn restrict(query: &mut QueryBuilder<Postgres>, OrderSearch { order_id, filter, .. }: &OrderSearch) {
+    if let Some(order_id) = order_id {
+        query.push(" AND o.order_id = ").push_bind(order_id);
     }
     if let Some(from) = filter.period.from {
         query
@@ -116,7 +108,7 @@ fn restrict(query: &mut QueryBuilder<Postgres>, filter: &OrderFilter) {
         query.push(" AND o.reference = ").push_bind(reference.clone());
     }
     let Some(status) = filter.status else { return };
-    query.push(" AND o.status = ").push_bind(status.as_str());
+    query.push(" AND o.status = ").push_bind(status.into_str());
     if status != OrderStatus::Delivered {
         // Matches the predicate of the partial index, or the planner would not use it.
         query.push(" AND o.status <> 'DELIVERED'");

@@ -12,7 +12,7 @@ use vouchsafe_domain::scope::Scope;
 
 #[derive(sqlx::FromRow)]
 pub(crate) struct PartnerRow {
-    partner_id: Uuid,
+    partner_id: PartnerId,
     name: String,
     allowlist: Vec<String>,
     limits: Json<Limits>,
@@ -31,7 +31,7 @@ impl TryFrom<PartnerRow> for Partner {
 
     fn try_from(row: PartnerRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
-            partner_id: PartnerId::from_uuid(row.partner_id),
+            partner_id: row.partner_id,
             name: row.name,
             allowlist: read_allowlist(row.allowlist)?,
             limits: row.limits.0,

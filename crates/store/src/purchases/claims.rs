@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::ports::vendors::{ClaimedPurchase, DuePurchase, ReservedDelivery};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
@@ -23,34 +22,24 @@ impl Purchases {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list_due(&self, vendor: String, limit: usize) -> Result<Vec<DuePurchase>, sqlx::Error> {
-        let due: Vec<(Uuid, Uuid)> = self
-            .0
-            .run(move |pool| async move {
-                sqlx::query_as(
-                    "SELECT d.purchase_id, d.order_id
-                       FROM (
-                            SELECT p.purchase_id, p.order_id, p.next_at,
-                                   row_number() OVER (PARTITION BY p.order_id ORDER BY p.next_at, p.line) AS position
-                              FROM purchases AS p
-                             WHERE p.vendor = $1
-                               AND NOT p.ended
-                               AND p.next_at <= clock_timestamp()
-                               AND (p.claimed_until IS NULL OR p.claimed_until < clock_timestamp())
-                            ) AS d
-                      ORDER BY d.position, d.next_at, d.purchase_id
-                      LIMIT $2",
-                )
-                .bind(vendor)
-                .bind(to_bigint(limit))
-                .fetch_all(&pool)
-                .await
-            })
-            .await?;
-        let due = due.into_iter().map(|(purchase_id, order_id)| DuePurchase {
-            purchase_id,
-            order_id: OrderId::from_uuid(order_id),
-        });
-        Ok(due.collect())
+        let statement = sqlx::query_as!(
+            DuePurchase,
+            r#"SELECT d.purchase_id, d.order_id AS "order_id: OrderId"
+               FROM (
+                    SELECT p.purchase_id, p.order_id, p.next_at,
+                           row_number() OVER (PARTITION BY p.order_id ORDER BY p.next_at, p.line) AS position
+                      FROM purchases AS p
+                     WHERE p.vendor = $1
+                       AND NOT p.ended
+                       AND p.next_at <= clock_timestamp()
+                       AND (p.claimed_until IS NULL OR p.claimed_until < clock_timestamp())
+                    ) AS d
+              ORDER BY d.position, d.next_at, d.purchase_id
+              LIMIT $2"#,
+            vendor,
+            to_bigint(limit),
+        );
+        self.0.fetch_all(statement).await
     }
 
     /// Claims a due purchase and marks its request as sent, since the vendor may know it from now on. `None` if it is claimed or not due.
@@ -62,47 +51,40 @@ impl Purchases {
         node: String,
         purchase_id: Uuid,
     ) -> Result<Option<ClaimedPurchase>, sqlx::Error> {
-        let claimed: Option<(Uuid, Uuid, i16, OffsetDateTime, bool)> = self
-            .0
-            .run(move |pool| async move {
-                sqlx::query_as(
-                    "WITH due AS MATERIALIZED (
-                        SELECT p.purchase_id, p.sent
-                          FROM purchases AS p
-                         WHERE p.purchase_id = $1
-                           AND NOT p.ended
-                           AND p.next_at <= clock_timestamp()
-                           AND (p.claimed_until IS NULL OR p.claimed_until < clock_timestamp())
-                           FOR UPDATE SKIP LOCKED
-                     )
-                     UPDATE purchases AS p
-                        SET sent = true,
-                            claimed_by = $3,
-                            claimed_until = clock_timestamp() + make_interval(secs => $2)
-                       FROM due AS d
-                      WHERE p.purchase_id = d.purchase_id
-                     RETURNING p.partner_id, p.order_id, p.line, p.requested_at, d.sent",
-                )
-                .bind(purchase_id)
-                .bind(f64::from(CLAIM_S))
-                .bind(node)
-                .fetch_optional(&pool)
-                .await
-            })
-            .await?;
-        Ok(claimed.map(
-            |(partner_id, order_id, line, requested_at, was_requested)| ClaimedPurchase {
-                delivery: ReservedDelivery {
-                    reservation_id: purchase_id,
-                    source: FulfilmentSource::Vendor,
-                    partner_id: PartnerId::from_uuid(partner_id),
-                    order_id: OrderId::from_uuid(order_id),
-                    line: line.cast_unsigned(),
-                },
-                requested_at,
-                was_requested,
+        let statement = sqlx::query!(
+            r#"WITH due AS MATERIALIZED (
+                SELECT p.purchase_id, p.sent
+                  FROM purchases AS p
+                 WHERE p.purchase_id = $1
+                   AND NOT p.ended
+                   AND p.next_at <= clock_timestamp()
+                   AND (p.claimed_until IS NULL OR p.claimed_until < clock_timestamp())
+                   FOR UPDATE SKIP LOCKED
+             )
+             UPDATE purchases AS p
+                SET sent = true,
+                    claimed_by = $3,
+                    claimed_until = clock_timestamp() + make_interval(secs => $2)
+               FROM due AS d
+              WHERE p.purchase_id = d.purchase_id
+             RETURNING p.partner_id AS "partner_id: PartnerId", p.order_id AS "order_id: OrderId", p.line,
+                       p.requested_at, d.sent"#,
+            purchase_id,
+            f64::from(CLAIM_S),
+            node,
+        )
+        .map(move |row| ClaimedPurchase {
+            delivery: ReservedDelivery {
+                reservation_id: purchase_id,
+                source: FulfilmentSource::Vendor,
+                partner_id: row.partner_id,
+                order_id: row.order_id,
+                line: row.line.cast_unsigned(),
             },
-        ))
+            requested_at: row.requested_at,
+            was_requested: row.sent,
+        });
+        self.0.fetch_optional(statement).await
     }
 
     /// Releases the claims of earlier incarnations of this node on a vendor's purchases.
@@ -110,20 +92,14 @@ impl Purchases {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn release_claims(&self, node: String, vendor: String) -> Result<(), sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                sqlx::query(
-                    "UPDATE purchases
-                    SET claimed_until = NULL
-                  WHERE NOT ended AND vendor = $2 AND claimed_by = $1",
-                )
-                .bind(node)
-                .bind(vendor)
-                .execute(&pool)
-                .await
-                .map(drop)
-            })
-            .await
+        let statement = sqlx::query!(
+            "UPDATE purchases
+                SET claimed_until = NULL
+              WHERE NOT ended AND vendor = $2 AND claimed_by = $1",
+            node,
+            vendor,
+        );
+        self.0.execute(statement).await
     }
 
     /// Releases a claim. The purchase is due for a retry after this time; `None` ends it. An ended purchase stays ended.
@@ -131,22 +107,16 @@ impl Purchases {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn reschedule(&self, purchase_id: Uuid, after: Option<Duration>) -> Result<(), sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                sqlx::query(
-                    "UPDATE purchases
-                    SET ended = ended OR $2::double precision IS NULL,
-                        next_at = clock_timestamp() + make_interval(secs => COALESCE($2, 0)),
-                        claimed_until = NULL
-                  WHERE purchase_id = $1",
-                )
-                .bind(purchase_id)
-                .bind(after.map(|after| after.as_secs_f64()))
-                .execute(&pool)
-                .await
-                .map(drop)
-            })
-            .await
+        let statement = sqlx::query!(
+            "UPDATE purchases
+                SET ended = ended OR $2::double precision IS NULL,
+                    next_at = clock_timestamp() + make_interval(secs => COALESCE($2, 0)),
+                    claimed_until = NULL
+              WHERE purchase_id = $1",
+            purchase_id,
+            after.map(|after| after.as_secs_f64()),
+        );
+        self.0.execute(statement).await
     }
 
     /// Makes an open purchase due at once.
@@ -154,16 +124,10 @@ impl Purchases {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn expedite(&self, purchase_id: Uuid) -> Result<(), sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                sqlx::query(
-                    "UPDATE purchases SET next_at = clock_timestamp() WHERE purchase_id = $1 AND NOT ended",
-                )
-                .bind(purchase_id)
-                .execute(&pool)
-                .await
-                .map(drop)
-            })
-            .await
+        let statement = sqlx::query!(
+            "UPDATE purchases SET next_at = clock_timestamp() WHERE purchase_id = $1 AND NOT ended",
+            purchase_id,
+        );
+        self.0.execute(statement).await
     }
 }

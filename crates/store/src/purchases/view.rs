@@ -4,14 +4,13 @@
 //! sold nevertheless.
 
 use serde::Serialize;
-use sqlx::{FromRow, PgConnection, PgPool};
-use time::OffsetDateTime;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::purchase::view::{LastAnswer, PurchaseFilter, PurchaseState, PurchaseView};
 
-use crate::audit::{self, AuditAction, AuditActor, to_bigint};
+use crate::audit::{self, AuditActor, to_bigint};
 use crate::purchases::Purchases;
 
 /// Result of ending a purchase.
@@ -35,26 +34,45 @@ struct PurchaseAuditState<'a> {
     reason: Option<&'a str>,
 }
 
-#[derive(FromRow)]
-struct PurchaseViewRow {
-    purchase_id: Uuid,
-    partner_id: Uuid,
-    order_id: Uuid,
-    line: i16,
-    vendor: String,
-    product_id: String,
-    denomination: i64,
-    currency: String,
-    quantity: i32,
-    ended: bool,
-    last_response: Option<String>,
-    last_message: Option<String>,
-    sold: i32,
-    kept: i64,
-    quarantined: Vec<String>,
-    requested_at: OffsetDateTime,
-    last_response_at: Option<OffsetDateTime>,
-    next_at: OffsetDateTime,
+/// Selects [`PurchaseView`]s under a condition.
+macro_rules! select_views {
+    ($condition:literal, $($argument:expr),+ $(,)?) => {
+        sqlx::query!(
+            r#"SELECT p.purchase_id, p.partner_id AS "partner_id: PartnerId", p.order_id AS "order_id: OrderId", p.line,
+                      p.vendor, p.product_id, p.denomination AS "denomination: Amount",
+                      p.currency AS "currency: Currency", p.quantity, p.ended,
+                      p.last_response AS "last_response: LastAnswer", p.last_message, p.sold,
+                      (SELECT count(*) FROM codes AS c WHERE c.purchase_id = p.purchase_id) AS "kept!", p.quarantined,
+                      p.requested_at, p.last_response_at, p.next_at
+                 FROM purchases AS p
+                WHERE "# + $condition,
+            $($argument),+
+        )
+        .map(|row| PurchaseView {
+            purchase_id: row.purchase_id,
+            partner_id: row.partner_id,
+            order_id: row.order_id,
+            item: row.line.cast_unsigned(),
+            vendor: row.vendor,
+            product_id: row.product_id,
+            denomination: row.denomination.of(row.currency),
+            currency: row.currency,
+            quantity: row.quantity.cast_unsigned(),
+            state: match (row.ended, row.last_response) {
+                (true, _) => PurchaseState::Ended,
+                (false, Some(LastAnswer::Refused)) => PurchaseState::Refused,
+                (false, _) => PurchaseState::Open,
+            },
+            answer: row.last_response,
+            last_word: row.last_message,
+            sold: row.sold.cast_unsigned(),
+            kept: u32::try_from(row.kept).unwrap_or(u32::MAX),
+            quarantined: row.quarantined,
+            requested_at: row.requested_at,
+            answered_at: row.last_response_at,
+            next_at: (!row.ended).then_some(row.next_at),
+        })
+    };
 }
 
 impl Purchases {
@@ -68,9 +86,21 @@ impl Purchases {
         before: Option<Uuid>,
         limit: usize,
     ) -> Result<Vec<PurchaseView>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move { list(&pool, filter, before, limit).await })
-            .await
+        let statement = select_views!(
+            "($1::text IS NULL OR p.vendor = $1)
+                AND ($2::text IS NULL OR p.ended = ($2 = 'ended'))
+                AND ($2 IS DISTINCT FROM 'refused' OR p.last_response = 'REFUSED')
+                AND ($3::uuid IS NULL OR p.order_id = $3)
+                AND ($4::uuid IS NULL OR p.purchase_id < $4)
+              ORDER BY p.purchase_id DESC
+              LIMIT $5",
+            filter.vendor,
+            filter.state.map(|state| state.into_str()),
+            filter.order_id as _,
+            before,
+            to_bigint(limit),
+        );
+        self.0.fetch_all(statement).await
     }
 
     /// Ends a purchase on behalf of an operator. Idempotent.
@@ -89,34 +119,6 @@ impl Purchases {
     }
 }
 
-async fn list(
-    pool: &PgPool,
-    filter: PurchaseFilter,
-    before: Option<Uuid>,
-    limit: usize,
-) -> Result<Vec<PurchaseView>, sqlx::Error> {
-    let found: Vec<PurchaseViewRow> = sqlx::query_as(
-        "SELECT p.*,
-                (SELECT count(*) FROM codes AS c WHERE c.purchase_id = p.purchase_id) AS kept
-           FROM purchases AS p
-          WHERE ($1::text IS NULL OR p.vendor = $1)
-            AND ($2::text IS NULL OR p.ended = ($2 = 'ended'))
-            AND ($2 IS DISTINCT FROM 'refused' OR p.last_response = 'REFUSED')
-            AND ($3::uuid IS NULL OR p.order_id = $3)
-            AND ($4::uuid IS NULL OR p.purchase_id < $4)
-          ORDER BY p.purchase_id DESC
-          LIMIT $5",
-    )
-    .bind(filter.vendor)
-    .bind(filter.state.map(PurchaseState::as_str))
-    .bind(filter.order_id.map(OrderId::as_uuid))
-    .bind(before)
-    .bind(to_bigint(limit))
-    .fetch_all(pool)
-    .await?;
-    found.into_iter().map(PurchaseView::try_from).collect()
-}
-
 async fn end(
     pool: &PgPool,
     purchase_id: Uuid,
@@ -124,42 +126,37 @@ async fn end(
     actor: &AuditActor,
 ) -> Result<EndPurchaseOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let locked: Option<bool> =
-        sqlx::query_scalar("SELECT p.ended FROM purchases AS p WHERE p.purchase_id = $1 FOR UPDATE")
-            .bind(purchase_id)
-            .fetch_optional(&mut *transaction)
-            .await?;
-    let Some(ended) = locked else {
+    let locked = sqlx::query_scalar!(
+        "SELECT p.ended FROM purchases AS p WHERE p.purchase_id = $1 FOR UPDATE",
+        purchase_id,
+    );
+    let Some(ended) = locked.fetch_optional(&mut *transaction).await? else {
         return Ok(EndPurchaseOutcome::NotFound);
     };
     let before = find(&mut transaction, purchase_id).await?;
     if ended {
         return Ok(EndPurchaseOutcome::Ended(Box::new(before)));
     }
-    sqlx::query(
+    sqlx::query!(
         "UPDATE purchases
             SET ended = true,
                 last_response = 'ENDED',
                 last_message = $2,
                 claimed_until = NULL
           WHERE purchase_id = $1",
+        purchase_id,
+        format!("ended by an operator: {reason}"),
     )
-    .bind(purchase_id)
-    .bind(format!("ended by an operator: {reason}"))
     .execute(&mut *transaction)
     .await?;
     let after = find(&mut transaction, purchase_id).await?;
-    let subject = purchase_id.to_string();
-    let action = AuditAction {
-        name: "purchase.end",
-        subject: &subject,
-    };
     let state_before = PurchaseAuditState::of(&before, None);
     let state_after = PurchaseAuditState::of(&after, Some(reason));
     audit::write(
         &mut transaction,
         actor,
-        action,
+        "purchase.end",
+        &purchase_id,
         Some(&state_before),
         Some(&state_after),
     )
@@ -169,16 +166,9 @@ async fn end(
 }
 
 async fn find(connection: &mut PgConnection, purchase_id: Uuid) -> Result<PurchaseView, sqlx::Error> {
-    let row: PurchaseViewRow = sqlx::query_as(
-        "SELECT p.*,
-                (SELECT count(*) FROM codes AS c WHERE c.purchase_id = p.purchase_id) AS kept
-           FROM purchases AS p
-          WHERE p.purchase_id = $1",
-    )
-    .bind(purchase_id)
-    .fetch_one(connection)
-    .await?;
-    PurchaseView::try_from(row)
+    select_views!("p.purchase_id = $1", purchase_id)
+        .fetch_one(connection)
+        .await
 }
 
 impl<'a> PurchaseAuditState<'a> {
@@ -192,47 +182,5 @@ impl<'a> PurchaseAuditState<'a> {
             kept: purchase.kept,
             reason,
         }
-    }
-}
-
-impl TryFrom<PurchaseViewRow> for PurchaseView {
-    type Error = sqlx::Error;
-
-    fn try_from(row: PurchaseViewRow) -> Result<Self, sqlx::Error> {
-        let invalid = |column: &str| {
-            sqlx::Error::Decode(format!("purchase {} has an invalid {column}", row.purchase_id).into())
-        };
-        let currency: Currency = row.currency.parse().map_err(|_| invalid("currency"))?;
-        let parse_answer = |label: &str| {
-            let mut all = LastAnswer::ALL.into_iter();
-            all.find(|answer| answer.as_str() == label)
-                .ok_or_else(|| invalid("last response"))
-        };
-        let answer = row.last_response.as_deref().map(parse_answer).transpose()?;
-        let state = match (row.ended, answer) {
-            (true, _) => PurchaseState::Ended,
-            (false, Some(LastAnswer::Refused)) => PurchaseState::Refused,
-            (false, _) => PurchaseState::Open,
-        };
-        Ok(Self {
-            purchase_id: row.purchase_id,
-            partner_id: PartnerId::from_uuid(row.partner_id),
-            order_id: OrderId::from_uuid(row.order_id),
-            item: row.line.cast_unsigned(),
-            vendor: row.vendor,
-            product_id: row.product_id,
-            denomination: Amount::from_minor(row.denomination).of(currency),
-            currency,
-            quantity: row.quantity.cast_unsigned(),
-            state,
-            answer,
-            last_word: row.last_message,
-            sold: row.sold.cast_unsigned(),
-            kept: u32::try_from(row.kept).unwrap_or(u32::MAX),
-            quarantined: row.quarantined,
-            requested_at: row.requested_at,
-            answered_at: row.last_response_at,
-            next_at: (!row.ended).then_some(row.next_at),
-        })
     }
 }

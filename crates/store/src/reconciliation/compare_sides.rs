@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use sqlx::{Executor as _, PgConnection};
 use vouchsafe_domain::reconciliation::day::Span;
 use vouchsafe_domain::reconciliation::merge::{MergeStep, Side, Tally, merge_step};
-use vouchsafe_domain::reconciliation::{OwnVoucher, VendorEntry};
 
-use super::row::{OwnVoucherRow, VendorEntryRow};
+use super::row::{HeldVoucher, RecordedVoucher};
 use super::{PAGE_ROWS, ReconciliationRun, findings};
 use crate::audit::to_bigint;
 
@@ -98,21 +97,24 @@ pub(super) async fn compare_records(
     connection: &mut PgConnection,
     run: &ReconciliationRun,
 ) -> Result<Tally, sqlx::Error> {
-    let mut ours: PageStream<(OwnVoucherRow, OwnVoucher), i64> = PageStream::from(0);
-    let mut theirs: PageStream<(VendorEntryRow, VendorEntry), String> = PageStream::from(String::new());
+    let mut ours: PageStream<HeldVoucher, i64> = PageStream::from(0);
+    let mut theirs: PageStream<RecordedVoucher, String> = PageStream::from(String::new());
     let mut tally = Tally::default();
     let mut findings = findings::Findings::default();
     loop {
         if ours.needs_refill() {
             let page = fetch_held(connection, ours.last).await?;
-            ours.refill(page, |(row, _)| row.position);
+            ours.refill(page, |held| held.position);
         }
         if theirs.needs_refill() {
             let page = fetch_recorded(connection, run, &theirs.last).await?;
-            theirs.refill(page, |(row, _)| row.reference.clone());
+            theirs.refill(page, |recorded| recorded.entry.reference.clone());
         }
         let (held, recorded) = (ours.page.front(), theirs.page.front());
-        let step = merge_step(held.map(|(_, held)| held), recorded.map(|(_, recorded)| recorded));
+        let step = merge_step(
+            held.map(|held| &held.voucher),
+            recorded.map(|recorded| &recorded.entry),
+        );
         let Some(MergeStep { side, comparison }) = step else {
             break;
         };
@@ -124,7 +126,7 @@ pub(super) async fn compare_records(
             .flatten();
         if let Some(comparison) = comparison {
             tally.count(comparison);
-            findings.push(comparison, held.map(|(row, _)| row), recorded.map(|(row, _)| row));
+            findings.push(comparison, held, recorded);
         }
         if findings.len() == PAGE_ROWS {
             std::mem::take(&mut findings).flush(connection).await?;
@@ -134,27 +136,20 @@ pub(super) async fn compare_records(
     Ok(tally)
 }
 
-async fn fetch_held(
-    connection: &mut PgConnection,
-    after: i64,
-) -> Result<Vec<(OwnVoucherRow, OwnVoucher)>, sqlx::Error> {
-    let page: Vec<OwnVoucherRow> =
-        sqlx::query_as("SELECT * FROM pg_temp.held WHERE position > $1 ORDER BY position LIMIT $2")
-            .bind(after)
-            .bind(to_bigint(PAGE_ROWS))
-            .fetch_all(connection)
-            .await?;
-    page.into_iter()
-        .map(|row| row.parse().map(|held| (row, held)))
-        .collect()
+async fn fetch_held(connection: &mut PgConnection, after: i64) -> Result<Vec<HeldVoucher>, sqlx::Error> {
+    sqlx::query_as("SELECT * FROM pg_temp.held WHERE position > $1 ORDER BY position LIMIT $2")
+        .bind(after)
+        .bind(to_bigint(PAGE_ROWS))
+        .fetch_all(connection)
+        .await
 }
 
 async fn fetch_recorded(
     connection: &mut PgConnection,
     run: &ReconciliationRun,
     after: &str,
-) -> Result<Vec<(VendorEntryRow, VendorEntry)>, sqlx::Error> {
-    let page: Vec<VendorEntryRow> = sqlx::query_as(
+) -> Result<Vec<RecordedVoucher>, sqlx::Error> {
+    sqlx::query_as(
         "SELECT i.reference,
                 i.purchase_id,
                 i.product_id,
@@ -178,8 +173,5 @@ async fn fetch_recorded(
     .bind(after)
     .bind(to_bigint(PAGE_ROWS))
     .fetch_all(connection)
-    .await?;
-    page.into_iter()
-        .map(|row| row.parse().map(|recorded| (row, recorded)))
-        .collect()
+    .await
 }

@@ -5,26 +5,26 @@
 
 use sqlx::types::Json;
 use sqlx::{Executor as _, PgConnection};
-use uuid::Uuid;
-use vouchsafe_domain::ids::DriftId;
+use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId};
+use vouchsafe_domain::reconciliation::DriftKind;
 use vouchsafe_domain::reconciliation::day::Span;
 use vouchsafe_domain::reconciliation::merge::{Comparison, Tally};
 use vouchsafe_domain::reconciliation::result::ReconciliationSummary;
 
-use super::row::{OwnVoucherRow, VendorEntryRow, VoucherTermsRow};
+use super::row::{HeldVoucher, RecordedVoucher, StoredTerms};
 use super::{ReconciliationRun, results};
 
 /// Buffered findings, one array per column.
 #[derive(Default)]
 pub(super) struct Findings {
     references: Vec<String>,
-    kinds: Vec<Option<&'static str>>,
-    drifts: Vec<Option<Uuid>>,
+    kinds: Vec<Option<DriftKind>>,
+    drifts: Vec<Option<DriftId>>,
     codes: Vec<Option<i64>>,
-    partners: Vec<Option<Uuid>>,
-    orders: Vec<Option<Uuid>>,
-    ours: Vec<Option<Json<VoucherTermsRow>>>,
-    theirs: Vec<Option<Json<VoucherTermsRow>>>,
+    partners: Vec<Option<PartnerId>>,
+    orders: Vec<Option<OrderId>>,
+    ours: Vec<Option<Json<StoredTerms>>>,
+    theirs: Vec<Option<Json<StoredTerms>>>,
 }
 
 impl Findings {
@@ -36,32 +36,31 @@ impl Findings {
     pub(super) fn push(
         &mut self,
         comparison: Comparison,
-        held: Option<OwnVoucherRow>,
-        recorded: Option<VendorEntryRow>,
+        held: Option<HeldVoucher>,
+        recorded: Option<RecordedVoucher>,
     ) {
         let kind = match comparison {
             Comparison::Matched => None,
-            Comparison::Drift(kind) => Some(kind.as_str()),
+            Comparison::Drift(kind) => Some(kind),
         };
-        let terms = kind.map(|_| {
-            let ours = held.as_ref().map(|row| Json(row.terms()));
-            (ours, recorded.as_ref().map(|row| Json(row.terms())))
-        });
-        let (ours, theirs) = terms.unwrap_or_default();
+        let ours = held.as_ref().map(|held| Json((&held.voucher.terms).into()));
+        let theirs = recorded
+            .as_ref()
+            .map(|recorded| Json((&recorded.entry.terms).into()));
         let order = match (&held, &recorded) {
-            (Some(row), _) => Some((row.partner_id, row.order_id)),
-            (None, Some(row)) => row.partner_id.zip(row.order_id),
-            (None, None) => None,
+            (Some(held), _) => Some(held.order),
+            (None, recorded) => recorded.as_ref().and_then(|recorded| recorded.order),
         };
         self.kinds.push(kind);
-        self.drifts.push(kind.map(|_| DriftId::generate().as_uuid()));
-        self.codes.push(held.as_ref().map(|row| row.code_id));
+        self.drifts.push(kind.map(|_| DriftId::generate()));
+        self.codes.push(held.as_ref().map(|held| held.code_id));
         self.partners.push(order.map(|(partner_id, _)| partner_id));
         self.orders.push(order.map(|(_, order_id)| order_id));
-        self.ours.push(ours);
-        self.theirs.push(theirs);
-        let reference = held.map(|row| row.reference);
-        let reference = reference.or_else(|| recorded.map(|row| row.reference));
+        // A matched voucher is not stored, so neither are its terms.
+        self.ours.push(ours.filter(|_| kind.is_some()));
+        self.theirs.push(theirs.filter(|_| kind.is_some()));
+        let reference = held.map(|held| held.voucher.reference);
+        let reference = reference.or_else(|| recorded.map(|recorded| recorded.entry.reference));
         self.references.push(reference.unwrap_or_default());
     }
 
@@ -126,11 +125,13 @@ async fn load_allocated_vouchers(connection: &mut PgConnection) -> Result<(), sq
 }
 
 async fn write_orders(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<(), sqlx::Error> {
-    sqlx::query("DELETE FROM reconciled_orders WHERE vendor = $1 AND day = $2")
-        .bind(&run.vendor)
-        .bind(run.day)
-        .execute(&mut *connection)
-        .await?;
+    sqlx::query!(
+        "DELETE FROM reconciled_orders WHERE vendor = $1 AND day = $2",
+        run.vendor,
+        run.day,
+    )
+    .execute(&mut *connection)
+    .await?;
     sqlx::query(
         "INSERT INTO reconciled_orders (partner_id, day, vendor, order_id, allocated, matched, drifted, unmatched)
          SELECT f.partner_id,

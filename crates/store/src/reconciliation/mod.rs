@@ -9,6 +9,8 @@
 //!
 //! Incomplete records, or records with a duplicate reference, change nothing. A comparison runs on a separate connection in a task
 //! that is never cancelled; the sender of the records may disconnect at any time.
+//!
+//! Statements on the temporary tables cannot be checked at compile time, when these tables do not exist.
 
 mod compare_sides;
 mod drifts;
@@ -28,7 +30,7 @@ use tokio::sync::mpsc::Receiver;
 use vouchsafe_domain::reconciliation::RecordLine;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
 
-use super::audit::{self, AuditAction, AuditActor, NO_STATE};
+use super::audit::{self, AuditActor, NO_STATE};
 use super::database::Database;
 
 pub use self::drifts::Drifts;
@@ -115,7 +117,7 @@ impl Reconciliations {
     pub async fn database_time(&self) -> Result<OffsetDateTime, sqlx::Error> {
         self.0
             .run(|pool| async move {
-                sqlx::query_scalar("SELECT clock_timestamp()")
+                sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#)
                     .fetch_one(&pool)
                     .await
             })
@@ -169,10 +171,12 @@ async fn load_and_compare(
 
 /// Tries to get the advisory lock of a vendor, which all nodes share. It ends with the connection, however that ends.
 async fn try_lock_vendor(connection: &mut PgConnection, vendor: &str) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar("SELECT pg_try_advisory_lock(hashtextextended('reconciliation of ' || $1, 0))")
-        .bind(vendor)
-        .fetch_one(connection)
-        .await
+    sqlx::query_scalar!(
+        r#"SELECT pg_try_advisory_lock(hashtextextended('reconciliation of ' || $1, 0)) AS "is_locked!""#,
+        vendor,
+    )
+    .fetch_one(connection)
+    .await
 }
 
 async fn compare(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<(), sqlx::Error> {
@@ -184,11 +188,15 @@ async fn compare(connection: &mut PgConnection, run: &ReconciliationRun) -> Resu
     let summary = findings::write(&mut transaction, run, span, tally).await?;
     if let Some(actor) = &run.actor {
         let subject = format!("{} {}", run.vendor, run.day);
-        let action = AuditAction {
-            name: "reconciliation.upload",
-            subject: &subject,
-        };
-        audit::write(&mut transaction, actor, action, NO_STATE, Some(&summary)).await?;
+        audit::write(
+            &mut transaction,
+            actor,
+            "reconciliation.upload",
+            &subject,
+            NO_STATE,
+            Some(&summary),
+        )
+        .await?;
     }
     transaction.commit().await
 }

@@ -1,14 +1,12 @@
 //! Reconciliation of a day as its partner sees it: vouchers bought for its own orders, from all vendors.
 
 use sqlx::PgPool;
-use time::{Date, OffsetDateTime};
+use time::Date;
 use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_domain::reconciliation::drift::Drift;
 use vouchsafe_domain::reconciliation::partner_day::PartnerDay;
 use vouchsafe_domain::reconciliation::result::ReconciliationSummary;
 
-use super::drifts::DriftRow;
-use crate::audit::to_bigint;
+use super::drifts;
 use crate::reconciliation::Reconciliations;
 
 impl Reconciliations {
@@ -38,53 +36,31 @@ async fn find_partner_day(
     let mut snapshot = pool
         .begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         .await?;
-    let generated_at: Option<OffsetDateTime> =
-        sqlx::query_scalar("SELECT max(generated_at) FROM reconciliations WHERE day = $1")
-            .bind(day)
-            .fetch_one(&mut *snapshot)
-            .await?;
-    let Some(generated_at) = generated_at else {
+    let generated_at = sqlx::query_scalar!(
+        "SELECT max(generated_at) FROM reconciliations WHERE day = $1",
+        day,
+    );
+    let Some(generated_at) = generated_at.fetch_one(&mut *snapshot).await? else {
         return Ok(None);
     };
-    let (orders_total, vouchers_allocated, matched, drifted, unmatched): (i64, i64, i64, i64, i64) =
-        sqlx::query_as(
-            "SELECT count(DISTINCT order_id),
-                COALESCE(sum(allocated), 0),
-                COALESCE(sum(matched), 0),
-                COALESCE(sum(drifted), 0),
-                COALESCE(sum(unmatched), 0)
+    let summary = sqlx::query_as!(
+        ReconciliationSummary,
+        r#"SELECT count(DISTINCT order_id) AS "orders_total!",
+                COALESCE(sum(allocated), 0) AS "vouchers_allocated!",
+                COALESCE(sum(matched), 0) AS "matched!",
+                COALESCE(sum(drifted), 0) AS "drifted!",
+                COALESCE(sum(unmatched), 0) AS "unmatched!"
            FROM reconciled_orders
-          WHERE partner_id = $1 AND day = $2",
-        )
-        .bind(partner_id.as_uuid())
-        .bind(day)
-        .fetch_one(&mut *snapshot)
-        .await?;
-    let drifts: Vec<DriftRow> = sqlx::query_as(
-        "SELECT *
-           FROM drifts
-          WHERE partner_id = $1 AND day = $2
-          ORDER BY drift_id
-          LIMIT $3",
-    )
-    .bind(partner_id.as_uuid())
-    .bind(day)
-    .bind(to_bigint(limit))
-    .fetch_all(&mut *snapshot)
-    .await?;
+          WHERE partner_id = $1 AND day = $2"#,
+        partner_id as _,
+        day,
+    );
+    let summary = summary.fetch_one(&mut *snapshot).await?;
+    let drifts = drifts::list_of_partner(&mut snapshot, partner_id, day, limit).await?;
     snapshot.rollback().await?;
     Ok(Some(PartnerDay {
-        summary: ReconciliationSummary {
-            orders_total,
-            vouchers_allocated,
-            matched,
-            drifted,
-            unmatched,
-        },
-        drifts: drifts
-            .into_iter()
-            .map(Drift::try_from)
-            .collect::<Result<_, _>>()?,
+        summary,
+        drifts,
         generated_at,
     }))
 }

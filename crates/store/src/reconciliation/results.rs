@@ -11,46 +11,46 @@ use vouchsafe_domain::reconciliation::result::{
 use super::ReconciliationRun;
 use crate::reconciliation::Reconciliations;
 
-#[derive(sqlx::FromRow)]
-pub(super) struct ReconciliationRow {
-    vendor: String,
-    day: Date,
-    is_requested: bool,
-    attempts: i32,
-    next_at: OffsetDateTime,
-    last_error: Option<String>,
-    source: Option<String>,
-    started_at: Option<OffsetDateTime>,
-    generated_at: Option<OffsetDateTime>,
-    recorded: Option<i64>,
-    matched: Option<i64>,
-    drifted: Option<i64>,
-    unmatched: Option<i64>,
-    orders_total: Option<i64>,
-    vouchers_allocated: Option<i64>,
-}
-
 impl Reconciliations {
     /// Lists the reconciliations of a day by vendor. Not paginated: vendors are created by hand, so there are few.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list(&self, day: Date) -> Result<Vec<Reconciliation>, sqlx::Error> {
-        let found: Vec<ReconciliationRow> = self
-            .0
-            .run(move |pool| async move {
-                sqlx::query_as(
-                    "SELECT *, COALESCE(requested_until > now(), false) AS is_requested
-                       FROM reconciliations
-                      WHERE day = $1
-                      ORDER BY vendor COLLATE \"C\"",
-                )
-                .bind(day)
-                .fetch_all(&pool)
-                .await
-            })
-            .await?;
-        Ok(found.into_iter().map(Reconciliation::from).collect())
+        let statement = sqlx::query!(
+            r#"SELECT vendor, COALESCE(requested_until > now(), false) AS "is_requested!", attempts, next_at,
+                    last_error, source AS "source: RecordsSource", started_at, generated_at, recorded, matched,
+                    drifted, unmatched, orders_total, vouchers_allocated
+               FROM reconciliations
+              WHERE day = $1
+              ORDER BY vendor COLLATE "C""#,
+            day,
+        )
+        .map(move |row| {
+            let result = row.source.zip(row.started_at).zip(row.generated_at);
+            let summary = ReconciliationSummary {
+                orders_total: row.orders_total.unwrap_or_default(),
+                vouchers_allocated: row.vouchers_allocated.unwrap_or_default(),
+                matched: row.matched.unwrap_or_default(),
+                drifted: row.drifted.unwrap_or_default(),
+                unmatched: row.unmatched.unwrap_or_default(),
+            };
+            Reconciliation {
+                vendor: row.vendor,
+                day,
+                next_at: (row.is_requested || row.attempts > 0).then_some(row.next_at),
+                attempts: row.attempts,
+                last_word: row.last_error,
+                compared: result.map(|((source, begun_at), generated_at)| ReconciliationResult {
+                    source,
+                    begun_at,
+                    generated_at,
+                    recorded: row.recorded.unwrap_or_default(),
+                    summary,
+                }),
+            }
+        });
+        self.0.fetch_all(statement).await
     }
 }
 
@@ -61,21 +61,17 @@ pub(super) async fn load_span(
     run: &ReconciliationRun,
 ) -> Result<Span, sqlx::Error> {
     let or_same_day = |day: Option<Date>| day.unwrap_or(run.day);
-    let (before_to, after_from): (Option<OffsetDateTime>, Option<OffsetDateTime>) = sqlx::query_as(
-        "SELECT (SELECT bought_to FROM reconciliations WHERE vendor = $1 AND day = $2 AND started_at >= $4),
-                (SELECT bought_from FROM reconciliations WHERE vendor = $1 AND day = $3)",
-    )
-    .bind(&run.vendor)
-    .bind(or_same_day(run.day.previous_day()))
-    .bind(or_same_day(run.day.next_day()))
-    .bind(day::midnight(run.day))
-    .fetch_one(&mut *connection)
-    .await?;
+    let neighbours = sqlx::query_as!(
+        AdjacentDays,
+        "SELECT (SELECT bought_to FROM reconciliations WHERE vendor = $1 AND day = $2 AND started_at >= $4) AS previous_to,
+                (SELECT bought_from FROM reconciliations WHERE vendor = $1 AND day = $3) AS next_from",
+        run.vendor,
+        or_same_day(run.day.previous_day()),
+        or_same_day(run.day.next_day()),
+        day::midnight(run.day),
+    );
+    let neighbours = neighbours.fetch_one(&mut *connection).await?;
     let known_until = records_known_until(connection, run).await?;
-    let neighbours = AdjacentDays {
-        previous_to: before_to,
-        next_from: after_from,
-    };
     Ok(day::comparison_span(run.day, neighbours, known_until))
 }
 
@@ -108,7 +104,7 @@ pub(super) async fn write(
     )
     .fetch_one(&mut *connection)
     .await?;
-    sqlx::query(
+    sqlx::query!(
         "INSERT INTO reconciliations AS r (vendor, day, source, started_at, generated_at, bought_from, bought_to, recorded, compared,
                                            matched, drifted, unmatched, orders_total, vouchers_allocated)
          VALUES ($1, $2, $3, $4, clock_timestamp(), $5, $6, $7, $8, $9, $10, $11, $12, $13)
@@ -128,20 +124,20 @@ pub(super) async fn write(
                 unmatched = EXCLUDED.unmatched,
                 orders_total = EXCLUDED.orders_total,
                 vouchers_allocated = EXCLUDED.vouchers_allocated",
+        run.vendor,
+        run.day,
+        run.source as _,
+        run.begun_at,
+        span.from,
+        span.to,
+        recorded,
+        tally.compared(),
+        tally.matched,
+        tally.drifted,
+        tally.unmatched,
+        orders_total,
+        vouchers_allocated,
     )
-    .bind(&run.vendor)
-    .bind(run.day)
-    .bind(run.source.as_str())
-    .bind(run.begun_at)
-    .bind(span.from)
-    .bind(span.to)
-    .bind(recorded)
-    .bind(tally.compared())
-    .bind(tally.matched)
-    .bind(tally.drifted)
-    .bind(tally.unmatched)
-    .bind(orders_total)
-    .bind(vouchers_allocated)
     .execute(connection)
     .await?;
     Ok(ReconciliationSummary {
@@ -151,40 +147,4 @@ pub(super) async fn write(
         drifted: tally.drifted,
         unmatched: tally.unmatched,
     })
-}
-
-impl From<ReconciliationRow> for Reconciliation {
-    fn from(row: ReconciliationRow) -> Self {
-        let summary = ReconciliationSummary {
-            orders_total: row.orders_total.unwrap_or_default(),
-            vouchers_allocated: row.vouchers_allocated.unwrap_or_default(),
-            matched: row.matched.unwrap_or_default(),
-            drifted: row.drifted.unwrap_or_default(),
-            unmatched: row.unmatched.unwrap_or_default(),
-        };
-        let source = row.source.map(|label| {
-            if label == RecordsSource::Http.as_str() {
-                RecordsSource::Http
-            } else {
-                RecordsSource::Csv
-            }
-        });
-        let known = source.zip(row.started_at).zip(row.generated_at).zip(row.recorded);
-        Self {
-            vendor: row.vendor,
-            day: row.day,
-            next_at: (row.is_requested || row.attempts > 0).then_some(row.next_at),
-            attempts: row.attempts,
-            last_word: row.last_error,
-            compared: known.map(
-                |(((source, begun_at), generated_at), recorded)| ReconciliationResult {
-                    source,
-                    begun_at,
-                    generated_at,
-                    recorded,
-                    summary,
-                },
-            ),
-        }
-    }
 }

@@ -1,97 +1,83 @@
-//! Rows of both sides of a comparison.
+//! Vouchers of both sides of a comparison, and their terms as a drift stores them.
 
 use serde::{Deserialize, Serialize};
-use sqlx::FromRow;
-use uuid::Uuid;
-use vouchsafe_domain::money::Amount;
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, Row as _};
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::money::{Amount, Currency};
+use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::purchase::PurchaseKey;
 use vouchsafe_domain::reconciliation::{OwnVoucher, VendorEntry, VoucherTerms};
 
-/// A voucher that we bought.
-#[derive(Debug, FromRow)]
-pub(super) struct OwnVoucherRow {
+/// A voucher that we bought, and the order that it was bought for.
+pub(super) struct HeldVoucher {
     pub(super) position: i64,
-    pub(super) reference: String,
     pub(super) code_id: i64,
-    pub(super) purchase_id: Uuid,
-    pub(super) product_id: String,
-    pub(super) denomination: i64,
-    pub(super) currency: String,
-    pub(super) partner_id: Uuid,
-    pub(super) order_id: Uuid,
-    pub(super) due: bool,
+    pub(super) order: (PartnerId, OrderId),
+    pub(super) voucher: OwnVoucher,
 }
 
-/// A record of the vendor, with the order that the voucher was bought for if it is known.
-#[derive(Debug, FromRow)]
-pub(super) struct VendorEntryRow {
-    pub(super) reference: String,
-    pub(super) purchase_id: Option<Uuid>,
-    pub(super) product_id: String,
-    pub(super) denomination: i64,
-    pub(super) currency: String,
-    pub(super) repeated: bool,
-    pub(super) partner_id: Option<Uuid>,
-    pub(super) order_id: Option<Uuid>,
+/// A record of the vendor, and the order that the voucher was bought for if it is known.
+pub(super) struct RecordedVoucher {
+    pub(super) order: Option<(PartnerId, OrderId)>,
+    pub(super) entry: VendorEntry,
 }
 
-/// Terms of a voucher, as a drift stores them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct VoucherTermsRow {
-    purchase_id: Option<Uuid>,
-    product_id: String,
-    denomination: i64,
-    currency: String,
+/// Terms of a voucher, as columns and as the JSON of a drift.
+#[derive(Debug, Serialize, Deserialize, FromRow)]
+pub(super) struct StoredTerms {
+    purchase_id: Option<PurchaseKey>,
+    product_id: ProductId,
+    denomination: Amount,
+    currency: Currency,
 }
 
-impl OwnVoucherRow {
-    pub(super) fn parse(&self) -> Result<OwnVoucher, sqlx::Error> {
-        Ok(OwnVoucher {
-            reference: self.reference.clone(),
-            terms: self.terms().parse(&self.reference)?,
-            due: self.due,
+impl FromRow<'_, PgRow> for HeldVoucher {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            position: row.try_get("position")?,
+            code_id: row.try_get("code_id")?,
+            order: (row.try_get("partner_id")?, row.try_get("order_id")?),
+            voucher: OwnVoucher {
+                reference: row.try_get("reference")?,
+                terms: StoredTerms::from_row(row)?.into(),
+                due: row.try_get("due")?,
+            },
         })
     }
+}
 
-    pub(super) fn terms(&self) -> VoucherTermsRow {
-        VoucherTermsRow {
-            purchase_id: Some(self.purchase_id),
-            product_id: self.product_id.clone(),
-            denomination: self.denomination,
-            currency: self.currency.clone(),
+impl FromRow<'_, PgRow> for RecordedVoucher {
+    fn from_row(row: &PgRow) -> Result<Self, sqlx::Error> {
+        let partner_id: Option<PartnerId> = row.try_get("partner_id")?;
+        Ok(Self {
+            order: partner_id.zip(row.try_get("order_id")?),
+            entry: VendorEntry {
+                reference: row.try_get("reference")?,
+                terms: StoredTerms::from_row(row)?.into(),
+                repeated: row.try_get("repeated")?,
+            },
+        })
+    }
+}
+
+impl From<&VoucherTerms> for StoredTerms {
+    fn from(terms: &VoucherTerms) -> Self {
+        Self {
+            purchase_id: terms.purchase,
+            product_id: terms.product_id.clone(),
+            denomination: terms.denomination.amount,
+            currency: terms.denomination.currency,
         }
     }
 }
 
-impl VendorEntryRow {
-    pub(super) fn parse(&self) -> Result<VendorEntry, sqlx::Error> {
-        Ok(VendorEntry {
-            reference: self.reference.clone(),
-            terms: self.terms().parse(&self.reference)?,
-            repeated: self.repeated,
-        })
-    }
-
-    pub(super) fn terms(&self) -> VoucherTermsRow {
-        VoucherTermsRow {
-            purchase_id: self.purchase_id,
-            product_id: self.product_id.clone(),
-            denomination: self.denomination,
-            currency: self.currency.clone(),
+impl From<StoredTerms> for VoucherTerms {
+    fn from(stored: StoredTerms) -> Self {
+        Self {
+            purchase: stored.purchase_id,
+            product_id: stored.product_id,
+            denomination: stored.denomination.of(stored.currency),
         }
-    }
-}
-
-impl VoucherTermsRow {
-    pub(super) fn parse(&self, reference: &str) -> Result<VoucherTerms, sqlx::Error> {
-        let invalid = |column: &str| {
-            sqlx::Error::Decode(format!("vendor voucher {reference} has an invalid {column}").into())
-        };
-        let currency = self.currency.parse().map_err(|_| invalid("currency"))?;
-        Ok(VoucherTerms {
-            purchase: self.purchase_id.map(PurchaseKey),
-            product_id: self.product_id.parse().map_err(|_| invalid("product"))?,
-            denomination: Amount::from_minor(self.denomination).of(currency),
-        })
     }
 }

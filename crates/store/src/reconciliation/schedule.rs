@@ -4,10 +4,9 @@
 //! vendor had any purchase by then, or when an operator requests it. A claim postpones the day in the same statement, so one node
 //! gets it; if that node dies, the day becomes due again.
 
-use sqlx::PgPool;
 use time::{Date, OffsetDateTime};
 
-use super::super::audit::{self, AuditAction, AuditActor, NO_STATE};
+use super::super::audit::{self, AuditActor, NO_STATE};
 use crate::reconciliation::Reconciliations;
 
 /// Delay after midnight, so that vendors have completed their records. Seconds.
@@ -34,7 +33,7 @@ pub struct ClaimedDay {
 }
 
 /// Reconciliation status of a vendor.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReconciliationStatus {
     pub vendor: String,
     /// Number of unresolved drifts.
@@ -49,15 +48,58 @@ impl Reconciliations {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn claim(&self, excluded: Vec<String>) -> Result<Option<ClaimedDay>, sqlx::Error> {
-        let found: Option<(String, Date, OffsetDateTime)> = self
-            .0
-            .run(move |pool| async move { claim(&pool, excluded).await })
-            .await?;
-        Ok(found.map(|(vendor, day, claimed_at)| ClaimedDay {
-            vendor,
-            day,
-            claimed_at,
-        }))
+        let statement = sqlx::query_as!(
+            ClaimedDay,
+            r#"WITH last_over AS (
+                SELECT ((now() - make_interval(secs => $2)) AT TIME ZONE 'UTC')::date - 1 AS day
+             ),
+             candidates AS (
+                SELECT v.vendor_id AS vendor, w.day
+                  FROM vendors AS v
+                  JOIN reconciliations AS w ON w.vendor = v.vendor_id AND w.requested_until > now()
+                 WHERE v.adapter = 'http'
+                 UNION
+                SELECT v.vendor_id, o.day - ago
+                  FROM vendors AS v
+                 CROSS JOIN last_over AS o
+                 CROSS JOIN generate_series(0, $3 - 1) AS ago
+                 WHERE v.adapter = 'http'
+                   AND EXISTS (
+                        SELECT
+                          FROM purchases AS p
+                         WHERE p.vendor = v.vendor_id
+                           AND p.requested_at < (o.day - ago + 1)::timestamp AT TIME ZONE 'UTC'
+                   )
+                   AND NOT EXISTS (
+                        SELECT
+                          FROM reconciliations AS r
+                         WHERE r.vendor = v.vendor_id
+                           AND r.day = o.day - ago
+                           AND r.started_at >= (r.day + 1)::timestamp AT TIME ZONE 'UTC'
+                   )
+             ),
+             due AS (
+                SELECT m.vendor, m.day
+                  FROM candidates AS m
+                  LEFT JOIN reconciliations AS r ON r.vendor = m.vendor AND r.day = m.day
+                 WHERE m.vendor <> ALL ($1)
+                   AND (r.next_at IS NULL OR r.next_at <= now())
+                 ORDER BY m.day, m.vendor
+                 LIMIT 1
+             )
+             INSERT INTO reconciliations AS r (vendor, day, next_at)
+             SELECT vendor, day, now() + make_interval(secs => $4)
+               FROM due
+             ON CONFLICT (vendor, day) DO UPDATE
+                SET next_at = EXCLUDED.next_at
+              WHERE r.next_at <= now()
+             RETURNING r.vendor, r.day, now() AS "claimed_at!""#,
+            &excluded,
+            f64::from(AFTER_MIDNIGHT_S),
+            CATCH_UP_DAYS,
+            f64::from(CLAIM_S),
+        );
+        self.0.fetch_optional(statement).await
     }
 
     /// Requests the comparison of a day with these vendors as soon as possible, and writes audit entries.
@@ -74,23 +116,27 @@ impl Reconciliations {
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
                 for vendor in vendors {
-                    sqlx::query(
+                    sqlx::query!(
                         "INSERT INTO reconciliations (vendor, day, requested_until)
-                     VALUES ($1, $2, now() + make_interval(secs => $3))
-                     ON CONFLICT (vendor, day) DO UPDATE
-                        SET requested_until = EXCLUDED.requested_until, next_at = now()",
+                         VALUES ($1, $2, now() + make_interval(secs => $3))
+                         ON CONFLICT (vendor, day) DO UPDATE
+                            SET requested_until = EXCLUDED.requested_until, next_at = now()",
+                        vendor,
+                        day,
+                        f64::from(REQUEST_VALID_S),
                     )
-                    .bind(&vendor)
-                    .bind(day)
-                    .bind(f64::from(REQUEST_VALID_S))
                     .execute(&mut *transaction)
                     .await?;
                     let subject = format!("{vendor} {day}");
-                    let action = AuditAction {
-                        name: "reconciliation.run",
-                        subject: &subject,
-                    };
-                    audit::write(&mut transaction, &actor, action, NO_STATE, NO_STATE).await?;
+                    audit::write(
+                        &mut transaction,
+                        &actor,
+                        "reconciliation.run",
+                        &subject,
+                        NO_STATE,
+                        NO_STATE,
+                    )
+                    .await?;
                 }
                 transaction.commit().await
             })
@@ -102,25 +148,19 @@ impl Reconciliations {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn record_failure(&self, vendor: String, day: Date, reason: String) -> Result<(), sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                sqlx::query(
-                    "UPDATE reconciliations
-                    SET attempts = attempts + 1,
-                        last_error = $3,
-                        next_at = now() + make_interval(secs => least($5, $4 * 2 ^ least(attempts, 20)))
-                  WHERE vendor = $1 AND day = $2",
-                )
-                .bind(vendor)
-                .bind(day)
-                .bind(reason)
-                .bind(f64::from(RETRY_DELAY_S.0))
-                .bind(f64::from(RETRY_DELAY_S.1))
-                .execute(&pool)
-                .await
-                .map(drop)
-            })
-            .await
+        let statement = sqlx::query!(
+            "UPDATE reconciliations
+                SET attempts = attempts + 1,
+                    last_error = $3,
+                    next_at = now() + make_interval(secs => least($5, $4 * 2 ^ least(attempts, 20)))
+              WHERE vendor = $1 AND day = $2",
+            vendor,
+            day,
+            reason,
+            f64::from(RETRY_DELAY_S.0),
+            f64::from(RETRY_DELAY_S.1),
+        );
+        self.0.execute(statement).await
     }
 
     /// Lists the status of each vendor that was ever compared.
@@ -128,80 +168,21 @@ impl Reconciliations {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list_statuses(&self) -> Result<Vec<ReconciliationStatus>, sqlx::Error> {
-        self.0.run(|pool| async move {
-            sqlx::query_as(
-                "SELECT v.vendor_id AS vendor,
-                        (SELECT count(*) FROM drifts AS d WHERE d.vendor = v.vendor_id AND d.resolution <> 'resolved') AS open,
-                        r.day AS last_day
-                   FROM vendors AS v
-                  CROSS JOIN LATERAL (
-                        SELECT max(day) FILTER (WHERE started_at >= (day + 1)::timestamp AT TIME ZONE 'UTC') AS day, count(*) AS days
-                          FROM reconciliations
-                         WHERE vendor = v.vendor_id
-                        ) AS r
-                  WHERE r.days > 0",
-            )
-            .fetch_all(&pool)
-            .await
-        })
-        .await
+        let statement = sqlx::query_as!(
+            ReconciliationStatus,
+            r#"SELECT v.vendor_id AS vendor,
+                    (SELECT count(*) FROM drifts AS d WHERE d.vendor = v.vendor_id AND d.resolution <> 'resolved')
+                        AS "open!",
+                    r.day AS last_day
+               FROM vendors AS v
+              CROSS JOIN LATERAL (
+                    SELECT max(day) FILTER (WHERE started_at >= (day + 1)::timestamp AT TIME ZONE 'UTC') AS day,
+                           count(*) AS days
+                      FROM reconciliations
+                     WHERE vendor = v.vendor_id
+                    ) AS r
+              WHERE r.days > 0"#,
+        );
+        self.0.fetch_all(statement).await
     }
-}
-
-async fn claim(
-    pool: &PgPool,
-    excluded: Vec<String>,
-) -> Result<Option<(String, Date, OffsetDateTime)>, sqlx::Error> {
-    sqlx::query_as(
-        "WITH last_over AS (
-            SELECT ((now() - make_interval(secs => $2)) AT TIME ZONE 'UTC')::date - 1 AS day
-         ),
-         candidates AS (
-            SELECT v.vendor_id AS vendor, w.day
-              FROM vendors AS v
-              JOIN reconciliations AS w ON w.vendor = v.vendor_id AND w.requested_until > now()
-             WHERE v.adapter = 'http'
-             UNION
-            SELECT v.vendor_id, o.day - ago
-              FROM vendors AS v
-             CROSS JOIN last_over AS o
-             CROSS JOIN generate_series(0, $3 - 1) AS ago
-             WHERE v.adapter = 'http'
-               AND EXISTS (
-                    SELECT
-                      FROM purchases AS p
-                     WHERE p.vendor = v.vendor_id
-                       AND p.requested_at < (o.day - ago + 1)::timestamp AT TIME ZONE 'UTC'
-               )
-               AND NOT EXISTS (
-                    SELECT
-                      FROM reconciliations AS r
-                     WHERE r.vendor = v.vendor_id
-                       AND r.day = o.day - ago
-                       AND r.started_at >= (r.day + 1)::timestamp AT TIME ZONE 'UTC'
-               )
-         ),
-         due AS (
-            SELECT m.vendor, m.day
-              FROM candidates AS m
-              LEFT JOIN reconciliations AS r ON r.vendor = m.vendor AND r.day = m.day
-             WHERE m.vendor <> ALL ($1)
-               AND (r.next_at IS NULL OR r.next_at <= now())
-             ORDER BY m.day, m.vendor
-             LIMIT 1
-         )
-         INSERT INTO reconciliations AS r (vendor, day, next_at)
-         SELECT vendor, day, now() + make_interval(secs => $4)
-           FROM due
-         ON CONFLICT (vendor, day) DO UPDATE
-            SET next_at = EXCLUDED.next_at
-          WHERE r.next_at <= now()
-         RETURNING r.vendor, r.day, now()",
-    )
-    .bind(excluded)
-    .bind(f64::from(AFTER_MIDNIGHT_S))
-    .bind(CATCH_UP_DAYS)
-    .bind(f64::from(CLAIM_S))
-    .fetch_optional(pool)
-    .await
 }

@@ -4,12 +4,11 @@ use std::collections::HashSet;
 
 use sqlx::{Executor as _, PgConnection};
 use time::OffsetDateTime;
-use uuid::Uuid;
+use vouchsafe_domain::money::{Amount, Currency};
+use vouchsafe_domain::purchase::PurchaseKey;
 use vouchsafe_domain::reconciliation::RecordLine;
-use vouchsafe_security::vault::blind_index::BlindIndex;
 
 use super::ReconciliationRun;
-use crate::reconciliation::Reconciliations;
 
 /// Temporary tables of a comparison. References sort by bytes, like the merge compares them.
 const TABLES: &str = "
@@ -48,24 +47,6 @@ const TABLES: &str = "
         voucher_id uuid NOT NULL
     )";
 
-impl Reconciliations {
-    /// Finds the blind indexes of codes in our stock.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn find_known_indexes(&self, indexes: Vec<BlindIndex>) -> Result<Vec<Vec<u8>>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let indexes: Vec<&[u8]> = indexes.iter().map(|index| index.as_bytes().as_slice()).collect();
-                sqlx::query_scalar("SELECT blind_index FROM codes WHERE blind_index = ANY ($1)")
-                    .bind(indexes)
-                    .fetch_all(&pool)
-                    .await
-            })
-            .await
-    }
-}
-
 pub(super) async fn create_tables(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     connection.execute(TABLES).await.map(drop)
 }
@@ -76,13 +57,11 @@ pub(super) async fn insert_records(
     lines: Vec<RecordLine>,
 ) -> Result<Option<usize>, sqlx::Error> {
     let column = |of: fn(&RecordLine) -> &str| lines.iter().map(of).collect::<Vec<&str>>();
-    let purchases: Vec<Option<Uuid>> = lines
-        .iter()
-        .map(|line| line.terms.purchase.map(|key| key.0))
-        .collect();
-    let amounts: Vec<i64> = lines
-        .iter()
-        .map(|line| line.terms.denomination.amount.minor())
+    let purchases: Vec<Option<PurchaseKey>> = lines.iter().map(|line| line.terms.purchase).collect();
+    let denominations = || lines.iter().map(|line| line.terms.denomination);
+    let amounts: Vec<Amount> = denominations().map(|denomination| denomination.amount).collect();
+    let currencies: Vec<Currency> = denominations()
+        .map(|denomination| denomination.currency)
         .collect();
     let sold_at: Vec<OffsetDateTime> = lines.iter().map(|line| line.sold_at).collect();
     let inserted: Vec<String> = sqlx::query_scalar(
@@ -97,7 +76,7 @@ pub(super) async fn insert_records(
     .bind(purchases)
     .bind(column(|line| line.terms.product_id.as_str()))
     .bind(amounts)
-    .bind(column(|line| line.terms.denomination.currency.as_str()))
+    .bind(currencies)
     .bind(sold_at)
     .fetch_all(connection)
     .await?;
@@ -114,11 +93,13 @@ pub(super) async fn replace_records(
     connection: &mut PgConnection,
     run: &ReconciliationRun,
 ) -> Result<(), sqlx::Error> {
-    sqlx::query("DELETE FROM vendor_records WHERE vendor = $1 AND day = $2")
-        .bind(&run.vendor)
-        .bind(run.day)
-        .execute(&mut *connection)
-        .await?;
+    sqlx::query!(
+        "DELETE FROM vendor_records WHERE vendor = $1 AND day = $2",
+        run.vendor,
+        run.day,
+    )
+    .execute(&mut *connection)
+    .await?;
     sqlx::query(
         "INSERT INTO vendor_records (vendor, day, reference, purchase_id, product_id, denomination, currency, sold_at)
          SELECT $1, $2, reference, purchase_id, product_id, denomination, currency, sold_at

@@ -14,9 +14,9 @@ use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use time::Date;
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::product::{ProductId, Sku};
 
-use crate::audit::{self, AuditAction, AuditActor, NO_STATE, to_bigint};
+use crate::audit::{self, AuditActor, NO_STATE, to_bigint};
 use crate::stock::Stock;
 
 /// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.
@@ -41,13 +41,6 @@ struct ExpiryAuditState {
     expired: i64,
 }
 
-#[derive(sqlx::FromRow)]
-struct ExpiredRow {
-    product_id: String,
-    denomination: i64,
-    expired: i64,
-}
-
 impl Stock {
     /// Removes a batch of expired vouchers from sale. Idempotent. On concurrent calls, all nodes but one do nothing.
     ///
@@ -60,12 +53,13 @@ impl Stock {
 
 async fn expire_batch(pool: &PgPool) -> Result<ExpiryBatch, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let (locked, today): (bool, Date) =
-        sqlx::query_as("SELECT pg_try_advisory_xact_lock($1), (now() AT TIME ZONE 'UTC')::date")
-            .bind(EXPIRY_LOCK)
-            .fetch_one(&mut *transaction)
-            .await?;
-    if !locked {
+    let lock = sqlx::query!(
+        r#"SELECT pg_try_advisory_xact_lock($1) AS "is_locked!", (now() AT TIME ZONE 'UTC')::date AS "today!""#,
+        EXPIRY_LOCK,
+    );
+    let lock = lock.fetch_one(&mut *transaction).await?;
+    let today = lock.today;
+    if !lock.is_locked {
         return Ok(ExpiryBatch::default());
     }
     let chunks = find_expired_chunks(&mut transaction, today).await?;
@@ -75,10 +69,19 @@ async fn expire_batch(pool: &PgPool) -> Result<ExpiryBatch, sqlx::Error> {
         has_more: chunks.len() == MAX_CHUNKS && marked > 0,
         ..ExpiryBatch::default()
     };
-    for row in expired {
-        let sku = row.sku()?;
-        write_audit_entry(&mut transaction, &sku, row.expired).await?;
-        batch.expired += row.expired.unsigned_abs();
+    for (sku, expired) in expired {
+        let state = ExpiryAuditState { expired };
+        let actor = AuditActor::service();
+        audit::write(
+            &mut transaction,
+            &actor,
+            "stock.expire",
+            &sku,
+            NO_STATE,
+            Some(&state),
+        )
+        .await?;
+        batch.expired += expired.unsigned_abs();
         batch.skus.push(sku);
     }
     transaction.commit().await?;
@@ -86,7 +89,7 @@ async fn expire_batch(pool: &PgPool) -> Result<ExpiryBatch, sqlx::Error> {
 }
 
 async fn find_expired_chunks(connection: &mut PgConnection, today: Date) -> Result<Vec<i64>, sqlx::Error> {
-    sqlx::query_scalar(
+    sqlx::query_scalar!(
         "SELECT chunk_id
            FROM chunks
           WHERE NOT emptied
@@ -94,9 +97,9 @@ async fn find_expired_chunks(connection: &mut PgConnection, today: Date) -> Resu
             AND (expired_before IS NULL OR expired_before < $1)
           ORDER BY first_expiry, chunk_id
           LIMIT $2",
+        today,
+        to_bigint(MAX_CHUNKS),
     )
-    .bind(today)
-    .bind(to_bigint(MAX_CHUNKS))
     .fetch_all(connection)
     .await
 }
@@ -106,9 +109,9 @@ async fn allocate_expired(
     connection: &mut PgConnection,
     chunks: &[i64],
     today: Date,
-) -> Result<Vec<ExpiredRow>, sqlx::Error> {
-    sqlx::query_as(
-        "WITH expired AS MATERIALIZED (
+) -> Result<Vec<(Sku, i64)>, sqlx::Error> {
+    sqlx::query!(
+        r#"WITH expired AS MATERIALIZED (
             SELECT c.product_id, c.denomination, s.stock_id
               FROM chunks AS c
              CROSS JOIN LATERAL free_stock_v1(c.first_stock_id, c.last_stock_id, '-infinity') AS s
@@ -122,62 +125,41 @@ async fn allocate_expired(
             ON CONFLICT (stock_id) DO NOTHING
             RETURNING stock_id
          )
-         SELECT e.product_id, e.denomination, count(*) AS expired
+         SELECT e.product_id AS "product_id: ProductId", e.denomination AS "denomination: Amount", count(*) AS "expired!"
            FROM expired AS e
            JOIN allocated AS t ON t.stock_id = e.stock_id
           GROUP BY e.product_id, e.denomination
-          ORDER BY e.product_id, e.denomination",
+          ORDER BY e.product_id, e.denomination"#,
+        chunks,
+        today,
     )
-    .bind(chunks)
-    .bind(today)
+    .map(|row| {
+        let sku = Sku {
+            product_id: row.product_id,
+            denomination: row.denomination,
+        };
+        (sku, row.expired)
+    })
     .fetch_all(connection)
     .await
 }
 
 /// Skips chunks that a commit has locked. Waiting for them could deadlock: the lock order is chunks before vouchers, and vouchers
 /// are locked already.
-async fn mark_expired(connection: &mut PgConnection, chunks: &[i64], today: Date) -> Result<u64, sqlx::Error> {
-    let marked = sqlx::query(
+async fn mark_expired(
+    connection: &mut PgConnection,
+    chunks: &[i64],
+    today: Date,
+) -> Result<u64, sqlx::Error> {
+    let marked = sqlx::query!(
         "UPDATE chunks AS c
             SET expired_before = $2,
                 emptied = NOT EXISTS (SELECT FROM free_stock_v1(c.first_stock_id, c.last_stock_id, '-infinity'))
           WHERE c.chunk_id IN (
                 SELECT k.chunk_id FROM chunks AS k WHERE k.chunk_id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED
                 )",
-    )
-    .bind(chunks)
-    .bind(today)
-    .execute(connection)
-    .await?;
-    Ok(marked.rows_affected())
-}
-
-async fn write_audit_entry(
-    connection: &mut PgConnection,
-    sku: &Sku,
-    expired: i64,
-) -> Result<(), sqlx::Error> {
-    let subject = sku.to_string();
-    let action = AuditAction {
-        name: "stock.expire",
-        subject: &subject,
-    };
-    audit::write(
-        connection,
-        &AuditActor::service(),
-        action,
-        NO_STATE,
-        Some(&ExpiryAuditState { expired }),
-    )
-    .await
-}
-
-impl ExpiredRow {
-    fn sku(&self) -> Result<Sku, sqlx::Error> {
-        let product_id = self.product_id.parse();
-        Ok(Sku {
-            product_id: product_id.map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            denomination: Amount::from_minor(self.denomination),
-        })
-    }
+        chunks,
+        today,
+    );
+    Ok(marked.execute(connection).await?.rows_affected())
 }

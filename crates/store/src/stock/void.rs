@@ -5,12 +5,13 @@
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
+use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 use vouchsafe_domain::stock::level::CodeVoidOutcome;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 
-use crate::audit::{self, AuditAction, AuditActor, NO_STATE};
+use crate::audit::{self, AuditActor, NO_STATE};
 use crate::stock::Stock;
 
 /// Chunks per transaction, about 5,000 rows: a concurrent order waits a few milliseconds.
@@ -69,11 +70,17 @@ impl Stock {
         reason: String,
         actor: AuditActor,
     ) -> Result<VoidOutcome, sqlx::Error> {
-        let of = sku.clone();
-        let chunks = self
-            .0
-            .run(|pool| async move { list_chunks(&pool, &of).await })
-            .await?;
+        let chunks = sqlx::query!(
+            "SELECT chunk_id
+               FROM chunks
+              WHERE product_id = $1
+                AND denomination = $2
+                AND NOT emptied
+              ORDER BY chunk_id",
+            sku.product_id as _,
+            sku.denomination as _,
+        );
+        let chunks = self.0.fetch_all(chunks.map(|row| row.chunk_id)).await?;
         let mut voided = 0;
         for group in chunks.chunks(MAX_CHUNKS) {
             let (group, subject, reason, actor) =
@@ -97,24 +104,9 @@ impl Stock {
     }
 }
 
-async fn list_chunks(pool: &PgPool, sku: &Sku) -> Result<Vec<i64>, sqlx::Error> {
-    sqlx::query_scalar(
-        "SELECT chunk_id
-           FROM chunks
-          WHERE product_id = $1
-            AND denomination = $2
-            AND NOT emptied
-          ORDER BY chunk_id",
-    )
-    .bind(sku.product_id.as_str())
-    .bind(sku.denomination.minor())
-    .fetch_all(pool)
-    .await
-}
-
 /// In stock id order, the lock order of commits.
 async fn void_chunks(connection: &mut PgConnection, chunks: &[i64]) -> Result<u64, sqlx::Error> {
-    let voided_rows = sqlx::query(
+    let voided = sqlx::query!(
         "INSERT INTO allocations (stock_id, withdrawal_reason)
          SELECT s.stock_id, 'void'
            FROM chunks AS c
@@ -122,11 +114,9 @@ async fn void_chunks(connection: &mut PgConnection, chunks: &[i64]) -> Result<u6
           WHERE c.chunk_id = ANY ($1)
           ORDER BY s.stock_id
          ON CONFLICT (stock_id) DO NOTHING",
-    )
-    .bind(chunks)
-    .execute(connection)
-    .await?;
-    Ok(voided_rows.rows_affected())
+        chunks,
+    );
+    Ok(voided.execute(connection).await?.rows_affected())
 }
 
 async fn void_codes(
@@ -150,12 +140,12 @@ async fn void_codes(
     let voided = voided_rows.len() as u64;
     write_audit_entry(&mut transaction, actor, product_id.as_str(), voided, reason).await?;
     transaction.commit().await?;
-    let mut denominations: Vec<i64> = found.iter().map(|found| found.denomination).collect();
+    let mut denominations: Vec<Amount> = found.iter().map(|found| found.denomination).collect();
     denominations.sort_unstable();
     denominations.dedup();
-    let skus = denominations.into_iter().map(|minor| Sku {
+    let skus = denominations.into_iter().map(|denomination| Sku {
         product_id: product_id.clone(),
-        denomination: Amount::from_minor(minor),
+        denomination,
     });
     Ok(VoidOutcome {
         voided,
@@ -165,13 +155,12 @@ async fn void_codes(
 }
 
 /// The newest stock row of a requested code.
-#[derive(sqlx::FromRow)]
 struct CodeRow {
     /// Position of the code in the request, from 1.
     position: i64,
-    denomination: i64,
+    denomination: Amount,
     stock_id: i64,
-    order_id: Option<uuid::Uuid>,
+    order_id: Option<OrderId>,
 }
 
 async fn find(
@@ -179,18 +168,20 @@ async fn find(
     product_id: &ProductId,
     codes: &[BlindIndex],
 ) -> Result<Vec<CodeRow>, sqlx::Error> {
-    sqlx::query_as(
-        "SELECT DISTINCT ON (n.position) n.position, k.denomination, s.stock_id, a.order_id
+    sqlx::query_as!(
+        CodeRow,
+        r#"SELECT DISTINCT ON (n.position) n.position AS "position!", k.denomination AS "denomination: Amount",
+                s.stock_id, a.order_id AS "order_id?: OrderId"
            FROM unnest($2::bytea[]) WITH ORDINALITY AS n (blind_index, position)
            JOIN codes AS c ON c.blind_index = n.blind_index
            JOIN chunks AS k ON k.product_id = c.product_id AND k.denomination = c.denomination
            JOIN stock AS s ON s.stock_id BETWEEN k.first_stock_id AND k.last_stock_id AND s.code_id = c.code_id
            LEFT JOIN allocations AS a ON a.stock_id = s.stock_id
           WHERE c.product_id = $1
-          ORDER BY n.position, s.stock_id DESC",
+          ORDER BY n.position, s.stock_id DESC"#,
+        product_id as _,
+        codes.iter().map(|code| &code.as_bytes()[..]).collect::<Vec<_>>() as _,
     )
-    .bind(product_id.as_str())
-    .bind(codes.iter().map(|code| &code.as_bytes()[..]).collect::<Vec<_>>())
     .fetch_all(connection)
     .await
 }
@@ -199,15 +190,15 @@ async fn find(
 async fn void_rows(connection: &mut PgConnection, mut stock_ids: Vec<i64>) -> Result<Vec<i64>, sqlx::Error> {
     stock_ids.sort_unstable();
     stock_ids.dedup();
-    sqlx::query_scalar(
+    sqlx::query_scalar!(
         "INSERT INTO allocations (stock_id, withdrawal_reason)
          SELECT s.stock_id, 'void'
            FROM unnest($1::bigint[]) AS s (stock_id)
           ORDER BY s.stock_id
          ON CONFLICT (stock_id) DO NOTHING
          RETURNING stock_id",
+        &stock_ids,
     )
-    .bind(stock_ids)
     .fetch_all(connection)
     .await
 }
@@ -231,14 +222,11 @@ async fn write_audit_entry(
     if voided == 0 {
         return Ok(());
     }
-    let action = AuditAction {
-        name: "stock.void",
-        subject,
-    };
     audit::write(
         connection,
         actor,
-        action,
+        "stock.void",
+        subject,
         NO_STATE,
         Some(&VoidAuditState { voided, reason }),
     )

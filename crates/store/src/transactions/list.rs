@@ -79,7 +79,7 @@ fn build_query(
     }
     restrict(filter.period, &mut query, "l.created_at");
     if let Some(kind) = filter.kind {
-        query.push(" AND l.kind = ").push_bind(kind.as_str());
+        query.push(" AND l.kind = ").push_bind(kind.into_str());
         if kind != LedgerKind::Debit {
             // Matches the predicate of the partial indexes, or the planner would not use them.
             query.push(" AND l.kind <> 'DEBIT'");
@@ -111,7 +111,7 @@ fn push_wallets(
     };
     query
         .push(" WHERE w.partner_id = ")
-        .push_bind(partner_id.as_uuid());
+        .push_bind(partner_id);
     if let Some(currency) = currency {
         query
             .push(" AND w.currency = ")
@@ -126,12 +126,12 @@ fn push_order_entries(
 ) -> &mut QueryBuilder<Postgres> {
     query.push("(SELECT * FROM ledger WHERE kind = 'DEBIT' AND partner_id = ");
     query
-        .push_bind(partner_id.as_uuid())
+        .push_bind(partner_id)
         .push(" AND transaction_id = ");
     query.push_bind(TransactionId::debit_of(order_id).as_uuid());
     query.push(" UNION ALL SELECT * FROM ledger WHERE kind <> 'DEBIT' AND partner_id = ");
-    query.push_bind(partner_id.as_uuid()).push(" AND order_id = ");
-    query.push_bind(order_id.as_uuid()).push(")")
+    query.push_bind(partner_id).push(" AND order_id = ");
+    query.push_bind(order_id).push(")")
 }
 
 /// Restricts the sequence numbers to those that can lie in the period.

@@ -6,9 +6,8 @@ use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
 
-use super::row::parse_kinds;
-use super::{MAX_WEBHOOKS, find, kind_labels};
-use crate::audit::{self, AuditAction, AuditActor, NO_STATE};
+use super::{MAX_WEBHOOKS, find, parse_kinds, stored_kinds};
+use crate::audit::{self, AuditActor, NO_STATE};
 use crate::webhooks::Webhooks;
 
 /// Requested settings of an endpoint. `None` keeps the current value, or takes the default for a new endpoint.
@@ -62,10 +61,12 @@ impl Webhooks {
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
                 // Serializes changes of a partner's endpoints, so the maximum holds.
-                sqlx::query("SELECT FROM partners WHERE partner_id = $1 FOR NO KEY UPDATE")
-                    .bind(request.partner_id.as_uuid())
-                    .execute(&mut *transaction)
-                    .await?;
+                sqlx::query!(
+                    "SELECT FROM partners WHERE partner_id = $1 FOR NO KEY UPDATE",
+                    request.partner_id as _,
+                )
+                .execute(&mut *transaction)
+                .await?;
                 let outcome = put(&mut transaction, &request, &actor).await?;
                 match outcome {
                     PutWebhookOutcome::Created(_) | PutWebhookOutcome::Updated(_) => {
@@ -91,24 +92,30 @@ impl Webhooks {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
-                let removed = sqlx::query("DELETE FROM webhooks WHERE partner_id = $1 AND webhook_id = $2")
-                    .bind(partner_id.as_uuid())
-                    .bind(webhook_id.as_uuid())
-                    .execute(&mut *transaction)
-                    .await?;
+                let removed = sqlx::query!(
+                    "DELETE FROM webhooks WHERE partner_id = $1 AND webhook_id = $2",
+                    partner_id as _,
+                    webhook_id as _,
+                )
+                .execute(&mut *transaction)
+                .await?;
                 if removed.rows_affected() == 0 {
                     return transaction.rollback().await.map(|()| false);
                 }
-                for statement in [
+                sqlx::query!(
                     "DELETE FROM webhook_progress WHERE partner_id = $1 AND webhook_id = $2",
+                    partner_id as _,
+                    webhook_id as _,
+                )
+                .execute(&mut *transaction)
+                .await?;
+                sqlx::query!(
                     "DELETE FROM deliveries WHERE partner_id = $1 AND webhook_id = $2",
-                ] {
-                    sqlx::query(statement)
-                        .bind(partner_id.as_uuid())
-                        .bind(webhook_id.as_uuid())
-                        .execute(&mut *transaction)
-                        .await?;
-                }
+                    partner_id as _,
+                    webhook_id as _,
+                )
+                .execute(&mut *transaction)
+                .await?;
                 write_audit_entry(&mut transaction, &actor, "webhook.remove", webhook_id).await?;
                 transaction.commit().await?;
                 Ok(true)
@@ -128,19 +135,19 @@ impl Webhooks {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
-                let until = sqlx::query_scalar(
-                    "UPDATE webhooks
-                    SET previous_secret = secret,
-                        previous_until = now() + make_interval(secs => $4),
-                        secret = $3,
-                        updated_at = now()
-                  WHERE partner_id = $1 AND webhook_id = $2
-                 RETURNING previous_until",
+                let until = sqlx::query_scalar!(
+                    r#"UPDATE webhooks
+                        SET previous_secret = secret,
+                            previous_until = now() + make_interval(secs => $4),
+                            secret = $3,
+                            updated_at = now()
+                      WHERE partner_id = $1 AND webhook_id = $2
+                     RETURNING previous_until AS "previous_until!""#,
+                    rotation.partner_id as _,
+                    rotation.webhook_id as _,
+                    &rotation.secret,
+                    f64::from(rotation.overlap_s),
                 )
-                .bind(rotation.partner_id.as_uuid())
-                .bind(rotation.webhook_id.as_uuid())
-                .bind(&rotation.secret)
-                .bind(f64::from(rotation.overlap_s))
                 .fetch_optional(&mut *transaction)
                 .await?;
                 if until.is_some() {
@@ -167,14 +174,15 @@ impl Webhooks {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
-                let Some(before) = find(&mut transaction, None, webhook_id).await? else {
+                let before = find(None, webhook_id).fetch_optional(&mut *transaction).await?;
+                let Some(before) = before else {
                     return Ok(None);
                 };
                 let id = (before.partner_id, webhook_id);
                 set_enabled(&mut transaction, id, true).await?;
                 revoke_lease(&mut transaction, before.partner_id, webhook_id).await?;
                 write_audit_entry(&mut transaction, &actor, "webhook.enable", webhook_id).await?;
-                let after = find(&mut transaction, None, webhook_id).await?;
+                let after = find(None, webhook_id).fetch_optional(&mut *transaction).await?;
                 transaction.commit().await?;
                 Ok(after)
             })
@@ -187,32 +195,33 @@ async fn put(
     request: &PutWebhookRequest,
     actor: &AuditActor,
 ) -> Result<PutWebhookOutcome, sqlx::Error> {
-    type ExistingRow = (uuid::Uuid, Option<Vec<String>>, String);
-    let existing: Vec<ExistingRow> = sqlx::query_as(
-        "SELECT webhook_id, events, url FROM webhooks WHERE partner_id = $1 FOR NO KEY UPDATE",
-    )
-    .bind(request.partner_id.as_uuid())
-    .fetch_all(&mut **transaction)
-    .await?;
-    let with_url = existing.iter().find(|(_, _, url)| *url == request.url);
+    let existing = sqlx::query!(
+        r#"SELECT webhook_id AS "webhook_id: WebhookId", events, url
+             FROM webhooks
+            WHERE partner_id = $1
+              FOR NO KEY UPDATE"#,
+        request.partner_id as _,
+    );
+    let existing = existing.fetch_all(&mut **transaction).await?;
+    let with_url = existing.iter().find(|webhook| webhook.url == request.url);
     let found = match request.webhook_id {
         None => with_url,
         Some(webhook_id) => {
-            let Some(found) = existing.iter().find(|(id, ..)| *id == webhook_id.as_uuid()) else {
+            let Some(found) = existing.iter().find(|webhook| webhook.webhook_id == webhook_id) else {
                 return Ok(PutWebhookOutcome::NotFound);
             };
-            if with_url.is_some_and(|(id, ..)| *id != found.0) {
+            if with_url.is_some_and(|webhook| webhook.webhook_id != webhook_id) {
                 return Ok(PutWebhookOutcome::UrlTaken);
             }
             Some(found)
         }
     };
     let (webhook_id, is_new) = match found {
-        Some((id, events, _)) => {
-            let kinds = request.kinds.unwrap_or_else(|| parse_kinds(events.as_deref()));
-            let webhook_id = WebhookId::from_uuid(*id);
-            update(transaction, webhook_id, request, kinds).await?;
-            (webhook_id, false)
+        Some(found) => {
+            let kinds = request.kinds;
+            let kinds = kinds.unwrap_or_else(|| parse_kinds(found.events.as_deref()));
+            update(transaction, found.webhook_id, request, kinds).await?;
+            (found.webhook_id, false)
         }
         None if i64::try_from(existing.len()).unwrap_or(i64::MAX) >= MAX_WEBHOOKS => {
             return Ok(PutWebhookOutcome::TooMany);
@@ -233,8 +242,8 @@ async fn put(
         webhook_id,
     )
     .await?;
-    let webhook = find(transaction, Some(request.partner_id), webhook_id).await?;
-    let webhook = webhook.ok_or(sqlx::Error::RowNotFound)?;
+    let webhook = find(Some(request.partner_id), webhook_id);
+    let webhook = webhook.fetch_one(&mut **transaction).await?;
     Ok(if is_new {
         PutWebhookOutcome::Created(webhook)
     } else {
@@ -244,31 +253,31 @@ async fn put(
 
 async fn insert(connection: &mut PgConnection, request: &PutWebhookRequest) -> Result<(), sqlx::Error> {
     let enabled = request.enabled.unwrap_or(true);
-    sqlx::query(
+    sqlx::query!(
         "INSERT INTO webhooks (partner_id, webhook_id, url, events, description, enabled, disabled_reason, disabled_at,
                                secret)
          VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN NOT $6 THEN 'PARTNER' END, CASE WHEN NOT $6 THEN now() END, $7)",
+        request.partner_id as _,
+        request.new.0 as _,
+        &request.url,
+        request.kinds.and_then(stored_kinds) as _,
+        request.description.as_deref(),
+        enabled,
+        &request.new.1,
     )
-    .bind(request.partner_id.as_uuid())
-    .bind(request.new.0.as_uuid())
-    .bind(&request.url)
-    .bind(request.kinds.and_then(kind_labels))
-    .bind(&request.description)
-    .bind(enabled)
-    .bind(&request.new.1)
     .execute(&mut *connection)
     .await?;
     // Starts at the current last event. The lock on the counter row prevents that an event is numbered meanwhile.
-    sqlx::query(
+    sqlx::query!(
         "INSERT INTO webhook_progress (partner_id, webhook_id, cursor)
          SELECT $1, $2, COALESCE((
                 SELECT f.last_number
                   FROM feeds AS f
                  WHERE f.partner_id = $1
                    FOR UPDATE), 0)",
+        request.partner_id as _,
+        request.new.0 as _,
     )
-    .bind(request.partner_id.as_uuid())
-    .bind(request.new.0.as_uuid())
     .execute(connection)
     .await
     .map(drop)
@@ -280,19 +289,19 @@ async fn update(
     request: &PutWebhookRequest,
     kinds: EventKinds,
 ) -> Result<(), sqlx::Error> {
-    sqlx::query(
+    sqlx::query!(
         "UPDATE webhooks
             SET url = $3,
                 events = $4,
                 description = COALESCE($5, description),
                 updated_at = now()
           WHERE partner_id = $1 AND webhook_id = $2",
+        request.partner_id as _,
+        webhook_id as _,
+        &request.url,
+        stored_kinds(kinds) as _,
+        request.description.as_deref(),
     )
-    .bind(request.partner_id.as_uuid())
-    .bind(webhook_id.as_uuid())
-    .bind(&request.url)
-    .bind(kind_labels(kinds))
-    .bind(&request.description)
     .execute(&mut *connection)
     .await?;
     if let Some(enabled) = request.enabled {
@@ -307,29 +316,29 @@ async fn set_enabled(
     (partner_id, webhook_id): (PartnerId, WebhookId),
     enabled: bool,
 ) -> Result<(), sqlx::Error> {
-    let switched = sqlx::query(
+    let switched = sqlx::query!(
         "UPDATE webhooks
             SET enabled = $3,
                 disabled_reason = CASE WHEN NOT $3 THEN 'PARTNER' END,
                 disabled_at = CASE WHEN NOT $3 THEN now() END,
                 updated_at = now()
           WHERE partner_id = $1 AND webhook_id = $2 AND enabled <> $3",
+        partner_id as _,
+        webhook_id as _,
+        enabled,
     )
-    .bind(partner_id.as_uuid())
-    .bind(webhook_id.as_uuid())
-    .bind(enabled)
     .execute(&mut *connection)
     .await?;
     if switched.rows_affected() == 0 || !enabled {
         return Ok(());
     }
-    sqlx::query(
+    sqlx::query!(
         "UPDATE webhook_progress
             SET cursor = GREATEST(cursor, last_event_before_v1($1, now() - interval '24 hours'))
           WHERE partner_id = $1 AND webhook_id = $2",
+        partner_id as _,
+        webhook_id as _,
     )
-    .bind(partner_id.as_uuid())
-    .bind(webhook_id.as_uuid())
     .execute(connection)
     .await
     .map(drop)
@@ -341,18 +350,18 @@ async fn revoke_lease(
     partner_id: PartnerId,
     webhook_id: WebhookId,
 ) -> Result<(), sqlx::Error> {
-    sqlx::query(
+    sqlx::query!(
         "UPDATE webhook_progress AS p
             SET lease = p.lease + 1,
                 leased_until = NULL,
                 due_at = CASE WHEN p.failing_since IS NULL THEN p.due_at ELSE now() END
           WHERE p.partner_id = $1 AND p.webhook_id = $2",
+        partner_id as _,
+        webhook_id as _,
     )
-    .bind(partner_id.as_uuid())
-    .bind(webhook_id.as_uuid())
     .execute(&mut *connection)
     .await?;
-    sqlx::query(
+    sqlx::query!(
         "UPDATE deliveries
             SET next_at = now()
           WHERE partner_id = $1
@@ -360,9 +369,9 @@ async fn revoke_lease(
             AND state = 'WAITING'
             AND next_at > now()
             AND next_at < 'infinity'",
+        partner_id as _,
+        webhook_id as _,
     )
-    .bind(partner_id.as_uuid())
-    .bind(webhook_id.as_uuid())
     .execute(connection)
     .await
     .map(drop)
@@ -375,10 +384,5 @@ async fn write_audit_entry(
     action: &'static str,
     webhook_id: WebhookId,
 ) -> Result<(), sqlx::Error> {
-    let subject = webhook_id.to_string();
-    let action = AuditAction {
-        name: action,
-        subject: &subject,
-    };
-    audit::write(connection, actor, action, NO_STATE, NO_STATE).await
+    audit::write(connection, actor, action, &webhook_id, NO_STATE, NO_STATE).await
 }

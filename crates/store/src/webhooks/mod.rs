@@ -6,34 +6,60 @@
 //! Lock order: the partner's row, webhooks, webhook_progress.
 
 mod change;
-mod row;
 
-use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
 use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
-use vouchsafe_domain::event_kind::EventKinds;
+use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
-use vouchsafe_domain::webhook::{Webhook, WebhookFilter, WebhookStatus};
+use vouchsafe_domain::webhook::{DisabledReason, Webhook, WebhookFilter};
 
 use super::audit::to_bigint;
-use super::database::Database;
+use super::database::{Database, Statement};
+
 pub use change::{PutWebhookOutcome, PutWebhookRequest, WebhookSecretRotation};
-use row::WebhookRow;
-pub(super) use row::parse_kinds;
 
 /// Maximum of endpoints per partner (contract §3).
 pub const MAX_WEBHOOKS: i64 = 10;
 
-const SELECT_WEBHOOKS: &str =
-    "SELECT w.*, p.failures, p.failing_since, p.due_at, p.delivered, p.refused, p.leased_by,
-                COALESCE(f.last_number, 0) - p.cursor AS behind,
-                (SELECT e.created_at
-                   FROM events AS e
-                  WHERE e.partner_id = w.partner_id AND e.number > p.cursor AND p.cursor < f.last_number
-                  ORDER BY e.number
-                  LIMIT 1) AS oldest_event_at
-           FROM webhooks AS w
-           JOIN webhook_progress AS p ON p.partner_id = w.partner_id AND p.webhook_id = w.webhook_id
-           LEFT JOIN feeds AS f ON f.partner_id = w.partner_id";
+/// Selects endpoints with the rest of a statement.
+macro_rules! select_webhooks {
+    ($rest:literal, $($argument:expr),+ $(,)?) => {
+        sqlx::query!(
+            r#"SELECT w.partner_id AS "partner_id: PartnerId", w.webhook_id AS "webhook_id: WebhookId", w.url, w.events,
+                      w.description, w.disabled_reason AS "disabled_reason: DisabledReason", w.disabled_at,
+                      w.previous_until, w.created_at, w.updated_at, p.failures, p.failing_since, p.due_at, p.delivered,
+                      p.refused, p.leased_by, COALESCE(f.last_number, 0) - p.cursor AS "behind!",
+                      (SELECT e.created_at
+                         FROM events AS e
+                        WHERE e.partner_id = w.partner_id AND e.number > p.cursor AND p.cursor < f.last_number
+                        ORDER BY e.number
+                        LIMIT 1) AS oldest_event_at
+                 FROM webhooks AS w
+                 JOIN webhook_progress AS p ON p.partner_id = w.partner_id AND p.webhook_id = w.webhook_id
+                 LEFT JOIN feeds AS f ON f.partner_id = w.partner_id "# + $rest,
+            $($argument),+
+        )
+        .map(|row| Webhook {
+            partner_id: row.partner_id,
+            webhook_id: row.webhook_id,
+            url: row.url,
+            kinds: parse_kinds(row.events.as_deref()),
+            description: row.description,
+            next_attempt_at: row.due_at.filter(|_| row.disabled_reason.is_none()),
+            disabled: row.disabled_reason.zip(row.disabled_at),
+            previous_until: row.previous_until,
+            failures: i64::from(row.failures),
+            failing_since: row.failing_since,
+            delivered: row.delivered,
+            refused: row.refused,
+            behind: row.behind.max(0),
+            oldest_event_at: row.oldest_event_at,
+            leased_by: row.leased_by,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    };
+}
 
 /// Webhook endpoints of the partners.
 #[derive(Debug, Clone)]
@@ -45,17 +71,8 @@ impl Webhooks {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list_by_partner(&self, partner_id: PartnerId) -> Result<Vec<Webhook>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let found: Vec<WebhookRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
-                    "{SELECT_WEBHOOKS} WHERE w.partner_id = $1 ORDER BY w.webhook_id"
-                )))
-                .bind(partner_id.as_uuid())
-                .fetch_all(&pool)
-                .await?;
-                found.into_iter().map(Webhook::try_from).collect()
-            })
-            .await
+        let statement = select_webhooks!("WHERE w.partner_id = $1 ORDER BY w.webhook_id", partner_id as _);
+        self.0.fetch_all(statement).await
     }
 
     /// Finds an endpoint, of this partner if given.
@@ -67,12 +84,7 @@ impl Webhooks {
         partner_id: Option<PartnerId>,
         webhook_id: WebhookId,
     ) -> Result<Option<Webhook>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let mut connection = pool.acquire().await?;
-                find(&mut connection, partner_id, webhook_id).await
-            })
-            .await
+        self.0.fetch_optional(find(partner_id, webhook_id)).await
     }
 
     /// Lists up to `limit` endpoints older than `before`, newest first.
@@ -85,28 +97,21 @@ impl Webhooks {
         before: Option<WebhookId>,
         limit: usize,
     ) -> Result<Vec<Webhook>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let found: Vec<WebhookRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
-                    "{SELECT_WEBHOOKS}
-                 WHERE ($1::uuid IS NULL OR w.partner_id = $1)
-                   AND ($2::uuid IS NULL OR w.webhook_id < $2)
-                   AND ($3::text IS NULL
-                        OR $3 = CASE WHEN NOT w.enabled THEN 'disabled'
-                                     WHEN p.failing_since IS NULL THEN 'active'
-                                     ELSE 'failing' END)
-                 ORDER BY w.webhook_id DESC
-                 LIMIT $4"
-                )))
-                .bind(filter.partner_id.map(PartnerId::as_uuid))
-                .bind(before.map(WebhookId::as_uuid))
-                .bind(filter.status.map(WebhookStatus::as_str))
-                .bind(to_bigint(limit))
-                .fetch_all(&pool)
-                .await?;
-                found.into_iter().map(Webhook::try_from).collect()
-            })
-            .await
+        let statement = select_webhooks!(
+            "WHERE ($1::uuid IS NULL OR w.partner_id = $1)
+               AND ($2::uuid IS NULL OR w.webhook_id < $2)
+               AND ($3::text IS NULL
+                    OR $3 = CASE WHEN NOT w.enabled THEN 'disabled'
+                                 WHEN p.failing_since IS NULL THEN 'active'
+                                 ELSE 'failing' END)
+             ORDER BY w.webhook_id DESC
+             LIMIT $4",
+            filter.partner_id as _,
+            before as _,
+            filter.status.map(|status| status.into_str()),
+            to_bigint(limit),
+        );
+        self.0.fetch_all(statement).await
     }
 
     /// Finds URL and sealed secrets of an endpoint, for a test delivery.
@@ -118,47 +123,46 @@ impl Webhooks {
         partner_id: PartnerId,
         webhook_id: WebhookId,
     ) -> Result<Option<WebhookTarget>, sqlx::Error> {
-        type Row = (String, Vec<u8>, Option<Vec<u8>>, Option<time::OffsetDateTime>);
-        self.0
-            .run(move |pool| async move {
-                let row: Option<Row> = sqlx::query_as(
-                    "SELECT url, secret, previous_secret, previous_until
-                   FROM webhooks
-                  WHERE partner_id = $1 AND webhook_id = $2",
-                )
-                .bind(partner_id.as_uuid())
-                .bind(webhook_id.as_uuid())
-                .fetch_optional(&pool)
-                .await?;
-                let sealed = |bytes: Vec<u8>| SealedSecret(bytes.into());
-                Ok(row.map(|(url, secret, previous, until)| WebhookTarget {
-                    partner_id,
-                    webhook_id,
-                    url,
-                    secret: sealed(secret),
-                    previous_secret: previous.map(sealed).zip(until),
-                }))
-            })
-            .await
+        let statement = sqlx::query!(
+            "SELECT url, secret, previous_secret, previous_until
+               FROM webhooks
+              WHERE partner_id = $1 AND webhook_id = $2",
+            partner_id as _,
+            webhook_id as _,
+        )
+        .map(move |row| WebhookTarget {
+            partner_id,
+            webhook_id,
+            url: row.url,
+            secret: SealedSecret(row.secret.into()),
+            previous_secret: row
+                .previous_secret
+                .map(|secret| SealedSecret(secret.into()))
+                .zip(row.previous_until),
+        });
+        self.0.fetch_optional(statement).await
     }
 }
 
-async fn find(
-    connection: &mut PgConnection,
+fn find(
     partner_id: Option<PartnerId>,
     webhook_id: WebhookId,
-) -> Result<Option<Webhook>, sqlx::Error> {
-    let row: Option<WebhookRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
-        "{SELECT_WEBHOOKS} WHERE w.webhook_id = $1 AND ($2::uuid IS NULL OR w.partner_id = $2)"
-    )))
-    .bind(webhook_id.as_uuid())
-    .bind(partner_id.map(PartnerId::as_uuid))
-    .fetch_optional(connection)
-    .await?;
-    row.map(Webhook::try_from).transpose()
+) -> Statement<impl FnMut(PgRow) -> Result<Webhook, sqlx::Error> + Send + use<>> {
+    select_webhooks!(
+        "WHERE w.webhook_id = $1 AND ($2::uuid IS NULL OR w.partner_id = $2)",
+        webhook_id as _,
+        partner_id as _,
+    )
 }
 
-/// Labels of event kinds as stored; `None` stands for all kinds.
-fn kind_labels(kinds: EventKinds) -> Option<Vec<String>> {
-    (kinds != EventKinds::ALL).then(|| kinds.iter().map(|kind| kind.as_str().to_owned()).collect())
+/// Parses stored labels; `None` stands for all kinds. A newer version may have stored kinds that this one does not know.
+pub(crate) fn parse_kinds(labels: Option<&[String]>) -> EventKinds {
+    let kinds = labels.map(|labels| labels.iter().filter_map(|label| label.parse().ok()).collect());
+    let kinds = kinds.and_then(|kinds: Vec<EventKind>| EventKinds::of(&kinds));
+    kinds.unwrap_or(EventKinds::ALL)
+}
+
+/// Event kinds as stored; `None` stands for all kinds.
+fn stored_kinds(kinds: EventKinds) -> Option<Vec<EventKind>> {
+    (kinds != EventKinds::ALL).then(|| kinds.iter().collect())
 }

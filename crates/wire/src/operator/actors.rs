@@ -2,18 +2,65 @@
 
 use std::cmp::Reverse;
 
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
+use utoipa::{IntoParams, ToSchema};
 
-use crate::error_body::InvalidRequest;
-use crate::page;
+use crate::limit::Limit;
 
-pub const DEFAULT_LIMIT: usize = 100;
+const DEFAULT_LIMIT: usize = 100;
 
 /// More than a busy node has; such a response takes about 1 MB.
-pub const MAX_LIMIT: usize = 10_000;
+const MAX_LIMIT: usize = 10_000;
 
-pub const KINDS: [&str; 4] = ["wallet", "inventory", "procurement", "delivery"];
+type ActorsLimit = Limit<MAX_LIMIT, DEFAULT_LIMIT>;
+
+/// Query of live actors.
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct ActorsQuery {
+    /// Maximum number of actors.
+    #[serde(default)]
+    #[param(inline, required = false)]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "N",
+            default_value = "100",
+            help = "Maximum number of actors, 1 to 10000"
+        )
+    )]
+    pub limit: ActorsLimit,
+    /// Filter by kind.
+    #[param(inline)]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = vouchsafe_domain::arguments::enum_parser::<ActorKind>()))]
+    pub kind: Option<ActorKind>,
+}
+
+/// Kind of an actor.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum ActorKind {
+    Wallet,
+    Inventory,
+    Procurement,
+    Delivery,
+}
 
 /// Live actors.
 #[derive(Serialize, ToSchema)]
@@ -32,7 +79,8 @@ pub struct ActorList {
 #[schema(as = ActorSum)]
 pub struct ActorKindSummary {
     /// `wallet`, `inventory`, `procurement` or `delivery`.
-    kind: &'static str,
+    #[schema(value_type = String)]
+    kind: ActorKind,
     /// Number of live actors.
     actors: usize,
     /// Actors that are loading their state or have stopped.
@@ -50,7 +98,8 @@ pub struct ActorKindSummary {
 #[schema(as = LiveActor)]
 pub struct LiveActor {
     /// `wallet`, `inventory`, `procurement` or `delivery`.
-    pub kind: &'static str,
+    #[schema(value_type = String)]
+    pub kind: ActorKind,
     /// Partner ID, SKU (product and denomination), vendor ID or endpoint ID.
     pub key: String,
     #[serde(flatten)]
@@ -87,7 +136,10 @@ impl ActorList {
     /// Totals of all actors, and up to `limit` of them, the busiest first.
     #[must_use]
     pub fn new(mut all: Vec<LiveActor>, limit: usize) -> Self {
-        let sums = KINDS.map(|kind| summarize(kind, &all)).into_iter().collect();
+        let sums = ActorKind::VARIANTS
+            .iter()
+            .map(|kind| summarize(*kind, &all))
+            .collect();
         all.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
         let has_more = all.len() > limit;
         all.truncate(limit);
@@ -109,7 +161,7 @@ fn sort_key(actor: &LiveActor) -> (Reverse<usize>, Reverse<u64>, &str) {
     (Reverse(mailbox_depth), Reverse(handled), &actor.key)
 }
 
-fn summarize(kind: &'static str, all: &[LiveActor]) -> ActorKindSummary {
+fn summarize(kind: ActorKind, all: &[LiveActor]) -> ActorKindSummary {
     let mut sum = ActorKindSummary {
         kind,
         actors: 0,
@@ -137,39 +189,11 @@ fn summarize(kind: &'static str, all: &[LiveActor]) -> ActorKindSummary {
     sum
 }
 
-/// Parses `limit` and `kind`.
-///
-/// # Errors
-/// `VALIDATION_FAILED` for an unknown parameter or value.
-pub fn parse_query(query: &str) -> Result<(usize, Option<String>), InvalidRequest> {
-    let pairs = page::split_pairs(query)?;
-    let (mut limit, mut kind) = (DEFAULT_LIMIT, None);
-    for (name, value) in pairs {
-        match (name.as_str(), value.as_str()) {
-            ("limit", text) => {
-                let number = text
-                    .parse()
-                    .ok()
-                    .filter(|number| (1..=MAX_LIMIT).contains(number));
-                limit = number
-                    .ok_or_else(|| InvalidRequest::field("limit", format!("expected 1 to {MAX_LIMIT}")))?;
-            }
-            ("kind", kind_name) if KINDS.contains(&kind_name) => kind = Some(value),
-            ("kind", _) => {
-                let message = format!("expected one of {}", KINDS.join(", "));
-                return Err(InvalidRequest::field("kind", message));
-            }
-            _ => return Err(InvalidRequest::field(name, "unknown parameter")),
-        }
-    }
-    Ok((limit, kind))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn live_actor(kind: &'static str, key: &str, mailbox_depth: usize, handled: u64) -> LiveActor {
+    fn live_actor(kind: ActorKind, key: &str, mailbox_depth: usize, handled: u64) -> LiveActor {
         let stats = ActorReading {
             mailbox_depth,
             handled,
@@ -186,10 +210,10 @@ mod tests {
     #[test]
     fn limited_list_sorts_by_load_and_totals_count_all() {
         let all = vec![
-            live_actor("wallet", "b", 0, 5),
-            live_actor("inventory", "a", 0, 5),
-            live_actor("inventory", "c", 0, 9),
-            live_actor("wallet", "d", 2, 0),
+            live_actor(ActorKind::Wallet, "b", 0, 5),
+            live_actor(ActorKind::Inventory, "a", 0, 5),
+            live_actor(ActorKind::Inventory, "c", 0, 9),
+            live_actor(ActorKind::Wallet, "d", 2, 0),
         ];
         let list = ActorList::new(all, 3);
         let keys: Vec<_> = list.data.iter().map(|actor| actor.key.as_str()).collect();
@@ -202,10 +226,10 @@ mod tests {
         assert_eq!(
             sums,
             [
-                ("wallet", 2, 2, 5),
-                ("inventory", 2, 0, 14),
-                ("procurement", 0, 0, 0),
-                ("delivery", 0, 0, 0)
+                (ActorKind::Wallet, 2, 2, 5),
+                (ActorKind::Inventory, 2, 0, 14),
+                (ActorKind::Procurement, 0, 0, 0),
+                (ActorKind::Delivery, 0, 0, 0)
             ]
         );
     }

@@ -1,6 +1,6 @@
 //! Request body of `/categories`.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vouchsafe_domain::category::Category;
 use vouchsafe_domain::product::check_slug;
@@ -9,14 +9,17 @@ use super::text::validate_name;
 use crate::error_body::InvalidRequest;
 
 /// Definition of a category.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct CategoryRequest {
     /// Display name.
     #[schema(min_length = 1, max_length = 200)]
+    #[cfg_attr(feature = "clap", arg(long))]
     name: String,
     /// ID of the parent category.
     #[serde(default)]
+    #[cfg_attr(feature = "clap", arg(long = "parent", value_name = "CATEGORY"))]
     parent_id: Option<String>,
 }
 

@@ -9,7 +9,7 @@ use vouchsafe_security::credential::{ApiSecret, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
 
 /// Request for a credential.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewCredential)]
 pub struct IssueCredentialRequest {

@@ -1,16 +1,16 @@
 //! Bodies and filters of the operator listener, one module per noun.
 
 pub mod actors;
-pub mod audit;
 pub mod categories;
 pub mod credentials;
 pub mod decision;
+#[cfg(test)]
+mod limits;
 pub mod orders;
 pub mod partners;
 mod patch_field;
 pub mod payouts;
 pub mod products;
-pub mod purchases;
 pub mod reconciliation;
 pub mod stock;
 mod text;

@@ -1,6 +1,6 @@
 //! Bodies of `/partners`.
 
-mod patch;
+pub(super) mod patch;
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;

@@ -1,93 +1,65 @@
-//! Bodies and filters of `/payouts`.
+//! Bodies of `/payouts`.
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
-use vouchsafe_domain::money::{Currency, Money};
-use vouchsafe_domain::payout::{
-    Payout, PayoutDecision, PayoutFilter, PayoutMilestone, PayoutOutcome, PayoutStatus,
-};
+use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutOutcome};
 
-use super::decision::{validate_reason, validate_reference};
+use super::text::{validate_reason, validate_reference};
 use crate::error_body::InvalidRequest;
-use crate::page::PageRequest;
-
-pub const FILTERS: [&str; 2] = ["partner_id", "status"];
-
-/// Parses the filters.
-///
-/// # Errors
-/// `VALIDATION_FAILED` for a value that does not parse.
-pub fn parse_filter(page: &PageRequest) -> Result<PayoutFilter, InvalidRequest> {
-    Ok(PayoutFilter {
-        partner_id: page.parsed_filter("partner_id")?,
-        status: page.enum_filter("status", &PayoutStatus::ALL, PayoutStatus::as_str)?,
-    })
-}
+use crate::partner::payouts::body::PayoutBody;
 
 /// A payout and its partner.
 #[derive(Serialize, ToSchema)]
-pub struct PayoutOfPartner {
+pub struct PayoutOfPartner<'a> {
     partner_id: PartnerId,
-    /// Payout ID.
-    pub payout_id: PayoutId,
-    /// Status.
-    status: PayoutStatus,
-    /// Amount in `currency`.
-    amount: Money,
-    /// Currency of `amount`.
-    currency: Currency,
-    /// Destination of the money, with masked numbers.
-    #[schema(value_type = BTreeMap<String, String>)]
-    destination: Box<RawValue>,
-    /// The partner's reference.
-    #[schema(required)]
-    reference: Option<String>,
-    /// Status changes, oldest first.
-    timeline: Vec<PayoutMilestone>,
-    /// Time at which it was accepted.
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    created_at: OffsetDateTime,
+    #[serde(flatten)]
+    payout: PayoutBody<'a>,
     /// Time of the last change.
     #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
 }
 
-impl PayoutOfPartner {
+impl<'a> PayoutOfPartner<'a> {
     /// The wire representation of a payout.
     ///
     /// # Errors
     /// Returns an error if the stored masked destination is not JSON, which is a bug.
-    pub fn of(payout: Payout) -> Result<Self, serde_json::Error> {
-        let destination = RawValue::from_string(payout.destination.masked.to_string())?;
+    pub fn of(payout: &'a Payout) -> Result<Self, serde_json::Error> {
         Ok(Self {
             partner_id: payout.partner_id,
-            payout_id: payout.payout_id,
-            status: payout.status,
-            amount: payout.money,
-            currency: payout.money.currency,
-            destination,
-            reference: payout.reference,
-            timeline: payout.timeline,
-            created_at: payout.created_at,
+            payout: PayoutBody::of(payout)?,
             updated_at: payout.updated_at,
         })
+    }
+
+    #[must_use]
+    pub const fn payout_id(&self) -> PayoutId {
+        self.payout.payout_id
     }
 }
 
 /// Details of a payout decision, all optional.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PayoutDecisionRequest {
     /// Reason, shown to the partner in the timeline.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 500)]
+    #[cfg_attr(feature = "clap", arg(long))]
     reason: Option<String>,
     /// Reference of the payment at the bank.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 128)]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help = "Reference of the payment at the bank, e.g. the number of a statement"
+        )
+    )]
     reference: Option<String>,
 }
 

@@ -15,27 +15,27 @@ use crate::error_body::{FieldError, InvalidRequest};
 use crate::json::{self, JsonObject};
 
 /// Listed face values; use a range for more.
-const MAX_DENOMINATIONS: usize = 200;
+pub(super) const MAX_DENOMINATIONS: usize = 200;
 
 /// More than there are countries.
-const MAX_COUNTRIES: usize = 300;
+pub(super) const MAX_COUNTRIES: usize = 300;
 
 /// In characters.
-const MAX_BRAND: usize = 100;
+pub(super) const MAX_BRAND: usize = 100;
 
 /// In characters: a few printed pages.
-const MAX_REDEMPTION_TEXT: usize = 20_000;
+pub(super) const MAX_REDEMPTION_TEXT: usize = 20_000;
 
 /// A century; longer is a mistake.
 const MAX_MONTHS: u64 = 1_200;
 
 /// Ten years.
-const MAX_VALIDITY_DAYS: u16 = 3_650;
+pub(super) const MAX_VALIDITY_DAYS: u16 = 3_650;
 
 const DEFAULT_LOW_STOCK_AT: u32 = 20;
 
 /// Availability counts up to this number.
-const MAX_LOW_STOCK_AT: u32 = 100_000;
+pub(super) const MAX_LOW_STOCK_AT: u32 = 100_000;
 
 /// In minor units: 1,000 vouchers of it, the most in an order, do not overflow.
 const MAX_DENOMINATION: i64 = 1_000_000_000_000;
@@ -124,7 +124,7 @@ struct ExpiryPolicyRequest {
 /// Information for the holder of a voucher.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct RedemptionRequest {
+pub(super) struct RedemptionRequest {
     /// How to redeem the voucher.
     #[serde(default)]
     #[schema(max_length = 20_000)]

@@ -1,13 +1,29 @@
-//! Validation of display names and other short texts.
+//! Validation of display names, reasons, references and other short texts.
 
 use crate::error_body::InvalidRequest;
 
 /// In characters.
-const MAX_NAME: usize = 200;
+pub(super) const MAX_NAME: usize = 200;
+
+/// In characters. Every response with the timeline contains the reason.
+pub(super) const MAX_REASON: usize = 500;
+
+/// In characters, as for an order.
+pub(super) const MAX_REFERENCE: usize = 128;
 
 /// Trims a display name and checks it: 1 to 200 characters, no control characters.
 pub(super) fn validate_name(field: &str, text: &str) -> Result<String, InvalidRequest> {
     validate_text(field, text, MAX_NAME)
+}
+
+/// Trims and checks the reason of an operator.
+pub(super) fn validate_reason(text: &str) -> Result<String, InvalidRequest> {
+    validate_text("reason", text, MAX_REASON)
+}
+
+/// Trims and checks the reference of a posting or payment.
+pub(super) fn validate_reference(text: &str) -> Result<String, InvalidRequest> {
+    validate_text("reference", text, MAX_REFERENCE)
 }
 
 /// Trims a text and checks it: 1 to `max` characters, no control characters.

@@ -1,7 +1,7 @@
 //! Request body of `/vendors`.
 
 use secrecy::SecretString;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
 use vouchsafe_security::environment::Environment;
@@ -11,27 +11,55 @@ use crate::error_body::InvalidRequest;
 use crate::json;
 
 /// In bytes: tokens with claims take a few KiB, and the credential must fit into a header.
-const MAX_CREDENTIAL: usize = 4_096;
+pub(super) const MAX_CREDENTIAL: usize = 4_096;
 
 /// Definition of a vendor.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct VendorRequest {
     /// Adapter through which vouchers are bought.
     #[serde(deserialize_with = "json::enum_value")]
+    #[cfg_attr(feature = "clap", arg(
+        long,
+        value_parser = vouchsafe_domain::arguments::enum_parser::<AdapterKind>(),
+        help = "Adapter: mock (sandbox only), http (the vendor protocol) or manual (you fulfil the orders)"
+    ))]
     adapter: AdapterKind,
     /// URL of the vendor's API, for `http` only: https, or http to the same machine.
     #[serde(default)]
     #[schema(max_length = 2_048)]
+    #[cfg_attr(feature = "clap", arg(long, help = "URL of the vendor's API, for http only"))]
     url: Option<String>,
     /// Bearer token for the vendor, for `http` only; never shown. If omitted, the stored one stays unless the URL
     /// changes.
-    #[serde(default, deserialize_with = "deserialize_secret")]
+    #[serde(
+        default,
+        serialize_with = "serialize_secret",
+        deserialize_with = "deserialize_secret"
+    )]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 4_096, write_only)]
-    credentials: Option<SecretString>,
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "TEXT",
+            help = "Bearer token, for http only: @FILE, - for standard input, or the text, which other users of this machine may \
+                see [default: the stored one, unless the url changes]"
+        )
+    )]
+    pub credentials: Option<SecretString>,
     /// Maximum number of purchases in flight; default 4.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 64)]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "N",
+            help = "Maximum number of purchases in flight [default: 4]"
+        )
+    )]
     concurrency: Option<u16>,
 }
 
@@ -92,6 +120,12 @@ impl VendorRequest {
         }
         Ok(Some(credential))
     }
+}
+
+/// Only for the request: no response contains the credential.
+#[allow(clippy::ref_option)] // the signature that serde requires
+fn serialize_secret<S: Serializer>(secret: &Option<SecretString>, serializer: S) -> Result<S::Ok, S::Error> {
+    secret.as_ref().map(expose).serialize(serializer)
 }
 
 fn deserialize_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {

@@ -1,27 +1,27 @@
 //! Request body of top-ups and adjustments.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::money::{Amount, AmountText, Currency};
 
-use super::text::validate_text;
+use super::text::validate_reference;
 use crate::error_body::InvalidRequest;
-
-/// In characters, as for an order.
-const MAX_REFERENCE: usize = 128;
 
 /// In minor units: thousands of postings do not overflow a balance.
 const MAX_AMOUNT: i64 = 1_000_000_000_000_000;
 
 /// Amount to post to a wallet.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PostingRequest {
     /// Amount; a negative adjustment takes money away.
+    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true, help = "Amount, e.g. 1000.00"))]
     amount: AmountText,
     /// Your reference; the amount is posted once per reference.
     #[schema(min_length = 1, max_length = 128)]
+    #[cfg_attr(feature = "clap", arg(long, help = "Your reference, e.g. the number of a bank statement"))]
     reference: String,
 }
 
@@ -31,7 +31,7 @@ impl PostingRequest {
     /// # Errors
     /// `VALIDATION_FAILED` for an invalid reference or amount; a top-up must be positive.
     pub fn validate(&self, currency: Currency, kind: LedgerKind) -> Result<(Amount, String), InvalidRequest> {
-        let reference = validate_text("reference", &self.reference, MAX_REFERENCE)?;
+        let reference = validate_reference(&self.reference)?;
         let amount = self.amount.parse(currency);
         let amount = amount.map_err(|error| InvalidRequest::field("amount", error.to_string()))?;
         if amount == Amount::ZERO || amount.minor().unsigned_abs() > MAX_AMOUNT.unsigned_abs() {

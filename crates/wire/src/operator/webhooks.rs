@@ -1,44 +1,11 @@
-//! Bodies and filters of `/webhooks` and `/deliveries`.
+//! Response body of `/webhooks`.
 
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use vouchsafe_domain::delivery::DeliveryAttempt;
-use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryState, DeliveryView};
 use vouchsafe_domain::event_kind::EventKind;
-use vouchsafe_domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
-use vouchsafe_domain::webhook::{DisabledReason, Webhook, WebhookFilter, WebhookStatus};
-
-use crate::error_body::InvalidRequest;
-use crate::page::PageRequest;
-
-pub const WEBHOOK_FILTERS: [&str; 2] = ["partner_id", "status"];
-
-pub const DELIVERY_FILTERS: [&str; 4] = ["partner_id", "webhook_id", "order_id", "status"];
-
-/// Parses the filters of `GET /webhooks`.
-///
-/// # Errors
-/// `VALIDATION_FAILED` for a value that does not parse.
-pub fn parse_webhook_filter(page: &PageRequest) -> Result<WebhookFilter, InvalidRequest> {
-    Ok(WebhookFilter {
-        partner_id: page.parsed_filter("partner_id")?,
-        status: page.enum_filter("status", &WebhookStatus::ALL, WebhookStatus::as_str)?,
-    })
-}
-
-/// Parses the filters of `GET /deliveries`.
-///
-/// # Errors
-/// `VALIDATION_FAILED` for a value that does not parse.
-pub fn parse_delivery_filter(page: &PageRequest) -> Result<DeliveryFilter, InvalidRequest> {
-    Ok(DeliveryFilter {
-        partner_id: page.parsed_filter("partner_id")?,
-        webhook_id: page.parsed_filter("webhook_id")?,
-        order_id: page.parsed_filter("order_id")?,
-        state: page.enum_filter("status", &DeliveryState::ALL, DeliveryState::as_str)?,
-    })
-}
+use vouchsafe_domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::webhook::{DisabledReason, Webhook, WebhookStatus};
 
 /// A webhook endpoint, its partner and state.
 #[derive(Serialize, ToSchema)]
@@ -127,54 +94,4 @@ impl From<Webhook> for WebhookOfPartner {
 fn success_ratio(delivered: i64, refused: i64) -> Option<f64> {
     let all = delivered.checked_add(refused).filter(|all| *all > 0)?;
     Some(delivered as f64 / all as f64)
-}
-
-/// A delivery that failed, waits behind a failed one, or is replayed. A delivery without failures has no entry.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Delivery)]
-pub struct DeliveryBody {
-    /// Delivery ID.
-    pub delivery_id: DeliveryId,
-    /// Partner ID.
-    partner_id: PartnerId,
-    /// Endpoint ID.
-    webhook_id: WebhookId,
-    /// Event ID.
-    event_id: EventId,
-    /// Order ID.
-    order_id: OrderId,
-    /// Status.
-    status: DeliveryState,
-    /// Failed attempts since the first attempt or the replay.
-    failed_attempts: i32,
-    /// Time of the next attempt; null if it waits for an earlier delivery of its order, or has ended.
-    #[serde(with = "vouchsafe_domain::timestamp::option")]
-    #[schema(required)]
-    next_attempt_at: Option<OffsetDateTime>,
-    /// Attempts, oldest first.
-    attempts: Vec<DeliveryAttempt>,
-    /// Commit time of the event.
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    event_at: OffsetDateTime,
-    /// Time of the last change.
-    #[serde(with = "vouchsafe_domain::timestamp")]
-    updated_at: OffsetDateTime,
-}
-
-impl From<DeliveryView> for DeliveryBody {
-    fn from(delivery: DeliveryView) -> Self {
-        Self {
-            delivery_id: delivery.delivery_id,
-            partner_id: delivery.partner_id,
-            webhook_id: delivery.webhook_id,
-            event_id: delivery.event_id,
-            order_id: delivery.order_id,
-            status: delivery.state,
-            failed_attempts: delivery.attempts,
-            next_attempt_at: delivery.next_attempt_at,
-            attempts: delivery.log,
-            event_at: delivery.event_at,
-            updated_at: delivery.updated_at,
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! Response body of `GET /certification`, for both listeners.
 
+use strum::VariantArray as _;
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
@@ -49,14 +50,14 @@ struct CheckBody {
 fn point_schema() -> Object {
     extensible_enum(
         "Name of the check.",
-        Check::ALL.iter().map(|point| point.as_str()),
+        Check::VARIANTS.iter().map(|point| point.into_str()),
     )
 }
 
 fn state_schema() -> Object {
     extensible_enum(
         "State of the check: `PASSED` or `FAILED` by the latest decisive attempt, `NOT_SEEN` without any.",
-        CheckState::ALL.map(CheckState::as_str),
+        CheckState::VARIANTS.iter().map(|state| state.into_str()),
     )
 }
 
@@ -76,21 +77,14 @@ impl CertificationBody {
 }
 
 impl CheckBody {
-    fn of(
-        CheckResult {
-            check: point,
-            state,
-            at,
-            reason: why,
-        }: CheckResult,
-    ) -> Self {
+    fn of(result: CheckResult) -> Self {
         Self {
-            point,
-            state,
-            at,
-            why,
-            asks: point.requirement(),
-            advice: point.advice(),
+            point: result.check,
+            state: result.state,
+            at: result.at,
+            why: result.reason,
+            asks: result.check.requirement(),
+            advice: result.check.advice(),
         }
     }
 }

@@ -3,27 +3,26 @@
 use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::ObjectBuilder;
 use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_security::credential::ApiKeyPair;
 
 use crate::error_body::InvalidRequest;
-use crate::json::{self, JsonObject};
-
-/// Default overlap (contract §3): a day.
-const DEFAULT_OVERLAP_S: u32 = 86_400;
-
-/// Maximum overlap: a week.
-const MAX_OVERLAP_S: u32 = 604_800;
+use crate::json;
+use crate::partner::limits::{overlap_s, overlap_schema};
 
 /// Options of a credential rotation.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[schema(as = RotateRequest)]
 #[serde(deny_unknown_fields)]
 pub struct RotateCredentialBody {
-    /// How long the current credential stays valid, in seconds. Default: 86400 (a day).
     #[serde(default)]
-    #[schema(maximum = 604_800)]
+    #[schema(schema_with = credential_overlap_schema)]
     overlap_seconds: Option<u32>,
+}
+
+fn credential_overlap_schema() -> ObjectBuilder {
+    overlap_schema("How long the current credential stays valid, in seconds.")
 }
 
 /// The new credential. The secret is returned only once.
@@ -63,23 +62,15 @@ impl<'a> RotatedCredentialBody<'a> {
 /// # Errors
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse_overlap(body: &[u8]) -> Result<Duration, InvalidRequest> {
-    let request = if body.is_empty() {
-        RotateCredentialBody::default()
-    } else {
-        json::parse::<JsonObject<RotateCredentialBody>>(body)?.0
-    };
-    let seconds = request.overlap_seconds.unwrap_or(DEFAULT_OVERLAP_S);
-    if seconds > MAX_OVERLAP_S {
-        let message = format!("expected 0 to {MAX_OVERLAP_S} seconds");
-        return Err(InvalidRequest::field("overlap_seconds", message));
-    }
-    Ok(Duration::seconds(seconds.into()))
+    let request: RotateCredentialBody = json::parse_optional(body)?;
+    Ok(Duration::seconds(overlap_s(request.overlap_seconds)?.into()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error_code::Code;
+    use crate::partner::limits::{DEFAULT_OVERLAP_S, MAX_OVERLAP_S};
 
     #[test]
     fn overlap_defaults_to_a_day_and_is_at_most_a_week() {

@@ -1,3 +1,18 @@
-//! Filters of `GET /events`. Its response is a page of envelopes.
+//! Filter of `GET /events`. Its response is a page of envelopes.
 
-pub const FILTERS: [&str; 1] = ["after"];
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+use vouchsafe_domain::ids::EventId;
+
+use crate::filter::ListFilter;
+
+/// Filter of the event feed.
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct EventFilter {
+    /// Return events after this one.
+    #[param(value_type = Option<EventId>, inline)]
+    pub after: Option<String>,
+}
+
+impl ListFilter for EventFilter {}

@@ -1,16 +1,15 @@
 //! Response body and filters of `/products`.
 
-use serde::Serialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::money::{Amount, Currency, Money};
 use vouchsafe_domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Sku, SupplyRoute};
+use vouchsafe_domain::schema::FilterText;
 use vouchsafe_domain::stock::FreeVouchers;
 
-use crate::error_body::InvalidRequest;
-use crate::page::PageRequest;
-
-pub const FILTERS: [&str; 3] = ["currency", "country", "category_id"];
+use crate::filter::ListFilter;
 
 /// Availability of a product or denomination (contract §3), best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
@@ -87,45 +86,55 @@ struct StockBody {
     availability: Availability,
 }
 
-/// Filters of a product list.
-pub struct ProductFilter<'a> {
+/// Filter of a product list.
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ProductFilter {
+    /// Filter by currency.
+    #[param(inline)]
     currency: Option<Currency>,
-    country: Option<&'a str>,
-    category_id: Option<&'a str>,
+    /// Filter by country of redemption (ISO 3166-1 alpha-2, for example `US`).
+    #[serde(default, deserialize_with = "deserialize_country")]
+    #[param(value_type = Option<FilterText>, inline, example = "US")]
+    country: Option<String>,
+    /// Filter by category.
+    #[serde(default, deserialize_with = "deserialize_category_id")]
+    #[param(value_type = Option<FilterText>, inline, example = "gaming")]
+    category_id: Option<String>,
 }
 
-impl<'a> ProductFilter<'a> {
-    /// Parses the filters.
-    ///
-    /// # Errors
-    /// `VALIDATION_FAILED` for a value that does not parse.
-    pub fn parse(page: &'a PageRequest) -> Result<Self, InvalidRequest> {
-        let currency: Result<Option<Currency>, _> = page.filter("currency").map(str::parse).transpose();
-        let country = page.filter("country");
-        let is_country = |code: &str| code.len() == 2 && code.bytes().all(|b| b.is_ascii_uppercase());
-        if !country.is_none_or(is_country) {
-            let message = "expected two capital letters such as DE (ISO 3166-1)";
-            return Err(InvalidRequest::field("country", message));
-        }
-        let category_id = page.filter("category_id");
-        if category_id.is_some_and(str::is_empty) {
-            return Err(InvalidRequest::field("category_id", "expected a category id"));
-        }
-        Ok(Self {
-            currency: currency.map_err(|error| InvalidRequest::field("currency", error.to_string()))?,
-            country,
-            category_id,
-        })
+fn deserialize_country<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let country = String::deserialize(deserializer)?;
+    if country.len() == 2 && country.bytes().all(|b| b.is_ascii_uppercase()) {
+        return Ok(Some(country));
     }
+    Err(D::Error::custom(
+        "expected two capital letters such as DE (ISO 3166-1)",
+    ))
+}
 
+fn deserialize_category_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let category_id = String::deserialize(deserializer)?;
+    if category_id.is_empty() {
+        return Err(D::Error::custom("expected a category id"));
+    }
+    Ok(Some(category_id))
+}
+
+impl ListFilter for ProductFilter {}
+
+impl ProductFilter {
     #[must_use]
     pub fn is_match(&self, product: &Product) -> bool {
         let sold_in = |country: &str| {
             product.countries.is_empty() || product.countries.iter().any(|code| code == country)
         };
         self.currency.is_none_or(|currency| product.currency == currency)
-            && self.category_id.is_none_or(|id| product.category_id == id)
-            && self.country.is_none_or(sold_in)
+            && self
+                .category_id
+                .as_ref()
+                .is_none_or(|id| product.category_id == *id)
+            && self.country.as_deref().is_none_or(sold_in)
     }
 }
 
@@ -133,7 +142,6 @@ impl<'a> ProductBody<'a> {
     /// A product of the list, without the availability of its denominations.
     #[must_use]
     pub fn of(product: &'a Product, free: &FreeVouchers) -> Self {
-        let currency = product.currency;
         let best = denominations(product, free)
             .into_iter()
             .map(|d| availability(product, free_count(product, d, free)));
@@ -143,17 +151,12 @@ impl<'a> ProductBody<'a> {
             brand: &product.brand,
             category_id: &product.category_id,
             vendor: &product.vendor,
-            currency,
+            currency: product.currency,
             countries: &product.countries,
-            denominations: product
-                .denominations
-                .iter()
-                .map(|amount| amount.of(currency))
-                .collect(),
-            denomination_range: product.denomination_range.map(|range| RangeBody {
-                min: range.min.of(currency),
-                max: range.max.of(currency),
-                step: range.step.of(currency),
+            denominations: product.listed_denominations(),
+            denomination_range: product.denomination_range.map(|range| {
+                let [min, max, step] = range.of(product.currency);
+                RangeBody { min, max, step }
             }),
             expiry_policy: &product.expiry_policy,
             availability: best.min().unwrap_or_else(|| availability(product, 0)),

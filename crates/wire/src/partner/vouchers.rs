@@ -2,6 +2,7 @@
 
 use serde::ser::SerializeSeq as _;
 use serde::{Serialize, Serializer};
+use strum::VariantArray as _;
 use time::Date;
 use utoipa::ToSchema;
 use utoipa::openapi::Object;
@@ -11,8 +12,6 @@ use vouchsafe_domain::product::ProductId;
 use vouchsafe_security::vault::code::{CodePart, VoucherCode};
 
 use crate::schema::extensible_enum;
-
-time::serde::format_description!(iso_date, Date, "[year]-[month]-[day]");
 
 /// The codes of an order.
 #[derive(Serialize, ToSchema)]
@@ -37,7 +36,7 @@ pub struct VoucherCodeBody<'a> {
     /// Currency of the face value.
     pub currency: Currency,
     /// Last day on which the voucher is valid (UTC). Null if it does not expire.
-    #[serde(with = "iso_date::option")]
+    #[serde(with = "vouchsafe_domain::iso_date::option")]
     #[schema(required)]
     pub expiry: Option<Date>,
     /// What the holder needs to redeem the voucher: always a `code`, further values depending on the brand.
@@ -58,7 +57,7 @@ struct VoucherCredentialBody<'a> {
 }
 
 fn part_schema() -> Object {
-    let labels = CodePart::ALL.iter().map(|part| part.as_str());
+    let labels = CodePart::VARIANTS.iter().map(|part| part.into_str());
     extensible_enum(
         "Kind of the value: `code` to redeem, `pin` required together with the code, `serial` for support requests, `url` of the \
          redemption page.",
@@ -71,7 +70,7 @@ fn serialize_code<S: Serializer>(code: &VoucherCode, serializer: S) -> Result<S:
     let mut list = serializer.serialize_seq(None)?;
     for (part, value) in code.parts() {
         list.serialize_element(&VoucherCredentialBody {
-            kind: part.as_str(),
+            kind: part.into_str(),
             value,
         })?;
     }

@@ -62,12 +62,10 @@ pub struct Event {
     pub op_id: u64,
     /// Client number; a client has one operation in flight.
     pub proc: u32,
-    /// Invocation or type of completion.
     #[serde(rename = "type")]
     pub kind: EventKind,
     pub f: Call,
     pub partner: String,
-    /// Idempotency-Key of an order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// SHA-256 of the request body, hex.
@@ -81,13 +79,10 @@ pub struct Event {
     /// SHA-256 of the response body, hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_hash: Option<String>,
-    /// Requested or returned order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order_id: Option<String>,
-    /// Facts of a 2xx order response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderFacts>,
-    /// Facts of a 2xx codes response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub codes: Option<Vec<CodeFact>>,
     /// Monotonic nanoseconds since the start of the recording.
@@ -105,9 +100,7 @@ impl Event {
 /// An invocation with its completion, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// Event written before sending.
     pub invoke: Event,
-    /// Event written after the response; `None` if the client ended first.
     pub completion: Option<Event>,
 }
 
@@ -132,10 +125,8 @@ impl Op {
 pub enum HistoryError {
     #[error("cannot read the history")]
     Read(#[source] std::io::Error),
-    /// A complete line is not an event.
     #[error("line {line} is not an event")]
     Parse {
-        /// Counted from 1.
         line: usize,
         #[source]
         source: serde_json::Error,

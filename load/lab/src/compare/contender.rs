@@ -72,9 +72,8 @@ impl Column {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct CompareReport {
-    /// Database connections of the peer.
     pub pool: u32,
-    /// By load, then in the order of [`CONTENDERS`].
+    /// By load, then in the order of the turns.
     pub columns: Vec<Column>,
     /// Of the server that all contenders use.
     pub database: DurabilitySettings,

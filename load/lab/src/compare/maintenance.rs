@@ -6,9 +6,6 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
 /// Disables autovacuum for the lifetime of the server.
-///
-/// # Errors
-/// If the server cannot be reached or the role is not a superuser.
 pub(crate) async fn disable_autovacuum(superuser: &PgConnectOptions) -> sqlx::Result<()> {
     let mut connection = PgConnection::connect_with(superuser).await?;
     connection.execute("ALTER SYSTEM SET autovacuum = off").await?;
@@ -16,8 +13,6 @@ pub(crate) async fn disable_autovacuum(superuser: &PgConnectOptions) -> sqlx::Re
     Ok(())
 }
 
-/// # Errors
-/// If the server cannot be reached or the role is not a superuser.
 pub(crate) async fn vacuum_and_checkpoint(database: &PgConnectOptions) -> sqlx::Result<()> {
     let mut connection = PgConnection::connect_with(database).await?;
     connection.execute("VACUUM (ANALYZE)").await?;

@@ -27,11 +27,9 @@ const USD: u64 = 900_000_000;
 /// Parameters of a comparison.
 #[derive(Clone, Debug)]
 pub struct ComparisonPlan<'a> {
-    /// Program of the service.
     pub service: &'a Path,
     /// The `lab` program, which runs the other contenders.
     pub lab: &'a Path,
-    /// Database connections of the peer.
     pub pool: u32,
     /// Closed loops of each round. The first one also runs as an open loop at half of the peer's best rate.
     pub loads: &'a [LoadSettings],

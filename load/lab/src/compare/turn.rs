@@ -27,7 +27,6 @@ const SOLD: &str = "201";
 /// Target of a load run.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    /// Base URL.
     pub url: String,
     pub credentials: Credentials,
     /// Product id, at denomination 25.
@@ -39,24 +38,18 @@ pub(crate) struct Target {
 /// Load of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LoadSettings {
-    /// Loop type and connections.
     pub pace: Pace,
     pub warm_up_s: u64,
-    /// Measured part, in seconds.
     pub seconds: u64,
 }
 
 /// Results of one turn.
 #[derive(Clone, Debug, Serialize)]
 pub struct Turn {
-    /// Acknowledged orders per second.
     pub orders_per_s: f64,
-    /// Acknowledged orders.
     pub orders: u64,
     pub latency_us: Latency,
-    /// Outcomes of the measured part by status and error code.
     pub outcomes: BTreeMap<String, u64>,
-    /// `None` if not measured.
     pub costs: Option<OrderCosts>,
     pub audit: Audit,
     pub machine: Machine,

@@ -38,12 +38,9 @@ pub struct NodesPlan<'a> {
     pub few: usize,
     /// Connections of the second turn (one node), and of both nodes together.
     pub many: usize,
-    /// Warm-up of each turn, in seconds.
     pub warm_up_s: u64,
-    /// Measured part of each turn, in seconds.
     pub seconds: u64,
     pub rounds: usize,
-    /// Initial stock of the SKU.
     pub stock: u64,
 }
 
@@ -60,7 +57,6 @@ impl NodesPlan<'_> {
 /// All rounds of one kind of turn; each round has one turn per node.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeRow {
-    /// Number of loaded nodes.
     pub nodes: usize,
     pub connections: usize,
     pub rounds: Vec<Vec<Turn>>,
@@ -71,7 +67,6 @@ pub struct NodeRow {
 pub struct NodesReport {
     /// One node with few connections, one node with many, two nodes.
     pub rows: [NodeRow; 3],
-    /// Database invariants at the end.
     pub verified: Check,
     pub machine: Machine,
     pub database: DurabilitySettings,

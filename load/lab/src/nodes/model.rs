@@ -50,7 +50,6 @@ impl NodeObservation {
 pub(super) struct ThroughputModel {
     /// CPU time per order without its share of the batch, in microseconds.
     pub(super) order_us: f64,
-    /// CPU time per batch, in microseconds.
     pub(super) batch_us: f64,
     small: NodeObservation,
     large: NodeObservation,

@@ -38,9 +38,6 @@ pub(super) struct FloorBatcher {
 
 impl FloorBatcher {
     /// Starts the lanes on a dedicated thread; order numbers continue after existing rows.
-    ///
-    /// # Errors
-    /// If the database cannot be reached or the thread not be started.
     pub(super) async fn start(options: &PgConnectOptions, partner_id: Uuid) -> anyhow::Result<Self> {
         let mut connection = PgConnection::connect_with(options).await?;
         let last: i64 = sqlx::query_scalar("SELECT COALESCE(max(stock_id), 0) FROM allocations")
@@ -70,9 +67,6 @@ impl FloorBatcher {
     }
 
     /// Writes an order; returns after its commit.
-    ///
-    /// # Errors
-    /// [`Refusal::ServiceUnavailable`] if its batch failed.
     pub(super) async fn write(&self, order: FloorOrder) -> Result<(), Refusal> {
         let (reply, committed) = oneshot::channel();
         self.queue.push((order, reply));

@@ -29,15 +29,11 @@ pub(super) struct OrderDraft {
 pub(super) struct IdempotencyKey {
     /// First 16 bytes of a hash of partner, endpoint and key: short and uniformly distributed.
     pub(super) hash: Uuid,
-    /// Hash of method, path and body.
     pub(super) fingerprint: [u8; 32],
 }
 
 impl IdempotencyKey {
     /// Creates the key of a `POST` to `path`.
-    ///
-    /// # Errors
-    /// [`Refusal::MissingIdempotencyKey`] if the header is missing or invalid.
     pub(super) fn new(
         partner_id: Uuid,
         text: Option<&[u8]>,
@@ -89,8 +85,6 @@ impl OrderDraft {
             order_id: self.order_id,
             currency: &self.order.currency,
             total: self.order.total,
-            reference: self.order.reference.as_deref(),
-            metadata: self.order.metadata.as_deref(),
             lines: &self.order.lines,
             at: self.at,
         }

@@ -16,7 +16,6 @@ pub(super) struct FloorOrder {
     /// Stock id, balance sequence and event number.
     pub(super) number: i64,
     pub(super) total: i64,
-    /// Lines as JSON.
     pub(super) lines: String,
     pub(super) event: String,
 }
@@ -45,9 +44,6 @@ impl FloorBatch {
     }
 
     /// Writes the batch in one transaction.
-    ///
-    /// # Errors
-    /// If the statement fails. Only a database error means for certain that nothing was written.
     pub(super) async fn write(
         &self,
         connection: &mut PgConnection,

@@ -25,14 +25,10 @@ pub(super) const GREETING: &str = "listening on ";
 /// Options of a peer process.
 #[derive(Clone, Debug)]
 pub struct PeerOptions<'a> {
-    /// The `lab` program.
     pub program: &'a Path,
     pub mode: PeerMode,
-    /// Database connections.
     pub pool: u32,
-    /// Database of the peer.
     pub database: &'a PgConnectOptions,
-    /// Partner of the peer.
     pub partner: &'a PeerCredentials,
     /// Product id, at denomination 25.
     pub product: &'a str,
@@ -112,7 +108,6 @@ impl PeerProcess {
         })
     }
 
-    /// Base URL.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url

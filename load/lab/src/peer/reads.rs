@@ -9,15 +9,10 @@ use super::request::Line;
 use super::response::{DeliveredOrder, SoldVoucher, format_amount};
 
 /// Reads an order and renders its response.
-///
-/// # Errors
-/// [`Refusal::OrderNotFound`] or [`Refusal::ServiceUnavailable`].
 pub(super) async fn read_order(pool: &PgPool, partner_id: Uuid, order_id: Uuid) -> Result<String, Refusal> {
     let row = sqlx::query(
         "SELECT currency,
                 total,
-                reference,
-                metadata,
                 lines::text AS lines,
                 created_at
            FROM orders
@@ -61,8 +56,6 @@ fn render_order(order_id: Uuid, row: &PgRow, vouchers: &[PgRow]) -> sqlx::Result
         order_id,
         currency: row.try_get("currency")?,
         total: row.try_get("total")?,
-        reference: row.try_get("reference")?,
-        metadata: row.try_get("metadata")?,
         lines: &lines,
         at: row.try_get("created_at")?,
     };
@@ -70,9 +63,6 @@ fn render_order(order_id: Uuid, row: &PgRow, vouchers: &[PgRow]) -> sqlx::Result
 }
 
 /// Reads the wallets of a partner.
-///
-/// # Errors
-/// [`Refusal::ServiceUnavailable`] if the query fails.
 pub(super) async fn read_wallets(pool: &PgPool, partner_id: Uuid) -> Result<String, Refusal> {
     let rows = sqlx::query_as::<_, (String, i64)>(
         "SELECT currency,

@@ -13,53 +13,40 @@ const RETRY_AFTER_S: &str = "1";
 /// Reasons for rejecting a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
-    /// Key or secret is unknown, missing or duplicated.
     #[error("unknown API key or secret")]
     InvalidCredentials,
-    /// The signature is missing, malformed or wrong.
     #[error("the signature does not match this method, path and body")]
     InvalidSignature,
-    /// The timestamp is missing, malformed, not the signed one, or outside the window.
     #[error("X-Timestamp must be the signed Unix time in seconds, within 300 s of the server's clock")]
     TimestampOutOfRange,
-    /// A signed request has a query string.
     #[error("a signed request must not have a query string")]
     UnexpectedQuery,
     #[error("Content-Encoding is not supported")]
     UnsupportedMediaType,
-    /// The body exceeds the maximum size.
     #[error("the body exceeds 256 KiB")]
     PayloadTooLarge,
     #[error("the body is not JSON")]
     MalformedRequest,
-    /// A field is missing, unknown, of the wrong type or out of range.
     #[error("{0}")]
     ValidationFailed(String),
-    /// The header is missing or invalid.
     #[error("exactly one Idempotency-Key of 1 to 255 visible ASCII characters is required")]
     MissingIdempotencyKey,
-    /// Another request used the key.
     #[error("another request used this Idempotency-Key")]
     IdempotencyKeyReused,
     #[error("unknown product {0}")]
     ProductNotFound(String),
     #[error("product {0} does not have this denomination")]
     DenominationNotAllowed(String),
-    /// The items have several currencies, or another one than the order.
     #[error("all items must have the currency of the order")]
     CurrencyMismatch,
-    /// The partner has no such order.
     #[error("order not found")]
     OrderNotFound,
     #[error("route not found")]
     RouteNotFound,
-    /// The balance is lower than the total.
     #[error("insufficient balance")]
     InsufficientFunds,
-    /// Fewer vouchers are available than requested.
     #[error("insufficient vouchers of product {0}")]
     InsufficientInventory(String),
-    /// The database did not respond in time.
     #[error("temporarily unavailable; retry with the same Idempotency-Key")]
     ServiceUnavailable,
 }
@@ -103,13 +90,11 @@ impl Refusal {
     }
 
     /// HTTP status.
-    #[must_use]
     pub(super) const fn status(&self) -> StatusCode {
         self.status_and_code().0
     }
 
     /// Response body.
-    #[must_use]
     pub(super) fn body(&self) -> Vec<u8> {
         let (_, code) = self.status_and_code();
         let envelope = ErrorEnvelope {

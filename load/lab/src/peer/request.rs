@@ -11,8 +11,6 @@ use super::refusal::Refusal;
 const MAX_ITEMS: usize = 100;
 /// Maximum vouchers per order.
 const MAX_VOUCHERS: i32 = 1_000;
-/// Maximum length of a reference, in characters.
-const MAX_REFERENCE: usize = 128;
 /// Decimals of all currencies that the peer supports.
 const DECIMALS: usize = 2;
 
@@ -61,15 +59,10 @@ pub(super) struct PricedOrder {
     pub(super) lines: Vec<Line>,
     pub(super) currency: String,
     pub(super) total: i64,
-    /// The partner's reference.
-    pub(super) reference: Option<String>,
-    /// A JSON object with the spelling of the request.
-    pub(super) metadata: Option<String>,
 }
 
 impl PricedOrder {
     /// Number of requested vouchers.
-    #[must_use]
     pub(super) fn vouchers(&self) -> usize {
         let each = |line: &Line| usize::try_from(line.quantity).unwrap_or_default();
         self.lines.iter().map(each).sum()
@@ -82,18 +75,6 @@ struct OrderRequest<'a> {
     #[serde(borrow)]
     items: Vec<Item<'a>>,
     currency: Option<String>,
-    reference: Option<String>,
-    metadata: Option<&'a RawValue>,
-    #[serde(rename = "fulfilment")]
-    _fulfilment: Option<Fulfilment>,
-}
-
-/// The peer has no vendors, so both values have the same effect.
-#[derive(Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-enum Fulfilment {
-    Auto,
-    CacheOnly,
 }
 
 #[derive(Deserialize)]
@@ -106,9 +87,6 @@ struct Item<'a> {
 }
 
 /// Parses and prices an order.
-///
-/// # Errors
-/// [`Refusal`] for the first error found.
 pub(super) fn parse_order(body: &[u8], catalogue: &Catalogue) -> Result<PricedOrder, Refusal> {
     let request: OrderRequest<'_> = serde_json::from_slice(body).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => Refusal::ValidationFailed(error.to_string()),
@@ -140,8 +118,6 @@ pub(super) fn parse_order(body: &[u8], catalogue: &Catalogue) -> Result<PricedOr
         lines,
         currency: currency.unwrap_or_default(),
         total,
-        reference: request.reference,
-        metadata: request.metadata.map(|object| object.get().to_owned()),
     })
 }
 
@@ -150,31 +126,18 @@ fn check_sizes(request: &OrderRequest<'_>) -> Result<(), Refusal> {
     let each_fits = quantities
         .clone()
         .all(|quantity| (1..=MAX_VOUCHERS).contains(&quantity));
-    let error = if request.items.is_empty() || request.items.len() > MAX_ITEMS {
-        Some("items: 1 to 100")
-    } else if !each_fits || quantities.sum::<i32>() > MAX_VOUCHERS {
-        Some("quantity: 1 to 1,000 in all")
-    } else if request
-        .reference
-        .as_ref()
-        .is_some_and(|text| text.chars().count() > MAX_REFERENCE)
-    {
-        Some("reference: at most 128 characters")
-    } else if request
-        .metadata
-        .is_some_and(|metadata| !metadata.get().starts_with('{'))
-    {
-        Some("metadata: an object")
-    } else {
-        None
-    };
-    error.map_or(Ok(()), |text| Err(Refusal::ValidationFailed(text.to_owned())))
+    if request.items.is_empty() || request.items.len() > MAX_ITEMS {
+        return Err(Refusal::ValidationFailed("items: 1 to 100".to_owned()));
+    }
+    if !each_fits || quantities.sum::<i32>() > MAX_VOUCHERS {
+        return Err(Refusal::ValidationFailed(
+            "quantity: 1 to 1,000 in all".to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 /// Parses `25`, `25.5` or `"25.50"` into 2,500 or 2,550 minor units.
-///
-/// # Errors
-/// [`Refusal::ValidationFailed`] unless the text is a positive amount with at most two decimals.
 pub(super) fn parse_minor_units(json: &str) -> Result<i64, Refusal> {
     let invalid =
         || Refusal::ValidationFailed("denomination: must be an amount with at most two decimals".to_owned());
@@ -214,7 +177,7 @@ mod tests {
     #[test]
     fn order_is_priced_and_sorted_by_sku() {
         let body = br#"{"items":[{"product_id":"a","denomination":25,"quantity":2},
-            {"product_id":"b","denomination":"10.50","quantity":1}],"reference":"r","metadata":{"k": 1}}"#;
+            {"product_id":"b","denomination":"10.50","quantity":1}]}"#;
         let order = parse_order(body, &catalogue()).unwrap();
         let lines: Vec<_> = order
             .lines
@@ -226,7 +189,6 @@ mod tests {
             (order.total, order.currency.as_str(), order.vouchers()),
             (6_050, "USD", 3)
         );
-        assert_eq!(order.metadata.as_deref(), Some(r#"{"k": 1}"#));
     }
 
     #[test]

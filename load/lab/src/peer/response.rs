@@ -20,10 +20,6 @@ pub(super) struct DeliveredOrder<'a> {
     pub(super) order_id: Uuid,
     pub(super) currency: &'a str,
     pub(super) total: i64,
-    /// The partner's reference.
-    pub(super) reference: Option<&'a str>,
-    /// A JSON object with the spelling of the request.
-    pub(super) metadata: Option<&'a str>,
     pub(super) lines: &'a [Line],
     /// Creation time in UTC, in whole microseconds.
     pub(super) at: OffsetDateTime,
@@ -39,22 +35,18 @@ pub(super) struct SoldVoucher {
 
 impl DeliveredOrder<'_> {
     /// Response text before the vouchers.
-    #[must_use]
     pub(super) fn head(&self) -> String {
         let items: Vec<String> = self.lines.iter().map(item_json).collect();
         format!(
-            r#"{{"order_id":"ord_{}","status":"DELIVERED","total_amount":{},"currency":{},"fulfilled_from":"cache","reference":{},"metadata":{},"items":[{}],"vouchers":["#,
+            r#"{{"order_id":"ord_{}","status":"DELIVERED","total_amount":{},"currency":{},"fulfilled_from":"cache","reference":null,"metadata":{{}},"items":[{}],"vouchers":["#,
             self.order_id.simple(),
             format_amount(self.total),
             to_json(self.currency),
-            to_json(&self.reference),
-            self.metadata.unwrap_or("{}"),
             items.join(","),
         )
     }
 
     /// Response text after the vouchers.
-    #[must_use]
     pub(super) fn tail(&self) -> String {
         let at = self.at.format(TIMESTAMP).unwrap_or_default();
         format!(
@@ -63,13 +55,11 @@ impl DeliveredOrder<'_> {
     }
 
     /// The complete response.
-    #[must_use]
     pub(super) fn text(&self, vouchers: &[SoldVoucher]) -> String {
         [self.head(), self.voucher_list(vouchers), self.tail()].concat()
     }
 
     /// Event body: the response without its tail.
-    #[must_use]
     pub(super) fn event(&self, vouchers: &[SoldVoucher]) -> String {
         [&self.head(), &self.voucher_list(vouchers), "]}"].concat()
     }
@@ -88,7 +78,6 @@ impl DeliveredOrder<'_> {
 }
 
 /// Product fields, which all vouchers of a line share.
-#[must_use]
 pub(super) fn voucher_product(line: &Line) -> String {
     let (product, denomination) = (to_json(&line.product_id), format_amount(line.denomination));
     format!(r#""product_id":{product},"denomination":{denomination}"#)
@@ -103,7 +92,6 @@ fn item_json(line: &Line) -> String {
 }
 
 /// Formats 2,550 minor units as `25.50`.
-#[must_use]
 pub(super) fn format_amount(minor_units: i64) -> String {
     let (sign, units) = (if minor_units < 0 { "-" } else { "" }, minor_units.unsigned_abs());
     format!("{sign}{}.{:02}", units / 100, units % 100)
@@ -134,8 +122,6 @@ mod tests {
             order_id: Uuid::from_u128(1),
             currency: "USD",
             total: 2_550,
-            reference: Some("a\"b"),
-            metadata: Some(r#"{"k": 1}"#),
             lines: &lines,
             at: datetime!(2026-01-02 03:04:05.000006 UTC),
         };
@@ -146,8 +132,6 @@ mod tests {
         };
         let text = order.text(&[sold]);
         let response: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(response["reference"], "a\"b");
-        assert_eq!(response["metadata"]["k"], 1);
         assert_eq!(response["created_at"], "2026-01-02T03:04:05.000006Z");
         assert_eq!(
             response["vouchers"][0],

@@ -30,7 +30,7 @@ const PLACE_ORDER: &str = "SELECT replayed,
        status,
        body
   FROM place_order(
-           $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
+           $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
 
 /// Handling of vouchers that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +52,6 @@ enum SaleError {
 }
 
 /// Sells an order or stores its refusal; returns the response stored under the key.
-///
-/// # Errors
-/// A [`Refusal`] that is not stored.
 pub(super) async fn place_order(pool: &PgPool, draft: &OrderDraft) -> Result<StoredResponse, Refusal> {
     let mut locked_vouchers = LockedVouchers::Skip;
     for _ in 0..MAX_ATTEMPTS {
@@ -97,8 +94,6 @@ async fn sell(
         .bind(draft.transaction_id)
         .bind(&request.currency)
         .bind(request.total)
-        .bind(&request.reference)
-        .bind(&request.metadata)
         .bind(draft.lines())
         .bind(draft.at)
         .bind(skus)

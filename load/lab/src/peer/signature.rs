@@ -49,9 +49,6 @@ impl CredentialRegistry {
     }
 
     /// Returns the partner of the presented credentials.
-    ///
-    /// # Errors
-    /// [`Refusal::InvalidCredentials`], regardless of whether key or secret is wrong.
     pub(super) fn authenticate(&self, headers: &AuthHeaders<'_>) -> Result<Uuid, Refusal> {
         let error = Refusal::InvalidCredentials;
         let (Some(key), Some(secret)) = (headers.api_key, headers.api_secret) else {
@@ -68,9 +65,6 @@ impl CredentialRegistry {
 }
 
 /// Checks the signature of an authenticated request at `now_s`, in Unix seconds.
-///
-/// # Errors
-/// [`Refusal::TimestampOutOfRange`] or [`Refusal::InvalidSignature`].
 pub(super) fn verify(
     headers: &AuthHeaders<'_>,
     message: SignedMessage<'_>,

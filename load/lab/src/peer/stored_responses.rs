@@ -6,10 +6,6 @@ use super::draft::IdempotencyKey;
 use super::refusal::{Refusal, StoredResponse};
 
 /// Stores a refusal unless the key already has a response; returns the stored response.
-///
-/// # Errors
-/// [`Refusal::ServiceUnavailable`] if the query fails or no row exists; [`Refusal::IdempotencyKeyReused`] if it
-/// belongs to another request.
 pub(super) async fn store_refusal(
     pool: &PgPool,
     key: &IdempotencyKey,
@@ -44,10 +40,6 @@ pub(super) async fn store_refusal(
 }
 
 /// Reads the stored response.
-///
-/// # Errors
-/// [`Refusal::ServiceUnavailable`] if no row exists; [`Refusal::IdempotencyKeyReused`] if it belongs to another
-/// request.
 pub(super) async fn read(pool: &PgPool, key: &IdempotencyKey) -> Result<StoredResponse, Refusal> {
     let (fingerprint, status, body) = sqlx::query_as::<_, (Vec<u8>, i16, Vec<u8>)>(
         "SELECT fingerprint,
@@ -67,9 +59,6 @@ pub(super) async fn read(pool: &PgPool, key: &IdempotencyKey) -> Result<StoredRe
 }
 
 /// Converts a stored row to a replayed response.
-///
-/// # Errors
-/// [`Refusal::IdempotencyKeyReused`] if it belongs to another request.
 pub(super) fn replay(
     key: &IdempotencyKey,
     fingerprint: &[u8],

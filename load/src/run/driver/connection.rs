@@ -31,7 +31,7 @@ pub(super) async fn run_connection(client: PartnerClient, state: Rc<ThreadState>
         partner: 0,
         state,
     };
-    while let Some(slot) = connection.state.slots.next(Instant::now()) {
+    while let Some(slot) = connection.state.schedule.next(Instant::now()) {
         if let Some(due) = slot.due {
             tokio::time::sleep_until(due.into()).await;
             if slot.phase == Phase::Measured {

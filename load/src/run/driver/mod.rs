@@ -1,7 +1,7 @@
 //! Load driver: closed or open loop over a number of connections, for any number of partners.
 //!
 //! Each thread runs its connections as tasks on a separate runtime and keeps its own tally. An order touches no
-//! shared state but the send window and the progress counters.
+//! shared state but the send schedule and the progress counters.
 //!
 //! Rule: in an open loop, latency begins when the request was due, not when it left. Otherwise a stalled service
 //! would hold back the requests that show the stall (coordinated omission).
@@ -20,10 +20,10 @@ use vouchsafe_api_client::DEFAULT_TIMEOUT;
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
 
-use super::arrivals::schedule;
+use super::arrivals::arrivals;
 use super::progress::Progress;
 use super::result::{RunError, RunResult};
-use super::send_schedule::{ArrivalCursor, SendSchedule, SendWindow};
+use super::send_schedule::SendSchedule;
 use crate::tally::Tally;
 use crate::tally::run_history::{OrderHistory, RunHistory, SentOrders};
 use crate::tally::sent_orders::SentLog;
@@ -47,7 +47,6 @@ pub struct LoadPlan {
     pub traffic: Traffic,
     /// Loop type and connections; the threads share the connections evenly.
     pub pace: Pace,
-    /// Seed of the random number generators.
     pub seed: u64,
     /// Generator threads, at least one.
     pub threads: usize,
@@ -95,15 +94,19 @@ impl LoadPlan {
         total / self.threads + usize::from(index < total % self.threads)
     }
 
-    fn arrival_schedule(&self) -> Result<Option<Arc<Vec<Duration>>>, RunError> {
+    /// `None` for a closed loop.
+    fn arrivals(&self) -> Result<Option<Vec<Duration>>, RunError> {
         match self.pace {
             Pace::Closed { .. } => Ok(None),
             Pace::Open {
                 per_second, spacing, ..
-            } => {
-                let times = schedule(per_second, spacing, self.warm_up, self.length, self.seed)?;
-                Ok(Some(Arc::new(times)))
-            }
+            } => Ok(Some(arrivals(
+                per_second,
+                spacing,
+                self.warm_up,
+                self.length,
+                self.seed,
+            )?)),
         }
     }
 }
@@ -113,26 +116,20 @@ impl LoadPlan {
 /// # Errors
 /// [`RunError`] if the run could not start. Errors of the service are in the tally.
 pub fn run_load(plan: LoadPlan, progress: &Progress) -> Result<RunResult, RunError> {
-    let schedule = plan.arrival_schedule()?;
+    // Drawing millions of arrivals takes time, so the clock starts after it.
+    let arrivals = plan.arrivals()?;
     let start = Instant::now();
     let measure_from = start + plan.warm_up;
+    let schedule = Arc::new(match arrivals {
+        Some(times) => SendSchedule::open(measure_from, start, times),
+        None => SendSchedule::closed(measure_from, plan.length),
+    });
     progress.set_measurement_start(measure_from);
-    let window = Arc::new(SendWindow::new(measure_from, plan.length));
     let plan = Arc::new(plan);
     let threads: Vec<_> = (0..plan.threads)
         .map(|index| {
-            let slots = match &schedule {
-                Some(schedule) => SendSchedule::Open(ArrivalCursor::new(
-                    Arc::clone(schedule),
-                    start,
-                    measure_from,
-                    index,
-                    plan.threads,
-                )),
-                None => SendSchedule::Closed(Arc::clone(&window)),
-            };
-            let (plan, progress) = (Arc::clone(&plan), progress.clone());
-            std::thread::spawn(move || run_thread(&plan, index, slots, progress))
+            let (plan, schedule, progress) = (Arc::clone(&plan), Arc::clone(&schedule), progress.clone());
+            std::thread::spawn(move || run_thread(&plan, index, schedule, progress))
         })
         .collect();
     let (mut sum, mut sent) = (Tally::new(plan.samples), Vec::new());
@@ -156,7 +153,7 @@ pub fn run_load(plan: LoadPlan, progress: &Progress) -> Result<RunResult, RunErr
 /// State that the connections of one thread share.
 struct ThreadState {
     plan: Arc<LoadPlan>,
-    slots: SendSchedule,
+    schedule: Arc<SendSchedule>,
     rng: RefCell<StdRng>,
     sent: RefCell<SentLog>,
     /// Last event id read, by partner.
@@ -168,7 +165,7 @@ struct ThreadState {
 fn run_thread(
     plan: &Arc<LoadPlan>,
     index: usize,
-    slots: SendSchedule,
+    schedule: Arc<SendSchedule>,
     progress: Progress,
 ) -> Result<(Tally, SentLog), RunError> {
     let samples = plan.samples.div_ceil(plan.threads);
@@ -182,7 +179,7 @@ fn run_thread(
     };
     let shared = Rc::new(ThreadState {
         plan: Arc::clone(plan),
-        slots,
+        schedule,
         rng: RefCell::new(StdRng::seed_from_u64(plan.seed.wrapping_add(index as u64))),
         sent: RefCell::new(sent),
         feed_positions: RefCell::new(vec![None; plan.partners.len()]),

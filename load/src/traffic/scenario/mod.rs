@@ -26,30 +26,25 @@ const MAX_CONNECTIONS: usize = 16_384;
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     pub name: String,
-    /// Purpose of the scenario.
     pub question: String,
     /// Number of partners, each with a separate wallet and an equal share of the orders.
     pub partners: usize,
     pub skus: Skus,
-    /// Order forms with weights.
     pub orders: Vec<OrderForm>,
     /// Request mix; only new orders if empty.
     #[serde(default)]
     pub requests: Vec<RequestShare>,
     pub pace: Pace,
     pub warm_up_s: u64,
-    /// Measured part, in seconds.
     pub seconds: u64,
     /// Whether each partner has a webhook endpoint that receives all events.
     #[serde(default)]
     pub webhooks: bool,
-    /// Pauses of Postgres, if any.
     #[serde(default)]
     pub pauses: Option<PauseSchedule>,
     /// Number of kills and restarts after the load.
     #[serde(default)]
     pub restarts: u64,
-    /// Replays after a restart, if any.
     #[serde(default)]
     pub replays: Option<ReplayPhase>,
     /// Expected outcomes besides 2xx, such as `409 INSUFFICIENT_INVENTORY`. Any other outcome fails the audit.
@@ -63,9 +58,7 @@ pub struct Skus {
     pub count: usize,
     /// Vouchers per SKU: a number, or `{ "enough_for": … }` vouchers in total.
     pub vouchers: VoucherSupply,
-    /// Distribution of orders over SKUs.
     pub popularity: Popularity,
-    /// SKUs with less stock.
     #[serde(default)]
     pub scarce: Option<ScarceSkus>,
 }
@@ -141,7 +134,6 @@ pub struct ScarceSkus {
 pub struct OrderForm {
     /// Relative to the other weights.
     pub weight: f64,
-    /// Number of distinct SKUs.
     pub skus: usize,
     pub quantity: u32,
 }

@@ -1,14 +1,11 @@
 //! Completeness checks of an OpenAPI document, used by the tests of both listeners.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 /// Terms that must not leak from source comments into published descriptions.
 const INTERNAL_TERMS: [&str; 7] = ["contract", "§", "spec part", "[`", "crate::", "`None`", "`Some`"];
-
-/// Keys of a path item that are operations.
-const METHODS: [&str; 6] = ["get", "head", "put", "post", "patch", "delete"];
 
 /// Optional fields of responses; all others must be `required`.
 const OPTIONAL_FIELDS: [&str; 10] = [
@@ -23,51 +20,6 @@ const OPTIONAL_FIELDS: [&str; 10] = [
     "secret",
     "stock",
 ];
-
-/// The methods of each documented path.
-pub(crate) fn documented_routes(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
-    let paths = document["paths"].as_object().unwrap();
-    let methods = |item: &Value| {
-        let item = item.as_object().unwrap();
-        item.keys()
-            .filter(|key| METHODS.contains(&key.as_str()))
-            .map(|key| key.to_uppercase())
-            .collect()
-    };
-    paths
-        .iter()
-        .map(|(path, item)| (path.clone(), methods(item)))
-        .collect()
-}
-
-/// The methods of each path in the source of the route tables. `/docs` is registered elsewhere and not part of the API.
-pub(crate) fn declared_routes(tables: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
-    let routes: BTreeMap<_, _> = tables.iter().flat_map(|table| parse_routes(table)).collect();
-    assert!(
-        routes.len() > 8,
-        "found too few routes: the route table's source no longer has the expected form"
-    );
-    routes
-}
-
-/// Parses every `resource("path", "METHODS")` and prefixes it with the preceding scope.
-fn parse_routes(table: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let code = table.split("fn resource(").next().unwrap();
-    let quoted = |text: &str, which: usize| text.split('"').nth(2 * which + 1).unwrap_or_default().to_owned();
-    let mut routes = BTreeMap::new();
-    for (index, scope) in code.split("web::scope(").enumerate() {
-        let prefix = if index == 0 {
-            String::new()
-        } else {
-            quoted(scope, 0)
-        };
-        for call in scope.split("resource(").skip(1) {
-            let methods = quoted(call, 1).split(", ").map(str::to_owned).collect();
-            routes.insert(format!("{prefix}{}", quoted(call, 0)), methods);
-        }
-    }
-    routes
-}
 
 /// Response fields must be required unless listed in [`OPTIONAL_FIELDS`]. Schemas that forbid further fields are requests.
 fn assert_required(schemas: &Value) {

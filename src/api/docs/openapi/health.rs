@@ -2,65 +2,52 @@
 
 use serde_json::json;
 use utoipa::ToSchema;
-use utoipa::openapi::HttpMethod;
 use utoipa::openapi::schema::{Object, ObjectBuilder};
 use vouchsafe_wire::health::HealthBody;
 
 use super::operation::Operation;
-use super::response::OperationResponse;
 
-/// The operations without authentication.
-pub(crate) fn public_operations(tag: &'static str) -> [Operation; 5] {
-    [
-        liveness(HttpMethod::Get, "getHealth", tag),
-        liveness(HttpMethod::Head, "headHealth", tag),
-        readiness(HttpMethod::Get, "getReadiness", tag),
-        readiness(HttpMethod::Head, "headReadiness", tag),
-        document(tag),
-    ]
-}
+/// The tag of the operations without authentication.
+pub(crate) const TAG: &str = "Health";
 
-fn liveness(method: HttpMethod, id: &'static str, tag: &'static str) -> Operation {
-    Operation::new(method, "/healthz", id)
+/// `/healthz`.
+pub(crate) fn liveness(operation: Operation) -> Operation {
+    operation
+        .id("getHealth")
         .describe(
-            tag,
+            TAG,
             "Check liveness",
             "Responds with 200 while the process can serve requests at all.",
         )
-        .response(OperationResponse::json::<HealthBody>(
-            200,
-            "The process is alive.",
-            json!({ "status": "alive" }),
-        ))
+        .ok::<HealthBody>("The process is alive.", json!({ "status": "alive" }))
 }
 
-fn readiness(method: HttpMethod, id: &'static str, tag: &'static str) -> Operation {
-    Operation::new(method, "/readyz", id)
+/// `/readyz`.
+pub(crate) fn readiness(operation: Operation) -> Operation {
+    operation
+        .id("getReadiness")
         .describe(
-            tag,
+            TAG,
             "Check readiness",
             "Checks that the database responds and that orders can be committed. Use it for load balancer health checks.",
         )
-        .response(OperationResponse::json::<HealthBody>(
-            200,
-            "The service accepts orders.",
-            json!({ "status": "ready" }),
-        ))
+        .ok::<HealthBody>("The service accepts orders.",
+            json!({ "status": "ready" }),)
 }
 
-/// `GET /openapi.json`.
-fn document(tag: &'static str) -> Operation {
-    Operation::new(HttpMethod::Get, "/openapi.json", "getOpenApi")
+/// `/openapi.json`.
+pub(crate) fn document(operation: Operation) -> Operation {
+    operation
+        .id("getOpenApi")
         .describe(
-            tag,
+            TAG,
             "Get this document",
             "Returns the OpenAPI 3.1 document of this API.",
         )
-        .response(OperationResponse::json::<DocumentBody>(
-            200,
+        .ok::<DocumentBody>(
             "The OpenAPI document.",
             json!({ "openapi": "3.1.0", "info": { "title": "Vouchsafe", "version": "1.0.0" }, "paths": {} }),
-        ))
+        )
 }
 
 /// An OpenAPI document, as a free-form object.

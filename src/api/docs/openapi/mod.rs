@@ -1,12 +1,13 @@
 //! OpenAPI 3.1 document builder for both listeners.
 //!
-//! Schemas derive from the wire types, errors from the table of error codes; an operation adds descriptions and
-//! examples. A test compares the operations with the route table.
+//! Schemas derive from the wire types, errors from the table of error codes, paths and methods from the table of endpoints
+//! that also routes them; an operation adds descriptions and examples.
 
 #[cfg(test)]
 pub(crate) mod check;
+mod endpoint;
 mod header;
-mod health;
+pub(crate) mod health;
 mod operation;
 mod parameter;
 mod response;
@@ -21,10 +22,10 @@ use utoipa::openapi::{
     ComponentsBuilder, Info, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Server, Tag,
 };
 
+pub(crate) use endpoint::{Endpoint, endpoints, resources};
 pub(crate) use header::ResponseHeader;
-pub(crate) use health::public_operations;
 pub(crate) use operation::Operation;
-pub(crate) use parameter::{date, enum_text, filter, integer, text};
+pub(crate) use parameter::{date, text};
 pub(crate) use response::OperationResponse;
 pub(crate) use schemas::Schemas;
 
@@ -40,7 +41,10 @@ pub(crate) struct DocumentInfo {
 }
 
 /// Builds the document of a listener.
-pub(crate) fn build_document(about: DocumentInfo, operations: Vec<Operation>) -> OpenApi {
+pub(crate) fn build_document(
+    about: DocumentInfo,
+    operations: impl IntoIterator<Item = Operation>,
+) -> OpenApi {
     let mut schemas = Schemas::default();
     let mut paths = Paths::new();
     for operation in operations {

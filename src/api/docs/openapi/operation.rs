@@ -2,20 +2,24 @@
 //!
 //! Errors are given as codes; their status, description and headers follow from the error table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-use utoipa::ToSchema;
+use serde_json::{Value, json};
 use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::path::{self, OperationBuilder, Parameter};
+use utoipa::openapi::path::{self, OperationBuilder, Parameter, ParameterIn};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{HttpMethod, RefOr, Required, Schema};
+use utoipa::{IntoParams, ToSchema};
+use vouchsafe_security::idempotency::MAX_KEY_LENGTH;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::page::{DEFAULT_LIMIT, MAX_LIMIT};
+use vouchsafe_wire::filter::{ListFilter, filter_parameters};
+use vouchsafe_wire::page::PageParameters;
+use vouchsafe_wire::query;
 
-use super::header::{self, ResponseHeader};
-use super::parameter::{any_text, in_header, in_path, in_query, integer, text, timestamp};
+use super::header::{ResponseHeader, rate_limit_headers};
+use super::parameter::{any_text, header, parameter, text};
 use super::response::{OperationResponse, error_response};
 use super::schemas::Schemas;
 
@@ -36,30 +40,34 @@ pub(crate) struct Operation {
     responses: Vec<OperationResponse>,
     error_codes: Vec<Code>,
     is_rate_limited: bool,
+    is_conditional: bool,
     stored_error_codes: Vec<Code>,
 }
 
 impl Operation {
     /// An operation with the parameters and errors that all operations share.
-    pub(crate) fn new(method: HttpMethod, path: impl Into<String>, id: &'static str) -> Self {
-        let builder = OperationBuilder::new()
-            .operation_id(Some(id))
-            .parameter(in_header(
-                Required::False,
-                "traceparent",
-                "W3C trace context of the caller. The request continues its trace; the response has its id in `X-Trace-ID`.",
-                text("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
-            ));
+    pub(crate) fn new(method: HttpMethod, path: impl Into<String>) -> Self {
+        let trace = header(
+            "traceparent",
+            "W3C trace context of the caller. The request continues its trace; the response has its id in `X-Trace-ID`.",
+            text("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+        );
         Self {
             method,
             path: path.into(),
-            builder,
+            builder: OperationBuilder::new().parameter(trace),
             body: None,
             responses: Vec::new(),
             error_codes: vec![Code::ServiceUnavailable],
             is_rate_limited: false,
+            is_conditional: false,
             stored_error_codes: Vec::new(),
         }
+    }
+
+    /// Sets the `operationId`.
+    pub(crate) fn id(self, id: &'static str) -> Self {
+        self.edit(|operation| operation.operation_id(Some(id)))
     }
 
     /// Sets tag, summary and description (Markdown).
@@ -77,6 +85,11 @@ impl Operation {
         })
     }
 
+    /// Whether the path has this parameter.
+    pub(crate) fn has_path_parameter(&self, name: &str) -> bool {
+        self.path.split('/').any(|part| part == format!("{{{name}}}"))
+    }
+
     /// Adds a path parameter.
     pub(crate) fn path_parameter(
         self,
@@ -84,84 +97,93 @@ impl Operation {
         about: &str,
         schema: impl Into<RefOr<Schema>>,
     ) -> Self {
-        self.parameter(in_path(name, about, schema))
-    }
-
-    /// Adds an optional query parameter.
-    pub(crate) fn query_parameter(
-        self,
-        name: &'static str,
-        about: &str,
-        schema: impl Into<RefOr<Schema>>,
-    ) -> Self {
-        self.parameter(in_query(Required::False, name, about, schema))
-    }
-
-    /// Adds a required query parameter.
-    pub(crate) fn required_query_parameter(
-        self,
-        name: &str,
-        about: &str,
-        schema: impl Into<RefOr<Schema>>,
-    ) -> Self {
-        self.parameter(in_query(Required::True, name, about, schema))
-    }
-
-    /// Adds a required request header.
-    pub(crate) fn required_header_parameter(
-        self,
-        name: &str,
-        about: &str,
-        schema: impl Into<RefOr<Schema>>,
-    ) -> Self {
-        self.parameter(in_header(Required::True, name, about, schema))
+        self.parameter(parameter(ParameterIn::Path, Required::True, name, about, schema))
     }
 
     /// Adds an optional request header.
     pub(crate) fn header_parameter(self, name: &str, about: &str, schema: impl Into<RefOr<Schema>>) -> Self {
-        self.parameter(in_header(Required::False, name, about, schema))
+        self.parameter(header(name, about, schema))
     }
 
-    /// Adds `If-None-Match` and the 304 response.
-    pub(crate) fn conditional(self) -> Self {
+    /// Adds the required `Idempotency-Key` and its errors. `subject` is what the request creates.
+    pub(crate) fn idempotent(self, subject: &str) -> Self {
+        let about = format!(
+            "Unique key for this {subject}. The server executes a request once per key; for 24 hours repetitions get the stored \
+             response."
+        );
+        let key = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .min_length(Some(1))
+            .max_length(Some(MAX_KEY_LENGTH))
+            .pattern(Some("^[!-~]+$"))
+            .examples(["po-1001"])
+            .build();
+        self.parameter(parameter(
+            ParameterIn::Header,
+            Required::True,
+            "Idempotency-Key",
+            &about,
+            key,
+        ))
+        .errors(&[
+            Code::MissingIdempotencyKey,
+            Code::IdempotencyInProgress,
+            Code::IdempotencyKeyReused,
+        ])
+    }
+
+    /// Adds `If-None-Match`, the 304 response, and `ETag` to all but the errors.
+    pub(crate) fn conditional(mut self) -> Self {
+        self.is_conditional = true;
         self.header_parameter(
             "If-None-Match",
             "`ETag` of the response that you have.",
             text("\"9f86d081884c7d659a2feaa0c55ad015\""),
         )
-        .response(
-            OperationResponse::empty(304, "Unchanged: the response that you have is current.")
-                .with_header(ResponseHeader::EntityTag),
-        )
+        .response(OperationResponse::empty(
+            304,
+            "Unchanged: the response that you have is current.",
+        ))
     }
 
-    /// Adds the time range parameters `from` and `to`.
-    pub(crate) fn with_period(self) -> Self {
-        self.query_parameter(
-            "from",
-            "Start of the time range, inclusive: a date (midnight UTC) or an RFC 3339 time.",
-            timestamp("2026-11-20"),
-        )
-        .query_parameter(
-            "to",
-            "End of the time range, exclusive: a date (midnight UTC) or an RFC 3339 time.",
-            timestamp("2026-11-21T12:00:00Z"),
-        )
+    /// Adds the query parameters of a struct.
+    pub(crate) fn query<Q: IntoParams>(self) -> Self {
+        self.query_parameters(Q::into_params(|| None))
     }
 
-    /// Adds the pagination parameters `limit` and `cursor`.
-    pub(crate) fn paginated(self) -> Self {
-        self.query_parameter(
-            "limit",
-            "Maximum number of entries on the page.",
-            integer(1, MAX_LIMIT, DEFAULT_LIMIT),
-        )
-        .query_parameter(
-            "cursor",
-            "`next_cursor` of the previous page. It is valid only for the same list with the same filters.",
-            text("AAECAwQFBgdzYngtaW5zdGFudA"),
-        )
-        .errors(&[Code::ValidationFailed, Code::InvalidCursor])
+    /// Adds the parameters of a list: its filter, `limit` and `cursor`.
+    pub(crate) fn paginated<F: ListFilter>(self) -> Self {
+        let filter = filter_parameters::<F>();
+        let documented: BTreeSet<_> = filter.iter().map(|parameter| parameter.name.clone()).collect();
+        assert_eq!(
+            documented,
+            query::names::<F>(),
+            "parameters of a flattened part are missing"
+        );
+        self.query_parameters(filter)
+            .query::<PageParameters>()
+            .errors(&[Code::ValidationFailed, Code::InvalidCursor])
+    }
+
+    /// Adds the parameters of a list, and the response with an example entry.
+    pub(crate) fn list<F: ListFilter, T: ToSchema>(self, description: &'static str, entry: Value) -> Self {
+        self.paginated::<F>()
+            .response(OperationResponse::page::<T>(description, entry))
+    }
+
+    /// Adds the response 200 with a JSON body and an example.
+    pub(crate) fn ok<T: ToSchema>(self, description: &'static str, example: Value) -> Self {
+        self.response(OperationResponse::json::<T>(200, description, example))
+    }
+
+    /// Adds the response 201 with a JSON body and an example.
+    pub(crate) fn created<T: ToSchema>(self, description: &'static str, example: Value) -> Self {
+        self.response(OperationResponse::json::<T>(201, description, example))
+    }
+
+    /// Adds the response 202 with a JSON body and an example.
+    pub(crate) fn accepted<T: ToSchema>(self, description: &'static str, example: Value) -> Self {
+        self.response(OperationResponse::json::<T>(202, description, example))
     }
 
     /// Requires all of these security schemes.
@@ -230,7 +252,8 @@ impl Operation {
             operation = operation.request_body(Some(build_body(body, schemas)));
         }
         for answer in self.responses {
-            let headers = common_headers(self.is_rate_limited, answer.status());
+            let mut headers = common_headers(self.is_rate_limited, answer.status());
+            headers.extend(self.is_conditional.then_some(ResponseHeader::EntityTag));
             let (status, response) = answer.build(schemas, &headers);
             operation = operation.response(status.to_string(), response);
         }
@@ -248,6 +271,13 @@ impl Operation {
         (self.path, self.method, operation)
     }
 
+    fn query_parameters(self, parameters: Vec<Parameter>) -> Self {
+        parameters
+            .into_iter()
+            .map(example_in_schema)
+            .fold(self, Self::parameter)
+    }
+
     fn parameter(self, parameter: Parameter) -> Self {
         self.edit(|operation| operation.parameter(parameter))
     }
@@ -258,13 +288,18 @@ impl Operation {
     }
 }
 
+/// Moves the example into the schema, like the examples of other parameters.
+fn example_in_schema(parameter: Parameter) -> Parameter {
+    let mut value = json!(parameter);
+    if let Some(example) = value.as_object_mut().and_then(|fields| fields.remove("example")) {
+        value["schema"]["examples"] = json!([example]);
+    }
+    serde_json::from_value(value).unwrap_or(parameter)
+}
+
 /// The headers of all responses with this status.
 fn common_headers(limited: bool, status: u16) -> Vec<ResponseHeader> {
-    let limits = if limited {
-        header::rate_limit_headers(status)
-    } else {
-        &[]
-    };
+    let limits = if limited { rate_limit_headers(status) } else { &[] };
     [&[ResponseHeader::TraceId], limits].concat()
 }
 

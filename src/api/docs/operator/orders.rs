@@ -1,112 +1,78 @@
 //! OpenAPI operations of `/orders`.
 
 use serde_json::{Value, json};
-use utoipa::PartialSchema as _;
-use utoipa::openapi::HttpMethod;
-use vouchsafe_domain::ids::{OrderId, PartnerId};
-use vouchsafe_domain::order::OrderStatus;
+use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::decision::ReasonRequest;
 use vouchsafe_wire::operator::orders::OrderOfPartner;
 use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
 
 use super::{ORDERS, json_write_operation, read_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, enum_text, filter};
+use crate::api::docs::openapi::Operation;
 use crate::api::docs::partner::example_order;
 
-pub(super) fn operations() -> [Operation; 6] {
-    [search(), get(), approve(), reject(), cancel(), fulfil()]
-}
-
-fn search() -> Operation {
-    read_operation("/orders", "searchOrders")
+pub(crate) fn search(operation: Operation) -> Operation {
+    read_operation(operation, "searchOrders")
         .describe(
             ORDERS,
             "Search orders",
             "Orders of all partners, newest first, with the fields that the partner sees.",
         )
-        .query_parameter("partner_id", "Filter by partner.", PartnerId::schema())
-        .query_parameter("order_id", "Filter by order ID.", OrderId::schema())
-        .query_parameter(
-            "status",
-            "Filter by status.",
-            enum_text(OrderStatus::ALL.map(OrderStatus::as_str)),
-        )
-        .query_parameter(
-            "reference",
-            "Filter by the partner's reference.",
-            filter("po-1001"),
-        )
-        .with_period()
-        .paginated()
-        .response(OperationResponse::page::<OrderOfPartner<'_>>(
-            "Page of orders.",
-            order(),
-        ))
+        .list::<OrderSearch, OrderOfPartner<'_>>("Page of orders.", order())
 }
 
-fn get() -> Operation {
-    read_operation("/orders/{order_id}", "getOrder")
+pub(crate) fn get(operation: Operation) -> Operation {
+    read_operation(operation, "getOrder")
         .describe(
             ORDERS,
             "Get an order",
             "With the fields that the partner sees, without codes.",
         )
-        .path_parameter("order_id", "Order ID.", OrderId::schema())
-        .response(OperationResponse::json::<OrderOfPartner<'_>>(
-            200,
-            "The order.",
-            order(),
-        ))
-        .errors(&[Code::OrderNotFound])
+        .ok::<OrderOfPartner<'_>>("The order.", order())
 }
 
-fn approve() -> Operation {
-    decision_operation("/orders/{order_id}/approve", "approveOrder")
+pub(crate) fn approve(operation: Operation) -> Operation {
+    decision_operation(operation, "approveOrder")
         .describe(
             ORDERS,
             "Approve an order",
             "Approves an order that waits for approval. Available stock is allocated at once; the rest is bought, or \
              refunded if it cannot be bought.",
         )
-        .response(OperationResponse::json::<OrderOfPartner<'_>>(200, "The order after the decision.", order()))
+        .ok::<OrderOfPartner<'_>>("The order after the decision.", order())
         .errors(&[Code::OrderNotAwaitingApproval])
 }
 
-fn reject() -> Operation {
-    decision_operation("/orders/{order_id}/reject", "rejectOrder")
+pub(crate) fn reject(operation: Operation) -> Operation {
+    decision_operation(operation, "rejectOrder")
         .describe(
             ORDERS,
             "Reject an order",
             "Cancels an order that waits for approval and refunds it completely.",
         )
-        .response(OperationResponse::json::<OrderOfPartner<'_>>(
-            200,
-            "The order after the decision.",
-            refunded_order(),
-        ))
+        .ok::<OrderOfPartner<'_>>("The order after the decision.", refunded_order())
         .errors(&[Code::OrderNotAwaitingApproval])
 }
 
-fn cancel() -> Operation {
-    decision_operation("/orders/{order_id}/cancel", "cancelOrder")
+pub(crate) fn cancel(operation: Operation) -> Operation {
+    decision_operation(operation, "cancelOrder")
         .describe(
             ORDERS,
             "Cancel an order",
             "Takes back the vouchers whose codes were not retrieved, and refunds them. The partner's cancel window does not \
              apply. A repeated call returns the same result.",
         )
-        .response(OperationResponse::json::<OrderOfPartner<'_>>(200, "The order after the decision.", refunded_order()))
+        .ok::<OrderOfPartner<'_>>("The order after the decision.", refunded_order())
         .errors(&[Code::OrderNotCancellable])
 }
 
-fn fulfil() -> Operation {
+pub(crate) fn fulfil(operation: Operation) -> Operation {
     let request = json!({
         "product_id": "game-us", "denomination": 25,
         "vouchers": [{ "code": "a-code", "pin": "0000", "expiry": "2099-12-31" }, { "code": "another-code" }],
     });
     let report = json!({ "imported": 2, "duplicates": 0, "order": order() });
-    json_write_operation(HttpMethod::Post, "/orders/{order_id}/fulfil", "fulfilOrder")
+    json_write_operation(operation, "fulfilOrder")
         .describe(
             ORDERS,
             "Fulfil an order manually",
@@ -114,22 +80,19 @@ fn fulfil() -> Operation {
              the call can be repeated. Accepts at most as many new vouchers as the order needs. If one is invalid, nothing \
              is stored and `details` lists all errors.",
         )
-        .path_parameter("order_id", "Order ID.", OrderId::schema())
         .json_body::<FulfilRequest>(request)
-        .response(OperationResponse::json::<FulfilReport<'_>>(200, "Result.", report))
+        .ok::<FulfilReport<'_>>("Result.", report)
         .errors(&[
-            Code::OrderNotFound,
             Code::OrderNotFulfillable,
             Code::IdempotencyInProgress,
             Code::ServiceUnavailable,
         ])
 }
 
-fn decision_operation(path: &str, id: &'static str) -> Operation {
-    json_write_operation(HttpMethod::Post, path, id)
-        .path_parameter("order_id", "Order ID.", OrderId::schema())
+fn decision_operation(operation: Operation, id: &'static str) -> Operation {
+    json_write_operation(operation, id)
         .json_body::<ReasonRequest>(json!({ "reason": "agreed with the buyer by telephone" }))
-        .errors(&[Code::OrderNotFound, Code::IdempotencyInProgress])
+        .errors(&[Code::IdempotencyInProgress])
 }
 
 fn refunded_order() -> Value {

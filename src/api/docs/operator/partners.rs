@@ -1,52 +1,32 @@
 //! OpenAPI operations of partners, credentials, certification and wallets.
 
 use serde_json::{Value, json};
-use utoipa::PartialSchema as _;
-use utoipa::openapi::HttpMethod;
-use vouchsafe_domain::ids::{CredentialId, PartnerId};
-use vouchsafe_domain::money::Currency;
+use vouchsafe_domain::ledger::transaction::Transaction;
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
 use vouchsafe_wire::operator::partners::{CreatedPartner, NewPartner, PartnerPatch, PartnerWithCredentials};
 use vouchsafe_wire::operator::wallets::PostingRequest;
 use vouchsafe_wire::partner::certification::CertificationBody;
-use vouchsafe_wire::partner::transactions::TransactionBody;
 
 use super::{PARTNERS, json_write_operation, read_operation, write_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader};
 use crate::api::docs::partner::example_certification;
 
-pub(super) fn operations() -> [Operation; 11] {
-    [
-        list(),
-        create(),
-        get(),
-        change(),
-        list_credentials(),
-        issue(),
-        revoke(),
-        certification(),
-        restart_certification(),
-        top_up(),
-        adjust(),
-    ]
-}
-
-fn list() -> Operation {
-    read_operation("/partners", "listPartners")
+pub(crate) fn list(operation: Operation) -> Operation {
+    read_operation(operation, "listPartners")
         .describe(PARTNERS, "List partners", "Newest first.")
-        .paginated()
-        .response(OperationResponse::page::<Partner>("Page of partners.", partner()))
+        .list::<NoFilter, Partner>("Page of partners.", partner())
 }
 
-fn create() -> Operation {
+pub(crate) fn create(operation: Operation) -> Operation {
     let request = json!({
         "name": "Example Ltd", "allowlist": ["203.0.113.0/24"], "limits": { "orders": { "quota": 500, "window_s": 60 } },
     });
     let mut created = partner();
     created["credential"] = issued_credential();
-    json_write_operation(HttpMethod::Post, "/partners", "createPartner")
+    json_write_operation(operation, "createPartner")
         .describe(
             PARTNERS,
             "Create a partner",
@@ -57,37 +37,30 @@ fn create() -> Operation {
         .response(OperationResponse::json::<CreatedPartner<'_>>(201, "The partner.", created).with_header(ResponseHeader::Location))
 }
 
-fn get() -> Operation {
+pub(crate) fn get(operation: Operation) -> Operation {
     let mut partner = partner();
     partner["credentials"] = json!([listed_credential()]);
-    partner_operation(read_operation("/partners/{partner_id}", "getPartner"))
+    read_operation(operation, "getPartner")
         .describe(
             PARTNERS,
             "Get a partner",
             "With its newest credentials, without keys and secrets.",
         )
-        .response(OperationResponse::json::<PartnerWithCredentials<'_>>(
-            200,
-            "The partner.",
-            partner,
-        ))
+        .ok::<PartnerWithCredentials<'_>>("The partner.", partner)
 }
 
-fn change() -> Operation {
+pub(crate) fn change(operation: Operation) -> Operation {
     let patch =
         json!({ "suspended": true, "approval_rule": { "amount_over": { "USD": 500 }, "first_orders": 3 } });
-    partner_operation(json_write_operation(
-        HttpMethod::Patch,
-        "/partners/{partner_id}",
-        "changePartner",
-    ))
+    json_write_operation(operation, "changePartner",
+    )
     .describe(
         PARTNERS,
         "Change the terms of a partner",
         "Takes effect at once. Omitted fields stay unchanged; null removes a term. Limits are merged by class.",
     )
     .json_body::<PartnerPatch>(patch)
-    .response(OperationResponse::json::<Partner>(200, "The partner after the change.", partner()))
+    .ok::<Partner>("The partner after the change.", partner())
 }
 
 /// A credential without its secret.
@@ -106,75 +79,52 @@ fn listed_credential() -> Value {
     })
 }
 
-fn list_credentials() -> Operation {
-    partner_operation(read_operation(
-        "/partners/{partner_id}/credentials",
-        "listCredentials",
-    ))
-    .describe(
-        PARTNERS,
-        "List the credentials of a partner",
-        "Newest first, including revoked and ended ones, without keys and secrets.",
-    )
-    .paginated()
-    .response(OperationResponse::page::<CredentialBody>(
-        "Page of credentials.",
-        listed_credential(),
-    ))
+pub(crate) fn list_credentials(operation: Operation) -> Operation {
+    read_operation(operation, "listCredentials")
+        .describe(
+            PARTNERS,
+            "List the credentials of a partner",
+            "Newest first, including revoked and ended ones, without keys and secrets.",
+        )
+        .list::<NoFilter, CredentialBody>("Page of credentials.", listed_credential())
 }
 
-fn issue() -> Operation {
-    let path = "/partners/{partner_id}/credentials";
-    partner_operation(json_write_operation(HttpMethod::Post, path, "issueCredential"))
+pub(crate) fn issue(operation: Operation) -> Operation {
+    json_write_operation(operation, "issueCredential")
         .describe(
             PARTNERS,
             "Issue a credential",
             "Only this response contains the secret. A partner has at most five valid credentials.",
         )
         .optional_json_body::<IssueCredentialRequest>(json!({ "allowlist": ["203.0.113.7"] }))
-        .response(OperationResponse::json::<IssuedCredential>(
-            201,
-            "The credential.",
-            issued_credential(),
-        ))
+        .created::<IssuedCredential>("The credential.", issued_credential())
         .errors(&[Code::CertificationRequired, Code::CredentialLimitReached])
 }
 
-fn revoke() -> Operation {
-    write_operation(
-        HttpMethod::Delete,
-        "/credentials/{credential_id}",
-        "revokeCredential",
-    )
-    .describe(
-        PARTNERS,
-        "Revoke a credential",
-        "Takes effect at once and is permanent. Can be repeated.",
-    )
-    .path_parameter("credential_id", "Credential ID.", CredentialId::schema())
-    .response(OperationResponse::empty(204, "Revoked."))
-    .errors(&[Code::CredentialNotFound])
+pub(crate) fn revoke(operation: Operation) -> Operation {
+    write_operation(operation, "revokeCredential")
+        .describe(
+            PARTNERS,
+            "Revoke a credential",
+            "Takes effect at once and is permanent. Can be repeated.",
+        )
+        .response(OperationResponse::empty(204, "Revoked."))
 }
 
-fn certification() -> Operation {
-    partner_operation(read_operation("/partners/{partner_id}/certification", "getCertification"))
+pub(crate) fn certification(operation: Operation) -> Operation {
+    read_operation(operation, "getCertification")
         .describe(
             PARTNERS,
             "Get the certification of a partner",
             "The checks of the partner's client, as the partner sees them. Sandbox only: in production PATCH the partner with \
              `certified_at` after it has passed in the sandbox.",
         )
-        .response(OperationResponse::json::<CertificationBody>(
-            200,
-            "The checks.",
-            example_certification(),
-        ))
+        .ok::<CertificationBody>("The checks.", example_certification())
         .errors(&[Code::RouteNotFound])
 }
 
-fn restart_certification() -> Operation {
-    let path = "/partners/{partner_id}/certification";
-    partner_operation(write_operation(HttpMethod::Delete, path, "restartCertification"))
+pub(crate) fn restart_certification(operation: Operation) -> Operation {
+    write_operation(operation, "restartCertification")
         .describe(
             PARTNERS,
             "Restart a certification",
@@ -184,13 +134,13 @@ fn restart_certification() -> Operation {
         .errors(&[Code::RouteNotFound])
 }
 
-fn top_up() -> Operation {
-    posting("top-ups", "topUp", "Top up a wallet", "TOP_UP", 100)
+pub(crate) fn top_up(operation: Operation) -> Operation {
+    posting(operation, "topUp", "Top up a wallet", "TOP_UP", 100)
 }
 
-fn adjust() -> Operation {
+pub(crate) fn adjust(operation: Operation) -> Operation {
     posting(
-        "adjustments",
+        operation,
         "adjust",
         "Adjust the balance of a wallet",
         "ADJUSTMENT",
@@ -199,7 +149,7 @@ fn adjust() -> Operation {
 }
 
 fn posting(
-    path: &str,
+    operation: Operation,
     id: &'static str,
     summary: &'static str,
     kind: &'static str,
@@ -210,29 +160,20 @@ fn posting(
         "balance_after": 190, "sequence": 2, "order_id": null, "payout_id": null, "reference": "wire-77",
         "created_at": "2026-11-20T12:00:00.123456Z",
     });
-    let path = format!("/partners/{{partner_id}}/wallets/{{currency}}/{path}");
-    partner_operation(json_write_operation(HttpMethod::Post, &path, id))
+    json_write_operation(operation, id)
         .describe(
             PARTNERS,
             summary,
             "Posted once per reference: a repeated request returns the original entry; another amount with the same \
              reference is rejected. References are unique per wallet.",
         )
-        .path_parameter("currency", "Currency of the wallet, which is created if necessary.", Currency::schema())
         .json_body::<PostingRequest>(json!({ "amount": amount, "reference": "wire-77" }))
-        .response(OperationResponse::json::<TransactionBody>(201, "The ledger entry.", transaction).with_header(ResponseHeader::Replayed))
+        .response(OperationResponse::json::<Transaction>(201, "The ledger entry.", transaction).with_header(ResponseHeader::Replayed))
         .errors(&[
             Code::InsufficientFunds,
             Code::IdempotencyInProgress,
             Code::IdempotencyKeyReused,
         ])
-}
-
-/// An operation on one partner.
-fn partner_operation(operation: Operation) -> Operation {
-    operation
-        .path_parameter("partner_id", "Partner ID.", PartnerId::schema())
-        .errors(&[Code::PartnerNotFound])
 }
 
 fn partner() -> Value {

@@ -1,96 +1,64 @@
 //! OpenAPI operations of `/payouts`.
 
 use serde_json::{Value, json};
-use utoipa::PartialSchema as _;
-use utoipa::openapi::HttpMethod;
-use vouchsafe_domain::ids::{PartnerId, PayoutId};
-use vouchsafe_domain::payout::PayoutStatus;
+use vouchsafe_domain::payout::PayoutSearch;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
 
 use super::{PAYOUTS, json_write_operation, read_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, enum_text};
+use crate::api::docs::openapi::Operation;
 
-pub(super) fn operations() -> [Operation; 5] {
-    [list(), get(), pay(), reject(), fail()]
-}
-
-fn list() -> Operation {
-    read_operation("/payouts", "listPayouts")
+pub(crate) fn list(operation: Operation) -> Operation {
+    read_operation(operation, "listPayouts")
         .describe(
             PAYOUTS,
             "List payouts",
             "Payouts of all partners, newest first, with masked destinations.",
         )
-        .query_parameter("partner_id", "Filter by partner.", PartnerId::schema())
-        .query_parameter(
-            "status",
-            "Filter by status.",
-            enum_text(PayoutStatus::ALL.map(PayoutStatus::as_str)),
-        )
-        .paginated()
-        .response(OperationResponse::page::<PayoutOfPartner>(
-            "Page of payouts.",
-            pending_payout(),
-        ))
+        .list::<PayoutSearch, PayoutOfPartner<'_>>("Page of payouts.", pending_payout())
 }
 
-fn get() -> Operation {
-    read_operation("/payouts/{payout_id}", "getPayout")
+pub(crate) fn get(operation: Operation) -> Operation {
+    read_operation(operation, "getPayout")
         .describe(
             PAYOUTS,
             "Get a payout",
             "With its timeline and, for roles that may pay, the unmasked destination.",
         )
-        .path_parameter("payout_id", "Payout ID.", PayoutId::schema())
-        .response(OperationResponse::json::<PayoutOfPartner>(
-            200,
-            "The payout.",
-            pending_payout(),
-        ))
-        .errors(&[Code::PayoutNotFound])
+        .ok::<PayoutOfPartner<'_>>("The payout.", pending_payout())
 }
 
-fn pay() -> Operation {
-    decision_operation("/payouts/{payout_id}/pay", "payPayout", "PAID").describe(
+pub(crate) fn pay(operation: Operation) -> Operation {
+    decision_operation(operation, "payPayout", "PAID").describe(
         PAYOUTS,
         "Record a payout as paid",
         "The money has reached its destination. The decision is final.",
     )
 }
 
-fn reject() -> Operation {
-    decision_operation("/payouts/{payout_id}/reject", "rejectPayout", "REJECTED").describe(
+pub(crate) fn reject(operation: Operation) -> Operation {
+    decision_operation(operation, "rejectPayout", "REJECTED").describe(
         PAYOUTS,
         "Reject a payout",
         "No transfer was attempted; the money returns to the wallet.",
     )
 }
 
-fn fail() -> Operation {
-    decision_operation("/payouts/{payout_id}/fail", "failPayout", "FAILED").describe(
+pub(crate) fn fail(operation: Operation) -> Operation {
+    decision_operation(operation, "failPayout", "FAILED").describe(
         PAYOUTS,
         "Record a payout as failed",
         "The transfer failed; the money returns to the wallet.",
     )
 }
 
-fn decision_operation(path: &str, id: &'static str, status: &str) -> Operation {
-    json_write_operation(HttpMethod::Post, path, id)
-        .path_parameter("payout_id", "Payout ID.", PayoutId::schema())
+fn decision_operation(operation: Operation, id: &'static str, status: &str) -> Operation {
+    json_write_operation(operation, id)
         .optional_json_body::<PayoutDecisionRequest>(
             json!({ "reason": "seen on the statement", "reference": "bank-4711" }),
         )
-        .response(OperationResponse::json::<PayoutOfPartner>(
-            200,
-            "The payout after the decision.",
-            decided_payout(status),
-        ))
-        .errors(&[
-            Code::PayoutNotFound,
-            Code::PayoutNotPending,
-            Code::IdempotencyInProgress,
-        ])
+        .ok::<PayoutOfPartner<'_>>("The payout after the decision.", decided_payout(status))
+        .errors(&[Code::PayoutNotPending, Code::IdempotencyInProgress])
 }
 
 fn pending_payout() -> Value {

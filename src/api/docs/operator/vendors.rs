@@ -1,82 +1,62 @@
 //! OpenAPI operations of `/vendors` and `/purchases`.
 
 use serde_json::{Value, json};
-use utoipa::PartialSchema as _;
-use utoipa::openapi::HttpMethod;
-use vouchsafe_domain::ids::OrderId;
-use vouchsafe_domain::purchase::view::{PurchaseState, PurchaseView};
-use vouchsafe_domain::schema::slug;
+use vouchsafe_domain::purchase::view::{PurchaseFilter, PurchaseView};
 use vouchsafe_domain::vendor::Vendor;
-use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::operator::decision::ReasonRequest;
 use vouchsafe_wire::operator::vendors::VendorRequest;
 
 use super::{VENDORS, json_write_operation, read_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, enum_text, filter, text};
+use crate::api::docs::openapi::Operation;
 
-pub(super) fn operations() -> [Operation; 4] {
-    [list(), put(), purchases(), end_purchase()]
-}
-
-fn list() -> Operation {
-    read_operation("/vendors", "listVendors")
+pub(crate) fn list(operation: Operation) -> Operation {
+    read_operation(operation, "listVendors")
         .describe(VENDORS, "List vendors", "Sorted by ID, without credentials.")
-        .paginated()
-        .response(OperationResponse::page::<Vendor>("Page of vendors.", vendor()))
+        .list::<NoFilter, Vendor>("Page of vendors.", vendor())
 }
 
-fn put() -> Operation {
+pub(crate) fn put(operation: Operation) -> Operation {
     let request = json!({
         "adapter": "http", "url": "https://vendor.example/vouchsafe", "credentials": "what-the-vendor-gave-us",
         "concurrency": 8,
     });
-    json_write_operation(HttpMethod::Put, "/vendors/{vendor_id}", "putVendor")
+    json_write_operation(operation, "putVendor")
         .describe(
             VENDORS,
             "Create or replace a vendor",
             "Replaces all fields. Omitted credentials stay unchanged, unless `url` changes. Requires the role admin.",
         )
-        .path_parameter("vendor_id", "Vendor ID.", slug("Vendor ID", "acme-cards"))
         .json_body::<VendorRequest>(request)
-        .response(OperationResponse::json::<Vendor>(200, "Replaced.", vendor()))
-        .response(OperationResponse::json::<Vendor>(201, "Created.", vendor()))
+        .ok::<Vendor>("Replaced.", vendor())
+        .created::<Vendor>("Created.", vendor())
 }
 
-fn purchases() -> Operation {
-    read_operation("/purchases", "listPurchases")
+pub(crate) fn purchases(operation: Operation) -> Operation {
+    read_operation(operation, "listPurchases")
         .describe(
             VENDORS,
             "List purchases",
             "Purchases from vendors for orders, newest first, with the last vendor response. Never quotes a vendor.",
         )
-        .query_parameter("vendor", "Filter by vendor.", filter("acme-cards"))
-        .query_parameter(
-            "state",
-            "Filter by state. Purchases in `refused` are retried too.",
-            enum_text(PurchaseState::ALL.map(PurchaseState::as_str)),
-        )
-        .query_parameter("order_id", "Filter by order.", OrderId::schema())
-        .paginated()
-        .response(OperationResponse::page::<PurchaseView>("Page of purchases.", purchase()))
+        .list::<PurchaseFilter, PurchaseView>("Page of purchases.", purchase())
 }
 
-fn end_purchase() -> Operation {
+pub(crate) fn end_purchase(operation: Operation) -> Operation {
     let mut ended = purchase();
     ended["state"] = "ended".into();
     ended["answer"] = "ENDED".into();
     ended["last_word"] = "ended by an operator: the vendor has closed".into();
     ended["next_at"] = Value::Null;
-    json_write_operation(HttpMethod::Post, "/purchases/{purchase_id}/end", "endPurchase")
+    json_write_operation(operation, "endPurchase")
         .describe(
             VENDORS,
             "End a purchase",
             "Ends a purchase whose outcome the vendor cannot tell. Later responses of the vendor are ignored, and the missing \
              vouchers of the order are refunded. A repeated call returns the same result.",
         )
-        .path_parameter("purchase_id", "Purchase ID.", text("0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f"))
         .json_body::<ReasonRequest>(json!({ "reason": "the vendor has closed" }))
-        .response(OperationResponse::json::<PurchaseView>(200, "The ended purchase.", ended))
-        .errors(&[Code::PurchaseNotFound])
+        .ok::<PurchaseView>("The ended purchase.", ended)
 }
 
 fn purchase() -> Value {

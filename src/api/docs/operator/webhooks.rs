@@ -1,92 +1,53 @@
 //! OpenAPI operations of `/webhooks` and `/deliveries`.
 
 use serde_json::{Value, json};
-use utoipa::PartialSchema as _;
-use utoipa::openapi::HttpMethod;
-use vouchsafe_domain::delivery::view::DeliveryState;
-use vouchsafe_domain::ids::{DeliveryId, OrderId, PartnerId, WebhookId};
-use vouchsafe_domain::webhook::WebhookStatus;
-use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::webhooks::{DeliveryBody, WebhookOfPartner};
+use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryView};
+use vouchsafe_domain::webhook::WebhookFilter;
+use vouchsafe_wire::operator::webhooks::WebhookOfPartner;
 
 use super::{WEBHOOKS, read_operation, write_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, enum_text};
+use crate::api::docs::openapi::Operation;
 
-pub(super) fn operations() -> [Operation; 4] {
-    [list(), enable(), deliveries(), replay()]
-}
-
-fn list() -> Operation {
-    read_operation("/webhooks", "listWebhooks")
+pub(crate) fn list(operation: Operation) -> Operation {
+    read_operation(operation, "listWebhooks")
         .describe(
             WEBHOOKS,
             "List webhook endpoints",
             "Endpoints of all partners, newest first, with their state and backlog.",
         )
-        .query_parameter("partner_id", "Filter by partner.", PartnerId::schema())
-        .query_parameter(
-            "status",
-            "Filter by status.",
-            enum_text(WebhookStatus::ALL.map(WebhookStatus::as_str)),
-        )
-        .paginated()
-        .response(OperationResponse::page::<WebhookOfPartner>(
-            "Page of endpoints.",
-            webhook(),
-        ))
+        .list::<WebhookFilter, WebhookOfPartner>("Page of endpoints.", webhook())
 }
 
-fn enable() -> Operation {
-    write_operation(HttpMethod::Post, "/webhooks/{webhook_id}/enable", "enableWebhook")
+pub(crate) fn enable(operation: Operation) -> Operation {
+    write_operation(operation, "enableWebhook")
         .describe(
             WEBHOOKS,
             "Enable a webhook endpoint",
             "Also after the partner or the service disabled it. Waiting deliveries are retried at once; events older than 24 hours \
              are only in the partner's event feed.",
         )
-        .path_parameter("webhook_id", "Endpoint ID.", WebhookId::schema())
-        .response(OperationResponse::json::<WebhookOfPartner>(200, "The endpoint after the change.", webhook()))
-        .errors(&[Code::WebhookNotFound])
+        .ok::<WebhookOfPartner>("The endpoint after the change.", webhook())
 }
 
-fn deliveries() -> Operation {
-    read_operation("/deliveries", "listDeliveries")
+pub(crate) fn deliveries(operation: Operation) -> Operation {
+    read_operation(operation, "listDeliveries")
         .describe(
             WEBHOOKS,
             "List deliveries",
             "Deliveries that failed, wait behind a failed one, or are replayed, newest first, with their attempts. A delivery \
              without failures has no entry.",
         )
-        .query_parameter("partner_id", "Filter by partner.", PartnerId::schema())
-        .query_parameter("webhook_id", "Filter by endpoint.", WebhookId::schema())
-        .query_parameter("order_id", "Filter by order.", OrderId::schema())
-        .query_parameter(
-            "status",
-            "Filter by status.",
-            enum_text(DeliveryState::ALL.map(DeliveryState::as_str)),
-        )
-        .paginated()
-        .response(OperationResponse::page::<DeliveryBody>("Page of deliveries.", delivery()))
+        .list::<DeliveryFilter, DeliveryView>("Page of deliveries.", delivery())
 }
 
-fn replay() -> Operation {
-    write_operation(
-        HttpMethod::Post,
-        "/deliveries/{delivery_id}/replay",
-        "replayDelivery",
-    )
-    .describe(
-        WEBHOOKS,
-        "Replay a delivery",
-        "Sends it again with a new retry window of 24 hours, before waiting deliveries of its order.",
-    )
-    .path_parameter("delivery_id", "Delivery ID.", DeliveryId::schema())
-    .response(OperationResponse::json::<DeliveryBody>(
-        200,
-        "The delivery after the change.",
-        delivery(),
-    ))
-    .errors(&[Code::DeliveryNotFound])
+pub(crate) fn replay(operation: Operation) -> Operation {
+    write_operation(operation, "replayDelivery")
+        .describe(
+            WEBHOOKS,
+            "Replay a delivery",
+            "Sends it again with a new retry window of 24 hours, before waiting deliveries of its order.",
+        )
+        .ok::<DeliveryView>("The delivery after the change.", delivery())
 }
 
 fn webhook() -> Value {

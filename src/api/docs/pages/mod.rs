@@ -10,24 +10,19 @@ mod site;
 
 use std::sync::LazyLock;
 
-use crate::api::docs::openapi::to_value;
-use crate::api::docs::partner;
-use crate::api::routing::{resource, route_not_found};
 use actix_web::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, Header as _, IfNoneMatch, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use actix_web::{HttpRequest, HttpResponse, web};
 pub use site::DocsSite;
 use site::StaticFile;
 
+use crate::api::etag::is_cached_by_client;
+use crate::api::routing::{resource, route_not_found};
+
 /// Allows only our own style sheet.
 const CONTENT_POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-/// The documentation site of the partner listener.
-pub static PARTNER_DOCS: LazyLock<DocsSite> =
-    LazyLock::new(|| DocsSite::new(Some(&to_value(&partner::document()))));
 
 /// Registers the routes of the documentation.
 pub fn routes(config: &mut web::ServiceConfig, book: &'static LazyLock<DocsSite>) {
@@ -39,20 +34,11 @@ pub fn routes(config: &mut web::ServiceConfig, book: &'static LazyLock<DocsSite>
 
 async fn serve(book: &DocsSite, request: HttpRequest) -> HttpResponse {
     match book.file(request.match_info().query("file")) {
-        Some(file) if is_cached_by_client(file, &request) => HttpResponse::NotModified()
+        Some(file) if is_cached_by_client(&request, &file.etag) => HttpResponse::NotModified()
             .insert_header((ETAG, file.etag.clone()))
             .finish(),
         Some(file) => file_response(file),
         None => route_not_found().await,
-    }
-}
-
-/// Whether `If-None-Match` contains the current tag.
-fn is_cached_by_client(file: &StaticFile, request: &HttpRequest) -> bool {
-    match IfNoneMatch::parse(request) {
-        Ok(IfNoneMatch::Any) => true,
-        Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|etag| etag.weak_eq(&file.etag)),
-        Err(_) => false,
     }
 }
 

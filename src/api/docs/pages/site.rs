@@ -5,96 +5,60 @@ use std::collections::BTreeMap;
 use actix_web::http::header::EntityTag;
 use bytes::Bytes;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::layout::{Layout, NavEntry, slug};
 use super::{markdown, reference};
-
-/// Bytes of the hash in an entity tag: enough to rule out collisions.
-const ETAG_BYTES: usize = 16;
+use crate::api::etag::entity_tag;
 
 const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 const CSS: &str = "text/css; charset=utf-8";
 
+/// Rows of a table: a file below `docs/partner`, a title or content type, its text.
 macro_rules! partner_docs {
-    ($file:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/partner/", $file))
+    ($($file:literal $about:expr;)+) => {
+        [$(($file, $about, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/partner/", $file))),)+]
     };
 }
 
 /// The pages in navigation order: file, title, Markdown.
-pub(super) const PAGES: [(&str, &str, &str); 13] = [
-    ("README.md", "Overview", partner_docs!("README.md")),
-    ("quick-start.md", "Quick start", partner_docs!("quick-start.md")),
-    ("signing.md", "Signing", partner_docs!("signing.md")),
-    (
-        "idempotency.md",
-        "Idempotency and retries",
-        partner_docs!("idempotency.md"),
-    ),
-    ("orders.md", "Orders", partner_docs!("orders.md")),
-    ("lists.md", "Lists", partner_docs!("lists.md")),
-    ("payouts.md", "Payouts", partner_docs!("payouts.md")),
-    ("webhooks.md", "Webhooks and events", partner_docs!("webhooks.md")),
-    ("errors.md", "Errors", partner_docs!("errors.md")),
-    ("limits.md", "Limits", partner_docs!("limits.md")),
-    (
-        "certification.md",
-        "Certification",
-        partner_docs!("certification.md"),
-    ),
-    ("versioning.md", "Versioning", partner_docs!("versioning.md")),
-    (
-        "reconciliation.md",
-        "Reconciliation (planned)",
-        partner_docs!("reconciliation.md"),
-    ),
-];
+pub(super) const PAGES: [(&str, &str, &str); 13] = partner_docs! {
+    "README.md" "Overview";
+    "quick-start.md" "Quick start";
+    "signing.md" "Signing";
+    "idempotency.md" "Idempotency and retries";
+    "orders.md" "Orders";
+    "lists.md" "Lists";
+    "payouts.md" "Payouts";
+    "webhooks.md" "Webhooks and events";
+    "errors.md" "Errors";
+    "limits.md" "Limits";
+    "certification.md" "Certification";
+    "versioning.md" "Versioning";
+    "reconciliation.md" "Reconciliation (planned)";
+};
 
-/// Files served verbatim: path, content type, content.
-pub(super) const FILES: [(&str, &str, &str); 15] = [
-    ("style.css", CSS, include_str!("style.css")),
-    ("signers/sign.sh", TEXT, partner_docs!("signers/sign.sh")),
-    ("signers/sign.py", TEXT, partner_docs!("signers/sign.py")),
-    ("signers/sign.mjs", TEXT, partner_docs!("signers/sign.mjs")),
-    ("signers/Sign.java", TEXT, partner_docs!("signers/Sign.java")),
-    ("signers/sign.rs", TEXT, partner_docs!("signers/sign.rs")),
-    (
-        "signers/vectors.json",
-        JSON,
-        partner_docs!("signers/vectors.json"),
-    ),
-    ("receivers/verify.sh", TEXT, partner_docs!("receivers/verify.sh")),
-    ("receivers/verify.py", TEXT, partner_docs!("receivers/verify.py")),
-    (
-        "receivers/verify.mjs",
-        TEXT,
-        partner_docs!("receivers/verify.mjs"),
-    ),
-    (
-        "receivers/Verify.java",
-        TEXT,
-        partner_docs!("receivers/Verify.java"),
-    ),
-    ("receivers/verify.rs", TEXT, partner_docs!("receivers/verify.rs")),
-    (
-        "receivers/receive.py",
-        TEXT,
-        partner_docs!("receivers/receive.py"),
-    ),
-    (
-        "receivers/vectors.json",
-        JSON,
-        partner_docs!("receivers/vectors.json"),
-    ),
-    (
-        "vouchsafe.postman_collection.json",
-        JSON,
-        partner_docs!("vouchsafe.postman_collection.json"),
-    ),
-];
+/// Files served verbatim, besides the style sheet: path, content type, content.
+pub(super) const FILES: [(&str, &str, &str); 14] = partner_docs! {
+    "signers/sign.sh" TEXT;
+    "signers/sign.py" TEXT;
+    "signers/sign.mjs" TEXT;
+    "signers/Sign.java" TEXT;
+    "signers/sign.rs" TEXT;
+    "signers/vectors.json" JSON;
+    "receivers/verify.sh" TEXT;
+    "receivers/verify.py" TEXT;
+    "receivers/verify.mjs" TEXT;
+    "receivers/Verify.java" TEXT;
+    "receivers/verify.rs" TEXT;
+    "receivers/receive.py" TEXT;
+    "receivers/vectors.json" JSON;
+    "vouchsafe.postman_collection.json" JSON;
+};
+
+/// The style sheet, a file like [`FILES`].
+pub(super) const STYLE: (&str, &str, &str) = ("style.css", CSS, include_str!("style.css"));
 
 /// A file in its served form.
 #[derive(Debug)]
@@ -107,10 +71,9 @@ pub(super) struct StaticFile {
 impl StaticFile {
     fn new(content_type: &'static str, body: impl Into<Bytes>) -> Self {
         let body = body.into();
-        let hash = hex::encode(&Sha256::digest(&body)[..ETAG_BYTES]);
         Self {
             content_type,
-            etag: EntityTag::new_strong(hash),
+            etag: entity_tag(&body),
             body,
         }
     }
@@ -144,6 +107,7 @@ impl DocsSite {
             .map(|(path, page)| (path.to_owned(), StaticFile::new(HTML, page.into_string())));
         let static_files = FILES
             .iter()
+            .chain([&STYLE])
             .map(|(path, content_type, text)| ((*path).to_owned(), StaticFile::new(content_type, *text)));
         Self {
             files: rendered.chain(static_files).collect(),

@@ -1,6 +1,6 @@
 //! Tests of the documentation pages: links, self-containment, and agreement with the files and constants they show.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use actix_web::App;
 use actix_web::dev::ServiceResponse;
@@ -9,20 +9,28 @@ use actix_web::http::header::IF_NONE_MATCH;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use serde_json::{Value, json};
 use vouchsafe_actors::delivery::retry;
+use vouchsafe_security::framing::API_PREFIX;
 
 use super::layout::slug;
-use super::site::{FILES, PAGES};
+use super::site::{FILES, PAGES, STYLE};
 use super::*;
+use crate::api::docs::openapi::to_value;
+use crate::api::partner::{DOCUMENTATION, document};
+use crate::settings::Preview;
 
 fn page(slug: &str) -> String {
-    let file = PARTNER_DOCS
+    let file = DOCUMENTATION
         .file(slug)
         .unwrap_or_else(|| panic!("no page {slug:?}"));
     String::from_utf8(file.body.to_vec()).unwrap()
 }
 
+fn files() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    PAGES.into_iter().chain(FILES).chain([STYLE])
+}
+
 fn text(file: &str) -> &'static str {
-    let entry = PAGES.iter().chain(&FILES).find(|(name, _, _)| *name == file);
+    let entry = files().find(|(name, _, _)| *name == file);
     entry.unwrap_or_else(|| panic!("no file {file}")).2
 }
 
@@ -61,7 +69,7 @@ fn every_link_has_a_target() {
             values(&html, "href").len() > PAGES.len(),
             "{file} has fewer links than the navigation"
         );
-        assert_eq!(dead_links(&PARTNER_DOCS, &html), Vec::<String>::new(), "{file}");
+        assert_eq!(dead_links(&DOCUMENTATION, &html), Vec::<String>::new(), "{file}");
         let ids = values(&html, "id");
         assert_eq!(
             ids.iter().collect::<HashSet<_>>().len(),
@@ -79,7 +87,7 @@ fn every_link_has_a_target() {
         .iter()
         .map(|link| format!("<a href=\"{link}\">x</a>"))
         .collect();
-    assert_eq!(dead_links(&PARTNER_DOCS, &html), broken);
+    assert_eq!(dead_links(&DOCUMENTATION, &html), broken);
 }
 
 #[test]
@@ -95,30 +103,22 @@ fn pages_load_nothing_from_other_hosts() {
 
 #[test]
 fn pages_show_signers_and_receivers_verbatim() {
-    for (file, fence) in [
-        ("signers/sign.sh", "sh"),
-        ("signers/sign.py", "python"),
-        ("signers/sign.mjs", "js"),
-        ("signers/Sign.java", "java"),
-        ("signers/sign.rs", "rust"),
+    for (page, file, fence) in [
+        ("signing.md", "signers/sign.sh", "sh"),
+        ("signing.md", "signers/sign.py", "python"),
+        ("signing.md", "signers/sign.mjs", "js"),
+        ("signing.md", "signers/Sign.java", "java"),
+        ("signing.md", "signers/sign.rs", "rust"),
+        ("webhooks.md", "receivers/verify.sh", "sh"),
+        ("webhooks.md", "receivers/verify.py", "python"),
+        ("webhooks.md", "receivers/verify.mjs", "js"),
+        ("webhooks.md", "receivers/Verify.java", "java"),
+        ("webhooks.md", "receivers/verify.rs", "rust"),
     ] {
         let shown = format!("[{file}]({file})\n\n```{fence}\n{}```\n", text(file));
         assert!(
-            text("signing.md").contains(&shown),
-            "signing.md does not show {file} verbatim"
-        );
-    }
-    for (file, fence) in [
-        ("receivers/verify.sh", "sh"),
-        ("receivers/verify.py", "python"),
-        ("receivers/verify.mjs", "js"),
-        ("receivers/Verify.java", "java"),
-        ("receivers/verify.rs", "rust"),
-    ] {
-        let shown = format!("[{file}]({file})\n\n```{fence}\n{}```\n", text(file));
-        assert!(
-            text("webhooks.md").contains(&shown),
-            "webhooks.md does not show {file} verbatim"
+            text(page).contains(&shown),
+            "{page} does not show {file} verbatim"
         );
     }
     let vectors: Value = serde_json::from_str(text("signers/vectors.json")).unwrap();
@@ -165,15 +165,15 @@ fn webhooks_page_shows_the_retry_schedule() {
     );
 }
 
-#[test]
-fn overview_lists_every_request_of_the_postman_collection() {
+/// Method and path of each request of the Postman collection.
+fn postman_requests() -> BTreeSet<(String, String)> {
     let collection: Value = serde_json::from_str(text("vouchsafe.postman_collection.json")).unwrap();
     let folders = collection["item"].as_array().unwrap();
-    let requests = folders
+    let items = folders
         .iter()
         .flat_map(|folder| folder["item"].as_array().unwrap());
-    let mut count = 0;
-    for request in requests.map(|item| &item["request"]) {
+    let request = |item: &Value| {
+        let request = &item["request"];
         let url = request["url"].as_str().unwrap();
         let path = url
             .strip_prefix("{{base_url}}")
@@ -182,14 +182,32 @@ fn overview_lists_every_request_of_the_postman_collection() {
             .next()
             .unwrap();
         let path = path.replace("{{", "{").replace("}}", "}");
-        let line = format!("| `{} {path}` |", request["method"].as_str().unwrap());
+        (request["method"].as_str().unwrap().to_owned(), path)
+    };
+    items.map(request).collect()
+}
+
+#[test]
+fn overview_lists_every_request_of_the_postman_collection() {
+    for (method, path) in postman_requests() {
+        let line = format!("| `{method} {path}` |");
         assert!(
             text("README.md").contains(&line),
             "docs/partner/README.md has no {line}"
         );
-        count += 1;
     }
-    assert!(count > 5);
+}
+
+#[test]
+fn postman_collection_covers_every_route() {
+    let document = to_value(&document(Preview::Off));
+    let routes = document["paths"].as_object().unwrap().iter();
+    let routes = routes.filter_map(|(path, item)| Some((path.strip_prefix(API_PREFIX)?, item)));
+    let routes = routes.flat_map(|(path, item)| {
+        let methods = item.as_object().unwrap().keys();
+        methods.map(move |method| (method.to_uppercase(), path.to_owned()))
+    });
+    assert_eq!(postman_requests(), routes.collect());
 }
 
 #[test]
@@ -201,18 +219,17 @@ fn site_with_openapi_document_has_a_reference_page() {
     assert!(html.contains("id=\"get-x\""));
     assert_eq!(dead_links(&site, &html), Vec::<String>::new());
     assert!(DocsSite::new(None).file("reference").is_none());
-    assert!(PARTNER_DOCS.file("reference").is_some() && page("").contains("/docs/reference"));
+    assert!(DOCUMENTATION.file("reference").is_some() && page("").contains("/docs/reference"));
 }
 
 async fn call(request: TestRequest) -> ServiceResponse {
-    let app = init_service(App::new().configure(|config| routes(config, &PARTNER_DOCS))).await;
+    let app = init_service(App::new().configure(|config| routes(config, &DOCUMENTATION))).await;
     call_service(&app, request.to_request()).await
 }
 
 #[actix_web::test]
 async fn file_is_served_with_etag_and_content_policy() {
-    let pages = PAGES.iter().map(|(file, _, _)| slug(file));
-    for path in pages.chain(FILES.iter().map(|(file, _, _)| *file)) {
+    for path in files().map(|(file, _, _)| slug(file)) {
         let uri = format!("/docs/{path}");
         let uri = uri.trim_end_matches('/');
         let response = call(TestRequest::with_uri(uri)).await;

@@ -2,63 +2,48 @@
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
-use utoipa::openapi::HttpMethod;
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::partner::categories::CategoryBody;
-use vouchsafe_wire::partner::products::ProductBody;
+use vouchsafe_wire::partner::products::{ProductBody, ProductFilter};
 
 use super::{CATALOGUE, unsigned_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader, filter};
+use crate::api::docs::openapi::Operation;
 
-/// `GET /categories`.
-pub(super) fn list_categories() -> Operation {
+pub(crate) fn list_categories(operation: Operation) -> Operation {
     let category = json!({
         "category_id": "gaming", "name": "Gaming", "parent_id": null, "product_count": 3,
     });
-    unsigned_operation(HttpMethod::Get, "/categories", "listCategories")
+    unsigned_operation(operation, "listCategories")
         .describe(
             CATALOGUE,
             "List categories",
             "Lists the categories with at least one product that you can order, sorted by id.",
         )
-        .paginated()
+        .list::<NoFilter, CategoryBody>("A page of categories.", category)
         .conditional()
-        .response(
-            OperationResponse::page::<CategoryBody>("A page of categories.", category)
-                .with_header(ResponseHeader::EntityTag),
-        )
 }
 
-/// `GET /products`.
-pub(super) fn list_products() -> Operation {
-    unsigned_operation(HttpMethod::Get, "/products", "listProducts")
+pub(crate) fn list_products(operation: Operation) -> Operation {
+    unsigned_operation(operation, "listProducts")
         .describe(
             CATALOGUE,
             "List products",
             "Lists the products that you can order, sorted by id. Products are never removed: one that is no longer sold is \
              `DISCONTINUED`.",
         )
-        .query_parameter("currency", "Filter by currency.", filter("USD"))
-        .query_parameter(
-            "country",
-            "Filter by country of redemption (ISO 3166-1 alpha-2, for example `US`).",
-            filter("US"),
-        )
-        .query_parameter("category_id", "Filter by category.", filter("gaming"))
-        .paginated()
+        .list::<ProductFilter, ProductBody<'_>>("A page of products.", product())
         .conditional()
-        .response(OperationResponse::page::<ProductBody<'_>>("A page of products.", product()).with_header(ResponseHeader::EntityTag))
 }
 
-/// `GET /products/{product_id}`.
-pub(super) fn get_product() -> Operation {
+pub(crate) fn get_product(operation: Operation) -> Operation {
     let mut product = product();
     product["stock"] = json!([
         { "denomination": 25, "availability": "IN_STOCK" },
         { "denomination": 50, "availability": "LOW_STOCK" },
     ]);
-    unsigned_operation(HttpMethod::Get, "/products/{product_id}", "getProduct")
+    unsigned_operation(operation, "getProduct")
         .describe(
             CATALOGUE,
             "Get a product",
@@ -66,10 +51,7 @@ pub(super) fn get_product() -> Operation {
         )
         .path_parameter("product_id", "Product id.", ProductId::schema())
         .conditional()
-        .response(
-            OperationResponse::json::<ProductBody<'_>>(200, "The product.", product)
-                .with_header(ResponseHeader::EntityTag),
-        )
+        .ok::<ProductBody<'_>>("The product.", product)
         .errors(&[Code::ProductNotFound])
 }
 

@@ -1,25 +1,24 @@
 //! OpenAPI operation of `/certification`.
 
 use serde_json::{Value, json};
-use utoipa::openapi::HttpMethod;
+use strum::VariantArray as _;
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::result::CheckState;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::certification::CertificationBody;
 
 use super::{ACCESS, unsigned_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse};
+use crate::api::docs::openapi::Operation;
 
-/// `GET /certification`.
-pub(super) fn get() -> Operation {
-    unsigned_operation(HttpMethod::Get, "/certification", "getCertification")
+pub(crate) fn get(operation: Operation) -> Operation {
+    unsigned_operation(operation, "getCertification")
         .describe(
             ACCESS,
             "Get your certification",
             "Returns the certification checklist and what the sandbox has observed of your client. The latest attempt at each \
              check counts. Production has no such route.",
         )
-        .response(OperationResponse::json::<CertificationBody>(200, "The checklist.", example()))
+        .ok::<CertificationBody>("The checklist.", example())
         .errors(&[Code::RouteNotFound])
 }
 
@@ -40,6 +39,6 @@ pub(crate) fn example() -> Value {
     };
     json!({
         "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "passed": false, "passed_at": null,
-        "points": Check::ALL.iter().map(point).collect::<Vec<_>>(),
+        "points": Check::VARIANTS.iter().map(point).collect::<Vec<_>>(),
     })
 }

@@ -1,21 +1,20 @@
 //! OpenAPI operation of `/credentials/rotate`.
 
 use serde_json::json;
-use utoipa::openapi::HttpMethod;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::credentials::{RotateCredentialBody, RotatedCredentialBody};
 
 use super::{ACCESS, signed_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse};
+use crate::api::docs::openapi::Operation;
 
-pub(super) fn rotate() -> Operation {
+pub(crate) fn rotate(operation: Operation) -> Operation {
     let rotated = json!({
         "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "api_key": "vs_sandbox_5f0c2b1e9a7d4c3b8e6f1a2b3c4d5e6f",
         "api_secret": "vss_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
         "previous_expires_at": "2026-11-21T12:00:00.123456Z",
     });
-    signed_operation(HttpMethod::Post, "/credentials/rotate", "rotateCredential")
+    signed_operation(operation, "rotateCredential")
         .describe(
             ACCESS,
             "Rotate your credential",
@@ -24,6 +23,6 @@ pub(super) fn rotate() -> Operation {
              `Idempotency-Key`.",
         )
         .optional_json_body::<RotateCredentialBody>(json!({ "overlap_seconds": 3600 }))
-        .response(OperationResponse::json::<RotatedCredentialBody<'_>>(201, "The new credential.", rotated))
+        .created::<RotatedCredentialBody<'_>>("The new credential.", rotated)
         .errors(&[Code::ValidationFailed, Code::CredentialLimitReached])
 }

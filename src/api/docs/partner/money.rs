@@ -2,74 +2,55 @@
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
-use utoipa::openapi::HttpMethod;
-use vouchsafe_domain::ids::{OrderId, PayoutId};
-use vouchsafe_domain::ledger::LedgerKind;
-use vouchsafe_domain::money::Currency;
-use vouchsafe_domain::payout::PayoutStatus;
+use vouchsafe_domain::ids::PayoutId;
+use vouchsafe_domain::ledger::transaction::{Transaction, TransactionFilter};
+use vouchsafe_domain::payout::PayoutFilter;
+use vouchsafe_domain::wallet::Wallet;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::partner::payouts::body::PayoutBody;
 use vouchsafe_wire::partner::payouts::request::PayoutRequest;
-use vouchsafe_wire::partner::transactions::TransactionBody;
-use vouchsafe_wire::partner::wallets::WalletBody;
 
-use super::orders::idempotency_key_schema;
 use super::{MONEY, signed_operation, unsigned_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader, enum_text};
+use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader};
 
-/// `GET /wallets`.
-pub(super) fn list_wallets() -> Operation {
+pub(crate) fn list_wallets(operation: Operation) -> Operation {
     let wallet = json!({
         "currency": "USD", "balance": 9_974.5, "pending_orders": 25.5, "pending_payouts": 0,
         "updated_at": "2026-11-20T12:00:00.123456Z",
     });
-    unsigned_operation(HttpMethod::Get, "/wallets", "listWallets")
+    unsigned_operation(operation, "listWallets")
         .describe(
             MONEY,
             "List wallets",
             "Lists your current balance in each currency.",
         )
-        .paginated()
-        .response(OperationResponse::page::<WalletBody>(
-            "A page of wallets.",
-            wallet,
-        ))
+        .list::<NoFilter, Wallet>("A page of wallets.", wallet)
 }
 
-/// `GET /transactions`.
-pub(super) fn list_transactions() -> Operation {
+pub(crate) fn list_transactions(operation: Operation) -> Operation {
     let transaction = json!({
         "transaction_id": "txn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "type": "DEBIT", "amount": -25.5, "currency": "USD",
         "balance_after": 9_974.5, "sequence": 2, "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "payout_id": null, "reference": null, "created_at": "2026-11-20T12:00:00.123456Z",
     });
-    unsigned_operation(HttpMethod::Get, "/transactions", "listTransactions")
+    unsigned_operation(operation, "listTransactions")
         .describe(
             MONEY,
             "List transactions",
             "Lists all credits and debits of your wallets, newest first. `sequence` numbers the transactions of a wallet \
              without gaps.",
         )
-        .with_period()
-        .query_parameter("order_id", "Filter by order.", OrderId::schema())
-        .query_parameter(
-            "type",
-            "Filter by type.",
-            enum_text(LedgerKind::ALL.map(LedgerKind::as_str)),
-        )
-        .query_parameter("currency", "Filter by currency.", Currency::schema())
-        .paginated()
-        .response(OperationResponse::page::<TransactionBody>("A page of transactions.", transaction))
+        .list::<TransactionFilter, Transaction>("A page of transactions.", transaction)
 }
 
-/// `POST /payouts`.
-pub(super) fn request_payout() -> Operation {
+pub(crate) fn request_payout(operation: Operation) -> Operation {
     let request = json!({
         "amount": 250, "currency": "USD",
         "destination": { "type": "bank_account", "iban": "DE89370400440532013000", "name": "Acme GmbH" },
         "reference": "march",
     });
-    signed_operation(HttpMethod::Post, "/payouts", "requestPayout")
+    signed_operation(operation, "requestPayout")
         .describe(
             MONEY,
             "Request a payout",
@@ -77,12 +58,7 @@ pub(super) fn request_payout() -> Operation {
              transaction returns \
              the money.",
         )
-        .required_header_parameter(
-            "Idempotency-Key",
-            "Unique key for this payout. The server executes a request once per key; for 24 hours repetitions get the stored \
-             response.",
-            idempotency_key_schema(),
-        )
+        .idempotent("payout")
         .json_body::<PayoutRequest>(request)
         .response(
             OperationResponse::json::<PayoutBody<'_>>(202, "Accepted; the payout waits for an operator.", payout())
@@ -90,44 +66,24 @@ pub(super) fn request_payout() -> Operation {
                 .with_header(ResponseHeader::Replayed),
         )
         .stored_errors(&[Code::InsufficientFunds])
-        .errors(&[
-            Code::MissingIdempotencyKey,
-            Code::IdempotencyInProgress,
-            Code::ValidationFailed,
-            Code::IdempotencyKeyReused,
-        ])
+        .errors(&[Code::ValidationFailed])
 }
 
-/// `GET /payouts`.
-pub(super) fn list_payouts() -> Operation {
-    unsigned_operation(HttpMethod::Get, "/payouts", "listPayouts")
+pub(crate) fn list_payouts(operation: Operation) -> Operation {
+    unsigned_operation(operation, "listPayouts")
         .describe(MONEY, "List payouts", "Lists your payouts, newest first.")
-        .query_parameter(
-            "status",
-            "Filter by status.",
-            enum_text(PayoutStatus::ALL.map(PayoutStatus::as_str)),
-        )
-        .paginated()
-        .response(OperationResponse::page::<PayoutBody<'_>>(
-            "A page of payouts.",
-            payout(),
-        ))
+        .list::<PayoutFilter, PayoutBody<'_>>("A page of payouts.", payout())
 }
 
-/// `GET /payouts/{payout_id}`.
-pub(super) fn get_payout() -> Operation {
-    unsigned_operation(HttpMethod::Get, "/payouts/{payout_id}", "getPayout")
+pub(crate) fn get_payout(operation: Operation) -> Operation {
+    unsigned_operation(operation, "getPayout")
         .describe(
             MONEY,
             "Get a payout",
             "Returns a payout with its status history. The destination is masked.",
         )
         .path_parameter("payout_id", "Payout id.", PayoutId::schema())
-        .response(OperationResponse::json::<PayoutBody<'_>>(
-            200,
-            "The payout.",
-            payout(),
-        ))
+        .ok::<PayoutBody<'_>>("The payout.", payout())
         .errors(&[Code::PayoutNotFound])
 }
 

@@ -2,11 +2,8 @@
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
-use utoipa::openapi::HttpMethod;
-use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use vouchsafe_domain::ids::OrderId;
-use vouchsafe_domain::order::OrderStatus;
-use vouchsafe_security::idempotency::MAX_KEY_LENGTH;
+use vouchsafe_domain::order::filter::OrderFilter;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::cancel::CancelRequest;
@@ -14,70 +11,48 @@ use vouchsafe_wire::partner::orders::request::OrderRequest;
 use vouchsafe_wire::partner::vouchers::VoucherCodesBody;
 
 use super::{ORDERS, signed_operation, unsigned_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader, enum_text, filter, text};
+use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader, text};
 
-/// `POST /orders`.
-pub(super) fn place() -> Operation {
+pub(crate) fn place(operation: Operation) -> Operation {
     let request = json!({
         "items": [{ "product_id": "sbx-instant", "denomination": 25, "quantity": 1 }],
         "currency": "USD",
         "reference": "po-1001",
         "metadata": { "campaign": "spring" },
     });
-    signed_operation(HttpMethod::Post, "/orders", "placeOrder")
+    signed_operation(operation, "placeOrder")
         .describe(
             ORDERS,
             "Place an order",
             "Debits the wallet for the whole order and allocates vouchers: immediately if all are in stock, otherwise when \
              the vendor delivers or an operator approves. A rejected order has no effect.",
         )
-        .required_header_parameter(
-            "Idempotency-Key",
-            "Unique key for this order. The server executes a request once per key; for 24 hours repetitions get the stored \
-             response.",
-            idempotency_key_schema(),
-        )
+        .idempotent("order")
         .json_body::<OrderRequest>(request)
         .response(placed_response(201, "Delivered: all vouchers are allocated.", delivered_order()))
         .response(placed_response(202, "Accepted: vouchers are still pending.", pending_order()))
         .stored_errors(&[Code::InsufficientFunds, Code::InsufficientInventory])
         .errors(&[
-            Code::MissingIdempotencyKey,
             Code::ProductNotFound,
             Code::ProductUnavailable,
-            Code::IdempotencyInProgress,
             Code::ValidationFailed,
             Code::DenominationNotAllowed,
             Code::CurrencyMismatch,
-            Code::IdempotencyKeyReused,
         ])
 }
 
-/// `GET /orders`.
-pub(super) fn list() -> Operation {
-    unsigned_operation(HttpMethod::Get, "/orders", "listOrders")
+pub(crate) fn list(operation: Operation) -> Operation {
+    unsigned_operation(operation, "listOrders")
         .describe(
             ORDERS,
             "List orders",
             "Lists your orders, newest first, in the same format as `GET /orders/{order_id}`.",
         )
-        .query_parameter(
-            "status",
-            "Filter by status.",
-            enum_text(OrderStatus::ALL.map(OrderStatus::as_str)),
-        )
-        .query_parameter("reference", "Filter by your reference.", filter("po-1001"))
-        .with_period()
-        .paginated()
-        .response(OperationResponse::page::<OrderBody<'_>>(
-            "A page of orders.",
-            delivered_order(),
-        ))
+        .list::<OrderFilter, OrderBody<'_>>("A page of orders.", delivered_order())
 }
 
-/// `GET /orders/{order_id}`.
-pub(super) fn get() -> Operation {
-    unsigned_operation(HttpMethod::Get, "/orders/{order_id}", "getOrder")
+pub(crate) fn get(operation: Operation) -> Operation {
+    unsigned_operation(operation, "getOrder")
         .describe(
             ORDERS,
             "Get an order",
@@ -96,8 +71,7 @@ pub(super) fn get() -> Operation {
         .errors(&[Code::OrderNotFound])
 }
 
-/// `GET /orders/{order_id}/vouchers`.
-pub(super) fn get_codes() -> Operation {
+pub(crate) fn get_codes(operation: Operation) -> Operation {
     let codes = json!({
         "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "data": [{
@@ -106,7 +80,7 @@ pub(super) fn get_codes() -> Operation {
             "credentials": [{ "type": "code", "value": "SANDBOX-0000-0001" }, { "type": "pin", "value": "1234" }],
         }],
     });
-    signed_operation(HttpMethod::Get, "/orders/{order_id}/vouchers", "getVoucherCodes")
+    signed_operation(operation, "getVoucherCodes")
         .describe(
             ORDERS,
             "Retrieve the codes of an order",
@@ -114,13 +88,12 @@ pub(super) fn get_codes() -> Operation {
              a GET. Every retrieval is written to the audit log before the response is sent. Do not cache the response.",
         )
         .path_parameter("order_id", "Order id.", OrderId::schema())
-        .response(OperationResponse::json::<VoucherCodesBody<'_>>(200, "The codes of all allocated vouchers.", codes))
+        .ok::<VoucherCodesBody<'_>>("The codes of all allocated vouchers.", codes)
         .errors(&[Code::OrderNotFound, Code::OrderNotReady])
 }
 
-/// `POST /orders/{order_id}/cancel`.
-pub(super) fn cancel() -> Operation {
-    signed_operation(HttpMethod::Post, "/orders/{order_id}/cancel", "cancelOrder")
+pub(crate) fn cancel(operation: Operation) -> Operation {
+    signed_operation(operation, "cancelOrder")
         .describe(
             ORDERS,
             "Cancel an order",
@@ -131,11 +104,8 @@ pub(super) fn cancel() -> Operation {
         )
         .path_parameter("order_id", "Order id.", OrderId::schema())
         .optional_json_body::<CancelRequest>(json!({ "reason": "ordered twice" }))
-        .response(OperationResponse::json::<OrderBody<'_>>(
-            200,
-            "The refunded order.",
-            cancelled_order(),
-        ))
+        .ok::<OrderBody<'_>>("The refunded order.",
+            cancelled_order(),)
         .errors(&[Code::OrderNotFound, Code::OrderNotCancellable, Code::ValidationFailed])
 }
 
@@ -143,16 +113,6 @@ fn placed_response(status: u16, description: &'static str, example: Value) -> Op
     OperationResponse::json::<OrderBody<'_>>(status, description, example)
         .with_header(ResponseHeader::Location)
         .with_header(ResponseHeader::Replayed)
-}
-
-pub(super) fn idempotency_key_schema() -> Object {
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .min_length(Some(1))
-        .max_length(Some(MAX_KEY_LENGTH))
-        .pattern(Some("^[!-~]+$"))
-        .examples(["po-1001"])
-        .build()
 }
 
 /// Example of a delivered order.

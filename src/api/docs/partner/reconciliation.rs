@@ -1,14 +1,13 @@
 //! OpenAPI operation of `/reconciliation`, documented only while the preview is enabled.
 
 use serde_json::json;
-use utoipa::openapi::HttpMethod;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::reconciliation::ReconciledDayBody;
 
 use super::{ORDERS, unsigned_operation};
-use crate::api::docs::openapi::{Operation, OperationResponse, date};
+use crate::api::docs::openapi::{Operation, date};
 
-pub(super) fn get() -> Operation {
+pub(crate) fn get(operation: Operation) -> Operation {
     let example = json!({
         "date": "2026-11-20",
         "summary": { "orders_total": 12, "vouchers_allocated": 40, "matched": 39, "drifted": 1, "unmatched": 0 },
@@ -19,7 +18,7 @@ pub(super) fn get() -> Operation {
         }],
         "generated_at": "2026-11-21T02:00:03.123456Z",
     });
-    unsigned_operation(HttpMethod::Get, "/reconciliation/{date}", "getReconciliation")
+    unsigned_operation(operation, "getReconciliation")
         .describe(
             ORDERS,
             "Get the reconciliation of a day (planned)",
@@ -27,6 +26,6 @@ pub(super) fn get() -> Operation {
              with the vendors' records.",
         )
         .path_parameter("date", "Day (UTC).", date("2026-11-20"))
-        .response(OperationResponse::json::<ReconciledDayBody>(200, "The reconciliation of the day.", example))
+        .ok::<ReconciledDayBody>("The reconciliation of the day.", example)
         .errors(&[Code::ReconciliationNotFound, Code::ValidationFailed])
 }

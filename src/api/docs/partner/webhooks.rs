@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
-use utoipa::openapi::HttpMethod;
 use vouchsafe_domain::envelope::Envelope;
-use vouchsafe_domain::ids::{EventId, WebhookId};
+use vouchsafe_domain::ids::WebhookId;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::filter::NoFilter;
+use vouchsafe_wire::partner::events::EventFilter;
 use vouchsafe_wire::partner::webhooks::body::WebhookBody;
 use vouchsafe_wire::partner::webhooks::replay::ReplayResultBody;
 use vouchsafe_wire::partner::webhooks::request::{
@@ -20,14 +21,10 @@ const ID: &str = "wh_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
 const EVENT_ID: &str = "evt_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
 const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 
-pub(super) fn operations() -> [Operation; 7] {
-    [put(), list(), remove(), rotate(), test(), replay(), events()]
-}
-
-fn put() -> Operation {
+pub(crate) fn put(operation: Operation) -> Operation {
     let request =
         json!({ "url": "https://shop.example/vouchsafe", "events": ["order.delivered", "order.refunded"] });
-    signed_operation(HttpMethod::Post, "/webhooks", "putWebhook")
+    signed_operation(operation, "putWebhook")
         .describe(
             EVENTS,
             "Register or update a webhook endpoint",
@@ -35,12 +32,9 @@ fn put() -> Operation {
              new endpoint receives events from then on. Its signing secret is returned only once.",
         )
         .json_body::<PutWebhookBody>(request)
-        .response(OperationResponse::json::<WebhookBody<'_>>(
-            201,
-            "Registered. Store the secret: it is not returned again.",
-            webhook(Some(SECRET)),
-        ))
-        .response(OperationResponse::json::<WebhookBody<'_>>(200, "Updated.", webhook(None)))
+        .created::<WebhookBody<'_>>("Registered. Store the secret: it is not returned again.",
+            webhook(Some(SECRET)),)
+        .ok::<WebhookBody<'_>>("Updated.", webhook(None))
         .errors(&[
             Code::ValidationFailed,
             Code::WebhookNotFound,
@@ -48,19 +42,18 @@ fn put() -> Operation {
         ])
 }
 
-fn list() -> Operation {
-    unsigned_operation(HttpMethod::Get, "/webhooks", "listWebhooks")
+pub(crate) fn list(operation: Operation) -> Operation {
+    unsigned_operation(operation, "listWebhooks")
         .describe(
             EVENTS,
             "List webhook endpoints",
             "Lists your endpoints, oldest first, with their status and the time of the next delivery attempt.",
         )
-        .paginated()
-        .response(OperationResponse::page::<WebhookBody<'_>>("A page of endpoints.", webhook(None)))
+        .list::<NoFilter, WebhookBody<'_>>("A page of endpoints.", webhook(None))
 }
 
-fn remove() -> Operation {
-    webhook_operation(HttpMethod::Delete, "/webhooks/{webhook_id}", "deleteWebhook")
+pub(crate) fn remove(operation: Operation) -> Operation {
+    webhook_operation(operation, "deleteWebhook")
         .describe(
             EVENTS,
             "Delete a webhook endpoint",
@@ -69,8 +62,8 @@ fn remove() -> Operation {
         .response(OperationResponse::empty(204, "Deleted."))
 }
 
-fn rotate() -> Operation {
-    webhook_operation(HttpMethod::Post, "/webhooks/{webhook_id}/rotate", "rotateWebhook")
+pub(crate) fn rotate(operation: Operation) -> Operation {
+    webhook_operation(operation, "rotateWebhook")
         .describe(
             EVENTS,
             "Rotate a webhook secret",
@@ -78,22 +71,19 @@ fn rotate() -> Operation {
              that of the new secret.",
         )
         .optional_json_body::<RotateSecretBody>(json!({ "overlap_seconds": 3600 }))
-        .response(OperationResponse::json::<WebhookBody<'_>>(
-            200,
-            "The endpoint with its new secret.",
-            webhook(Some(SECRET)),
-        ))
+        .ok::<WebhookBody<'_>>("The endpoint with its new secret.",
+            webhook(Some(SECRET)),)
         .errors(&[Code::ValidationFailed])
 }
 
-fn test() -> Operation {
+pub(crate) fn test(operation: Operation) -> Operation {
     let result = json!({
         "event_id": EVENT_ID, "event": "order.delivered", "delivered": true, "status": 204, "fault": null,
         "latency_ms": 12,
         "wrong_signature": { "passed": true, "status": 401, "fault": null, "latency_ms": 11 },
         "duplicate": { "passed": true, "status": 204, "fault": null, "latency_ms": 9 },
     });
-    webhook_operation(HttpMethod::Post, "/webhooks/{webhook_id}/test", "testWebhook")
+    webhook_operation(operation, "testWebhook")
         .describe(
             EVENTS,
             "Send a test event",
@@ -103,12 +93,12 @@ fn test() -> Operation {
              are certification checks.",
         )
         .optional_json_body::<TestWebhookBody>(json!({ "event": "order.delivered" }))
-        .response(OperationResponse::json::<TestResultBody>(200, "Result of the test.", result))
+        .ok::<TestResultBody>("Result of the test.", result)
         .errors(&[Code::ValidationFailed])
 }
 
-fn replay() -> Operation {
-    webhook_operation(HttpMethod::Post, "/webhooks/{webhook_id}/replay", "replayWebhook")
+pub(crate) fn replay(operation: Operation) -> Operation {
+    webhook_operation(operation, "replayWebhook")
         .describe(
             EVENTS,
             "Replay events",
@@ -117,30 +107,24 @@ fn replay() -> Operation {
              for 24 hours from now.",
         )
         .json_body::<ReplayEventsBody>(json!({ "event_id": EVENT_ID }))
-        .response(OperationResponse::json::<ReplayResultBody>(
-            202,
-            "The events are queued for delivery.",
-            json!({ "replayed": 1 }),
-        ))
+        .accepted::<ReplayResultBody>("The events are queued for delivery.", json!({ "replayed": 1 }))
         .errors(&[Code::ValidationFailed, Code::EventNotFound])
 }
 
-fn events() -> Operation {
-    unsigned_operation(HttpMethod::Get, "/events", "listEvents")
+pub(crate) fn events(operation: Operation) -> Operation {
+    unsigned_operation(operation, "listEvents")
         .describe(
             EVENTS,
             "List events",
             "Lists all your events of the last 30 days, oldest first and without gaps. To catch up after an outage, pass the last \
              event that you processed as `after`.",
         )
-        .query_parameter("after", "Return events after this one.", EventId::schema())
-        .paginated()
-        .response(OperationResponse::page::<Envelope>("A page of events.", event()))
+        .list::<EventFilter, Envelope>("A page of events.", event())
         .errors(&[Code::EventNotFound])
 }
 
-fn webhook_operation(method: HttpMethod, path: &str, id: &'static str) -> Operation {
-    signed_operation(method, path, id)
+fn webhook_operation(operation: Operation, id: &'static str) -> Operation {
+    signed_operation(operation, id)
         .path_parameter("webhook_id", "Webhook endpoint id.", WebhookId::schema())
         .errors(&[Code::WebhookNotFound])
 }

@@ -44,7 +44,7 @@ async fn decide(
     Json(request): Json<ReasonRequest>,
     approved: bool,
 ) -> Result<HttpResponse, ApiError> {
-    let operator = operator.authorize(Role::Operator)?.into();
+    let operator = operator.authorize(Role::Operator)?;
     let reason = request.validated()?;
     let order = find(service, order_id).await?;
     let command = DecideOrder {
@@ -67,7 +67,7 @@ pub(in crate::api::operator) async fn cancel(
     order_id: web::Path<String>,
     Json(request): Json<ReasonRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let operator = operator.authorize(Role::Operator)?.into();
+    let operator = operator.authorize(Role::Operator)?;
     let reason = request.validated()?;
     let order = find(&service, &order_id).await?;
     let command = RevokeOrder {

@@ -1,31 +1,28 @@
 //! `/drifts`: differences between a vendor's records and our purchases, and their resolution.
 
-use actix_web::{HttpRequest, HttpResponse, web};
-use vouchsafe_domain::reconciliation::drift::ResolveDriftRequest;
+use actix_web::{HttpResponse, web};
+use vouchsafe_domain::reconciliation::drift::{DriftFilter, ResolveDriftRequest};
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::reconciliation::drifts::{DriftBody, FILTERS, ResolveRequest, parse_filter};
-use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::operator::reconciliation::drifts::{DriftBody, ResolveRequest};
 
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::body::Json;
 use crate::service::Service;
 
-/// `GET /drifts`; filters: `date`, `vendor`, `kind`, `resolution`.
+/// `GET /drifts`.
 pub(in crate::api::operator) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
-    request: HttpRequest,
+    ListRequest { page, filter }: ListRequest<DriftFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
-    let filter = parse_filter(&page)?;
     let drifts = service
         .store
         .drifts
-        .list(filter, page.after()?, page.fetch_limit())
-        .await?;
-    let bodies = drifts.into_iter().map(DriftBody::from).collect();
-    Ok(HttpResponse::Ok().json(page.body(bodies, |body: &DriftBody| body.drift_id.to_string())))
+        .list(filter, page.after()?, page.fetch_limit());
+    let bodies = drifts.await?.into_iter().map(DriftBody::from);
+    Ok(list_response(&page, bodies, |body| body.drift_id))
 }
 
 /// `POST /drifts/{drift_id}/resolve`. A later call may change the resolution.

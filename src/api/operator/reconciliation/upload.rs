@@ -3,9 +3,7 @@
 //! Streams the file into the comparison in bounded memory. A file takes effect completely or not at all; an interrupted
 //! upload changes nothing and can be repeated.
 
-use actix_web::error::PayloadError;
 use actix_web::{HttpRequest, HttpResponse, web};
-use futures_util::StreamExt as _;
 use tokio::sync::mpsc::{Sender, channel};
 use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_procurement::reconciliation::code_leak::first_leaked_code;
@@ -14,14 +12,15 @@ use vouchsafe_store::{RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, Re
 use vouchsafe_wire::error_body::InvalidRequest;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::reconciliation::records::RecordReader;
-use vouchsafe_wire::operator::reconciliation::{DayBody, parse_records_query};
-use vouchsafe_wire::operator::stock::blocks::BlockSplitter;
+use vouchsafe_wire::operator::reconciliation::{DayBody, RecordsQuery};
+use vouchsafe_wire::operator::stock::blocks::Block;
 
 use super::parse_started_day;
 use crate::api::body::{check_not_compressed, incomplete, media_type};
 use crate::api::error::ApiError;
+use crate::api::list_request::parse_query;
 use crate::api::middleware::operator::{Operator, Role};
-use crate::api::operator::stock::IDLE_LIMIT;
+use crate::api::operator::line_blocks::LineBlocks;
 use crate::service::Service;
 
 /// `POST /reconciliation/{date}/records?vendor=…`: returns the result of the comparison.
@@ -52,12 +51,16 @@ pub(in crate::api::operator) async fn upload(
     let upload = RecordsUpload {
         service: &service,
         reader: RecordReader::new(day),
-        blocks: BlockSplitter::default(),
+        blocks: LineBlocks::new(
+            payload,
+            "records upload interrupted",
+            "no data for 10 seconds; the upload was discarded, send the whole file again",
+        ),
         sender,
         sent: 0,
     };
     let (uploaded, compared) = tokio::join!(
-        upload.run(payload),
+        upload.run(),
         service
             .store
             .reconciliations
@@ -83,7 +86,7 @@ pub(in crate::api::operator) async fn upload(
 
 /// Parses the single query parameter, an existing vendor.
 async fn parse_vendor(service: &Service, request: &HttpRequest) -> Result<String, ApiError> {
-    let vendor = parse_records_query(request.query_string())?;
+    let RecordsQuery { vendor } = parse_query(request)?;
     match service.store.vendors.find(vendor).await? {
         Some(access) => Ok(access.vendor.vendor_id),
         None => Err(ApiError::invalid_field("vendor", "no such vendor")),
@@ -94,7 +97,7 @@ async fn parse_vendor(service: &Service, request: &HttpRequest) -> Result<String
 struct RecordsUpload<'s> {
     service: &'s Service,
     reader: RecordReader,
-    blocks: BlockSplitter,
+    blocks: LineBlocks,
     sender: Sender<RecordsMessage>,
     /// Records sent so far, to number the next ones.
     sent: u64,
@@ -105,62 +108,40 @@ struct ReceiverClosed;
 
 impl RecordsUpload<'_> {
     /// Sends the whole file.
-    async fn run(mut self, mut payload: web::Payload) -> Result<(), ApiError> {
-        loop {
-            if self.send().await?.is_err() {
+    async fn run(mut self) -> Result<(), ApiError> {
+        while let Some(block) = self.blocks.next().await? {
+            if self.send(&block).await?.is_err() {
                 return Ok(());
             }
-            match tokio::time::timeout(IDLE_LIMIT, payload.next()).await {
-                Ok(Some(part)) => self
-                    .blocks
-                    .push(&part.map_err(|error| upload_interrupted(&error))?),
-                Ok(None) => break,
-                Err(_) => {
-                    let message =
-                        "no data for 10 seconds; the upload was discarded, send the whole file again";
-                    return Err(ApiError::new(Code::RequestTimeout, message));
-                }
-            }
-        }
-        self.blocks.finish();
-        if self.send().await?.is_err() {
-            return Ok(());
         }
         self.reader.finish().map_err(InvalidRequest::from)?;
         drop(self.sender.send(RecordsMessage::End).await);
         Ok(())
     }
 
-    /// Sends the complete blocks, page by page.
-    async fn send(&mut self) -> Result<Result<(), ReceiverClosed>, ApiError> {
-        while let Some(block) = self.blocks.take() {
-            let mut lines = self.reader.read(&block).map_err(InvalidRequest::from)?;
-            while !lines.is_empty() {
-                let rest = lines.split_off(lines.len().min(RECORDS_PAGE));
-                let page = std::mem::replace(&mut lines, rest);
-                if let Some(code) = first_leaked_code(
-                    &self.service.catalogue,
-                    &self.service.keyring,
-                    &self.service.store.reconciliations,
-                    &page,
-                )
-                .await?
-                {
-                    let field = format!("record {}", self.sent + code as u64 + 1);
-                    let message = "the reference is a voucher code; the whole file was rejected";
-                    return Err(ApiError::invalid_field(field, message));
-                }
-                self.sent += page.len() as u64;
-                if self.sender.send(RecordsMessage::Records(page)).await.is_err() {
-                    return Ok(Err(ReceiverClosed));
-                }
+    /// Sends the records of a block, page by page.
+    async fn send(&mut self, block: &Block) -> Result<Result<(), ReceiverClosed>, ApiError> {
+        let mut lines = self.reader.read(block).map_err(InvalidRequest::from)?;
+        while !lines.is_empty() {
+            let rest = lines.split_off(lines.len().min(RECORDS_PAGE));
+            let page = std::mem::replace(&mut lines, rest);
+            if let Some(code) = first_leaked_code(
+                &self.service.catalogue,
+                &self.service.keyring,
+                &self.service.store.stock,
+                &page,
+            )
+            .await?
+            {
+                let field = format!("record {}", self.sent + code as u64 + 1);
+                let message = "the reference is a voucher code; the whole file was rejected";
+                return Err(ApiError::invalid_field(field, message));
+            }
+            self.sent += page.len() as u64;
+            if self.sender.send(RecordsMessage::Records(page)).await.is_err() {
+                return Ok(Err(ReceiverClosed));
             }
         }
         Ok(Ok(()))
     }
-}
-
-fn upload_interrupted(error: &PayloadError) -> ApiError {
-    tracing::warn!(error.message = %error, "records upload interrupted");
-    incomplete()
 }

@@ -9,30 +9,25 @@
 //!
 //! Committed blocks stay committed if the rest fails; the whole file can be sent again. An incomplete line is never imported.
 
-use std::time::Duration;
-
-use actix_web::error::PayloadError;
 use actix_web::{HttpRequest, HttpResponse, web};
-use futures_util::StreamExt as _;
 use vouchsafe_domain::money::AmountText;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_store::{AuditActor, ImportTarget, StockBatch};
 use vouchsafe_wire::error_body::InvalidRequest;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::stock::blocks::{Block, BlockSplitter};
+use vouchsafe_wire::operator::stock::blocks::Block;
 use vouchsafe_wire::operator::stock::format::{Format, ParsedBlock};
-use vouchsafe_wire::operator::stock::import::{ImportReport, fixed_date, parse_denomination, parse_query};
+use vouchsafe_wire::operator::stock::import::{ImportQuery, ImportReport, fixed_date, parse_denomination};
 use vouchsafe_wire::operator::stock::row::{ExpiryDefaults, LineError};
 
 use super::ingest;
-use crate::api::body::{check_not_compressed, incomplete, media_type};
+use crate::api::body::{check_not_compressed, media_type};
 use crate::api::error::ApiError;
+use crate::api::list_request::parse_query;
 use crate::api::middleware::operator::{Operator, Role};
 use crate::api::operator::catalogue::product_not_found;
+use crate::api::operator::line_blocks::LineBlocks;
 use crate::service::Service;
-
-/// Longest pause of the body (contract §10).
-pub(in crate::api::operator) const IDLE_LIMIT: Duration = Duration::from_secs(10);
 
 /// `POST /stock?product_id=…&denomination=…`.
 pub(in crate::api::operator) async fn import(
@@ -56,8 +51,11 @@ pub(in crate::api::operator) async fn import(
         service: service.clone(),
         target,
         expiry_defaults,
-        payload,
-        blocks: BlockSplitter::default(),
+        blocks: LineBlocks::new(
+            payload,
+            "stock import interrupted",
+            "no data for 10 seconds; committed vouchers stay imported, send the whole file again",
+        ),
         format: Some(format),
     };
     Ok(HttpResponse::Ok().json(run_import(&service, source, actor).await?))
@@ -68,7 +66,10 @@ fn parse_target(
     service: &Service,
     request: &HttpRequest,
 ) -> Result<(ImportTarget, ExpiryDefaults), ApiError> {
-    let (product_id, denomination) = parse_query(request.query_string())?;
+    let ImportQuery {
+        product_id,
+        denomination,
+    } = parse_query(request)?;
     let catalogue = service.catalogue.current();
     let product = product_id
         .parse()
@@ -129,8 +130,7 @@ struct ImportStream {
     service: web::Data<Service>,
     target: ImportTarget,
     expiry_defaults: ExpiryDefaults,
-    payload: web::Payload,
-    blocks: BlockSplitter,
+    blocks: LineBlocks,
     /// Absent while a block is being read.
     format: Option<Format>,
 }
@@ -138,7 +138,7 @@ struct ImportStream {
 impl ImportStream {
     /// Returns the next encrypted block; `None` at the end of the body.
     async fn next(&mut self) -> Result<Option<SealedBlock>, ApiError> {
-        match self.next_block().await? {
+        match self.blocks.next().await? {
             Some(block) => self.seal(block).await.map(Some),
             None => {
                 self.format
@@ -146,28 +146,6 @@ impl ImportStream {
                     .map_or(Ok(()), Format::finish)
                     .map_err(InvalidRequest::from)?;
                 Ok(None)
-            }
-        }
-    }
-
-    async fn next_block(&mut self) -> Result<Option<Block>, ApiError> {
-        loop {
-            if let Some(block) = self.blocks.take() {
-                return Ok(Some(block));
-            }
-            match tokio::time::timeout(IDLE_LIMIT, self.payload.next()).await {
-                Ok(Some(part)) => self
-                    .blocks
-                    .push(&part.map_err(|error| import_interrupted(&error))?),
-                Ok(None) => {
-                    self.blocks.finish();
-                    return Ok(self.blocks.take());
-                }
-                Err(_) => {
-                    let message =
-                        "no data for 10 seconds; committed vouchers stay imported, send the whole file again";
-                    return Err(ApiError::new(Code::RequestTimeout, message));
-                }
             }
         }
     }
@@ -194,9 +172,4 @@ impl ImportStream {
         self.format = Some(format);
         Ok(sealed)
     }
-}
-
-fn import_interrupted(error: &PayloadError) -> ApiError {
-    tracing::warn!(error.message = %error, "stock import interrupted");
-    incomplete()
 }

@@ -1,37 +1,34 @@
 //! `GET /stock`: stock levels by SKU.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use vouchsafe_domain::stock::level::StockLevel;
-use vouchsafe_wire::operator::stock::level::{FILTERS, LevelBody, SkuCursor};
-use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::operator::stock::level::{LevelBody, LevelFilter, SkuCursor};
 
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
-/// `GET /stock`; filter: `product_id`.
+/// `GET /stock`.
 pub(in crate::api::operator) async fn list_levels(
     service: web::Data<Service>,
     _operator: Operator,
-    request: HttpRequest,
+    ListRequest { page, filter }: ListRequest<LevelFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
-    let after = page.after::<SkuCursor>()?;
-    let product_id = page.filter("product_id").map(ToOwned::to_owned);
+    let after: Option<SkuCursor> = page.after()?;
+    let after = after.map(|key| (key.product_id, key.denomination));
     let levels = service
         .store
         .stock
-        .list_levels(
-            product_id,
-            after.map(|key| (key.product_id, key.denomination)),
-            page.fetch_limit(),
-        )
-        .await?;
+        .list_levels(filter.product_id, after, page.fetch_limit());
     let catalogue = service.catalogue.current();
     let body = |level: StockLevel| {
         let product = catalogue.get(&level.sku.product_id)?;
         Some(LevelBody::of(level, product.currency))
     };
-    let bodies = levels.into_iter().filter_map(body).collect();
-    Ok(HttpResponse::Ok().json(page.body(bodies, LevelBody::cursor)))
+    Ok(list_response(
+        &page,
+        levels.await?.into_iter().filter_map(body),
+        LevelBody::cursor,
+    ))
 }

@@ -5,6 +5,6 @@ pub(super) mod ingest;
 mod levels;
 mod void;
 
-pub(super) use import::{IDLE_LIMIT, import};
+pub(super) use import::import;
 pub(super) use levels::list_levels;
 pub(super) use void::void;

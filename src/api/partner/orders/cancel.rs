@@ -7,7 +7,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::cancel::parse_reason;
 
-use super::{not_found, parse_id, serialization_error};
+use super::{not_found, parse_id};
 use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::service::Service;
@@ -37,8 +37,7 @@ pub(in crate::api::partner) async fn cancel(
     };
     let order = cancel_order(&service.engine, command, returnable).await;
     let order = order.map_err(|error| cancel_error(&error, order_id))?;
-    let body = OrderBody::of(&order).map_err(|_| serialization_error())?;
-    Ok(HttpResponse::Ok().json(body))
+    Ok(HttpResponse::Ok().json(OrderBody::of(&order)?))
 }
 
 fn cancel_error(error: &CancelError, order_id: vouchsafe_domain::ids::OrderId) -> ApiError {

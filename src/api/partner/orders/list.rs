@@ -1,12 +1,11 @@
 //! `GET /orders`: list of a partner's orders, newest first, in the representation of `GET /orders/{order_id}`.
 
-use actix_web::{HttpRequest, HttpResponse, web};
-use vouchsafe_wire::page::PageRequest;
+use actix_web::{HttpResponse, web};
+use vouchsafe_domain::order::filter::OrderFilter;
 use vouchsafe_wire::partner::orders::body::OrderBody;
-use vouchsafe_wire::partner::orders::filter::{FILTERS, parse_filter};
 
-use super::serialization_error;
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::service::Service;
 
@@ -17,20 +16,13 @@ use crate::service::Service;
 pub async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
-    request: HttpRequest,
+    ListRequest { page, filter }: ListRequest<OrderFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &FILTERS)?;
     let orders = service
         .store
         .orders
-        .list(
-            caller.partner_id(),
-            parse_filter(&page)?,
-            page.after()?,
-            page.fetch_limit(),
-        )
+        .list(caller.partner_id(), filter, page.after()?, page.fetch_limit())
         .await?;
-    let bodies = orders.iter().map(OrderBody::of).collect::<Result<_, _>>();
-    let bodies = bodies.map_err(|_| serialization_error())?;
-    Ok(HttpResponse::Ok().json(page.body(bodies, |body| body.order_id().to_string())))
+    let bodies: Vec<_> = orders.iter().map(OrderBody::of).collect::<Result<_, _>>()?;
+    Ok(list_response(&page, bodies, OrderBody::order_id))
 }

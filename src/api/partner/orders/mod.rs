@@ -4,26 +4,24 @@ pub mod cancel;
 mod list;
 mod long_poll;
 
-use actix_web::http::header::{CONTENT_TYPE, LOCATION};
+use actix_web::http::header::CONTENT_TYPE;
 use actix_web::{HttpRequest, HttpResponse, web};
-use vouchsafe_actors::flows::{
-    self, FlowError, IdempotentResponse, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError,
-};
-use vouchsafe_actors::ports::store::Store as _;
+use vouchsafe_actors::flows::{self, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError};
 use vouchsafe_domain::catalogue::{PricingError, RequestedOrder};
-use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
+use vouchsafe_domain::idempotency::Response;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::{Order, OrderStatus};
-use vouchsafe_security::idempotency::{IdempotencyKey, IdempotencyScope, KeyError, fingerprint};
+use vouchsafe_security::idempotency::IdempotencyScope;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::request;
 use vouchsafe_wire::preference::{PREFER, PREFERENCE_APPLIED, WaitPreference};
 
+use super::idempotency::{KeyedRequest, into_parts, stored_response};
 use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::header::header_value;
-use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, VerifiedRequest, auth_headers};
-use crate::api::request_outcome::{self, RequestOutcome};
+use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, VerifiedRequest};
+use crate::api::request_outcome::{self, OrderAnswer, RequestOutcome};
 use crate::service::Service;
 pub use list::list;
 
@@ -36,14 +34,13 @@ pub async fn place(
     request: HttpRequest,
     signed: VerifiedRequest<Orders>,
 ) -> Result<HttpResponse, ApiError> {
-    let key = idempotency_key(&request)?;
     let partner_id = signed.caller.partner_id();
-    let key = key.hash_for(partner_id, IdempotencyScope::PlaceOrder);
-    let fingerprint = fingerprint(request.method().as_str(), request.path(), &signed.body);
+    let keyed = KeyedRequest::new(&request, partner_id, IdempotencyScope::PlaceOrder, &signed.body)?;
     let order = match request::parse(&signed.body) {
         Ok(order) => order,
-        Err(error) => return Err(key_reuse_error_or(&service, key, fingerprint, error.into()).await?),
+        Err(error) => return Err(keyed.body_error(&service, error).await),
     };
+    let KeyedRequest { key, fingerprint } = keyed;
     let products = observed_products(&request, &order);
     let command = PlaceOrder {
         partner_id,
@@ -56,43 +53,27 @@ pub async fn place(
         approval_rule: signed.caller.partner.approval_rule.clone(),
     };
     let placed = flows::place_order(&service.engine, command, &JsonEncoder).await;
-    let (response, replayed) = match placed.map_err(place_order_error)? {
-        IdempotentResponse::Fresh(response) => (response, false),
-        IdempotentResponse::Replayed(response) => (response, true),
-    };
-    request_outcome::report(&request, || RequestOutcome::OrderAnswered {
-        partner_id,
+    let (response, replayed) = into_parts(placed.map_err(place_order_error)?);
+    let answer = || OrderAnswer {
         key,
         fingerprint,
         products: &products,
         status: response.status,
         replayed,
-    });
-    Ok(stored_response(response, replayed))
+    };
+    request_outcome::report(&request, partner_id, || RequestOutcome::OrderAnswered(answer()));
+    Ok(stored_response(response, replayed, |body| {
+        header_value(format_args!("/api/v1/orders/{}", OrderBody::id_in(body)?))
+    }))
 }
 
-/// The product of each line, for [`RequestOutcome::OrderAnswered`]: the flow consumes the order. Empty without a listener.
+/// The product of each line, for [`OrderAnswer`]: the flow consumes the order. Empty without a listener.
 fn observed_products(request: &HttpRequest, order: &RequestedOrder) -> Vec<String> {
     if !request_outcome::has_listener(request) {
         return Vec::new();
     }
     let lines = order.lines.iter();
     lines.map(|line| line.product_id.clone()).collect()
-}
-
-/// Replaces the error of an invalid body with `IDEMPOTENCY_KEY_REUSED` if its key was used with another request
-/// (contract §5).
-pub(super) async fn key_reuse_error_or(
-    service: &Service,
-    key: KeyHash,
-    fingerprint: Fingerprint,
-    error: ApiError,
-) -> Result<ApiError, ApiError> {
-    let stored = service.node.find_response(key).await;
-    match stored.map_err(|_| ApiError::unavailable())? {
-        Some(stored) if stored.fingerprint != fingerprint => Ok(keyed_request_error(&FlowError::KeyReused)),
-        _ => Ok(error),
-    }
 }
 
 /// `GET /orders/{order_id}`; with `Prefer: wait=N` a long poll.
@@ -109,9 +90,7 @@ pub async fn get(
     let preferences = request.headers().get_all(PREFER);
     let requested = WaitPreference::requested(preferences.filter_map(|line| line.to_str().ok()));
     let (order, granted) = long_poll::read_order(&service, &caller, order_id, requested).await?;
-    let body = OrderBody::of(&order)
-        .and_then(|body| serde_json::to_vec(&body))
-        .map_err(|_| serialization_error())?;
+    let body = serde_json::to_vec(&OrderBody::of(&order)?)?;
     let mut response = HttpResponse::Ok();
     response.insert_header((CONTENT_TYPE, "application/json"));
     if let Some(wait) = granted {
@@ -135,28 +114,6 @@ pub fn not_found(order_id: OrderId) -> ApiError {
         Code::OrderNotFound,
         format!("no such order: {order_id}; check the id"),
     )
-}
-
-fn serialization_error() -> ApiError {
-    ApiError::new(
-        Code::InternalError,
-        "the response could not be serialized; retry the same request",
-    )
-}
-
-/// Reads the required `Idempotency-Key` header.
-///
-/// # Errors
-/// `MISSING_IDEMPOTENCY_KEY` if the header is absent, repeated or malformed.
-pub fn idempotency_key(request: &HttpRequest) -> Result<IdempotencyKey, ApiError> {
-    let header = auth_headers(request).idempotency_key;
-    IdempotencyKey::parse(header).map_err(|error| {
-        let message = match error {
-            KeyError::Missing => "the Idempotency-Key header is missing; send one of 1 to 255 visible ASCII characters",
-            KeyError::Malformed => "the Idempotency-Key header is malformed; send exactly one of 1 to 255 visible ASCII characters",
-        };
-        ApiError::new(Code::MissingIdempotencyKey, message)
-    })
 }
 
 /// Bytes of the response to a typical order of one voucher: the initial buffer size, which avoids reallocation.
@@ -215,24 +172,6 @@ impl OrderResponseEncoder for JsonEncoder {
             body: error.body(),
         }
     }
-}
-
-/// Status and body are stored, so a replay is identical to the byte; headers are derived from them.
-fn stored_response(answer: Response, replayed: bool) -> HttpResponse {
-    let status = actix_web::http::StatusCode::from_u16(answer.status).unwrap_or_default();
-    let mut response = HttpResponse::build(status);
-    response.insert_header((CONTENT_TYPE, "application/json"));
-    let order_id = status
-        .is_success()
-        .then(|| OrderBody::id_in(&answer.body))
-        .flatten();
-    if let Some(location) = order_id.and_then(|id| header_value(format_args!("/api/v1/orders/{id}"))) {
-        response.insert_header((LOCATION, location));
-    }
-    if replayed {
-        response.insert_header(("Idempotent-Replayed", "true"));
-    }
-    response.body(answer.body)
 }
 
 fn place_order_error(error: PlaceOrderError) -> ApiError {

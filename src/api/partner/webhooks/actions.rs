@@ -2,7 +2,7 @@
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
-use vouchsafe_store::{AuditActor, MAX_REPLAYED, ReplayOutcome, WebhookSecretRotation};
+use vouchsafe_store::{MAX_REPLAYED, ReplayOutcome, WebhookSecretRotation};
 use vouchsafe_wire::partner::webhooks::body::WebhookBody;
 use vouchsafe_wire::partner::webhooks::replay::ReplayResultBody;
 use vouchsafe_wire::partner::webhooks::request;
@@ -11,7 +11,6 @@ use super::{generate_secret, not_found, parse_id};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::service::Service;
-use crate::telemetry::trace;
 
 /// `POST /webhooks/{webhook_id}/rotate`. The body is optional.
 ///
@@ -32,7 +31,7 @@ pub async fn rotate(
         secret: sealed,
         overlap_s,
     };
-    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
+    let actor = signed.caller.audit_actor();
     let rotated = service.store.webhooks.rotate_secret(rotation, actor).await?;
     rotated.ok_or_else(not_found)?;
     service.deliveries.release(webhook_id).await;
@@ -56,7 +55,7 @@ pub async fn replay(
     let webhook_id = parse_id(&webhook_id)?;
     let partner_id = signed.caller.partner_id();
     let replay_request = request::parse_replay(&signed.body, service.clock.now())?;
-    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
+    let actor = signed.caller.audit_actor();
     let replayed = service
         .store
         .deliveries

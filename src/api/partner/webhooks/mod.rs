@@ -7,21 +7,20 @@ mod actions;
 mod test;
 
 use actix_web::http::header::CACHE_CONTROL;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use vouchsafe_domain::ids::WebhookId;
 use vouchsafe_security::vault::seal::WebhookSecret;
-use vouchsafe_store::{AuditActor, MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest};
+use vouchsafe_store::{MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest};
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::page::PageRequest;
 use vouchsafe_wire::partner::webhooks::body::WebhookBody;
 use vouchsafe_wire::partner::webhooks::request;
 
 pub use self::actions::{replay, rotate};
 pub use self::test::test;
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
 use crate::service::Service;
-use crate::telemetry::trace;
 
 /// `POST /webhooks`: registers an endpoint, or updates the one with this id or URL.
 ///
@@ -46,7 +45,7 @@ pub async fn put(
         enabled: requested.enabled,
         new: (webhook_id, sealed),
     };
-    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
+    let actor = signed.caller.audit_actor();
     match service.store.webhooks.put(put, actor).await? {
         PutWebhookOutcome::Created(webhook) => {
             let secret = secret.text();
@@ -78,9 +77,8 @@ pub async fn put(
 pub async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
-    request: HttpRequest,
+    ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let page = PageRequest::parse(request.path(), request.query_string(), &[])?;
     let after: Option<WebhookId> = page.after()?;
     let mut webhooks = service
         .store
@@ -88,11 +86,8 @@ pub async fn list(
         .list_by_partner(caller.partner_id())
         .await?;
     webhooks.retain(|webhook| after.is_none_or(|after| webhook.webhook_id > after));
-    let bodies = webhooks
-        .iter()
-        .map(|webhook| WebhookBody::of(webhook, None))
-        .collect();
-    Ok(HttpResponse::Ok().json(page.body(bodies, |body: &WebhookBody<'_>| body.webhook_id.to_string())))
+    let bodies = webhooks.iter().map(|webhook| WebhookBody::of(webhook, None));
+    Ok(list_response(&page, bodies, |body| body.webhook_id))
 }
 
 /// `DELETE /webhooks/{webhook_id}`.
@@ -106,7 +101,7 @@ pub async fn remove(
 ) -> Result<HttpResponse, ApiError> {
     let webhook_id = parse_id(&webhook_id)?;
     let partner_id = signed.caller.partner_id();
-    let actor = AuditActor::partner(partner_id, trace::current_trace_id());
+    let actor = signed.caller.audit_actor();
     if !service
         .store
         .webhooks

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_domain::delivery::WebhookTarget;
-use vouchsafe_domain::ids::EventId;
+use vouchsafe_domain::ids::{EventId, WebhookId};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_webhooks::{SigningMode, WebhookRequest, sample_event};
 use vouchsafe_wire::error_code::Code;
@@ -21,7 +21,7 @@ use vouchsafe_wire::partner::webhooks::test::{TestAttempts, TestResultBody, is_a
 use super::{not_found, parse_id};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
-use crate::api::request_outcome::{self, RequestOutcome};
+use crate::api::request_outcome::{self, RequestOutcome, WebhookTest};
 use crate::service::Service;
 
 /// `POST /webhooks/{webhook_id}/test`: delivers a sample event now and returns the result. The body is optional.
@@ -54,7 +54,7 @@ pub async fn test(
         signing: SigningMode::Valid,
     };
     let attempts = send_test_deliveries(&service, &target, delivery).await;
-    request_outcome::report(&request, || outcome(&attempts, &target, event_id));
+    request_outcome::report(&request, partner_id, || outcome(&attempts, webhook_id, event_id));
     Ok(HttpResponse::Ok().json(TestResultBody::of(event_id, event, attempts)))
 }
 
@@ -91,13 +91,12 @@ async fn send_test_deliveries(
     }
 }
 
-fn outcome<'a>(attempts: &'a TestAttempts, target: &WebhookTarget, event_id: EventId) -> RequestOutcome<'a> {
-    RequestOutcome::WebhookTested {
-        partner_id: target.partner_id,
-        webhook_id: target.webhook_id,
+fn outcome(attempts: &TestAttempts, webhook_id: WebhookId, event_id: EventId) -> RequestOutcome<'_> {
+    RequestOutcome::WebhookTested(WebhookTest {
+        webhook_id,
         event_id,
         wrong_signature: attempts.wrong_signature.as_ref().map(|(result, _)| result),
         valid: &attempts.valid.0,
         duplicate: attempts.duplicate.as_ref().map(|(result, _)| result),
-    }
+    })
 }

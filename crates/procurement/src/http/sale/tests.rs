@@ -87,7 +87,7 @@ fn voucher_is_parsed_with_all_its_parts() {
     let parts: Vec<_> = result
         .code
         .parts()
-        .map(|(part, text)| (part.as_str(), text))
+        .map(|(part, text)| (part.into_str(), text))
         .collect();
     let expected = [
         ("code", "CNRY-0"),

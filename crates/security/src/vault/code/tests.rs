@@ -6,7 +6,7 @@ use super::*;
 
 fn parts_of(code: &VoucherCode) -> Vec<(&'static str, String)> {
     code.parts()
-        .map(|(part, text)| (part.as_str(), text.to_owned()))
+        .map(|(part, text)| (part.into_str(), text.to_owned()))
         .collect()
 }
 

@@ -65,25 +65,12 @@ pub(super) fn find_known_key(state: &State, record: &Record, now: DbTime) -> Opt
     (!over).then(|| Verdict::KeyKnown(row.known.clone()))
 }
 
-/// Indexes of the records whose order, payout or retrieval has changed since they were decided.
-pub(super) fn find_changed_records<'a>(
-    state: &State,
-    accepted: impl Iterator<Item = (usize, &'a Record)>,
-) -> Vec<usize> {
-    let moved = |record: &Record| {
-        record
-            .change
-            .as_ref()
-            .is_some_and(|change| has_order_changed(state, change))
-            || record
-                .payout
-                .as_ref()
-                .is_some_and(|payout| is_payout_decided(state, payout))
-    };
-    accepted
-        .filter(|(_, record)| moved(record))
-        .map(|(index, _)| index)
-        .collect()
+/// Whether the record's order, payout or retrievals have changed since it was decided.
+pub(super) fn has_changed(state: &State, record: &Record) -> bool {
+    let change = record.change.as_ref();
+    let payout = record.payout.as_ref();
+    change.is_some_and(|change| has_order_changed(state, change))
+        || payout.is_some_and(|payout| is_payout_decided(state, payout))
 }
 
 fn has_order_changed(state: &State, change: &OrderChange) -> bool {

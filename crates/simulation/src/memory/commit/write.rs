@@ -6,15 +6,15 @@ use std::time::Duration;
 use vouchsafe_actors::ports::record::{PayoutChange, Record, ReturnedVoucher};
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::{Retention, StoredResponse};
-use vouchsafe_domain::ids::{ChunkId, OrderId, StockId};
+use vouchsafe_domain::ids::{OrderId, StockId};
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::voucher::StockVoucher;
 
 use super::verify::is_free;
 use crate::memory::guard::Guard;
-use crate::memory::reservations::reservation_for_waiting_order;
+use crate::memory::operate::insert_chunk;
 use crate::memory::state::State;
-use crate::memory::tables::{AllocationRow, ChunkRow, DbTime, KeyRow, OrderRow, Owner, StockRow, Tables};
+use crate::memory::tables::{AllocationRow, DbTime, KeyRow, OrderRow, Owner, Tables};
 use crate::rows::Holder;
 
 /// How long a response is stored under a partner's key.
@@ -51,7 +51,7 @@ pub(super) fn write_record(
         tables.payouts.insert(payout.payout_id, payout.clone());
     }
     if let Some(bundle) = &record.events {
-        tables.append_events(record.partner_id, bundle);
+        tables.append_events(record.partner_id, bundle, now);
     }
     tables.audit_log.extend(record.audit_entry.clone());
     receipt
@@ -70,26 +70,13 @@ fn restock_returned_vouchers(tables: &mut Tables, record: &Record) {
         chunks.entry(back.chunk_first_id).or_default().push(back);
     }
     for returned in chunks.into_values() {
-        let chunk_id = ChunkId(tables.chunks.last_key_value().map_or(1, |(last, _)| last.0 + 1));
         let sku = returned[0].allocation.sku.clone();
-        for back in &returned {
-            let code = tables.stock[&back.allocation.voucher.stock_id].code;
-            let row = StockRow {
-                sku: sku.clone(),
-                chunk_id,
-                expiry: back.allocation.voucher.expiry,
-                code,
-            };
-            tables.stock.insert(back.stock_id, row);
-        }
-        let chunk = ChunkRow {
-            purchase: reservation_for_waiting_order(tables, &sku, chunk_id),
-            sku,
-            owner: None,
-            emptied: false,
-            stock: returned.iter().map(|back| back.stock_id).collect(),
-        };
-        tables.chunks.insert(chunk_id, chunk);
+        let stock = returned.iter().map(|back| {
+            let sold = back.allocation.voucher;
+            (back.stock_id, sold.expiry, tables.stock[&sold.stock_id].code)
+        });
+        let stock: Vec<_> = stock.collect();
+        insert_chunk(tables, &sku, stock.into_iter());
     }
 }
 

@@ -8,8 +8,8 @@ use vouchsafe_domain::order::Order;
 use vouchsafe_domain::payout::PayoutStatus;
 
 use super::Findings;
-use crate::memory::tables::{Tables, WalletRow};
-use crate::rows::LedgerEntry;
+use crate::memory::tables::Tables;
+use crate::rows::{LedgerEntry, StoredWallet};
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     let wallets: BTreeSet<_> = tables
@@ -19,7 +19,7 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
         .copied()
         .collect();
     for wallet in wallets {
-        let row = tables.wallets.get(&wallet).cloned().unwrap_or_default();
+        let row = tables.wallets.get(&wallet).copied().unwrap_or_default();
         let entries = tables.ledger.get(&wallet).map(Vec::as_slice).unwrap_or_default();
         check_conservation(wallet, &row, entries, findings);
         check_chain(wallet, entries, findings);
@@ -28,7 +28,12 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     }
 }
 
-fn check_conservation(wallet: WalletKey, row: &WalletRow, entries: &[LedgerEntry], findings: &mut Findings) {
+fn check_conservation(
+    wallet: WalletKey,
+    row: &StoredWallet,
+    entries: &[LedgerEntry],
+    findings: &mut Findings,
+) {
     let sum: i64 = entries.iter().map(|entry| entry.movement.amount.minor()).sum();
     findings.check("I1 conservation", row.newest.balance.minor() == sum, || {
         format!("{wallet:?} holds {:?}, its ledger adds up to {sum}", row.newest)
@@ -57,7 +62,7 @@ fn check_chain(wallet: WalletKey, entries: &[LedgerEntry], findings: &mut Findin
     }
 }
 
-fn check_pending(tables: &Tables, wallet: WalletKey, row: &WalletRow, findings: &mut Findings) {
+fn check_pending(tables: &Tables, wallet: WalletKey, row: &StoredWallet, findings: &mut Findings) {
     let of_wallet =
         |order: &&Order| order.partner_id == wallet.partner_id && order.total.currency == wallet.currency;
     let open = tables

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use vouchsafe_domain::payout::PayoutOutcome;
-use vouchsafe_simulation::simulation::{Node, Simulation};
+use vouchsafe_simulation::walk::{Node, Simulation};
 use vouchsafe_simulation::{Fault, FaultKind, FaultRates};
 
 use super::abort_after;

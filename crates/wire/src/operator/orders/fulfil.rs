@@ -16,7 +16,7 @@ use crate::json::{JsonObject, SecretText};
 use crate::operator::stock::row::{ExpiryDefaults, VoucherFields, VoucherRow};
 
 /// As many as an order may have.
-const MAX_VOUCHERS: usize = 1_000;
+pub(in crate::operator) const MAX_VOUCHERS: usize = 1_000;
 
 /// Vouchers for an order.
 #[derive(Deserialize, ToSchema)]
@@ -36,7 +36,7 @@ pub struct FulfilRequest {
 /// A voucher, with the columns of an import as fields.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct VoucherRequest {
+pub(in crate::operator) struct VoucherRequest {
     /// Code to redeem.
     #[schema(value_type = String, min_length = 1, max_length = 512, write_only)]
     code: SecretText,

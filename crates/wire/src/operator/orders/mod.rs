@@ -1,4 +1,4 @@
-//! Bodies and filters of `/orders`.
+//! Bodies of `/orders`.
 
 pub mod fulfil;
 
@@ -6,26 +6,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::Order;
-use vouchsafe_domain::order::filter::OrderFilter;
 
-use crate::error_body::InvalidRequest;
-use crate::page::PageRequest;
 use crate::partner::orders::body::OrderBody;
-use crate::partner::orders::filter;
-
-pub const FILTERS: [&str; 6] = ["partner_id", "order_id", "status", "reference", "from", "to"];
-
-/// Parses the filters, and `partner_id`.
-///
-/// # Errors
-/// `VALIDATION_FAILED` for a value that does not parse.
-pub fn parse_filter(page: &PageRequest) -> Result<(OrderFilter, Option<PartnerId>), InvalidRequest> {
-    let filter = OrderFilter {
-        order_id: page.parsed_filter("order_id")?,
-        ..filter::parse_filter(page)?
-    };
-    Ok((filter, page.parsed_filter("partner_id")?))
-}
 
 /// An order and its partner.
 #[derive(Serialize, ToSchema)]

@@ -14,7 +14,7 @@ use crate::error_body::{FieldError, InvalidRequest};
 use crate::operator::patch_field::{deserialize_nullable_object, deserialize_some, deserialize_some_object};
 
 /// A year, in seconds: most vouchers have expired by then.
-const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;
+pub(in crate::operator) const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;
 
 const LIMIT_RANGE: &str = "expected quota 1 to 1000000000 and window_s 1 to 86400";
 

@@ -1,4 +1,4 @@
-//! Bodies and filters of `/drifts`.
+//! Bodies of `/drifts`.
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -7,29 +7,12 @@ use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::purchase::PurchaseKey;
-use vouchsafe_domain::reconciliation::drift::{Drift, DriftFilter, DriftResolution};
-use vouchsafe_domain::reconciliation::{DriftKind, VoucherTerms};
+use vouchsafe_domain::reconciliation::VoucherTerms;
+use vouchsafe_domain::reconciliation::drift::{Drift, DriftResolution};
 
 use crate::error_body::InvalidRequest;
 use crate::json;
-use crate::operator::decision;
-use crate::page::PageRequest;
-use crate::partner::reconciliation::parse_date;
-
-pub const FILTERS: [&str; 4] = ["date", "vendor", "kind", "resolution"];
-
-/// Parses the filters.
-///
-/// # Errors
-/// `VALIDATION_FAILED` for a value that does not parse.
-pub fn parse_filter(page: &PageRequest) -> Result<DriftFilter, InvalidRequest> {
-    Ok(DriftFilter {
-        day: page.filter("date").map(parse_date).transpose()?,
-        vendor: page.filter("vendor").map(str::to_owned),
-        kind: page.enum_filter("kind", &DriftKind::ALL, DriftKind::as_str)?,
-        resolution: page.enum_filter("resolution", &DriftResolution::ALL, DriftResolution::as_str)?,
-    })
-}
+use crate::operator::text;
 
 /// A difference between a vendor's records and our purchases.
 #[derive(Serialize, ToSchema)]
@@ -95,14 +78,22 @@ struct DriftSideBody {
 }
 
 /// Resolution of a drift.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct ResolveRequest {
     /// `resolved`, or `escalated` to the vendor.
     #[serde(deserialize_with = "json::enum_value")]
+    #[cfg_attr(feature = "clap", arg(
+        long = "as",
+        default_value = "resolved",
+        value_parser = vouchsafe_domain::arguments::enum_parser_of(&[DriftResolution::Resolved, DriftResolution::Escalated]),
+        help = "New resolution"
+    ))]
     resolution: DriftResolution,
     /// Reason, written to the audit trail.
     #[schema(min_length = 1, max_length = 500)]
+    #[cfg_attr(feature = "clap", arg(long))]
     reason: String,
 }
 
@@ -126,7 +117,7 @@ impl ResolveRequest {
     /// # Errors
     /// `VALIDATION_FAILED`.
     pub fn validate_reason(&self) -> Result<String, InvalidRequest> {
-        decision::validate_reason(&self.reason)
+        text::validate_reason(&self.reason)
     }
 }
 
@@ -138,7 +129,7 @@ impl From<Drift> for DriftBody {
             drift_id: drift.drift_id,
             date: drift.day.to_string(),
             vendor: drift.vendor,
-            kind: drift.kind.as_str(),
+            kind: drift.kind.into_str(),
             differences: sides
                 .map(|(ours, theirs)| ours.differences(theirs))
                 .unwrap_or_default(),

@@ -5,13 +5,10 @@ pub mod records;
 
 use serde::{Deserialize, Serialize};
 use time::{Date, OffsetDateTime};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::reconciliation::result::{
     Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource,
 };
-
-use crate::error_body::InvalidRequest;
-use crate::page;
 
 /// Reconciliation of a day.
 #[derive(Serialize, ToSchema)]
@@ -61,12 +58,25 @@ struct VendorBody {
     next_at: Option<OffsetDateTime>,
 }
 
+/// Query of an upload of records.
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct RecordsQuery {
+    /// Vendor ID.
+    #[param(example = "acme-cards")]
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub vendor: String,
+}
+
 /// Vendors to compare a day with.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct RunRequest {
     /// Vendor ID. Default: all vendors with the adapter `http`.
     #[serde(default)]
+    #[cfg_attr(feature = "clap", arg(long, help = "Vendor ID [default: all vendors with the adapter http]"))]
     pub vendor: Option<String>,
 }
 
@@ -99,20 +109,5 @@ impl From<Reconciliation> for VendorBody {
             last_word: reconciliations.last_word,
             next_at: reconciliations.next_at,
         }
-    }
-}
-
-/// Parses the query of a record file: exactly `vendor`.
-///
-/// # Errors
-/// `VALIDATION_FAILED` for any other query.
-pub fn parse_records_query(query: &str) -> Result<String, InvalidRequest> {
-    let mut pairs = page::split_pairs(query)?;
-    match (pairs.pop(), pairs.pop()) {
-        (Some((name, vendor)), None) if name == "vendor" => Ok(vendor),
-        _ => Err(InvalidRequest::field(
-            "vendor",
-            "expected exactly this parameter, once",
-        )),
     }
 }

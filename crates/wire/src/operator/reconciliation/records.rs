@@ -11,7 +11,7 @@ use vouchsafe_domain::reconciliation::{RecordLine, VoucherTerms};
 
 use crate::error_body::InvalidRequest;
 use crate::operator::stock::blocks::Block;
-use crate::operator::stock::field_splitter::FieldSplitter;
+use crate::operator::stock::columns::{ColumnError, Columns};
 use crate::operator::stock::row::{LineError, decode_line, strip_byte_order_mark};
 
 /// All columns; the last one is optional.
@@ -63,13 +63,7 @@ impl From<RejectedLine> for InvalidRequest {
 /// Parses the blocks of a file, in order.
 pub struct RecordReader {
     day: Date,
-    columns: Option<Columns>,
-}
-
-struct Columns {
-    positions: [Option<usize>; COLUMN_NAMES.len()],
-    width: usize,
-    fields: FieldSplitter<MAX_FIELDS>,
+    columns: Option<Columns<{ COLUMN_NAMES.len() }, MAX_FIELDS>>,
 }
 
 impl RecordReader {
@@ -112,76 +106,48 @@ impl RecordReader {
     /// Parses the header (first line) or a record.
     fn parse_line(&mut self, text: &str) -> Result<Option<RecordLine>, RecordError> {
         match &mut self.columns {
-            Some(columns) => columns.parse_record(text, self.day).map(Some),
+            Some(columns) => parse_record(columns.split(text)?, self.day).map(Some),
             None => {
-                self.columns = Some(Columns::parse_header(text)?);
+                let columns = Columns::parse_header(&COLUMN_NAMES, text).map_err(|error| match error {
+                    ColumnError::Line(error) => error.into(),
+                    ColumnError::Unknown(_) | ColumnError::Repeated(_) => RecordError::Header,
+                })?;
+                if !columns.has_first(REQUIRED_COLUMNS) {
+                    return Err(RecordError::Header);
+                }
+                self.columns = Some(columns);
                 Ok(None)
             }
         }
     }
 }
 
-impl Columns {
-    fn parse_header(text: &str) -> Result<Self, RecordError> {
-        let mut fields = FieldSplitter::default();
-        let mut positions = [None; COLUMN_NAMES.len()];
-        let header = fields.split(text)?;
-        for position in 0..header.count {
-            let name = header.get(position).trim().to_ascii_lowercase();
-            let column = COLUMN_NAMES.iter().position(|known| *known == name);
-            let column = column.ok_or(RecordError::Header)?;
-            if positions[column].replace(position).is_some() {
-                return Err(RecordError::Header);
-            }
-        }
-        let width = header.count;
-        if positions[..REQUIRED_COLUMNS].iter().any(Option::is_none) {
-            return Err(RecordError::Header);
-        }
-        Ok(Self {
-            positions,
-            width,
-            fields,
-        })
+fn parse_record(texts: [Option<&str>; COLUMN_NAMES.len()], day: Date) -> Result<RecordLine, RecordError> {
+    let [
+        reference,
+        product_id,
+        denomination,
+        currency,
+        sold_at,
+        purchase_id,
+    ] = texts.map(|text| text.unwrap_or_default().trim());
+    let sold_at = OffsetDateTime::parse(sold_at, &Rfc3339).map_err(|_| RecordError::Field("sold_at"))?;
+    if sold_at.to_offset(UtcOffset::UTC).date() != day {
+        return Err(RecordError::OtherDay);
     }
-
-    fn parse_record(&mut self, text: &str, day: Date) -> Result<RecordLine, RecordError> {
-        let split = self.fields.split(text)?;
-        if split.count != self.width {
-            return Err(RecordError::Line(LineError::Fields {
-                expected: self.width,
-                found: split.count,
-            }));
-        }
-        let texts = self
-            .positions
-            .map(|position| position.map_or("", |at| split.get(at).trim()));
-        let [
-            reference,
-            product_id,
-            denomination,
-            currency,
-            sold_at,
-            purchase_id,
-        ] = texts;
-        let sold_at = OffsetDateTime::parse(sold_at, &Rfc3339).map_err(|_| RecordError::Field("sold_at"))?;
-        if sold_at.to_offset(UtcOffset::UTC).date() != day {
-            return Err(RecordError::OtherDay);
-        }
-        let currency: Currency = currency.parse().map_err(|_| RecordError::Field("currency"))?;
-        let denomination = AmountText::from(denomination)
-            .parse(currency)
-            .map_err(|_| RecordError::Field("denomination"))?;
-        Ok(RecordLine {
-            reference: reference.parse().map_err(|_| RecordError::Field("reference"))?,
-            terms: VoucherTerms {
-                purchase: parse_purchase_key(purchase_id)?,
-                product_id: product_id.parse().map_err(|_| RecordError::Field("product_id"))?,
-                denomination: denomination.of(currency),
-            },
-            sold_at,
-        })
-    }
+    let currency: Currency = currency.parse().map_err(|_| RecordError::Field("currency"))?;
+    let denomination = AmountText::from(denomination)
+        .parse(currency)
+        .map_err(|_| RecordError::Field("denomination"))?;
+    Ok(RecordLine {
+        reference: reference.parse().map_err(|_| RecordError::Field("reference"))?,
+        terms: VoucherTerms {
+            purchase: parse_purchase_key(purchase_id)?,
+            product_id: product_id.parse().map_err(|_| RecordError::Field("product_id"))?,
+            denomination: denomination.of(currency),
+        },
+        sold_at,
+    })
 }
 
 /// An empty field means no purchase.

@@ -3,7 +3,7 @@
 use vouchsafe_security::vault::code::CodeParts;
 
 use super::blocks::MAX_LINE_BYTES;
-use super::field_splitter::FieldSplitter;
+use super::columns::{ColumnError, Columns};
 use super::row::{ExpiryDefaults, LineError, VoucherFields, VoucherRow};
 use crate::error_body::InvalidRequest;
 
@@ -32,41 +32,24 @@ impl From<HeaderError> for InvalidRequest {
     }
 }
 
-pub struct Columns {
-    positions: [Option<usize>; COLUMN_NAMES.len()],
-    width: usize,
-    fields: FieldSplitter<MAX_FIELDS>,
-}
+/// Columns of the file.
+pub struct VoucherColumns(Columns<{ COLUMN_NAMES.len() }, MAX_FIELDS>);
 
-impl Columns {
+impl VoucherColumns {
     pub(super) fn parse_header(line: &[u8]) -> Result<Self, HeaderError> {
         let text = std::str::from_utf8(line)
             .ok()
             .filter(|line| line.len() <= MAX_LINE_BYTES);
-        let mut fields = FieldSplitter::<MAX_FIELDS>::default();
-        let header = text
-            .and_then(|line| fields.split(line).ok())
-            .ok_or(HeaderError::Missing)?;
-        let mut positions = [None; COLUMN_NAMES.len()];
-        for position in 0..header.count {
-            let name = header.get(position).trim().to_ascii_lowercase();
-            let column = COLUMN_NAMES
-                .iter()
-                .position(|known| *known == name)
-                .ok_or(HeaderError::Unknown(position + 1))?;
-            if positions[column].replace(position).is_some() {
-                return Err(HeaderError::Repeated(COLUMN_NAMES[column]));
-            }
-        }
-        let width = header.count;
-        if positions[0].is_none() {
-            return Err(HeaderError::MissingCode);
-        }
-        Ok(Self {
-            positions,
-            width,
-            fields,
-        })
+        let columns = Columns::parse_header(&COLUMN_NAMES, text.ok_or(HeaderError::Missing)?);
+        let columns = columns.map_err(|error| match error {
+            ColumnError::Line(_) => HeaderError::Missing,
+            ColumnError::Unknown(position) => HeaderError::Unknown(position),
+            ColumnError::Repeated(column) => HeaderError::Repeated(COLUMN_NAMES[column]),
+        })?;
+        columns
+            .has_first(1)
+            .then_some(Self(columns))
+            .ok_or(HeaderError::MissingCode)
     }
 
     pub(super) fn parse_row(
@@ -74,15 +57,7 @@ impl Columns {
         line: &str,
         expiry_defaults: ExpiryDefaults,
     ) -> Result<VoucherRow, LineError> {
-        let split = self.fields.split(line)?;
-        if split.count != self.width {
-            return Err(LineError::Fields {
-                expected: self.width,
-                found: split.count,
-            });
-        }
-        let [code, pin, serial, url, expiry] =
-            self.positions.map(|position| position.map(|at| split.get(at)));
+        let [code, pin, serial, url, expiry] = self.0.split(line)?;
         let parts = CodeParts {
             code: code.unwrap_or_default(),
             pin,

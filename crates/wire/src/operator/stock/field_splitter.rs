@@ -32,9 +32,9 @@ pub struct SplitLine<'a> {
     pub count: usize,
 }
 
-impl SplitLine<'_> {
+impl<'a> SplitLine<'a> {
     #[must_use]
-    pub fn get(&self, position: usize) -> &str {
+    pub fn get(&self, position: usize) -> &'a str {
         let begin = position.checked_sub(1).map_or(0, |before| self.ends[before]);
         self.text.get(begin..self.ends[position]).unwrap_or_default()
     }

@@ -3,14 +3,14 @@
 //! An invalid line is rejected with its number and a reason; the others are imported.
 
 use super::blocks::Block;
-use super::csv::{Columns, HeaderError};
+use super::csv::{HeaderError, VoucherColumns};
 use super::ndjson;
 use super::row::{ExpiryDefaults, LineError, VoucherRow, decode_line, strip_byte_order_mark};
 
 /// Format of the lines. CSV reads its columns from the first line.
 #[allow(clippy::large_enum_variant, reason = "one value per import")]
 pub enum Format {
-    Csv(Option<Columns>),
+    Csv(Option<VoucherColumns>),
     Ndjson,
 }
 
@@ -38,7 +38,7 @@ impl Format {
             }
             let row = match self {
                 Self::Csv(None) => {
-                    *self = Self::Csv(Some(Columns::parse_header(line)?));
+                    *self = Self::Csv(Some(VoucherColumns::parse_header(line)?));
                     continue;
                 }
                 Self::Csv(Some(columns)) => {

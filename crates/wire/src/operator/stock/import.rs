@@ -1,7 +1,7 @@
 //! Query and result of `POST /stock`.
 
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::iso_date;
 use vouchsafe_domain::money::{Amount, AmountText};
 use vouchsafe_domain::product::{ExpiryKind, Product};
@@ -9,13 +9,12 @@ use vouchsafe_domain::product::{ExpiryKind, Product};
 use super::row::LineError;
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
-use crate::page;
 
 /// Rejections listed in the response (contract §10).
 const MAX_REJECTIONS: usize = 1_000;
 
 /// Result of an import.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = ImportReport)]
 pub struct ImportReport {
     /// Number of new vouchers.
@@ -25,16 +24,16 @@ pub struct ImportReport {
     /// Number of rejected lines.
     pub rejected_count: u64,
     /// The first 1,000 rejected lines.
-    rejected: Vec<Rejection>,
+    pub rejected: Vec<Rejection>,
 }
 
 /// A rejected line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-struct Rejection {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Rejection {
     /// Line number from 1, including the header.
-    line: u64,
+    pub line: u64,
     /// Reason. Never quotes the line.
-    reason: String,
+    pub reason: String,
 }
 
 impl ImportReport {
@@ -56,25 +55,20 @@ impl ImportReport {
     }
 }
 
-/// Parses `product_id` and `denomination`. The caller reports a missing denomination after an unknown product.
-///
-/// # Errors
-/// `VALIDATION_FAILED` for an unknown, repeated or missing parameter.
-pub fn parse_query(query: &str) -> Result<(String, Option<String>), InvalidRequest> {
-    let pairs = page::split_pairs(query)?;
-    let (mut product_id, mut denomination) = (None, None);
-    for (name, value) in pairs {
-        let parameter = match name.as_str() {
-            "product_id" => &mut product_id,
-            "denomination" => &mut denomination,
-            _ => return Err(InvalidRequest::field(name, "unknown parameter")),
-        };
-        if parameter.replace(value).is_some() {
-            return Err(InvalidRequest::field(name, "given more than once"));
-        }
-    }
-    let product_id = product_id.ok_or_else(|| InvalidRequest::field("product_id", "is missing"))?;
-    Ok((product_id, denomination))
+/// Query of an import.
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct ImportQuery {
+    /// Product ID.
+    #[param(example = "amzn-us")]
+    #[cfg_attr(feature = "clap", arg(long = "product", value_name = "PRODUCT"))]
+    pub product_id: String,
+    /// Face value.
+    // Optional, because an unknown product is reported before a missing denomination.
+    #[param(required, example = "25.00")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "AMOUNT", required = true))]
+    pub denomination: Option<String>,
 }
 
 /// Parses a face value in the product's currency, including discontinued ones.

@@ -1,15 +1,28 @@
-//! Body of `GET /stock`.
+//! Body and filter of `GET /stock`.
 
 use std::str::FromStr;
 
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::product::ProductId;
+use vouchsafe_domain::schema::FilterText;
 use vouchsafe_domain::stock::level::StockLevel;
 
-/// The only filter.
-pub const FILTERS: [&str; 1] = ["product_id"];
+use crate::filter::ListFilter;
+
+/// Filter of stock levels.
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct LevelFilter {
+    /// Filter by product.
+    #[param(value_type = Option<FilterText>, inline, example = "amzn-us")]
+    #[cfg_attr(feature = "clap", arg(long = "product", value_name = "PRODUCT"))]
+    pub product_id: Option<String>,
+}
+
+impl ListFilter for LevelFilter {}
 
 /// Number of vouchers of a SKU.
 #[derive(Serialize, ToSchema)]

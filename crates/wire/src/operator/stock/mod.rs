@@ -1,6 +1,7 @@
 //! Bodies of `/stock`, and readers of imported files.
 
 pub mod blocks;
+pub mod columns;
 pub mod csv;
 pub mod field_splitter;
 pub mod format;

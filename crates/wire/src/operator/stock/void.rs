@@ -1,5 +1,7 @@
 //! Bodies of `POST /stock/void`.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vouchsafe_domain::money::AmountText;
@@ -9,42 +11,51 @@ use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 
 use crate::error_body::InvalidRequest;
 use crate::json::JsonObject;
-use crate::operator::text::validate_text;
+use crate::operator::text::validate_reason;
 
 /// A body of 256 KiB has no space for more long codes.
-const MAX_CODES: usize = 1_000;
-
-/// In characters.
-const MAX_REASON: usize = 500;
+pub(in crate::operator) const MAX_CODES: usize = 1_000;
 
 /// Vouchers to take out of sale: a whole SKU by its `denomination`, or single `codes`.
-#[derive(Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct VoidRequest {
     /// Product ID.
     #[schema(value_type = ProductId)]
+    #[cfg_attr(feature = "clap", arg(long = "product", value_name = "PRODUCT"))]
     pub product_id: String,
     /// Face value of which all available vouchers are voided.
     #[serde(default)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "AMOUNT", required_unless_present = "codes", conflicts_with = "codes"))]
     denomination: Option<AmountText>,
     /// Codes to void.
     #[serde(default)]
     #[schema(value_type = Option<Vec<NamedCode>>, min_items = 1, max_items = 1_000)]
-    codes: Option<Vec<JsonObject<NamedCode>>>,
+    #[cfg_attr(feature = "clap", arg(skip))]
+    pub codes: Option<Vec<JsonObject<NamedCode>>>,
     /// Reason, written to the audit trail.
     #[schema(min_length = 1, max_length = 500)]
+    #[cfg_attr(feature = "clap", arg(long))]
     reason: String,
 }
 
 /// A code to void.
-#[derive(Deserialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct NamedCode {
+pub struct NamedCode {
     /// Voucher code.
-    code: String,
+    pub code: String,
     /// PIN of the voucher, if it has one.
     #[serde(default)]
-    pin: Option<String>,
+    pub pin: Option<String>,
+}
+
+/// Without the code.
+impl fmt::Debug for NamedCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NamedCode(***)")
+    }
 }
 
 /// The vouchers to void.
@@ -61,7 +72,7 @@ impl VoidRequest {
     /// # Errors
     /// `VALIDATION_FAILED`.
     pub fn validate_reason(&self) -> Result<String, InvalidRequest> {
-        validate_text("reason", &self.reason, MAX_REASON)
+        validate_reason(&self.reason)
     }
 
     /// The vouchers to void.

@@ -11,8 +11,7 @@ use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::voucher::Allocation;
 
 use super::request::Metadata;
-
-time::serde::format_description!(iso_date, Date, "[year]-[month]-[day]");
+use crate::json;
 
 /// An order with its items, vouchers and history.
 #[derive(Debug, Serialize, ToSchema)]
@@ -85,7 +84,7 @@ struct VoucherBody<'a> {
     /// Face value of the voucher.
     denomination: Money,
     /// Last day on which the voucher is valid (UTC). Null if it does not expire.
-    #[serde(with = "iso_date::option")]
+    #[serde(with = "vouchsafe_domain::iso_date::option")]
     #[schema(required)]
     expiry: Option<Date>,
 }
@@ -132,10 +131,7 @@ impl<'a> OrderBody<'a> {
     /// Extracts the id, which is the first field of an order's JSON.
     #[must_use]
     pub fn id_in(body: &[u8]) -> Option<&str> {
-        let id = body
-            .strip_prefix(br#"{"order_id":""#)?
-            .get(..OrderId::TEXT_LENGTH)?;
-        std::str::from_utf8(id).ok()
+        json::leading_text(body, "order_id", OrderId::TEXT_LENGTH)
     }
 }
 

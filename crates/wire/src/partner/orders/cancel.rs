@@ -2,20 +2,23 @@
 
 use serde::Deserialize;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::ObjectBuilder;
 
 use crate::error_body::InvalidRequest;
 use crate::json;
-
-const MAX_REASON_CHARS: usize = 500;
+use crate::partner::limits::DESCRIPTION;
 
 /// Options of a cancellation.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CancelRequest {
-    /// Shown in the order's timeline and in the event.
     #[serde(default)]
-    #[schema(max_length = 500, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
+    #[schema(schema_with = reason_schema)]
     reason: Option<String>,
+}
+
+fn reason_schema() -> ObjectBuilder {
+    DESCRIPTION.schema("Shown in the order's timeline and in the event.")
 }
 
 /// Parses the reason of a cancellation. The body is optional.
@@ -23,15 +26,9 @@ pub struct CancelRequest {
 /// # Errors
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse_reason(body: &[u8]) -> Result<Option<String>, InvalidRequest> {
-    if body.is_empty() {
-        return Ok(None);
-    }
-    let CancelRequest { reason } = json::parse(body)?;
-    let fits =
-        |reason: &String| reason.chars().count() <= MAX_REASON_CHARS && !reason.contains(char::is_control);
-    if !reason.as_ref().is_none_or(fits) {
-        let message = format!("expected at most {MAX_REASON_CHARS} characters, without control characters");
-        return Err(InvalidRequest::field("reason", message));
-    }
+    let CancelRequest { reason } = json::parse_optional(body)?;
+    DESCRIPTION
+        .check(reason.as_deref())
+        .map_err(|message| InvalidRequest::field("reason", message))?;
     Ok(reason.filter(|reason| !reason.is_empty()))
 }

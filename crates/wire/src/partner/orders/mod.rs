@@ -1,6 +1,5 @@
-//! Bodies and filters of `/orders`.
+//! Bodies of `/orders`.
 
 pub mod body;
 pub mod cancel;
-pub mod filter;
 pub mod request;

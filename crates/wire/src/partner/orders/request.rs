@@ -15,23 +15,18 @@ use vouchsafe_domain::money::{AmountText, Currency};
 use vouchsafe_domain::order::Fulfilment;
 use vouchsafe_domain::product::ProductId;
 
-use crate::error_body::{FieldError, InvalidRequest};
+use crate::error_body::{FieldErrors, InvalidRequest};
 use crate::json::{self, JsonObject};
-
-/// Maximum characters of a reference (contract §3).
-pub const MAX_REFERENCE_CHARS: usize = 128;
+use crate::partner::limits::{NO_NUL, REFERENCE, whole_number};
 
 /// Maximum keys of the metadata object (contract §3).
-pub const MAX_METADATA_KEYS: usize = 50;
+const MAX_METADATA_KEYS: usize = 50;
 
 /// Maximum characters of a metadata key.
-pub const MAX_METADATA_KEY_CHARS: usize = 40;
+const MAX_METADATA_KEY_CHARS: usize = 40;
 
 /// Maximum bytes of a metadata value as JSON text.
-pub const MAX_METADATA_VALUE_BYTES: usize = 512;
-
-/// Postgres cannot store NUL in text.
-const NO_NUL_PATTERN: &str = r"^[^\u0000]*$";
+const MAX_METADATA_VALUE_BYTES: usize = 512;
 
 /// The order to place.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -44,9 +39,8 @@ pub struct OrderRequest {
     #[serde(default)]
     #[schema(value_type = Option<Currency>)]
     currency: Option<String>,
-    /// Your reference for the order, for example a purchase order number. `GET /orders` can filter by it.
     #[serde(default)]
-    #[schema(max_length = 128, pattern = "^[^\\u0000]*$")]
+    #[schema(schema_with = reference_schema)]
     reference: Option<String>,
     /// Your own data about the order, returned unchanged.
     #[serde(default)]
@@ -66,9 +60,18 @@ struct Item {
     product_id: String,
     /// Face value: one of the product's denominations, or a step of its denomination range.
     denomination: AmountText,
-    /// Number of vouchers.
-    #[schema(minimum = 1, maximum = 1000)]
+    #[schema(schema_with = quantity_schema)]
     quantity: u32,
+}
+
+fn reference_schema() -> ObjectBuilder {
+    REFERENCE.schema(
+        "Your reference for the order, for example a purchase order number. `GET /orders` can filter by it.",
+    )
+}
+
+fn quantity_schema() -> ObjectBuilder {
+    whole_number(1, MAX_VOUCHERS, "Number of vouchers.")
 }
 
 /// Parses and validates an order request.
@@ -77,15 +80,10 @@ struct Item {
 /// `MALFORMED_REQUEST`, or `VALIDATION_FAILED` with every invalid field.
 pub fn parse(body: &[u8]) -> Result<RequestedOrder, InvalidRequest> {
     let request: OrderRequest = json::parse(body)?;
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::default();
     check_items(&request.items, &mut errors);
-    let reference = request.reference.as_deref().unwrap_or_default();
-    if reference.chars().count() > MAX_REFERENCE_CHARS || reference.contains('\0') {
-        push_error(
-            &mut errors,
-            "reference",
-            format!("expected at most {MAX_REFERENCE_CHARS} characters without NUL"),
-        );
+    if let Err(message) = REFERENCE.check(request.reference.as_deref()) {
+        errors.push("reference", message);
     }
     let currency = request
         .currency
@@ -93,42 +91,35 @@ pub fn parse(body: &[u8]) -> Result<RequestedOrder, InvalidRequest> {
         .map(str::parse::<Currency>)
         .transpose();
     if let Err(error) = &currency {
-        push_error(&mut errors, "currency", error.to_string());
+        errors.push("currency", error.to_string());
     }
-    if !errors.is_empty() {
-        return Err(InvalidRequest::fields(errors));
-    }
+    let currency = errors.or(currency.ok())?;
     Ok(RequestedOrder {
         lines: request
             .items
             .into_iter()
             .map(|JsonObject(item)| item.into_line())
             .collect(),
-        currency: currency.ok().flatten(),
+        currency,
         fulfilment: request.fulfilment.unwrap_or_default(),
         reference: request.reference,
         metadata: request.metadata.map(|metadata| metadata.0),
     })
 }
 
-fn check_items(items: &[JsonObject<Item>], errors: &mut Vec<FieldError>) {
+fn check_items(items: &[JsonObject<Item>], errors: &mut FieldErrors) {
     if items.is_empty() || items.len() > MAX_LINES {
-        push_error(errors, "items", format!("expected 1 to {MAX_LINES} items"));
+        errors.push("items", format!("expected 1 to {MAX_LINES} items"));
     }
     for (index, JsonObject(item)) in items.iter().enumerate().take(MAX_LINES) {
         if item.quantity == 0 || item.quantity > MAX_VOUCHERS {
-            push_error(
-                errors,
+            errors.push(
                 format!("items[{index}].quantity"),
                 format!("expected 1 to {MAX_VOUCHERS}"),
             );
         }
         if item.product_id.is_empty() {
-            push_error(
-                errors,
-                format!("items[{index}].product_id"),
-                "expected a product id",
-            );
+            errors.push(format!("items[{index}].product_id"), "expected a product id");
         }
     }
     let vouchers: u64 = items
@@ -136,19 +127,11 @@ fn check_items(items: &[JsonObject<Item>], errors: &mut Vec<FieldError>) {
         .map(|JsonObject(item)| u64::from(item.quantity))
         .sum();
     if vouchers > u64::from(MAX_VOUCHERS) {
-        push_error(
-            errors,
+        errors.push(
             "items",
             format!("expected at most {MAX_VOUCHERS} vouchers in total"),
         );
     }
-}
-
-fn push_error(errors: &mut Vec<FieldError>, field: impl Into<String>, message: impl Into<String>) {
-    errors.push(FieldError {
-        field: field.into(),
-        message: message.into(),
-    });
 }
 
 impl Item {
@@ -171,11 +154,11 @@ impl PartialSchema for Metadata {
             .schema_type(Type::String)
             .min_length(Some(1))
             .max_length(Some(MAX_METADATA_KEY_CHARS))
-            .pattern(Some(NO_NUL_PATTERN));
+            .pattern(Some(NO_NUL));
         let value = ObjectBuilder::new()
             .schema_type(SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]))
             .max_length(Some(MAX_METADATA_VALUE_BYTES - 2))
-            .pattern(Some(NO_NUL_PATTERN))
+            .pattern(Some(NO_NUL))
             .build();
         let metadata = ObjectBuilder::new()
             .schema_type(Type::Object)

@@ -9,6 +9,7 @@ use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::payout::{Payout, PayoutMilestone, PayoutStatus};
 
 use super::request;
+use crate::json;
 
 /// A payout from a wallet.
 #[derive(Debug, Serialize, ToSchema)]
@@ -56,9 +57,6 @@ impl<'a> PayoutBody<'a> {
     /// Extracts the id, which is the first field of a payout's JSON.
     #[must_use]
     pub fn id_in(body: &[u8]) -> Option<&str> {
-        let id = body
-            .strip_prefix(br#"{"payout_id":""#)?
-            .get(..PayoutId::TEXT_LENGTH)?;
-        std::str::from_utf8(id).ok()
+        json::leading_text(body, "payout_id", PayoutId::TEXT_LENGTH)
     }
 }

@@ -12,9 +12,9 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use vouchsafe_domain::money::{Amount, AmountText, Currency, Money};
 
-use crate::error_body::{FieldError, InvalidRequest};
+use crate::error_body::{FieldErrors, InvalidRequest};
 use crate::json;
-use crate::partner::orders::request::MAX_REFERENCE_CHARS;
+use crate::partner::limits::{NO_CONTROL_CHARACTERS, REFERENCE};
 
 /// Destination types (contract §3).
 const DESTINATION_TYPES: [&str; 3] = ["bank_account", "card", "other"];
@@ -44,10 +44,13 @@ pub struct PayoutRequest {
     currency: String,
     /// Where to send the money.
     destination: RequestedDestination,
-    /// Your reference for the payout.
     #[serde(default)]
-    #[schema(max_length = 128, pattern = "^[^\\u0000]*$")]
+    #[schema(schema_with = reference_schema)]
     reference: Option<String>,
+}
+
+fn reference_schema() -> ObjectBuilder {
+    REFERENCE.schema("Your reference for the payout.")
 }
 
 /// Destination of a payout: its type and the fields that the operator needs to pay it out.
@@ -75,51 +78,46 @@ pub fn parse(body: &[u8]) -> Result<RequestedPayout, InvalidRequest> {
         destination: RequestedDestination(fields),
         reference,
     } = json::parse(body)?;
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::default();
     let money = parse_money(&amount, &currency, &mut errors);
     check_destination(&fields, &mut errors);
-    let reference_text = reference.as_deref().unwrap_or_default();
-    if reference_text.chars().count() > MAX_REFERENCE_CHARS || reference_text.contains('\0') {
-        let message = format!("expected at most {MAX_REFERENCE_CHARS} characters without NUL");
-        push_error(&mut errors, "reference", message);
+    if let Err(message) = REFERENCE.check(reference.as_deref()) {
+        errors.push("reference", message);
     }
-    let (Some(money), true) = (money, errors.is_empty()) else {
-        return Err(InvalidRequest::fields(errors));
-    };
     Ok(RequestedPayout {
-        money,
+        money: errors.or(money)?,
         masked_destination: destination_json(&fields, mask_value),
         destination: destination_json(&fields, |_, value| value.to_owned()),
         reference,
     })
 }
 
-fn parse_money(amount: &AmountText, currency: &str, errors: &mut Vec<FieldError>) -> Option<Money> {
+fn parse_money(amount: &AmountText, currency: &str, errors: &mut FieldErrors) -> Option<Money> {
     let currency: Currency = match currency.parse() {
         Ok(currency) => currency,
         Err(error) => {
-            push_error(errors, "currency", format!("{error}"));
+            errors.push("currency", format!("{error}"));
             return None;
         }
     };
     match amount.parse(currency) {
         Ok(amount) if amount > Amount::ZERO => Some(amount.of(currency)),
         Ok(_) => {
-            push_error(errors, "amount", "expected an amount greater than zero");
+            errors.push("amount", "expected an amount greater than zero");
             None
         }
         Err(error) => {
-            push_error(errors, "amount", error.to_string());
+            errors.push("amount", error.to_string());
             None
         }
     }
 }
 
-fn check_destination(fields: &BTreeMap<String, String>, errors: &mut Vec<FieldError>) {
+fn check_destination(fields: &BTreeMap<String, String>, errors: &mut FieldErrors) {
     match fields.get(TYPE_FIELD) {
         Some(kind) if DESTINATION_TYPES.contains(&kind.as_str()) => {}
-        Some(_) => push_error(errors, "destination.type", "expected bank_account, card or other"),
-        None => push_error(errors, "destination.type", "missing field `type`"),
+        Some(_) => errors.push("destination.type", "expected bank_account, card or other"),
+        None => errors.push("destination.type", "missing field `type`"),
     }
     let is_within = |text: &str, most: usize| {
         (1..=most).contains(&text.chars().count()) && !text.contains(char::is_control)
@@ -131,14 +129,10 @@ fn check_destination(fields: &BTreeMap<String, String>, errors: &mut Vec<FieldEr
         let message = format!(
             "expected names of 1 to {MAX_NAME_CHARS} and values of 1 to {MAX_VALUE_CHARS} characters, without control characters"
         );
-        push_error(errors, "destination", message);
+        errors.push("destination", message);
     }
     if fields.len() > MAX_FIELDS {
-        push_error(
-            errors,
-            "destination",
-            format!("expected at most {MAX_FIELDS} fields"),
-        );
+        errors.push("destination", format!("expected at most {MAX_FIELDS} fields"));
     }
 }
 
@@ -168,13 +162,6 @@ fn destination_json(
         format!("{}:{}", serde_json::json!(name), serde_json::json!(value))
     });
     format!("{{{}}}", pairs.collect::<Vec<_>>().join(","))
-}
-
-fn push_error(errors: &mut Vec<FieldError>, field: &str, message: impl Into<String>) {
-    errors.push(FieldError {
-        field: field.to_owned(),
-        message: message.into(),
-    });
 }
 
 impl<'de> Deserialize<'de> for RequestedDestination {
@@ -212,7 +199,7 @@ impl PartialSchema for RequestedDestination {
                 .schema_type(Type::String)
                 .min_length(Some(1))
                 .max_length(Some(most))
-                .pattern(Some(r"^[^\u0000-\u001f\u007f-\u009f]*$"))
+                .pattern(Some(NO_CONTROL_CHARACTERS))
         };
         let kind = ObjectBuilder::new()
             .schema_type(Type::String)

@@ -1,40 +1,33 @@
 //! Parsing and validation of the webhook request bodies.
 
+use strum::VariantArray as _;
 use serde::Deserialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_domain::ids::{EventId, WebhookId};
+use vouchsafe_domain::period::{InvalidTimestamp, parse_timestamp};
 use vouchsafe_domain::webhook::MAX_URL_BYTES;
 
 use crate::error_body::InvalidRequest;
 use crate::json::{self, JsonObject};
-use crate::period;
-
-const MAX_DESCRIPTION: usize = 500;
-
-/// Default overlap of a secret rotation: a day.
-const DEFAULT_OVERLAP_S: u32 = 86_400;
-
-/// Maximum overlap: a week.
-const MAX_OVERLAP_S: u32 = 604_800;
+use crate::partner::limits::{DESCRIPTION, overlap_s, overlap_schema};
 
 /// The endpoint to register or update. An update leaves omitted fields unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = WebhookRequest)]
 #[serde(deny_unknown_fields)]
 pub struct PutWebhookBody {
-    /// URL of the endpoint: https to a public host. In the sandbox also http to the local machine.
-    #[schema(max_length = 2048, examples("https://shop.example/vouchsafe"))]
+    #[schema(schema_with = url_schema)]
     url: String,
     /// Events to subscribe to. All events by default.
     #[serde(default)]
     #[schema(min_items = 1)]
     events: Option<Vec<EventKind>>,
-    /// Your description of the endpoint.
     #[serde(default)]
-    #[schema(max_length = 500, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
+    #[schema(schema_with = description_schema)]
     description: Option<String>,
     /// Whether to deliver events to the endpoint.
     #[serde(default)]
@@ -49,10 +42,27 @@ pub struct PutWebhookBody {
 #[schema(as = WebhookRotateRequest)]
 #[serde(deny_unknown_fields)]
 pub struct RotateSecretBody {
-    /// How long deliveries are also signed with the previous secret, in seconds. Default: 86400 (a day).
     #[serde(default)]
-    #[schema(maximum = 604_800)]
+    #[schema(schema_with = secret_overlap_schema)]
     overlap_seconds: Option<u32>,
+}
+
+fn url_schema() -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some(
+            "URL of the endpoint: https to a public host. In the sandbox also http to the local machine.",
+        ))
+        .max_length(Some(MAX_URL_BYTES))
+        .examples(["https://shop.example/vouchsafe"])
+}
+
+fn description_schema() -> ObjectBuilder {
+    DESCRIPTION.schema("Your description of the endpoint.")
+}
+
+fn secret_overlap_schema() -> ObjectBuilder {
+    overlap_schema("How long deliveries are also signed with the previous secret, in seconds.")
 }
 
 /// Options of a test delivery.
@@ -111,7 +121,7 @@ pub fn parse(body: &[u8]) -> Result<RequestedWebhook, InvalidRequest> {
     }
     let kinds = match events {
         None => None,
-        Some(kinds) if EventKind::ALL.iter().all(|kind| kinds.contains(kind)) => Some(EventKinds::ALL),
+        Some(kinds) if EventKind::VARIANTS.iter().all(|kind| kinds.contains(kind)) => Some(EventKinds::ALL),
         Some(kinds) => {
             let kinds = EventKinds::of(&kinds);
             Some(kinds.ok_or_else(|| {
@@ -122,11 +132,9 @@ pub fn parse(body: &[u8]) -> Result<RequestedWebhook, InvalidRequest> {
             })?)
         }
     };
-    let fits = |text: &String| text.chars().count() <= MAX_DESCRIPTION && !text.contains(char::is_control);
-    if !description.as_ref().is_none_or(fits) {
-        let message = format!("expected at most {MAX_DESCRIPTION} characters, without control characters");
-        return Err(InvalidRequest::field("description", message));
-    }
+    DESCRIPTION
+        .check(description.as_deref())
+        .map_err(|message| InvalidRequest::field("description", message))?;
     Ok(RequestedWebhook {
         url,
         kinds,
@@ -141,13 +149,8 @@ pub fn parse(body: &[u8]) -> Result<RequestedWebhook, InvalidRequest> {
 /// # Errors
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse_overlap(body: &[u8]) -> Result<u32, InvalidRequest> {
-    let request: RotateSecretBody = parse_optional(body)?;
-    let seconds = request.overlap_seconds.unwrap_or(DEFAULT_OVERLAP_S);
-    if seconds > MAX_OVERLAP_S {
-        let message = format!("expected 0 to {MAX_OVERLAP_S} seconds");
-        return Err(InvalidRequest::field("overlap_seconds", message));
-    }
-    Ok(seconds)
+    let request: RotateSecretBody = json::parse_optional(body)?;
+    overlap_s(request.overlap_seconds)
 }
 
 /// Parses the type of the sample event. The body is optional.
@@ -155,7 +158,7 @@ pub fn parse_overlap(body: &[u8]) -> Result<u32, InvalidRequest> {
 /// # Errors
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse_test_event(body: &[u8]) -> Result<EventKind, InvalidRequest> {
-    let request: TestWebhookBody = parse_optional(body)?;
+    let request: TestWebhookBody = json::parse_optional(body)?;
     Ok(request.event.unwrap_or(EventKind::OrderDelivered))
 }
 
@@ -168,8 +171,8 @@ pub fn parse_replay(body: &[u8], now: OffsetDateTime) -> Result<ReplayRequest, I
     match (event_id, from, to) {
         (Some(event_id), None, None) => Ok(ReplayRequest::Event(event_id)),
         (None, Some(from), to) => {
-            let read = |name, text: &str| {
-                period::parse_timestamp(text).ok_or_else(|| period::invalid_timestamp(name))
+            let read = |name: &str, text: &str| {
+                parse_timestamp(text).ok_or_else(|| InvalidRequest::field(name, InvalidTimestamp.to_string()))
             };
             let to = to.map_or(Ok(now), |to| read("to", &to))?;
             Ok(ReplayRequest::TimeRange(read("from", &from)?, to))
@@ -179,15 +182,6 @@ pub fn parse_replay(body: &[u8], now: OffsetDateTime) -> Result<ReplayRequest, I
             "expected either event_id, or from and optionally to",
         )),
     }
-}
-
-/// Parses an optional body.
-fn parse_optional<T: Default + serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, InvalidRequest> {
-    if body.is_empty() {
-        return Ok(T::default());
-    }
-    let JsonObject(body) = json::parse(body)?;
-    Ok(body)
 }
 
 #[cfg(test)]

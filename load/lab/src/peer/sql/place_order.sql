@@ -13,8 +13,6 @@ CREATE FUNCTION place_order(
     p_transaction uuid,
     p_currency text,
     p_total bigint,
-    p_reference text,
-    p_metadata text,
     p_lines text,
     p_at timestamptz,
     p_skus integer[],
@@ -97,8 +95,8 @@ BEGIN
         v_before := v_before + p_quantities[v_line];
     END LOOP;
 
-    INSERT INTO orders (partner_id, order_id, status, currency, total, reference, metadata, lines, created_at)
-    VALUES (p_partner, p_order, 'DELIVERED', p_currency, p_total, p_reference, p_metadata, p_lines::jsonb, p_at);
+    INSERT INTO orders (partner_id, order_id, status, currency, total, lines, created_at)
+    VALUES (p_partner, p_order, 'DELIVERED', p_currency, p_total, p_lines::jsonb, p_at);
     INSERT INTO events (partner_id, order_id, body, created_at)
     VALUES (p_partner, p_order, p_head || v_list || ']}', p_at);
 

@@ -61,8 +61,6 @@ CREATE TABLE orders (
     status     text NOT NULL,
     currency   text NOT NULL,
     total      bigint NOT NULL CHECK (total > 0),
-    reference  text,
-    metadata   text,
     lines      jsonb NOT NULL,
     created_at timestamptz NOT NULL,
     PRIMARY KEY (partner_id, order_id)

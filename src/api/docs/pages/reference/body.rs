@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::document::{Document, entries, items, text};
-use super::{prose, schema};
+use super::{prose, schema, table};
 
 /// Renders the request body, if there is one.
 pub(super) fn request(document: &Document<'_>, body: &Value) -> Markup {
@@ -45,20 +45,17 @@ pub(super) fn errors<'a>(
     html! {
         @if !responses.is_empty() {
             h4 { "Errors and other responses" }
-            table {
-                thead { tr { th { "Status" } th { "Body" } th { "Meaning" } } }
-                tbody {
-                    @for (status, response) in responses {
-                        tr {
-                            td { (status) }
-                            td {
-                                @for (_, content) in entries(&response["content"]) { (schema::type_name(&content["schema"])) }
-                            }
-                            td { (prose(text(response, "description"))) }
+            (table(&["Status", "Body", "Meaning"], &html! {
+                @for (status, response) in responses {
+                    tr {
+                        td { (status) }
+                        td {
+                            @for (_, content) in entries(&response["content"]) { (schema::type_name(&content["schema"])) }
                         }
+                        td { (prose(text(response, "description"))) }
                     }
                 }
-            }
+            }))
         }
     }
 }
@@ -69,18 +66,15 @@ fn headers(document: &Document<'_>, headers: &Value) -> Markup {
         .collect();
     html! {
         @if !headers.is_empty() {
-            table {
-                thead { tr { th { "Header" } th { "Type" } th { "Meaning" } } }
-                tbody {
-                    @for (name, header) in headers {
-                        tr {
-                            td { code { (name) } }
-                            td { (schema::type_name(&header["schema"])) }
-                            td { (schema::meaning(&header["schema"], text(header, "description"))) }
-                        }
+            (table(&["Header", "Type", "Meaning"], &html! {
+                @for (name, header) in headers {
+                    tr {
+                        td { code { (name) } }
+                        td { (schema::type_name(&header["schema"])) }
+                        td { (schema::meaning(&header["schema"], text(header, "description"))) }
                     }
                 }
-            }
+            }))
         }
     }
 }

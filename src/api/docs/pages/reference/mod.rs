@@ -52,6 +52,16 @@ fn prose(text: &str) -> Markup {
     markdown::render(text)
 }
 
+/// Renders a table with these headings.
+fn table(headings: &[&str], rows: &Markup) -> Markup {
+    html! {
+        table {
+            thead { tr { @for heading in headings { th { (heading) } } } }
+            tbody { (rows) }
+        }
+    }
+}
+
 fn operation_label(operation: &Operation<'_>) -> Markup {
     html! { code { span.method { (operation.method.to_uppercase()) } " " (operation.path) } }
 }
@@ -115,19 +125,16 @@ fn parameters(document: &Document<'_>, operation: &Operation<'_>) -> Markup {
     html! {
         @if !all.is_empty() {
             h4 { "Parameters" }
-            table {
-                thead { tr { th { "Name" } th { "In" } th { "Type" } th { "Meaning" } } }
-                tbody {
-                    @for parameter in all {
-                        tr {
-                            td { code { (text(parameter, "name")) } (schema::required(parameter["required"] == true)) }
-                            td { (text(parameter, "in")) }
-                            td { (schema::type_name(&parameter["schema"])) }
-                            td { (schema::meaning(&parameter["schema"], text(parameter, "description"))) }
-                        }
+            (table(&["Name", "In", "Type", "Meaning"], &html! {
+                @for parameter in all {
+                    tr {
+                        td { code { (text(parameter, "name")) } (schema::required(parameter["required"] == true)) }
+                        td { (text(parameter, "in")) }
+                        td { (schema::type_name(&parameter["schema"])) }
+                        td { (schema::meaning(&parameter["schema"], text(parameter, "description"))) }
                     }
                 }
-            }
+            }))
         }
     }
 }
@@ -137,19 +144,16 @@ fn security_schemes(document: &Document<'_>) -> Markup {
     html! {
         @if !schemes.is_empty() {
             h2 id="security" { "Security" }
-            table {
-                thead { tr { th { "Name" } th { "Sent as" } th { "Meaning" } } }
-                tbody {
-                    @for (name, scheme) in schemes {
-                        @let scheme = document.resolve(scheme);
-                        tr {
-                            td id={ "security-" (markdown::anchor_of(name)) } { code { (name) } }
-                            td { (text(scheme, "in")) " " code { (text(scheme, "name")) (text(scheme, "scheme")) } }
-                            td { (prose(text(scheme, "description"))) }
-                        }
+            (table(&["Name", "Sent as", "Meaning"], &html! {
+                @for (name, scheme) in schemes {
+                    @let scheme = document.resolve(scheme);
+                    tr {
+                        td id={ "security-" (markdown::anchor_of(name)) } { code { (name) } }
+                        td { (text(scheme, "in")) " " code { (text(scheme, "name")) (text(scheme, "scheme")) } }
+                        td { (prose(text(scheme, "description"))) }
                     }
                 }
-            }
+            }))
         }
     }
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::document::{Document, entries, items, text};
-use super::prose;
+use super::{prose, table};
 
 /// Maximum depth of nested objects in one table; deeper ones show only their type. Our schemas are less deep.
 const MAX_NESTING: usize = 6;
@@ -140,18 +140,15 @@ pub(super) fn fields(document: &Document<'_>, schema: &Value) -> Markup {
     collect_rows(document, schema, "", MAX_NESTING, &mut rows);
     html! {
         @if !rows.is_empty() {
-            table {
-                thead { tr { th { "Field" } th { "Type" } th { "Meaning" } } }
-                tbody {
-                    @for row in &rows {
-                        tr {
-                            td { code { (row.name) } (required(row.required)) }
-                            td { (type_name(row.schema)) }
-                            td { (meaning(row.schema, description(row.schema))) }
-                        }
+            (table(&["Field", "Type", "Meaning"], &html! {
+                @for row in &rows {
+                    tr {
+                        td { code { (row.name) } (required(row.required)) }
+                        td { (type_name(row.schema)) }
+                        td { (meaning(row.schema, description(row.schema))) }
                     }
                 }
-            }
+            }))
         }
     }
 }

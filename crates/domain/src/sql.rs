@@ -1,0 +1,78 @@
+//! Postgres columns of enums and codes: their text in the API, in a `text` column.
+//!
+//! The type is the one of `str`. A type declared by name would be looked up in the catalogue once per connection.
+
+use std::error::Error;
+
+use sqlx::encode::IsNull;
+use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo, PgValueRef, Postgres};
+use sqlx::{Decode, Encode, Type};
+
+use crate::certification::check::Check;
+use crate::delivery::view::DeliveryState;
+use crate::event_kind::EventKind;
+use crate::ledger::LedgerKind;
+use crate::money::Currency;
+use crate::order::{FulfilmentSource, OrderStatus, PendingReason};
+use crate::payout::PayoutStatus;
+use crate::product::{ApprovalPolicy, ProductId, SupplyRoute};
+use crate::purchase::view::LastAnswer;
+use crate::reconciliation::DriftKind;
+use crate::reconciliation::drift::DriftResolution;
+use crate::reconciliation::result::RecordsSource;
+use crate::vendor::AdapterKind;
+use crate::webhook::DisabledReason;
+
+macro_rules! text_column {
+    ($($name:ty => $text:expr,)+) => {$(
+        impl Type<Postgres> for $name {
+            fn type_info() -> PgTypeInfo {
+                <str as Type<Postgres>>::type_info()
+            }
+
+            fn compatible(ty: &PgTypeInfo) -> bool {
+                <str as Type<Postgres>>::compatible(ty)
+            }
+        }
+
+        impl PgHasArrayType for $name {
+            fn array_type_info() -> PgTypeInfo {
+                <&str as PgHasArrayType>::array_type_info()
+            }
+        }
+
+        impl Encode<'_, Postgres> for $name {
+            fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, Box<dyn Error + Send + Sync>> {
+                let text: fn(&Self) -> &str = $text;
+                <&str as Encode<Postgres>>::encode(text(self), buffer)
+            }
+        }
+
+        impl<'r> Decode<'r, Postgres> for $name {
+            fn decode(value: PgValueRef<'r>) -> Result<Self, Box<dyn Error + Send + Sync>> {
+                Ok(<&str as Decode<Postgres>>::decode(value)?.parse()?)
+            }
+        }
+    )+};
+}
+
+text_column! {
+    AdapterKind => |kind| kind.into_str(),
+    ApprovalPolicy => |policy| policy.into_str(),
+    Check => |check| check.into_str(),
+    Currency => |currency| currency.as_str(),
+    DeliveryState => |state| state.into_str(),
+    DisabledReason => |reason| reason.into_str(),
+    DriftKind => |kind| kind.into_str(),
+    DriftResolution => |resolution| resolution.into_str(),
+    EventKind => |kind| kind.into_str(),
+    FulfilmentSource => |source| source.into_str(),
+    LastAnswer => |answer| answer.into_str(),
+    LedgerKind => |kind| kind.into_str(),
+    OrderStatus => |status| status.into_str(),
+    PayoutStatus => |status| status.into_str(),
+    PendingReason => |reason| reason.into_str(),
+    ProductId => |product_id| product_id.as_str(),
+    RecordsSource => |source| source.into_str(),
+    SupplyRoute => |route| route.into_str(),
+}

@@ -1,0 +1,85 @@
+//! Extractors of query parameters: a page of a list with its filter, and other queries.
+//!
+//! The type of the filter defines the known parameters, the errors and the documentation.
+
+use std::future::{Ready, ready};
+
+use actix_web::dev::Payload;
+use actix_web::{FromRequest, HttpRequest, HttpResponse};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use vouchsafe_wire::filter::{ListFilter, NoFilter};
+use vouchsafe_wire::page::PageRequest;
+use vouchsafe_wire::query;
+
+use super::error::ApiError;
+
+/// Extractor: the requested page of a list, and its filter.
+#[derive(Debug)]
+pub struct ListRequest<F = NoFilter> {
+    pub page: PageRequest,
+    pub filter: F,
+}
+
+impl<F: ListFilter> FromRequest for ListRequest<F> {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let parsed = PageRequest::parse(request.path(), request.query_string());
+        ready(
+            parsed
+                .map(|(page, filter)| Self { page, filter })
+                .map_err(ApiError::from),
+        )
+    }
+}
+
+/// The response with up to [`PageRequest::fetch_limit`] entries. The key of the last one is the cursor of the next page.
+pub(super) fn list_response<T: Serialize, K: ToString>(
+    page: &PageRequest,
+    entries: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> HttpResponse {
+    HttpResponse::Ok().json(page.body(entries.into_iter().collect(), |entry| key(entry).to_string()))
+}
+
+/// The page of a list that is complete in memory, sorted by its key.
+///
+/// # Errors
+/// `INVALID_CURSOR`.
+pub(super) fn sorted_list_response<T: Serialize>(
+    page: &PageRequest,
+    entries: Vec<T>,
+    key: impl Fn(&T) -> String,
+) -> Result<HttpResponse, ApiError> {
+    let after: Option<String> = page.after()?;
+    let rest = entries
+        .into_iter()
+        .filter(|entry| after.as_ref().is_none_or(|after| key(entry) > *after));
+    let entries: Vec<T> = rest.take(page.fetch_limit()).collect();
+    Ok(list_response(page, entries, key))
+}
+
+/// Extractor: the parameters of a query.
+#[derive(Debug)]
+pub(super) struct ValidatedQuery<Q>(pub(super) Q);
+
+impl<Q: Serialize + DeserializeOwned + Default> FromRequest for ValidatedQuery<Q> {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(parse_query(request).map(Self))
+    }
+}
+
+/// Parses the query of a request whose other parts are checked first.
+///
+/// # Errors
+/// `VALIDATION_FAILED`.
+pub(super) fn parse_query<Q: Serialize + DeserializeOwned + Default>(
+    request: &HttpRequest,
+) -> Result<Q, ApiError> {
+    Ok(query::parse(&query::split(request.query_string())?)?)
+}

@@ -1,0 +1,85 @@
+//! Requests with an `Idempotency-Key`: their identity, the error of an invalid body, and the stored response.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
+use actix_web::{HttpRequest, HttpResponse};
+use vouchsafe_actors::flows::{FlowError, IdempotentResponse};
+use vouchsafe_actors::ports::store::Store as _;
+use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_security::idempotency::{IdempotencyKey, IdempotencyScope, KeyError, fingerprint};
+use vouchsafe_wire::error_body::InvalidRequest;
+use vouchsafe_wire::error_code::Code;
+
+use crate::api::error::{ApiError, keyed_request_error};
+use crate::api::middleware::authentication::auth_headers;
+use crate::service::Service;
+
+/// The identity of a request with a key (contract §5).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyedRequest {
+    pub(super) key: KeyHash,
+    pub(super) fingerprint: Fingerprint,
+}
+
+impl KeyedRequest {
+    /// Reads the required `Idempotency-Key` header.
+    ///
+    /// # Errors
+    /// `MISSING_IDEMPOTENCY_KEY` if the header is absent, repeated or malformed.
+    pub(super) fn new(
+        request: &HttpRequest,
+        partner_id: PartnerId,
+        scope: IdempotencyScope,
+        body: &[u8],
+    ) -> Result<Self, ApiError> {
+        let key = IdempotencyKey::parse(auth_headers(request).idempotency_key).map_err(|error| {
+            let message = match error {
+                KeyError::Missing => "the Idempotency-Key header is missing; send one of 1 to 255 visible ASCII characters",
+                KeyError::Malformed => "the Idempotency-Key header is malformed; send exactly one of 1 to 255 visible ASCII characters",
+            };
+            ApiError::new(Code::MissingIdempotencyKey, message)
+        })?;
+        Ok(Self {
+            key: key.hash_for(partner_id, scope),
+            fingerprint: fingerprint(request.method().as_str(), request.path(), body),
+        })
+    }
+
+    /// The error of an invalid body: `IDEMPOTENCY_KEY_REUSED` if the key was used with another request (contract §5).
+    pub(super) async fn body_error(self, service: &Service, error: InvalidRequest) -> ApiError {
+        match service.node.find_response(self.key).await {
+            Ok(Some(stored)) if stored.fingerprint != self.fingerprint => {
+                keyed_request_error(&FlowError::KeyReused)
+            }
+            Ok(_) => error.into(),
+            Err(_) => ApiError::unavailable(),
+        }
+    }
+}
+
+/// The response, and whether an earlier request stored it.
+pub(super) fn into_parts(response: IdempotentResponse) -> (Response, bool) {
+    match response {
+        IdempotentResponse::Fresh(response) => (response, false),
+        IdempotentResponse::Replayed(response) => (response, true),
+    }
+}
+
+/// Status and body are stored, so a replay is identical to the byte; headers are derived from them.
+pub(super) fn stored_response(
+    answer: Response,
+    replayed: bool,
+    location: impl FnOnce(&[u8]) -> Option<HeaderValue>,
+) -> HttpResponse {
+    let status = StatusCode::from_u16(answer.status).unwrap_or_default();
+    let mut response = HttpResponse::build(status);
+    response.insert_header((CONTENT_TYPE, "application/json"));
+    if let Some(location) = location(&answer.body) {
+        response.insert_header((LOCATION, location));
+    }
+    if replayed {
+        response.insert_header(("Idempotent-Replayed", "true"));
+    }
+    response.body(answer.body)
+}

@@ -1,0 +1,143 @@
+//! Audit checkpoints: every entry is covered once, including late commits, and writers never wait.
+
+use std::time::Duration;
+
+use sqlx::{Executor as _, PgConnection};
+use tokio::runtime::Handle;
+use vouchsafe_domain::category::Category;
+use vouchsafe_store::{AuditActor, PgStore, verify};
+
+use crate::database::Database;
+
+const INSERT_ENTRY: &str =
+    "INSERT INTO audit_log (operator, action, subject) VALUES ('somebody', 'stock.void', 'x')";
+
+async fn checkpoint_entries(connection: &mut PgConnection) -> Vec<Vec<i64>> {
+    sqlx::query_scalar("SELECT entries FROM audit_checkpoints ORDER BY number")
+        .fetch_all(connection)
+        .await
+        .unwrap()
+}
+
+async fn assert_checkpoints_hold(connection: &mut PgConnection) {
+    let findings = verify::check(connection).await.unwrap();
+    let found = findings
+        .iter()
+        .find(|finding| finding.name == "audit.sealed")
+        .unwrap();
+    assert!(found.holds, "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn late_commit_is_in_later_checkpoint() {
+    let database = Database::create().await;
+    let store = PgStore::open(database.options(), Handle::current());
+    assert_eq!(
+        store.audit_log.write_checkpoint().await.unwrap(),
+        None,
+        "an empty log has no checkpoint"
+    );
+    let [mut slow, mut fast] = [database.connect().await, database.connect().await];
+    slow.execute("BEGIN").await.unwrap();
+    slow.execute(INSERT_ENTRY).await.unwrap();
+    fast.execute(INSERT_ENTRY).await.unwrap();
+    let first = store.audit_log.write_checkpoint().await.unwrap().unwrap();
+    assert_eq!((first.number, first.entries, first.is_full()), (1, 1, false));
+    slow.execute("COMMIT").await.unwrap();
+    let second = store.audit_log.write_checkpoint().await.unwrap().unwrap();
+    assert_eq!((second.number, second.entries), (2, 1));
+    assert!(first.hash.len() == 64 && first.hash != second.hash);
+    assert_eq!(store.audit_log.write_checkpoint().await.unwrap(), None);
+    let entries = checkpoint_entries(&mut fast).await;
+    assert!(
+        entries[0][0] > entries[1][0],
+        "the later checkpoint must contain the earlier entry: {entries:?}"
+    );
+    assert_checkpoints_hold(&mut fast).await;
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_audit_log_gets_checkpoints_of_1000_entries() {
+    let database = Database::create().await;
+    let store = PgStore::open(database.options(), Handle::current());
+    let mut connection = database.connect().await;
+    let insert = "INSERT INTO audit_log (operator, action, subject) SELECT 'somebody', 'stock.void', i::text
+                  FROM generate_series(1, 2500) AS i";
+    connection.execute(insert).await.unwrap();
+    let mut sealed = Vec::new();
+    while let Some(seal) = store.audit_log.write_checkpoint().await.unwrap() {
+        sealed.push((seal.entries, seal.is_full()));
+    }
+    assert_eq!(sealed, [(1_000, true), (1_000, true), (500, false)]);
+    // The hashed text must not depend on the session's time zone.
+    connection.execute("SET TimeZone = 'Asia/Tokyo'").await.unwrap();
+    assert_checkpoints_hold(&mut connection).await;
+    database.remove().await;
+}
+
+/// Operators write while several nodes create checkpoints and one of them is stalled with the lock.
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_writers_and_checkpoints_do_not_block() {
+    let database = Database::create().await;
+    let stores = [(); 3].map(|()| PgStore::open(database.options(), Handle::current()));
+    let mut connection = database.connect().await;
+    connection.execute("BEGIN").await.unwrap();
+    let lock = "SELECT pg_advisory_xact_lock(x'56537365616c0000'::bigint)";
+    connection.execute(lock).await.unwrap();
+    assert_eq!(
+        stores[0].audit_log.write_checkpoint().await.unwrap(),
+        None,
+        "another node holds the lock"
+    );
+    let write = |number: usize| {
+        let category = Category {
+            category_id: format!("c{number}"),
+            name: "Games".to_owned(),
+            parent_id: None,
+        };
+        stores[number % 3].categories.put(category, AuditActor::service())
+    };
+    let writing = futures_util::future::join_all((0..100).map(write));
+    let written = tokio::time::timeout(Duration::from_secs(30), writing)
+        .await
+        .unwrap();
+    assert!(written.iter().all(Result::is_ok));
+    connection.execute("COMMIT").await.unwrap();
+    let seal = async |store: &PgStore| {
+        for _ in 0..20 {
+            store.audit_log.write_checkpoint().await.unwrap();
+        }
+    };
+    let writing = futures_util::future::join_all((100..300).map(write));
+    let (_, _, written) = tokio::join!(seal(&stores[0]), seal(&stores[1]), writing);
+    assert!(written.iter().all(Result::is_ok));
+    while stores[0].audit_log.write_checkpoint().await.unwrap().is_some() {}
+    let mut all: Vec<i64> = checkpoint_entries(&mut connection).await.concat();
+    all.sort_unstable();
+    let entries: Vec<i64> = sqlx::query_scalar("SELECT audit_id FROM audit_log ORDER BY audit_id")
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!((entries.len(), &all), (300, &entries));
+    assert_checkpoints_hold(&mut connection).await;
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checkpoints_are_append_only() {
+    let database = Database::create().await;
+    let store = PgStore::open(database.options(), Handle::current());
+    let mut connection = database.connect().await;
+    connection.execute(INSERT_ENTRY).await.unwrap();
+    store.audit_log.write_checkpoint().await.unwrap().unwrap();
+    for change in [
+        "UPDATE audit_checkpoints SET hash = sha256('x')",
+        "DELETE FROM audit_checkpoints",
+        "TRUNCATE audit_checkpoints",
+        "DELETE FROM audit_log",
+    ] {
+        assert!(connection.execute(change).await.is_err(), "{change}");
+    }
+    database.remove().await;
+}

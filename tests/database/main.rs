@@ -1,0 +1,18 @@
+//! The store on a database: stock, keyring, certification, reconciliation, audit checkpoints and `verify`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests panic on failure"
+)]
+
+mod audit_checkpoints;
+mod certification;
+#[path = "../support/database.rs"]
+#[allow(dead_code, reason = "shared with other suites")]
+mod database;
+mod keyring;
+mod reconciliation;
+mod stock;
+mod verify;

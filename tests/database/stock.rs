@@ -1,0 +1,331 @@
+//! Stock storage: contiguous chunks, unique codes, concurrent imports, expiry sweep.
+
+use sqlx::{Executor as _, PgConnection};
+use time::macros::date;
+use tokio::runtime::Handle;
+use vouchsafe_domain::category::Category;
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::{Product, Sku};
+use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
+use vouchsafe_domain::voucher::Expiry;
+use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
+use vouchsafe_security::vault::master_key::MasterKey;
+use vouchsafe_simulation::build;
+use vouchsafe_store::keyring::Keyring;
+use vouchsafe_store::{
+    AuditActor, ExpiryBatch, ImportOutcome, ImportSummary, ImportTarget, NewVoucher, PgStore,
+    PutProductOutcome, StockBatch, StockOrigin, VendorConfig, verify,
+};
+
+use crate::database::Database;
+
+struct TestShop {
+    store: PgStore,
+    keyring: Keyring,
+    target: ImportTarget,
+}
+
+impl TestShop {
+    async fn open(database: &Database) -> Self {
+        let store = PgStore::open(database.options(), Handle::current());
+        let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
+        let keyring = Keyring::open(store.data_keys.clone(), master).await.unwrap();
+        let category = Category {
+            category_id: "games".to_owned(),
+            name: "Games".to_owned(),
+            parent_id: None,
+        };
+        store
+            .categories
+            .put(category, AuditActor::service())
+            .await
+            .unwrap();
+        let vendor = VendorConfig {
+            vendor_id: "mock".to_owned(),
+            adapter: AdapterKind::Mock,
+            url: None,
+            credential: None,
+            concurrency: DEFAULT_CONCURRENCY,
+        };
+        store.vendors.put(vendor, AuditActor::service()).await.unwrap();
+        let sku = Sku {
+            product_id: "acme-us".parse().unwrap(),
+            denomination: Amount::from_minor(2_500),
+        };
+        store
+            .products
+            .put(product(&sku, "Acme"), AuditActor::service())
+            .await
+            .unwrap();
+        let target = ImportTarget {
+            sku,
+            brand: "Acme".to_owned(),
+            currency: "USD".parse().unwrap(),
+        };
+        Self {
+            store,
+            keyring,
+            target,
+        }
+    }
+
+    /// Imports vouchers with these codes; the first expires last.
+    async fn import_codes(&self, codes: std::ops::Range<usize>) -> ImportOutcome {
+        let vault = self.keyring.sealing_vault().await.unwrap();
+        let ids = self.store.stock.generate_ids(codes.len()).await.unwrap();
+        let last = codes.end;
+        let voucher = |(number, &code_id): (usize, _)| {
+            let text = format!("CODE-{number}");
+            let code = VoucherCode::parse(CodeParts {
+                code: &text,
+                ..CodeParts::default()
+            })
+            .unwrap();
+            let days = i64::try_from(last - number).unwrap();
+            NewVoucher {
+                code_id,
+                blind_index: vault.blind_index(&self.target.brand, &code),
+                sealed: vault.seal(code_id, &self.target.sku, &code).unwrap(),
+                expiry: (number % 100 != 0).then(|| date!(2090 - 01 - 01) + time::Duration::days(days)),
+                vendor_reference: None,
+            }
+        };
+        let vouchers = codes.zip(&ids.codes).map(voucher).collect();
+        let batch = StockBatch {
+            target: self.target.clone(),
+            vouchers,
+            stock_ids: ids.stock,
+            origin: StockOrigin::Import,
+        };
+        self.store
+            .stock
+            .import(batch, AuditActor::service())
+            .await
+            .unwrap()
+    }
+}
+
+fn product(sku: &Sku, brand: &str) -> Product {
+    Product {
+        name: "Acme".to_owned(),
+        brand: brand.to_owned(),
+        category_id: "games".to_owned(),
+        vendor: "mock".to_owned(),
+        denominations: vec![sku.denomination],
+        ..build::product(sku.product_id.as_str())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_id_allocations_are_contiguous() {
+    let database = Database::create().await;
+    let shop = TestShop::open(&database).await;
+    let allocations = (0..8).map(|_| shop.store.stock.generate_ids(3_000));
+    let mut all = Vec::new();
+    for ids in futures_util::future::join_all(allocations).await {
+        let ids = ids.unwrap();
+        assert!(
+            ids.stock.windows(2).all(|pair| pair[1] == pair[0] + 1),
+            "stock ids have a gap"
+        );
+        assert_eq!((ids.codes.len(), ids.stock.len()), (3_000, 3_000));
+        all.extend(ids.stock);
+    }
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 24_000, "an id was allocated twice");
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chunks_hold_500_vouchers_by_expiry() {
+    let database = Database::create().await;
+    let shop = TestShop::open(&database).await;
+    let outcome = shop.import_codes(0..1_200).await;
+    let earliest = Some(Expiry::on(date!(2090 - 01 - 02)));
+    assert_eq!(
+        outcome,
+        ImportOutcome::Stored(ImportSummary {
+            imported: 1_200,
+            duplicates: 0,
+            earliest
+        })
+    );
+    let mut connection = database.connect().await;
+    let chunks: Vec<(i64, Option<time::Date>, Option<time::Date>)> = sqlx::query_as(
+        "SELECT last_stock_id - first_stock_id + 1, first_expiry, last_expiry FROM chunks ORDER BY first_stock_id",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
+    let day = |days| Some(date!(2090 - 01 - 01) + time::Duration::days(days));
+    assert_eq!(chunks[0].0, 500);
+    assert_eq!(chunks[0].1, day(1));
+    assert!(
+        chunks[0].2 < chunks[1].1 && chunks[1].2 < chunks[2].1,
+        "chunks must be ordered by expiry"
+    );
+    assert_eq!(
+        (chunks.len(), chunks[2].0, chunks[2].2),
+        (3, 200, None),
+        "vouchers without expiry must be last"
+    );
+    let findings = verify::check(&mut connection).await.unwrap();
+    assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overlapping_concurrent_imports_store_each_code_once() {
+    let database = Database::create().await;
+    let shop = TestShop::open(&database).await;
+    let imports = (0..4).map(|n| shop.import_codes(n * 500..n * 500 + 2_000));
+    let outcomes = futures_util::future::join_all(imports).await;
+    let (mut imported, mut duplicates) = (0, 0);
+    for outcome in outcomes {
+        let ImportOutcome::Stored(one) = outcome else {
+            panic!("{outcome:?}")
+        };
+        imported += one.imported;
+        duplicates += one.duplicates;
+    }
+    assert_eq!((imported, duplicates), (3_500, 4_500));
+    let levels = shop.store.stock.list_levels(None, None, 10).await.unwrap();
+    assert_eq!(
+        (levels.len(), levels[0].loaded, levels[0].free),
+        (1, 3_500, 3_500)
+    );
+    let mut connection = database.connect().await;
+    let findings = verify::check(&mut connection).await.unwrap();
+    assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn import_for_changed_product_writes_nothing() {
+    let database = Database::create().await;
+    let shop = TestShop::open(&database).await;
+    let renamed = shop
+        .store
+        .products
+        .put(product(&shop.target.sku, "Other"), AuditActor::service())
+        .await
+        .unwrap();
+    assert!(matches!(renamed, PutProductOutcome::Replaced(_)));
+    assert_eq!(shop.import_codes(0..10).await, ImportOutcome::ProductChanged);
+    assert!(
+        shop.store
+            .stock
+            .list_levels(None, None, 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    shop.store
+        .products
+        .put(product(&shop.target.sku, "Acme"), AuditActor::service())
+        .await
+        .unwrap();
+    assert!(matches!(shop.import_codes(0..10).await, ImportOutcome::Stored(_)));
+    let fixed = shop
+        .store
+        .products
+        .put(product(&shop.target.sku, "Other"), AuditActor::service())
+        .await
+        .unwrap();
+    assert_eq!(fixed, PutProductOutcome::BrandFixed);
+    database.remove().await;
+}
+
+/// Counts the stock rows taken out because they expired.
+async fn count_expired(connection: &mut PgConnection) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM allocations WHERE withdrawal_reason = 'expired'")
+        .fetch_one(connection)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expired_stock_is_removed_in_steps() {
+    let database = Database::create().await;
+    let shop = TestShop::open(&database).await;
+    shop.import_codes(0..6_000).await;
+    let mut connection = database.connect().await;
+    // One dated voucher expires today and is still valid; those before it have expired: 11 chunks and part of another.
+    let expire_stock = "UPDATE stock
+                  SET expiry = (now() AT TIME ZONE 'UTC')::date
+                             - (5600 - (stock_id - (SELECT min(stock_id) FROM stock)))::integer / 56
+                WHERE expiry IS NOT NULL";
+    let update_chunks = "UPDATE chunks AS c
+                    SET first_expiry = (SELECT min(expiry) FROM stock AS s WHERE s.chunk_id = c.chunk_id),
+                        last_expiry = (SELECT CASE WHEN count(*) = count(expiry) THEN max(expiry) END
+                                         FROM stock AS s WHERE s.chunk_id = c.chunk_id)";
+    for statement in [expire_stock, update_chunks] {
+        connection.execute(statement).await.unwrap();
+    }
+    let level = shop
+        .store
+        .stock
+        .list_levels(None, None, 1)
+        .await
+        .unwrap()
+        .remove(0);
+    let expired = u64::try_from(level.expired).unwrap();
+    assert!(expired > 5_000 && level.free > 60, "{level:?}");
+    let first = shop.store.stock.expire_batch().await.unwrap();
+    assert_eq!(
+        (first.expired, first.has_more),
+        (5_000, true),
+        "a step sweeps ten chunks"
+    );
+    assert_eq!(first.skus, std::slice::from_ref(&shop.target.sku));
+    let second = shop.store.stock.expire_batch().await.unwrap();
+    assert_eq!((second.expired, second.has_more), (expired - 5_000, false));
+    assert_eq!(
+        shop.store.stock.expire_batch().await.unwrap(),
+        ExpiryBatch::default()
+    );
+    assert_eq!(count_expired(&mut connection).await.unsigned_abs(), expired);
+    let after = shop
+        .store
+        .stock
+        .list_levels(None, None, 1)
+        .await
+        .unwrap()
+        .remove(0);
+    assert_eq!(after, level, "the sweep must not change the levels");
+    let findings = verify::check(&mut connection).await.unwrap();
+    assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
+    // The sweep skips these chunks for today and emptied chunks forever.
+    let marked =
+        "SELECT count(*) FILTER (WHERE expired_before IS NOT NULL) || ' ' || count(*) FILTER (WHERE emptied)
+                    FROM chunks";
+    let marked: String = sqlx::query_scalar(marked)
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(marked, "12 11");
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expiry_sweep_without_lock_does_nothing() {
+    let database = Database::create().await;
+    let shop = TestShop::open(&database).await;
+    shop.import_codes(0..10).await;
+    let mut connection = database.connect().await;
+    let expire_stock = "UPDATE stock SET expiry = '2020-02-29'; UPDATE chunks SET first_expiry = '2020-02-29', last_expiry = '2020-02-29'";
+    connection.execute(sqlx::raw_sql(expire_stock)).await.unwrap();
+    connection.execute("BEGIN").await.unwrap();
+    connection
+        .execute("SELECT pg_advisory_xact_lock(x'5653737765657000'::bigint)")
+        .await
+        .unwrap();
+    assert_eq!(
+        shop.store.stock.expire_batch().await.unwrap(),
+        ExpiryBatch::default()
+    );
+    connection.execute("COMMIT").await.unwrap();
+    assert_eq!(shop.store.stock.expire_batch().await.unwrap().expired, 10);
+    database.remove().await;
+}

@@ -1,0 +1,221 @@
+//! Schema installation: `vouchsafe migrate`, the check of `serve` in production, and upgrades of released schemas.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use sqlx::migrate::Migrator;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _};
+use vouchsafe_private_postgres::Durability;
+use vouchsafe_store::schema;
+
+use crate::commands::utf8;
+use crate::database::Database;
+use crate::production::{start_production, startup_error};
+use crate::support::{Instance, PROGRAM};
+
+/// A description of each object in the schema, as an upgrade must reproduce it: columns in physical order, constraints, indexes,
+/// triggers, functions, sequences, comments.
+const SCHEMA_OBJECTS: &str = "
+    SELECT concat_ws(' ', 'column', c.oid::regclass, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+                     a.attidentity, pg_get_expr(d.adbin, d.adrelid), c.reloptions, col_description(c.oid, a.attnum))
+      FROM pg_class AS c
+      JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+      LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
+     WHERE c.relnamespace = 'public'::regnamespace
+     UNION ALL
+    SELECT concat_ws(' ', 'constraint', conrelid::regclass, conname, convalidated, pg_get_constraintdef(oid))
+      FROM pg_constraint
+     WHERE connamespace = 'public'::regnamespace
+     UNION ALL
+    SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = 'public'
+     UNION ALL
+    SELECT 'trigger ' || pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+     UNION ALL
+    SELECT 'function ' || pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+     UNION ALL
+    SELECT 'installed ' || name || ' ' || encode(digest, 'hex') FROM functions
+     UNION ALL
+    SELECT 'migration ' || version || ' ' || encode(checksum, 'hex') FROM _sqlx_migrations
+     ORDER BY 1";
+
+async fn schema_objects(database: &Database) -> Vec<String> {
+    sqlx::query_scalar(SCHEMA_OBJECTS)
+        .fetch_all(&mut database.connect().await)
+        .await
+        .unwrap()
+}
+
+async fn execute(database: &Database, statements: &'static str) {
+    database.connect().await.execute(statements).await.unwrap();
+}
+
+fn migrate_command(database: &Database) -> Output {
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["migrate", "--json"])
+        .env("DATABASE_URL", database.options().to_url_lossy().as_str());
+    command.output().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn production_serves_only_after_migrate() {
+    let database = Database::create_empty(Durability::Durable).await;
+    let stderr = startup_error(&database);
+    assert!(
+        stderr.contains("the database lacks migration 1: run `vouchsafe migrate`"),
+        "{stderr}"
+    );
+    let tables = sqlx::query_scalar("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'");
+    let tables: i64 = tables.fetch_one(&mut database.connect().await).await.unwrap();
+    assert_eq!(tables, 0, "a refused start changes nothing");
+
+    let output = migrate_command(&database);
+    assert!(output.status.success(), "{}", utf8(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let functions = fs::read_dir("migrations/functions").unwrap().count();
+    assert_eq!(report["functions"], json!(functions));
+    assert!(report["migration"].as_i64() >= Some(1), "{report}");
+    let migrated = schema_objects(&database).await;
+    assert!(migrate_command(&database).status.success());
+    assert_eq!(
+        schema_objects(&database).await,
+        migrated,
+        "a repeated call changes nothing"
+    );
+
+    let mut service = start_production(&database);
+    assert_eq!(service.stop(), Some(0));
+    assert_eq!(schema_objects(&database).await, migrated, "serve changes nothing");
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn production_with_missing_or_changed_schema_is_refused() {
+    let database = Database::create_on(Durability::Durable).await;
+    let complete = schema_objects(&database).await;
+    for (damage, expected) in [
+        (
+            "DROP FUNCTION commit_batch_v1",
+            "the database lacks the function commit_batch_v1, or has another text of it: run `vouchsafe migrate`",
+        ),
+        (
+            "UPDATE functions SET digest = '' WHERE name = 'free_stock_v1'",
+            "the database lacks the function free_stock_v1, or has another text of it: run `vouchsafe migrate`",
+        ),
+    ] {
+        execute(&database, damage).await;
+        let stderr = startup_error(&database);
+        assert!(stderr.contains(expected), "{stderr}");
+        schema::migrate(&database.options()).await.unwrap();
+        assert_eq!(schema_objects(&database).await, complete, "{damage}");
+    }
+    execute(&database, "UPDATE _sqlx_migrations SET checksum = ''").await;
+    let stderr = startup_error(&database);
+    assert!(stderr.contains("migration 1 of the database differs"), "{stderr}");
+    database.remove().await;
+}
+
+/// Simulates a database that a newer version has migrated.
+const NEWER_SCHEMA: &str = "
+    INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (9999, 'newer', true, '', 0);
+    ALTER TABLE orders ADD COLUMN newer text;
+    CREATE FUNCTION commit_batch_v9999() RETURNS integer LANGUAGE sql RETURN 1;
+    INSERT INTO functions (name, digest) VALUES ('commit_batch_v9999', '');";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn older_version_on_newer_schema_serves_and_changes_nothing() {
+    for environment in ["production", "sandbox"] {
+        let database = Database::create_on(Durability::Durable).await;
+        execute(&database, NEWER_SCHEMA).await;
+        let newer = schema_objects(&database).await;
+        let mut service = if environment == "production" {
+            start_production(&database)
+        } else {
+            let url = database.options().to_url_lossy().to_string();
+            Instance::start_with(&[("DATABASE_URL", Box::leak(url.into_boxed_str()))])
+        };
+        assert_eq!(service.stop(), Some(0));
+        assert_eq!(schema_objects(&database).await, newer, "serve in {environment}");
+        schema::migrate(&database.options()).await.unwrap();
+        assert_eq!(schema_objects(&database).await, newer, "migrate");
+        database.remove().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn migration_gives_up_when_a_lock_is_held() {
+    let database = Database::create_on(Durability::ForTests).await;
+    execute(&database, "DELETE FROM functions").await;
+    let mut holder = database.connect().await;
+    holder
+        .execute("BEGIN; LOCK TABLE functions IN ACCESS EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let error = schema::migrate(&database.options()).await.unwrap_err();
+    let code = error.as_database_error().unwrap().code().unwrap().into_owned();
+    assert_eq!(code, "55P03", "{error}");
+    drop(holder);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_migrations_all_succeed() {
+    let database = Database::create_empty(Durability::ForTests).await;
+    let options = database.options();
+    let (one, two, three) = tokio::join!(
+        schema::migrate(&options),
+        schema::migrate(&options),
+        schema::migrate(&options)
+    );
+    assert_eq!(one.unwrap(), two.unwrap());
+    three.unwrap();
+    database.remove().await;
+}
+
+/// Applies the files of a released version, as its `vouchsafe migrate` did.
+async fn apply_release(database: &Database, version: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let list = fs::read_to_string(root.join("released.sha256")).unwrap();
+    let release = list
+        .lines()
+        .skip_while(|line| *line != format!("# {version}"))
+        .skip(1)
+        .take_while(|line| !line.starts_with('#'));
+    let files: Vec<&str> = release
+        .filter_map(|line| Some(line.split_once("  ")?.1))
+        .collect();
+    assert!(!files.is_empty(), "released.sha256 has no files of {version}");
+    let directory = tempfile::tempdir().unwrap();
+    let (functions, migrations): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|file| file.starts_with("functions/"));
+    for file in migrations {
+        fs::copy(root.join(file), directory.path().join(file)).unwrap();
+    }
+    let mut connection = database.connect().await;
+    let migrator = Migrator::new(directory.path()).await.unwrap();
+    migrator.run(&mut connection).await.unwrap();
+    for file in functions {
+        let source = fs::read_to_string(root.join(file)).unwrap();
+        let name = Path::new(file).file_stem().unwrap().to_str().unwrap();
+        connection.execute(AssertSqlSafe(source.clone())).await.unwrap();
+        sqlx::query("INSERT INTO functions (name, digest) VALUES ($1, sha256($2))")
+            .bind(name)
+            .bind(source.as_bytes())
+            .execute(&mut connection)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn database_of_0_2_0_migrates_to_current_schema() {
+    let released = Database::create_empty(Durability::ForTests).await;
+    apply_release(&released, "0.2.0").await;
+    schema::migrate(&released.options()).await.unwrap();
+    let fresh = Database::create_on(Durability::ForTests).await;
+    assert_eq!(schema_objects(&released).await, schema_objects(&fresh).await);
+    released.remove().await;
+    fresh.remove().await;
+}
