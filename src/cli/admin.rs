@@ -19,7 +19,7 @@ use crate::secrets::OPERATOR_TOKEN_FILE;
 
 /// Options of all operator commands.
 #[derive(Debug, Args)]
-pub struct AdminOptions {
+pub(super) struct AdminOptions {
     /// URL of the admin API [default: from VOUCHSAFE_ADMIN_ADDR].
     #[arg(long, global = true, env = "VOUCHSAFE_ADMIN_URL", value_name = "URL")]
     admin_url: Option<String>,

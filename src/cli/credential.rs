@@ -54,9 +54,15 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
             let request = IssueCredentialRequest {
                 allowlist: allowlist.transpose()?,
             };
-            admin.post(&partner.join("credentials"), &request).await
+            admin
+                .post(&format!("{}/credentials", partner.path()), &request)
+                .await
         }
-        Action::List { partner, list } => admin.list(&partner.join("credentials"), &list, &COLUMNS).await,
+        Action::List { partner, list } => {
+            admin
+                .list(&format!("{}/credentials", partner.path()), &list, &COLUMNS)
+                .await
+        }
         Action::Revoke(credential) => {
             let response = admin.call(Method::DELETE, &credential.path(), NO_BODY).await?;
             admin.show(response, |_| {

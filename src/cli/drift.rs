@@ -48,6 +48,10 @@ pub struct ResolveArgs {
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::List(args) => admin.list("/drifts", &args, &COLUMNS).await,
-        Action::Resolve(args) => admin.post(&args.drift.join("resolve"), &args.request).await,
+        Action::Resolve(args) => {
+            admin
+                .post(&format!("{}/resolve", args.drift.path()), &args.request)
+                .await
+        }
     }
 }

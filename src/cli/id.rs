@@ -42,9 +42,9 @@ pub(super) const WEBHOOKS: &str = "`vouchsafe webhook list` lists and filters en
 pub(super) const DELIVERIES: &str = "`vouchsafe webhook deliveries` lists deliveries that failed or wait";
 
 macro_rules! objects {
-    ($($(#[$doc:meta])* $name:ident { $id:ident } at $path:literal;)+) => {$(
+    ($($(#[$doc:meta])* $visibility:vis $name:ident { $id:ident } at $path:literal;)+) => {$(
         #[derive(Debug, Args)]
-        pub(super) struct $name {
+        $visibility struct $name {
             $(#[$doc])*
             pub(super) $id: String,
         }
@@ -54,40 +54,35 @@ macro_rules! objects {
             pub(super) fn path(&self) -> String {
                 format!(concat!($path, "/{}"), percent_encode(&self.$id))
             }
-
-            /// Path of an action on the object, or of its parts.
-            pub(super) fn join(&self, rest: &str) -> String {
-                format!("{}/{rest}", self.path())
-            }
         }
     )+};
 }
 
 objects! {
     /// Partner ID.
-    PartnerRef { partner_id } at "/partners";
+    pub PartnerRef { partner_id } at "/partners";
     /// Credential ID.
-    CredentialRef { credential_id } at "/credentials";
+    pub CredentialRef { credential_id } at "/credentials";
     /// Category ID.
-    CategoryRef { category_id } at "/categories";
+    pub CategoryRef { category_id } at "/categories";
     /// Product ID.
-    ProductRef { product_id } at "/products";
+    pub ProductRef { product_id } at "/products";
     /// Vendor ID.
-    VendorRef { vendor_id } at "/vendors";
+    pub(super) VendorRef { vendor_id } at "/vendors";
     /// Order ID.
-    OrderRef { order_id } at "/orders";
+    pub OrderRef { order_id } at "/orders";
     /// Purchase ID.
-    PurchaseRef { purchase_id } at "/purchases";
+    pub(super) PurchaseRef { purchase_id } at "/purchases";
     /// Payout ID.
-    PayoutRef { payout_id } at "/payouts";
+    pub PayoutRef { payout_id } at "/payouts";
     /// Day in UTC.
-    DayRef { date } at "/reconciliation";
+    pub DayRef { date } at "/reconciliation";
     /// Drift ID.
-    DriftRef { drift_id } at "/drifts";
+    pub(super) DriftRef { drift_id } at "/drifts";
     /// Webhook ID.
-    WebhookRef { webhook_id } at "/webhooks";
+    pub WebhookRef { webhook_id } at "/webhooks";
     /// Delivery ID.
-    DeliveryRef { delivery_id } at "/deliveries";
+    pub DeliveryRef { delivery_id } at "/deliveries";
 }
 
 /// Adds the validation to all ID arguments, which have the ID as value name.

@@ -83,7 +83,9 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Reject(args) => ("reject", args),
         Action::Cancel(args) => ("cancel", args),
     };
-    admin.post(&args.order.join(decision), &args.request).await
+    admin
+        .post(&format!("{}/{decision}", args.order.path()), &args.request)
+        .await
 }
 
 async fn fulfil(admin: &AdminClient, args: &FulfilArgs) -> anyhow::Result<CommandOutput> {
@@ -92,5 +94,5 @@ async fn fulfil(admin: &AdminClient, args: &FulfilArgs) -> anyhow::Result<Comman
         body["product_id"] = json!(product);
         body["denomination"] = json!(denomination);
     }
-    admin.post(&args.order.join("fulfil"), &body).await
+    admin.post(&format!("{}/fulfil", args.order.path()), &body).await
 }

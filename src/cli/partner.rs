@@ -147,7 +147,7 @@ async fn certification(
     partner: &PartnerRef,
     start_over: bool,
 ) -> anyhow::Result<CommandOutput> {
-    let path = partner.join("certification");
+    let path = format!("{}/certification", partner.path());
     if start_over {
         return admin.change(Method::DELETE, &path, NO_BODY).await;
     }
@@ -164,7 +164,7 @@ fn serialize_limits<S: Serializer>(limits: &[ClassLimit], serializer: S) -> Resu
 
 /// Rate limit of one class; `None` resets it to the service's default.
 #[derive(Debug, Clone, Copy)]
-pub struct ClassLimit {
+pub(super) struct ClassLimit {
     class: RequestClass,
     limit: Option<Limit>,
 }

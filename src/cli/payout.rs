@@ -58,5 +58,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Reject(args) => ("reject", args),
         Action::Fail(args) => ("fail", args),
     };
-    admin.post(&args.payout.join(decision), &args.request).await
+    admin
+        .post(&format!("{}/{decision}", args.payout.path()), &args.request)
+        .await
 }

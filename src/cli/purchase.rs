@@ -47,6 +47,10 @@ pub struct EndArgs {
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::List(args) => admin.list("/purchases", &args, &COLUMNS).await,
-        Action::End(args) => admin.post(&args.purchase.join("end"), &args.request).await,
+        Action::End(args) => {
+            admin
+                .post(&format!("{}/end", args.purchase.path()), &args.request)
+                .await
+        }
     }
 }

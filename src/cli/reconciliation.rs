@@ -52,11 +52,18 @@ pub struct UploadArgs {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::Run(RunArgs { day, request }) => admin.post(&day.join("run"), &request).await,
+        Action::Run(RunArgs { day, request }) => admin.post(&format!("{}/run", day.path()), &request).await,
         Action::Show(day) => admin.get(&day.path()).await,
         Action::Upload(UploadArgs { file, day, query }) => {
             let source = UploadSource::open(&file)?;
-            let response = upload::send(source, &day.join("records"), &query, "text/csv", admin).await?;
+            let response = upload::send(
+                source,
+                &format!("{}/records", day.path()),
+                &query,
+                "text/csv",
+                admin,
+            )
+            .await?;
             admin.show(response, output::format_object)
         }
     }

@@ -33,6 +33,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::TopUp(args) => (args, "top-ups"),
         Action::Adjust(args) => (args, "adjustments"),
     };
-    let wallet = format!("wallets/{}/{kind}", percent_encode(&args.currency));
-    admin.post(&args.partner.join(&wallet), &args.request).await
+    let (partner, currency) = (args.partner.path(), percent_encode(&args.currency));
+    let path = format!("{partner}/wallets/{currency}/{kind}");
+    admin.post(&path, &args.request).await
 }

@@ -56,8 +56,8 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
     let path = match action {
         Action::List(args) => return admin.list("/webhooks", &args, &COLUMNS).await,
         Action::Deliveries(args) => return admin.list("/deliveries", &args, &DELIVERY_COLUMNS).await,
-        Action::Enable(webhook) => webhook.join("enable"),
-        Action::Replay(delivery) => delivery.join("replay"),
+        Action::Enable(webhook) => format!("{}/enable", webhook.path()),
+        Action::Replay(delivery) => format!("{}/replay", delivery.path()),
     };
     admin.change(Method::POST, &path, NO_BODY).await
 }
