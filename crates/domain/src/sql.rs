@@ -8,6 +8,7 @@ use sqlx::encode::IsNull;
 use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo, PgValueRef, Postgres};
 use sqlx::{Decode, Encode, Type};
 
+use crate::allowlist::Allowlist;
 use crate::certification::check::Check;
 use crate::delivery::view::DeliveryState;
 use crate::event_kind::EventKind;
@@ -75,4 +76,23 @@ text_column! {
     ProductId => |product_id| product_id.as_str(),
     RecordsSource => |source| source.into_str(),
     SupplyRoute => |route| route.into_str(),
+}
+
+/// A column of type `text[]`.
+impl Type<Postgres> for Allowlist {
+    fn type_info() -> PgTypeInfo {
+        <Vec<String> as Type<Postgres>>::type_info()
+    }
+}
+
+impl Encode<'_, Postgres> for Allowlist {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, Box<dyn Error + Send + Sync>> {
+        Vec::<String>::from(self.clone()).encode_by_ref(buffer)
+    }
+}
+
+impl<'r> Decode<'r, Postgres> for Allowlist {
+    fn decode(value: PgValueRef<'r>) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        Ok(<Vec<String> as Decode<Postgres>>::decode(value)?.try_into()?)
+    }
 }

@@ -5,7 +5,7 @@
 use sqlx::PgPool;
 use sqlx::types::Json;
 use time::OffsetDateTime;
-use uuid::Uuid;
+use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 
@@ -67,25 +67,20 @@ impl Observations {
         &self,
         since: OffsetDateTime,
     ) -> Result<Vec<(PartnerId, Observation)>, sqlx::Error> {
-        let found: Vec<(Uuid, OffsetDateTime, Json<ObservationKind>)> = self
-            .0
-            .run(move |pool| async move {
-                sqlx::query_as(
-                    "SELECT partner_id, at, observation
-                       FROM certification_observations
-                      WHERE at > $1
-                      ORDER BY at, observation_id
-                      LIMIT $2",
-                )
-                .bind(since)
-                .bind(to_bigint(MAX_POLL_ROWS))
-                .fetch_all(&pool)
-                .await
-            })
-            .await?;
-        let observation =
-            |(partner_id, at, Json(kind))| (PartnerId::from_uuid(partner_id), Observation { at, kind });
-        Ok(found.into_iter().map(observation).collect())
+        let statement = sqlx::query!(
+            r#"SELECT partner_id AS "partner_id: PartnerId", at, observation AS "kind: Json<ObservationKind>"
+               FROM certification_observations
+              WHERE at > $1
+              ORDER BY at, observation_id
+              LIMIT $2"#,
+            since,
+            to_bigint(MAX_POLL_ROWS),
+        );
+        let observations = statement.map(|row| {
+            let Json(kind) = row.kind;
+            (row.partner_id, Observation { at: row.at, kind })
+        });
+        self.0.fetch_all(observations).await
     }
 
     /// Deletes the observations of a partner. Returns `false` if the partner does not exist.
@@ -100,17 +95,19 @@ impl Observations {
 }
 
 async fn load_observations(pool: &PgPool, partner_id: PartnerId) -> Result<Vec<Observation>, sqlx::Error> {
-    let found: Vec<(OffsetDateTime, Json<ObservationKind>)> = sqlx::query_as(
-        "SELECT at, observation
+    sqlx::query!(
+        r#"SELECT at, observation AS "kind: Json<ObservationKind>"
            FROM certification_observations
           WHERE partner_id = $1
-          ORDER BY at, observation_id",
+          ORDER BY at, observation_id"#,
+        partner_id as _,
     )
-    .bind(partner_id)
+    .map(|row| Observation {
+        at: row.at,
+        kind: row.kind.0,
+    })
     .fetch_all(pool)
-    .await?;
-    let observation = |(at, Json(kind))| Observation { at, kind };
-    Ok(found.into_iter().map(observation).collect())
+    .await
 }
 
 async fn load_deliveries(
@@ -121,62 +118,54 @@ async fn load_deliveries(
     let partial = observations
         .iter()
         .filter_map(|observation| match observation.kind {
-            ObservationKind::PartialCodesFetched { order_id } => Some(order_id.as_uuid()),
+            ObservationKind::PartialCodesFetched { order_id } => Some(order_id),
             _ => None,
         });
-    let found: Vec<(Uuid, OffsetDateTime)> = sqlx::query_as(
-        "SELECT o.order_id, (m ->> 'at')::timestamptz
+    sqlx::query!(
+        r#"SELECT o.order_id AS "order_id: OrderId", (m ->> 'at')::timestamptz AS "at!"
            FROM orders AS o
           CROSS JOIN jsonb_array_elements(order_timeline_v1(o)) AS m
           WHERE o.partner_id = $1
             AND o.order_id = ANY ($2)
-            AND m ->> 'status' = 'DELIVERED'",
+            AND m ->> 'status' = 'DELIVERED'"#,
+        partner_id as _,
+        partial.collect::<Vec<_>>() as _,
     )
-    .bind(partner_id)
-    .bind(partial.collect::<Vec<_>>())
+    .map(|row| {
+        let order_id = row.order_id;
+        Observation {
+            at: row.at,
+            kind: ObservationKind::OrderDelivered { order_id },
+        }
+    })
     .fetch_all(pool)
-    .await?;
-    let delivery = |(order_id, at)| Observation {
-        at,
-        kind: ObservationKind::OrderDelivered {
-            order_id: OrderId::from_uuid(order_id),
-        },
-    };
-    Ok(found.into_iter().map(delivery).collect())
+    .await
 }
 
 async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Result<(), sqlx::Error> {
-    let partners: Vec<Uuid> = observations
-        .iter()
-        .map(|(partner_id, _)| partner_id.as_uuid())
-        .collect();
+    let partners: Vec<PartnerId> = observations.iter().map(|(partner_id, _)| *partner_id).collect();
     let all = || observations.iter().map(|(_, observation)| observation);
-    let checks: Vec<&str> = all()
-        .map(|observation| observation.kind.check().into_str())
-        .collect();
+    let checks: Vec<Check> = all().map(|observation| observation.kind.check()).collect();
     let mut transaction = pool.begin().await?;
-    sqlx::query("SELECT pg_advisory_xact_lock($1)")
-        .bind(WRITERS_LOCK)
+    sqlx::query!("SELECT pg_advisory_xact_lock($1)", WRITERS_LOCK)
         .execute(&mut *transaction)
         .await?;
-    sqlx::query(
+    sqlx::query!(
         "INSERT INTO certification_observations (partner_id, check_name, at, observation)
          SELECT n.partner_id, n.check_name, n.at, n.observation
            FROM unnest($1::uuid[], $2::text[], $3::timestamptz[], $4::jsonb[])
                 WITH ORDINALITY AS n (partner_id, check_name, at, observation, position)
           ORDER BY n.position",
-    )
-    .bind(&partners)
-    .bind(&checks)
-    .bind(all().map(|observation| observation.at).collect::<Vec<_>>())
-    .bind(
+        &partners as _,
+        &checks as _,
+        &all().map(|observation| observation.at).collect::<Vec<_>>(),
         all()
             .map(|observation| Json(&observation.kind))
-            .collect::<Vec<_>>(),
+            .collect::<Vec<_>>() as _,
     )
     .execute(&mut *transaction)
     .await?;
-    sqlx::query(
+    sqlx::query!(
         "DELETE FROM certification_observations AS o
           USING (
                 SELECT n.partner_id, n.check_name, k.observation_id
@@ -196,10 +185,10 @@ async fn write(pool: &PgPool, observations: &[(PartnerId, Observation)]) -> Resu
           WHERE o.partner_id = newest_deleted.partner_id
             AND o.check_name = newest_deleted.check_name
             AND o.observation_id <= newest_deleted.observation_id",
+        &partners as _,
+        &checks as _,
+        to_bigint(MAX_OBSERVATIONS),
     )
-    .bind(&partners)
-    .bind(&checks)
-    .bind(to_bigint(MAX_OBSERVATIONS))
     .execute(&mut *transaction)
     .await?;
     transaction.commit().await
@@ -211,17 +200,18 @@ async fn delete_observations(
     actor: &AuditActor,
 ) -> Result<bool, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM partners WHERE partner_id = $1)")
-        .bind(partner_id)
-        .fetch_one(&mut *transaction)
-        .await?;
-    if !known {
+    let known = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM partners WHERE partner_id = $1) AS "exists!""#,
+        partner_id as _,
+    );
+    if !known.fetch_one(&mut *transaction).await? {
         return Ok(false);
     }
-    let deleted = sqlx::query("DELETE FROM certification_observations WHERE partner_id = $1")
-        .bind(partner_id)
-        .execute(&mut *transaction)
-        .await?;
+    let deleted = sqlx::query!(
+        "DELETE FROM certification_observations WHERE partner_id = $1",
+        partner_id as _,
+    );
+    let deleted = deleted.execute(&mut *transaction).await?;
     let before = DeletedObservations {
         observations: deleted.rows_affected(),
     };

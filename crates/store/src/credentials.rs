@@ -1,17 +1,17 @@
 //! Partner credentials: key and secret hashes, validity, revocation, and the data that access control loads at start.
 
+use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
-use uuid::Uuid;
+use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
-use vouchsafe_domain::partner::Partner;
 use vouchsafe_security::credential::{ApiKeyHash, ApiSecretHash, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
 use vouchsafe_security::registry::PartnerAccess;
 
 use super::audit::{self, AuditActor, NO_STATE, to_bigint};
-use super::database::Database;
-use super::partners::{self, PartnerRow, read_allowlist};
+use super::database::{Database, Statement};
+use super::partners;
 
 /// Maximum of live credentials per partner (contract §3). Leaves room for overlapping rotations on several systems.
 pub const MAX_LIVE_CREDENTIALS: i64 = 5;
@@ -35,45 +35,31 @@ pub enum IssueOutcome {
     TooMany,
 }
 
-#[derive(sqlx::FromRow)]
-pub(super) struct CredentialRow {
-    credential_id: CredentialId,
-    partner_id: PartnerId,
-    key_hash: Vec<u8>,
-    secret_hash: Vec<u8>,
-    allowlist: Option<Vec<String>>,
-    not_before: OffsetDateTime,
-    not_after: Option<OffsetDateTime>,
-    revoked_at: Option<OffsetDateTime>,
-    rotated_from: Option<Uuid>,
-    rotated_at: Option<OffsetDateTime>,
-    first_used_at: Option<OffsetDateTime>,
-}
-
-impl TryFrom<CredentialRow> for Credential {
-    type Error = sqlx::Error;
-
-    fn try_from(row: CredentialRow) -> Result<Self, sqlx::Error> {
-        Ok(Self {
+/// Selects credentials with the rest of a statement.
+macro_rules! select_credentials {
+    ($rest:literal $(, $argument:expr)* $(,)?) => {
+        sqlx::query!(
+            r#"SELECT credential_id AS "credential_id: CredentialId", partner_id AS "partner_id: PartnerId",
+                      key_hash AS "key_hash: [u8; 32]", secret_hash AS "secret_hash: [u8; 32]",
+                      allowlist AS "allowlist: Allowlist", not_before, not_after, revoked_at,
+                      rotated_from AS "rotated_from: CredentialId", rotated_at, first_used_at
+                 FROM credentials "# + $rest
+            $(, $argument)*
+        )
+        .map(|row| Credential {
             credential_id: row.credential_id,
             partner_id: row.partner_id,
-            key_hash: ApiKeyHash::from_bytes(parse_hash(row.key_hash)?),
-            secret_hash: ApiSecretHash::from_bytes(parse_hash(row.secret_hash)?),
-            allowlist: row.allowlist.map(read_allowlist).transpose()?,
+            key_hash: ApiKeyHash::from_bytes(row.key_hash),
+            secret_hash: ApiSecretHash::from_bytes(row.secret_hash),
+            allowlist: row.allowlist,
             not_before: row.not_before,
             not_after: row.not_after,
             revoked_at: row.revoked_at,
-            rotated_from: row.rotated_from.map(CredentialId::from_uuid),
+            rotated_from: row.rotated_from,
             rotated_at: row.rotated_at,
             first_used_at: row.first_used_at,
         })
-    }
-}
-
-fn parse_hash(bytes: Vec<u8>) -> Result<[u8; 32], sqlx::Error> {
-    bytes
-        .try_into()
-        .map_err(|_| sqlx::Error::Decode("a credential hash does not have 32 bytes".into()))
+    };
 }
 
 /// Credentials of the partners.
@@ -128,26 +114,24 @@ impl Credentials {
         before: Option<CredentialId>,
         limit: usize,
     ) -> Result<Vec<Credential>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move { list(&pool, partner_id, before, limit).await })
-            .await
+        let statement = select_credentials!(
+            "WHERE partner_id = $1
+               AND ($2::uuid IS NULL OR credential_id < $2)
+             ORDER BY credential_id DESC
+             LIMIT $3",
+            partner_id as _,
+            before as _,
+            to_bigint(limit),
+        );
+        self.0.fetch_all(statement).await
     }
 }
 
 async fn load_access(pool: &PgPool) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
-    let partners: Vec<PartnerRow> = sqlx::query_as("SELECT * FROM partners").fetch_all(pool).await?;
-    let credentials: Vec<CredentialRow> =
-        sqlx::query_as("SELECT * FROM credentials WHERE revoked_at IS NULL")
-            .fetch_all(pool)
-            .await?;
-    let partners = partners
-        .into_iter()
-        .map(|row| Partner::try_from(row).map(|partner| PartnerAccess::from(&partner)));
-    let credentials = credentials.into_iter().map(Credential::try_from);
-    Ok((
-        partners.collect::<Result<_, _>>()?,
-        credentials.collect::<Result<_, _>>()?,
-    ))
+    let partners = partners::all().map(|partner| PartnerAccess::from(&partner));
+    let partners = partners.fetch_all(pool).await?;
+    let credentials = select_credentials!("WHERE revoked_at IS NULL");
+    Ok((partners, credentials.fetch_all(pool).await?))
 }
 
 async fn issue(
@@ -176,14 +160,14 @@ pub(super) async fn count_live(
     connection: &mut PgConnection,
     partner_id: PartnerId,
 ) -> Result<i64, sqlx::Error> {
-    sqlx::query_scalar(
-        "SELECT count(*)
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!"
            FROM credentials
           WHERE partner_id = $1
             AND revoked_at IS NULL
-            AND (not_after IS NULL OR not_after > now())",
+            AND (not_after IS NULL OR not_after > now())"#,
+        partner_id as _,
     )
-    .bind(partner_id)
     .fetch_one(connection)
     .await
 }
@@ -194,23 +178,31 @@ pub(super) async fn insert(
     credential: &Credential,
     actor: &AuditActor,
 ) -> Result<(), sqlx::Error> {
-    sqlx::query(
+    sqlx::query!(
         "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, allowlist, not_before, not_after,
                                   rotated_from)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        credential.credential_id as _,
+        credential.partner_id as _,
+        &credential.key_hash.as_bytes()[..],
+        &credential.secret_hash.as_bytes()[..],
+        credential.allowlist.as_ref() as _,
+        credential.not_before,
+        credential.not_after,
+        credential.rotated_from as _,
     )
-    .bind(credential.credential_id)
-    .bind(credential.partner_id)
-    .bind(&credential.key_hash.as_bytes()[..])
-    .bind(&credential.secret_hash.as_bytes()[..])
-    .bind(credential.allowlist.clone().map(Vec::from))
-    .bind(credential.not_before)
-    .bind(credential.not_after)
-    .bind(credential.rotated_from)
     .execute(&mut *connection)
     .await?;
     let (subject, summary) = (&credential.credential_id, CredentialSummary::from(credential));
-    audit::write(connection, actor, "credential.issue", subject, NO_STATE, Some(&summary)).await
+    audit::write(
+        connection,
+        actor,
+        "credential.issue",
+        subject,
+        NO_STATE,
+        Some(&summary),
+    )
+    .await
 }
 
 async fn revoke(
@@ -235,12 +227,23 @@ pub(super) async fn lock(
     connection: &mut PgConnection,
     credential_id: CredentialId,
 ) -> Result<Option<Credential>, sqlx::Error> {
-    let row: Option<CredentialRow> =
-        sqlx::query_as("SELECT * FROM credentials WHERE credential_id = $1 FOR NO KEY UPDATE")
-            .bind(credential_id)
-            .fetch_optional(connection)
-            .await?;
-    row.map(Credential::try_from).transpose()
+    select_credentials!("WHERE credential_id = $1 FOR NO KEY UPDATE", credential_id as _)
+        .fetch_optional(connection)
+        .await
+}
+
+/// The successors of a credential that were neither used nor revoked; locks their rows.
+pub(super) fn unused_successors(
+    credential_id: CredentialId,
+) -> Statement<impl FnMut(PgRow) -> Result<Credential, sqlx::Error> + Send + use<>> {
+    select_credentials!(
+        "WHERE rotated_from = $1
+           AND revoked_at IS NULL
+           AND first_used_at IS NULL
+         ORDER BY credential_id
+           FOR NO KEY UPDATE",
+        credential_id as _,
+    )
 }
 
 /// Revokes a locked live credential and writes the audit entry.
@@ -249,12 +252,14 @@ pub(super) async fn revoke_locked(
     credential: &Credential,
     actor: &AuditActor,
 ) -> Result<OffsetDateTime, sqlx::Error> {
-    let revoked_at: OffsetDateTime = sqlx::query_scalar(
-        "UPDATE credentials SET revoked_at = clock_timestamp() WHERE credential_id = $1 RETURNING revoked_at",
-    )
-    .bind(credential.credential_id)
-    .fetch_one(&mut *connection)
-    .await?;
+    let revoked_at = sqlx::query_scalar!(
+        r#"UPDATE credentials
+            SET revoked_at = clock_timestamp()
+          WHERE credential_id = $1
+         RETURNING revoked_at AS "revoked_at!""#,
+        credential.credential_id as _,
+    );
+    let revoked_at = revoked_at.fetch_one(&mut *connection).await?;
     let before = CredentialSummary::from(credential);
     let after = CredentialSummary {
         revoked_at: Some(revoked_at),
@@ -271,26 +276,4 @@ pub(super) async fn revoke_locked(
     )
     .await?;
     Ok(revoked_at)
-}
-
-async fn list(
-    pool: &PgPool,
-    partner_id: PartnerId,
-    before: Option<CredentialId>,
-    limit: usize,
-) -> Result<Vec<Credential>, sqlx::Error> {
-    let found: Vec<CredentialRow> = sqlx::query_as(
-        "SELECT *
-           FROM credentials
-          WHERE partner_id = $1
-            AND ($2::uuid IS NULL OR credential_id < $2)
-          ORDER BY credential_id DESC
-          LIMIT $3",
-    )
-    .bind(partner_id)
-    .bind(before)
-    .bind(to_bigint(limit))
-    .fetch_all(pool)
-    .await?;
-    found.into_iter().map(Credential::try_from).collect()
 }

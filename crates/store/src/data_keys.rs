@@ -46,11 +46,11 @@ async fn create_missing(pool: &PgPool, wrap: &KeyWrapper) -> Result<DataKeySet, 
     let mut transaction = pool.begin().await?;
     lock(&mut transaction).await?;
     for purpose in [KeyPurpose::BlindIndex, KeyPurpose::Codes] {
-        let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM data_keys WHERE purpose = $1)")
-            .bind(purpose.into_str())
-            .fetch_one(&mut *transaction)
-            .await?;
-        if !exists {
+        let exists = sqlx::query_scalar!(
+            r#"SELECT EXISTS (SELECT FROM data_keys WHERE purpose = $1) AS "exists!""#,
+            purpose.into_str(),
+        );
+        if !exists.fetch_one(&mut *transaction).await? {
             insert_key(&mut transaction, purpose, wrap).await?;
         }
     }
@@ -60,10 +60,11 @@ async fn create_missing(pool: &PgPool, wrap: &KeyWrapper) -> Result<DataKeySet, 
 async fn create_next(pool: &PgPool, active: KeyId, wrap: &KeyWrapper) -> Result<DataKeySet, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     lock(&mut transaction).await?;
-    let newest: Option<i32> = sqlx::query_scalar("SELECT max(key_id) FROM data_keys WHERE purpose = $1")
-        .bind(KeyPurpose::Codes.into_str())
-        .fetch_one(&mut *transaction)
-        .await?;
+    let newest = sqlx::query_scalar!(
+        "SELECT max(key_id) FROM data_keys WHERE purpose = $1",
+        KeyPurpose::Codes.into_str(),
+    );
+    let newest = newest.fetch_one(&mut *transaction).await?;
     if newest.is_none_or(|newest| newest <= active.0) {
         insert_key(&mut transaction, KeyPurpose::Codes, wrap).await?;
     }
@@ -72,7 +73,7 @@ async fn create_next(pool: &PgPool, active: KeyId, wrap: &KeyWrapper) -> Result<
 
 /// Excludes other writers; readers continue.
 async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    sqlx::query("LOCK TABLE data_keys IN SHARE ROW EXCLUSIVE MODE")
+    sqlx::query!("LOCK TABLE data_keys IN SHARE ROW EXCLUSIVE MODE")
         .execute(connection)
         .await
         .map(drop)
@@ -84,17 +85,17 @@ async fn insert_key(
     wrap: &KeyWrapper,
 ) -> Result<(), sqlx::Error> {
     // Before the insert, because the wrapping binds the key to its id.
-    let key_id: i64 = sqlx::query_scalar("SELECT nextval(pg_get_serial_sequence('data_keys', 'key_id'))")
-        .fetch_one(&mut *connection)
-        .await?;
+    let key_id =
+        sqlx::query_scalar!(r#"SELECT nextval(pg_get_serial_sequence('data_keys', 'key_id')) AS "key_id!""#);
+    let key_id = key_id.fetch_one(&mut *connection).await?;
     let key_id = i32::try_from(key_id).map_err(|error| sqlx::Error::Decode(error.into()))?;
     let key = wrap(KeyId(key_id), purpose)?;
-    sqlx::query(
+    sqlx::query!(
         "INSERT INTO data_keys (key_id, purpose, wrapped) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3)",
+        key_id,
+        purpose.into_str(),
+        key.wrapped,
     )
-    .bind(key_id)
-    .bind(purpose.into_str())
-    .bind(key.wrapped)
     .execute(connection)
     .await
     .map(drop)
@@ -108,39 +109,40 @@ async fn read_and_commit(mut transaction: sqlx::PgTransaction<'_>) -> Result<Dat
 }
 
 async fn read(connection: &mut PgConnection) -> Result<Vec<WrappedKey>, sqlx::Error> {
-    let found: Vec<(i32, String, Vec<u8>)> =
-        sqlx::query_as("SELECT key_id, purpose, wrapped FROM data_keys ORDER BY key_id")
-            .fetch_all(connection)
-            .await?;
-    let key = |(key_id, purpose, wrapped): (i32, String, Vec<u8>)| {
-        let purpose = purpose
-            .parse()
-            .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-        Ok(WrappedKey {
-            key_id: KeyId(key_id),
-            purpose,
-            wrapped,
+    sqlx::query!("SELECT key_id, purpose, wrapped FROM data_keys ORDER BY key_id")
+        .try_map(|row| {
+            let purpose = row.purpose.parse();
+            Ok(WrappedKey {
+                key_id: KeyId(row.key_id),
+                purpose: purpose.map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+                wrapped: row.wrapped,
+            })
         })
-    };
-    found.into_iter().map(key).collect()
+        .fetch_all(connection)
+        .await
 }
 
 /// Each sealed code takes a new code id, so the last id bounds the usage of a single key. With several keys the codes of the
 /// newest one are counted, which is exact and slow.
 async fn active_seals(connection: &mut PgConnection, keys: &[WrappedKey]) -> Result<u64, sqlx::Error> {
     let codes_keys = keys.iter().filter(|key| key.purpose == KeyPurpose::Codes);
-    let count: i64 = if codes_keys.clone().count() > 1 {
-        sqlx::query("SET LOCAL statement_timeout = 0")
+    let count = if codes_keys.clone().count() > 1 {
+        sqlx::query!("SET LOCAL statement_timeout = 0")
             .execute(&mut *connection)
             .await?;
-        sqlx::query_scalar("SELECT count(*) FROM codes WHERE key_id = $1")
-            .bind(codes_keys.map(|key| key.key_id.0).max())
-            .fetch_one(connection)
-            .await?
+        let newest = codes_keys.map(|key| key.key_id.0).max();
+        sqlx::query_scalar!(
+            r#"SELECT count(*) AS "count!" FROM codes WHERE key_id = $1"#,
+            newest
+        )
+        .fetch_one(connection)
+        .await?
     } else {
-        sqlx::query_scalar("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM code_ids")
-            .fetch_one(connection)
-            .await?
+        sqlx::query_scalar!(
+            r#"SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS "last_id!" FROM code_ids"#
+        )
+        .fetch_one(connection)
+        .await?
     };
     Ok(count.unsigned_abs())
 }

@@ -74,18 +74,17 @@ pub(super) async fn prepare(database: &Database, expected: Environment) -> Resul
 
 fn check_environment(found: Option<String>, expected: Environment) -> Result<(), PrepareError> {
     match found {
-        Some(found) if found != expected.into_str() => Err(PrepareError::OtherEnvironment { found, expected }),
+        Some(found) if found != expected.into_str() => {
+            Err(PrepareError::OtherEnvironment { found, expected })
+        }
         _ => Ok(()),
     }
 }
 
 async fn find_disabled_setting(pool: &PgPool) -> Result<Option<&'static str>, sqlx::Error> {
     for setting in DURABILITY_SETTINGS {
-        let value: String = sqlx::query_scalar("SELECT current_setting($1)")
-            .bind(setting)
-            .fetch_one(pool)
-            .await?;
-        if value == "off" {
+        let value = sqlx::query_scalar!(r#"SELECT current_setting($1) AS "value!""#, setting);
+        if value.fetch_one(pool).await? == "off" {
             return Ok(Some(setting));
         }
     }
@@ -94,23 +93,23 @@ async fn find_disabled_setting(pool: &PgPool) -> Result<Option<&'static str>, sq
 
 /// Returns `None` for an unused database.
 async fn read_environment(pool: &PgPool) -> Result<Option<String>, sqlx::Error> {
-    let has_table: bool = sqlx::query_scalar("SELECT to_regclass('deployment') IS NOT NULL")
-        .fetch_one(pool)
-        .await?;
-    if !has_table {
+    let has_table = sqlx::query_scalar!(r#"SELECT to_regclass('deployment') IS NOT NULL AS "exists!""#);
+    if !has_table.fetch_one(pool).await? {
         return Ok(None);
     }
-    sqlx::query_scalar("SELECT environment FROM deployment")
+    sqlx::query_scalar!("SELECT environment FROM deployment")
         .fetch_optional(pool)
         .await
 }
 
 async fn claim_environment(pool: &PgPool, expected: Environment) -> Result<String, sqlx::Error> {
-    sqlx::query("INSERT INTO deployment (environment) VALUES ($1) ON CONFLICT DO NOTHING")
-        .bind(expected.into_str())
-        .execute(pool)
-        .await?;
-    sqlx::query_scalar("SELECT environment FROM deployment")
+    sqlx::query!(
+        "INSERT INTO deployment (environment) VALUES ($1) ON CONFLICT DO NOTHING",
+        expected.into_str(),
+    )
+    .execute(pool)
+    .await?;
+    sqlx::query_scalar!("SELECT environment FROM deployment")
         .fetch_one(pool)
         .await
 }

@@ -149,8 +149,6 @@ impl PgStore {
     /// # Errors
     /// [`sqlx::Error`] when it does not respond.
     pub async fn ping(&self) -> Result<(), sqlx::Error> {
-        self.database
-            .run(|pool| async move { sqlx::query("SELECT 1").execute(&pool).await.map(drop) })
-            .await
+        self.database.execute(sqlx::query("SELECT 1")).await
     }
 }

@@ -18,32 +18,29 @@ pub struct NodeIdentity {
 
 /// Takes the next incarnation of the node called `name`, and a lease.
 pub(super) async fn start(pool: &PgPool, name: String) -> Result<NodeIdentity, sqlx::Error> {
-    let incarnation = sqlx::query_scalar(
+    let incarnation = sqlx::query_scalar!(
         "INSERT INTO nodes AS n (node, incarnation, lease_until)
          VALUES ($1, 1, clock_timestamp() + make_interval(secs => $2))
          ON CONFLICT (node) DO UPDATE
             SET incarnation = n.incarnation + 1,
                 lease_until = EXCLUDED.lease_until
          RETURNING incarnation",
-    )
-    .bind(&name)
-    .bind(f64::from(LEASE_S))
-    .fetch_one(pool)
-    .await?;
+        name,
+        f64::from(LEASE_S),
+    );
+    let incarnation = incarnation.fetch_one(pool).await?;
     Ok(NodeIdentity { name, incarnation })
 }
 
 /// Renews the lease. Returns `false` if a later start of this node has taken over.
 pub(super) async fn renew(pool: &PgPool, node: &NodeIdentity) -> Result<bool, sqlx::Error> {
-    let renewed = sqlx::query(
+    let renewed = sqlx::query!(
         "UPDATE nodes
             SET lease_until = clock_timestamp() + make_interval(secs => $3)
           WHERE node = $1 AND incarnation = $2",
-    )
-    .bind(&node.name)
-    .bind(node.incarnation)
-    .bind(f64::from(LEASE_S))
-    .execute(pool)
-    .await?;
-    Ok(renewed.rows_affected() == 1)
+        node.name,
+        node.incarnation,
+        f64::from(LEASE_S),
+    );
+    Ok(renewed.execute(pool).await?.rows_affected() == 1)
 }

@@ -1,17 +1,46 @@
 //! Partner accounts: name, allowlist, limits, approval rule, catalogue scope and certification.
 
-mod row;
-
-pub(super) use row::{PartnerRow, read_allowlist};
-
+use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
+use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::limits::Limits;
 use vouchsafe_domain::partner::Partner;
+use vouchsafe_domain::partner::approval_rule::ApprovalRule;
+use vouchsafe_domain::scope::Scope;
 
 use super::audit::{self, AuditActor, to_bigint};
-use super::database::Database;
+use super::database::{Database, Statement};
+
+/// Selects partners with the rest of a statement.
+macro_rules! select_partners {
+    ($rest:literal $(, $argument:expr)* $(,)?) => {
+        sqlx::query!(
+            r#"SELECT partner_id AS "partner_id: PartnerId", name, allowlist AS "allowlist: Allowlist",
+                      limits AS "limits: Json<Limits>", suspended, approval_rule AS "approval_rule: Json<ApprovalRule>",
+                      catalogue AS "catalogue: Json<Scope>", cancel_window_s, certified_at, agreement_signed_at, created_at,
+                      updated_at
+                 FROM partners "# + $rest
+            $(, $argument)*
+        )
+        .map(|row| Partner {
+            partner_id: row.partner_id,
+            name: row.name,
+            allowlist: row.allowlist,
+            limits: row.limits.0,
+            suspended: row.suspended,
+            approval_rule: row.approval_rule.map(|rule| rule.0),
+            catalogue: row.catalogue.map(|scope| scope.0),
+            cancel_window_s: row.cancel_window_s.cast_unsigned(),
+            certified_at: row.certified_at,
+            agreement_signed_at: row.agreement_signed_at,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    };
+}
 
 /// Changes a partner in place.
 pub type PartnerChange = Box<dyn FnOnce(&mut Partner) + Send>;
@@ -26,12 +55,8 @@ impl Partners {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn find(&self, partner_id: PartnerId) -> Result<Option<Partner>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let mut connection = pool.acquire().await?;
-                find(&mut connection, partner_id).await
-            })
-            .await
+        let statement = select_partners!("WHERE partner_id = $1", partner_id as _);
+        self.0.fetch_optional(statement).await
     }
 
     /// Lists up to `limit` partners older than `before`, newest first.
@@ -39,9 +64,14 @@ impl Partners {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list(&self, before: Option<PartnerId>, limit: usize) -> Result<Vec<Partner>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move { list(&pool, before, limit).await })
-            .await
+        let statement = select_partners!(
+            "WHERE $1::uuid IS NULL OR partner_id < $1
+             ORDER BY partner_id DESC
+             LIMIT $2",
+            before as _,
+            to_bigint(limit),
+        );
+        self.0.fetch_all(statement).await
     }
 
     /// Changes a partner and returns its new state, or `None` if it does not exist.
@@ -62,34 +92,26 @@ impl Partners {
 
 /// Inserts the row of a new partner in an open transaction.
 pub(super) async fn insert(connection: &mut PgConnection, partner: &Partner) -> Result<(), sqlx::Error> {
-    sqlx::query(
+    sqlx::query!(
         "INSERT INTO partners (partner_id, name, allowlist, limits, suspended, approval_rule, catalogue,
                                cancel_window_s, certified_at, agreement_signed_at, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        partner.partner_id as _,
+        partner.name,
+        &partner.allowlist as _,
+        Json(partner.limits) as _,
+        partner.suspended,
+        partner.approval_rule.as_ref().map(Json) as _,
+        partner.catalogue.as_ref().map(Json) as _,
+        partner.cancel_window_s.cast_signed(),
+        partner.certified_at,
+        partner.agreement_signed_at,
+        partner.created_at,
+        partner.updated_at,
     )
-    .bind(partner.partner_id)
-    .bind(&partner.name)
-    .bind(Vec::from(partner.allowlist.clone()))
-    .bind(Json(partner.limits))
-    .bind(partner.suspended)
-    .bind(partner.approval_rule.as_ref().map(Json))
-    .bind(partner.catalogue.as_ref().map(Json))
-    .bind(partner.cancel_window_s.cast_signed())
-    .bind(partner.certified_at)
-    .bind(partner.agreement_signed_at)
-    .bind(partner.created_at)
-    .bind(partner.updated_at)
     .execute(connection)
     .await
     .map(drop)
-}
-
-async fn find(connection: &mut PgConnection, partner_id: PartnerId) -> Result<Option<Partner>, sqlx::Error> {
-    let row: Option<PartnerRow> = sqlx::query_as("SELECT * FROM partners WHERE partner_id = $1")
-        .bind(partner_id)
-        .fetch_optional(connection)
-        .await?;
-    row.map(Partner::try_from).transpose()
 }
 
 /// Loads a partner and locks its row.
@@ -97,27 +119,14 @@ pub(super) async fn lock(
     connection: &mut PgConnection,
     partner_id: PartnerId,
 ) -> Result<Option<Partner>, sqlx::Error> {
-    let row: Option<PartnerRow> =
-        sqlx::query_as("SELECT * FROM partners WHERE partner_id = $1 FOR NO KEY UPDATE")
-            .bind(partner_id)
-            .fetch_optional(connection)
-            .await?;
-    row.map(Partner::try_from).transpose()
+    select_partners!("WHERE partner_id = $1 FOR NO KEY UPDATE", partner_id as _)
+        .fetch_optional(connection)
+        .await
 }
 
-async fn list(pool: &PgPool, before: Option<PartnerId>, limit: usize) -> Result<Vec<Partner>, sqlx::Error> {
-    let found: Vec<PartnerRow> = sqlx::query_as(
-        "SELECT *
-           FROM partners
-          WHERE $1::uuid IS NULL OR partner_id < $1
-          ORDER BY partner_id DESC
-          LIMIT $2",
-    )
-    .bind(before)
-    .bind(to_bigint(limit))
-    .fetch_all(pool)
-    .await?;
-    found.into_iter().map(Partner::try_from).collect()
+/// All partners.
+pub(super) fn all() -> Statement<impl FnMut(PgRow) -> Result<Partner, sqlx::Error> + Send + use<>> {
+    select_partners!("")
 }
 
 async fn change(
@@ -150,7 +159,7 @@ async fn change(
 }
 
 async fn update(connection: &mut PgConnection, partner: &Partner) -> Result<OffsetDateTime, sqlx::Error> {
-    sqlx::query_scalar(
+    sqlx::query_scalar!(
         "UPDATE partners
             SET name = $2,
                 allowlist = $3,
@@ -164,17 +173,17 @@ async fn update(connection: &mut PgConnection, partner: &Partner) -> Result<Offs
                 updated_at = now()
           WHERE partner_id = $1
          RETURNING updated_at",
+        partner.partner_id as _,
+        partner.name,
+        &partner.allowlist as _,
+        Json(partner.limits) as _,
+        partner.suspended,
+        partner.approval_rule.as_ref().map(Json) as _,
+        partner.catalogue.as_ref().map(Json) as _,
+        partner.cancel_window_s.cast_signed(),
+        partner.certified_at,
+        partner.agreement_signed_at,
     )
-    .bind(partner.partner_id)
-    .bind(&partner.name)
-    .bind(Vec::from(partner.allowlist.clone()))
-    .bind(Json(partner.limits))
-    .bind(partner.suspended)
-    .bind(partner.approval_rule.as_ref().map(Json))
-    .bind(partner.catalogue.as_ref().map(Json))
-    .bind(partner.cancel_window_s.cast_signed())
-    .bind(partner.certified_at)
-    .bind(partner.agreement_signed_at)
     .fetch_one(connection)
     .await
 }

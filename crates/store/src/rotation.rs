@@ -17,7 +17,7 @@ use vouchsafe_security::credential::Credential;
 use vouchsafe_security::credential_summary::CredentialSummary;
 
 use super::audit::{self, AuditActor};
-use super::credentials::{self, CredentialRow, Credentials, MAX_LIVE_CREDENTIALS};
+use super::credentials::{self, Credentials, MAX_LIVE_CREDENTIALS};
 use super::partners;
 
 #[derive(Debug, Clone)]
@@ -136,21 +136,10 @@ async fn revoke_unused_successors(
     credential_id: CredentialId,
     actor: &AuditActor,
 ) -> Result<Vec<CredentialId>, sqlx::Error> {
-    let unused: Vec<CredentialRow> = sqlx::query_as(
-        "SELECT *
-           FROM credentials
-          WHERE rotated_from = $1
-            AND revoked_at IS NULL
-            AND first_used_at IS NULL
-          ORDER BY credential_id
-            FOR NO KEY UPDATE",
-    )
-    .bind(credential_id)
-    .fetch_all(&mut *connection)
-    .await?;
+    let unused = credentials::unused_successors(credential_id);
+    let unused = unused.fetch_all(&mut *connection).await?;
     let mut revoked = Vec::with_capacity(unused.len());
-    for row in unused {
-        let credential = Credential::try_from(row)?;
+    for credential in unused {
         credentials::revoke_locked(connection, &credential, actor).await?;
         revoked.push(credential.credential_id);
     }

@@ -57,14 +57,13 @@ macro_rules! query_vendors {
     ($before:literal, $after:literal $(, $argument:expr)* $(,)?) => {
         sqlx::query!(
             $before
-                + r#" vendor_id, adapter AS "adapter: AdapterKind", url, key_id, nonce, ciphertext, concurrency, updated_at "#
+                + r#" vendor_id, adapter AS "adapter: AdapterKind", url, key_id, nonce AS "nonce: [u8; 12]", ciphertext,
+                      concurrency, updated_at "#
                 + $after,
             $($argument),*
         )
         .try_map(|row| {
-            let nonce = row.nonce.map(TryInto::try_into).transpose();
-            let nonce = nonce.map_err(|_| sqlx::Error::Decode("a nonce has 12 bytes".into()))?;
-            let credential = match (row.key_id, nonce, row.ciphertext) {
+            let credential = match (row.key_id, row.nonce, row.ciphertext) {
                 (Some(key_id), Some(nonce), Some(ciphertext)) => Some(SealedBlob { key_id: KeyId(key_id), nonce, ciphertext }),
                 _ => None,
             };
