@@ -29,7 +29,7 @@ use actix_web::{HttpResponse, Scope, web};
 use bytes::Bytes;
 use utoipa::openapi::OpenApi;
 
-use crate::api::docs::openapi::{self, Endpoint, endpoints, resources};
+use crate::api::docs::openapi::{self, Endpoint, endpoints, register, resources};
 use crate::api::docs::operator as docs;
 use crate::api::docs::pages::{self, DocsSite};
 use crate::api::health;
@@ -46,7 +46,7 @@ static DOCUMENTATION: LazyLock<DocsSite> =
 
 /// Partner routes are 404 on this listener.
 pub fn configure_listener(config: &mut web::ServiceConfig) {
-    resources(public_endpoints()).for_each(|resource| drop(config.service(resource)));
+    register(config, public_endpoints());
     config
         .configure(|config| pages::routes(config, &DOCUMENTATION))
         .configure(configure_routes)

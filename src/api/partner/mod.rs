@@ -22,7 +22,7 @@ use bytes::Bytes;
 use utoipa::openapi::OpenApi;
 use vouchsafe_security::framing::API_PREFIX;
 
-use super::docs::openapi::{self, Endpoint, endpoints, resources};
+use super::docs::openapi::{self, Endpoint, endpoints, register, resources};
 use super::docs::pages::{self, DocsSite};
 use super::docs::partner as docs;
 use super::health;
@@ -43,7 +43,7 @@ pub fn routes(config: &mut web::ServiceConfig) {
         .chain(preview)
         .fold(web::scope(API_PREFIX), Scope::service)
         .default_service(web::to(route_not_found));
-    resources(public_endpoints()).for_each(|resource| drop(config.service(resource)));
+    register(config, public_endpoints());
     config
         .service(api.wrap(from_fn(rate_limit_headers::write_headers)))
         .configure(|config| pages::routes(config, &DOCUMENTATION))

@@ -77,6 +77,13 @@ pub(crate) fn resources(endpoints: impl IntoIterator<Item = Endpoint>) -> impl I
     by_path.into_iter().map(resource_of)
 }
 
+/// Registers the endpoints outside of a scope.
+pub(crate) fn register(config: &mut web::ServiceConfig, endpoints: impl IntoIterator<Item = Endpoint>) {
+    for resource in resources(endpoints) {
+        config.service(resource);
+    }
+}
+
 /// The resource of the endpoints of one path.
 fn resource_of(endpoints: Vec<Endpoint>) -> Resource {
     let mut methods: Vec<&str> = endpoints

@@ -22,7 +22,7 @@ use utoipa::openapi::{
     ComponentsBuilder, Info, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Server, Tag,
 };
 
-pub(crate) use endpoint::{Endpoint, endpoints, resources};
+pub(crate) use endpoint::{Endpoint, endpoints, register, resources};
 pub(crate) use header::ResponseHeader;
 pub(crate) use operation::Operation;
 pub(crate) use parameter::{date, text};
