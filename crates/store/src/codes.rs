@@ -6,7 +6,6 @@
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, PgPool, Row as _};
 use time::Date;
-use uuid::Uuid;
 use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId, VoucherId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::Sku;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
-use uuid::Uuid;
 use vouchsafe_domain::delivery::{CommittedEvents, WebhookEvent};
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::ids::{EventId, OrderId, PartnerId};

@@ -1,13 +1,13 @@
-//! Order reads: the order row and its vouchers in one statement.
+//! Order reads: the order row and its vouchers in one statement. Reads of one, of several and of filtered orders share its text, so
+//! it is built at run time.
 
 mod list;
 
 use sqlx::types::Json;
 use sqlx::{PgPool, Postgres, QueryBuilder};
 use time::{Date, OffsetDateTime};
-use uuid::Uuid;
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, StockId, VoucherId};
-use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::order::{
     FulfilmentSource, Milestone, Order, OrderLine, OrderStatus, PendingReason, StoredOrder,
 };
@@ -29,9 +29,9 @@ struct OrderRow {
     partner_id: PartnerId,
     order_id: OrderId,
     status: OrderStatus,
-    currency: String,
-    total: i64,
-    refunded: i64,
+    currency: Currency,
+    total: Amount,
+    refunded: Amount,
     fulfilled_from: Option<FulfilmentSource>,
     pending_reason: Option<PendingReason>,
     closed: bool,
@@ -43,11 +43,11 @@ struct OrderRow {
     last_sequence: i32,
     created_at: OffsetDateTime,
     updated_at: OffsetDateTime,
-    voucher_ids: Vec<Uuid>,
+    voucher_ids: Vec<VoucherId>,
     retrieved: Vec<bool>,
     voucher_lines: Vec<i16>,
-    stock_ids: Vec<i64>,
-    chunk_ids: Vec<i64>,
+    stock_ids: Vec<StockId>,
+    chunk_ids: Vec<ChunkId>,
     expiries: Vec<Option<Date>>,
 }
 
@@ -104,14 +104,13 @@ async fn find_rows(
     pool: &PgPool,
     keys: &[(PartnerId, OrderId)],
 ) -> Result<Vec<Option<OrderRow>>, sqlx::Error> {
-    let partners = keys.iter().map(|(partner_id, _)| partner_id.as_uuid());
-    let orders = keys.iter().map(|(_, order_id)| order_id.as_uuid());
+    let (partners, orders): (Vec<PartnerId>, Vec<OrderId>) = keys.iter().copied().unzip();
     let mut query = start_order_query();
     query
         .push("SELECT a.position::integer, o.* FROM unnest(")
-        .push_bind(partners.collect::<Vec<_>>())
+        .push_bind(partners)
         .push("::uuid[], ")
-        .push_bind(orders.collect::<Vec<_>>());
+        .push_bind(orders);
     // LIMIT 1 forces one index lookup per order, whatever the planner estimates.
     query.push(
         "::uuid[]) WITH ORDINALITY AS a (partner_id, order_id, position)
@@ -152,15 +151,12 @@ impl Orders {
         partner_id: PartnerId,
         order_id: OrderId,
     ) -> Result<Option<OrderStatus>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                sqlx::query_scalar("SELECT status FROM orders WHERE partner_id = $1 AND order_id = $2")
-                        .bind(partner_id)
-                        .bind(order_id)
-                        .fetch_optional(&pool)
-                        .await
-            })
-            .await
+        let statement = sqlx::query!(
+            r#"SELECT status AS "status: OrderStatus" FROM orders WHERE partner_id = $1 AND order_id = $2"#,
+            partner_id as _,
+            order_id as _,
+        );
+        self.0.fetch_optional(statement.map(|row| row.status)).await
     }
 }
 
@@ -176,13 +172,12 @@ pub(super) async fn find_stored(
 
 /// Counts the orders of a partner, up to `limit`.
 pub(super) async fn count(pool: &PgPool, partner_id: PartnerId, limit: u32) -> Result<u64, sqlx::Error> {
-    let count: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM (SELECT FROM orders WHERE partner_id = $1 LIMIT $2) AS o")
-            .bind(partner_id)
-            .bind(i64::from(limit))
-            .fetch_one(pool)
-            .await?;
-    Ok(count.cast_unsigned())
+    let count = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM (SELECT FROM orders WHERE partner_id = $1 LIMIT $2) AS o"#,
+        partner_id as _,
+        i64::from(limit),
+    );
+    Ok(count.fetch_one(pool).await?.cast_unsigned())
 }
 
 /// Starts a statement that reads orders with their vouchers; the caller adds the query of the order rows.
@@ -227,7 +222,7 @@ impl TryFrom<OrderRow> for StoredOrder {
         let held = row.voucher_ids.iter().zip(&row.retrieved);
         let retrieved = held.filter(|(_, retrieved)| **retrieved);
         Ok(Self {
-            retrieved: retrieved.map(|(id, _)| VoucherId::from_uuid(*id)).collect(),
+            retrieved: retrieved.map(|(id, _)| *id).collect(),
             last_sequence: row.last_sequence.cast_unsigned(),
             order: row.try_into()?,
         })
@@ -240,7 +235,6 @@ impl TryFrom<OrderRow> for Order {
     fn try_from(row: OrderRow) -> Result<Self, sqlx::Error> {
         let order_id = row.order_id;
         let status = row.status;
-        let currency = row.currency.parse().map_err(|_| invalid(order_id, "currency"))?;
         let lines: Vec<OrderLine> =
             serde_json::from_str(&row.lines).map_err(|_| invalid(order_id, "line"))?;
         let vouchers = row.vouchers(&lines).ok_or_else(|| invalid(order_id, "line"))?;
@@ -252,13 +246,13 @@ impl TryFrom<OrderRow> for Order {
             order_id,
             partner_id: row.partner_id,
             status,
-            total: Amount::from_minor(row.total).of(currency),
+            total: row.total.of(row.currency),
             fulfilled_from: row.fulfilled_from,
             reference: row.reference,
             metadata: row.metadata.map(Into::into),
             lines,
             vouchers,
-            refunded: Amount::from_minor(row.refunded),
+            refunded: row.refunded,
             closed: row.closed,
             pending_reason: row.pending_reason,
             timeline,
@@ -281,7 +275,7 @@ impl OrderRow {
             let number = u16::try_from(*line).ok()?;
             let line = lines.get(usize::from(number))?;
             Some(Allocation {
-                voucher_id: VoucherId::from_uuid(*voucher_id),
+                voucher_id: *voucher_id,
                 line: number,
                 sku: Sku {
                     product_id: line.product_id.clone(),
@@ -289,8 +283,8 @@ impl OrderRow {
                 },
                 voucher: StockVoucher {
                     expiry: Expiry::from_date(*expiry),
-                    stock_id: StockId(*stock_id),
-                    chunk_id: ChunkId(*chunk_id),
+                    stock_id: *stock_id,
+                    chunk_id: *chunk_id,
                 },
             })
         })

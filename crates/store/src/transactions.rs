@@ -3,11 +3,10 @@
 mod list;
 
 use time::OffsetDateTime;
-use uuid::Uuid;
 use vouchsafe_domain::ids::{OrderId, PartnerId, PayoutId, TransactionId};
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::ledger::transaction::Transaction;
-use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::money::{Amount, Currency};
 
 use super::database::Database;
 
@@ -15,9 +14,9 @@ use super::database::Database;
 struct TransactionRow {
     transaction_id: TransactionId,
     kind: LedgerKind,
-    amount: i64,
-    currency: String,
-    balance_after: i64,
+    amount: Amount,
+    currency: Currency,
+    balance_after: Amount,
     sequence: i64,
     order_id: Option<OrderId>,
     payout_id: Option<PayoutId>,
@@ -25,27 +24,20 @@ struct TransactionRow {
     created_at: OffsetDateTime,
 }
 
-impl TryFrom<TransactionRow> for Transaction {
-    type Error = sqlx::Error;
-
-    fn try_from(row: TransactionRow) -> Result<Self, sqlx::Error> {
-        let transaction_id = row.transaction_id;
-        let invalid = |column: &str| {
-            sqlx::Error::Decode(format!("transaction {transaction_id} has an invalid {column}").into())
-        };
-        let currency = row.currency.parse().map_err(|_| invalid("currency"))?;
-        Ok(Self {
-            transaction_id,
+impl From<TransactionRow> for Transaction {
+    fn from(row: TransactionRow) -> Self {
+        Self {
+            transaction_id: row.transaction_id,
             kind: row.kind,
-            amount: Amount::from_minor(row.amount).of(currency),
-            currency,
-            balance_after: Amount::from_minor(row.balance_after).of(currency),
+            amount: row.amount.of(row.currency),
+            currency: row.currency,
+            balance_after: row.balance_after.of(row.currency),
             sequence: row.sequence,
             order_id: row.order_id,
             payout_id: row.payout_id,
             reference: row.reference,
             created_at: row.created_at,
-        })
+        }
     }
 }
 
@@ -63,16 +55,16 @@ impl Transactions {
         partner_id: PartnerId,
         transaction_id: TransactionId,
     ) -> Result<Option<Transaction>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let row: Option<TransactionRow> =
-                    sqlx::query_as("SELECT * FROM ledger WHERE partner_id = $1 AND transaction_id = $2")
-                        .bind(partner_id)
-                        .bind(transaction_id)
-                        .fetch_optional(&pool)
-                        .await?;
-                row.map(Transaction::try_from).transpose()
-            })
-            .await
+        let statement = sqlx::query_as!(
+            TransactionRow,
+            r#"SELECT transaction_id AS "transaction_id: TransactionId", kind AS "kind: LedgerKind",
+                    amount AS "amount: Amount", currency AS "currency: Currency", balance_after AS "balance_after: Amount",
+                    sequence, order_id AS "order_id: OrderId", payout_id AS "payout_id: PayoutId", reference, created_at
+               FROM ledger
+              WHERE partner_id = $1 AND transaction_id = $2"#,
+            partner_id as _,
+            transaction_id as _,
+        );
+        self.0.fetch_optional(statement.map(Transaction::from)).await
     }
 }

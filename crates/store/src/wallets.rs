@@ -1,7 +1,6 @@
 //! Wallet reads for the engine and for partners.
 
 use sqlx::PgPool;
-use time::OffsetDateTime;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::{Amount, Currency};
@@ -36,34 +35,28 @@ impl BatchOp for ReadWalletsOp {
 /// Loads the wallets of several partners, in request order.
 async fn load_wallets(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<Vec<Wallet>>, sqlx::Error> {
     // OFFSET 0 forces one index lookup per partner, whatever the planner estimates.
-    let rows: Vec<(i32, String, i64, i64, i64, OffsetDateTime)> = sqlx::query_as(
-        "SELECT a.position::integer, w.currency, w.balance, w.pending_orders, w.pending_payouts, w.updated_at
+    let rows = sqlx::query!(
+        r#"SELECT a.position::integer AS "position!", w.currency AS "currency: Currency", w.balance AS "balance: Amount",
+                w.pending_orders AS "pending_orders: Amount", w.pending_payouts AS "pending_payouts: Amount", w.updated_at
            FROM unnest($1::uuid[]) WITH ORDINALITY AS a (partner_id, position)
           CROSS JOIN LATERAL (SELECT *
                                 FROM wallets AS w
                                WHERE w.partner_id = a.partner_id
                               OFFSET 0) AS w
-          ORDER BY a.position, w.currency",
-    )
-    .bind(partners.iter().map(|id| id.as_uuid()).collect::<Vec<_>>())
-    .fetch_all(pool)
-    .await?;
+          ORDER BY a.position, w.currency"#,
+        partners as _,
+    );
     let mut wallets: Vec<_> = partners.iter().map(|_| Vec::new()).collect();
-    for (position, currency, balance, pending_orders, pending_payouts, updated_at) in rows {
-        let currency = parse_currency(&currency)?;
-        wallets[request_index(position)?].push(Wallet {
-            currency,
-            balance: Amount::from_minor(balance).of(currency),
-            pending_orders: Amount::from_minor(pending_orders).of(currency),
-            pending_payouts: Amount::from_minor(pending_payouts).of(currency),
-            updated_at,
+    for row in rows.fetch_all(pool).await? {
+        wallets[request_index(row.position)?].push(Wallet {
+            currency: row.currency,
+            balance: row.balance.of(row.currency),
+            pending_orders: row.pending_orders.of(row.currency),
+            pending_payouts: row.pending_payouts.of(row.currency),
+            updated_at: row.updated_at,
         });
     }
     Ok(wallets)
-}
-
-fn parse_currency(text: &str) -> Result<Currency, sqlx::Error> {
-    text.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
 /// Loads balance and ledger sequence of each wallet of a partner.
@@ -71,22 +64,17 @@ pub(super) async fn load_wallet_states(
     pool: &PgPool,
     partner_id: PartnerId,
 ) -> Result<Vec<(Currency, WalletState)>, sqlx::Error> {
-    let rows: Vec<(String, i64, i64)> =
-        sqlx::query_as("SELECT currency, sequence, balance FROM wallets WHERE partner_id = $1")
-            .bind(partner_id)
-            .fetch_all(pool)
-            .await?;
-    let state = |(currency, sequence, balance): (String, i64, i64)| {
-        let currency = currency
-            .parse()
-            .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-        Ok((
-            currency,
-            WalletState {
-                sequence,
-                balance: Amount::from_minor(balance),
-            },
-        ))
-    };
-    rows.into_iter().map(state).collect()
+    sqlx::query!(
+        r#"SELECT currency AS "currency: Currency", sequence, balance AS "balance: Amount" FROM wallets WHERE partner_id = $1"#,
+        partner_id as _,
+    )
+    .map(|row| {
+        let state = WalletState {
+            sequence: row.sequence,
+            balance: row.balance,
+        };
+        (row.currency, state)
+    })
+    .fetch_all(pool)
+    .await
 }

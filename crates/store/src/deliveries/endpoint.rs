@@ -2,7 +2,6 @@
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
-use uuid::Uuid;
 use vouchsafe_actors::delivery::outbox::Lease;
 use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};

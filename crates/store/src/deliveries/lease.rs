@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use sqlx::PgPool;
 use time::OffsetDateTime;
-use uuid::Uuid;
 use vouchsafe_actors::delivery::outbox::{LEASE_DURATION, Lease, LeasedEndpoint};
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
 use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};

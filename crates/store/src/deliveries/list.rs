@@ -2,7 +2,6 @@
 
 use sqlx::types::Json;
 use time::OffsetDateTime;
-use uuid::Uuid;
 use vouchsafe_domain::delivery::DeliveryAttempt;
 use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryState, DeliveryView};
 use vouchsafe_domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};

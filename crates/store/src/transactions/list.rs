@@ -56,7 +56,7 @@ impl Transactions {
 /// Not prepared persistently: the best index depends on the filter values.
 async fn list(pool: &PgPool, mut query: QueryBuilder<Postgres>) -> Result<Vec<Transaction>, sqlx::Error> {
     let found: Vec<TransactionRow> = query.build_query_as().persistent(false).fetch_all(pool).await?;
-    found.into_iter().map(Transaction::try_from).collect()
+    Ok(found.into_iter().map(Transaction::from).collect())
 }
 
 /// Selects up to `limit` entries of each wallet, in descending sequence.
@@ -79,7 +79,7 @@ fn build_query(
     }
     restrict(filter.period, &mut query, "l.created_at");
     if let Some(kind) = filter.kind {
-        query.push(" AND l.kind = ").push_bind(kind.into_str());
+        query.push(" AND l.kind = ").push_bind(kind);
         if kind != LedgerKind::Debit {
             // Matches the predicate of the partial indexes, or the planner would not use them.
             query.push(" AND l.kind <> 'DEBIT'");
@@ -109,13 +109,9 @@ fn push_wallets(
             query.push("::bigint[]) AS p (currency, next) ON p.currency = w.currency")
         }
     };
-    query
-        .push(" WHERE w.partner_id = ")
-        .push_bind(partner_id);
+    query.push(" WHERE w.partner_id = ").push_bind(partner_id);
     if let Some(currency) = currency {
-        query
-            .push(" AND w.currency = ")
-            .push_bind(currency.as_str().to_owned());
+        query.push(" AND w.currency = ").push_bind(currency);
     }
 }
 
@@ -125,10 +121,8 @@ fn push_order_entries(
     order_id: OrderId,
 ) -> &mut QueryBuilder<Postgres> {
     query.push("(SELECT * FROM ledger WHERE kind = 'DEBIT' AND partner_id = ");
-    query
-        .push_bind(partner_id)
-        .push(" AND transaction_id = ");
-    query.push_bind(TransactionId::debit_of(order_id).as_uuid());
+    query.push_bind(partner_id).push(" AND transaction_id = ");
+    query.push_bind(TransactionId::debit_of(order_id));
     query.push(" UNION ALL SELECT * FROM ledger WHERE kind <> 'DEBIT' AND partner_id = ");
     query.push_bind(partner_id).push(" AND order_id = ");
     query.push_bind(order_id).push(")")
