@@ -15,7 +15,7 @@ use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::ledger::cursor::LedgerCursor;
 use vouchsafe_domain::ledger::transaction::{Transaction, TransactionFilter};
 use vouchsafe_domain::order::OrderStatus;
-use vouchsafe_domain::order::filter::OrderFilter;
+use vouchsafe_domain::order::filter::{OrderFilter, OrderSearch};
 use vouchsafe_domain::period::Period;
 use vouchsafe_store::PgNode;
 
@@ -128,7 +128,12 @@ async fn check_orders(lists: &ListFixture) {
             let description = format!("orders: {description}, before {before:?}");
             let read = lists.store.orders.list(partner(1), filter.clone(), before, 26);
             lists.assert_reads_few_rows(&description, count, read).await;
-            let read = lists.store.orders.search(filter.clone(), before, 26);
+            let all = OrderSearch {
+                partner_id: None,
+                order_id: None,
+                filter: filter.clone(),
+            };
+            let read = lists.store.orders.search(all, before, 26);
             let description = format!("all partners' {description}");
             lists
                 .assert_reads_few_rows(&description, all_partners, read)

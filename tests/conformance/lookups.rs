@@ -62,7 +62,8 @@ async fn concurrent_wallet_lookups_return_their_own_wallets() {
         .chain(&partners)
         .map(|partner| node.list_wallets(*partner));
     for (position, wallets) in join_all(lookups).await.into_iter().enumerate() {
-        let balances: Vec<_> = wallets.unwrap().iter().map(|wallet| wallet.balance).collect();
+        let wallets = wallets.unwrap();
+        let balances: Vec<_> = wallets.iter().map(|wallet| wallet.balance.amount).collect();
         match i64::try_from(position % partners.len()).unwrap() {
             0 => assert_eq!(balances, [], "a partner without a wallet"),
             number => assert_eq!(balances, [build::minor((number + 1) * 100)]),

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId};
-use vouchsafe_domain::ledger::{LedgerKind, Movement, WalletKey, WalletState};
+use vouchsafe_domain::ledger::{Movement, WalletKey, WalletState};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
@@ -170,7 +170,7 @@ fn entry(wallet: WalletKey, row: LedgerRow) -> LedgerEntry {
     let movement = Movement {
         transaction_id: TransactionId::from_uuid(row.transaction_id),
         currency: wallet.currency,
-        kind: LedgerKind::from_str(&row.kind).unwrap(),
+        kind: row.kind.parse().unwrap(),
         amount: Amount::from_minor(row.amount),
         order_id: row.order_id.map(OrderId::from_uuid),
         payout_id: row.payout_id.map(PayoutId::from_uuid),

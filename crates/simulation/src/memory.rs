@@ -5,15 +5,18 @@
 
 mod batch;
 mod claim;
+mod clock;
 mod commit;
 mod endpoint;
 mod fault;
+mod feed;
 mod guard;
 mod invariants;
 mod lane;
 mod lock;
 mod operate;
 mod outbox;
+mod owner;
 mod read;
 mod reservations;
 mod state;

@@ -11,32 +11,14 @@ use vouchsafe_domain::delivery::{DeliveryAttempt, DeliveryOutcome, DeliveryUpdat
 use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 
+use super::clock::DbTime;
+use super::feed::{EventRow, Feed};
 use super::guard::Guard;
-use super::tables::{DbTime, EventRow, Owner};
+use super::owner::Owner;
 use crate::rows::{DeliveryRow, EndpointStatus, RowState};
 
 /// Maximum attempts in a row's log.
 const MAX_LOG: usize = 50;
-
-/// Events of a partner.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Feed<'a> {
-    pub(super) partner_id: PartnerId,
-    pub(super) rows: &'a [EventRow],
-}
-
-impl<'a> Feed<'a> {
-    /// Number of the newest event; 0 if there is none.
-    pub(super) fn newest(self) -> i64 {
-        self.rows.last().map_or(0, EventRow::last_number)
-    }
-
-    /// The row that contains an event.
-    pub(super) fn row_of(self, number: i64) -> &'a EventRow {
-        let index = self.rows.partition_point(|row| row.last_number() < number);
-        self.rows.get(index).expect("the event exists")
-    }
-}
 
 /// Delivery of an event that has a row.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
-use vouchsafe_domain::ids::{ChunkId, OrderId, StockId};
+use vouchsafe_domain::ids::{OrderId, StockId};
 use vouchsafe_domain::ledger::WalletKey;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::Sku;
@@ -16,9 +16,9 @@ use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 use super::MemoryDatabase;
 use super::batch::SentBatch;
 use super::lock::{Lock, LockMode};
-use super::reservations::reservation_for_waiting_order;
+use super::reservations::insert_chunk;
 use super::store::MemoryStore;
-use super::tables::{AllocationRow, ChunkRow, KeyRow, NodeRow, Owner, StockRow, Tables};
+use super::tables::{AllocationRow, KeyRow, NodeRow, Owner, Tables};
 use super::transaction::Transaction;
 use crate::build;
 use crate::rows::Holder;
@@ -253,37 +253,4 @@ fn add_chunk(tables: &mut Tables, sku: &Sku, expiries: &[Expiry]) -> Vec<StockVo
         sku,
         stock.map(|(expiry, stock_id)| (stock_id, *expiry, stock_id)),
     )
-}
-
-/// Inserts stock rows (id, expiry, code) as one unowned chunk, reserved if an order waits for it.
-pub(super) fn insert_chunk(
-    tables: &mut Tables,
-    sku: &Sku,
-    stock: impl Iterator<Item = (StockId, Expiry, StockId)>,
-) -> Vec<StockVoucher> {
-    let chunk_id = ChunkId(tables.chunks.last_key_value().map_or(1, |(last, _)| last.0 + 1));
-    let mut vouchers = Vec::new();
-    for (stock_id, expiry, code) in stock {
-        let row = StockRow {
-            sku: sku.clone(),
-            chunk_id,
-            expiry,
-            code,
-        };
-        tables.stock.insert(stock_id, row);
-        vouchers.push(StockVoucher {
-            expiry,
-            stock_id,
-            chunk_id,
-        });
-    }
-    let chunk = ChunkRow {
-        purchase: reservation_for_waiting_order(tables, sku, chunk_id),
-        sku: sku.clone(),
-        owner: None,
-        emptied: false,
-        stock: vouchers.iter().map(|voucher| voucher.stock_id).collect(),
-    };
-    tables.chunks.insert(chunk_id, chunk);
-    vouchers
 }

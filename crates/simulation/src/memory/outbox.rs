@@ -15,8 +15,9 @@ use vouchsafe_domain::delivery::{CommittedEvents, SealedSecret, WebhookEvent, We
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 
 use super::MemoryDatabase;
-use super::endpoint::{Delivery, Endpoint, Feed};
+use super::endpoint::{Delivery, Endpoint};
 use super::fault::FaultKind;
+use super::feed::Feed;
 use super::guard::Guard;
 use super::state::State;
 use super::store::MemoryStore;

@@ -9,7 +9,8 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::StockVoucher;
 
 use super::MemoryDatabase;
-use super::tables::{EventRow, KeyRow};
+use super::feed::EventRow;
+use super::tables::KeyRow;
 use crate::rows::{FeedEntry, Holder, LedgerEntry, StoredKey, StoredWallet};
 
 impl MemoryDatabase {

@@ -4,12 +4,13 @@
 //! by reference, because ids are random and one seed must reproduce one run.
 
 use uuid::Uuid;
-use vouchsafe_domain::ids::ChunkId;
+use vouchsafe_domain::ids::{ChunkId, StockId};
 use vouchsafe_domain::order::{Order, PendingReason};
 use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 use super::MemoryDatabase;
-use super::tables::{ChunkRow, Tables};
+use super::tables::{ChunkRow, StockRow, Tables};
 
 /// High bits of reservation ids that belong to no particular purchase.
 const RESERVATION_ID_BASE: u128 = 1 << 120;
@@ -60,7 +61,7 @@ impl MemoryDatabase {
 }
 
 /// Reservation id of an incoming chunk; `None` if no order waits for its SKU.
-pub(super) fn reservation_for_waiting_order(tables: &Tables, sku: &Sku, chunk_id: ChunkId) -> Option<Uuid> {
+fn reservation_for_waiting_order(tables: &Tables, sku: &Sku, chunk_id: ChunkId) -> Option<Uuid> {
     let is_waiting = |order: &Order| {
         order
             .lines
@@ -81,4 +82,37 @@ pub(super) const fn is_for_any_waiting_order(kept_id: Uuid) -> bool {
 fn orders_awaiting_vendor(tables: &Tables) -> impl Iterator<Item = &Order> {
     let orders = tables.orders.values().map(|row| &row.order);
     orders.filter(|order| order.pending_reason == Some(PendingReason::Vendor) && !order.closed)
+}
+
+/// Inserts stock rows (id, expiry, code) as one unowned chunk, reserved if an order waits for it.
+pub(super) fn insert_chunk(
+    tables: &mut Tables,
+    sku: &Sku,
+    stock: impl Iterator<Item = (StockId, Expiry, StockId)>,
+) -> Vec<StockVoucher> {
+    let chunk_id = ChunkId(tables.chunks.last_key_value().map_or(1, |(last, _)| last.0 + 1));
+    let mut vouchers = Vec::new();
+    for (stock_id, expiry, code) in stock {
+        let row = StockRow {
+            sku: sku.clone(),
+            chunk_id,
+            expiry,
+            code,
+        };
+        tables.stock.insert(stock_id, row);
+        vouchers.push(StockVoucher {
+            expiry,
+            stock_id,
+            chunk_id,
+        });
+    }
+    let chunk = ChunkRow {
+        purchase: reservation_for_waiting_order(tables, sku, chunk_id),
+        sku: sku.clone(),
+        owner: None,
+        emptied: false,
+        stock: vouchers.iter().map(|voucher| voucher.stock_id).collect(),
+    };
+    tables.chunks.insert(chunk_id, chunk);
+    vouchers
 }

@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use uuid::Uuid;
 use vouchsafe_domain::audit::AuditEntry;
@@ -20,45 +19,11 @@ use vouchsafe_domain::payout::Payout;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
 
-use super::endpoint::{Endpoint, Feed};
+pub(super) use super::clock::DbTime;
+use super::endpoint::Endpoint;
+use super::feed::{EventRow, Feed};
+pub(super) use super::owner::{LaneId, Owner};
 use crate::rows::{Holder, LedgerEntry, StoredWallet};
-
-/// Time of the database's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct DbTime(pub(super) Duration);
-
-impl DbTime {
-    pub(super) fn after(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(span))
-    }
-
-    pub(super) fn before(self, span: Duration) -> Self {
-        Self(self.0.saturating_sub(span))
-    }
-
-    /// Time since `earlier`; zero if this is earlier.
-    pub(super) fn since(self, earlier: Self) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-
-    pub(super) fn signed_since(self, earlier: Self) -> time::Duration {
-        let signed = |span| time::Duration::try_from(span).expect("the clock is far from its limit");
-        signed(self.0) - signed(earlier.0)
-    }
-}
-
-/// An incarnation of a node.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Owner {
-    pub(super) node: Arc<str>,
-    pub(super) incarnation: i64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LaneId {
-    pub(super) node: Arc<str>,
-    pub(super) lane: u16,
-}
 
 #[derive(Debug, Clone)]
 pub(super) struct NodeRow {
@@ -114,20 +79,6 @@ pub(super) struct ChunkRow {
     /// The purchase for which the chunk is reserved.
     pub(super) purchase: Option<Uuid>,
     pub(super) stock: Vec<StockId>,
-}
-
-#[derive(Debug, Clone)]
-pub(super) struct EventRow {
-    /// Number of the bundle's first event.
-    pub(super) number: i64,
-    pub(super) bundle: EventBundle,
-    pub(super) at: DbTime,
-}
-
-impl EventRow {
-    pub(super) fn last_number(&self) -> i64 {
-        self.number + i64::from(self.bundle.count()) - 1
-    }
 }
 
 #[derive(Debug, Clone, Default)]

@@ -12,7 +12,7 @@ use vouchsafe_domain::voucher::StockVoucher;
 
 use super::verify::is_free;
 use crate::memory::guard::Guard;
-use crate::memory::operate::insert_chunk;
+use crate::memory::reservations::insert_chunk;
 use crate::memory::state::State;
 use crate::memory::tables::{AllocationRow, DbTime, KeyRow, OrderRow, Owner, Tables};
 use crate::rows::Holder;

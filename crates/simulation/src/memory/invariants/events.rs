@@ -7,7 +7,8 @@ use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::OrderStatus;
 
 use super::Findings;
-use crate::memory::tables::{EventRow, Tables};
+use crate::memory::feed::EventRow;
+use crate::memory::tables::Tables;
 use crate::rows::Holder;
 
 /// Steps published for one order.
