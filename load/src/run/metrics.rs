@@ -1,4 +1,4 @@
-//! Metrics of a run: rates, latencies, outcomes, and the course over time.
+//! Metrics of a run: rates, latencies and outcomes.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,10 +1,7 @@
-//! Result of a load run, and reasons for a run that could not start.
+//! Result of a load run.
 
 use std::time::Duration;
 
-use vouchsafe_api_client::origin::UrlError;
-
-use super::arrivals::ArrivalsError;
 use crate::tally::Tally;
 use crate::tally::run_history::SentOrders;
 
@@ -17,15 +14,4 @@ pub struct RunResult {
     /// From the end of the warm-up to the completion of the last request of any kind.
     pub lasted: Duration,
     pub sent: SentOrders,
-}
-
-/// Reason for a run that could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    #[error(transparent)]
-    Url(#[from] UrlError),
-    #[error("cannot start a generator thread")]
-    Thread(#[from] std::io::Error),
-    #[error(transparent)]
-    Arrivals(#[from] ArrivalsError),
 }

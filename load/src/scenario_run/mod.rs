@@ -193,7 +193,7 @@ fn load_service(
             latency_samples: scenario.pauses.is_some(),
         },
     };
-    Ok(run_load(plan, progress)?)
+    run_load(plan, progress)
 }
 
 fn describe_setup(scenario: &Scenario, url: String, forms: Vec<String>, options: GeneratorOptions) -> Setup {

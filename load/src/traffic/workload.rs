@@ -11,15 +11,6 @@ pub struct Workload {
     body: Bytes,
 }
 
-/// Reason for an invalid order.
-#[derive(Debug, thiserror::Error)]
-pub enum WorkloadError {
-    #[error("the denomination is not a valid amount")]
-    Denomination(#[from] vouchsafe_api_client::money::AmountError),
-    #[error("the order cannot be written as JSON")]
-    Json(#[from] serde_json::Error),
-}
-
 #[derive(Serialize)]
 struct OrderRequest<I> {
     items: I,
@@ -47,7 +38,7 @@ impl Workload {
     ///
     /// # Errors
     /// If the denomination is not an exact amount in JSON notation.
-    pub fn one_sku(product_id: &str, denomination: &str, quantity: u32) -> Result<Self, WorkloadError> {
+    pub fn one_sku(product_id: &str, denomination: &str, quantity: u32) -> anyhow::Result<Self> {
         denomination.parse::<Amount>()?;
         let denomination: &RawValue = serde_json::from_str(denomination)?;
         let order = OrderRequest {

@@ -15,7 +15,7 @@ use vouchsafe_load::run::driver::{LoadPlan, run_load};
 use vouchsafe_load::run::metrics::{Latency, RunMetrics, Setup};
 use vouchsafe_load::run::progress::Progress;
 use vouchsafe_load::run::resource_monitor::ResourceMonitor;
-use vouchsafe_load::run::result::{RunError, RunResult};
+use vouchsafe_load::run::result::RunResult;
 use vouchsafe_load::traffic::pace::{Pace, RunLength};
 use vouchsafe_load::traffic::workload::Workload;
 
@@ -120,7 +120,7 @@ pub(crate) async fn run_concurrent_turns(
 }
 
 /// Runs all plans concurrently.
-fn run_all(plans: Vec<LoadPlan>, progress: &Progress) -> Result<Vec<RunResult>, RunError> {
+fn run_all(plans: Vec<LoadPlan>, progress: &Progress) -> anyhow::Result<Vec<RunResult>> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = plans
             .into_iter()

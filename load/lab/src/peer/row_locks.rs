@@ -10,9 +10,9 @@
 
 use sqlx::{PgPool, Row};
 
-use super::draft::OrderDraft;
+use super::draft::{OrderDraft, SKU_ID};
 use super::refusal::{Refusal, StoredResponse};
-use super::response::voucher_product;
+use super::request::CURRENCY;
 use super::stored_responses;
 
 /// Attempts per order; in each deadlock another transaction makes progress.
@@ -42,8 +42,7 @@ enum LockedVouchers {
 /// Reason for a rolled-back order.
 #[derive(Debug)]
 enum SaleError {
-    /// Too few vouchers for the line with this index.
-    OutOfStock(usize),
+    OutOfStock,
     InsufficientFunds,
     /// A response is already stored under the key.
     KeyTaken,
@@ -57,14 +56,11 @@ pub(super) async fn place_order(pool: &PgPool, draft: &OrderDraft) -> Result<Sto
     for _ in 0..MAX_ATTEMPTS {
         let refusal = match sell(pool, draft, locked_vouchers).await {
             Ok(response) => return Ok(response),
-            Err(SaleError::OutOfStock(_)) if locked_vouchers == LockedVouchers::Skip => {
+            Err(SaleError::OutOfStock) if locked_vouchers == LockedVouchers::Skip => {
                 locked_vouchers = LockedVouchers::Wait;
                 continue;
             }
-            Err(SaleError::OutOfStock(line)) => {
-                let product = draft.order.lines.get(line).map(|line| line.product_id.clone());
-                Refusal::InsufficientInventory(product.unwrap_or_default())
-            }
+            Err(SaleError::OutOfStock) => Refusal::InsufficientInventory(draft.product_id.to_string()),
             Err(SaleError::InsufficientFunds) => Refusal::InsufficientFunds,
             Err(SaleError::KeyTaken) => return stored_responses::read(pool, &draft.key).await,
             Err(SaleError::Deadlock) => continue,
@@ -81,24 +77,20 @@ async fn sell(
     draft: &OrderDraft,
     locked_vouchers: LockedVouchers,
 ) -> Result<StoredResponse, SaleError> {
-    let request = &draft.order;
     let order = draft.delivered();
-    let skus: Vec<i32> = request.lines.iter().map(|line| line.sku_id).collect();
-    let quantities: Vec<i32> = request.lines.iter().map(|line| line.quantity).collect();
-    let products: Vec<String> = request.lines.iter().map(voucher_product).collect();
     let row = sqlx::query(PLACE_ORDER)
         .bind(draft.partner_id)
         .bind(draft.key.hash)
         .bind(&draft.key.fingerprint[..])
         .bind(draft.order_id)
         .bind(draft.transaction_id)
-        .bind(&request.currency)
-        .bind(request.total)
+        .bind(CURRENCY)
+        .bind(draft.order.total)
         .bind(draft.lines())
         .bind(draft.at)
-        .bind(skus)
-        .bind(quantities)
-        .bind(products)
+        .bind(SKU_ID)
+        .bind(draft.order.quantity)
+        .bind(order.voucher_product())
         .bind(&draft.voucher_ids)
         .bind(order.head())
         .bind(order.tail())
@@ -121,23 +113,13 @@ async fn sell(
 
 impl From<sqlx::Error> for SaleError {
     fn from(error: sqlx::Error) -> Self {
-        let database_error = error.as_database_error();
-        match database_error.and_then(|error| error.code()).as_deref() {
-            Some(OUT_OF_STOCK) => Self::OutOfStock(database_error.map(failed_line).unwrap_or_default()),
+        let code = error.as_database_error().and_then(|error| error.code());
+        match code.as_deref() {
+            Some(OUT_OF_STOCK) => Self::OutOfStock,
             Some(INSUFFICIENT_FUNDS) => Self::InsufficientFunds,
             Some(KEY_TAKEN) => Self::KeyTaken,
             Some(DEADLOCK_DETECTED) => Self::Deadlock,
             _ => Self::Database,
         }
     }
-}
-
-/// The DETAIL field is the line number, counted from 1.
-fn failed_line(error: &dyn sqlx::error::DatabaseError) -> usize {
-    let detail = error
-        .try_downcast_ref::<sqlx::postgres::PgDatabaseError>()
-        .and_then(sqlx::postgres::PgDatabaseError::detail);
-    detail
-        .and_then(|number| number.parse::<usize>().ok())
-        .map_or(0, |number| number.saturating_sub(1))
 }

@@ -2,50 +2,22 @@
 //!
 //! Rule: existing tables are used as they are, so that a turn can continue after an earlier one.
 
-use sha2::{Digest, Sha256};
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use uuid::Uuid;
 
 use super::PeerMode;
-use super::request::{Catalogue, PeerSku};
-use super::signature::CredentialRegistry;
+use super::draft::SKU_ID;
 
 const SCHEMA: &str = include_str!("sql/schema.sql");
 const PLACE_ORDER: &str = include_str!("sql/place_order.sql");
 const FLOOR_SCHEMA: &str = include_str!("sql/floor_schema.sql");
-
-/// Denomination of the peer's product, in minor units of USD.
-pub(super) const DENOMINATION: i64 = 2_500;
 
 /// Initial balance of the peer's partner in minor units: more than any run spends.
 const BALANCE: i64 = 90_000_000_000_000;
 
 /// Range of expiry dates: neighbouring vouchers expire on different days, as after an import.
 const EXPIRY_DAYS: i32 = 30;
-
-/// Hashes of the partner's API key and secret.
-#[derive(Clone, Copy)]
-pub(super) struct CredentialHashes {
-    pub(super) key: [u8; 32],
-    pub(super) secret: [u8; 32],
-}
-
-impl CredentialHashes {
-    pub(super) fn of(api_key: &str, api_secret: &str) -> Self {
-        Self {
-            key: Sha256::digest(api_key).into(),
-            secret: Sha256::digest(api_secret).into(),
-        }
-    }
-}
-
-/// Data that a peer reads once at its start.
-#[derive(Clone, Default)]
-pub(super) struct PeerData {
-    pub(super) credentials: CredentialRegistry,
-    pub(super) catalogue: Catalogue,
-}
 
 /// Creates the tables of a mode if the database has none. Returns whether it did.
 pub(crate) async fn create_tables(options: &PgConnectOptions, mode: PeerMode) -> sqlx::Result<bool> {
@@ -66,18 +38,9 @@ pub(crate) async fn create_tables(options: &PgConnectOptions, mode: PeerMode) ->
 }
 
 /// Inserts the partner with its balance.
-pub(super) async fn insert_partner(
-    connection: &mut PgConnection,
-    credentials: CredentialHashes,
-) -> sqlx::Result<()> {
+pub(super) async fn insert_partner(connection: &mut PgConnection) -> sqlx::Result<()> {
     let partner_id = Uuid::now_v7();
     sqlx::query("INSERT INTO partners (partner_id, name) VALUES ($1, 'load')")
-        .bind(partner_id)
-        .execute(&mut *connection)
-        .await?;
-    sqlx::query("INSERT INTO credentials (key_hash, secret_hash, partner_id) VALUES ($1, $2, $3)")
-        .bind(&credentials.key[..])
-        .bind(&credentials.secret[..])
         .bind(partner_id)
         .execute(&mut *connection)
         .await?;
@@ -98,21 +61,8 @@ pub(super) async fn insert_partner(
     .map(drop)
 }
 
-/// Inserts vouchers of one SKU with recognizable test codes, and updates the planner statistics.
-pub(super) async fn insert_vouchers(
-    connection: &mut PgConnection,
-    product_id: &str,
-    vouchers: i64,
-) -> sqlx::Result<()> {
-    let sku_id: i32 = sqlx::query_scalar(
-        "INSERT INTO skus (product_id, denomination, currency)
-         VALUES ($1, $2, 'USD')
-         RETURNING sku_id",
-    )
-    .bind(product_id)
-    .bind(DENOMINATION)
-    .fetch_one(&mut *connection)
-    .await?;
+/// Inserts vouchers of the product with recognizable test codes, and updates the planner statistics.
+pub(super) async fn insert_vouchers(connection: &mut PgConnection, vouchers: i64) -> sqlx::Result<()> {
     sqlx::query(
         "WITH numbered AS MATERIALIZED (
              SELECT nextval('stock_ids') AS number
@@ -126,7 +76,7 @@ pub(super) async fn insert_vouchers(
          SELECT n.number, $1, n.number, current_date + 365 + (n.number % $3)::integer
            FROM numbered AS n",
     )
-    .bind(sku_id)
+    .bind(SKU_ID)
     .bind(vouchers)
     .bind(EXPIRY_DAYS)
     .execute(&mut *connection)
@@ -134,31 +84,11 @@ pub(super) async fn insert_vouchers(
     connection.execute("ANALYZE vouchers").await.map(drop)
 }
 
-/// Reads credentials and SKUs.
-pub(super) async fn load_peer_data(connection: &mut PgConnection) -> sqlx::Result<PeerData> {
-    let mut data = PeerData::default();
-    let credentials = sqlx::query("SELECT key_hash, secret_hash, partner_id FROM credentials")
-        .fetch_all(&mut *connection)
-        .await?;
-    for row in credentials {
-        data.credentials.insert(
-            row.try_get("key_hash")?,
-            row.try_get("secret_hash")?,
-            row.try_get("partner_id")?,
-        );
-    }
-    let skus = sqlx::query("SELECT sku_id, product_id, denomination, currency FROM skus")
-        .fetch_all(connection)
-        .await?;
-    for row in skus {
-        let sku = PeerSku {
-            sku_id: row.try_get("sku_id")?,
-            currency: row.try_get("currency")?,
-        };
-        data.catalogue
-            .insert(row.try_get("product_id")?, row.try_get("denomination")?, sku);
-    }
-    Ok(data)
+/// The id of the only partner.
+pub(super) async fn read_partner_id(connection: &mut PgConnection) -> sqlx::Result<Uuid> {
+    sqlx::query_scalar("SELECT partner_id FROM partners")
+        .fetch_one(connection)
+        .await
 }
 
 /// Creates an empty database and returns its connection options.

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ use super::PeerMode;
 use super::batcher::FloorBatcher;
 use super::http::{OrderHandler, PeerState, routes};
 use super::process::GREETING;
-use super::request::PeerSku;
-use super::schema::{self, CredentialHashes, DENOMINATION, PeerData};
+use super::schema;
+use super::signature::CredentialRegistry;
 
 /// As many as the service has on the machine of the published figures.
 const WORKERS: u8 = 2;
@@ -55,7 +56,6 @@ pub struct PeerSettings {
 /// # Errors
 /// If the database cannot be reached or no port is free.
 pub fn serve(settings: &PeerSettings) -> anyhow::Result<()> {
-    let credentials = CredentialHashes::of(&settings.api_key, &settings.api_secret);
     actix_web::rt::System::new().block_on(async {
         let options = settings.database.clone().options(SESSION_SETTINGS);
         let is_new = schema::create_tables(&settings.database, settings.mode).await?;
@@ -63,28 +63,39 @@ pub fn serve(settings: &PeerSettings) -> anyhow::Result<()> {
             PeerMode::RowLocks => {
                 let mut connection = PgConnection::connect_with(&settings.database).await?;
                 if is_new {
-                    schema::insert_partner(&mut connection, credentials).await?;
-                    schema::insert_vouchers(&mut connection, &settings.product_id, settings.stock).await?;
+                    schema::insert_partner(&mut connection).await?;
+                    schema::insert_vouchers(&mut connection, settings.stock).await?;
                 }
-                let data = schema::load_peer_data(&mut connection).await?;
+                let state = worker_state(settings, schema::read_partner_id(&mut connection).await?);
                 connection.close().await?;
                 let connections = (settings.pool / u32::from(WORKERS)).max(1);
-                let order_handler = move || OrderHandler::RowLocks(create_pool(&options, connections));
-                listen(move || PeerState::new(&data, order_handler())).await
+                listen(move || state(OrderHandler::RowLocks(create_pool(&options, connections)))).await
             }
             PeerMode::Floor => {
-                let (partner_id, data) = static_peer_data(settings, credentials);
+                let partner_id = Uuid::now_v7();
+                let state = worker_state(settings, partner_id);
                 let batcher = FloorBatcher::start(&options, partner_id).await?;
-                let state = PeerState::new(&data, OrderHandler::Floor(batcher));
-                listen(move || state.clone()).await
+                listen(move || state(OrderHandler::Floor(batcher.clone()))).await
             }
             PeerMode::SignatureOnly => {
-                let (_, data) = static_peer_data(settings, credentials);
-                let state = PeerState::new(&data, OrderHandler::SignatureOnly);
-                listen(move || state.clone()).await
+                let state = worker_state(settings, Uuid::now_v7());
+                listen(move || state(OrderHandler::SignatureOnly)).await
             }
         }
     })
+}
+
+fn worker_state(
+    settings: &PeerSettings,
+    partner_id: Uuid,
+) -> impl Fn(OrderHandler) -> PeerState + Clone + Send + use<> {
+    let credentials = CredentialRegistry::of(&settings.api_key, &settings.api_secret, partner_id);
+    let product_id: Arc<str> = settings.product_id.as_str().into();
+    move |order_handler| PeerState {
+        credentials: credentials.clone(),
+        product_id: Arc::clone(&product_id),
+        order_handler,
+    }
 }
 
 fn create_pool(options: &PgConnectOptions, connections: u32) -> PgPool {
@@ -94,20 +105,6 @@ fn create_pool(options: &PgConnectOptions, connections: u32) -> PgPool {
         // A ping costs a round trip per order; the next use detects a broken connection anyway.
         .test_before_acquire(false)
         .connect_lazy_with(options.clone())
-}
-
-/// Partner and SKU for modes without tables of them.
-fn static_peer_data(settings: &PeerSettings, credentials: CredentialHashes) -> (Uuid, PeerData) {
-    let (partner_id, mut data) = (Uuid::now_v7(), PeerData::default());
-    data.credentials
-        .insert(credentials.key, credentials.secret, partner_id);
-    let sku = PeerSku {
-        sku_id: 1,
-        currency: "USD".to_owned(),
-    };
-    data.catalogue
-        .insert(settings.product_id.clone(), DENOMINATION, sku);
-    (partner_id, data)
 }
 
 async fn listen(state: impl Fn() -> PeerState + Send + Clone + 'static) -> anyhow::Result<()> {

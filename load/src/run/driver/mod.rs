@@ -22,7 +22,7 @@ use vouchsafe_api_client::signer::Credentials;
 
 use super::arrivals::arrivals;
 use super::progress::Progress;
-use super::result::{RunError, RunResult};
+use super::result::RunResult;
 use super::send_schedule::SendSchedule;
 use crate::tally::Tally;
 use crate::tally::run_history::{OrderHistory, RunHistory, SentOrders};
@@ -95,7 +95,7 @@ impl LoadPlan {
     }
 
     /// `None` for a closed loop.
-    fn arrivals(&self) -> Result<Option<Vec<Duration>>, RunError> {
+    fn arrivals(&self) -> anyhow::Result<Option<Vec<Duration>>> {
         match self.pace {
             Pace::Closed { .. } => Ok(None),
             Pace::Open {
@@ -114,8 +114,8 @@ impl LoadPlan {
 /// Loads the service; returns when the last request has completed.
 ///
 /// # Errors
-/// [`RunError`] if the run could not start. Errors of the service are in the tally.
-pub fn run_load(plan: LoadPlan, progress: &Progress) -> Result<RunResult, RunError> {
+/// If the run could not start. Errors of the service are in the tally.
+pub fn run_load(plan: LoadPlan, progress: &Progress) -> anyhow::Result<RunResult> {
     // Drawing millions of arrivals takes time, so the clock starts after it.
     let arrivals = plan.arrivals()?;
     let start = Instant::now();
@@ -167,7 +167,7 @@ fn run_thread(
     index: usize,
     schedule: Arc<SendSchedule>,
     progress: Progress,
-) -> Result<(Tally, SentLog), RunError> {
+) -> anyhow::Result<(Tally, SentLog)> {
     let samples = plan.samples.div_ceil(plan.threads);
     let mut tally = Tally::new(samples);
     if plan.history.latency_samples {

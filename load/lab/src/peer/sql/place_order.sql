@@ -1,10 +1,10 @@
 -- Places an order in one statement; single statements would need nine round trips for the same work.
 --
--- Arrays have one element per order line, except p_vouchers, which has one per voucher. The function builds the response
--- body (head, vouchers, tail) because the same transaction stores it under the idempotency key.
+-- p_vouchers has one element per voucher. The function builds the response body (head, vouchers, tail) because the same
+-- transaction stores it under the idempotency key.
 --
--- Each error rolls the order back: VP001 insufficient stock (DETAIL is the line number), VP002 insufficient balance,
--- VP003 the key was taken by a concurrent request.
+-- Each error rolls the order back: VP001 insufficient stock, VP002 insufficient balance, VP003 the key was taken by a
+-- concurrent request.
 CREATE FUNCTION place_order(
     p_partner uuid,
     p_key uuid,
@@ -15,9 +15,9 @@ CREATE FUNCTION place_order(
     p_total bigint,
     p_lines text,
     p_at timestamptz,
-    p_skus integer[],
-    p_quantities integer[],
-    p_shown text[],
+    p_sku integer,
+    p_quantity integer,
+    p_product text,
     p_vouchers uuid[],
     p_head text,
     p_tail text,
@@ -30,11 +30,8 @@ CREATE FUNCTION place_order(
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    v_line     integer;
-    v_before   integer := 0;
     v_picked   bigint[];
-    v_part     text;
-    v_list     text := '';
+    v_list     text;
     v_balance  bigint;
     v_sequence bigint;
 BEGIN
@@ -47,53 +44,49 @@ BEGIN
         RETURN;
     END IF;
 
-    FOR v_line IN 1 .. cardinality(p_skus) LOOP
-        IF p_wait THEN
-            v_picked := ARRAY(
-                SELECT v.stock_id
-                  FROM vouchers AS v
-                 WHERE v.sku_id = p_skus[v_line]
-                   AND v.order_id IS NULL
-                 ORDER BY v.expiry, v.stock_id
-                 LIMIT p_quantities[v_line]
-                   FOR UPDATE);
-        ELSE
-            v_picked := ARRAY(
-                SELECT v.stock_id
-                  FROM vouchers AS v
-                 WHERE v.sku_id = p_skus[v_line]
-                   AND v.order_id IS NULL
-                 ORDER BY v.expiry, v.stock_id
-                 LIMIT p_quantities[v_line]
-                   FOR UPDATE SKIP LOCKED);
-        END IF;
-        IF cardinality(v_picked) < p_quantities[v_line] THEN
-            RAISE EXCEPTION 'insufficient stock' USING ERRCODE = 'VP001', DETAIL = v_line::text;
-        END IF;
-        WITH sold AS (
-            UPDATE vouchers AS v
-               SET order_id = p_order
-             WHERE v.stock_id = ANY (v_picked)
-            RETURNING v.stock_id, v.expiry
-        ), numbered AS (
-            SELECT s.stock_id,
-                   s.expiry,
-                   p_vouchers[v_before + row_number() OVER (ORDER BY s.expiry, s.stock_id)] AS voucher_id
-              FROM sold AS s
-        ), allocated AS (
-            INSERT INTO allocations (stock_id, voucher_id, partner_id, order_id, line, expiry)
-            SELECT n.stock_id, n.voucher_id, p_partner, p_order, v_line, n.expiry
-              FROM numbered AS n
-        )
-        SELECT string_agg(
-                   '{"voucher_id":"vch_' || replace(n.voucher_id::text, '-', '') || '",' || p_shown[v_line]
-                       || ',"expiry":"' || n.expiry || '"}',
-                   ',' ORDER BY n.expiry, n.stock_id)
-          INTO v_part
-          FROM numbered AS n;
-        v_list := v_list || CASE WHEN v_line > 1 THEN ',' ELSE '' END || v_part;
-        v_before := v_before + p_quantities[v_line];
-    END LOOP;
+    IF p_wait THEN
+        v_picked := ARRAY(
+            SELECT v.stock_id
+              FROM vouchers AS v
+             WHERE v.sku_id = p_sku
+               AND v.order_id IS NULL
+             ORDER BY v.expiry, v.stock_id
+             LIMIT p_quantity
+               FOR UPDATE);
+    ELSE
+        v_picked := ARRAY(
+            SELECT v.stock_id
+              FROM vouchers AS v
+             WHERE v.sku_id = p_sku
+               AND v.order_id IS NULL
+             ORDER BY v.expiry, v.stock_id
+             LIMIT p_quantity
+               FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF cardinality(v_picked) < p_quantity THEN
+        RAISE EXCEPTION 'insufficient stock' USING ERRCODE = 'VP001';
+    END IF;
+    WITH sold AS (
+        UPDATE vouchers AS v
+           SET order_id = p_order
+         WHERE v.stock_id = ANY (v_picked)
+        RETURNING v.stock_id, v.expiry
+    ), numbered AS (
+        SELECT s.stock_id,
+               s.expiry,
+               p_vouchers[row_number() OVER (ORDER BY s.expiry, s.stock_id)] AS voucher_id
+          FROM sold AS s
+    ), allocated AS (
+        INSERT INTO allocations (stock_id, voucher_id, partner_id, order_id, line, expiry)
+        SELECT n.stock_id, n.voucher_id, p_partner, p_order, 1, n.expiry
+          FROM numbered AS n
+    )
+    SELECT string_agg(
+               '{"voucher_id":"vch_' || replace(n.voucher_id::text, '-', '') || '",' || p_product
+                   || ',"expiry":"' || n.expiry || '"}',
+               ',' ORDER BY n.expiry, n.stock_id)
+      INTO v_list
+      FROM numbered AS n;
 
     INSERT INTO orders (partner_id, order_id, status, currency, total, lines, created_at)
     VALUES (p_partner, p_order, 'DELIVERED', p_currency, p_total, p_lines::jsonb, p_at);

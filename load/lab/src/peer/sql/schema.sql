@@ -6,21 +6,6 @@ CREATE TABLE partners (
     name       text NOT NULL
 );
 
--- Keys and secrets are long random values, so an unsalted SHA-256 of each is sufficient.
-CREATE TABLE credentials (
-    key_hash    bytea PRIMARY KEY CHECK (length(key_hash) = 32),
-    secret_hash bytea NOT NULL CHECK (length(secret_hash) = 32),
-    partner_id  uuid NOT NULL REFERENCES partners
-);
-
-CREATE TABLE skus (
-    sku_id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    product_id   text NOT NULL,
-    denomination bigint NOT NULL CHECK (denomination > 0),
-    currency     text NOT NULL,
-    UNIQUE (product_id, denomination)
-);
-
 -- Voucher codes have a separate table because orders never read or update them.
 CREATE TABLE codes (
     code_id    bigint PRIMARY KEY,
