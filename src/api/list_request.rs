@@ -16,9 +16,9 @@ use super::error::ApiError;
 
 /// Extractor: the requested page of a list, and its filter.
 #[derive(Debug)]
-pub struct ListRequest<F = NoFilter> {
-    pub page: PageRequest,
-    pub filter: F,
+pub(super) struct ListRequest<F = NoFilter> {
+    pub(super) page: PageRequest,
+    pub(super) filter: F,
 }
 
 impl<F: ListFilter> FromRequest for ListRequest<F> {

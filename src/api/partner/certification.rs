@@ -12,11 +12,10 @@ use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::certification::evaluate;
 use crate::service::Service;
 
-/// `GET /certification`.
-///
-/// # Errors
-/// `ROUTE_NOT_FOUND` in production.
-pub async fn get(service: web::Data<Service>, caller: AuthenticatedCaller) -> Result<HttpResponse, ApiError> {
+pub(super) async fn get(
+    service: web::Data<Service>,
+    caller: AuthenticatedCaller,
+) -> Result<HttpResponse, ApiError> {
     require_sandbox(&service)?;
     let body = evaluate_partner(&service, caller.partner_id()).await?;
     Ok(HttpResponse::Ok().json(body))
@@ -26,7 +25,7 @@ pub async fn get(service: web::Data<Service>, caller: AuthenticatedCaller) -> Re
 ///
 /// # Errors
 /// `ROUTE_NOT_FOUND` in production.
-pub(crate) fn require_sandbox(service: &Service) -> Result<(), ApiError> {
+pub(in crate::api) fn require_sandbox(service: &Service) -> Result<(), ApiError> {
     let sandbox = service.certification.as_ref().map(|_| ());
     sandbox.ok_or_else(|| {
         ApiError::new(
@@ -40,7 +39,7 @@ pub(crate) fn require_sandbox(service: &Service) -> Result<(), ApiError> {
 ///
 /// # Errors
 /// `SERVICE_UNAVAILABLE`.
-pub(crate) async fn evaluate_partner(
+pub(in crate::api) async fn evaluate_partner(
     service: &Service,
     partner_id: PartnerId,
 ) -> Result<CertificationBody, ApiError> {

@@ -17,11 +17,8 @@ use crate::api::middleware::authentication::{Auth, VerifiedRequest};
 use crate::config_change;
 use crate::service::Service;
 
-/// `POST /credentials/rotate`. The body is optional.
-///
-/// # Errors
-/// `VALIDATION_FAILED`, `CREDENTIAL_LIMIT_REACHED`, and `INVALID_CREDENTIALS` if the signing credential ended meanwhile.
-pub async fn rotate(
+/// The body is optional.
+pub(super) async fn rotate(
     service: web::Data<Service>,
     signed: VerifiedRequest<Auth>,
 ) -> Result<HttpResponse, ApiError> {

@@ -16,11 +16,7 @@ use crate::api::list_request::ListRequest;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::service::Service;
 
-/// `GET /events`; filter: `after`.
-///
-/// # Errors
-/// `EVENT_NOT_FOUND`, `VALIDATION_FAILED` and `INVALID_CURSOR`.
-pub async fn list(
+pub(super) async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
     ListRequest { page, filter }: ListRequest<EventFilter>,
@@ -59,8 +55,7 @@ pub async fn list(
 }
 
 /// The error for an event that is not in the partner's feed.
-#[must_use]
-pub fn not_found() -> ApiError {
+pub(in crate::api) fn not_found() -> ApiError {
     ApiError::new(
         Code::EventNotFound,
         format!(

@@ -1,18 +1,18 @@
 //! Route table of the partner listener: every route below `/api/v1`, plus health and documentation.
 
-pub mod categories;
-pub mod certification;
-pub mod credentials;
-pub mod events;
+mod categories;
+pub(super) mod certification;
+mod credentials;
+mod events;
 mod idempotency;
-pub mod orders;
-pub mod payouts;
-pub mod products;
-pub mod reconciliation;
-pub mod transactions;
-pub mod vouchers;
-pub mod wallets;
-pub mod webhooks;
+pub(super) mod orders;
+mod payouts;
+mod products;
+pub(super) mod reconciliation;
+mod transactions;
+mod vouchers;
+mod wallets;
+pub(super) mod webhooks;
 
 use std::sync::LazyLock;
 

@@ -20,11 +20,7 @@ use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
 use crate::service::Service;
 
-/// `POST /payouts`.
-///
-/// # Errors
-/// `MISSING_IDEMPOTENCY_KEY`, `VALIDATION_FAILED`, `IDEMPOTENCY_KEY_REUSED`, `IDEMPOTENCY_IN_PROGRESS`.
-pub async fn request(
+pub(super) async fn request(
     service: web::Data<Service>,
     request: HttpRequest,
     signed: VerifiedRequest<General>,
@@ -55,11 +51,7 @@ pub async fn request(
     }))
 }
 
-/// `GET /payouts`.
-///
-/// # Errors
-/// `VALIDATION_FAILED` and `INVALID_CURSOR`.
-pub async fn list(
+pub(super) async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
     ListRequest { page, filter }: ListRequest<PayoutFilter>,
@@ -77,11 +69,7 @@ pub async fn list(
     Ok(list_response(&page, bodies, |body| body.payout_id))
 }
 
-/// `GET /payouts/{payout_id}`.
-///
-/// # Errors
-/// `PAYOUT_NOT_FOUND`, also for the payout of another partner.
-pub async fn get(
+pub(super) async fn get(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
     payout_id: web::Path<String>,
@@ -93,8 +81,7 @@ pub async fn get(
 }
 
 /// The error for an unknown payout, or one of another partner.
-#[must_use]
-pub fn not_found() -> ApiError {
+pub(in crate::api) fn not_found() -> ApiError {
     ApiError::new(Code::PayoutNotFound, "no such payout; GET /payouts lists yours")
 }
 

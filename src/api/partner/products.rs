@@ -11,11 +11,7 @@ use crate::api::list_request::ListRequest;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::service::Service;
 
-/// `GET /products`; filters: `currency`, `country`, `category_id`.
-///
-/// # Errors
-/// `VALIDATION_FAILED` and `INVALID_CURSOR`.
-pub async fn list(
+pub(super) async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
     ListRequest { page, filter }: ListRequest<ProductFilter>,
@@ -40,11 +36,7 @@ pub async fn list(
     etag::conditional_response(&request, &page_body)
 }
 
-/// `GET /products/{product_id}`.
-///
-/// # Errors
-/// `PRODUCT_NOT_FOUND`.
-pub async fn get(
+pub(super) async fn get(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
     product_id: web::Path<String>,

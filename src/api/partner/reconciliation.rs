@@ -47,8 +47,7 @@ async fn get(
 }
 
 /// The error for a day without a reconciliation.
-#[must_use]
-pub fn not_found(day: Date) -> ApiError {
+pub(in crate::api) fn not_found(day: Date) -> ApiError {
     let message = format!("{day} is not reconciled yet; retry some hours after the end of the day (UTC)");
     ApiError::new(Code::ReconciliationNotFound, message)
 }

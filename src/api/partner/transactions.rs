@@ -8,11 +8,7 @@ use crate::api::list_request::ListRequest;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::service::Service;
 
-/// `GET /transactions`; filters: `from`, `to`, `order_id`, `type`, `currency`.
-///
-/// # Errors
-/// `VALIDATION_FAILED` and `INVALID_CURSOR`.
-pub async fn list(
+pub(super) async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
     ListRequest { page, filter }: ListRequest<TransactionFilter>,

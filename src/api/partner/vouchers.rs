@@ -19,11 +19,7 @@ use crate::api::request_outcome::{self, RequestOutcome};
 use crate::service::Service;
 use crate::telemetry::trace;
 
-/// `GET /orders/{order_id}/vouchers`.
-///
-/// # Errors
-/// `ORDER_NOT_FOUND`, and `ORDER_NOT_READY` while nothing is allocated.
-pub async fn get(
+pub(super) async fn get(
     service: web::Data<Service>,
     request: HttpRequest,
     signed: VerifiedRequest<Vouchers>,

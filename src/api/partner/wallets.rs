@@ -8,11 +8,7 @@ use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::service::Service;
 
-/// `GET /wallets`.
-///
-/// # Errors
-/// `VALIDATION_FAILED` and `INVALID_CURSOR`.
-pub async fn list(
+pub(super) async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
     ListRequest { page, .. }: ListRequest,

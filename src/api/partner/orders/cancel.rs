@@ -13,9 +13,6 @@ use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::service::Service;
 
 /// Cancels an order. Idempotent: a repeated call returns the refunded order.
-///
-/// # Errors
-/// `ORDER_NOT_FOUND`, `ORDER_NOT_CANCELLABLE`, `VALIDATION_FAILED`.
 pub(in crate::api::partner) async fn cancel(
     service: web::Data<Service>,
     order_id: web::Path<String>,

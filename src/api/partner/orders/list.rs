@@ -9,11 +9,7 @@ use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::service::Service;
 
-/// `GET /orders`; filters: `status`, `reference`, `from`, `to`.
-///
-/// # Errors
-/// `VALIDATION_FAILED` and `INVALID_CURSOR`.
-pub async fn list(
+pub(in crate::api::partner) async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
     ListRequest { page, filter }: ListRequest<OrderFilter>,

@@ -1,6 +1,6 @@
 //! `/orders`: place, read, list and cancel orders.
 
-pub mod cancel;
+pub(super) mod cancel;
 mod list;
 mod long_poll;
 
@@ -23,13 +23,9 @@ use crate::api::header::header_value;
 use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, VerifiedRequest};
 use crate::api::request_outcome::{self, OrderAnswer, RequestOutcome};
 use crate::service::Service;
-pub use list::list;
+pub(super) use list::list;
 
-/// `POST /orders`.
-///
-/// # Errors
-/// The errors of contract §7.
-pub async fn place(
+pub(super) async fn place(
     service: web::Data<Service>,
     request: HttpRequest,
     signed: VerifiedRequest<Orders>,
@@ -76,11 +72,8 @@ fn observed_products(request: &HttpRequest, order: &RequestedOrder) -> Vec<Strin
     lines.map(|line| line.product_id.clone()).collect()
 }
 
-/// `GET /orders/{order_id}`; with `Prefer: wait=N` a long poll.
-///
-/// # Errors
-/// `ORDER_NOT_FOUND`, also for the order of another partner.
-pub async fn get(
+/// With `Prefer: wait=N` a long poll.
+pub(super) async fn get(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
     order_id: web::Path<String>,
@@ -103,13 +96,12 @@ pub async fn get(
 ///
 /// # Errors
 /// `ORDER_NOT_FOUND`.
-pub fn parse_id(text: &str) -> Result<OrderId, ApiError> {
+pub(in crate::api) fn parse_id(text: &str) -> Result<OrderId, ApiError> {
     text.parse()
         .map_err(|_| ApiError::new(Code::OrderNotFound, "no such order; check the id"))
 }
 
-#[must_use]
-pub fn not_found(order_id: OrderId) -> ApiError {
+pub(in crate::api) fn not_found(order_id: OrderId) -> ApiError {
     ApiError::new(
         Code::OrderNotFound,
         format!("no such order: {order_id}; check the id"),

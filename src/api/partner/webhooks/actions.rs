@@ -12,11 +12,8 @@ use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::service::Service;
 
-/// `POST /webhooks/{webhook_id}/rotate`. The body is optional.
-///
-/// # Errors
-/// `VALIDATION_FAILED`, `WEBHOOK_NOT_FOUND`.
-pub async fn rotate(
+/// The body is optional.
+pub(in crate::api::partner) async fn rotate(
     service: web::Data<Service>,
     webhook_id: web::Path<String>,
     signed: VerifiedRequest<General>,
@@ -43,11 +40,8 @@ pub async fn rotate(
         .json(WebhookBody::of(&webhook, Some(&secret))))
 }
 
-/// `POST /webhooks/{webhook_id}/replay`: delivers events again, with a new retry period of 24 hours.
-///
-/// # Errors
-/// `VALIDATION_FAILED`, `WEBHOOK_NOT_FOUND`, `EVENT_NOT_FOUND`.
-pub async fn replay(
+/// Delivers events again, with a new retry period of 24 hours.
+pub(in crate::api::partner) async fn replay(
     service: web::Data<Service>,
     webhook_id: web::Path<String>,
     signed: VerifiedRequest<General>,

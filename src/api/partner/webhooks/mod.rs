@@ -15,18 +15,15 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::webhooks::body::WebhookBody;
 use vouchsafe_wire::partner::webhooks::request;
 
-pub use self::actions::{replay, rotate};
-pub use self::test::test;
+pub(super) use self::actions::{replay, rotate};
+pub(super) use self::test::test;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
 use crate::service::Service;
 
-/// `POST /webhooks`: registers an endpoint, or updates the one with this id or URL.
-///
-/// # Errors
-/// `VALIDATION_FAILED`, `WEBHOOK_NOT_FOUND`, `WEBHOOK_LIMIT_REACHED`.
-pub async fn put(
+/// Registers an endpoint, or updates the one with this id or URL.
+pub(super) async fn put(
     service: web::Data<Service>,
     signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
@@ -70,11 +67,8 @@ pub async fn put(
     }
 }
 
-/// `GET /webhooks`: lists the endpoints, oldest first.
-///
-/// # Errors
-/// `VALIDATION_FAILED` and `INVALID_CURSOR`.
-pub async fn list(
+/// Lists the endpoints, oldest first.
+pub(super) async fn list(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,
     ListRequest { page, .. }: ListRequest,
@@ -90,11 +84,7 @@ pub async fn list(
     Ok(list_response(&page, bodies, |body| body.webhook_id))
 }
 
-/// `DELETE /webhooks/{webhook_id}`.
-///
-/// # Errors
-/// `WEBHOOK_NOT_FOUND`, also for the endpoint of another partner.
-pub async fn remove(
+pub(super) async fn remove(
     service: web::Data<Service>,
     webhook_id: web::Path<String>,
     signed: VerifiedRequest<General>,
@@ -141,8 +131,7 @@ fn parse_id(text: &str) -> Result<WebhookId, ApiError> {
 }
 
 /// The error for an unknown endpoint, or one of another partner.
-#[must_use]
-pub fn not_found() -> ApiError {
+pub(in crate::api) fn not_found() -> ApiError {
     ApiError::new(
         Code::WebhookNotFound,
         "no such webhook endpoint; GET /webhooks lists yours",

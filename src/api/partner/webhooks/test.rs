@@ -24,11 +24,8 @@ use crate::api::middleware::authentication::{General, VerifiedRequest};
 use crate::api::request_outcome::{self, RequestOutcome, WebhookTest};
 use crate::service::Service;
 
-/// `POST /webhooks/{webhook_id}/test`: delivers a sample event now and returns the result. The body is optional.
-///
-/// # Errors
-/// `VALIDATION_FAILED`, `WEBHOOK_NOT_FOUND`.
-pub async fn test(
+/// Delivers a sample event now and returns the result. The body is optional.
+pub(in crate::api::partner) async fn test(
     service: web::Data<Service>,
     webhook_id: web::Path<String>,
     request: HttpRequest,
