@@ -9,7 +9,6 @@
 
 mod audit_checkpoints;
 mod certification;
-mod checked_queries;
 #[path = "../support/database.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
 mod database;
