@@ -13,7 +13,7 @@ use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::{Order, OrderStatus, PendingReason};
 use vouchsafe_domain::payout::{Payout, PayoutDecision, PayoutOutcome};
 use vouchsafe_domain::product::Sku;
-use vouchsafe_domain::transition::{OrderTransition, TransitionEffects};
+use vouchsafe_domain::transition::OrderTransition;
 use vouchsafe_domain::voucher::{Allocation, StockVoucher};
 
 /// Record of an order that is delivered from stock: order, allocations, debit, events.
@@ -95,32 +95,25 @@ pub fn order_change(
     progress: OrderTransition,
     numbers: &[StockId],
 ) -> Record {
-    let TransitionEffects {
-        order,
-        issued,
-        returned,
-        movement,
-        pending_delta,
-        events,
-    } = progress.finish(expected_sequence);
-    let returned = returned.into_iter().zip(numbers);
+    let effects = progress.finish(expected_sequence);
+    let returned = effects.returned.into_iter().zip(numbers);
     let returned = returned.map(|(allocation, stock_id)| ReturnedVoucher {
         allocation,
         stock_id: *stock_id,
         chunk_first_id: numbers[0],
     });
-    let partner_id = order.partner_id;
+    let partner_id = effects.order.partner_id;
     let change = OrderChange {
         expected_sequence,
-        issued,
+        issued: effects.issued,
         returned: returned.collect(),
-        after: order,
+        after: effects.order,
     };
     Record {
         change: Some(change),
-        movement,
-        pending_delta,
-        events: Some(events),
+        movement: effects.movement,
+        pending_delta: effects.pending_delta,
+        events: Some(effects.events),
         ..refusal(partner_id, name)
     }
 }

@@ -14,7 +14,7 @@ use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 use super::lane_client::LaneClient;
-use super::subject::{CaseFixture, CommitFault, Subject};
+use super::subject::{CaseFixture, CommitFault, OtherTransaction, Subject};
 use crate::build;
 use crate::rows::Holder;
 
@@ -130,6 +130,18 @@ impl<S: Subject> Fixture<'_, S> {
         assert_blocked(self.subject, 1, &mut blocked).await;
         meanwhile.await;
         blocked.await.expect("the batch returns verdicts")
+    }
+
+    /// Sends a record that blocks on its key, and commits `competitor` in a second lane meanwhile.
+    pub(super) async fn commit_overtaken(&mut self, record: &Record, competitor: &Record) -> Verdict {
+        let mut second = self.second_lane().await;
+        let transaction = self.begin_insert_key_of(record).await;
+        let overtake = async {
+            second.must_commit(competitor).await;
+            transaction.rollback().await;
+        };
+        let mut verdicts = self.commit_blocked(std::slice::from_ref(record), overtake).await;
+        verdicts.remove(0)
     }
 
     pub async fn commit(&mut self, records: &[Record]) -> Vec<Verdict> {

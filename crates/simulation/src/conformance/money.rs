@@ -4,10 +4,8 @@ use vouchsafe_actors::ports::record::Verdict;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::WalletKey;
 
-use super::fixture::{
-    Fixture, INITIAL_BALANCE, STALE_BALANCE, assert_blocked, assert_committed, wallet_state,
-};
-use super::subject::{OtherTransaction, Subject};
+use super::fixture::{Fixture, INITIAL_BALANCE, STALE_BALANCE, assert_committed, wallet_state};
+use super::subject::Subject;
 use crate::build;
 
 fn yen_wallet(partner_id: PartnerId) -> WalletKey {
@@ -177,30 +175,18 @@ pub async fn receipts_are_at_least_as_new_as_their_entry<S: Subject>(mut fixture
 
 /// A batch that was blocked reads the balance after the wait.
 pub async fn money_spent_while_blocked_is_not_available<S: Subject>(mut fixture: Fixture<'_, S>) {
-    let mut second = fixture.second_lane().await;
-    let records = [fixture.pending_order("a", 8_000)];
-    let competitor = fixture.pending_order("b", 8_000);
-    let transaction = fixture.begin_insert_key_of(&records[0]).await;
-    let verdicts = fixture
-        .commit_blocked(&records, async {
-            second.must_commit(&competitor).await;
-            transaction.rollback().await;
-        })
-        .await;
-    assert_eq!(verdicts, [STALE_BALANCE]);
-    fixture.assert_absent(&records[0]).await;
+    let [record, competitor] = ["a", "b"].map(|name| fixture.pending_order(name, 8_000));
+    let verdict = fixture.commit_overtaken(&record, &competitor).await;
+    assert_eq!(verdict, STALE_BALANCE);
+    fixture.assert_absent(&record).await;
 }
 
 pub async fn wallet_created_while_blocked_is_credited<S: Subject>(mut fixture: Fixture<'_, S>) {
-    let mut second = fixture.second_lane().await;
     let yen = yen_wallet(fixture.partner);
-    let records = [build::top_up(yen, "wire-1", 500)];
-    let transaction = fixture.begin_insert_key_of(&records[0]).await;
-    let mut blocked = fixture.lane.send(&records);
-    assert_blocked(fixture.subject, 1, &mut blocked).await;
-    second.must_commit(&build::top_up(yen, "wire-2", 300)).await;
-    transaction.rollback().await;
+    let [record, competitor] =
+        [("wire-1", 500), ("wire-2", 300)].map(|(name, amount)| build::top_up(yen, name, amount));
+    let verdict = fixture.commit_overtaken(&record, &competitor).await;
     let both = wallet_state(2, 800);
-    assert_eq!(blocked.await.unwrap(), [Verdict::Committed(Some(both))]);
+    assert_eq!(verdict, Verdict::Committed(Some(both)));
     assert_eq!(fixture.wallet_state_of(yen).await, Some(both));
 }

@@ -188,18 +188,10 @@ pub async fn chunk_taken_over_while_blocked_is_stale<S: Subject>(mut fixture: Fi
 
 pub async fn voucher_sold_while_blocked_is_stale<S: Subject>(mut fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(1).await;
-    let mut second = fixture.second_lane().await;
-    let records = [fixture.delivered_order("a", &gifts)];
-    let competitor = fixture.delivered_order("b", &gifts);
-    let transaction = fixture.begin_insert_key_of(&records[0]).await;
-    let verdicts = fixture
-        .commit_blocked(&records, async {
-            second.must_commit(&competitor).await;
-            transaction.rollback().await;
-        })
-        .await;
-    assert_eq!(verdicts, [STALE_STOCK]);
-    fixture.assert_absent(&records[0]).await;
+    let [record, competitor] = ["a", "b"].map(|name| fixture.delivered_order(name, &gifts));
+    let verdict = fixture.commit_overtaken(&record, &competitor).await;
+    assert_eq!(verdict, STALE_STOCK);
+    fixture.assert_absent(&record).await;
 }
 
 pub async fn two_lanes_sell_from_one_chunk<S: Subject>(mut fixture: Fixture<'_, S>) {

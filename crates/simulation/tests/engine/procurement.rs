@@ -32,7 +32,19 @@ async fn setup_slow_vendor() -> (Simulation, Node) {
     (sim, node)
 }
 
-fn assert_procurement_settled(sim: &Simulation) {
+/// Alice cancels her order.
+async fn cancel(sim: &Simulation, node: &Node) {
+    let command = CancelOrder {
+        partner_id: ALICE,
+        order_id: order_of(sim, ALICE).order_id,
+        reason: None,
+        window: time::Duration::HOUR,
+    };
+    cancel_order(&node.engine, command, |_| true).await.unwrap();
+}
+
+async fn assert_all_settled(sim: &Simulation, node: &Node) {
+    assert_settled(sim, node).await;
     assert_eq!(sim.vendors.unfinished(), Vec::<String>::new());
     assert_eq!(sim.vendors.violations(), Vec::<String>::new());
 }
@@ -44,8 +56,7 @@ simulation_tests! {
         sleep(2 * SECOND).await;
         let order = order_of(&sim, ALICE);
         assert_eq!((order.status, order.vouchers.len()), (OrderStatus::Delivered, 2));
-        assert_settled(&sim, &node).await;
-        assert_procurement_settled(&sim);
+        assert_all_settled(&sim, &node).await;
     }
 
     async fn order_of_ten_lines_does_not_block_another_within_concurrency_limit() {
@@ -58,10 +69,9 @@ simulation_tests! {
         let (many, one) = (order_of(&sim, ALICE), order_of(&sim, BOB));
         assert_eq!(one.status, OrderStatus::Delivered, "{one:?}");
         assert_eq!(many.status, OrderStatus::PartiallyDelivered, "{many:?}");
-        assert_settled(&sim, &node).await;
+        assert_all_settled(&sim, &node).await;
         assert_eq!(order_of(&sim, ALICE).status, OrderStatus::Delivered);
         assert_eq!(sim.vendors.max_in_flight(), VENDOR_CONCURRENCY);
-        assert_procurement_settled(&sim);
     }
 
     async fn procurement_actor_panicking_resumes_its_claims_at_once() {
@@ -73,8 +83,7 @@ simulation_tests! {
         sleep(3 * SECOND).await;
         assert_eq!(order_of(&sim, ALICE).status, OrderStatus::Delivered);
         assert_eq!(node.procurement.totals().restarts, 1);
-        assert_settled(&sim, &node).await;
-        assert_procurement_settled(&sim);
+        assert_all_settled(&sim, &node).await;
     }
 
     async fn claim_release_failing_is_retried_before_it_expires() {
@@ -88,8 +97,7 @@ simulation_tests! {
         sim.vendors.set_records_unavailable(false);
         sleep(3 * SECOND).await;
         assert_eq!(order_of(&sim, ALICE).status, OrderStatus::Delivered);
-        assert_settled(&sim, &node).await;
-        assert_procurement_settled(&sim);
+        assert_all_settled(&sim, &node).await;
     }
 
     async fn node_crashing_during_purchase_resumes_it_after_restart() {
@@ -101,8 +109,7 @@ simulation_tests! {
         node.start_procurement();
         sleep(3 * SECOND).await;
         assert_eq!(order_of(&sim, ALICE).status, OrderStatus::Delivered);
-        assert_settled(&sim, &node).await;
-        assert_procurement_settled(&sim);
+        assert_all_settled(&sim, &node).await;
     }
 
     async fn voucher_bought_for_cancelled_order_goes_to_waiting_order_then_shelf() {
@@ -111,19 +118,12 @@ simulation_tests! {
         node.start_procurement();
         node.place_order(&order_request(ALICE, "k", "bought", 2)).await.expect_new();
         sleep(SECOND).await;
-        let cancelled = CancelOrder {
-            partner_id: ALICE,
-            order_id: order_of(&sim, ALICE).order_id,
-            reason: None,
-            window: time::Duration::HOUR,
-        };
-        cancel_order(&node.engine, cancelled, |_| true).await.unwrap();
+        cancel(&sim, &node).await;
         node.place_order(&order_request(BOB, "k", "bought", 2)).await.expect_new();
         sleep(2 * SECOND).await;
         let order = order_of(&sim, BOB);
         assert_eq!((order.status, order.fulfilled_from), (OrderStatus::Delivered, Some(FulfilmentSource::Cache)));
-        assert_settled(&sim, &node).await;
-        assert_procurement_settled(&sim);
+        assert_all_settled(&sim, &node).await;
         assert_eq!(sim.db.free_vouchers(&build::sku("bought", 1_000)).len(), 2, "the vouchers bought for Bob");
     }
 
@@ -133,16 +133,9 @@ simulation_tests! {
         let order_id = order_of(&sim, ALICE).order_id;
         node.procurement.start_order(ALICE, order_id).await.unwrap();
         assert_eq!(sim.vendors.open_purchases_of(order_id).len(), 1, "recorded but not requested");
-        let cancelled = CancelOrder {
-            partner_id: ALICE,
-            order_id,
-            reason: None,
-            window: time::Duration::HOUR,
-        };
-        cancel_order(&node.engine, cancelled, |_| true).await.unwrap();
+        cancel(&sim, &node).await;
         node.start_procurement();
-        assert_settled(&sim, &node).await;
-        assert_procurement_settled(&sim);
+        assert_all_settled(&sim, &node).await;
         assert_eq!(sim.vendors.max_in_flight(), 0, "no vendor call");
     }
 
@@ -154,8 +147,7 @@ simulation_tests! {
         assert!(node.place_order(&order_request(BOB, "k", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
         node.import(&build::sku("bought", 1_000), &[1]);
         node.start_procurement();
-        assert_settled(&sim, &node).await;
-        assert_procurement_settled(&sim);
+        assert_all_settled(&sim, &node).await;
         let order = order_of(&sim, ALICE);
         let counts: Vec<_> = order.lines.iter().map(|line| (line.delivered, line.failed)).collect();
         assert_eq!((order.status, order.closed), (OrderStatus::PartiallyDelivered, true));
@@ -179,8 +171,7 @@ simulation_tests! {
         assert_eq!((younger.status, younger.vouchers.len()), (OrderStatus::PartiallyDelivered, 1));
         sleep(120 * SECOND).await;
         assert_eq!(order_of(&sim, BOB).status, OrderStatus::Delivered, "the remainder is bought");
-        assert_settled(&sim, &node).await;
-        assert_procurement_settled(&sim);
+        assert_all_settled(&sim, &node).await;
     }
     async fn remainder_of_reserved_stock_is_sold_to_new_orders() {
         let (sim, node) = setup().await;
@@ -194,8 +185,7 @@ simulation_tests! {
         assert!(!newest.is_finished(), "the remainder after Alice's order is not known yet");
         node.start_procurement();
         assert!(newest.await.unwrap().expect_new().starts_with("DELIVERED"));
-        assert_settled(&sim, &node).await;
-        assert_procurement_settled(&sim);
+        assert_all_settled(&sim, &node).await;
         assert_eq!(order_of(&sim, ALICE).status, OrderStatus::Delivered);
     }
 }
