@@ -35,7 +35,7 @@ pub struct Report {
 #[derive(Clone, Debug, Serialize)]
 pub struct ScenarioInfo {
     pub name: String,
-    pub question: String,
+    pub description: String,
     /// Duration of the seeding, in seconds.
     pub seeding_s: f64,
     pub pauses: Option<u64>,
@@ -56,7 +56,7 @@ pub fn publish(report: &(impl Serialize + fmt::Display), json: Option<&Path>) ->
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(scenario) = &self.scenario {
-            writeln!(f, "{}: {}", scenario.name, scenario.question)?;
+            writeln!(f, "{}: {}", scenario.name, scenario.description)?;
             writeln!(f, "seeded in {:.1} s", scenario.seeding_s)?;
             if let Some(pauses) = scenario.pauses {
                 writeln!(f, "pauses of Postgres: {pauses}")?;

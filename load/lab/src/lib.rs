@@ -1,4 +1,4 @@
-//! Measurements of several systems in turns: the service beside a peer and a Postgres floor, and one node beside two.
+//! Measurements of several systems in turns: the service compared with a peer and a Postgres floor, one node with two.
 //!
 //! Rule: this crate shares no code with the service, so the peer cannot inherit its speed or its bugs.
 //!

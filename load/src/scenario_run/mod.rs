@@ -121,7 +121,7 @@ pub fn run_scenario(
     Ok(Report {
         scenario: Some(ScenarioInfo {
             name: scenario.name.clone(),
-            question: scenario.question.clone(),
+            description: scenario.description.clone(),
             seeding_s: seeding_time.as_secs_f64(),
             pauses: pauses.map(|pauses| pauses.len() as u64),
         }),

@@ -34,7 +34,7 @@ pub struct SentOrders(Vec<SentLog>);
 impl SentOrders {
     /// Keeps the orders with a definite response.
     pub(crate) fn from_logs(logs: impl IntoIterator<Item = SentLog>) -> Self {
-        Self(logs.into_iter().map(SentLog::into_answered).collect())
+        Self(logs.into_iter().map(SentLog::into_completed).collect())
     }
 
     /// The share of one thread; the shares are disjoint.

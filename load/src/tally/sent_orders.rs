@@ -93,12 +93,12 @@ impl SentLog {
     }
 
     /// Keeps the orders with a stored response.
-    pub(crate) fn into_answered(self) -> Self {
-        let mut answered = Self::default();
+    pub(crate) fn into_completed(self) -> Self {
+        let mut completed = Self::default();
         for order in self.orders.into_iter().filter(|order| order.stored.is_some()) {
-            answered.insert_past(order);
+            completed.insert_past(order);
         }
-        answered
+        completed
     }
 
     /// The order at relative position `at` (0 to 1), with its index.

@@ -186,7 +186,7 @@ mod tests {
 
     fn scenario(requests: &str) -> Scenario {
         let text = format!(
-            r#"{{ "name": "t", "question": "?", "partners": 3,
+            r#"{{ "name": "t", "description": "?", "partners": 3,
                 "skus": {{ "count": 5, "vouchers": 1, "popularity": {{ "zipf": 3.0 }} }},
                 "orders": [{{ "weight": 1, "skus": 5, "quantity": 2 }}], "requests": {requests},
                 "pace": {{ "closed": {{ "connections": 1 }} }}, "warm_up_s": 0, "seconds": 1 }}"#

@@ -67,7 +67,7 @@ fn closed_loop_has_no_send_delay() {
 /// Runs all kinds of requests for one partner.
 fn run_mixed(defect: Defect) -> RunResult {
     let service = FakeService::start(defect);
-    let scenario = r#"{ "name": "run_mixed", "question": "?", "partners": 1,
+    let scenario = r#"{ "name": "run_mixed", "description": "?", "partners": 1,
         "skus": { "count": 1, "vouchers": 1, "popularity": "uniform" },
         "orders": [{ "weight": 1, "skus": 1, "quantity": 1 }],
         "requests": [{ "kind": "order", "weight": 4 }, { "kind": "duplicate", "weight": 2 },
@@ -129,7 +129,7 @@ fn setup(forms: Vec<String>) -> Setup {
 #[test]
 fn latency_is_reported_per_order_form() {
     let service = FakeService::start(Defect::None);
-    let scenario = r#"{ "name": "forms", "question": "?", "partners": 1,
+    let scenario = r#"{ "name": "forms", "description": "?", "partners": 1,
         "skus": { "count": 2, "vouchers": 1, "popularity": "uniform" },
         "orders": [{ "weight": 1, "skus": 1, "quantity": 1 }, { "weight": 1, "skus": 2, "quantity": 3 }],
         "pace": { "closed": { "connections": 3 } }, "warm_up_s": 0, "seconds": 1 }"#;

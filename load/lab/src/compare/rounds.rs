@@ -38,22 +38,24 @@ pub struct ComparisonPlan<'a> {
     pub stock: u64,
 }
 
-/// Runs the comparison; `say` receives one line per turn.
+/// Runs the comparison; `report_progress` receives one line per turn.
 ///
 /// # Errors
 /// If a contender cannot be started, loaded or audited.
 pub async fn compare(
     comparison: &ComparisonPlan<'_>,
-    say: &mut impl FnMut(&str),
+    report_progress: &mut impl FnMut(&str),
 ) -> anyhow::Result<CompareReport> {
     let machine = Machine::observe_before();
     let setup = ComparisonSetup::prepare(comparison).await?;
     let mut columns = empty_columns(comparison.loads);
-    setup.run_rounds(comparison, &mut columns, say).await?;
+    setup
+        .run_rounds(comparison, &mut columns, report_progress)
+        .await?;
     let first = comparison.loads.first();
     if let Some(load) = first.and_then(|load| half_peer_rate(&columns, *load)) {
         let mut open = empty_columns(&[load]);
-        setup.run_rounds(comparison, &mut open, say).await?;
+        setup.run_rounds(comparison, &mut open, report_progress).await?;
         columns.append(&mut open);
     }
     let report = CompareReport {
@@ -103,7 +105,7 @@ impl ComparisonSetup {
         &self,
         comparison: &ComparisonPlan<'_>,
         columns: &mut [Column],
-        say: &mut impl FnMut(&str),
+        report_progress: &mut impl FnMut(&str),
     ) -> anyhow::Result<()> {
         for round in 1..=comparison.rounds {
             for Column {
@@ -114,7 +116,7 @@ impl ComparisonSetup {
             {
                 let turn = self.run_contender(comparison, *contender, *load).await?;
                 let (name, pace, rate) = (contender.name(), load.pace, turn.orders_per_s);
-                say(&format!("round {round}, {name}, {pace}: {rate:.0} orders/s"));
+                report_progress(&format!("round {round}, {name}, {pace}: {rate:.0} orders/s"));
                 turns.push(turn);
             }
         }

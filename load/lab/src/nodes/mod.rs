@@ -148,11 +148,14 @@ fn busy_us(costs: &OrderCosts) -> Option<f64> {
     Some(components?.into_iter().sum::<f64>() + costs.other_processes_us.unwrap_or_default())
 }
 
-/// Runs the measurement; `say` receives one line per turn.
+/// Runs the measurement; `report_progress` receives one line per turn.
 ///
 /// # Errors
 /// If a node cannot be started, loaded or audited.
-pub async fn measure_nodes(plan: &NodesPlan<'_>, say: &mut impl FnMut(&str)) -> anyhow::Result<NodesReport> {
+pub async fn measure_nodes(
+    plan: &NodesPlan<'_>,
+    report_progress: &mut impl FnMut(&str),
+) -> anyhow::Result<NodesReport> {
     let machine = Machine::observe_before();
     let mut deployment = TestDeployment::start(plan.service).await?;
     let seed_data = SeedData::even(1, plan.stock, 2, USD);
@@ -193,7 +196,7 @@ pub async fn measure_nodes(plan: &NodesPlan<'_>, say: &mut impl FnMut(&str)) -> 
             };
             let orders_per_s: f64 = turns.iter().map(|turn| turn.orders_per_s).sum();
             let (nodes, pace) = (row.nodes, load.pace);
-            say(&format!(
+            report_progress(&format!(
                 "round {round}, nodes: {nodes}, each {pace}: {orders_per_s:.0} orders/s"
             ));
             row.rounds.push(turns);

@@ -26,7 +26,7 @@ const MAX_CONNECTIONS: usize = 16_384;
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     pub name: String,
-    pub question: String,
+    pub description: String,
     /// Number of partners, each with a separate wallet and an equal share of the orders.
     pub partners: usize,
     pub skus: Skus,

@@ -3,7 +3,7 @@
 use super::*;
 
 const SMALL: &str = r#"{
-    "name": "small", "question": "?", "partners": 2,
+    "name": "small", "description": "?", "partners": 2,
     "skus": { "count": 4, "vouchers": 10, "popularity": { "zipf": 1.1 }, "scarce": { "every": 2, "vouchers": 1 } },
     "orders": [{ "weight": 1, "skus": 2, "quantity": 3 }],
     "requests": [{ "kind": "order", "weight": 9 }, { "kind": "duplicate", "weight": 1 }],
