@@ -2,8 +2,11 @@
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use vouchsafe_domain::arguments::enum_parser;
+use vouchsafe_domain::product::{ApprovalPolicy, SupplyRoute};
 use vouchsafe_wire::operator::categories::CategoryRequest;
 
 use super::CommandOutput;
@@ -57,16 +60,18 @@ pub enum ProductAction {
     Show(ProductRef),
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize)]
 #[command(after_help = examples![
     "vouchsafe product put books-usd --name Books --brand books --category books --currency USD --denomination 25",
     "vouchsafe product put books-usd --from @product.json",
 ])]
 pub struct PutProductArgs {
     #[command(flatten)]
+    #[serde(skip)]
     product: ProductRef,
     /// The product as JSON, instead of the other options: text, @FILE, or - for standard input.
-    #[arg(long, value_name = "JSON", conflicts_with_all = ["name", "brand", "category", "currency"])]
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["name", "brand", "category_id", "currency"])]
+    #[serde(skip)]
     from: Option<String>,
     /// Display name.
     #[arg(long, required_unless_present = "from")]
@@ -75,8 +80,8 @@ pub struct PutProductArgs {
     #[arg(long, required_unless_present = "from")]
     brand: Option<String>,
     /// Category ID.
-    #[arg(long, required_unless_present = "from")]
-    category: Option<String>,
+    #[arg(long = "category", value_name = "CATEGORY", required_unless_present = "from")]
+    category_id: Option<String>,
     /// Currency of the denominations.
     #[arg(long, required_unless_present = "from")]
     currency: Option<String>,
@@ -90,26 +95,18 @@ pub struct PutProductArgs {
     #[arg(long = "denomination", value_name = "AMOUNT")]
     denominations: Vec<String>,
     /// Range of face values.
-    #[arg(long, value_name = "MIN:MAX:STEP", value_parser = read_range)]
-    range: Option<Value>,
+    #[arg(long = "range", value_name = "MIN:MAX:STEP", value_parser = read_range)]
+    denomination_range: Option<Value>,
     /// Source of vouchers when stock is short.
-    #[arg(long, default_value = "stock", value_parser = ["stock", "vendor"])]
-    route: String,
+    #[arg(long, default_value = "stock", value_parser = enum_parser::<SupplyRoute>())]
+    route: SupplyRoute,
     /// `always` if every order waits for approval.
-    #[arg(long, default_value = "rule", value_parser = ["rule", "always"])]
-    approval: String,
-    /// Last valid day of all vouchers, as YYYY-MM-DD.
-    #[arg(long, value_name = "DATE", conflicts_with = "valid_months")]
-    expires_on: Option<String>,
-    /// Validity of a voucher, in months.
-    #[arg(long, value_name = "MONTHS")]
-    valid_months: Option<u32>,
-    /// Redemption instructions.
-    #[arg(long, default_value = "")]
-    instructions: String,
-    /// Redemption terms.
-    #[arg(long, default_value = "")]
-    terms: String,
+    #[arg(long, default_value = "rule", value_parser = enum_parser::<ApprovalPolicy>())]
+    approval: ApprovalPolicy,
+    #[command(flatten)]
+    expiry_policy: ExpiryArgs,
+    #[command(flatten)]
+    redemption: RedemptionArgs,
     /// Days for which a voucher must still be valid when it is sold.
     #[arg(long, default_value_t = 0, value_name = "DAYS")]
     min_validity_days: u32,
@@ -122,6 +119,37 @@ pub struct PutProductArgs {
     /// End sales; the product stays readable.
     #[arg(long)]
     discontinued: bool,
+}
+
+#[derive(Debug, Args)]
+struct ExpiryArgs {
+    /// Last valid day of all vouchers, as YYYY-MM-DD.
+    #[arg(long, value_name = "DATE", conflicts_with = "valid_months")]
+    expires_on: Option<String>,
+    /// Validity of a voucher, in months.
+    #[arg(long, value_name = "MONTHS")]
+    valid_months: Option<u32>,
+}
+
+impl Serialize for ExpiryArgs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let policy = match (&self.expires_on, self.valid_months) {
+            (Some(day), _) => json!({ "type": "FIXED_DATE", "value": day }),
+            (None, Some(months)) => json!({ "type": "MONTHS_FROM_ISSUE", "value": months }),
+            (None, None) => json!({ "type": "NONE" }),
+        };
+        policy.serialize(serializer)
+    }
+}
+
+#[derive(Debug, Args, Serialize)]
+struct RedemptionArgs {
+    /// Redemption instructions.
+    #[arg(long, default_value = "")]
+    instructions: String,
+    /// Redemption terms.
+    #[arg(long, default_value = "")]
+    terms: String,
 }
 
 pub(super) async fn category(action: CategoryAction, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
@@ -140,37 +168,11 @@ pub(super) async fn product(action: ProductAction, admin: &AdminClient) -> anyho
                 let body: Box<RawValue> = serde_json::from_str(&text).context("--from: expected JSON")?;
                 admin.put(&args.product.path(), &body).await
             }
-            None => admin.put(&args.product.path(), &product_body(&args)).await,
+            None => admin.put(&args.product.path(), &args).await,
         },
         ProductAction::List(args) => admin.list("/products", &args, &PRODUCT_COLUMNS).await,
         ProductAction::Show(product) => admin.get(&product.path()).await,
     }
-}
-
-fn product_body(args: &PutProductArgs) -> Value {
-    let policy = match (&args.expires_on, args.valid_months) {
-        (Some(day), _) => json!({ "type": "FIXED_DATE", "value": day }),
-        (None, Some(months)) => json!({ "type": "MONTHS_FROM_ISSUE", "value": months }),
-        (None, None) => json!({ "type": "NONE" }),
-    };
-    json!({
-        "name": args.name,
-        "brand": args.brand,
-        "category_id": args.category,
-        "vendor": args.vendor,
-        "currency": args.currency,
-        "countries": args.countries,
-        "denominations": args.denominations,
-        "denomination_range": args.range,
-        "expiry_policy": policy,
-        "redemption": { "instructions": args.instructions, "terms": args.terms },
-        "route": args.route,
-        "approval": args.approval,
-        "returnable": args.returnable,
-        "min_validity_days": args.min_validity_days,
-        "low_stock_at": args.low_stock_at,
-        "discontinued": args.discontinued,
-    })
 }
 
 fn read_range(text: &str) -> Result<Value, &'static str> {

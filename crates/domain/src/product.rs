@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use strum::{EnumString, IntoStaticStr};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 #[cfg(feature = "utoipa")]
 use utoipa::openapi::Schema;
@@ -107,7 +107,7 @@ impl fmt::Debug for Sku {
 }
 
 /// How a stock shortfall of the product is covered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", const_into_str)]
@@ -125,7 +125,7 @@ pub enum SupplyRoute {
 
 /// When an order of the product needs approval.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, EnumString, IntoStaticStr,
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray,
 )]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]

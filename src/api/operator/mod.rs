@@ -28,6 +28,8 @@ use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, Scope, web};
 use bytes::Bytes;
 use utoipa::openapi::OpenApi;
+use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::payout::PayoutOutcome;
 
 use crate::api::docs::openapi::{self, Endpoint, endpoints, register, resources};
 use crate::api::docs::operator as docs;
@@ -45,7 +47,7 @@ static DOCUMENTATION: LazyLock<DocsSite> =
     LazyLock::new(|| DocsSite::new(Some(&openapi::to_value(&document()))));
 
 /// Partner routes are 404 on this listener.
-pub fn configure_listener(config: &mut web::ServiceConfig) {
+pub(crate) fn configure_listener(config: &mut web::ServiceConfig) {
     register(config, public_endpoints());
     config
         .configure(|config| pages::routes(config, &DOCUMENTATION))
@@ -53,7 +55,7 @@ pub fn configure_listener(config: &mut web::ServiceConfig) {
         .default_service(web::to(route_not_found));
 }
 
-pub fn configure_routes(config: &mut web::ServiceConfig) {
+pub(crate) fn configure_routes(config: &mut web::ServiceConfig) {
     let scope = resources(endpoints()).fold(web::scope(ADMIN_PREFIX), Scope::service);
     let scope = scope.default_service(web::to(route_not_found));
     config.service(scope.wrap(from_fn(authenticate)));
@@ -79,8 +81,10 @@ fn endpoints() -> Vec<Endpoint> {
         POST "/partners/{partner_id}/credentials" => credentials::issue, docs::partners::issue;
         GET "/partners/{partner_id}/certification" => certification::get, docs::partners::certification;
         DELETE "/partners/{partner_id}/certification" => certification::restart, docs::partners::restart_certification;
-        POST "/partners/{partner_id}/wallets/{currency}/top-ups" => wallets::top_up, docs::partners::top_up;
-        POST "/partners/{partner_id}/wallets/{currency}/adjustments" => wallets::adjust, docs::partners::adjust;
+        POST "/partners/{partner_id}/wallets/{currency}/top-ups"
+            => |posting| wallets::post(posting, LedgerKind::TopUp), docs::partners::top_up;
+        POST "/partners/{partner_id}/wallets/{currency}/adjustments"
+            => |posting| wallets::post(posting, LedgerKind::Adjustment), docs::partners::adjust;
         DELETE "/credentials/{credential_id}" => credentials::revoke, docs::partners::revoke;
         GET "/categories" => catalogue::list_categories, docs::catalogue::list_categories;
         PUT "/categories/{category_id}" => catalogue::put_category, docs::catalogue::put_category;
@@ -94,17 +98,18 @@ fn endpoints() -> Vec<Endpoint> {
         POST "/stock/void" => stock::void, docs::stock::void;
         GET "/orders" => orders::list, docs::orders::search;
         GET "/orders/{order_id}" => orders::get, docs::orders::get;
-        POST "/orders/{order_id}/approve" => orders::approve, docs::orders::approve;
-        POST "/orders/{order_id}/reject" => orders::reject, docs::orders::reject;
+        POST "/orders/{order_id}/approve" => |request| orders::decide(request, true), docs::orders::approve;
+        POST "/orders/{order_id}/reject" => |request| orders::decide(request, false), docs::orders::reject;
         POST "/orders/{order_id}/cancel" => orders::cancel, docs::orders::cancel;
         POST "/orders/{order_id}/fulfil" => orders::fulfil, docs::orders::fulfil;
         GET "/purchases" => purchases::list, docs::vendors::purchases;
         POST "/purchases/{purchase_id}/end" => purchases::end, docs::vendors::end_purchase;
         GET "/payouts" => payouts::list, docs::payouts::list;
         GET "/payouts/{payout_id}" => payouts::get, docs::payouts::get;
-        POST "/payouts/{payout_id}/pay" => payouts::pay, docs::payouts::pay;
-        POST "/payouts/{payout_id}/reject" => payouts::reject, docs::payouts::reject;
-        POST "/payouts/{payout_id}/fail" => payouts::fail, docs::payouts::fail;
+        POST "/payouts/{payout_id}/pay" => |request| payouts::decide(request, PayoutOutcome::Paid), docs::payouts::pay;
+        POST "/payouts/{payout_id}/reject"
+            => |request| payouts::decide(request, PayoutOutcome::Rejected), docs::payouts::reject;
+        POST "/payouts/{payout_id}/fail" => |request| payouts::decide(request, PayoutOutcome::Failed), docs::payouts::fail;
         GET "/reconciliation/{date}" => reconciliation::get, docs::reconciliation::get;
         POST "/reconciliation/{date}/run" => reconciliation::run, docs::reconciliation::run;
         POST "/reconciliation/{date}/records" => reconciliation::upload, docs::reconciliation::upload;

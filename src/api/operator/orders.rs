@@ -6,7 +6,7 @@ mod fulfil;
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::order::Order;
 
-pub(super) use self::decide::{approve, cancel, reject};
+pub(super) use self::decide::{cancel, decide};
 pub(super) use self::fulfil::fulfil;
 use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_wire::error_code::Code;

@@ -64,46 +64,22 @@ pub(super) async fn get(
         .json(body))
 }
 
-/// `POST /payouts/{payout_id}/pay`.
-pub(super) async fn pay(
-    service: web::Data<Service>,
-    operator: Operator,
-    payout_id: web::Path<String>,
-    request: OptionalJson<PayoutDecisionRequest>,
-) -> Result<HttpResponse, ApiError> {
-    decide(&service, &operator, &payout_id, request, PayoutOutcome::Paid).await
-}
+/// A decision on a payout.
+pub(super) type DecisionRequest = (
+    web::Data<Service>,
+    Operator,
+    web::Path<String>,
+    OptionalJson<PayoutDecisionRequest>,
+);
 
-/// `POST /payouts/{payout_id}/reject`.
-pub(super) async fn reject(
-    service: web::Data<Service>,
-    operator: Operator,
-    payout_id: web::Path<String>,
-    request: OptionalJson<PayoutDecisionRequest>,
-) -> Result<HttpResponse, ApiError> {
-    decide(&service, &operator, &payout_id, request, PayoutOutcome::Rejected).await
-}
-
-/// `POST /payouts/{payout_id}/fail`.
-pub(super) async fn fail(
-    service: web::Data<Service>,
-    operator: Operator,
-    payout_id: web::Path<String>,
-    request: OptionalJson<PayoutDecisionRequest>,
-) -> Result<HttpResponse, ApiError> {
-    decide(&service, &operator, &payout_id, request, PayoutOutcome::Failed).await
-}
-
-async fn decide(
-    service: &Service,
-    operator: &Operator,
-    payout_id: &str,
-    OptionalJson(request): OptionalJson<PayoutDecisionRequest>,
+/// `POST /payouts/{payout_id}/pay`, `/reject` and `/fail`.
+pub(super) async fn decide(
+    (service, operator, payout_id, OptionalJson(request)): DecisionRequest,
     outcome: PayoutOutcome,
 ) -> Result<HttpResponse, ApiError> {
     let operator = operator.authorize(Role::Operator)?;
     let decision = request.decision(outcome)?;
-    let (partner_id, payout_id) = find(service, payout_id).await?;
+    let (partner_id, payout_id) = find(&service, &payout_id).await?;
     let command = DecidePayout {
         partner_id,
         payout_id,

@@ -8,7 +8,7 @@ use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
 use vouchsafe_domain::idempotency::Fingerprint;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
-use vouchsafe_domain::money::{Currency, Money};
+use vouchsafe_domain::money::{Currency, InvalidMoney, Money};
 use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
@@ -20,55 +20,32 @@ use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::middleware::operator::{Operator, Role};
 use crate::service::Service;
 
-/// `POST /partners/{partner_id}/wallets/{currency}/top-ups`.
-pub(super) async fn top_up(
-    service: web::Data<Service>,
-    operator: Operator,
-    wallet: web::Path<(String, String)>,
-    Json(request): Json<PostingRequest>,
-) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
-    let command = parse_posting(&service, &wallet, &request, LedgerKind::TopUp, actor)?;
-    post_entry(&service, command).await
-}
+/// A posting to a wallet.
+pub(super) type Posting = (
+    web::Data<Service>,
+    Operator,
+    web::Path<(String, String)>,
+    Json<PostingRequest>,
+);
 
-/// `POST /partners/{partner_id}/wallets/{currency}/adjustments`.
-pub(super) async fn adjust(
-    service: web::Data<Service>,
-    operator: Operator,
-    wallet: web::Path<(String, String)>,
-    Json(request): Json<PostingRequest>,
-) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
-    let command = parse_posting(&service, &wallet, &request, LedgerKind::Adjustment, actor)?;
-    post_entry(&service, command).await
-}
-
-fn parse_posting(
-    service: &Service,
-    (partner_id, currency): &(String, String),
-    request: &PostingRequest,
+/// `POST /partners/{partner_id}/wallets/{currency}/top-ups` and `/adjustments`.
+pub(super) async fn post(
+    (service, operator, wallet, Json(request)): Posting,
     kind: LedgerKind,
-    actor: AuditActor,
-) -> Result<TopUp, ApiError> {
-    let partner_id = partner_id::parse_id(partner_id)?;
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Operator)?;
+    let (partner_id, currency) = wallet.into_inner();
+    let partner_id = partner_id::parse_id(&partner_id)?;
     service
         .registry
         .find_partner(partner_id)
         .ok_or_else(partner_id::not_found)?;
     let currency: Currency = currency
         .parse()
-        .map_err(|error: vouchsafe_domain::money::InvalidMoney| {
-            ApiError::invalid_field("currency", error.to_string())
-        })?;
+        .map_err(|error: InvalidMoney| ApiError::invalid_field("currency", error.to_string()))?;
     let (amount, reference) = request.validate(currency, kind)?;
-    Ok(build_posting(
-        partner_id,
-        amount.of(currency),
-        kind,
-        reference,
-        actor,
-    ))
+    let command = build_posting(partner_id, amount.of(currency), kind, reference, actor);
+    post_entry(&service, command).await
 }
 
 /// References are unique per wallet and kind.

@@ -47,7 +47,7 @@ pub struct DeliveryFilter {
     /// Filter by status.
     #[serde(rename = "status")]
     #[cfg_attr(feature = "utoipa", param(inline))]
-    #[cfg_attr(feature = "clap", arg(long = "status", value_parser = crate::arguments::enum_parser::<DeliveryState>()))]
+    #[cfg_attr(feature = "clap", arg(long = "status", value_name = "STATUS", value_parser = crate::arguments::enum_parser::<DeliveryState>()))]
     pub state: Option<DeliveryState>,
 }
 

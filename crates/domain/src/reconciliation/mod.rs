@@ -56,11 +56,18 @@ pub struct RecordLine {
     pub sold_at: OffsetDateTime,
 }
 
-/// How both sides differ.
+/// Kind of a drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
+#[cfg_attr(
+    feature = "utoipa",
+    schema(
+        description = "Kind of a drift: `MISSING` (the vendor has no record of our voucher), `UNKNOWN` (we have no voucher for \
+    the record), `DIFFERS` (the two differ) or `REPEATED` (the vendor also recorded the voucher on an earlier day)."
+    )
+)]
 pub enum DriftKind {
     /// We have it, the vendor's records do not.
     Missing,

@@ -17,36 +17,22 @@ use crate::api::operator::body::Json;
 use crate::api::operator::decision::decision_error;
 use crate::service::Service;
 
-/// `POST /orders/{order_id}/approve`.
-pub(in crate::api::operator) async fn approve(
-    service: web::Data<Service>,
-    operator: Operator,
-    order_id: web::Path<String>,
-    request: Json<ReasonRequest>,
-) -> Result<HttpResponse, ApiError> {
-    decide(&service, &operator, &order_id, request, true).await
-}
+/// A decision on an order.
+pub(in crate::api::operator) type DecisionRequest = (
+    web::Data<Service>,
+    Operator,
+    web::Path<String>,
+    Json<ReasonRequest>,
+);
 
-/// `POST /orders/{order_id}/reject`.
-pub(in crate::api::operator) async fn reject(
-    service: web::Data<Service>,
-    operator: Operator,
-    order_id: web::Path<String>,
-    request: Json<ReasonRequest>,
-) -> Result<HttpResponse, ApiError> {
-    decide(&service, &operator, &order_id, request, false).await
-}
-
-async fn decide(
-    service: &Service,
-    operator: &Operator,
-    order_id: &str,
-    Json(request): Json<ReasonRequest>,
+/// `POST /orders/{order_id}/approve` and `/reject`.
+pub(in crate::api::operator) async fn decide(
+    (service, operator, order_id, Json(request)): DecisionRequest,
     approved: bool,
 ) -> Result<HttpResponse, ApiError> {
     let operator = operator.authorize(Role::Operator)?;
     let reason = request.validated()?;
-    let order = find(service, order_id).await?;
+    let order = find(&service, &order_id).await?;
     let command = DecideOrder {
         partner_id: order.partner_id,
         order_id: order.order_id,
@@ -62,10 +48,7 @@ async fn decide(
 
 /// `POST /orders/{order_id}/cancel`.
 pub(in crate::api::operator) async fn cancel(
-    service: web::Data<Service>,
-    operator: Operator,
-    order_id: web::Path<String>,
-    Json(request): Json<ReasonRequest>,
+    (service, operator, order_id, Json(request)): DecisionRequest,
 ) -> Result<HttpResponse, ApiError> {
     let operator = operator.authorize(Role::Operator)?;
     let reason = request.validated()?;

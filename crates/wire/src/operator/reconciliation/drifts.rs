@@ -7,8 +7,8 @@ use vouchsafe_domain::ids::{DriftId, OrderId, PartnerId, VoucherId};
 use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::purchase::PurchaseKey;
-use vouchsafe_domain::reconciliation::VoucherTerms;
 use vouchsafe_domain::reconciliation::drift::{Drift, DriftResolution};
+use vouchsafe_domain::reconciliation::{DriftKind, VoucherTerms};
 
 use crate::error_body::InvalidRequest;
 use crate::json;
@@ -25,10 +25,8 @@ pub struct DriftBody {
     date: String,
     /// Vendor ID.
     vendor: String,
-    /// `MISSING`: the vendor has no record of our voucher. `UNKNOWN`: we have no voucher for the record. `DIFFERS`: the two
-    /// differ. `REPEATED`: the vendor also recorded the voucher on an earlier day.
-    #[schema(value_type = String, example = "DIFFERS")]
-    kind: &'static str,
+    /// Kind.
+    kind: DriftKind,
     /// Names of the fields that differ.
     differences: Vec<&'static str>,
     /// Partner whose order the voucher was bought for; null without a purchase.
@@ -129,7 +127,7 @@ impl From<Drift> for DriftBody {
             drift_id: drift.drift_id,
             date: drift.day.to_string(),
             vendor: drift.vendor,
-            kind: drift.kind.into_str(),
+            kind: drift.kind,
             differences: sides
                 .map(|(ours, theirs)| ours.differences(theirs))
                 .unwrap_or_default(),
