@@ -6,7 +6,9 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::event::EventStep;
 
 /// The kind of an event. The list is the spec's; no other kind is emitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray,
+)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[cfg_attr(
     feature = "utoipa",
@@ -82,6 +84,15 @@ impl EventKinds {
         (bits != 0).then_some(Self(bits))
     }
 
+    /// The set of stored labels; `None` stands for all kinds. Ignores labels of a newer version.
+    #[must_use]
+    pub fn from_labels(labels: Option<&[String]>) -> Self {
+        let kinds = labels.map(|labels| labels.iter().filter_map(|label| label.parse().ok()).collect());
+        kinds
+            .and_then(|kinds: Vec<EventKind>| Self::of(&kinds))
+            .unwrap_or(Self::ALL)
+    }
+
     /// Whether the set contains `kind`.
     #[must_use]
     pub const fn contains(self, kind: EventKind) -> bool {
@@ -90,7 +101,10 @@ impl EventKinds {
 
     /// The kinds in the set, in the order of the spec.
     pub fn iter(self) -> impl Iterator<Item = EventKind> {
-        EventKind::VARIANTS.iter().copied().filter(move |kind| self.contains(*kind))
+        EventKind::VARIANTS
+            .iter()
+            .copied()
+            .filter(move |kind| self.contains(*kind))
     }
 }
 

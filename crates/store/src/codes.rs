@@ -85,7 +85,7 @@ async fn retrieve(
     let mut sorted: Vec<usize> = (0..retrievals.len()).collect();
     sorted.sort_unstable_by_key(|index| {
         let retrieval = &retrievals[*index];
-        (retrieval.partner_id.as_uuid(), retrieval.order_id.as_uuid())
+        (retrieval.partner_id, retrieval.order_id)
     });
     let in_order = || sorted.iter().map(|index| &retrievals[*index]);
     let rows: Vec<RetrievalRow> = sqlx::query_as(
@@ -93,9 +93,9 @@ async fn retrieve(
                 r.nonce, r.ciphertext
            FROM retrieve_codes_v1($1, $2, $3, $4, $5) AS r",
     )
-    .bind(in_order().map(|retrieval| retrieval.partner_id.as_uuid()).collect::<Vec<_>>())
-    .bind(in_order().map(|retrieval| retrieval.order_id.as_uuid()).collect::<Vec<_>>())
-    .bind(in_order().map(|retrieval| retrieval.credential_id.as_uuid()).collect::<Vec<_>>())
+    .bind(in_order().map(|retrieval| retrieval.partner_id).collect::<Vec<_>>())
+    .bind(in_order().map(|retrieval| retrieval.order_id).collect::<Vec<_>>())
+    .bind(in_order().map(|retrieval| retrieval.credential_id).collect::<Vec<_>>())
     .bind(in_order().map(|retrieval| retrieval.address.as_str()).collect::<Vec<_>>())
     .bind(in_order().map(|retrieval| retrieval.trace_id.as_str()).collect::<Vec<_>>())
     .fetch_all(pool)

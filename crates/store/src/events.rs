@@ -2,6 +2,8 @@
 //!
 //! The numbers of a partner's events have no gap and follow the commit order, so a reader that has read up to a number has
 //! missed nothing. Pages are bounded in rows and bytes.
+//!
+//! The batched lookups share [`EventRow`] as a part of their rows, which the macros for checked SQL cannot fill.
 
 use std::sync::Arc;
 
@@ -25,10 +27,10 @@ pub(super) const MAX_PAGE_ROWS: usize = 64;
 
 #[derive(sqlx::FromRow)]
 pub(super) struct EventRow {
-    number: i64,
-    order_id: OrderId,
-    body: String,
-    created_at: OffsetDateTime,
+    pub(super) number: i64,
+    pub(super) order_id: OrderId,
+    pub(super) body: String,
+    pub(super) created_at: OffsetDateTime,
 }
 
 impl EventRow {
@@ -174,7 +176,7 @@ async fn find_events(
                                LIMIT 1) AS e
           WHERE e.created_at >= now() - make_interval(days => $3)",
     )
-    .bind(keys.iter().map(|(id, _)| id.as_uuid()).collect::<Vec<_>>())
+    .bind(keys.iter().map(|(partner_id, _)| *partner_id).collect::<Vec<_>>())
     .bind(numbers.collect::<Vec<_>>())
     .bind(FEED_DAYS)
     .fetch_all(pool)
@@ -212,13 +214,13 @@ struct IndexedEventRow {
 
 /// The number before the first event in the feed of each partner.
 async fn feed_starts(pool: &PgPool, partners: &[PartnerId]) -> Result<Vec<i64>, sqlx::Error> {
-    sqlx::query_scalar(
-        "SELECT last_event_before_v1(a.partner_id, now() - make_interval(days => $2))
+    sqlx::query_scalar!(
+        r#"SELECT last_event_before_v1(a.partner_id, now() - make_interval(days => $2)) AS "number!"
            FROM unnest($1::uuid[]) WITH ORDINALITY AS a (partner_id, position)
-          ORDER BY a.position",
+          ORDER BY a.position"#,
+        partners as _,
+        FEED_DAYS,
     )
-    .bind(partners.iter().map(|id| id.as_uuid()).collect::<Vec<_>>())
-    .bind(FEED_DAYS)
     .fetch_all(pool)
     .await
 }
@@ -291,7 +293,7 @@ async fn fetch_rows_after(
           WHERE e.bytes_before < $4
           ORDER BY a.position, e.number",
     )
-    .bind(requests.iter().map(|(request, _)| request.partner_id.as_uuid()).collect::<Vec<_>>())
+    .bind(requests.iter().map(|(request, _)| request.partner_id).collect::<Vec<_>>())
     .bind(requests.iter().map(|(_, after)| *after).collect::<Vec<_>>())
     .bind(requests.iter().map(|(request, _)| to_bigint(request.limit)).collect::<Vec<_>>())
     .bind(MAX_PAGE_BYTES)

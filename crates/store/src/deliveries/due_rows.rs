@@ -5,25 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::PgPool;
-use time::OffsetDateTime;
 use vouchsafe_actors::delivery::outbox::PendingDelivery;
 use vouchsafe_actors::delivery::queue::ReadRequest;
 use vouchsafe_domain::delivery::WebhookEvent;
+use vouchsafe_domain::ids::OrderId;
 
 use super::endpoint::{EndpointKey, EndpointSnapshot};
 use crate::audit::to_bigint;
 use crate::events::{EventRow, MAX_PAGE_ROWS};
-
-#[derive(sqlx::FromRow)]
-struct DueRow {
-    #[sqlx(flatten)]
-    event: EventRow,
-    number_due: i64,
-    attempts: i32,
-    replays: i32,
-    due_s: f64,
-    give_up_at: OffsetDateTime,
-}
 
 /// Reads the rows with these event numbers that are due, or the oldest waiting ones.
 pub(super) async fn read_due_rows(
@@ -33,12 +22,12 @@ pub(super) async fn read_due_rows(
     numbers: RangeInclusive<i64>,
 ) -> Result<Vec<PendingDelivery>, sqlx::Error> {
     let any_waiting = matches!(request, ReadRequest::Oldest { .. });
-    let found: Vec<DueRow> = sqlx::query_as(
-        "SELECT e.number, e.order_id, e.body, e.created_at,
+    sqlx::query!(
+        r#"SELECT e.number, e.order_id AS "order_id: OrderId", e.body, e.created_at,
                 d.number AS number_due,
                 d.attempts,
                 d.replays,
-                CASE WHEN d.next_at = 'infinity' THEN 0 ELSE extract(epoch FROM d.next_at - now()) END::float8 AS due_s,
+                CASE WHEN d.next_at = 'infinity' THEN 0 ELSE extract(epoch FROM d.next_at - now()) END::float8 AS "due_s!",
                 d.give_up_at
            FROM deliveries AS d
           CROSS JOIN LATERAL (
@@ -53,18 +42,22 @@ pub(super) async fn read_due_rows(
             AND ($3 OR d.next_at <= now())
             AND d.number BETWEEN $5 AND $6
           ORDER BY d.number
-          LIMIT $4",
+          LIMIT $4"#,
+        endpoint.key.partner_id as _,
+        endpoint.key.webhook_id as _,
+        any_waiting,
+        to_bigint(MAX_PAGE_ROWS),
+        numbers.start(),
+        numbers.end(),
     )
-    .bind(endpoint.key.partner_id)
-    .bind(endpoint.key.webhook_id)
-    .bind(any_waiting)
-    .bind(to_bigint(MAX_PAGE_ROWS))
-    .bind(numbers.start())
-    .bind(numbers.end())
-    .fetch_all(pool)
-    .await?;
-    let pending = found.into_iter().map(|row| {
-        let events = row.event.into_committed_events(endpoint.key.partner_id)?;
+    .try_map(|row| {
+        let event = EventRow {
+            number: row.number,
+            order_id: row.order_id,
+            body: row.body,
+            created_at: row.created_at,
+        };
+        let events = event.into_committed_events(endpoint.key.partner_id)?;
         Ok(PendingDelivery {
             order_id: events.bundle.order_id,
             event: WebhookEvent {
@@ -78,12 +71,13 @@ pub(super) async fn read_due_rows(
             due_in: time::Duration::seconds_f64(row.due_s),
             give_up_in: row.give_up_at - endpoint.now,
         })
-    });
-    pending.collect()
+    })
+    .fetch_all(pool)
+    .await
 }
 
 pub(super) async fn read_next_due(pool: &PgPool, key: EndpointKey) -> Result<Option<Duration>, sqlx::Error> {
-    let seconds: Option<f64> = sqlx::query_scalar(
+    let seconds = sqlx::query_scalar!(
         "SELECT extract(epoch FROM min(next_at) - now())::float8
            FROM deliveries
           WHERE partner_id = $1
@@ -91,10 +85,9 @@ pub(super) async fn read_next_due(pool: &PgPool, key: EndpointKey) -> Result<Opt
             AND state = 'WAITING'
             AND next_at > now()
             AND next_at < 'infinity'",
-    )
-    .bind(key.partner_id)
-    .bind(key.webhook_id)
-    .fetch_one(pool)
-    .await?;
+        key.partner_id as _,
+        key.webhook_id as _,
+    );
+    let seconds = seconds.fetch_one(pool).await?;
     Ok(seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default()))
 }

@@ -7,7 +7,6 @@ use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 
 use crate::node_identity::NodeIdentity;
-use crate::webhooks::parse_kinds;
 
 /// Primary key of an endpoint.
 #[derive(Debug, Clone, Copy)]
@@ -34,52 +33,43 @@ pub(super) struct EndpointSnapshot {
     pub(super) now: OffsetDateTime,
 }
 
-#[derive(sqlx::FromRow)]
-struct EndpointRow {
-    partner_id: PartnerId,
-    events: Option<Vec<String>>,
-    has_rows: bool,
-    rows_ahead: bool,
-    now: OffsetDateTime,
-}
-
 /// Loads an endpoint. Returns `None` if the lease has been lost.
 pub(super) async fn load_endpoint(
     pool: &PgPool,
     holder: &LeaseHolder,
 ) -> Result<Option<EndpointSnapshot>, sqlx::Error> {
-    let row: Option<EndpointRow> = sqlx::query_as(
-        "SELECT w.partner_id,
+    sqlx::query!(
+        r#"SELECT w.partner_id AS "partner_id: PartnerId",
                 w.events,
                 EXISTS (
                 SELECT
                   FROM deliveries AS d
                  WHERE d.partner_id = w.partner_id AND d.webhook_id = w.webhook_id AND d.state = 'WAITING'
-                ) AS has_rows,
+                ) AS "has_rows!",
                 EXISTS (
                 SELECT
                   FROM deliveries AS d
                  WHERE d.partner_id = w.partner_id AND d.webhook_id = w.webhook_id AND d.number > p.cursor
-                ) AS rows_ahead,
-                now() AS now
+                ) AS "rows_ahead!",
+                now() AS "now!"
            FROM webhooks AS w
            JOIN webhook_progress AS p ON p.partner_id = w.partner_id AND p.webhook_id = w.webhook_id
-          WHERE w.webhook_id = $1 AND p.lease = $2 AND p.leased_by = $3 AND p.incarnation = $4",
+          WHERE w.webhook_id = $1 AND p.lease = $2 AND p.leased_by = $3 AND p.incarnation = $4"#,
+        holder.webhook_id as _,
+        holder.lease.0,
+        holder.node.name,
+        holder.node.incarnation,
     )
-    .bind(holder.webhook_id)
-    .bind(holder.lease.0)
-    .bind(&holder.node.name)
-    .bind(holder.node.incarnation)
-    .fetch_optional(pool)
-    .await?;
-    Ok(row.map(|row| EndpointSnapshot {
+    .map(|row| EndpointSnapshot {
         key: EndpointKey {
             partner_id: row.partner_id,
             webhook_id: holder.webhook_id,
         },
-        kinds: parse_kinds(row.events.as_deref()),
+        kinds: EventKinds::from_labels(row.events.as_deref()),
         has_rows: row.has_rows,
         rows_ahead: row.rows_ahead,
         now: row.now,
-    }))
+    })
+    .fetch_optional(pool)
+    .await
 }

@@ -19,7 +19,8 @@ use uuid::Uuid;
 use vouchsafe_actors::delivery::outbox::{DeliveryPage, FlushRequest, LEASE_DURATION, LeaseAction};
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_domain::delivery::DeliveryOutcome;
-use vouchsafe_domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::delivery::view::DeliveryState;
+use vouchsafe_domain::ids::{OrderId, PartnerId, WebhookId};
 
 use super::endpoint::{EndpointKey, LeaseHolder};
 use super::sequence::schedule_first_waiting;
@@ -63,16 +64,12 @@ async fn write(pool: &PgPool, holder: &LeaseHolder, request: &FlushRequest) -> R
         return Ok(false);
     };
     upsert_rows(&mut transaction, key, request).await?;
-    let orders: Vec<Uuid> = request
-        .changes
-        .updates
-        .iter()
-        .map(|update| update.order_id.as_uuid())
-        .collect();
+    let updates = request.changes.updates.iter();
+    let orders: Vec<OrderId> = updates.map(|update| update.order_id).collect();
     schedule_first_waiting(&mut transaction, key, &orders).await?;
     append_attempts(&mut transaction, key, request).await?;
     if request.changes.recovered {
-        make_waiting_due(&mut transaction, key).await?;
+        make_waiting_due(&mut transaction, key.partner_id, key.webhook_id).await?;
     }
     schedule_next_attempt(&mut transaction, key, request).await?;
     transaction.commit().await?;
@@ -80,15 +77,15 @@ async fn write(pool: &PgPool, holder: &LeaseHolder, request: &FlushRequest) -> R
 }
 
 async fn disable_endpoint(connection: &mut PgConnection, webhook_id: WebhookId) -> Result<(), sqlx::Error> {
-    sqlx::query(
+    sqlx::query!(
         "UPDATE webhooks
             SET enabled = false,
                 disabled_reason = 'GONE',
                 disabled_at = now(),
                 updated_at = now()
           WHERE webhook_id = $1 AND enabled",
+        webhook_id as _,
     )
-    .bind(webhook_id)
     .execute(connection)
     .await
     .map(drop)
@@ -103,15 +100,15 @@ async fn write_progress(
     async_commit: bool,
 ) -> Result<Option<EndpointKey>, sqlx::Error> {
     let health = request.changes.health;
-    let found: Option<Uuid> = sqlx::query_scalar(
-        "WITH async_commit AS (SELECT CASE WHEN $9 THEN set_config('synchronous_commit', 'off', true) END)
+    let partner_id = sqlx::query_scalar!(
+        r#"WITH async_commit AS (SELECT CASE WHEN $9 THEN set_config('synchronous_commit', 'off', true) END)
          UPDATE webhook_progress AS p
             SET cursor = GREATEST(p.cursor, $3),
                 failures = $4,
                 backoff_step = $5,
                 failing_since = CASE WHEN $4 = 0 THEN NULL ELSE COALESCE(p.failing_since, now()) END,
-                delivered = p.delivered + CASE WHEN p.last_flush < $11 THEN $6 ELSE 0 END,
-                refused = p.refused + CASE WHEN p.last_flush < $11 THEN $7 ELSE 0 END,
+                delivered = p.delivered + CASE WHEN p.last_flush < $11 THEN $6::bigint ELSE 0 END,
+                refused = p.refused + CASE WHEN p.last_flush < $11 THEN $7::bigint ELSE 0 END,
                 last_flush = GREATEST(p.last_flush, $11),
                 leased_until = now() + $8,
                 due_at = CASE
@@ -134,25 +131,24 @@ async fn write_progress(
             AND p.lease = $2
             AND p.leased_by = $12
             AND p.incarnation = $13
-         RETURNING p.partner_id",
-    )
-    .bind(holder.webhook_id)
-    .bind(holder.lease.0)
-    .bind(request.changes.cursor)
-    .bind(i32::try_from(health.consecutive_failures).unwrap_or(i32::MAX))
-    .bind(i32::try_from(health.backoff_step).unwrap_or(i32::MAX))
-    .bind(i64::from(request.delivered))
-    .bind(i64::from(request.failed))
-    .bind((request.lease_action != LeaseAction::Release).then(|| interval(LEASE_DURATION)))
-    .bind(async_commit)
-    .bind(request.retry_in.map(interval))
-    .bind(request.sequence)
-    .bind(&holder.node.name)
-    .bind(holder.node.incarnation)
-    .fetch_optional(connection)
-    .await?;
-    Ok(found.map(|partner_id| EndpointKey {
-        partner_id: PartnerId::from_uuid(partner_id),
+         RETURNING p.partner_id AS "partner_id: PartnerId""#,
+        holder.webhook_id as _,
+        holder.lease.0,
+        request.changes.cursor,
+        i32::try_from(health.consecutive_failures).unwrap_or(i32::MAX),
+        i32::try_from(health.backoff_step).unwrap_or(i32::MAX),
+        i64::from(request.delivered),
+        i64::from(request.failed),
+        (request.lease_action != LeaseAction::Release).then(|| interval(LEASE_DURATION)),
+        async_commit,
+        request.retry_in.map(interval),
+        request.sequence,
+        holder.node.name,
+        holder.node.incarnation,
+    );
+    let partner_id = partner_id.fetch_optional(connection).await?;
+    Ok(partner_id.map(|partner_id| EndpointKey {
+        partner_id,
         webhook_id: holder.webhook_id,
     }))
 }
@@ -173,8 +169,8 @@ async fn upsert_rows(
     });
     let numbers: Vec<i64> = updates.iter().map(|update| update.number).collect();
     let ids: Vec<Uuid> = updates.iter().map(|_| Uuid::now_v7()).collect();
-    let orders: Vec<Uuid> = updates.iter().map(|update| update.order_id.as_uuid()).collect();
-    let states: Vec<&str> = updates.iter().map(|update| state_label(update.outcome)).collect();
+    let orders: Vec<OrderId> = updates.iter().map(|update| update.order_id).collect();
+    let states: Vec<DeliveryState> = updates.iter().map(|update| state(update.outcome)).collect();
     let attempts: Vec<i32> = updates
         .iter()
         .map(|update| update.attempts.cast_signed())
@@ -183,12 +179,12 @@ async fn upsert_rows(
         .iter()
         .map(|update| update.replays.cast_signed())
         .collect();
-    sqlx::query(
+    sqlx::query!(
         "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, replays,
                                       next_at, give_up_at, event_at)
          SELECT $1, $2, m.number, m.delivery_id, m.order_id, m.state, m.attempts, m.replays,
                 COALESCE(now() + m.wait, 'infinity'), e.created_at + $10, e.created_at
-           FROM unnest($3, $4, $5, $6, $7, $8, $9)
+           FROM unnest($3::bigint[], $4::uuid[], $5::uuid[], $6::text[], $7::integer[], $8::integer[], $9::interval[])
              AS m (number, delivery_id, order_id, state, attempts, replays, wait)
           CROSS JOIN LATERAL (
                 SELECT e.created_at
@@ -203,27 +199,27 @@ async fn upsert_rows(
                 next_at = EXCLUDED.next_at,
                 updated_at = now()
           WHERE d.replays = EXCLUDED.replays",
+        key.partner_id as _,
+        key.webhook_id as _,
+        &numbers,
+        &ids,
+        &orders as _,
+        &states as _,
+        &attempts,
+        &replays,
+        delays.collect::<Vec<_>>() as _,
+        interval(RETRY_WINDOW),
     )
-    .bind(key.partner_id)
-    .bind(key.webhook_id)
-    .bind(numbers)
-    .bind(ids)
-    .bind(orders)
-    .bind(states)
-    .bind(attempts)
-    .bind(replays)
-    .bind(delays.collect::<Vec<_>>())
-    .bind(interval(RETRY_WINDOW))
     .execute(connection)
     .await
     .map(drop)
 }
 
-const fn state_label(outcome: DeliveryOutcome) -> &'static str {
+const fn state(outcome: DeliveryOutcome) -> DeliveryState {
     match outcome {
-        DeliveryOutcome::RetryAt(_) | DeliveryOutcome::Blocked => "WAITING",
-        DeliveryOutcome::Delivered => "DELIVERED",
-        DeliveryOutcome::Failed => "FAILED",
+        DeliveryOutcome::RetryAt(_) | DeliveryOutcome::Blocked => DeliveryState::Waiting,
+        DeliveryOutcome::Delivered => DeliveryState::Delivered,
+        DeliveryOutcome::Failed => DeliveryState::Failed,
     }
 }
 
@@ -233,28 +229,32 @@ async fn append_attempts(
     request: &FlushRequest,
 ) -> Result<(), sqlx::Error> {
     for (number, attempt) in &request.attempts {
-        sqlx::query(
+        sqlx::query!(
             "UPDATE deliveries AS d
                 SET log = CASE WHEN jsonb_array_length(d.log) >= $5 THEN d.log - 0 ELSE d.log END || $4
               WHERE d.partner_id = $1
                 AND d.webhook_id = $2
                 AND d.number = $3
                 AND (d.log -> -1) IS DISTINCT FROM $4",
+            key.partner_id as _,
+            key.webhook_id as _,
+            number,
+            Json(attempt) as _,
+            MAX_LOGGED_ATTEMPTS,
         )
-        .bind(key.partner_id)
-        .bind(key.webhook_id)
-        .bind(number)
-        .bind(Json(attempt))
-        .bind(MAX_LOGGED_ATTEMPTS)
         .execute(&mut *connection)
         .await?;
     }
     Ok(())
 }
 
-/// After the first success of a failing endpoint, its waiting deliveries follow at once.
-async fn make_waiting_due(connection: &mut PgConnection, key: EndpointKey) -> Result<(), sqlx::Error> {
-    sqlx::query(
+/// Makes the waiting deliveries due at once: after the first success of a failing endpoint, or a change of its settings.
+pub(crate) async fn make_waiting_due(
+    connection: &mut PgConnection,
+    partner_id: PartnerId,
+    webhook_id: WebhookId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
         "UPDATE deliveries
             SET next_at = now()
           WHERE partner_id = $1
@@ -262,9 +262,9 @@ async fn make_waiting_due(connection: &mut PgConnection, key: EndpointKey) -> Re
             AND state = 'WAITING'
             AND next_at > now()
             AND next_at < 'infinity'",
+        partner_id as _,
+        webhook_id as _,
     )
-    .bind(key.partner_id)
-    .bind(key.webhook_id)
     .execute(connection)
     .await
     .map(drop)
@@ -275,7 +275,7 @@ async fn schedule_next_attempt(
     key: EndpointKey,
     request: &FlushRequest,
 ) -> Result<(), sqlx::Error> {
-    sqlx::query(
+    sqlx::query!(
         "UPDATE webhook_progress AS p
             SET due_at = COALESCE(now() + $3, (
                 SELECT min(d.next_at)
@@ -285,10 +285,10 @@ async fn schedule_next_attempt(
                    AND d.state = 'WAITING'
                    AND d.next_at < 'infinity'))
           WHERE p.partner_id = $1 AND p.webhook_id = $2",
+        key.partner_id as _,
+        key.webhook_id as _,
+        request.retry_in.map(interval),
     )
-    .bind(key.partner_id)
-    .bind(key.webhook_id)
-    .bind(request.retry_in.map(interval))
     .execute(connection)
     .await
     .map(drop)

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::PgPool;
-use time::OffsetDateTime;
 use vouchsafe_actors::delivery::outbox::{LEASE_DURATION, Lease, LeasedEndpoint};
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
 use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
@@ -31,7 +30,6 @@ pub struct DueEndpoints {
     pub nodes: usize,
 }
 
-#[derive(sqlx::FromRow)]
 struct EndpointStatusRow {
     partner_id: PartnerId,
     webhook_id: WebhookId,
@@ -41,20 +39,6 @@ struct EndpointStatusRow {
     age_s: f64,
 }
 
-#[derive(sqlx::FromRow)]
-struct LeaseRow {
-    partner_id: PartnerId,
-    url: String,
-    secret: Vec<u8>,
-    previous_secret: Option<Vec<u8>>,
-    previous_until: Option<OffsetDateTime>,
-    lease: i64,
-    cursor: i64,
-    failures: i32,
-    backoff_step: i32,
-    wait_s: f64,
-}
-
 /// Leases an endpoint that has work and no other holder. Commits asynchronously: after a database crash two nodes may deliver for a
 /// moment, and receivers recognize duplicates by the event id.
 pub(super) async fn acquire_lease(
@@ -62,8 +46,8 @@ pub(super) async fn acquire_lease(
     webhook_id: WebhookId,
     node: &NodeIdentity,
 ) -> Result<Option<LeasedEndpoint>, sqlx::Error> {
-    let row: Option<LeaseRow> = sqlx::query_as(
-        "WITH async_commit AS (SELECT set_config('synchronous_commit', 'off', true))
+    sqlx::query!(
+        r#"WITH async_commit AS (SELECT set_config('synchronous_commit', 'off', true))
          UPDATE webhook_progress AS p
             SET lease = p.lease + 1,
                 last_flush = 0,
@@ -83,36 +67,34 @@ pub(super) async fn acquire_lease(
                      SELECT f.last_number
                        FROM feeds AS f
                       WHERE f.partner_id = p.partner_id)))
-         RETURNING p.partner_id, w.url, w.secret, w.previous_secret, w.previous_until, p.lease, p.cursor, p.failures,
-                   p.backoff_step, GREATEST(COALESCE(extract(epoch FROM p.due_at - now()), 0), 0)::float8 AS wait_s",
+         RETURNING p.partner_id AS "partner_id: PartnerId", w.url, w.secret, w.previous_secret, w.previous_until, p.lease,
+                   p.cursor, p.failures, p.backoff_step,
+                   GREATEST(COALESCE(extract(epoch FROM p.due_at - now()), 0), 0)::float8 AS "wait_s!""#,
+        webhook_id as _,
+        node.name,
+        node.incarnation,
+        interval(LEASE_DURATION),
+        FAILING_THRESHOLD.cast_signed(),
     )
-    .bind(webhook_id)
-    .bind(&node.name)
-    .bind(node.incarnation)
-    .bind(interval(LEASE_DURATION))
-    .bind(FAILING_THRESHOLD.cast_signed())
+    .map(|row| {
+        let sealed = |bytes: Vec<u8>| SealedSecret(Arc::from(bytes));
+        LeasedEndpoint {
+            lease: Lease(row.lease),
+            target: Arc::new(WebhookTarget {
+                partner_id: row.partner_id,
+                webhook_id,
+                url: row.url,
+                secret: sealed(row.secret),
+                previous_secret: row.previous_secret.map(sealed).zip(row.previous_until),
+            }),
+            cursor: row.cursor,
+            consecutive_failures: row.failures.cast_unsigned(),
+            backoff_step: row.backoff_step.cast_unsigned(),
+            retry_in: Duration::try_from_secs_f64(row.wait_s).unwrap_or_default(),
+        }
+    })
     .fetch_optional(pool)
-    .await?;
-    Ok(row.map(|row| leased_endpoint(webhook_id, row)))
-}
-
-fn leased_endpoint(webhook_id: WebhookId, row: LeaseRow) -> LeasedEndpoint {
-    let sealed = |bytes: Vec<u8>| SealedSecret(Arc::from(bytes));
-    let previous = row.previous_secret.map(sealed).zip(row.previous_until);
-    LeasedEndpoint {
-        lease: Lease(row.lease),
-        target: Arc::new(WebhookTarget {
-            partner_id: row.partner_id,
-            webhook_id,
-            url: row.url,
-            secret: sealed(row.secret),
-            previous_secret: previous,
-        }),
-        cursor: row.cursor,
-        consecutive_failures: row.failures.cast_unsigned(),
-        backoff_step: row.backoff_step.cast_unsigned(),
-        retry_in: Duration::try_from_secs_f64(row.wait_s).unwrap_or_default(),
-    }
+    .await
 }
 
 impl PgNode {
@@ -124,9 +106,9 @@ impl PgNode {
         let node = self.identity().clone();
         let polled = self.database().run(move |pool| async move {
             let rows = query_endpoints(&pool, &node).await?;
-            let nodes: i64 = sqlx::query_scalar("SELECT count(*) FROM nodes WHERE lease_until > now()")
-                .fetch_one(&pool)
-                .await?;
+            let nodes =
+                sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM nodes WHERE lease_until > now()"#);
+            let nodes = nodes.fetch_one(&pool).await?;
             let mut endpoints = DueEndpoints {
                 enabled: rows.len(),
                 nodes: usize::try_from(nodes).unwrap_or(1).max(1),
@@ -162,15 +144,16 @@ impl DueEndpoints {
 }
 
 async fn query_endpoints(pool: &PgPool, node: &NodeIdentity) -> Result<Vec<EndpointStatusRow>, sqlx::Error> {
-    sqlx::query_as(
-        "SELECT p.partner_id,
-                p.webhook_id,
-                p.failures >= $3 AS failing,
+    sqlx::query_as!(
+        EndpointStatusRow,
+        r#"SELECT p.partner_id AS "partner_id: PartnerId",
+                p.webhook_id AS "webhook_id: WebhookId",
+                p.failures >= $3 AS "failing!",
                 COALESCE(p.due_at <= now(), false)
-                OR (p.failures < $3 AND p.cursor < COALESCE(f.last_number, 0)) AS due,
+                OR (p.failures < $3 AND p.cursor < COALESCE(f.last_number, 0)) AS "due!",
                 p.leased_until IS NULL
                 OR p.leased_until <= now()
-                OR (p.leased_by = $1 AND p.incarnation <= $2) AS free,
+                OR (p.leased_by = $1 AND p.incarnation <= $2) AS "free!",
                 COALESCE((
                     SELECT extract(epoch FROM now() - e.created_at)
                       FROM events AS e
@@ -178,16 +161,16 @@ async fn query_endpoints(pool: &PgPool, node: &NodeIdentity) -> Result<Vec<Endpo
                        AND e.number > p.cursor
                        AND p.cursor < f.last_number
                      ORDER BY e.number
-                     LIMIT 1), 0)::float8 AS age_s
+                     LIMIT 1), 0)::float8 AS "age_s!"
            FROM webhook_progress AS p
            JOIN webhooks AS w ON w.partner_id = p.partner_id AND w.webhook_id = p.webhook_id
            LEFT JOIN feeds AS f ON f.partner_id = p.partner_id
           WHERE w.enabled
-          ORDER BY p.due_at NULLS FIRST",
+          ORDER BY p.due_at NULLS FIRST"#,
+        node.name,
+        node.incarnation,
+        FAILING_THRESHOLD.cast_signed(),
     )
-    .bind(&node.name)
-    .bind(node.incarnation)
-    .bind(FAILING_THRESHOLD.cast_signed())
     .fetch_all(pool)
     .await
 }

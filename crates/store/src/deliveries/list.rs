@@ -1,45 +1,33 @@
 //! Delivery lists with attempts. Only failed, blocked and replayed deliveries have rows.
 
+use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use time::OffsetDateTime;
 use vouchsafe_domain::delivery::DeliveryAttempt;
 use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryState, DeliveryView};
 use vouchsafe_domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
 use crate::audit::to_bigint;
+use crate::database::Statement;
 use crate::deliveries::DeliveryLog;
 
-#[derive(sqlx::FromRow)]
-pub(super) struct DeliveryRow {
-    delivery_id: DeliveryId,
-    partner_id: PartnerId,
-    webhook_id: WebhookId,
-    number: i64,
-    order_id: OrderId,
-    state: DeliveryState,
-    attempts: i32,
-    next_at: Option<OffsetDateTime>,
-    log: Json<Vec<DeliveryAttempt>>,
-    event_at: OffsetDateTime,
-    updated_at: OffsetDateTime,
-}
-
-/// `next_at = 'infinity'` marks a delivery that waits for an earlier one; it reads as null.
-pub(super) const COLUMNS: &str =
-    "d.delivery_id, d.partner_id, d.webhook_id, d.number, d.order_id, d.state, d.attempts,
-                CASE WHEN d.state = 'WAITING' AND d.next_at < 'infinity' THEN d.next_at END AS next_at, d.log,
-                d.event_at, d.updated_at";
-
-impl TryFrom<DeliveryRow> for DeliveryView {
-    type Error = sqlx::Error;
-
-    fn try_from(row: DeliveryRow) -> Result<Self, sqlx::Error> {
-        let partner_id = row.partner_id;
-        Ok(Self {
+/// Selects deliveries with the rest of a statement. `next_at = 'infinity'` marks a delivery that waits for an earlier one; it
+/// reads as null.
+macro_rules! select_deliveries {
+    ($rest:literal, $($argument:expr),+ $(,)?) => {
+        sqlx::query!(
+            r#"SELECT d.delivery_id AS "delivery_id: DeliveryId", d.partner_id AS "partner_id: PartnerId",
+                      d.webhook_id AS "webhook_id: WebhookId", d.number, d.order_id AS "order_id: OrderId",
+                      d.state AS "state: DeliveryState", d.attempts,
+                      CASE WHEN d.state = 'WAITING' AND d.next_at < 'infinity' THEN d.next_at END AS next_at,
+                      d.log AS "log: Json<Vec<DeliveryAttempt>>", d.event_at, d.updated_at
+                 FROM deliveries AS d "# + $rest,
+            $($argument),+
+        )
+        .map(|row| DeliveryView {
             delivery_id: row.delivery_id,
-            partner_id,
+            partner_id: row.partner_id,
             webhook_id: row.webhook_id,
-            event_id: EventId::for_number(partner_id, row.number, row.event_at),
+            event_id: EventId::for_number(row.partner_id, row.number, row.event_at),
             order_id: row.order_id,
             state: row.state,
             attempts: row.attempts,
@@ -48,7 +36,14 @@ impl TryFrom<DeliveryRow> for DeliveryView {
             event_at: row.event_at,
             updated_at: row.updated_at,
         })
-    }
+    };
+}
+
+/// Finds a delivery.
+pub(super) fn find_delivery(
+    delivery_id: DeliveryId,
+) -> Statement<impl FnMut(PgRow) -> Result<DeliveryView, sqlx::Error> + Send + use<>> {
+    select_deliveries!("WHERE d.delivery_id = $1", delivery_id as _)
 }
 
 impl DeliveryLog {
@@ -62,30 +57,22 @@ impl DeliveryLog {
         before: Option<DeliveryId>,
         limit: usize,
     ) -> Result<Vec<DeliveryView>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let found: Vec<DeliveryRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
-                    "SELECT {COLUMNS}
-                   FROM deliveries AS d
-                  WHERE ($1::uuid IS NULL OR d.partner_id = $1)
-                    AND ($2::uuid IS NULL OR d.webhook_id = $2)
-                    AND ($3::uuid IS NULL OR d.order_id = $3)
-                    AND ($4::text IS NULL OR d.state = $4)
-                    AND ($5::uuid IS NULL OR d.delivery_id < $5)
-                  ORDER BY d.delivery_id DESC
-                  LIMIT $6"
-                )))
-                .bind(filter.partner_id)
-                .bind(filter.webhook_id)
-                .bind(filter.order_id)
-                .bind(filter.state)
-                .bind(before)
-                .bind(to_bigint(limit))
-                .fetch_all(&pool)
-                .await?;
-                found.into_iter().map(DeliveryView::try_from).collect()
-            })
-            .await
+        let statement = select_deliveries!(
+            "WHERE ($1::uuid IS NULL OR d.partner_id = $1)
+               AND ($2::uuid IS NULL OR d.webhook_id = $2)
+               AND ($3::uuid IS NULL OR d.order_id = $3)
+               AND ($4::text IS NULL OR d.state = $4)
+               AND ($5::uuid IS NULL OR d.delivery_id < $5)
+             ORDER BY d.delivery_id DESC
+             LIMIT $6",
+            filter.partner_id as _,
+            filter.webhook_id as _,
+            filter.order_id as _,
+            filter.state as _,
+            before as _,
+            to_bigint(limit),
+        );
+        self.0.fetch_all(statement).await
     }
 
     /// Deletes deliveries that ended before the feed's retention period, and returns their number.
@@ -95,7 +82,7 @@ impl DeliveryLog {
     pub async fn purge_ended(&self) -> Result<u64, sqlx::Error> {
         self.0
             .run(move |pool| async move {
-                let purged = sqlx::query(
+                let purged = sqlx::query!(
                     "DELETE FROM deliveries AS d
                   USING (SELECT partner_id, webhook_id, number
                            FROM deliveries
@@ -104,12 +91,10 @@ impl DeliveryLog {
                           LIMIT $2
                             FOR UPDATE SKIP LOCKED) AS o
                   WHERE d.partner_id = o.partner_id AND d.webhook_id = o.webhook_id AND d.number = o.number",
-                )
-                .bind(crate::events::FEED_DAYS)
-                .bind(PURGE_ROWS)
-                .execute(&pool)
-                .await?;
-                Ok(purged.rows_affected())
+                    crate::events::FEED_DAYS,
+                    PURGE_ROWS,
+                );
+                Ok(purged.execute(&pool).await?.rows_affected())
             })
             .await
     }

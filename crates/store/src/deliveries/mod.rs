@@ -38,6 +38,7 @@ use super::error::unavailable;
 use super::node::PgNode;
 use super::node_identity::NodeIdentity;
 
+pub(super) use flush::make_waiting_due;
 pub use lease::DueEndpoints;
 pub use replay::{MAX_REPLAYED, ReplayOutcome};
 

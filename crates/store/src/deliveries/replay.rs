@@ -3,23 +3,23 @@
 //! Replayed events keep their order within an order: each is due when no earlier event of the order waits. Only an attempt that
 //! began after the commit of a replay can end it: rows count their replays, and the result of an attempt names the count.
 
-use sqlx::{PgExecutor, PgPool, Postgres, Transaction};
+use sqlx::{PgPool, Postgres, Transaction};
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_domain::delivery::CommittedEvents;
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::delivery::view::DeliveryView;
-use vouchsafe_domain::ids::{DeliveryId, PartnerId, WebhookId};
+use vouchsafe_domain::event_kind::EventKinds;
+use vouchsafe_domain::ids::{DeliveryId, OrderId, PartnerId, WebhookId};
 
 use super::endpoint::EndpointKey;
 use super::interval;
-use super::list::{COLUMNS, DeliveryRow};
+use super::list::find_delivery;
 use super::sequence::schedule_first_waiting;
 use crate::audit::{self, AuditActor, NO_STATE, to_bigint};
 use crate::deliveries::DeliveryLog;
 use crate::events::{EventRow, FEED_DAYS, find_event};
-use crate::webhooks::parse_kinds;
 
 /// Bounds the transaction of one replay request.
 pub const MAX_REPLAYED: usize = 10_000;
@@ -68,7 +68,7 @@ impl DeliveryLog {
     ) -> Result<Option<DeliveryView>, sqlx::Error> {
         self.0
             .run(move |pool| async move {
-                let Some(before) = find_delivery(&pool, delivery_id).await? else {
+                let Some(before) = find_delivery(delivery_id).fetch_optional(&pool).await? else {
                     return Ok(None);
                 };
                 let key = EndpointKey {
@@ -78,30 +78,19 @@ impl DeliveryLog {
                 let Some(event) = find_event(&pool, key.partner_id, before.event_id).await? else {
                     return Ok(None);
                 };
-                let number = (event.number, before.order_id.as_uuid());
+                let number = (event.number, before.order_id);
                 let Some(mut transaction) = write_replays(&pool, key, &[number], &actor).await? else {
                     return Ok(None);
                 };
                 // Read before the commit: afterwards a node may deliver it at once.
-                let after = find_delivery(&mut *transaction, delivery_id).await?;
+                let after = find_delivery(delivery_id)
+                    .fetch_optional(&mut *transaction)
+                    .await?;
                 transaction.commit().await?;
                 Ok(after)
             })
             .await
     }
-}
-
-async fn find_delivery(
-    connection: impl PgExecutor<'_>,
-    delivery_id: DeliveryId,
-) -> Result<Option<DeliveryView>, sqlx::Error> {
-    let row: Option<DeliveryRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
-        "SELECT {COLUMNS} FROM deliveries AS d WHERE d.delivery_id = $1"
-    )))
-    .bind(delivery_id)
-    .fetch_optional(connection)
-    .await?;
-    row.map(DeliveryView::try_from).transpose()
 }
 
 async fn replay(
@@ -114,22 +103,21 @@ async fn replay(
         partner_id,
         webhook_id,
     } = key;
-    let events: Option<Option<Vec<String>>> =
-        sqlx::query_scalar("SELECT events FROM webhooks WHERE partner_id = $1 AND webhook_id = $2")
-            .bind(partner_id)
-            .bind(webhook_id)
-            .fetch_optional(pool)
-            .await?;
-    let Some(events) = events else {
+    let events = sqlx::query_scalar!(
+        "SELECT events FROM webhooks WHERE partner_id = $1 AND webhook_id = $2",
+        partner_id as _,
+        webhook_id as _,
+    );
+    let Some(events) = events.fetch_optional(pool).await? else {
         return Ok(ReplayOutcome::WebhookNotFound);
     };
-    let kinds = parse_kinds(events.as_deref());
-    let numbers: Vec<(i64, Uuid)> = match request {
+    let kinds = EventKinds::from_labels(events.as_deref());
+    let numbers: Vec<(i64, OrderId)> = match request {
         ReplayRequest::Event(event_id) => {
             let Some(event) = find_event(pool, partner_id, event_id).await? else {
                 return Ok(ReplayOutcome::EventNotFound);
             };
-            vec![(event.number, event.events.bundle.order_id.as_uuid())]
+            vec![(event.number, event.events.bundle.order_id)]
         }
         ReplayRequest::TimeRange(from, to) => {
             let bundle = load_committed_between(pool, partner_id, from, to).await?;
@@ -137,7 +125,7 @@ async fn replay(
                 bundle.kind(number).is_some_and(|kind| kinds.contains(kind))
             };
             let numbers = bundle.iter().flat_map(|bundle| {
-                let order_id = bundle.bundle.order_id.as_uuid();
+                let order_id = bundle.bundle.order_id;
                 let numbers = bundle.first_number..=bundle.last_number();
                 let numbers = numbers.filter(|number| is_subscribed(bundle, *number));
                 numbers.map(move |number| (number, order_id))
@@ -161,58 +149,53 @@ async fn load_committed_between(
     from: OffsetDateTime,
     to: OffsetDateTime,
 ) -> Result<Vec<CommittedEvents>, sqlx::Error> {
-    let found: Vec<EventRow> = sqlx::query_as(
-        "SELECT number, order_id, body, created_at
+    let found = sqlx::query_as!(
+        EventRow,
+        r#"SELECT number, order_id AS "order_id: OrderId", body, created_at
            FROM events
           WHERE partner_id = $1
             AND number > last_event_before_v1($1, GREATEST($2, now() - make_interval(days => $4)) - interval '1 minute')
             AND created_at >= GREATEST($2, now() - make_interval(days => $4))
             AND created_at < $3
           ORDER BY number
-          LIMIT $5",
-    )
-    .bind(partner_id)
-    .bind(from)
-    .bind(to)
-    .bind(FEED_DAYS)
-    .bind(to_bigint(MAX_REPLAYED + 1))
-    .fetch_all(pool)
-    .await?;
-    found
-        .into_iter()
-        .map(|row| row.into_committed_events(partner_id))
-        .collect()
+          LIMIT $5"#,
+        partner_id as _,
+        from,
+        to,
+        FEED_DAYS,
+        to_bigint(MAX_REPLAYED + 1),
+    );
+    let found = found.fetch_all(pool).await?.into_iter();
+    found.map(|row| row.into_committed_events(partner_id)).collect()
 }
 
 /// Returns the transaction to commit, or `None` if the endpoint was removed. Lock order: webhook_progress, deliveries by number.
 async fn write_replays(
     pool: &PgPool,
     key: EndpointKey,
-    numbers: &[(i64, Uuid)],
+    numbers: &[(i64, OrderId)],
     actor: &AuditActor,
 ) -> Result<Option<Transaction<'static, Postgres>>, sqlx::Error> {
     let ids: Vec<Uuid> = numbers.iter().map(|_| Uuid::now_v7()).collect();
-    let (numbers, orders): (Vec<i64>, Vec<Uuid>) = numbers.iter().copied().unzip();
+    let (numbers, orders): (Vec<i64>, Vec<OrderId>) = numbers.iter().copied().unzip();
     let mut transaction = pool.begin().await?;
     // Makes the endpoint due on all nodes, and keeps waiting rows from ending meanwhile.
-    let found = sqlx::query(
+    let found = sqlx::query!(
         "UPDATE webhook_progress
             SET due_at = CASE WHEN failing_since IS NULL OR due_at IS NULL THEN now() ELSE due_at END
           WHERE partner_id = $1 AND webhook_id = $2",
-    )
-    .bind(key.partner_id)
-    .bind(key.webhook_id)
-    .execute(&mut *transaction)
-    .await?;
+        key.partner_id as _,
+        key.webhook_id as _,
+    );
     // The endpoint was removed since it was read.
-    if found.rows_affected() == 0 {
+    if found.execute(&mut *transaction).await?.rows_affected() == 0 {
         return transaction.rollback().await.map(|()| None);
     }
-    sqlx::query(
+    sqlx::query!(
         "INSERT INTO deliveries AS d (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, replays,
                                       next_at, give_up_at, event_at)
          SELECT $1, $2, m.number, m.delivery_id, m.order_id, 'WAITING', 0, 1, 'infinity', now() + $6, e.created_at
-           FROM unnest($3, $4, $5) AS m (number, delivery_id, order_id)
+           FROM unnest($3::bigint[], $4::uuid[], $5::uuid[]) AS m (number, delivery_id, order_id)
           CROSS JOIN LATERAL (
                 SELECT e.created_at
                   FROM events AS e
@@ -227,16 +210,24 @@ async fn write_replays(
                 next_at = EXCLUDED.next_at,
                 give_up_at = EXCLUDED.give_up_at,
                 updated_at = now()",
+        key.partner_id as _,
+        key.webhook_id as _,
+        &numbers,
+        &ids,
+        &orders as _,
+        interval(RETRY_WINDOW),
     )
-    .bind(key.partner_id)
-    .bind(key.webhook_id)
-    .bind(numbers)
-    .bind(ids)
-    .bind(&orders)
-    .bind(interval(RETRY_WINDOW))
     .execute(&mut *transaction)
     .await?;
     schedule_first_waiting(&mut transaction, key, &orders).await?;
-    audit::write(&mut transaction, actor, "webhook.replay", &key.webhook_id, NO_STATE, NO_STATE).await?;
+    audit::write(
+        &mut transaction,
+        actor,
+        "webhook.replay",
+        &key.webhook_id,
+        NO_STATE,
+        NO_STATE,
+    )
+    .await?;
     Ok(Some(transaction))
 }

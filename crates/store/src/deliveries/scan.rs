@@ -8,15 +8,14 @@ use vouchsafe_actors::delivery::outbox::{DeliveryPage, PendingDelivery};
 use vouchsafe_actors::delivery::queue::ReadRequest;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_domain::delivery::{CommittedEvents, WebhookEvent};
+use vouchsafe_domain::ids::OrderId;
 
 use super::due_rows::read_due_rows;
 use super::endpoint::{EndpointKey, EndpointSnapshot};
 use crate::audit::to_bigint;
 use crate::events::{EventRow, MAX_PAGE_BYTES, MAX_PAGE_ROWS};
 
-#[derive(sqlx::FromRow)]
 struct NewRow {
-    #[sqlx(flatten)]
     event: EventRow,
     first_waiting: Option<i64>,
 }
@@ -132,8 +131,8 @@ impl RowsAhead {
 
 /// Fetches the event rows after a number, each with the first waiting delivery of its order.
 async fn fetch_rows_after(pool: &PgPool, key: EndpointKey, after: i64) -> Result<Vec<NewRow>, sqlx::Error> {
-    sqlx::query_as(
-        "SELECT e.number, e.order_id, e.body, e.created_at,
+    sqlx::query!(
+        r#"SELECT e.number, e.order_id AS "order_id: OrderId", e.body, e.created_at,
                 (SELECT min(d.number)
                    FROM deliveries AS d
                   WHERE d.partner_id = $1
@@ -148,19 +147,28 @@ async fn fetch_rows_after(pool: &PgPool, key: EndpointKey, after: i64) -> Result
                     AND e.number >= COALESCE(
                         (SELECT f.number
                            FROM events AS f
-                          WHERE f.partner_id = $1 AND f.number <= $3 + 1
+                          WHERE f.partner_id = $1 AND f.number <= $3::bigint + 1
                           ORDER BY f.number DESC
                           LIMIT 1), 0)
                   ORDER BY e.number
                   LIMIT $4) AS e
           WHERE e.bytes_before < $5
-          ORDER BY e.number",
+          ORDER BY e.number"#,
+        key.partner_id as _,
+        key.webhook_id as _,
+        after,
+        to_bigint(MAX_PAGE_ROWS),
+        MAX_PAGE_BYTES,
     )
-    .bind(key.partner_id)
-    .bind(key.webhook_id)
-    .bind(after)
-    .bind(to_bigint(MAX_PAGE_ROWS))
-    .bind(MAX_PAGE_BYTES)
+    .map(|row| NewRow {
+        event: EventRow {
+            number: row.number,
+            order_id: row.order_id,
+            body: row.body,
+            created_at: row.created_at,
+        },
+        first_waiting: row.first_waiting,
+    })
     .fetch_all(pool)
     .await
 }
@@ -172,16 +180,14 @@ async fn find_stored_numbers(
     after: i64,
     last: i64,
 ) -> Result<HashSet<i64>, sqlx::Error> {
-    let numbers: Vec<i64> = sqlx::query_scalar(
+    let numbers = sqlx::query_scalar!(
         "SELECT number
            FROM deliveries
           WHERE partner_id = $1 AND webhook_id = $2 AND number > $3 AND number <= $4",
-    )
-    .bind(key.partner_id)
-    .bind(key.webhook_id)
-    .bind(after)
-    .bind(last)
-    .fetch_all(pool)
-    .await?;
-    Ok(numbers.into_iter().collect())
+        key.partner_id as _,
+        key.webhook_id as _,
+        after,
+        last,
+    );
+    Ok(numbers.fetch_all(pool).await?.into_iter().collect())
 }

@@ -3,7 +3,7 @@
 //! Each write of an order's rows re-establishes this in its transaction, because a replay may insert an earlier delivery.
 
 use sqlx::PgConnection;
-use uuid::Uuid;
+use vouchsafe_domain::ids::OrderId;
 
 use super::endpoint::EndpointKey;
 
@@ -11,12 +11,12 @@ use super::endpoint::EndpointKey;
 pub(super) async fn schedule_first_waiting(
     connection: &mut PgConnection,
     key: EndpointKey,
-    orders: &[Uuid],
+    orders: &[OrderId],
 ) -> Result<(), sqlx::Error> {
     if orders.is_empty() {
         return Ok(());
     }
-    sqlx::query(
+    sqlx::query!(
         "UPDATE deliveries AS d
             SET next_at = CASE WHEN d.number = f.number THEN now() ELSE 'infinity' END
            FROM (SELECT DISTINCT unnest($3::uuid[]) AS order_id) AS o
@@ -34,10 +34,10 @@ pub(super) async fn schedule_first_waiting(
             AND d.order_id = o.order_id
             AND d.state = 'WAITING'
             AND (d.number = f.number) = (d.next_at = 'infinity')",
+        key.partner_id as _,
+        key.webhook_id as _,
+        orders as _,
     )
-    .bind(key.partner_id)
-    .bind(key.webhook_id)
-    .bind(orders)
     .execute(connection)
     .await
     .map(drop)

@@ -6,8 +6,9 @@ use vouchsafe_domain::event_kind::EventKinds;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::webhook::Webhook;
 
-use super::{MAX_WEBHOOKS, find, parse_kinds, stored_kinds};
+use super::{MAX_WEBHOOKS, find, stored_kinds};
 use crate::audit::{self, AuditActor, NO_STATE};
+use crate::deliveries::make_waiting_due;
 use crate::webhooks::Webhooks;
 
 /// Requested settings of an endpoint. `None` keeps the current value, or takes the default for a new endpoint.
@@ -219,7 +220,7 @@ async fn put(
     let (webhook_id, is_new) = match found {
         Some(found) => {
             let kinds = request.kinds;
-            let kinds = kinds.unwrap_or_else(|| parse_kinds(found.events.as_deref()));
+            let kinds = kinds.unwrap_or_else(|| EventKinds::from_labels(found.events.as_deref()));
             update(transaction, found.webhook_id, request, kinds).await?;
             (found.webhook_id, false)
         }
@@ -361,20 +362,7 @@ async fn revoke_lease(
     )
     .execute(&mut *connection)
     .await?;
-    sqlx::query!(
-        "UPDATE deliveries
-            SET next_at = now()
-          WHERE partner_id = $1
-            AND webhook_id = $2
-            AND state = 'WAITING'
-            AND next_at > now()
-            AND next_at < 'infinity'",
-        partner_id as _,
-        webhook_id as _,
-    )
-    .execute(connection)
-    .await
-    .map(drop)
+    make_waiting_due(connection, partner_id, webhook_id).await
 }
 
 /// Records neither URL, which may contain a token, nor secret.

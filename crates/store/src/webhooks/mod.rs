@@ -43,7 +43,7 @@ macro_rules! select_webhooks {
             partner_id: row.partner_id,
             webhook_id: row.webhook_id,
             url: row.url,
-            kinds: parse_kinds(row.events.as_deref()),
+            kinds: EventKinds::from_labels(row.events.as_deref()),
             description: row.description,
             next_attempt_at: row.due_at.filter(|_| row.disabled_reason.is_none()),
             disabled: row.disabled_reason.zip(row.disabled_at),
@@ -153,13 +153,6 @@ fn find(
         webhook_id as _,
         partner_id as _,
     )
-}
-
-/// Parses stored labels; `None` stands for all kinds. A newer version may have stored kinds that this one does not know.
-pub(crate) fn parse_kinds(labels: Option<&[String]>) -> EventKinds {
-    let kinds = labels.map(|labels| labels.iter().filter_map(|label| label.parse().ok()).collect());
-    let kinds = kinds.and_then(|kinds: Vec<EventKind>| EventKinds::of(&kinds));
-    kinds.unwrap_or(EventKinds::ALL)
 }
 
 /// Event kinds as stored; `None` stands for all kinds.
