@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use rand::RngExt as _;
+use rand::distr::Distribution as _;
+use rand::distr::weighted::WeightedIndex;
 use rand::rngs::StdRng;
 
 use super::request::{RequestKind, RequestSpec};
-use super::scenario::{OrderForm, Scenario, ScenarioError};
-use super::weights::Weights;
+use super::scenario::{OrderForm, Scenario, ScenarioError, weighted};
 use super::workload::{Item, Workload};
 use crate::deployment::seed::{DENOMINATION, product_id};
 
@@ -21,7 +22,7 @@ const REDRAWS: usize = 8;
 pub struct Traffic {
     partners: usize,
     kinds: Vec<RequestKind>,
-    shares: Weights,
+    shares: WeightedIndex<f64>,
     orders: OrderGenerator,
 }
 
@@ -30,8 +31,8 @@ enum OrderGenerator {
     Fixed(Workload),
     Random {
         shapes: Vec<OrderForm>,
-        shares: Weights,
-        popularity: Weights,
+        shares: WeightedIndex<f64>,
+        popularity: WeightedIndex<f64>,
         skus: Vec<String>,
     },
 }
@@ -40,24 +41,22 @@ impl Traffic {
     /// One partner that repeats one order form.
     #[must_use]
     pub fn single(workload: Workload) -> Self {
-        let Some(shares) = Weights::uniform(1) else {
-            unreachable!("one weight above zero is valid")
-        };
         Self {
             partners: 1,
             kinds: vec![RequestKind::Order],
-            shares,
+            shares: only_share(),
             orders: OrderGenerator::Fixed(workload),
         }
     }
 
     /// Restricts the mix to duplicates of earlier orders.
     #[must_use]
-    pub fn into_replays(mut self) -> Self {
-        if let Some(shares) = Weights::uniform(1) {
-            (self.kinds, self.shares) = (vec![RequestKind::Duplicate], shares);
+    pub fn into_replays(self) -> Self {
+        Self {
+            kinds: vec![RequestKind::Duplicate],
+            shares: only_share(),
+            ..self
         }
-        self
     }
 
     /// Creates the request mix of a scenario.
@@ -66,30 +65,18 @@ impl Traffic {
     /// [`ScenarioError::Invalid`] if its weights are invalid.
     pub fn from_scenario(scenario: &Scenario) -> Result<Self, ScenarioError> {
         let count = scenario.skus.count;
-        let popularity = scenario.skus.popularity.weights(count);
-        let popularity = popularity.ok_or(ScenarioError::Invalid(
-            "the popularity exponent must be a finite number",
-        ))?;
-        let invalid_weights = ScenarioError::Invalid("weights must not be negative or all zero");
-        let shares = Weights::new(scenario.orders.iter().map(|shape| shape.weight));
-        let Some(shares) = shares else {
-            return Err(invalid_weights);
-        };
         let orders = OrderGenerator::Random {
             shapes: scenario.orders.clone(),
-            shares,
-            popularity,
+            shares: weighted(scenario.orders.iter().map(|shape| shape.weight))?,
+            popularity: scenario.skus.popularity.weights(count)?,
             skus: (0..count).map(product_id).collect(),
         };
         let (kinds, shares) = match scenario.requests.as_slice() {
-            [] => (vec![RequestKind::Order], Weights::uniform(1)),
+            [] => (vec![RequestKind::Order], only_share()),
             requests => (
                 requests.iter().map(|share| share.kind).collect(),
-                Weights::new(requests.iter().map(|share| share.weight)),
+                weighted(requests.iter().map(|share| share.weight))?,
             ),
-        };
-        let Some(shares) = shares else {
-            return Err(invalid_weights);
         };
         Ok(Self {
             partners: scenario.partners,
@@ -121,7 +108,7 @@ impl Traffic {
 
     /// Draws the next request.
     pub(crate) fn draw(&self, rng: &mut StdRng) -> RequestSpec {
-        let kind = self.kinds[self.shares.draw(rng)];
+        let kind = self.kinds[self.shares.sample(rng)];
         let partner = rng.random_range(0..self.partners);
         match kind {
             RequestKind::Order => {
@@ -148,7 +135,7 @@ impl OrderGenerator {
                 popularity,
                 skus,
             } => {
-                let form = shares.draw(rng);
+                let form = shares.sample(rng);
                 let shape = shapes[form];
                 let items = draw_distinct(popularity, skus.len(), shape.skus, rng)
                     .into_iter()
@@ -159,16 +146,29 @@ impl OrderGenerator {
     }
 }
 
+/// The distribution over a single choice.
+fn only_share() -> WeightedIndex<f64> {
+    let Ok(shares) = WeightedIndex::new([1.0]) else {
+        unreachable!("one weight above zero is valid")
+    };
+    shares
+}
+
 /// Draws `count` distinct SKU indexes.
-fn draw_distinct(popularity: &Weights, sku_count: usize, count: usize, rng: &mut StdRng) -> Vec<usize> {
+fn draw_distinct(
+    popularity: &WeightedIndex<f64>,
+    sku_count: usize,
+    count: usize,
+    rng: &mut StdRng,
+) -> Vec<usize> {
     let (mut drawn, mut used) = (Vec::with_capacity(count), BTreeSet::new());
     while drawn.len() < count.min(sku_count) {
-        let mut next = popularity.draw(rng);
+        let mut next = popularity.sample(rng);
         for _ in 0..REDRAWS {
             if !used.contains(&next) {
                 break;
             }
-            next = popularity.draw(rng);
+            next = popularity.sample(rng);
         }
         while !used.insert(next) {
             next = (next + 1) % sku_count;

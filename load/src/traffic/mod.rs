@@ -4,5 +4,4 @@ pub mod generator;
 pub mod pace;
 pub mod request;
 pub mod scenario;
-mod weights;
 pub mod workload;

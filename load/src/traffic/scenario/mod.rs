@@ -5,11 +5,11 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
+use rand::distr::weighted::WeightedIndex;
 use serde::{Deserialize, Serialize};
 
 use super::pace::Pace;
 use super::request::RequestKind;
-use super::weights::Weights;
 use crate::deployment::seed::{SeedData, SeedSku, product_id};
 
 /// Maximum vouchers per order (contract §3).
@@ -110,13 +110,20 @@ pub enum Popularity {
 }
 
 impl Popularity {
-    /// Weights of `count` SKUs; `None` if they are invalid.
-    pub(crate) fn weights(self, count: usize) -> Option<Weights> {
-        match self {
-            Self::Uniform => Weights::uniform(count),
-            Self::Zipf(exponent) => Weights::zipf(count, exponent),
-        }
+    /// Weights of `count` SKUs.
+    pub(crate) fn weights(self, count: usize) -> Result<WeightedIndex<f64>, ScenarioError> {
+        let weight = |rank: usize| match self {
+            Self::Uniform => 1.0,
+            Self::Zipf(exponent) => (rank as f64).powf(-exponent),
+        };
+        weighted((1..=count).map(weight))
     }
+}
+
+/// A discrete distribution over the indexes of the weights.
+pub(crate) fn weighted(weights: impl Iterator<Item = f64>) -> Result<WeightedIndex<f64>, ScenarioError> {
+    WeightedIndex::new(weights)
+        .map_err(|_| ScenarioError::Invalid("weights must not be negative, all zero, or too large"))
 }
 
 /// Every n-th SKU has less stock.
@@ -259,12 +266,17 @@ impl Scenario {
             popularity,
             scarce,
         } = self.skus;
-        let shares = popularity.weights(count);
+        // `None` for a scenario that `validate` rejects.
+        let weights = popularity.weights(count).ok();
+        let share = |number| {
+            let weights = weights.as_ref()?;
+            Some(weights.weight(number)? / weights.total_weight())
+        };
         let sku = |number| SeedSku {
             product_id: product_id(number),
             vouchers: match scarce {
                 Some(scarce) if (number + 1) % scarce.every == 0 => scarce.vouchers,
-                _ => vouchers.of(shares.as_ref().map_or(0.0, |shares| shares.share(number))),
+                _ => vouchers.of(share(number).unwrap_or_default()),
             },
         };
         SeedData {
