@@ -37,7 +37,7 @@ pub(crate) fn ticker(period: Duration) -> Interval {
 }
 
 /// Renews the lease; returns when a later start of this node has taken over.
-pub async fn renew_lease(service: &Service) {
+pub(crate) async fn renew_lease(service: &Service) {
     let mut tick = ticker(LEASE_RENEWAL_INTERVAL);
     loop {
         tick.tick().await;
@@ -50,7 +50,7 @@ pub async fn renew_lease(service: &Service) {
 }
 
 /// Runs all other background tasks. Never returns.
-pub async fn run_housekeeping(service: &web::Data<Service>) {
+pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
     tokio::join!(
         poll_changes(service),
         purge(service),

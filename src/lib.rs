@@ -4,16 +4,16 @@
 //! (`vouchsafe_actors::flows`), purse and shelf, journal and lane, and the commit statement of `vouchsafe_store`.
 //! [`startup`] puts the parts together.
 
-pub mod api;
+mod api;
 pub mod certification;
 pub mod cli;
 mod config_change;
-pub mod housekeeping;
-pub mod metrics;
-pub mod readiness;
-pub mod sandbox;
-pub mod secrets;
-pub mod service;
+mod housekeeping;
+mod metrics;
+mod readiness;
+mod sandbox;
+mod secrets;
+mod service;
 pub mod settings;
 pub mod startup;
 pub mod telemetry;

@@ -90,7 +90,7 @@ own_metrics! {
 }
 
 /// All metrics of the process.
-pub struct Metrics {
+pub(crate) struct Metrics {
     registry: Registry,
     own: OwnMetrics,
     http_response_seconds: Family<ListenerLabels, Histogram>,
@@ -102,8 +102,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Registers all metrics, including those of span export if it is enabled.
-    #[must_use]
-    pub fn new(telemetry: &Telemetry) -> Self {
+    pub(crate) fn new(telemetry: &Telemetry) -> Self {
         let mut registry = Registry::with_prefix("vouchsafe");
         let metrics = Self {
             own: OwnMetrics::register(&mut registry),
@@ -131,31 +130,33 @@ impl Metrics {
     }
 
     /// The metrics of the journal, for the engine.
-    #[must_use]
-    pub fn journal(&self) -> JournalMetrics {
+    pub(crate) fn journal(&self) -> JournalMetrics {
         self.journal.clone()
     }
 
     /// The metrics of vendors.
-    #[must_use]
-    pub fn vendors(&self) -> VendorMetrics {
+    pub(crate) fn vendors(&self) -> VendorMetrics {
         self.vendors.clone()
     }
 
     /// The metrics of webhook deliveries.
-    #[must_use]
-    pub fn deliveries(&self) -> DeliveryMetrics {
+    pub(crate) fn deliveries(&self) -> DeliveryMetrics {
         self.deliveries.clone()
     }
 
     /// The metrics of webhook endpoints.
-    #[must_use]
-    pub fn endpoints(&self) -> EndpointMetrics {
+    pub(crate) fn endpoints(&self) -> EndpointMetrics {
         self.endpoints.clone()
     }
 
     /// Counts a response and its duration.
-    pub fn record_response(&self, listener: &'static str, method: &'static str, status: u16, seconds: f64) {
+    pub(crate) fn record_response(
+        &self,
+        listener: &'static str,
+        method: &'static str,
+        status: u16,
+        seconds: f64,
+    ) {
         self.own
             .http_responses
             .get_or_create(&ResponseLabels {
@@ -170,13 +171,13 @@ impl Metrics {
     }
 
     /// Counts a request that was rejected with 429.
-    pub fn record_rate_limited(&self, class: RequestClass) {
+    pub(crate) fn record_rate_limited(&self, class: RequestClass) {
         let class = class.into_str();
         self.own.rate_limited.get_or_create(&ClassLabels { class }).inc();
     }
 
     /// Counts a request that failed authentication.
-    pub fn record_authentication_failure(&self, code: Code) {
+    pub(crate) fn record_authentication_failure(&self, code: Code) {
         let code = code.as_str();
         self.own
             .authentication_failures
@@ -185,8 +186,7 @@ impl Metrics {
     }
 
     /// Renders all metrics in the Prometheus text format.
-    #[must_use]
-    pub fn render(
+    pub(crate) fn render(
         &self,
         engine: &Engine,
         procurement: &Procurement,

@@ -8,32 +8,32 @@ const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Counts the requests in flight. It rejects requests until [`ReadinessGate::open`].
 #[derive(Debug, Default)]
-pub struct ReadinessGate {
+pub(crate) struct ReadinessGate {
     in_flight: AtomicUsize,
     open: AtomicBool,
     /// Distinguishes draining from starting: stays true after the first [`ReadinessGate::open`].
-    pub was_opened: AtomicBool,
+    pub(crate) was_opened: AtomicBool,
 }
 
 impl ReadinessGate {
     /// Accepts requests from now on.
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         self.was_opened.store(true, Ordering::SeqCst);
         self.open.store(true, Ordering::SeqCst);
     }
 
     /// Whether the gate accepts requests.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.open.load(Ordering::Relaxed)
     }
 
     /// Whether the gate was opened once: it is draining now, not starting, if it is closed.
-    pub fn was_opened(&self) -> bool {
+    pub(crate) fn was_opened(&self) -> bool {
         self.was_opened.load(Ordering::Relaxed)
     }
 
     /// Rejects new requests and waits until no request is in flight.
-    pub async fn drain(&self) {
+    pub(crate) async fn drain(&self) {
         self.open.store(false, Ordering::SeqCst);
         while self.in_flight.load(Ordering::SeqCst) > 0 {
             tokio::time::sleep(DRAIN_POLL_INTERVAL).await;

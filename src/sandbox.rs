@@ -28,7 +28,7 @@ mod catalogue;
 pub(crate) use catalogue::LOST_RESPONSE_PRODUCT;
 
 /// File with the seeded partner's credentials, readable by its owner only.
-pub const PARTNER_FILE: &str = "sandbox-partner.json";
+pub(crate) const PARTNER_FILE: &str = "sandbox-partner.json";
 
 /// Allowlist of the seeded partner.
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
@@ -48,10 +48,7 @@ struct SeededPartner {
 }
 
 /// Seeds an empty database; leaves any other unchanged.
-///
-/// # Errors
-/// If the database fails, or the partner's file cannot be written or read.
-pub async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<()> {
+pub(crate) async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<()> {
     let file = data_dir.join(PARTNER_FILE);
     if service.store.partners.list(None, 1).await?.is_empty() {
         catalogue::seed(service).await?;
@@ -119,7 +116,7 @@ async fn credit_wallets(service: &Service, partner_id: PartnerId) -> anyhow::Res
 
 /// Prints the addresses and, in the sandbox, a command that places an order.
 #[allow(clippy::print_stdout)] // the banner is for the terminal
-pub fn print_banner(settings: &ServeSettings, data_dir: &Path) {
+pub(crate) fn print_banner(settings: &ServeSettings, data_dir: &Path) {
     let base_url = format!("http://{}/api/v1", settings.http_addr);
     let mut lines = vec![
         format!("Vouchsafe {} is ready.", settings.environment),

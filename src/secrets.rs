@@ -17,7 +17,7 @@ use vouchsafe_security::vault::master_key::MasterKey;
 use crate::settings::ServeSettings;
 
 /// File of the sandbox's operator token.
-pub const OPERATOR_TOKEN_FILE: &str = "operator-token";
+pub(crate) const OPERATOR_TOKEN_FILE: &str = "operator-token";
 
 const MASTER_KEY_FILE: &str = "master-key";
 
@@ -33,7 +33,7 @@ const TOKEN_BYTES: usize = 32;
 ///
 /// # Errors
 /// If it is invalid, or its file cannot be read or created, or other users may read it.
-pub fn master_key(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<MasterKey> {
+pub(crate) fn master_key(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<MasterKey> {
     match &settings.master_key {
         Some(key) => MasterKey::parse(expose(key)).context("read VOUCHSAFE_MASTER_KEY"),
         None => {
@@ -46,7 +46,7 @@ pub fn master_key(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<M
 ///
 /// # Errors
 /// If it is too short, or its file cannot be read or created.
-pub fn operator_token(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<OperatorToken> {
+pub(crate) fn operator_token(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<OperatorToken> {
     let token = match &settings.operator_token {
         Some(token) => expose(token).to_owned(),
         None => read_or_create(&data_dir.join(OPERATOR_TOKEN_FILE), || random_hex(TOKEN_BYTES))?,
@@ -59,7 +59,7 @@ pub fn operator_token(settings: &ServeSettings, data_dir: &Path) -> anyhow::Resu
 
 /// # Errors
 /// If its file cannot be read or created.
-pub fn node_name(data_dir: &Path) -> anyhow::Result<String> {
+pub(crate) fn node_name(data_dir: &Path) -> anyhow::Result<String> {
     read_or_create(&data_dir.join(NODE_FILE), || {
         Ok(format!("node-{}", random_hex(4)?))
     })
@@ -82,7 +82,7 @@ fn read_or_create(path: &Path, create: impl FnOnce() -> anyhow::Result<String>) 
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
+pub(crate) fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let temporary = path.with_extension("draft");
     let write = || -> std::io::Result<()> {
         let mut file = fs::OpenOptions::new()

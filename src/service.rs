@@ -21,28 +21,28 @@ use crate::readiness::ReadinessGate;
 use crate::settings::Preview;
 
 /// The state of one service process.
-pub struct Service {
-    pub environment: Environment,
-    pub gate: Arc<ReadinessGate>,
-    pub engine: Arc<Engine>,
+pub(crate) struct Service {
+    pub(crate) environment: Environment,
+    pub(crate) gate: Arc<ReadinessGate>,
+    pub(crate) engine: Arc<Engine>,
     /// Buys vouchers for pending orders from vendors.
-    pub procurement: Procurement,
-    pub store: PgStore,
+    pub(crate) procurement: Procurement,
+    pub(crate) store: PgStore,
     /// The store with this node's lanes and batched lookups.
-    pub node: PgNode,
-    pub registry: AccessRegistry,
-    pub rate_limits: RateLimiter,
+    pub(crate) node: PgNode,
+    pub(crate) registry: AccessRegistry,
+    pub(crate) rate_limits: RateLimiter,
     /// Proxies whose `X-Forwarded-For` is trusted.
-    pub trusted_proxies: TrustedProxies,
-    pub catalogue: Arc<CurrentCatalogue>,
+    pub(crate) trusted_proxies: TrustedProxies,
+    pub(crate) catalogue: Arc<CurrentCatalogue>,
     /// Keys that encrypt voucher codes.
-    pub keyring: Arc<Keyring>,
-    pub deliveries: Deliveries,
+    pub(crate) keyring: Arc<Keyring>,
+    pub(crate) deliveries: Deliveries,
     pub(crate) sender: HttpSender,
-    pub operator_token: vouchsafe_security::operator_token::OperatorToken,
-    pub reconciliation_preview: Preview,
-    pub clock: Arc<dyn Clock>,
-    pub metrics: Metrics,
+    pub(crate) operator_token: vouchsafe_security::operator_token::OperatorToken,
+    pub(crate) reconciliation_preview: Preview,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: Metrics,
     /// Observes partners for certification; `None` in production.
-    pub certification: Option<Arc<Observer>>,
+    pub(crate) certification: Option<Arc<Observer>>,
 }

@@ -17,9 +17,6 @@ const MAX_BODY_BYTES: usize = 256 * 1024;
 const BODY_DEADLINE_S: u64 = 10;
 
 /// Rejects a compressed body: it could expand beyond the size limit, and the signature covers the plain bytes.
-///
-/// # Errors
-/// `UNSUPPORTED_MEDIA_TYPE`.
 pub(crate) fn check_not_compressed(headers: &HeaderMap) -> Result<(), ApiError> {
     if headers.contains_key(CONTENT_ENCODING) {
         let message = "Content-Encoding is not supported; send the body uncompressed";
@@ -29,9 +26,6 @@ pub(crate) fn check_not_compressed(headers: &HeaderMap) -> Result<(), ApiError> 
 }
 
 /// Rejects a body with another content type than JSON. A missing `Content-Type` is accepted.
-///
-/// # Errors
-/// `UNSUPPORTED_MEDIA_TYPE`.
 pub(crate) fn check_json_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     match essence(headers) {
         Some(essence) if !essence.eq_ignore_ascii_case("application/json") => Err(ApiError::new(
@@ -43,7 +37,6 @@ pub(crate) fn check_json_content_type(headers: &HeaderMap) -> Result<(), ApiErro
 }
 
 /// The media type without parameters, in lower case; `None` without a `Content-Type`.
-#[must_use]
 pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
     essence(headers).map(str::to_ascii_lowercase)
 }
@@ -55,15 +48,11 @@ fn essence(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Whether the headers announce no body.
-#[must_use]
 pub(crate) fn is_absent(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0") && !headers.contains_key(TRANSFER_ENCODING)
 }
 
 /// Reads the whole body into memory.
-///
-/// # Errors
-/// `PAYLOAD_TOO_LARGE`, `REQUEST_TIMEOUT`, and `MALFORMED_REQUEST` for a truncated body.
 pub(crate) async fn read(headers: &HeaderMap, payload: Payload) -> Result<Bytes, ApiError> {
     let length = headers
         .get(CONTENT_LENGTH)
@@ -109,7 +98,6 @@ async fn collect(mut payload: Payload, expected: usize) -> Result<Bytes, ApiErro
 }
 
 /// The client disconnected, or the transfer encoding is invalid.
-#[must_use]
 pub(crate) fn incomplete() -> ApiError {
     ApiError::new(
         Code::MalformedRequest,

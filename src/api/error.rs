@@ -15,18 +15,17 @@ use crate::telemetry::trace;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]
-pub struct ApiError {
-    pub code: Code,
+pub(crate) struct ApiError {
+    pub(crate) code: Code,
     /// For humans: what happened and what to do.
-    pub message: String,
-    pub details: Vec<FieldError>,
+    pub(crate) message: String,
+    pub(crate) details: Vec<FieldError>,
     /// Value of `Retry-After` in seconds.
-    pub retry_after_s: Option<u32>,
+    pub(crate) retry_after_s: Option<u32>,
 }
 
 impl ApiError {
-    #[must_use]
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         let retry_after_s =
             matches!(code, Code::ServiceUnavailable | Code::IdempotencyInProgress).then_some(1);
         Self {
@@ -38,14 +37,12 @@ impl ApiError {
     }
 
     /// `VALIDATION_FAILED` for one field.
-    #[must_use]
-    pub fn invalid_field(field: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn invalid_field(field: impl Into<String>, message: impl Into<String>) -> Self {
         InvalidRequest::field(field, message).into()
     }
 
     /// `SERVICE_UNAVAILABLE`, for a request without effects.
-    #[must_use]
-    pub fn unavailable() -> Self {
+    pub(crate) fn unavailable() -> Self {
         Self::new(
             Code::ServiceUnavailable,
             "the service is temporarily unavailable; retry the same request",
@@ -53,8 +50,7 @@ impl ApiError {
     }
 
     /// The JSON body, with the trace id of the current request.
-    #[must_use]
-    pub fn body(&self) -> Bytes {
+    pub(crate) fn body(&self) -> Bytes {
         let body = ErrorBody::new(self.code, &self.message, &self.details, trace::current_trace_id());
         serde_json::to_vec(&body).unwrap_or_default().into()
     }
@@ -125,8 +121,7 @@ impl ResponseError for ApiError {
 }
 
 /// Maps the failure of a request with an idempotency key, for all such endpoints.
-#[must_use]
-pub fn keyed_request_error(error: &FlowError) -> ApiError {
+pub(crate) fn keyed_request_error(error: &FlowError) -> ApiError {
     let code = match error {
         FlowError::KeyReused => Code::IdempotencyKeyReused,
         FlowError::KeyInFlight => Code::IdempotencyInProgress,

@@ -17,10 +17,10 @@ const TAG_BYTES: usize = 16;
 const PRIVATE_NO_CACHE: &str = "private, no-cache";
 
 /// Responds with the body and its tag, or with 304 if the client already has it.
-///
-/// # Errors
-/// `INTERNAL_ERROR` if the body cannot be serialized.
-pub fn conditional_response(request: &HttpRequest, body: &impl Serialize) -> Result<HttpResponse, ApiError> {
+pub(crate) fn conditional_response(
+    request: &HttpRequest,
+    body: &impl Serialize,
+) -> Result<HttpResponse, ApiError> {
     let bytes = serde_json::to_vec(body)?;
     let tag = entity_tag(&bytes);
     let is_cached = is_cached_by_client(request, &tag);

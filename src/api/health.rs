@@ -29,9 +29,6 @@ async fn liveness() -> HttpResponse {
 }
 
 /// `GET /readyz`.
-///
-/// # Errors
-/// `SERVICE_UNAVAILABLE` while the database does not respond or the outcome of a commit is unknown.
 async fn readiness(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
     let is_responding = matches!(
         tokio::time::timeout(PING_DEADLINE, service.store.ping()).await,

@@ -45,9 +45,6 @@ pub(super) fn list_response<T: Serialize, K: ToString>(
 }
 
 /// The page of a list that is complete in memory, sorted by its key.
-///
-/// # Errors
-/// `INVALID_CURSOR`.
 pub(super) fn sorted_list_response<T: Serialize>(
     page: &PageRequest,
     entries: Vec<T>,
@@ -75,9 +72,6 @@ impl<Q: Serialize + DeserializeOwned + Default> FromRequest for ValidatedQuery<Q
 }
 
 /// Parses the query of a request whose other parts are checked first.
-///
-/// # Errors
-/// `VALIDATION_FAILED`.
 pub(super) fn parse_query<Q: Serialize + DeserializeOwned + Default>(
     request: &HttpRequest,
 ) -> Result<Q, ApiError> {

@@ -1,14 +1,14 @@
 //! HTTP API: the routes of the partner and the operator listener, middleware, and documentation.
 
 mod body;
-pub mod docs;
-pub mod error;
-pub mod etag;
+pub(crate) mod docs;
+pub(crate) mod error;
+pub(crate) mod etag;
 mod header;
 mod health;
 mod list_request;
-pub mod middleware;
-pub mod operator;
-pub mod partner;
+pub(crate) mod middleware;
+pub(crate) mod operator;
+pub(crate) mod partner;
 mod request_outcome;
-pub mod routing;
+pub(crate) mod routing;

@@ -9,7 +9,7 @@ use vouchsafe_wire::error_code::Code;
 use super::error::ApiError;
 
 /// A resource at `path` that answers methods not in `allowed` with 405 and an `Allow` header.
-pub fn resource(path: &str, allowed: &str) -> Resource {
+pub(crate) fn resource(path: &str, allowed: &str) -> Resource {
     let message = format!("the route does not support this method; use {allowed}");
     let error = ApiError::new(Code::MethodNotAllowed, message);
     let allowed = HeaderValue::from_str(allowed).ok();
@@ -24,7 +24,7 @@ pub fn resource(path: &str, allowed: &str) -> Resource {
 }
 
 /// Responds to a path without a route.
-pub async fn route_not_found() -> HttpResponse {
+pub(crate) async fn route_not_found() -> HttpResponse {
     ApiError::new(
         Code::RouteNotFound,
         "no such route; the API reference at /docs/reference lists all routes",

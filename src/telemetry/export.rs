@@ -112,7 +112,10 @@ fn resource(environment: Environment) -> Resource {
     Resource::builder_empty()
         .with_service_name("vouchsafe")
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
-        .with_attribute(KeyValue::new("deployment.environment.name", environment.into_str()))
+        .with_attribute(KeyValue::new(
+            "deployment.environment.name",
+            environment.into_str(),
+        ))
         .build()
 }
 

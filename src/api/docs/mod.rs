@@ -1,6 +1,6 @@
 //! OpenAPI documents and documentation pages of both listeners.
 
-pub mod openapi;
-pub mod operator;
-pub mod pages;
-pub mod partner;
+pub(crate) mod openapi;
+pub(crate) mod operator;
+pub(crate) mod pages;
+pub(crate) mod partner;

@@ -43,15 +43,14 @@ use crate::telemetry::trace;
 
 /// Extractor: the caller of a request with valid credentials from an allowed address.
 #[derive(Debug)]
-pub struct AuthenticatedCaller {
-    pub partner: Arc<PartnerAccess>,
-    pub credential_id: CredentialId,
-    pub address: IpAddr,
+pub(crate) struct AuthenticatedCaller {
+    pub(crate) partner: Arc<PartnerAccess>,
+    pub(crate) credential_id: CredentialId,
+    pub(crate) address: IpAddr,
 }
 
 impl AuthenticatedCaller {
-    #[must_use]
-    pub fn partner_id(&self) -> PartnerId {
+    pub(crate) fn partner_id(&self) -> PartnerId {
         self.partner.partner_id
     }
 
@@ -72,7 +71,7 @@ impl From<registry::Caller> for AuthenticatedCaller {
 }
 
 /// Rate-limit class of a signed request, chosen by the handler through the type parameter of [`VerifiedRequest`].
-pub trait RateLimited: 'static {
+pub(crate) trait RateLimited: 'static {
     const CLASS: RequestClass;
 }
 
@@ -81,7 +80,7 @@ macro_rules! rate_limit_classes {
         $(
             $(#[$doc])*
             #[derive(Debug)]
-            pub enum $name {}
+            pub(crate) enum $name {}
 
             impl RateLimited for $name {
                 const CLASS: RequestClass = RequestClass::$name;
@@ -103,9 +102,9 @@ rate_limit_classes! {
 
 /// Extractor: a request with a valid signature, with its caller and the signed bytes.
 #[derive(Debug)]
-pub struct VerifiedRequest<C = General> {
-    pub caller: AuthenticatedCaller,
-    pub body: Bytes,
+pub(crate) struct VerifiedRequest<C = General> {
+    pub(crate) caller: AuthenticatedCaller,
+    pub(crate) body: Bytes,
     class: PhantomData<C>,
 }
 
@@ -337,7 +336,7 @@ static CREDENTIAL_HEADERS: [HeaderName; 5] = [
 ];
 
 /// Collects the authentication headers of a request and how often each occurs.
-pub fn auth_headers(request: &HttpRequest) -> AuthHeaders<'_> {
+pub(crate) fn auth_headers(request: &HttpRequest) -> AuthHeaders<'_> {
     let headers = request.headers();
     AuthHeaders::collect(|name| {
         let values = match CREDENTIAL_HEADERS.iter().find(|header| header.as_str() == name) {

@@ -20,10 +20,7 @@ use crate::service::Service;
 const ORDERS_PATH: &str = "/api/v1/orders";
 
 /// Middleware of the partner listener.
-///
-/// # Errors
-/// Returns the errors of the inner service.
-pub async fn shed_load<B: MessageBody>(
+pub(crate) async fn shed_load<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {

@@ -1,9 +1,9 @@
 //! Middleware and extractors of both listeners.
 
-pub mod authentication;
-pub mod load_shedding;
-pub mod operator;
-pub mod rate_limit_headers;
-pub mod readiness_gate;
-pub mod sandbox_observer;
-pub mod trace;
+pub(crate) mod authentication;
+pub(crate) mod load_shedding;
+pub(crate) mod operator;
+pub(crate) mod rate_limit_headers;
+pub(crate) mod readiness_gate;
+pub(crate) mod sandbox_observer;
+pub(crate) mod trace;

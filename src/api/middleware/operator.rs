@@ -11,7 +11,6 @@ use actix_web::error::InternalError;
 use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use actix_web::middleware::Next;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, ResponseError as _, web};
-use serde::Serialize;
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 
@@ -22,12 +21,9 @@ use crate::telemetry::trace;
 /// Operator name of the single token, in the audit trail.
 const OPERATOR_NAME: &str = "admin";
 
-/// Permissions of an operator; each role includes the roles before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Read-only.
-    Viewer,
+/// Permissions of an operator to write; each role includes the roles before it. Any operator may read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Role {
     /// Manages the catalogue, stock, money and orders.
     Operator,
     /// Manages partners, credentials and vendors as well.
@@ -36,17 +32,14 @@ pub enum Role {
 
 /// The authenticated operator of a request.
 #[derive(Debug, Clone)]
-pub struct Operator {
+pub(crate) struct Operator {
     name: String,
     role: Role,
 }
 
 impl Operator {
     /// Authorizes a write for an operator with at least this role.
-    ///
-    /// # Errors
-    /// `FORBIDDEN` for a lower role.
-    pub fn authorize(&self, needed: Role) -> Result<AuditActor, ApiError> {
+    pub(crate) fn authorize(&self, needed: Role) -> Result<AuditActor, ApiError> {
         if self.role < needed {
             return Err(ApiError::new(Code::Forbidden, "your role does not permit this"));
         }
@@ -73,10 +66,7 @@ impl FromRequest for Operator {
 }
 
 /// Middleware that rejects requests without a valid operator token.
-///
-/// # Errors
-/// `INVALID_CREDENTIALS`, and the errors of the inner service.
-pub async fn authenticate(
+pub(crate) async fn authenticate(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
@@ -168,10 +158,6 @@ mod tests {
         };
         assert!(operator(Role::Admin).authorize(Role::Operator).is_ok());
         assert!(operator(Role::Operator).authorize(Role::Operator).is_ok());
-        assert_eq!(
-            operator(Role::Viewer).authorize(Role::Operator).unwrap_err().code,
-            Code::Forbidden
-        );
         assert_eq!(
             operator(Role::Operator).authorize(Role::Admin).unwrap_err().code,
             Code::Forbidden

@@ -46,10 +46,7 @@ pub(super) fn discard(request: &HttpRequest) {
 }
 
 /// Middleware: writes the recorded status into the response headers.
-///
-/// # Errors
-/// Returns the errors of the inner service.
-pub async fn write_headers(
+pub(crate) async fn write_headers(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {

@@ -15,10 +15,7 @@ use crate::api::error::ApiError;
 use crate::service::Service;
 
 /// Middleware of the partner listener.
-///
-/// # Errors
-/// Returns the errors of the inner service. While the service starts or drains the response is `SERVICE_UNAVAILABLE`.
-pub async fn partner_gate(
+pub(crate) async fn partner_gate(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
@@ -26,10 +23,7 @@ pub async fn partner_gate(
 }
 
 /// Middleware of the operator listener.
-///
-/// # Errors
-/// Returns the errors of the inner service. While the service starts or drains the response is `SERVICE_UNAVAILABLE`.
-pub async fn operator_gate(
+pub(crate) async fn operator_gate(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {

@@ -38,10 +38,7 @@ struct RequestObserver {
 }
 
 /// Middleware of the partner listener in the sandbox.
-///
-/// # Errors
-/// Returns the errors of the inner service.
-pub async fn observe_request<B: MessageBody>(
+pub(crate) async fn observe_request<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {

@@ -18,10 +18,7 @@ use crate::telemetry::trace::{TRACE_ID, parse_traceparent, random_trace_id};
 static X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
 
 /// Middleware: assigns the trace id, opens the span and sets `X-Trace-ID`, also on error responses of inner middleware.
-///
-/// # Errors
-/// Returns the errors of the inner service.
-pub async fn trace_request(
+pub(crate) async fn trace_request(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
@@ -47,7 +44,10 @@ pub async fn trace_request(
 }
 
 /// Creates a response with a trace id but without a span, for requests that are rejected early.
-pub fn respond_without_span(headers: &HeaderMap, answer: impl FnOnce() -> HttpResponse) -> HttpResponse {
+pub(crate) fn respond_without_span(
+    headers: &HeaderMap,
+    answer: impl FnOnce() -> HttpResponse,
+) -> HttpResponse {
     let trace_id =
         parse_traceparent(headers).map_or_else(random_trace_id, |parent| parent.trace_id.to_owned());
     let header = HeaderValue::from_str(&trace_id);

@@ -22,9 +22,6 @@ pub(super) async fn get(
 }
 
 /// Rejects the request unless this is a sandbox.
-///
-/// # Errors
-/// `ROUTE_NOT_FOUND` in production.
 pub(in crate::api) fn require_sandbox(service: &Service) -> Result<(), ApiError> {
     let sandbox = service.certification.as_ref().map(|_| ());
     sandbox.ok_or_else(|| {
@@ -36,9 +33,6 @@ pub(in crate::api) fn require_sandbox(service: &Service) -> Result<(), ApiError>
 }
 
 /// Evaluates the certification of a partner.
-///
-/// # Errors
-/// `SERVICE_UNAVAILABLE`.
 pub(in crate::api) async fn evaluate_partner(
     service: &Service,
     partner_id: PartnerId,

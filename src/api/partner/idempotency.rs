@@ -23,10 +23,7 @@ pub(super) struct KeyedRequest {
 }
 
 impl KeyedRequest {
-    /// Reads the required `Idempotency-Key` header.
-    ///
-    /// # Errors
-    /// `MISSING_IDEMPOTENCY_KEY` if the header is absent, repeated or malformed.
+    /// Reads the required `Idempotency-Key` header. `MISSING_IDEMPOTENCY_KEY` if it is absent, repeated or malformed.
     pub(super) fn new(
         request: &HttpRequest,
         partner_id: PartnerId,

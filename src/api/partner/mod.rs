@@ -36,7 +36,7 @@ pub(super) static DOCUMENTATION: LazyLock<DocsSite> =
     LazyLock::new(|| DocsSite::new(Some(&openapi::to_value(&document(Preview::Off)))));
 
 /// Registers the routes of the partner listener. Operator routes are 404 here.
-pub fn routes(config: &mut web::ServiceConfig) {
+pub(crate) fn routes(config: &mut web::ServiceConfig) {
     let preview = resources(reconciliation::preview());
     let preview = preview.map(|resource| resource.guard(reconciliation::is_preview_on));
     let api = resources(endpoints())

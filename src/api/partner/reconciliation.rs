@@ -28,9 +28,6 @@ pub(super) fn is_preview_on(request: &GuardContext<'_>) -> bool {
 }
 
 /// `GET /reconciliation/{date}`.
-///
-/// # Errors
-/// `VALIDATION_FAILED` for a malformed date, `RECONCILIATION_NOT_FOUND`.
 async fn get(
     service: web::Data<Service>,
     caller: AuthenticatedCaller,

@@ -31,13 +31,13 @@ pub(crate) use schemas::Schemas;
 
 /// The parts of a document other than its operations.
 pub(crate) struct DocumentInfo {
-    pub title: &'static str,
+    pub(crate) title: &'static str,
     /// Introduction, in Markdown.
-    pub description: &'static str,
+    pub(crate) description: &'static str,
     /// Tags with their descriptions.
-    pub tags: &'static [(&'static str, &'static str)],
+    pub(crate) tags: &'static [(&'static str, &'static str)],
     /// Security schemes by name.
-    pub security: Vec<(&'static str, SecurityScheme)>,
+    pub(crate) security: Vec<(&'static str, SecurityScheme)>,
 }
 
 /// Builds the document of a listener.

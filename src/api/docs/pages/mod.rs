@@ -5,7 +5,7 @@
 
 mod layout;
 mod markdown;
-pub mod reference;
+pub(crate) mod reference;
 mod site;
 
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use actix_web::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use actix_web::{HttpRequest, HttpResponse, web};
-pub use site::DocsSite;
+pub(crate) use site::DocsSite;
 use site::StaticFile;
 
 use crate::api::etag::is_cached_by_client;
@@ -25,7 +25,7 @@ const CONTENT_POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Registers the routes of the documentation.
-pub fn routes(config: &mut web::ServiceConfig, book: &'static LazyLock<DocsSite>) {
+pub(crate) fn routes(config: &mut web::ServiceConfig, book: &'static LazyLock<DocsSite>) {
     let open = move |request: HttpRequest| serve(book, request);
     config
         .service(resource("/docs", "GET").route(web::get().to(open)))

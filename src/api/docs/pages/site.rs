@@ -81,14 +81,13 @@ impl StaticFile {
 
 /// All files below `/docs`.
 #[derive(Debug)]
-pub struct DocsSite {
+pub(crate) struct DocsSite {
     files: BTreeMap<String, StaticFile>,
 }
 
 impl DocsSite {
     /// Renders all pages, and the API reference if there is an OpenAPI document.
-    #[must_use]
-    pub fn new(document: Option<&Value>) -> Self {
+    pub(crate) fn new(document: Option<&Value>) -> Self {
         let mut entries: Vec<NavEntry> = PAGES
             .iter()
             .map(|(file, name, _)| NavEntry::new(slug(file), name))

@@ -13,9 +13,6 @@ use crate::service::Service;
 
 /// Reads the order, after waiting for a status change if it is in progress. Returns the order and the wait that was
 /// granted, which is `None` if too many requests wait already.
-///
-/// # Errors
-/// `ORDER_NOT_FOUND`.
 pub(super) async fn read_order(
     service: &Service,
     caller: &AuthenticatedCaller,

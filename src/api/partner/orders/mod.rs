@@ -93,9 +93,6 @@ pub(super) async fn get(
 }
 
 /// Parses the order id in a path.
-///
-/// # Errors
-/// `ORDER_NOT_FOUND`.
 pub(in crate::api) fn parse_id(text: &str) -> Result<OrderId, ApiError> {
     text.parse()
         .map_err(|_| ApiError::new(Code::OrderNotFound, "no such order; check the id"))

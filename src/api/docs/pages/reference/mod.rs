@@ -13,8 +13,7 @@ use super::markdown;
 use document::{Document, Operation, entries, items, text};
 
 /// Renders the content of the page, without the layout.
-#[must_use]
-pub fn page(document: &Value) -> Markup {
+pub(crate) fn page(document: &Value) -> Markup {
     let document = Document::new(document);
     let operations = document.operations();
     let tags = document.tags(&operations);
