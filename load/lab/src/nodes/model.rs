@@ -79,42 +79,28 @@ pub(super) struct StationCosts {
     pub(super) busy: f64,
 }
 
-/// Upper bounds for one node with its Postgres on a machine without the generator.
+/// Upper bound for one node with its Postgres on a machine without the generator.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bounds {
-    /// Orders per second that all cores can process at the observed utilization.
-    pub(super) cores: f64,
-    /// Orders per second that the serving threads can process.
-    pub(super) serving: f64,
-    /// Orders per second that the lane backends can process; each is one process.
-    pub(super) lanes: f64,
+pub(super) struct Bound {
+    pub(super) resource: &'static str,
+    pub(super) orders_per_s: f64,
 }
 
 impl StationCosts {
-    /// Bounds for a number of cores, serving threads and lanes with equal load.
-    pub(super) fn bounds(&self, cores: usize, serving: usize, lanes: usize) -> Bounds {
-        let of = |count: usize, us: f64| count as f64 * 1_000_000.0 / us;
-        Bounds {
-            cores: of(cores, self.all_us) * self.busy,
-            serving: of(serving, self.serving_us),
-            lanes: of(lanes, self.lane_us),
-        }
-    }
-}
-
-impl Bounds {
-    /// The lowest bound and the name of its resource.
-    pub(super) fn least(&self) -> (f64, &'static str) {
-        let bounds = [
-            (self.cores, "cores"),
-            (self.serving, "serving threads"),
-            (self.lanes, "lanes"),
+    /// Bounds for a number of cores, serving threads and lanes with equal load, the lowest first. The cores keep the
+    /// observed utilization; each lane is one process.
+    pub(super) fn bounds(&self, cores: usize, serving: usize, lanes: usize) -> [Bound; 3] {
+        let of = |resource, count: usize, us: f64| Bound {
+            resource,
+            orders_per_s: count as f64 * 1_000_000.0 / us,
+        };
+        let mut bounds = [
+            of("cores", cores, self.all_us / self.busy),
+            of("serving threads", serving, self.serving_us),
+            of("lanes", lanes, self.lane_us),
         ];
+        bounds.sort_by(|one, other| one.orders_per_s.total_cmp(&other.orders_per_s));
         bounds
-            .into_iter()
-            .fold((f64::INFINITY, "nothing"), |least, next| {
-                if next.0 < least.0 { next } else { least }
-            })
     }
 }
 
@@ -223,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn lowest_bound_is_returned() {
+    fn lowest_bound_comes_first() {
         let stations = StationCosts {
             serving_us: 40.0,
             lane_us: 25.0,
@@ -235,7 +221,8 @@ mod tests {
             (16, 1, 2, (25_000.0, "serving threads")),
             (16, 8, 2, (80_000.0, "lanes")),
         ] {
-            assert_eq!(stations.bounds(cores, serving, lanes).least(), expected);
+            let [lowest, ..] = stations.bounds(cores, serving, lanes);
+            assert_eq!((lowest.orders_per_s, lowest.resource), expected);
         }
     }
 

@@ -115,13 +115,11 @@ impl NodesReport {
             stations.busy * 100.0
         )?;
         for cores in CORES {
-            let bounds = stations.bounds(cores, (cores / 2).max(1), LANES);
-            let (least, resource) = bounds.least();
-            writeln!(
-                f,
-                "  {cores:>2} cores: {:>8.0}, serving threads {:>8.0}, {LANES} lanes {:>8.0} orders/s; bound: {least:.0} ({resource})",
-                bounds.cores, bounds.serving, bounds.lanes
-            )?;
+            write!(f, "  {cores:>2} cores:")?;
+            for bound in stations.bounds(cores, (cores / 2).max(1), LANES) {
+                write!(f, "  {:>8.0} orders/s by {}", bound.orders_per_s, bound.resource)?;
+            }
+            writeln!(f)?;
         }
         Ok(())
     }
