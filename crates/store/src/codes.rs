@@ -77,7 +77,8 @@ impl BatchOp for RetrieveCodesOp {
 }
 
 /// Runs one statement with one commit: locks orders in the lanes' lock order, then allocations, writes the audit entries, and
-/// reads the codes. A row that cannot be decoded fails only its own request; `None` marks a request to run alone.
+/// reads the codes. A row that cannot be decoded fails only its own request, because the audit entries are committed already: so
+/// its columns are parsed one by one. `None` marks a request to run alone.
 async fn retrieve(
     pool: &PgPool,
     retrievals: &[CodeRetrieval],

@@ -52,7 +52,7 @@ impl PgLane {
             .application_name(&format!("vouchsafe lane {lane}"))
             .options(PLANNER_SETTINGS);
         let mut connection = connect(&options).await?;
-        let opened = sqlx::query_scalar(
+        let opened = sqlx::query_scalar!(
             "INSERT INTO lanes AS l (node, lane, generation, batch)
              SELECT n.node, $3, 1, 0
                FROM nodes AS n
@@ -60,12 +60,11 @@ impl PgLane {
                 FOR SHARE OF n
              ON CONFLICT (node, lane) DO UPDATE SET generation = l.generation + 1, batch = 0
              RETURNING generation",
-        )
-        .bind(&node.name)
-        .bind(node.incarnation)
-        .bind(lane)
-        .fetch_all(&mut connection);
-        let generation = with_timeout(opened).await?.pop();
+            node.name,
+            node.incarnation,
+            lane,
+        );
+        let generation = with_timeout(opened.fetch_all(&mut connection)).await?.pop();
         let generation = generation.ok_or(RecoverError::Superseded)?;
         Ok(Self {
             options,
@@ -108,7 +107,7 @@ impl PgLane {
         // The lock on the lane's row waits for a running old transaction, the new generation fences off one that arrives later,
         // and the row holds the number of the last committed batch. The node's row is locked first: after a wait for the lane's
         // row Postgres would not evaluate the incarnation again, and a later start could have happened meanwhile.
-        let recovered = sqlx::query_as(
+        let recovered = sqlx::query!(
             "WITH me AS MATERIALIZED (
                 SELECT n.node
                   FROM nodes AS n
@@ -122,16 +121,15 @@ impl PgLane {
               WHERE l.node = me.node
                 AND l.lane = $2
              RETURNING l.generation, l.batch",
-        )
-        .bind(&self.fence.node)
-        .bind(self.fence.lane)
-        .bind(self.fence.incarnation)
-        .fetch_all(&mut connection);
-        let recovered: Option<(i64, i64)> = with_timeout(recovered).await?.pop();
-        let (generation, last) = recovered.ok_or(RecoverError::Superseded)?;
-        self.fence.generation = generation;
+            self.fence.node,
+            self.fence.lane,
+            self.fence.incarnation,
+        );
+        let recovered = with_timeout(recovered.fetch_all(&mut connection)).await?.pop();
+        let lane = recovered.ok_or(RecoverError::Superseded)?;
+        self.fence.generation = lane.generation;
         self.connection = Some(connection);
-        Ok(if last == batch {
+        Ok(if lane.batch == batch {
             BatchOutcome::Committed
         } else {
             BatchOutcome::NotWritten
@@ -173,16 +171,14 @@ async fn read_receipt(
     let Some(movement) = &record.movement else {
         return Ok(None);
     };
-    let newest: Option<(i64, i64)> =
-        sqlx::query_as("SELECT sequence, balance FROM wallets WHERE partner_id = $1 AND currency = $2")
-            .bind(record.partner_id)
-            .bind(movement.currency.as_str())
-            .fetch_optional(connection)
-            .await?;
-    Ok(newest.map(|(sequence, balance)| WalletState {
-        sequence,
-        balance: Amount::from_minor(balance),
-    }))
+    sqlx::query_as!(
+        WalletState,
+        r#"SELECT sequence, balance AS "balance: Amount" FROM wallets WHERE partner_id = $1 AND currency = $2"#,
+        record.partner_id as _,
+        movement.currency as _,
+    )
+    .fetch_optional(connection)
+    .await
 }
 
 async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Unavailable> {

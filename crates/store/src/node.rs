@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
 use tracing::warn;
 use uuid::Uuid;
@@ -76,6 +77,16 @@ impl PgNode {
 
     pub(super) const fn database(&self) -> &Database {
         &self.database
+    }
+
+    /// Runs work for the engine on the shared pool.
+    fn run<T, F, W>(&self, work: W) -> StoreFuture<'_, Result<T, Unavailable>>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
+        W: FnOnce(PgPool) -> F + Send + 'static,
+    {
+        Box::pin(async move { self.database.run(work).await.map_err(|error| unavailable(&error)) })
     }
 
     /// Renews the lease. Returns `false` if a later start of this node has taken over.
@@ -174,13 +185,7 @@ impl Store for PgNode {
         &self,
         partner_id: PartnerId,
     ) -> StoreFuture<'_, Result<Vec<(Currency, WalletState)>, Unavailable>> {
-        Box::pin(async move {
-            let states = self
-                .database
-                .run(move |pool| async move { wallets::load_wallet_states(&pool, partner_id).await })
-                .await;
-            states.map_err(|error| unavailable(&error))
-        })
+        self.run(move |pool| async move { wallets::load_wallet_states(&pool, partner_id).await })
     }
 
     fn load_order(
@@ -188,23 +193,11 @@ impl Store for PgNode {
         partner_id: PartnerId,
         order_id: OrderId,
     ) -> StoreFuture<'_, Result<Option<StoredOrder>, Unavailable>> {
-        Box::pin(async move {
-            let found = self
-                .database
-                .run(move |pool| async move { orders::find_stored(&pool, partner_id, order_id).await })
-                .await;
-            found.map_err(|error| unavailable(&error))
-        })
+        self.run(move |pool| async move { orders::find_stored(&pool, partner_id, order_id).await })
     }
 
     fn count_orders(&self, partner_id: PartnerId, limit: u32) -> StoreFuture<'_, Result<u64, Unavailable>> {
-        Box::pin(async move {
-            let count = self
-                .database
-                .run(move |pool| async move { orders::count(&pool, partner_id, limit).await })
-                .await;
-            count.map_err(|error| unavailable(&error))
-        })
+        self.run(move |pool| async move { orders::count(&pool, partner_id, limit).await })
     }
 
     fn load_payout(
@@ -212,33 +205,16 @@ impl Store for PgNode {
         partner_id: PartnerId,
         payout_id: PayoutId,
     ) -> StoreFuture<'_, Result<Option<Payout>, Unavailable>> {
-        Box::pin(async move {
-            let found = self
-                .database
-                .run(move |pool| async move { payouts::find(&pool, partner_id, payout_id).await })
-                .await;
-            found.map_err(|error| unavailable(&error))
-        })
+        self.run(move |pool| async move { payouts::find(partner_id, payout_id).fetch_optional(&pool).await })
     }
 
     fn claim_reserved(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Vec<StockVoucher>, Unavailable>> {
         let node = self.identity.clone();
-        Box::pin(async move {
-            let claimed = self
-                .database
-                .run(move |pool| async move { inventory::claim_reserved(&pool, &node, purchase_id).await });
-            claimed.await.map_err(|error| unavailable(&error))
-        })
+        self.run(move |pool| async move { inventory::claim_reserved(&pool, &node, purchase_id).await })
     }
 
     fn allocate_stock_ids(&self, count: usize) -> StoreFuture<'_, Result<Vec<StockId>, Unavailable>> {
-        Box::pin(async move {
-            let numbers = self
-                .database
-                .run(move |pool| async move { stock::allocate_ids(&pool, count).await })
-                .await;
-            numbers.map_err(|error| unavailable(&error))
-        })
+        self.run(move |pool| async move { stock::allocate_ids(&pool, count).await })
     }
 
     fn find_response(&self, key: KeyHash) -> StoreFuture<'_, Result<Option<StoredResponse>, Unavailable>> {

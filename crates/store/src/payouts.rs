@@ -1,13 +1,13 @@
 //! Payout reads.
 
-use sqlx::PgPool;
+use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutSearch, PayoutStatus};
 
 use super::audit::{self, AuditActor, NO_STATE, to_bigint};
-use super::database::Database;
+use super::database::{Database, Statement};
 
 /// Reads the payouts that meet a condition.
 macro_rules! select_payouts {
@@ -51,9 +51,7 @@ impl Payouts {
         partner_id: PartnerId,
         payout_id: PayoutId,
     ) -> Result<Option<Payout>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move { find(&pool, partner_id, payout_id).await })
-            .await
+        self.0.fetch_optional(find(partner_id, payout_id)).await
     }
 
     /// Finds the partner of a payout.
@@ -81,7 +79,15 @@ impl Payouts {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
-                audit::write(&mut transaction, &actor, "payout.read", &payout_id, NO_STATE, NO_STATE).await?;
+                audit::write(
+                    &mut transaction,
+                    &actor,
+                    "payout.read",
+                    &payout_id,
+                    NO_STATE,
+                    NO_STATE,
+                )
+                .await?;
                 transaction.commit().await
             })
             .await
@@ -112,13 +118,14 @@ impl Payouts {
     }
 }
 
-/// Finds a payout of this partner.
-pub(super) async fn find(
-    pool: &PgPool,
+/// The payout of this partner with this id.
+pub(super) fn find(
     partner_id: PartnerId,
     payout_id: PayoutId,
-) -> Result<Option<Payout>, sqlx::Error> {
-    select_payouts!("WHERE partner_id = $1 AND payout_id = $2", partner_id as _, payout_id as _)
-        .fetch_optional(pool)
-        .await
+) -> Statement<impl FnMut(PgRow) -> Result<Payout, sqlx::Error> + Send + use<>> {
+    select_payouts!(
+        "WHERE partner_id = $1 AND payout_id = $2",
+        partner_id as _,
+        payout_id as _
+    )
 }
