@@ -59,7 +59,7 @@ pub(super) enum BatcherKind {
 /// An operation that can run for many callers in one statement.
 pub(super) trait BatchOp: Clone + Send + Sync + 'static {
     type Request: Clone + Send + 'static;
-    type Response: Send + 'static;
+    type Response: Default + Send + 'static;
 
     /// Bounds the memory of one statement and the wait of the first caller in a batch.
     const MAX_BATCH: usize;
@@ -71,12 +71,18 @@ pub(super) trait BatchOp: Clone + Send + Sync + 'static {
         requests: Vec<Self::Request>,
     ) -> impl Future<Output = Result<BatchResponse<Self::Response>, sqlx::Error>> + Send;
 
-    /// Runs one request from the beginning.
+    /// Runs one request from the beginning: as a batch of one, whose request has the default response if it is left out.
     fn execute_one(
         self,
         pool: PgPool,
         request: Self::Request,
-    ) -> impl Future<Output = Result<Self::Response, sqlx::Error>> + Send;
+    ) -> impl Future<Output = Result<Self::Response, sqlx::Error>> + Send {
+        async move {
+            let mut responses = self.execute_batch(pool, vec![request]).await?;
+            let response = responses.pop().flatten();
+            response.unwrap_or_else(|| Ok(Self::Response::default()))
+        }
+    }
 }
 
 /// Converts a request number from SQL, where numbers start at 1.

@@ -36,11 +36,12 @@ pub struct SealedVoucher {
     pub sealed: SealedBlob,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub enum RetrievalOutcome {
     /// The audit entry is committed; the codes may be decrypted.
     Vouchers(Vec<SealedVoucher>),
-    /// The order has no vouchers.
+    /// The order has no vouchers. A lone retrieval waits for the order's lock, so without a response it had none when it was read.
+    #[default]
     NotReady,
     NotFound,
 }
@@ -60,19 +61,6 @@ impl BatchOp for RetrieveCodesOp {
         retrievals: Vec<CodeRetrieval>,
     ) -> Result<BatchResponse<RetrievalOutcome>, sqlx::Error> {
         retrieve(&pool, &retrievals).await
-    }
-
-    async fn execute_one(
-        self,
-        pool: PgPool,
-        retrieval: CodeRetrieval,
-    ) -> Result<RetrievalOutcome, sqlx::Error> {
-        let mut retrieved = retrieve(&pool, &[retrieval]).await?;
-        // A lone retrieval waits for the lock, so `None` means that the order had no vouchers when it was read.
-        retrieved
-            .pop()
-            .flatten()
-            .unwrap_or(Ok(RetrievalOutcome::NotReady))
     }
 }
 

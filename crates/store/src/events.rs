@@ -94,11 +94,6 @@ impl BatchOp for ReadFeedsOp {
     ) -> Result<BatchResponse<Option<FeedPage>>, sqlx::Error> {
         read_pages(&pool, &requests).await
     }
-
-    async fn execute_one(self, pool: PgPool, request: FeedRequest) -> Result<Option<FeedPage>, sqlx::Error> {
-        let page = read_pages(&pool, &[request]).await?.pop().flatten();
-        page.unwrap_or(Ok(None))
-    }
 }
 
 /// Reads the requested pages. A row that cannot be decoded fails only its own page.

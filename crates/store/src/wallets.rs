@@ -25,11 +25,6 @@ impl BatchOp for ReadWalletsOp {
         let wallets = load_wallets(&pool, &partners).await?;
         Ok(wallets.into_iter().map(|wallets| Some(Ok(wallets))).collect())
     }
-
-    async fn execute_one(self, pool: PgPool, partner_id: PartnerId) -> Result<Vec<Wallet>, sqlx::Error> {
-        let mut wallets = load_wallets(&pool, &[partner_id]).await?;
-        Ok(wallets.pop().unwrap_or_default())
-    }
 }
 
 /// Loads the wallets of several partners, in request order.
