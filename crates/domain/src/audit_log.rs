@@ -68,7 +68,6 @@ pub struct AuditRow {
 }
 
 /// Writes the text of a `json` column as it is.
-#[allow(clippy::ref_option)] // the signature that serde requires
 fn serialize_json<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
     // The columns are `json`, so parsing cannot fail.
     let state: Option<&RawValue> = text.as_deref().and_then(|text| serde_json::from_str(text).ok());

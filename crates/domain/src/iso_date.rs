@@ -32,7 +32,6 @@ pub mod option {
 
     use super::{InvalidDate, parse_date};
 
-    #[allow(clippy::ref_option)] // the signature that serde requires
     /// # Errors
     /// Those of the serializer.
     pub fn serialize<S: Serializer>(date: &Option<Date>, serializer: S) -> Result<S::Ok, S::Error> {

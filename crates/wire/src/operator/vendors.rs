@@ -123,7 +123,6 @@ impl VendorRequest {
 }
 
 /// Only for the request: no response contains the credential.
-#[allow(clippy::ref_option)] // the signature that serde requires
 fn serialize_secret<S: Serializer>(secret: &Option<SecretString>, serializer: S) -> Result<S::Ok, S::Error> {
     secret.as_ref().map(expose).serialize(serializer)
 }
