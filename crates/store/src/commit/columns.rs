@@ -6,7 +6,7 @@ use uuid::Uuid;
 use vouchsafe_actors::ports::record::Record;
 use vouchsafe_domain::event::EventBundle;
 use vouchsafe_domain::idempotency::Retention;
-use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId, TransactionId, VoucherId};
 use vouchsafe_domain::ledger::Movement;
 use vouchsafe_domain::order::Order;
 use vouchsafe_domain::voucher::Allocation;
@@ -19,15 +19,15 @@ pub(super) struct BatchColumns<'a> {
     pub(super) wallets: Wallets<'a>,
     pub(super) movements: Movements<'a>,
     pub(super) orders: Orders<'a>,
-    pub(super) chunks: Vec<i64>,
+    pub(super) chunks: Vec<ChunkId>,
     pub(super) allocations: Allocations,
-    pub(super) feeds: Vec<Uuid>,
+    pub(super) feeds: Vec<PartnerId>,
     pub(super) events: Events,
     pub(super) sparse: SparseColumns<'a>,
 }
 
 pub(super) struct Records<'a> {
-    pub(super) partner: Vec<Uuid>,
+    pub(super) partner: Vec<PartnerId>,
     pub(super) key: Vec<Uuid>,
     /// Record numbers in key order.
     pub(super) by_key: Vec<i32>,
@@ -39,7 +39,7 @@ pub(super) struct Records<'a> {
 
 /// Wallets that change.
 pub(super) struct Wallets<'a> {
-    pub(super) partner: Vec<Uuid>,
+    pub(super) partner: Vec<PartnerId>,
     pub(super) currency: Vec<&'a str>,
     /// Sum and number of movements per wallet; empty unless there are movements and all of them are debits.
     pub(super) amount: Vec<i64>,
@@ -49,11 +49,11 @@ pub(super) struct Wallets<'a> {
 pub(super) struct Movements<'a> {
     pub(super) record: Vec<i32>,
     pub(super) wallet: Vec<i32>,
-    pub(super) transaction: Vec<Uuid>,
+    pub(super) transaction: Vec<TransactionId>,
     pub(super) kind: Vec<&'static str>,
     pub(super) amount: Vec<i64>,
-    pub(super) order: Vec<Option<Uuid>>,
-    pub(super) payout: Vec<Option<Uuid>>,
+    pub(super) order: Vec<Option<OrderId>>,
+    pub(super) payout: Vec<Option<PayoutId>>,
     pub(super) reference: Vec<Option<&'a str>>,
     pub(super) operator: Vec<Option<&'a str>>,
     pub(super) trace: Vec<Option<&'a str>>,
@@ -62,7 +62,7 @@ pub(super) struct Movements<'a> {
 /// New orders.
 pub(super) struct Orders<'a> {
     pub(super) record: Vec<i32>,
-    pub(super) order: Vec<Uuid>,
+    pub(super) order: Vec<OrderId>,
     pub(super) status: Vec<&'static str>,
     pub(super) currency: Vec<&'a str>,
     pub(super) total: Vec<i64>,
@@ -81,23 +81,23 @@ pub(super) struct Orders<'a> {
 pub(super) struct Allocations {
     pub(super) record: Vec<i32>,
     pub(super) chunk: Vec<i32>,
-    pub(super) stock: Vec<i64>,
-    pub(super) voucher: Vec<Uuid>,
-    pub(super) order: Vec<Uuid>,
+    pub(super) stock: Vec<StockId>,
+    pub(super) voucher: Vec<VoucherId>,
+    pub(super) order: Vec<OrderId>,
     pub(super) line: Vec<i16>,
 }
 
 pub(super) struct Events {
     pub(super) record: Vec<i32>,
     pub(super) feed: Vec<i32>,
-    pub(super) order: Vec<Uuid>,
+    pub(super) order: Vec<OrderId>,
     pub(super) count: Vec<i32>,
     pub(super) sequence: Vec<i32>,
     pub(super) body: Vec<String>,
 }
 
 /// Partner and currency.
-type WalletColumns<'a> = (Uuid, &'a str);
+type WalletColumns<'a> = (PartnerId, &'a str);
 
 impl<'a> BatchColumns<'a> {
     pub(super) fn of(records: &'a [Record]) -> Result<Self, sqlx::Error> {
@@ -109,7 +109,7 @@ impl<'a> BatchColumns<'a> {
         let (mut events, mut rest) = (Events::with_capacity(rows), SparseColumns::default());
         for (record, number) in records.iter().zip(1..) {
             if let Some(movement) = &record.movement {
-                let wallet = (record.partner_id.as_uuid(), movement.currency.as_str());
+                let wallet = (record.partner_id, movement.currency.as_str());
                 movements.push(number, position_of(&wallets, &wallet), movement);
             }
             if let Some(order) = &record.order {
@@ -117,7 +117,7 @@ impl<'a> BatchColumns<'a> {
                 orders.push(number, order, sequence)?;
             }
             if let Some(bundle) = &record.events {
-                events.push(number, position_of(&feeds, &record.partner_id.as_uuid()), bundle)?;
+                events.push(number, position_of(&feeds, &record.partner_id), bundle)?;
             }
             rest.push(number, record);
         }
@@ -140,12 +140,12 @@ impl<'a> BatchColumns<'a> {
 fn wallets_of(record: &Record) -> impl Iterator<Item = WalletColumns<'_>> {
     let moved = record.movement.iter().map(|movement| movement.currency.as_str());
     let shifted = record.pending_delta.iter().map(|shift| shift.currency.as_str());
-    let partner = record.partner_id.as_uuid();
+    let partner = record.partner_id;
     moved.chain(shifted).map(move |currency| (partner, currency))
 }
 
-fn feed_of(record: &Record) -> Option<Uuid> {
-    record.events.as_ref().map(|_| record.partner_id.as_uuid())
+fn feed_of(record: &Record) -> Option<PartnerId> {
+    record.events.as_ref().map(|_| record.partner_id)
 }
 
 fn sorted_unique<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
@@ -190,7 +190,7 @@ impl<'a> Records<'a> {
         let mut columns = Self::with_capacity(records.len());
         for record in records {
             let claim = &record.claim;
-            columns.partner.push(record.partner_id.as_uuid());
+            columns.partner.push(record.partner_id);
             columns.key.push(claim.key.0);
             columns.fingerprint.push(&claim.fingerprint.0);
             columns.status.push(claim.response.status.cast_signed());
@@ -247,11 +247,11 @@ impl<'a> Movements<'a> {
     fn push(&mut self, record: i32, wallet: i32, movement: &'a Movement) {
         self.record.push(record);
         self.wallet.push(wallet);
-        self.transaction.push(movement.transaction_id.as_uuid());
+        self.transaction.push(movement.transaction_id);
         self.kind.push(movement.kind.into_str());
         self.amount.push(movement.amount.minor());
-        self.order.push(movement.order_id.map(|id| id.as_uuid()));
-        self.payout.push(movement.payout_id.map(|id| id.as_uuid()));
+        self.order.push(movement.order_id);
+        self.payout.push(movement.payout_id);
         self.reference.push(movement.reference.as_deref());
         let operator = movement.booked_by.as_ref();
         self.operator
@@ -291,7 +291,7 @@ impl<'a> Orders<'a> {
 
     fn push(&mut self, record: i32, order: &'a Order, sequence: u32) -> Result<(), sqlx::Error> {
         self.record.push(record);
-        self.order.push(order.order_id.as_uuid());
+        self.order.push(order.order_id);
         self.status.push(order.status.into_str());
         self.currency.push(order.total.currency.as_str());
         self.total.push(order.total.amount.minor());
@@ -332,7 +332,7 @@ impl Allocations {
     }
 
     /// Returns the chunks of the vouchers, too.
-    fn of(records: &[Record]) -> (Vec<i64>, Self) {
+    fn of(records: &[Record]) -> (Vec<ChunkId>, Self) {
         let issued = records.iter().zip(1..).flat_map(|(record, number)| {
             let issued = record.issued();
             issued.map(move |(order_id, allocation)| (number, order_id, allocation))
@@ -342,17 +342,17 @@ impl Allocations {
         let chunks = sorted_unique(
             issued
                 .iter()
-                .map(|(_, _, allocation)| allocation.voucher.chunk_id.0),
+                .map(|(_, _, allocation)| allocation.voucher.chunk_id),
         );
         let mut columns = Self::with_capacity(issued.len());
         for (record, order_id, allocation) in issued {
             columns.record.push(record);
             columns
                 .chunk
-                .push(position_of(&chunks, &allocation.voucher.chunk_id.0));
-            columns.stock.push(allocation.voucher.stock_id.0);
-            columns.voucher.push(allocation.voucher_id.as_uuid());
-            columns.order.push(order_id.as_uuid());
+                .push(position_of(&chunks, &allocation.voucher.chunk_id));
+            columns.stock.push(allocation.voucher.stock_id);
+            columns.voucher.push(allocation.voucher_id);
+            columns.order.push(order_id);
             columns.line.push(allocation.line.cast_signed());
         }
         (chunks, columns)
@@ -374,7 +374,7 @@ impl Events {
     fn push(&mut self, record: i32, feed: i32, bundle: &EventBundle) -> Result<(), sqlx::Error> {
         self.record.push(record);
         self.feed.push(feed);
-        self.order.push(bundle.order_id.as_uuid());
+        self.order.push(bundle.order_id);
         self.count.push(bundle.count().cast_signed());
         self.sequence.push(bundle.first_sequence.cast_signed());
         self.body.push(to_json(bundle)?);

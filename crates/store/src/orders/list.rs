@@ -97,12 +97,12 @@ fn restrict(query: &mut QueryBuilder<Postgres>, OrderSearch { order_id, filter, 
     if let Some(from) = filter.period.from {
         query
             .push(" AND o.order_id >= ")
-            .push_bind(OrderId::lower_bound_at(from).as_uuid());
+            .push_bind(OrderId::lower_bound_at(from));
     }
     if let Some(to) = filter.period.to {
         query
             .push(" AND o.order_id < ")
-            .push_bind(OrderId::lower_bound_at(to).as_uuid());
+            .push_bind(OrderId::lower_bound_at(to));
     }
     if let Some(reference) = &filter.reference {
         query.push(" AND o.reference = ").push_bind(reference.clone());
