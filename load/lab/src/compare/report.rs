@@ -38,7 +38,7 @@ fn write_header(f: &mut fmt::Formatter<'_>, column: &Column) -> fmt::Result {
     )?;
     writeln!(
         f,
-        "{:<20}{:>28}{:>10}{:>10}  {:<20}load average",
+        "{:<20}{:>28}{:>10}{:>10}  {:<24}load average",
         "", "orders/s", "p50 ms", "p99 ms", "ratio to peer"
     )
 }
@@ -61,7 +61,7 @@ fn write_row(f: &mut fmt::Formatter<'_>, report: &CompareReport, column: &Column
         .map_or_else(String::new, |load| format!("{:.1} to {:.1}", load.min, load.max));
     writeln!(
         f,
-        "{:<20}{spread:>28}{p50:>10}{p99:>10}  {ratio:<20}{load}",
+        "{:<20}{spread:>28}{p50:>10}{p99:>10}  {ratio:<24}{load}",
         column.contender.name()
     )?;
     for reason in column.turns.iter().filter_map(Turn::rejection_reason) {
