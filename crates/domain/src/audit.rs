@@ -116,12 +116,7 @@ impl AuditEntry {
     }
 
     #[must_use]
-    pub fn on_payout(
-        by: &AuditActor,
-        decision: &PayoutDecision,
-        before: &Payout,
-        after: &Payout,
-    ) -> Self {
+    pub fn on_payout(by: &AuditActor, decision: &PayoutDecision, before: &Payout, after: &Payout) -> Self {
         Self {
             operator: by.clone(),
             action: match decision.outcome {

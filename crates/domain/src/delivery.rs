@@ -15,6 +15,7 @@ use super::envelope::Envelope;
 use super::event::EventBundle;
 use super::event_kind::EventKind;
 use super::ids::{EventId, OrderId, PartnerId, WebhookId};
+use crate::labels::labels;
 
 /// How many bytes of a receiver's response are stored (contract §10).
 pub const MAX_STORED_RESPONSE_BYTES: usize = 1_024;
@@ -111,31 +112,27 @@ pub enum AttemptOutcome {
     Gone,
 }
 
-/// Why an attempt got no response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "utoipa", schema(
-    as = DeliveryFault,
-    description = "Why an attempt got no response: `timeout` (none within five seconds), `unresolved` (the host name has no \
-    address), `forbidden` (the address is not public), `tls` (no trusted certificate), `connection` (refused, reset or \
-    broken), `unreadable` (not a valid HTTP response), `internal` (a fault of the service)."
-))]
-pub enum DeliveryFault {
-    /// No response within the timeout.
-    Timeout,
-    /// The host name has no address.
-    Unresolved,
-    /// The host name resolves to an address that is not public.
-    Forbidden,
-    /// The receiver has no trusted certificate.
-    Tls,
-    /// The connection was refused, reset or broken.
-    Connection,
-    /// The response was not valid HTTP.
-    Unreadable,
-    /// The service failed.
-    Internal,
+labels! {
+    /// Why an attempt got no response.
+    pub enum DeliveryFault: "snake_case",
+        "Why an attempt got no response: `timeout` (none within five seconds), `unresolved` (the host name has no \
+         address), `forbidden` (the address is not public), `tls` (no trusted certificate), `connection` (refused, reset or \
+         broken), `unreadable` (not a valid HTTP response), `internal` (a fault of the service)." {
+        /// No response within the timeout.
+        Timeout,
+        /// The host name has no address.
+        Unresolved,
+        /// The host name resolves to an address that is not public.
+        Forbidden,
+        /// The receiver has no trusted certificate.
+        Tls,
+        /// The connection was refused, reset or broken.
+        Connection,
+        /// The response was not valid HTTP.
+        Unreadable,
+        /// The service failed.
+        Internal,
+    }
 }
 
 /// An attempt to deliver an event.

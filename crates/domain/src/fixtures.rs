@@ -13,16 +13,14 @@ use time::macros::{date, datetime};
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
+use super::audit_log::AuditActor;
 use super::idempotency::{Fingerprint, KeyHash, Response};
 use super::ids::{OrderId, PartnerId, PayoutId, TransactionId};
-use super::audit_log::AuditActor;
 use super::ledger::WalletKey;
 use super::money::{Amount, Currency};
 use super::order::{Actor, Fulfilment, PricedLine, PricedOrder};
 use super::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
-use super::product::{
-    ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
-};
+use super::product::{ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute};
 use super::voucher::Expiry;
 
 /// Timestamp of everything that a test creates.

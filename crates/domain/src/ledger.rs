@@ -3,39 +3,30 @@
 pub mod cursor;
 pub mod transaction;
 
-use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantArray};
-
 use super::audit_log::AuditActor;
 use super::ids::{OrderId, PartnerId, PayoutId, TransactionId};
 use super::money::{Amount, Currency};
+use crate::labels::labels;
 
-/// The kind of a ledger entry (contract §3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
-#[cfg_attr(
-    feature = "utoipa",
-    schema(
-        description = "Kind of transaction: `TOP_UP` (an operator added money), `DEBIT` (an order was paid), `REFUND` (an \
-    order was refunded in full or in part), `PAYOUT` (money was paid out), `PAYOUT_REVERSAL` (a payout was rejected or \
-    failed), `ADJUSTMENT` (an operator corrected the balance)."
-    )
-)]
-pub enum LedgerKind {
-    /// An operator added money.
-    TopUp,
-    /// An order was paid.
-    Debit,
-    /// An order was refunded in full or in part.
-    Refund,
-    /// Money was paid out.
-    Payout,
-    /// A payout was rejected or failed.
-    PayoutReversal,
-    /// An operator corrected the balance.
-    Adjustment,
+labels! {
+    /// The kind of a ledger entry (contract §3).
+    pub enum LedgerKind: "SCREAMING_SNAKE_CASE",
+        "Kind of transaction: `TOP_UP` (an operator added money), `DEBIT` (an order was paid), `REFUND` (an \
+         order was refunded in full or in part), `PAYOUT` (money was paid out), `PAYOUT_REVERSAL` (a payout was rejected or \
+         failed), `ADJUSTMENT` (an operator corrected the balance)." {
+        /// An operator added money.
+        TopUp,
+        /// An order was paid.
+        Debit,
+        /// An order was refunded in full or in part.
+        Refund,
+        /// Money was paid out.
+        Payout,
+        /// A payout was rejected or failed.
+        PayoutReversal,
+        /// An operator corrected the balance.
+        Adjustment,
+    }
 }
 
 /// Identifies a wallet: the balance of one partner in one currency.

@@ -22,6 +22,7 @@ pub mod ids;
 pub mod iso_date;
 #[cfg(test)]
 mod label_tests;
+mod labels;
 pub mod ledger;
 pub mod limits;
 pub mod money;

@@ -18,7 +18,9 @@ pub const MAX_QUOTA: u32 = 1_000_000_000;
 pub const MAX_WINDOW_S: u32 = 86_400;
 
 /// The rate limit that a request counts against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", const_into_str)]
 pub enum RequestClass {

@@ -3,7 +3,6 @@
 pub mod filter;
 mod labels;
 
-use strum::VariantArray as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};

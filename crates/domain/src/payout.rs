@@ -6,33 +6,26 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 
 use super::ids::{PartnerId, PayoutId};
 use super::money::Money;
 use super::order::Actor;
+use crate::labels::labels;
 
-/// The status of a payout (contract §3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
-#[cfg_attr(
-    feature = "utoipa",
-    schema(
-        description = "Status of the payout: `PENDING` (an operator has to pay it), `PAID`, `REJECTED` (it was not \
-    attempted), `FAILED` (it was attempted and failed). `REJECTED` and `FAILED` return the money to the wallet."
-    )
-)]
-pub enum PayoutStatus {
-    /// An operator has to pay it.
-    Pending,
-    Paid,
-    /// It was not attempted; the money was returned.
-    Rejected,
-    /// It was attempted and failed; the money was returned.
-    Failed,
+labels! {
+    /// The status of a payout (contract §3).
+    pub enum PayoutStatus: "SCREAMING_SNAKE_CASE",
+        "Status of the payout: `PENDING` (an operator has to pay it), `PAID`, `REJECTED` (it was not \
+         attempted), `FAILED` (it was attempted and failed). `REJECTED` and `FAILED` return the money to the wallet." {
+        /// An operator has to pay it.
+        Pending,
+        Paid,
+        /// It was not attempted; the money was returned.
+        Rejected,
+        /// It was attempted and failed; the money was returned.
+        Failed,
+    }
 }
 
 /// An entry of a payout's timeline.

@@ -7,7 +7,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 #[cfg(feature = "utoipa")]
 use utoipa::openapi::Schema;
@@ -15,6 +14,7 @@ use utoipa::openapi::Schema;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, Type};
 
 use super::money::{Amount, Currency, Money};
+use crate::labels::labels;
 
 /// Maximum length of a product, category or vendor id in bytes: enough for `brand-country-kind`, short in every index.
 pub const MAX_SLUG_LENGTH: usize = 64;
@@ -106,40 +106,29 @@ impl fmt::Debug for Sku {
     }
 }
 
-/// How a stock shortfall of the product is covered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase", const_into_str)]
-#[cfg_attr(feature = "utoipa", schema(
-    as = Route,
-    description = "How a stock shortfall is covered: `stock` (not at all: only imported vouchers are sold) or `vendor` \
-    (vouchers are bought from the product's vendor)."
-))]
-pub enum SupplyRoute {
-    /// Not at all: only imported vouchers are sold.
-    Stock,
-    /// By purchase from the product's vendor.
-    Vendor,
+labels! {
+    /// How a stock shortfall of the product is covered.
+    pub enum SupplyRoute: "lowercase" as Route,
+        "How a stock shortfall is covered: `stock` (not at all: only imported vouchers are sold) or `vendor` \
+         (vouchers are bought from the product's vendor)." {
+        /// Not at all: only imported vouchers are sold.
+        Stock,
+        /// By purchase from the product's vendor.
+        Vendor,
+    }
 }
 
-/// When an order of the product needs approval.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray,
-)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase", const_into_str)]
-#[cfg_attr(feature = "utoipa", schema(
-    as = Approval,
-    description = "When an order of the product needs an operator's approval: `rule` (as the partner's rule says) or \
-    `always`."
-))]
-pub enum ApprovalPolicy {
-    /// As the partner's approval rule says.
-    #[default]
-    Rule,
-    Always,
+labels! {
+    /// When an order of the product needs approval.
+    #[derive(Default)]
+    pub enum ApprovalPolicy: "lowercase" as Approval,
+        "When an order of the product needs an operator's approval: `rule` (as the partner's rule says) or \
+         `always`." {
+        /// As the partner's approval rule says.
+        #[default]
+        Rule,
+        Always,
+    }
 }
 
 /// Face values between two bounds in equal steps; all in minor units.
@@ -184,23 +173,17 @@ pub struct ExpiryPolicy {
     pub value: Option<serde_json::Value>,
 }
 
-/// The kinds of expiry policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[cfg_attr(
-    feature = "utoipa",
-    schema(
-        description = "Kind of expiry policy: `FIXED_DATE` (every voucher expires on one date), `MONTHS_FROM_ISSUE` (a number \
-    of months after issue), `NONE` (vouchers never expire)."
-    )
-)]
-pub enum ExpiryKind {
-    /// Every voucher expires on one date.
-    FixedDate,
-    /// A number of months after issue.
-    MonthsFromIssue,
-    None,
+labels! {
+    /// The kinds of expiry policy.
+    pub enum ExpiryKind: "SCREAMING_SNAKE_CASE",
+        "Kind of expiry policy: `FIXED_DATE` (every voucher expires on one date), `MONTHS_FROM_ISSUE` (a number \
+         of months after issue), `NONE` (vouchers never expire)." {
+        /// Every voucher expires on one date.
+        FixedDate,
+        /// A number of months after issue.
+        MonthsFromIssue,
+        None,
+    }
 }
 
 /// Redemption information for the holder of a voucher.

@@ -10,7 +10,9 @@ pub const DEFAULT_CONCURRENCY: u16 = 4;
 /// Most concurrent purchases per vendor: each may hold a complete response in memory.
 pub const MAX_CONCURRENCY: u16 = 64;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray,
+)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", const_into_str, parse_err_ty = UnknownAdapter, parse_err_fn = UnknownAdapter::new)]

@@ -1,49 +1,35 @@
 //! Webhook endpoints of partners: settings, state and list filter.
 
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 
 use crate::event_kind::EventKinds;
 use crate::ids::{PartnerId, WebhookId};
+use crate::labels::labels;
 
 /// Maximum bytes of the URL of an endpoint.
 pub const MAX_URL_BYTES: usize = 2_048;
 
-/// Why an endpoint is disabled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
-#[cfg_attr(
-    feature = "utoipa",
-    schema(
-        description = "Why an endpoint is disabled: `PARTNER` (you disabled it) or `GONE` (it responded with 410)."
-    )
-)]
-pub enum DisabledReason {
-    /// The partner disabled it.
-    Partner,
-    /// It responded with 410.
-    Gone,
+labels! {
+    /// Why an endpoint is disabled.
+    pub enum DisabledReason: "SCREAMING_SNAKE_CASE",
+        "Why an endpoint is disabled: `PARTNER` (you disabled it) or `GONE` (it responded with 410)." {
+        /// The partner disabled it.
+        Partner,
+        /// It responded with 410.
+        Gone,
+    }
 }
 
-/// Status of an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase", const_into_str)]
-#[cfg_attr(
-    feature = "utoipa",
-    schema(
-        description = "Status of an endpoint: `active`, `failing` (the last attempt failed; retries continue) or `disabled`."
-    )
-)]
-pub enum WebhookStatus {
-    Active,
-    /// The last attempt failed.
-    Failing,
-    Disabled,
+labels! {
+    /// Status of an endpoint.
+    pub enum WebhookStatus: "lowercase",
+        "Status of an endpoint: `active`, `failing` (the last attempt failed; retries continue) or `disabled`." {
+        Active,
+        /// The last attempt failed.
+        Failing,
+        Disabled,
+    }
 }
 
 /// A webhook endpoint without its secret.

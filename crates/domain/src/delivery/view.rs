@@ -1,30 +1,23 @@
 //! Deliveries as operators see them: state, attempts, and list filter.
 
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 
 use super::DeliveryAttempt;
 use crate::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
+use crate::labels::labels;
 
-/// State of a delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
-#[cfg_attr(
-    feature = "utoipa",
-    schema(
-        description = "State of a delivery: `WAITING` (for its next attempt, or for an earlier event of its order), \
-    `DELIVERED`, `FAILED` (not delivered within 24 hours)."
-    )
-)]
-pub enum DeliveryState {
-    /// Waits for a retry, or for an earlier event of its order.
-    Waiting,
-    Delivered,
-    /// Not delivered within the retry window.
-    Failed,
+labels! {
+    /// State of a delivery.
+    pub enum DeliveryState: "SCREAMING_SNAKE_CASE",
+        "State of a delivery: `WAITING` (for its next attempt, or for an earlier event of its order), \
+         `DELIVERED`, `FAILED` (not delivered within 24 hours)." {
+        /// Waits for a retry, or for an earlier event of its order.
+        Waiting,
+        Delivered,
+        /// Not delivered within the retry window.
+        Failed,
+    }
 }
 
 /// Filter of deliveries; `None` matches any.

@@ -16,6 +16,7 @@ use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::approval;
+use crate::labels::labels;
 use crate::money::{Amount, AmountText, Currency};
 
 /// Conditions under which an order of the partner waits for an operator.
@@ -47,21 +48,16 @@ impl From<&ApprovalRule> for approval::ApprovalRule {
     }
 }
 
-/// Treatment of an order in a currency without a threshold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "lowercase")]
-#[cfg_attr(
-    feature = "utoipa",
-    schema(
-        description = "Treatment of an order in a currency without a threshold: `approve` (it waits for an operator) or `pass` \
-    (it needs no approval)."
-    )
-)]
-pub enum OtherCurrencies {
-    Approve,
-    #[default]
-    Pass,
+labels! {
+    /// Treatment of an order in a currency without a threshold.
+    #[derive(Default)]
+    pub enum OtherCurrencies: "lowercase",
+        "Treatment of an order in a currency without a threshold: `approve` (it waits for an operator) or `pass` \
+         (it needs no approval)." {
+        Approve,
+        #[default]
+        Pass,
+    }
 }
 
 /// Amounts by currency, for instance `{"USD": 500.00}`.

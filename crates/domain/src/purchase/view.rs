@@ -9,7 +9,9 @@ use crate::ids::{OrderId, PartnerId};
 use crate::money::{Currency, Money};
 
 /// State of a purchase: `open`, `refused` (open, and the last vendor response was rejected) or `ended`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray,
+)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", const_into_str)]

@@ -1,26 +1,21 @@
 //! Drifts: differences between our vouchers and the vendor's records, and their resolution by operators.
 
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::{Date, OffsetDateTime};
 
 use super::{DriftKind, VoucherTerms};
 use crate::ids::{DriftId, OrderId, PartnerId, VoucherId};
+use crate::labels::labels;
 
-/// Resolution of a drift.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase", const_into_str)]
-#[cfg_attr(feature = "utoipa", schema(
-    as = DriftResolution,
-    description = "Resolution of a drift: `pending` (none yet), `resolved` (settled) or `escalated` (raised with the vendor)."
-))]
-pub enum DriftResolution {
-    Pending,
-    Resolved,
-    /// Raised with the vendor.
-    Escalated,
+labels! {
+    /// Resolution of a drift.
+    pub enum DriftResolution: "lowercase",
+        "Resolution of a drift: `pending` (none yet), `resolved` (settled) or `escalated` (raised with the vendor)." {
+        Pending,
+        Resolved,
+        /// Raised with the vendor.
+        Escalated,
+    }
 }
 
 /// A difference between our voucher and the vendor's record.

@@ -9,10 +9,9 @@ pub mod merge;
 pub mod partner_day;
 pub mod result;
 
-use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 
+use crate::labels::labels;
 use crate::money::Money;
 use crate::product::ProductId;
 use crate::purchase::{PurchaseKey, VendorReference};
@@ -56,27 +55,20 @@ pub struct RecordLine {
     pub sold_at: OffsetDateTime,
 }
 
-/// Kind of a drift.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
-#[cfg_attr(
-    feature = "utoipa",
-    schema(
-        description = "Kind of a drift: `MISSING` (the vendor has no record of our voucher), `UNKNOWN` (we have no voucher for \
-    the record), `DIFFERS` (the two differ) or `REPEATED` (the vendor also recorded the voucher on an earlier day)."
-    )
-)]
-pub enum DriftKind {
-    /// We have it, the vendor's records do not.
-    Missing,
-    /// The vendor's records contain it, we do not have it.
-    Unknown,
-    /// Both have it, with different terms.
-    Differs,
-    /// The vendor's records of an earlier day contain it, too.
-    Repeated,
+labels! {
+    /// Kind of a drift.
+    pub enum DriftKind: "SCREAMING_SNAKE_CASE",
+        "Kind of a drift: `MISSING` (the vendor has no record of our voucher), `UNKNOWN` (we have no voucher for \
+         the record), `DIFFERS` (the two differ) or `REPEATED` (the vendor also recorded the voucher on an earlier day)." {
+        /// We have it, the vendor's records do not.
+        Missing,
+        /// The vendor's records contain it, we do not have it.
+        Unknown,
+        /// Both have it, with different terms.
+        Differs,
+        /// The vendor's records of an earlier day contain it, too.
+        Repeated,
+    }
 }
 
 impl DriftKind {

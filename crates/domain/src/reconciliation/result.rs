@@ -1,21 +1,16 @@
 //! Reconciliation results per vendor and day.
 
+use crate::labels::labels;
 use serde::Serialize;
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::{Date, OffsetDateTime};
 
-/// Source of a vendor's records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase", const_into_str)]
-#[cfg_attr(feature = "utoipa", schema(
-    as = RecordsSource,
-    description = "Source of the vendor's records: `http` (vendor protocol) or `csv` (file uploaded by an operator)."
-))]
-pub enum RecordsSource {
-    Http,
-    Csv,
+labels! {
+    /// Source of a vendor's records.
+    pub enum RecordsSource: "lowercase",
+        "Source of the vendor's records: `http` (vendor protocol) or `csv` (file uploaded by an operator)." {
+        Http,
+        Csv,
+    }
 }
 
 /// Counts of a reconciliation.

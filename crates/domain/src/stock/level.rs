@@ -1,8 +1,8 @@
 //! Voucher counts of a SKU by state, and the results of voiding codes.
 
-use serde::Serialize;
 use time::Date;
 
+use crate::labels::labels;
 use crate::product::Sku;
 
 /// Voucher counts of a SKU. `loaded` is the sum of the other four.
@@ -23,21 +23,15 @@ pub struct StockLevel {
     pub next_expiry: Option<Date>,
 }
 
-/// Result of the void of one code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[cfg_attr(
-    feature = "utoipa",
-    schema(
-        description = "Result for one code: `VOIDED` (removed from sale), `ALREADY_OUT` (removed from sale earlier), `SOLD` \
-    (belongs to an order), `UNKNOWN` (the product has no such code)."
-    )
-)]
-pub enum CodeVoidOutcome {
-    Voided,
-    /// Removed from sale earlier.
-    AlreadyOut,
-    Sold,
-    Unknown,
+labels! {
+    /// Result of the void of one code.
+    pub enum CodeVoidOutcome: "SCREAMING_SNAKE_CASE",
+        "Result for one code: `VOIDED` (removed from sale), `ALREADY_OUT` (removed from sale earlier), `SOLD` \
+         (belongs to an order), `UNKNOWN` (the product has no such code)." {
+        Voided,
+        /// Removed from sale earlier.
+        AlreadyOut,
+        Sold,
+        Unknown,
+    }
 }
