@@ -15,10 +15,6 @@
     reason = "a bench reports to the terminal only"
 )]
 
-#[path = "../tests/it/support/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "shared with the tests")]
-mod support;
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
@@ -31,7 +27,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::support::{Instance, Operator, Partner, Sale};
+use vouchsafe_test_harness::{Instance, Operator, Partner, Sale};
 
 /// Vouchers per order; an order has two more events than vouchers.
 const QUANTITY: u32 = 10;

@@ -10,9 +10,6 @@
     reason = "a bench may panic, and its lanes end with the process"
 )]
 
-#[path = "../tests/support/database.rs"]
-#[allow(dead_code, reason = "shared with the tests")]
-mod database;
 #[path = "parts/mod.rs"]
 mod parts;
 #[path = "../tests/conformance/rows.rs"]
@@ -44,9 +41,9 @@ use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::claimed_vouchers;
 use vouchsafe_store::{PgNode, PgStore};
 
-use crate::database::Database;
 use crate::parts::always_commits::{AlwaysCommits, StockClaims};
 use crate::parts::growth;
+use vouchsafe_test_harness::Database;
 
 /// Concurrent records.
 const AT_ONCE: [usize; 3] = [1, 16, 256];

@@ -9,9 +9,6 @@
     reason = "tests panic on failure"
 )]
 
-#[path = "support/database.rs"]
-#[allow(dead_code, reason = "shared with other suites")]
-mod database;
 #[path = "database/reconciliation/test_shop.rs"]
 #[allow(dead_code, reason = "shared with other suites")]
 mod test_shop;

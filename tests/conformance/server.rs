@@ -1,8 +1,5 @@
 //! Private Postgres server of the suite, with a new database for each case.
 
-#[path = "../support/private_server.rs"]
-mod private_server;
-
 use std::fs;
 use std::fs::File;
 use std::sync::OnceLock;
@@ -13,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use vouchsafe_private_postgres::{Durability, PrivatePostgres};
 use vouchsafe_store::schema;
 
-use self::private_server::PrivateServer;
+use vouchsafe_test_harness::PrivateServer;
 
 /// Template database, migrated once and copied for each case.
 const TEMPLATE: &str = "migrated";

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use vouchsafe_domain::category::Category;
 use vouchsafe_store::{AuditActor, PgStore, verify};
 
-use crate::database::Database;
+use vouchsafe_test_harness::Database;
 
 const INSERT_ENTRY: &str =
     "INSERT INTO audit_log (operator, action, subject) VALUES ('somebody', 'stock.void', 'x')";

@@ -12,7 +12,7 @@ use vouchsafe_domain::ids::{CredentialId, EventId, PartnerId, WebhookId};
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_store::PgStore;
 
-use crate::database::Database;
+use vouchsafe_test_harness::Database;
 
 const NOON: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
 

@@ -10,7 +10,7 @@ use vouchsafe_security::vault::seal::{CodeId, SEALS_BEFORE_ROTATION, UnlockError
 use vouchsafe_store::PgStore;
 use vouchsafe_store::keyring::{Keyring, KeyringError};
 
-use crate::database::Database;
+use vouchsafe_test_harness::Database;
 
 fn store(database: &Database) -> PgStore {
     PgStore::open(database.options(), Handle::current())

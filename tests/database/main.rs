@@ -9,9 +9,6 @@
 
 mod audit_checkpoints;
 mod certification;
-#[path = "../support/database.rs"]
-#[allow(dead_code, reason = "shared with other suites")]
-mod database;
 mod keyring;
 mod reconciliation;
 mod stock;

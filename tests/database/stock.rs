@@ -17,7 +17,7 @@ use vouchsafe_store::{
     PutProductOutcome, StockBatch, StockOrigin, VendorConfig, verify,
 };
 
-use crate::database::Database;
+use vouchsafe_test_harness::Database;
 
 struct TestShop {
     store: PgStore,

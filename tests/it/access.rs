@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::signer::{API_KEY, API_SECRET};
 
-use crate::support::{Operator, Partner, expect_error, expect_success, order_body, shared};
+use vouchsafe_test_harness::{Operator, Partner, expect_error, expect_success, order_body, shared};
 
 /// Returns the error without the parts that differ per request.
 fn error_without_trace(response: &ApiResponse, status: u16, code: &str) -> (Value, Vec<String>) {

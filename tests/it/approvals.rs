@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
 use crate::commands::run_json;
-use crate::support::{Operator, Partner, Sale, expect_error, expect_success, shared, unique};
+use vouchsafe_test_harness::{Operator, Partner, Sale, expect_error, expect_success, shared, unique};
 
 const UNAVAILABLE_REMAINDER: &str = "the rest is not available";
 

@@ -4,7 +4,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
-use crate::support::{Operator, Partner, expect_error, expect_success, shared, text_of, unique};
+use vouchsafe_test_harness::{Operator, Partner, expect_error, expect_success, shared, text_of, unique};
 
 async fn post_booking(
     operator: &mut Operator,

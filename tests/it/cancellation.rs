@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
 use crate::approvals::{decide, place_order_awaiting_approval};
-use crate::support::{
-    Database, Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success,
-    order_body, shared, text_of, unique,
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, Sale, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error,
+    expect_success, order_body, shared, text_of, unique,
 };
 
 async fn cancel(partner: &mut Partner, order_id: &str, body: &str) -> ApiResponse {
@@ -242,7 +242,10 @@ async fn order_with_expired_voucher_cannot_be_cancelled() {
     // One of the vouchers expired yesterday.
     let yesterday = "UPDATE stock SET expiry = (now() AT TIME ZONE 'UTC')::date - 1
                       WHERE stock_id = (SELECT max(stock_id) FROM allocations WHERE order_id IS NOT NULL)";
-    Database::of(&service).await.run(yesterday.to_owned()).await;
+    ServiceDatabase::of(&service)
+        .await
+        .run(yesterday.to_owned())
+        .await;
     let response = cancel(&mut partner, &order_id, "").await;
     expect_error(&response, 409, "ORDER_NOT_CANCELLABLE");
     assert_eq!(partner.balance("USD").await, "0.00");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{
+use vouchsafe_test_harness::{
     Operator, Partner, Sale, expect_error, expect_success, order_line, shared, text_of, unique,
 };
 

@@ -9,11 +9,11 @@ use vouchsafe_api_client::RequestFailure;
 use vouchsafe_api_client::partner::PartnerClient;
 
 use crate::commands::{run_error, run_json, run_ok};
-use crate::support::{
-    Database, Instance, Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, expect_success, shared,
-    unique,
-};
 use crate::webhook_certification::pass_webhook_checks;
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error, expect_success,
+    shared, unique,
+};
 
 const LOST_RESPONSE_ORDER: &str =
     r#"{"items":[{"product_id":"sbx-lost-answer","denomination":25,"quantity":1}]}"#;
@@ -101,7 +101,7 @@ async fn wrong_signature_repeated_unchanged_fails() {
 }
 
 /// Delivers an order in two parts, with codes fetched in between, and skips the vendor's minute.
-async fn deliver_in_parts(partner: &mut Partner, database: &mut Database) -> String {
+async fn deliver_in_parts(partner: &mut Partner, database: &mut ServiceDatabase) -> String {
     let order = expect_success(&partner.send_text(&unique("key"), PARTIAL_ORDER).await, 202);
     let order_id = order["order_id"].as_str().unwrap().to_owned();
     let path = format!("/orders/{order_id}");
@@ -131,7 +131,7 @@ async fn wait_for_order_status(partner: &mut Partner, path: &str, status: &str) 
     eventually(&format!("{path} is {status}"), STATE_TIMEOUT, is_reached).await;
 }
 
-async fn wait_for_rows(database: &mut Database, rows: &'static str, order_id: &str) {
+async fn wait_for_rows(database: &mut ServiceDatabase, rows: &'static str, order_id: &str) {
     let written = async || (database.count(rows, order_id).await > 0).then_some(());
     eventually(rows, WAIT_TIMEOUT, written).await;
 }
@@ -140,7 +140,7 @@ async fn wait_for_rows(database: &mut Database, rows: &'static str, order_id: &s
 async fn partial_codes_fetched_again_pass() {
     let service = Instance::start();
     let mut operator = Operator::of(&service);
-    let mut database = Database::of(&service).await;
+    let mut database = ServiceDatabase::of(&service).await;
     let mut partner = operator.add_partner("1000").await;
     let order_id = deliver_in_parts(&mut partner, &mut database).await;
     assert_eq!(
@@ -203,7 +203,7 @@ async fn observations_after_restart_are_retained() {
     let key = unique("key");
     place_order_with_lost_response(&partner, &service.base_url(), &key).await;
     send_wrong_signature(&mut partner, 2).await;
-    let mut database = Database::of(&service).await;
+    let mut database = ServiceDatabase::of(&service).await;
     let rows = "SELECT count(*) FROM certification_observations WHERE $1 <> ''";
     let written = async || (database.count(rows, "any").await == 2).then_some(());
     eventually("both observations to be stored", WAIT_TIMEOUT, written).await;
@@ -225,8 +225,9 @@ async fn observations_after_restart_are_retained() {
     place_order_with_lost_response(&partner, &service.base_url(), &last).await;
     assert_eq!(service.stop(), Some(0));
     service.restart();
-    let mut database = Database::of(&service).await;
-    let is_lost = "SELECT count(DISTINCT at) FROM certification_observations WHERE observation ->> 'kind' = $1";
+    let mut database = ServiceDatabase::of(&service).await;
+    let is_lost =
+        "SELECT count(DISTINCT at) FROM certification_observations WHERE observation ->> 'kind' = $1";
     assert_eq!(database.count(is_lost, "response_dropped").await, 2);
     service.assert_verified();
 }
@@ -290,7 +291,7 @@ async fn operators_read_and_restart_certification() {
 #[tokio::test]
 async fn correct_client_passes_all_checks() {
     let mut operator = Operator::of(shared());
-    let mut database = Database::of(shared()).await;
+    let mut database = ServiceDatabase::of(shared()).await;
     let mut partner = add_partner_at_limit(&mut operator, 3).await;
     expect_error(
         &partner.send_text(&unique("key"), INSTANT_ORDER).await,

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::partner::unix_seconds;
 
-use crate::support::{Database, Instance, Operator, Partner, expect_error, expect_success, text_of};
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, ServiceDatabase, expect_error, expect_success, text_of,
+};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -109,7 +111,7 @@ async fn code_read_is_audited_with_client_address() {
     let (mut operator, mut partner) = add_partner().await;
     let sale = operator.add_stocked_product(1).await;
     operator.top_up(&partner.partner_id, "USD", "100").await;
-    let body = crate::support::order_body(&sale, 1).to_string();
+    let body = vouchsafe_test_harness::order_body(&sale, 1).to_string();
     let mut headers = partner.headers("/api/v1/orders", body.as_bytes());
     headers.insert(
         FORWARDED_FOR,
@@ -134,7 +136,7 @@ async fn code_read_is_audited_with_client_address() {
             .unwrap(),
         200,
     );
-    let mut database = Database::of(service()).await;
+    let mut database = ServiceDatabase::of(service()).await;
     let trail = "SELECT after ->> 'address' FROM audit_log WHERE action = 'codes.retrieve' AND operator = $1";
     let addresses = database.texts(trail, &partner.partner_id).await;
     assert_eq!(addresses, [CLIENT_ADDRESS]);
@@ -142,7 +144,7 @@ async fn code_read_is_audited_with_client_address() {
 
 /// Returns the error without the parts that differ per request.
 fn error_without_trace(response: &ApiResponse) -> (Value, Option<&str>, Vec<&str>) {
-    let mut error = crate::support::json_of(response)["error"].clone();
+    let mut error = vouchsafe_test_harness::json_of(response)["error"].clone();
     error["trace_id"] = Value::Null;
     let mut names: Vec<&str> = response.headers.keys().map(HeaderName::as_str).collect();
     names.sort_unstable();

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::support::{
-    Database, Operator, Partner, Sale, expect_error, expect_success, shared, text_of, unique,
+use vouchsafe_test_harness::{
+    Operator, Partner, Sale, ServiceDatabase, expect_error, expect_success, shared, text_of, unique,
 };
 
 /// Creates a product with two vouchers, one with all fields and one with only a code.
@@ -83,7 +83,7 @@ async fn order_responses_contain_no_code() {
     }
     texts.push(operator.get("/admin/v1/audit?limit=100").await.to_string());
     texts.push(operator.get("/admin/v1/stock").await.to_string());
-    let mut database = Database::of(shared()).await;
+    let mut database = ServiceDatabase::of(shared()).await;
     texts.extend(
         database
             .texts(
@@ -107,7 +107,7 @@ async fn every_code_read_is_audited_and_first_is_recorded() {
     let mut partner = operator.add_partner("100").await;
     let (order_id, _) = order_both(&mut partner, &sale).await;
     let id = uuid_of(&order_id);
-    let mut database = Database::of(shared()).await;
+    let mut database = ServiceDatabase::of(shared()).await;
     assert_eq!(
         (
             database.count(READS, id).await,

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use vouchsafe::cli::program::Cli;
 
 use crate::commands::{run, utf8};
-use crate::support::{Listener, PROGRAM};
+use vouchsafe_test_harness::{Listener, program};
 
 struct CommandDoc {
     command_line: String,
@@ -143,7 +143,7 @@ async fn operator_routes_and_commands_correspond() {
     let routes = routes();
     let (url, requests) = start_recording_server();
     let directory = create_example_files();
-    let shell_function = format!("vouchsafe() {{ {PROGRAM} \"$@\"; }}");
+    let shell_function = format!("vouchsafe() {{ {} \"$@\"; }}", program().display());
     let environment = [
         ("VOUCHSAFE_ADMIN_URL", url.as_str()),
         ("VOUCHSAFE_OPERATOR_TOKEN", "any"),
@@ -249,7 +249,7 @@ fn shell_completion_completes_subcommand() {
         COMP_WORDS=(vouchsafe stock im) COMP_CWORD=2
         _vouchsafe vouchsafe im stock
         echo "${COMPREPLY[@]}""#;
-    let shell_function = format!("vouchsafe() {{ {PROGRAM} \"$@\"; }}");
+    let shell_function = format!("vouchsafe() {{ {} \"$@\"; }}", program().display());
     let output = Command::new("bash")
         .args(["-c", &format!("{shell_function}\n{script}")])
         .output()

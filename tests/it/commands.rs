@@ -5,14 +5,14 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Instance, Operator, PROGRAM, free_addresses, shared, unique};
+use vouchsafe_test_harness::{Instance, Operator, free_address, program, shared, unique};
 
 pub(crate) fn run(arguments: &[&str]) -> Output {
     run_with(shared(), arguments, None)
 }
 
 fn run_with(service: &Instance, arguments: &[&str], input: Option<&str>) -> Output {
-    let mut command = Command::new(PROGRAM);
+    let mut command = Command::new(program());
     if !arguments.contains(&"--data-dir") {
         command.arg("--data-dir").arg(service.data_dir());
     }
@@ -247,7 +247,7 @@ async fn call_command_orders_as_sandbox_partner() {
 
 #[tokio::test]
 async fn command_error_states_remedy() {
-    let unused_url = format!("http://{}", free_addresses()[0]);
+    let unused_url = format!("http://{}", free_address());
     let cases = [
         (
             vec!["actors", "--admin-url", &unused_url],

@@ -3,7 +3,7 @@
 use serde_json::json;
 use vouchsafe_api_client::ApiResponse;
 
-use crate::support::{Operator, Partner, expect_success, shared, text_of, unique};
+use vouchsafe_test_harness::{Operator, Partner, expect_success, shared, text_of, unique};
 
 const IF_NONE_MATCH: &str = "if-none-match";
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::commands::{run_error, run_json, run_ok};
-use crate::support::unique;
+use vouchsafe_test_harness::unique;
 
 #[tokio::test]
 async fn credential_commands_issue_list_and_revoke() {

@@ -6,7 +6,9 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use vouchsafe_api_client::ApiResponse;
 
-use crate::support::{Database, Instance, Operator, Partner, expect_error, expect_success, shared, text_of};
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, ServiceDatabase, expect_error, expect_success, shared, text_of,
+};
 
 async fn request_rotation(partner: &mut Partner, body: &str) -> ApiResponse {
     partner
@@ -112,7 +114,7 @@ async fn rotation_is_audited_as_partner_without_secret() {
             ("credential.rotate", &old.credential_id, trace)
         ]
     );
-    let mut database = Database::of(shared()).await;
+    let mut database = ServiceDatabase::of(shared()).await;
     for secret in ["api_key", "api_secret"] {
         let written = "SELECT count(*) FROM audit_log AS a WHERE a::text LIKE '%' || $1 || '%'";
         assert_eq!(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{
+use vouchsafe_test_harness::{
     Behavior, Instance, Operator, Partner, ReceivedEvent, Receiver, WAIT_TIMEOUT, eventually, expect_error,
     expect_success, shared, unique,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Operator, expect_error, expect_success, shared};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared};
 
 fn kinds(events: &[Value]) -> Vec<&str> {
     events

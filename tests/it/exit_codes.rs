@@ -3,12 +3,12 @@
 use vouchsafe::cli::ExitStatus;
 
 use crate::commands::{run, run_error, utf8};
-use crate::support::{free_addresses, unique};
+use vouchsafe_test_harness::{free_address, unique};
 
 #[tokio::test]
 async fn commands_exit_with_documented_code() {
-    let unused_url = format!("http://{}", free_addresses()[0]);
-    let unused_database = format!("postgres://somebody:secret@{}/orders", free_addresses()[0]);
+    let unused_url = format!("http://{}", free_address());
+    let unused_database = format!("postgres://somebody:secret@{}/orders", free_address());
     let partner = unique("Partner");
     for (expected, arguments) in [
         (ExitStatus::Success, vec!["partner", "list"]),

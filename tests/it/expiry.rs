@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use vouchsafe_api_client::partner::unix_seconds;
 
-use crate::support::{
-    Database, Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success,
-    shared,
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, Sale, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error,
+    expect_success, shared,
 };
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn voucher_below_min_validity_is_not_sold() {
 }
 
 /// Sets the expiry of a product's free vouchers to yesterday.
-async fn expire_free_vouchers(database: &mut Database, sale: &Sale) {
+async fn expire_free_vouchers(database: &mut ServiceDatabase, sale: &Sale) {
     let yesterday = "(now() AT TIME ZONE 'UTC')::date - 1";
     let of = format!(
         "(SELECT chunk_id FROM chunks WHERE product_id = '{}')",
@@ -100,7 +100,7 @@ async fn expired_stock_is_removed_and_sold_vouchers_stay() {
     let sale = operator.add_stocked_product(7).await;
     let mut partner = operator.add_partner("1000").await;
     let order = expect_success(&partner.order(&sale, 2).await, 201);
-    let mut database = Database::of(&service).await;
+    let mut database = ServiceDatabase::of(&service).await;
     expire_free_vouchers(&mut database, &sale).await;
     assert_eq!(stock_level(&mut operator, &sale).await, json!([7, 0, 2, 0, 5]));
     assert_eq!(availability(&mut partner, &sale).await, "OUT_OF_STOCK");
@@ -108,7 +108,7 @@ async fn expired_stock_is_removed_and_sold_vouchers_stay() {
     assert_eq!(service.stop(), Some(0));
     service.restart();
     let (mut operator, mut partner) = (Operator::of(&service), partner.connect_to(&service.base_url()));
-    let mut database = Database::of(&service).await;
+    let mut database = ServiceDatabase::of(&service).await;
     let expired = async || (database.count(COUNT_EXPIRED, &sale.product_id).await == 5).then_some(());
     eventually("five vouchers to be expired", WAIT_TIMEOUT, expired).await;
     assert_eq!(stock_level(&mut operator, &sale).await, json!([7, 0, 2, 0, 5]));

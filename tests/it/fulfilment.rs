@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::support::{
+use vouchsafe_test_harness::{
     Instance, Operator, Partner, eventually, expect_error, expect_success, order_body, shared, unique,
 };
 

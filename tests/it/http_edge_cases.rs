@@ -9,10 +9,10 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::request_bodies::{ORDERS, add_buyer, with_header};
-use crate::support::raw_http::{
+use vouchsafe_test_harness::raw_http::{
     exchange, exchange_bytes, exchange_undocumented, request_head, send_slowly_undocumented,
 };
-use crate::support::{Operator, expect_error, expect_success, shared, unique};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared, unique};
 
 /// Open sockets, where the system allows that many.
 const SOCKETS: u64 = 3_000;

@@ -6,7 +6,7 @@ use serde_json::json;
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::partner::{IDEMPOTENCY_KEY, unix_seconds};
 
-use crate::support::{
+use vouchsafe_test_harness::{
     Operator, Partner, Sale, expect_error, expect_stored_error, expect_success, order_body, shared, text_of,
     unique,
 };

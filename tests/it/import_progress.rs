@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::commands::{run, utf8};
-use crate::support::{Operator, PROGRAM, Sale, shared};
+use vouchsafe_test_harness::{Operator, Sale, program, shared};
 
 /// Several blocks: the client reads the file long before the service has imported it.
 const VOUCHERS: usize = 5_000;
@@ -58,7 +58,7 @@ fn terminal_output(arguments: &[&str]) -> String {
     unlockpt(&primary).unwrap();
     let name = ptsname(&primary, Vec::new()).unwrap();
     let secondary = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
-    let mut command = Command::new(PROGRAM);
+    let mut command = Command::new(program());
     command
         .arg("--data-dir")
         .arg(shared().data_dir())

@@ -7,10 +7,10 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use vouchsafe_api_client::ApiResponse;
 
-use crate::support::raw_http::{exchange, request_head};
-use crate::support::{
-    Database, Instance, Operator, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, json_of,
-    shared, text_of, unique,
+use vouchsafe_test_harness::raw_http::{exchange, request_head};
+use vouchsafe_test_harness::{
+    Instance, Operator, Sale, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error, expect_success,
+    json_of, shared, text_of, unique,
 };
 
 async fn import(
@@ -65,7 +65,7 @@ async fn large_import_in_several_commits_is_imported_once() {
         (&level["denomination"], &level["currency"]),
         (&json!(25.0), &json!("USD"))
     );
-    let mut database = Database::of(shared()).await;
+    let mut database = ServiceDatabase::of(shared()).await;
     let chunks = "SELECT count(*) FROM chunks WHERE product_id = $1";
     assert_eq!(
         database.count(chunks, &sale.product_id).await,
@@ -259,7 +259,7 @@ async fn invalid_import_is_rejected_entirely() {
 /// Returns the address and the request head of an import.
 fn raw_import(sale: &Sale, framing: (&'static str, &str)) -> (std::net::SocketAddr, Vec<u8>) {
     let service = shared();
-    let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
+    let token = service.operator_token();
     let mut headers = HeaderMap::new();
     let mut set = |name, value: &str| {
         headers.insert(

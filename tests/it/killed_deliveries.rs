@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{
-    Behavior, Database, Instance, Operator, Partner, ReceivedEvent, Receiver, Sale, WAIT_TIMEOUT, eventually,
-    expect_success,
+use vouchsafe_test_harness::{
+    Behavior, Instance, Operator, Partner, ReceivedEvent, Receiver, Sale, ServiceDatabase, WAIT_TIMEOUT,
+    eventually, expect_success,
 };
 
 /// `order.created`, `voucher.issued`, `order.delivered`.
@@ -89,8 +89,8 @@ impl DeliveryScenario {
 
     /// Places an order under this key and kills the service when its events reach this point.
     async fn kill_at(&mut self, point: KillPoint, key: &str) {
-        let mut locker = Database::of(&self.service).await;
-        let mut observer = Database::of(&self.service).await;
+        let mut locker = ServiceDatabase::of(&self.service).await;
+        let mut observer = ServiceDatabase::of(&self.service).await;
         let received_count = self.receiver.received().len();
         let order = async |partner: &mut Partner, sale: &Sale| {
             expect_success(&partner.order_with_key(key, sale, 1).await, 201);
@@ -99,7 +99,7 @@ impl DeliveryScenario {
             KillPoint::Committed => {
                 begin_with_lock(&mut locker, "LOCK TABLE orders, idempotency_keys IN SHARE MODE").await;
                 let mut partner = self.partner.reconnect();
-                let body = crate::support::order_body(&self.sale, 1).to_string();
+                let body = vouchsafe_test_harness::order_body(&self.sale, 1).to_string();
                 tokio::select! {
                     result = partner.client.order(key, body) => panic!("response before the commit: {result:?}"),
                     () = wait_until_blocked(&mut observer, "commit_batch") => {}
@@ -154,11 +154,11 @@ impl DeliveryScenario {
     }
 }
 
-async fn begin_with_lock(locker: &mut Database, lock: &str) {
+async fn begin_with_lock(locker: &mut ServiceDatabase, lock: &str) {
     locker.run(format!("BEGIN; {lock}")).await;
 }
 
-async fn wait_until_blocked(observer: &mut Database, statement: &str) {
+async fn wait_until_blocked(observer: &mut ServiceDatabase, statement: &str) {
     eventually("the statement to be blocked", WAIT_TIMEOUT, async || {
         (observer.count(COUNT_BLOCKED, statement).await > 0).then_some(())
     })

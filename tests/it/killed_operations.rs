@@ -8,8 +8,8 @@ use hyper::{HeaderMap, Method};
 use serde_json::{Value, json};
 use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
-use crate::support::{
-    Database, Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_success, order_body,
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, Sale, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_success, order_body,
 };
 
 /// Blocks every operation that writes.
@@ -209,8 +209,8 @@ impl KillScenario {
 
     /// Kills the service while `call` is blocked on the tables, then restarts it.
     async fn kill_during(&mut self, call: impl Future<Output = Result<ApiResponse, RequestFailure>>) {
-        let mut locker = Database::of(&self.service).await;
-        let mut observer = Database::of(&self.service).await;
+        let mut locker = ServiceDatabase::of(&self.service).await;
+        let mut observer = ServiceDatabase::of(&self.service).await;
         locker.run(LOCK_TABLES.to_owned()).await;
         let blocked = eventually("the statement to be blocked", WAIT_TIMEOUT, async || {
             (observer.count(COUNT_BLOCKED, "Lock").await > 0).then_some(())

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Operator, expect_error, expect_success, shared, text_of};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared, text_of};
 
 #[tokio::test]
 async fn orders_appear_as_debits_without_gaps() {

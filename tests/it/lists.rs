@@ -5,7 +5,7 @@ use std::cell::Cell;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{
+use vouchsafe_test_harness::{
     Operator, Partner, Sale, expect_error, expect_success, order_body, shared, text_of, unique,
 };
 

@@ -6,7 +6,9 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use vouchsafe_api_client::ApiResponse;
 
-use crate::support::{Database, Instance, Operator, Partner, expect_error, expect_success, shared};
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, ServiceDatabase, expect_error, expect_success, shared,
+};
 
 const PREFER: &str = "prefer";
 const PREFERENCE_APPLIED: &str = "preference-applied";
@@ -100,7 +102,7 @@ async fn order_change_or_shutdown_ends_wait() {
         place_order(&mut operator, &mut partner, "vendor").await,
         place_order(&mut operator, &mut partner, "vendor").await,
     ];
-    let mut database = Database::of(&service).await;
+    let mut database = ServiceDatabase::of(&service).await;
     let mut waiting = with_short_timeout(&partner);
     // This request returns after a second; by then the earlier one is waiting.
     let change = async {

@@ -3,7 +3,7 @@
 use vouchsafe_api_client::RequestFailure;
 use vouchsafe_api_client::partner::PartnerClient;
 
-use crate::support::{Operator, expect_error, expect_success, shared, unique};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared, unique};
 
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-lost-answer","denomination":25,"quantity":1}]}"#;
 

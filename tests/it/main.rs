@@ -2,12 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
 
-mod support;
-
-#[path = "../support/database.rs"]
-#[allow(dead_code, reason = "shared with other suites")]
-mod database;
-
 mod access;
 mod approvals;
 mod bookings;
@@ -21,6 +15,7 @@ mod codes;
 mod command_help;
 mod commands;
 mod conditional_requests;
+mod contract;
 mod credential_commands;
 mod credential_rotation;
 mod deliveries;
@@ -36,6 +31,7 @@ mod killed_deliveries;
 mod killed_operations;
 mod ledger;
 mod lists;
+mod load_harness;
 mod long_polling;
 mod lost_responses;
 mod manual_fulfilment;
@@ -48,6 +44,8 @@ mod operators;
 mod order_errors;
 mod order_search;
 mod orders;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod overload;
 mod partner_catalogues;
 mod partners;
@@ -66,6 +64,7 @@ mod routes;
 mod shared_deliveries;
 mod shutdown;
 mod signatures;
+mod signers;
 mod stock_reservations;
 mod trace_ids;
 mod validation;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
 use crate::commands::run_json;
-use crate::support::{
+use vouchsafe_test_harness::{
     Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, shared, text_of, unique,
 };
 

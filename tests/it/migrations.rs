@@ -11,9 +11,9 @@ use vouchsafe_private_postgres::Durability;
 use vouchsafe_store::schema;
 
 use crate::commands::utf8;
-use crate::database::Database;
 use crate::production::{start_production, startup_error};
-use crate::support::{Instance, PROGRAM};
+use vouchsafe_test_harness::Database;
+use vouchsafe_test_harness::{Instance, program};
 
 /// A description of each object in the schema, as an upgrade must reproduce it: columns in physical order, constraints, indexes,
 /// triggers, functions, sequences, comments.
@@ -52,7 +52,7 @@ async fn execute(database: &Database, statements: &'static str) {
 }
 
 fn migrate_command(database: &Database) -> Output {
-    let mut command = Command::new(PROGRAM);
+    let mut command = Command::new(program());
     command
         .args(["migrate", "--json"])
         .env("DATABASE_URL", database.options().to_url_lossy().as_str());
@@ -61,7 +61,7 @@ fn migrate_command(database: &Database) -> Output {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn production_serves_only_after_migrate() {
-    let database = Database::create_empty(Durability::Durable).await;
+    let database = Database::create_empty(Durability::Durable);
     let stderr = startup_error(&database);
     assert!(
         stderr.contains("the database lacks migration 1: run `vouchsafe migrate`"),
@@ -162,7 +162,7 @@ async fn migration_gives_up_when_a_lock_is_held() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_migrations_all_succeed() {
-    let database = Database::create_empty(Durability::ForTests).await;
+    let database = Database::create_empty(Durability::ForTests);
     let options = database.options();
     let (one, two, three) = tokio::join!(
         schema::migrate(&options),
@@ -211,7 +211,7 @@ async fn apply_release(database: &Database, version: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn database_of_0_2_0_migrates_to_current_schema() {
-    let released = Database::create_empty(Durability::ForTests).await;
+    let released = Database::create_empty(Durability::ForTests);
     apply_release(&released, "0.2.0").await;
     schema::migrate(&released.options()).await.unwrap();
     let fresh = Database::create_on(Durability::ForTests).await;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use sqlx::ConnectOptions as _;
 
-use crate::support::{
+use vouchsafe_test_harness::{
     Instance, Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, expect_success, unique,
 };
 

@@ -3,7 +3,7 @@
 use hyper::Method;
 use hyper::header::HeaderMap;
 
-use crate::support::{Listener, Operator, expect_error, expect_success, shared};
+use vouchsafe_test_harness::{Listener, Operator, expect_error, expect_success, shared};
 
 #[tokio::test]
 async fn listeners_serve_own_document_without_credentials() {

@@ -6,7 +6,7 @@ use crate::approvals::{
     add_manual_product_under_approval, assert_verified, decide, decisions_in_audit_log, id_of, line_counts,
     place_order_awaiting_approval, stages, usd_balances,
 };
-use crate::support::{Operator, expect_error, expect_success, shared};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared};
 
 #[tokio::test]
 async fn operator_cancels_unretrieved_order() {

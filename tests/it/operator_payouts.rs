@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
 use crate::commands::{run_error, run_ok};
-use crate::support::{Operator, expect_error, expect_success, shared};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared};
 
 const UNKNOWN_PAYOUT: &str = "po_00000000000000000000000000000000";
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use vouchsafe_api_client::origin::Origin;
 use vouchsafe_api_client::{ApiResponse, Client};
 
-use crate::support::{CheckedOperator, Instance, Operator, expect_error, expect_success, shared};
+use vouchsafe_test_harness::{CheckedOperator, Instance, Operator, expect_error, expect_success, shared};
 
 /// Admin routes with one of their methods, and unknown ones.
 const ROUTES: [(Method, &str); 32] = [
@@ -65,7 +65,7 @@ async fn send(
 #[tokio::test]
 async fn request_without_operator_token_is_rejected() {
     let service = shared();
-    let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
+    let token = service.operator_token();
     let valid_token = format!("Bearer {}", token.trim());
     let partner = Operator::of(service).add_partner("0").await;
     let mut partner_headers = HeaderMap::new();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Operator, expect_error, expect_success, order_line, shared, unique};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, order_line, shared, unique};
 
 #[tokio::test]
 async fn order_outside_catalogue_is_rejected() {

@@ -4,7 +4,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::commands::{run_error, run_json, run_ok};
-use crate::support::{Operator, Partner, expect_error, expect_success, order_body, shared, unique};
+use vouchsafe_test_harness::{Operator, Partner, expect_error, expect_success, order_body, shared, unique};
 
 /// Places an order with this reference: delivered from stock, or pending forever at a manual vendor.
 async fn place_order(operator: &mut Operator, partner: &mut Partner, route: &str, reference: &str) -> Value {

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use vouchsafe_api_client::partner::unix_seconds;
 
-use crate::support::{
+use vouchsafe_test_harness::{
     Operator, Sale, expect_error, expect_success, json_of, order_body, order_line, shared, text_of, unique,
 };
 

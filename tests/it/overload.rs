@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use vouchsafe_actors::engine::MAX_ADMITTED;
 
-use crate::support::{
-    Database, Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, send_signal, unique,
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, Sale, ServiceDatabase, WAIT_TIMEOUT, eventually, send_signal, unique,
 };
 
 /// An order without credentials on a keep-alive connection.
@@ -57,7 +57,7 @@ async fn order_beyond_admission_limit_is_rejected_unread_on_open_connection() {
     let partner = operator.add_partner("1000000").await;
     let lanes =
         "SELECT pid::text FROM pg_stat_activity WHERE application_name LIKE 'vouchsafe lane%' AND $1 = ''";
-    let lanes = Database::of(&service).await.texts(lanes, "").await;
+    let lanes = ServiceDatabase::of(&service).await.texts(lanes, "").await;
     let signal_lanes = |signal| {
         lanes
             .iter()

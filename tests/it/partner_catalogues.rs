@@ -3,7 +3,9 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Operator, Partner, Sale, expect_error, expect_success, order_body, shared, unique};
+use vouchsafe_test_harness::{
+    Operator, Partner, Sale, expect_error, expect_success, order_body, shared, unique,
+};
 
 /// Two categories with two products and one product.
 struct TestCategories {

@@ -3,8 +3,8 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{
-    Database, Operator, Partner, expect_error, expect_success, json_of, shared, text_of, unique,
+use vouchsafe_test_harness::{
+    Operator, Partner, ServiceDatabase, expect_error, expect_success, json_of, shared, text_of, unique,
 };
 
 async fn post(operator: &mut Operator, path: &str, body: &Value) -> vouchsafe_api_client::ApiResponse {
@@ -55,7 +55,7 @@ async fn created_partner_secret_is_shown_once() {
         credential["credential_id"]
     );
     assert!(!text_of(&shown).contains(secret) && !text_of(&shown).contains("vs_sandbox_"));
-    let mut database = Database::of(shared()).await;
+    let mut database = ServiceDatabase::of(shared()).await;
     let search = "SELECT count(*) FROM audit_log AS a WHERE a::text LIKE '%' || $1 || '%'";
     assert_eq!(
         database.count(search, secret).await,

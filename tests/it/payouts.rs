@@ -5,7 +5,7 @@ use hyper::{HeaderMap, Method};
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
-use crate::support::{
+use vouchsafe_test_harness::{
     Operator, Partner, expect_error, expect_stored_error, expect_success, shared, text_of, unique,
 };
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::support::{
+use vouchsafe_test_harness::{
     Operator, eventually, expect_error, expect_success, json_of, order_body, shared, text_of, unique,
 };
 

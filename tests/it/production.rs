@@ -6,8 +6,8 @@ use sqlx::ConnectOptions as _;
 use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_private_postgres::Durability;
 
-use crate::database::Database;
-use crate::support::{Instance, Operator, Partner, Sale, expect_error, expect_success, unique};
+use vouchsafe_test_harness::Database;
+use vouchsafe_test_harness::{Instance, Operator, Partner, Sale, expect_error, expect_success, unique};
 
 const MASTER_KEY: &str = "abababababababababababababababababababababababababababababababab";
 const TOKEN: &str = "a token of thirty-two characters";
@@ -172,7 +172,7 @@ async fn mock_vendor_in_production_is_rejected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn database_without_fsync_is_rejected_unchanged() {
-    let database = Database::create_empty(Durability::ForTests).await;
+    let database = Database::create_empty(Durability::ForTests);
     let stderr = startup_error(&database);
     assert!(stderr.contains("runs with fsync = off"), "{stderr}");
     assert_eq!(count_tables(&database).await, 0);
@@ -207,7 +207,7 @@ fn invalid_setting_is_reported_before_database_connection() {
         ),
     ] {
         let directory = tempfile::tempdir().unwrap();
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vouchsafe"));
+        let mut command = std::process::Command::new(vouchsafe_test_harness::program());
         command
             .args(["--environment", "production", "serve", "--data-dir"])
             .arg(directory.path());
@@ -226,7 +226,7 @@ fn invalid_setting_is_reported_before_database_connection() {
 /// Returns the error output of a production service that fails to start on this database.
 pub(crate) fn startup_error(database: &Database) -> String {
     let directory = tempfile::tempdir().unwrap();
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vouchsafe"));
+    let mut command = std::process::Command::new(vouchsafe_test_harness::program());
     command
         .arg("--data-dir")
         .arg(directory.path())

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
 use crate::commands::{run_json, run_ok};
-use crate::support::{
+use vouchsafe_test_harness::VendorSimulator;
+use vouchsafe_test_harness::{
     Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, expect_success, shared, text_of, unique,
 };
-use crate::vendor_protocol::simulator::Simulator;
 
 /// Creates a vendor with the HTTP adapter.
-async fn add_vendor(operator: &mut Operator, simulator: &Simulator) -> String {
+async fn add_vendor(operator: &mut Operator, simulator: &VendorSimulator) -> String {
     let vendor = unique("simulated");
     let terms = json!({ "adapter": "http", "url": simulator.url, "credentials": "simulator" });
     operator
@@ -54,7 +54,7 @@ async fn end_purchase(operator: &mut Operator, purchase_id: &str, reason: &str) 
 
 #[tokio::test]
 async fn invalid_vendor_response_is_shown_counted_and_ended_by_operator() {
-    let (mut operator, simulator) = (Operator::of(shared()), Simulator::start(&[]));
+    let (mut operator, simulator) = (Operator::of(shared()), VendorSimulator::start(&[]));
     let vendor = add_vendor(&mut operator, &simulator).await;
     let mut partner = operator.add_partner("100").await;
     let placed = expect_success(
@@ -119,7 +119,7 @@ async fn invalid_vendor_response_is_shown_counted_and_ended_by_operator() {
 
 #[tokio::test]
 async fn out_of_stock_vendor_blocks_orders_until_reconfigured() {
-    let (mut operator, simulator) = (Operator::of(shared()), Simulator::start(&[]));
+    let (mut operator, simulator) = (Operator::of(shared()), VendorSimulator::start(&[]));
     let vendor = add_vendor(&mut operator, &simulator).await;
     let mut partner = operator.add_partner("200").await;
     let placed = expect_success(
@@ -164,7 +164,7 @@ async fn out_of_stock_vendor_blocks_orders_until_reconfigured() {
 
 #[tokio::test]
 async fn duplicate_vendor_code_is_quarantined() {
-    let (mut operator, simulator) = (Operator::of(shared()), Simulator::start(&[]));
+    let (mut operator, simulator) = (Operator::of(shared()), VendorSimulator::start(&[]));
     let vendor = add_vendor(&mut operator, &simulator).await;
     let mut partner = operator.add_partner("1000").await;
     let mut orders = Vec::new();
@@ -194,7 +194,7 @@ async fn duplicate_vendor_code_is_quarantined() {
 
 #[tokio::test]
 async fn vendor_change_applies_to_next_call() {
-    let (mut operator, simulator) = (Operator::of(shared()), Simulator::start(&[]));
+    let (mut operator, simulator) = (Operator::of(shared()), VendorSimulator::start(&[]));
     let vendor = unique("moved");
     let path = format!("/admin/v1/vendors/{vendor}");
     operator

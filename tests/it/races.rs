@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use vouchsafe_api_client::ApiResponse;
 
-use crate::support::{Operator, Partner, expect_error, expect_success, order_line, shared, unique};
+use vouchsafe_test_harness::{Operator, Partner, expect_error, expect_success, order_line, shared, unique};
 
 /// Sends the orders concurrently, each on its own connection.
 async fn order_concurrently(partner: &Partner, bodies: Vec<serde_json::Value>) -> Vec<ApiResponse> {

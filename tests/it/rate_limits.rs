@@ -7,8 +7,10 @@ use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::signer::SIGNATURE;
 
 use crate::request_bodies::{ORDERS, with_header};
-use crate::support::raw_http::{exchange, request_head};
-use crate::support::{Operator, Partner, expect_error, expect_success, order_body, shared, text_of, unique};
+use vouchsafe_test_harness::raw_http::{exchange, request_head};
+use vouchsafe_test_harness::{
+    Operator, Partner, expect_error, expect_success, order_body, shared, text_of, unique,
+};
 
 /// Longer than any test, so that no quota is replenished. Seconds.
 const WINDOW_S: u32 = 86_400;

@@ -8,7 +8,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use self::harness::{ReconciliationHarness, VENDOR, add_counts, records_csv};
-use crate::support::{Database, Partner, expect_error, expect_success};
+use vouchsafe_test_harness::{Partner, ServiceDatabase, expect_error, expect_success};
 
 const PRODUCTS: [&str; 8] = [
     "game-us",
@@ -67,7 +67,7 @@ fn expected_drifts() -> Vec<(String, String, Value)> {
 
 /// Asserts that the simulator sold each purchase once, with the quantity that its fault implies.
 async fn assert_each_purchase_paid_once(harness: &mut ReconciliationHarness) {
-    let mut database = Database::of(&harness.service).await;
+    let mut database = ServiceDatabase::of(&harness.service).await;
     let purchases =
         "SELECT purchase_id::text || ' ' || product_id || ' ' || quantity FROM purchases WHERE vendor = $1";
     let purchases = database.texts(purchases, VENDOR).await;

@@ -6,8 +6,8 @@ use hyper::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
 };
 
-use crate::support::raw_http::{exchange, exchange_undocumented, request_head, send_slowly};
-use crate::support::{
+use vouchsafe_test_harness::raw_http::{exchange, exchange_undocumented, request_head, send_slowly};
+use vouchsafe_test_harness::{
     Operator, Partner, expect_error, expect_success, order_body, order_line, shared, unique,
 };
 

@@ -4,8 +4,8 @@ use hyper::Method;
 use hyper::header::CONTENT_LENGTH;
 
 use crate::request_bodies::{ORDERS, add_buyer, with_header};
-use crate::support::raw_http::{exchange, exchange_undocumented, request_head};
-use crate::support::{expect_error, expect_success, shared, unique};
+use vouchsafe_test_harness::raw_http::{exchange, exchange_undocumented, request_head};
+use vouchsafe_test_harness::{expect_error, expect_success, shared, unique};
 
 #[tokio::test]
 async fn signed_request_with_query_is_rejected() {

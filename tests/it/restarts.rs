@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use vouchsafe_api_client::ApiResponse;
 
-use crate::support::{
-    Database, Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success,
-    send_signal, shared, text_of, unique, wait_until,
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, Sale, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error,
+    expect_success, send_signal, shared, text_of, unique, wait_until,
 };
 
 /// The promise is 3 s from restart to first order in a release build on an idle machine; the test prints the actual time.
@@ -91,7 +91,7 @@ async fn claimed_stock_after_kill_is_available_immediately() {
     let mut partner = operator.add_partner("10000").await;
     expect_success(&partner.order(&sale, 10).await, 201);
     assert_eq!(
-        Database::of(&service)
+        ServiceDatabase::of(&service)
             .await
             .count(UNCLAIMED, &sale.product_id)
             .await,
@@ -158,9 +158,9 @@ async fn service_without_database_reports_unready_and_recovers() {
 
 #[test]
 fn second_service_on_same_data_directory_is_rejected() {
-    let [http, admin] = crate::support::free_addresses();
+    let [http, admin] = [(); 2].map(|()| vouchsafe_test_harness::free_address());
     let start = Instant::now();
-    let second = std::process::Command::new(crate::support::PROGRAM)
+    let second = std::process::Command::new(vouchsafe_test_harness::program())
         .arg("--data-dir")
         .arg(shared().data_dir())
         .args([

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 
-use crate::support::{
+use vouchsafe_test_harness::{
     Behavior, Operator, Partner, Receiver, WAIT_TIMEOUT, eventually, expect_success, shared,
 };
 

@@ -3,7 +3,7 @@
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::support::{Operator, expect_error, expect_success, json_of, shared};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, json_of, shared};
 
 #[tokio::test]
 async fn unknown_route_is_404_and_wrong_method_405() {
@@ -55,7 +55,7 @@ async fn listeners_have_separate_routes() {
     let service = shared();
     let mut operator = Operator::of(service);
     let mut partner = operator.add_partner("1").await;
-    let token = std::fs::read_to_string(service.data_dir().join("operator-token")).unwrap();
+    let token = service.operator_token();
     let bearer = HeaderValue::from_str(&format!("Bearer {}", token.trim())).unwrap();
     let headers = HeaderMap::from_iter([(HeaderName::from_static("authorization"), bearer)]);
     for path in ["/admin/v1/partners", "/admin/v1/actors", "/admin/v1", "/metrics"] {

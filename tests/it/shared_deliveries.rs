@@ -7,7 +7,9 @@ use hyper::Method;
 use serde_json::json;
 
 use crate::multi_node::start_two_nodes;
-use crate::support::{Behavior, Operator, Partner, ReceivedEvent, Receiver, eventually, expect_success};
+use vouchsafe_test_harness::{
+    Behavior, Operator, Partner, ReceivedEvent, Receiver, eventually, expect_success,
+};
 
 /// Each partner has ten endpoints.
 const PARTNERS: usize = 10;

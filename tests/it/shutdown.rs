@@ -6,7 +6,7 @@ use std::process::Command;
 use futures_util::future::join_all;
 use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
-use crate::support::{
+use vouchsafe_test_harness::{
     Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, order_body,
     shared, text_of, unique, wait_until,
 };

@@ -5,7 +5,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use vouchsafe_api_client::partner::unix_seconds;
 use vouchsafe_api_client::signer::{API_KEY, API_SECRET, Credentials, SIGNATURE, TIMESTAMP};
 
-use crate::support::{Operator, expect_error, expect_success, order_body, shared};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, order_body, shared};
 
 const ORDERS: &str = "/api/v1/orders";
 

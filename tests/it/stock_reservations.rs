@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_success, shared};
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_success, shared,
+};
 
 async fn place_order(partner: &mut Partner, sale: &Sale, quantity: u32, status: u16) -> String {
     let order = expect_success(&partner.order(sale, quantity).await, status);

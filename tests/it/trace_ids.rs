@@ -3,7 +3,9 @@
 use serde_json::Value;
 use vouchsafe_api_client::ApiResponse;
 
-use crate::support::{Database, Instance, Operator, WAIT_TIMEOUT, expect_error, expect_success, wait_until};
+use vouchsafe_test_harness::{
+    Instance, Operator, ServiceDatabase, WAIT_TIMEOUT, expect_error, expect_success, wait_until,
+};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
@@ -35,7 +37,10 @@ async fn log_lines_of_request_carry_trace_id() {
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
     expect_success(&partner.order(&sale, 1).await, 201);
-    Database::of(&service).await.terminate_other_connections().await;
+    ServiceDatabase::of(&service)
+        .await
+        .terminate_other_connections()
+        .await;
 
     let parent = format!("00-{TRACE}-00f067aa0ba902b7-01");
     let failed = partner

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
-use crate::support::{Operator, Partner, expect_error, order_line, shared, unique};
+use vouchsafe_test_harness::{Operator, Partner, expect_error, order_line, shared, unique};
 
 /// Asserts a validation error and returns its fields.
 fn invalid_fields(response: &ApiResponse) -> Vec<String> {

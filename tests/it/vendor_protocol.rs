@@ -2,8 +2,8 @@
 //!
 //! The simulator's records show what was sold.
 
+mod captured_log;
 mod faults;
-pub(crate) mod simulator;
 
 use std::process::Command;
 use std::sync::Arc;
@@ -24,8 +24,10 @@ use vouchsafe_procurement::{
 };
 
 use self::faults::{fault_table, invalid_response, unknown_outcome};
-use self::simulator::{CapturedLog, Simulator};
-use crate::support::PROGRAM;
+use vouchsafe_test_harness::VendorSimulator;
+
+use self::captured_log::CapturedLog;
+use vouchsafe_test_harness::program;
 
 /// Prefix of every code that the simulator sells.
 const CODE: &str = "SIMULATED";
@@ -111,7 +113,7 @@ fn first_code(outcome: &Result<PurchaseResult, VendorFailure>) -> Vec<String> {
 
 #[tokio::test]
 async fn vendor_fault_leaves_known_outcome_and_single_sale() {
-    let simulator = Simulator::start(&["--slow-ms", "10"]);
+    let simulator = VendorSimulator::start(&["--slow-ms", "10"]);
     let (log, _guard) = CapturedLog::start();
     let mut texts = String::new();
     for (product_id, bought, polled, repeated, sold) in fault_table() {
@@ -143,7 +145,7 @@ async fn vendor_fault_leaves_known_outcome_and_single_sale() {
 
 #[tokio::test]
 async fn poll_after_timeout_finds_purchase() {
-    let simulator = Simulator::start(&[]);
+    let simulator = VendorSimulator::start(&[]);
     let impatient = Timeouts {
         total: Duration::from_secs(2),
         ..Timeouts::default()
@@ -164,7 +166,7 @@ async fn poll_after_timeout_finds_purchase() {
 
 #[tokio::test]
 async fn repeated_code_is_returned_unchanged() {
-    let simulator = Simulator::start(&[]);
+    let simulator = VendorSimulator::start(&[]);
     let adapter = adapter(&simulator.url);
     let first = adapter.buy(&request("sim-repeat-code", 2)).await;
     let second = adapter.buy(&request("sim-repeat-code", 2)).await;
@@ -173,7 +175,7 @@ async fn repeated_code_is_returned_unchanged() {
 
 #[tokio::test]
 async fn concurrent_purchases_with_same_key_buy_once() {
-    let simulator = Simulator::start(&[]);
+    let simulator = VendorSimulator::start(&[]);
     let (adapter, request) = (adapter(&simulator.url), request("game-us", 4));
     let one = || adapter.buy(&request);
     let outcomes = tokio::join!(one(), one(), one(), one(), one(), one());
@@ -189,7 +191,7 @@ async fn concurrent_purchases_with_same_key_buy_once() {
 
 #[tokio::test]
 async fn purchase_key_with_other_request_is_rejected() {
-    let simulator = Simulator::start(&[]);
+    let simulator = VendorSimulator::start(&[]);
     let (adapter, request) = (adapter(&simulator.url), request("game-us", 4));
     assert_eq!(outcome_of(&adapter.buy(&request).await), Ok((4, Shortfall::None)));
     let other = BuyRequest {
@@ -205,7 +207,7 @@ async fn purchase_key_with_other_request_is_rejected() {
 
 #[tokio::test]
 async fn misconfigured_vendor_buys_nothing_and_states_remedy() {
-    let simulator = Simulator::start(&[]);
+    let simulator = VendorSimulator::start(&[]);
     let request = request("game-us", 1);
     let wrong_credential = adapter_with(&terms(&simulator.url, "wrong"), Timeouts::default());
     let refused = VendorFailure::RetryLater {
@@ -251,7 +253,7 @@ async fn misconfigured_vendor_buys_nothing_and_states_remedy() {
 
 #[tokio::test]
 async fn failing_vendor_opens_circuit() {
-    let simulator = Simulator::start(&["--faults", "down"]);
+    let simulator = VendorSimulator::start(&["--faults", "down"]);
     let (log, _guard) = CapturedLog::start();
     let vendor = HttpVendor::new(
         &terms(&simulator.url, CREDENTIAL),
@@ -284,7 +286,7 @@ async fn failing_vendor_opens_circuit() {
 
 #[tokio::test]
 async fn vendor_records_are_paginated_completely() {
-    let simulator = Simulator::start(&[]);
+    let simulator = VendorSimulator::start(&[]);
     let adapter = adapter(&simulator.url);
     let request = request("sim-record-altered", 250);
     let bought = adapter.buy(&request).await.unwrap();
@@ -319,7 +321,7 @@ fn simulator_with_invalid_arguments_fails() {
         (["--faults", "gremlins"], "expected a fault such as slow"),
         (["--faults", "slow=x"], "expected a fault such as slow"),
     ] {
-        let output = Command::new(PROGRAM)
+        let output = Command::new(program())
             .arg("vendor-simulator")
             .args(arguments)
             .output()

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
 use crate::commands::{run_error, run_json, run_ok};
-use crate::support::{Database, Operator, expect_error, expect_success, shared, unique};
+use vouchsafe_test_harness::{Operator, ServiceDatabase, expect_error, expect_success, shared, unique};
 
 const CREDENTIAL: &str = "CNRYVENDOR-credential";
 
@@ -140,7 +140,7 @@ async fn vendor_credential_is_encrypted_at_rest() {
     let id = unique("vendor");
     let http = json!({ "adapter": "http", "url": "https://vendor.example", "credentials": CREDENTIAL });
     expect_success(&put_vendor(&mut operator, &id, &http).await, 201);
-    let mut database = Database::of(shared()).await;
+    let mut database = ServiceDatabase::of(shared()).await;
     let sealed = "SELECT count(*)
                     FROM vendors
                    WHERE vendor_id = $1

@@ -4,7 +4,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
-use crate::support::{Operator, expect_error, expect_success, shared, unique};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared, unique};
 
 async fn void_stock(operator: &mut Operator, body: &Value) -> ApiResponse {
     operator

@@ -4,7 +4,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::certification::{state, wait_for_state};
-use crate::support::{
+use vouchsafe_test_harness::{
     Behavior, Instance, Operator, Partner, Receiver, WAIT_TIMEOUT, eventually, expect_success, shared,
 };
 

@@ -6,7 +6,9 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
-use crate::support::{Behavior, Operator, Partner, Receiver, expect_error, expect_success, shared, text_of};
+use vouchsafe_test_harness::{
+    Behavior, Operator, Partner, Receiver, expect_error, expect_success, shared, text_of,
+};
 
 async fn post(partner: &mut Partner, path: &str, body: &Value) -> ApiResponse {
     partner.send_signed(Method::POST, path, &body.to_string()).await

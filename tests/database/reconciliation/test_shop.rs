@@ -14,7 +14,7 @@ use vouchsafe_store::{
     AuditActor, PgStore, ReconciliationOutcome, ReconciliationRun, RecordsMessage, verify,
 };
 
-use crate::database::Database;
+use vouchsafe_test_harness::Database;
 
 pub(crate) const VENDOR: &str = "acme";
 

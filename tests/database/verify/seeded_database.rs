@@ -30,7 +30,7 @@ use vouchsafe_store::{
     StockBatch, StockOrigin, VendorConfig,
 };
 
-use crate::database::Database;
+use vouchsafe_test_harness::Database;
 
 mod deliveries;
 mod reconciliation;

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::partner::{IDEMPOTENCY_KEY, unix_seconds};
 
-use crate::support::{
-    Database, Instance, Listener, Operator, Partner, Sale, expect_error, expect_success, order_body, text_of,
+use vouchsafe_test_harness::{
+    Instance, Listener, Operator, Partner, Sale, ServiceDatabase, expect_error, expect_success, order_body,
+    text_of,
 };
 
 /// Prefixes of the canaries.
@@ -270,7 +271,7 @@ impl CanaryHarness {
 
     /// Terminates the database connections and then makes one table after the other reject every row.
     pub(super) async fn inject_database_failures(&mut self) {
-        let mut database = Database::of(&self.service).await;
+        let mut database = ServiceDatabase::of(&self.service).await;
         database.terminate_other_connections().await;
         let order = self.order_with_metadata();
         for attempt in 0..3 {

@@ -12,9 +12,11 @@ use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_procurement::VendorRecord;
 
-use crate::support::{Database, Instance, Operator, Partner, eventually, expect_success, unique};
 use crate::vendor_protocol::adapter;
-use crate::vendor_protocol::simulator::Simulator;
+use vouchsafe_test_harness::VendorSimulator;
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, ServiceDatabase, eventually, expect_success, unique,
+};
 
 /// An order or a comparison takes a second, longer on a busy machine.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(60);
@@ -24,14 +26,14 @@ pub(crate) const VENDOR: &str = "simulated";
 pub(crate) struct ReconciliationHarness {
     pub(crate) service: Instance,
     pub(crate) operator: Operator,
-    pub(crate) simulator: Simulator,
+    pub(crate) simulator: VendorSimulator,
 }
 
 impl ReconciliationHarness {
     /// Starts with these products, each bought from the simulator.
     pub(crate) async fn start(products: &[&str]) -> Self {
         let service = Instance::start_with(&[("VOUCHSAFE_RECONCILIATION_PREVIEW", "on")]);
-        let simulator = Simulator::start(&[]);
+        let simulator = VendorSimulator::start(&[]);
         let mut operator = Operator::of(&service);
         let vendor = json!({ "adapter": "http", "url": simulator.url, "credentials": "simulator" });
         let path = format!("/admin/v1/vendors/{VENDOR}");
@@ -65,7 +67,7 @@ impl ReconciliationHarness {
             .await;
         }
         // Move all purchases to the start of the day, so that the result does not depend on the hour of the test.
-        let mut database = Database::of(&self.service).await;
+        let mut database = ServiceDatabase::of(&self.service).await;
         let early =
             "UPDATE codes SET bought_at = date_trunc('day', bought_at, 'UTC') WHERE bought_at IS NOT NULL";
         database.run(early.to_owned()).await;
@@ -73,7 +75,7 @@ impl ReconciliationHarness {
 
     /// Returns yesterday and today by the database's clock: midnight may pass during the test.
     pub(crate) async fn days(&mut self) -> [Date; 2] {
-        let mut database = Database::of(&self.service).await;
+        let mut database = ServiceDatabase::of(&self.service).await;
         let today = "SELECT ((now() AT TIME ZONE 'UTC')::date - $1::date)::bigint";
         let days = database.count(today, "1970-01-01").await;
         let today = Date::from_ordinal_date(1970, 1).unwrap() + time::Duration::days(days);

@@ -7,8 +7,8 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use super::harness::get_preview;
-use crate::support::{
-    Database, Instance, Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, shared, unique,
+use vouchsafe_test_harness::{
+    Instance, Operator, Partner, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error, shared, unique,
 };
 
 const HEADER: &str = "reference,product_id,denomination,currency,sold_at";
@@ -183,7 +183,7 @@ async fn code_in_place_of_reference_is_rejected_unstored() {
     assert_eq!(error["details"][0]["field"], "record 2");
     assert!(!error.to_string().contains(&code), "{error}");
     let count = "SELECT count(*) FROM vendor_records WHERE reference LIKE '%' || $1";
-    let mut database = Database::of(shared()).await;
+    let mut database = ServiceDatabase::of(shared()).await;
     assert_eq!(database.count(count, &code).await, 0);
 }
 

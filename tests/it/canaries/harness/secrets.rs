@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::Canary;
 use super::CanaryHarness;
-use crate::support::expect_success;
+use vouchsafe_test_harness::expect_success;
 
 impl CanaryHarness {
     /// Issues new secrets. They appear in the response that issues them and are canaries from then on.

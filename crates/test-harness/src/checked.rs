@@ -1,0 +1,136 @@
+//! Clients of the load generator that check every response against the served OpenAPI document.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Method;
+use hyper::header::HeaderMap;
+use vouchsafe_api_client::origin::Origin;
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_api_client::signer::Credentials;
+use vouchsafe_api_client::{ApiResponse, Client, RequestFailure};
+
+use crate::openapi_check::{Listener, assert_documented};
+
+pub struct CheckedPartner {
+    client: PartnerClient,
+    origin: Origin,
+}
+
+impl CheckedPartner {
+    pub fn new(base_url: &str, credentials: Credentials) -> Self {
+        Self {
+            client: PartnerClient::new(base_url, credentials).unwrap(),
+            origin: Origin::parse(base_url).unwrap(),
+        }
+    }
+
+    /// Sets the timeout of a whole exchange.
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self {
+            client: self.client.with_timeout(timeout),
+            ..self
+        }
+    }
+
+    pub fn credentials(&self) -> &Credentials {
+        self.client.credentials()
+    }
+
+    /// # Errors
+    /// The exchange failed.
+    pub async fn order(&mut self, key: &str, body: impl Into<Bytes>) -> Result<ApiResponse, RequestFailure> {
+        let response = self.client.order(key, body).await?;
+        Ok(self.assert_documented(&Method::POST, "/orders", response))
+    }
+
+    /// Sends a `GET`; `path` is below the API prefix.
+    ///
+    /// # Errors
+    /// The exchange failed.
+    pub async fn get(&mut self, path: &str) -> Result<ApiResponse, RequestFailure> {
+        let response = self.client.get(path).await?;
+        Ok(self.assert_documented(&Method::GET, path, response))
+    }
+
+    /// # Errors
+    /// The exchange failed.
+    pub async fn get_codes(&mut self, order_id: &str) -> Result<ApiResponse, RequestFailure> {
+        let response = self.client.get_codes(order_id).await?;
+        Ok(self.assert_documented(&Method::GET, &format!("/orders/{order_id}/vouchers"), response))
+    }
+
+    /// Sends a signed request; `path` is below the API prefix.
+    ///
+    /// # Errors
+    /// The exchange failed.
+    pub async fn send_signed(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: impl Into<Bytes>,
+        headers: HeaderMap,
+    ) -> Result<ApiResponse, RequestFailure> {
+        let response = self
+            .client
+            .send_signed(method.clone(), path, body, headers)
+            .await?;
+        Ok(self.assert_documented(&method, path, response))
+    }
+
+    /// Sends a request with exactly these headers; `path` is the full path.
+    ///
+    /// # Errors
+    /// The exchange failed.
+    pub async fn send_raw(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: impl Into<Bytes>,
+    ) -> Result<ApiResponse, RequestFailure> {
+        let response = self.client.send_raw(method.clone(), path, headers, body).await?;
+        Ok(assert_documented(Listener::Partner, &method, path, response))
+    }
+
+    /// `path` is below the API prefix.
+    fn assert_documented(&self, method: &Method, path: &str, response: ApiResponse) -> ApiResponse {
+        assert_documented(Listener::Partner, method, &self.origin.path(path), response)
+    }
+}
+
+pub struct CheckedOperator {
+    client: Client,
+    is_checked: bool,
+}
+
+impl CheckedOperator {
+    pub fn new(client: Client) -> Self {
+        let is_checked = true;
+        Self { client, is_checked }
+    }
+
+    /// Leaves the responses unchecked: only the shared service serves the document.
+    pub fn unchecked(client: Client) -> Self {
+        let is_checked = false;
+        Self { client, is_checked }
+    }
+
+    /// Sends a request with exactly these headers.
+    ///
+    /// # Errors
+    /// The exchange failed.
+    pub async fn call(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<ApiResponse, RequestFailure> {
+        let response = self.client.call(method.clone(), path, headers, body).await?;
+        Ok(match self.is_checked {
+            true => assert_documented(Listener::Operator, &method, path, response),
+            false => response,
+        })
+    }
+}

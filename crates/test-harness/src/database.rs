@@ -1,0 +1,97 @@
+//! Test databases with the service's schema, on a private Postgres that stops with this process.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+use tokio::sync::OnceCell;
+use vouchsafe_private_postgres::{Durability, PrivatePostgres};
+use vouchsafe_store::schema;
+
+use crate::private_server::PrivateServer;
+
+static SERVER: OnceLock<PrivateServer> = OnceLock::new();
+static DURABLE_SERVER: OnceLock<PrivateServer> = OnceLock::new();
+/// Database that is migrated once and copied for each test.
+const TEMPLATE: &str = "migrated";
+
+static MIGRATION: OnceCell<()> = OnceCell::const_new();
+static DATABASES: AtomicU32 = AtomicU32::new(1);
+
+fn server(durability: Durability) -> &'static PrivateServer {
+    let server = match durability {
+        Durability::Durable => &DURABLE_SERVER,
+        Durability::ForTests => &SERVER,
+    };
+    server.get_or_init(|| PrivateServer::start(durability))
+}
+
+fn next_name() -> String {
+    format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed))
+}
+
+pub struct Database {
+    name: String,
+    postgres: &'static PrivatePostgres,
+}
+
+impl Database {
+    /// Creates a database on a server without durability. Blocks: needs a multi-threaded runtime.
+    pub async fn create() -> Self {
+        Self::create_on(Durability::ForTests).await
+    }
+
+    /// Creates a database on a server with this durability. Blocks: needs a multi-threaded runtime.
+    pub async fn create_on(durability: Durability) -> Self {
+        if durability == Durability::Durable {
+            let database = Self::create_empty(durability);
+            schema::migrate(&database.options()).await.unwrap();
+            return database;
+        }
+        let migrate_template = async || {
+            let template = Self::named(TEMPLATE.to_owned(), durability, None);
+            schema::migrate(&template.options()).await.unwrap();
+        };
+        MIGRATION.get_or_init(migrate_template).await;
+        Self::named(next_name(), durability, Some(TEMPLATE))
+    }
+
+    /// Creates a database without a schema. Blocks: needs a multi-threaded runtime.
+    pub fn create_empty(durability: Durability) -> Self {
+        Self::named(next_name(), durability, None)
+    }
+
+    fn named(name: String, durability: Durability, template: Option<&str>) -> Self {
+        let postgres = tokio::task::block_in_place(|| {
+            let postgres = &server(durability).postgres;
+            postgres.create_database(&name, template).unwrap();
+            postgres
+        });
+        Self { name, postgres }
+    }
+
+    /// Connection options of the service's role.
+    pub fn options(&self) -> PgConnectOptions {
+        self.postgres.connect_options().database(&self.name)
+    }
+
+    /// Connection options of the superuser.
+    pub fn superuser_options(&self) -> PgConnectOptions {
+        self.postgres.superuser_options().database(&self.name)
+    }
+
+    /// Connects as the service's role.
+    pub async fn connect(&self) -> PgConnection {
+        PgConnection::connect_with(&self.options()).await.unwrap()
+    }
+
+    /// Drops the database and disconnects its clients.
+    pub async fn remove(self) {
+        let mut connection = PgConnection::connect_with(&self.postgres.superuser_options())
+            .await
+            .unwrap();
+        let remove = format!("DROP DATABASE {} WITH (FORCE)", self.name);
+        connection.execute(AssertSqlSafe(remove)).await.unwrap();
+    }
+}

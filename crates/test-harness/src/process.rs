@@ -1,0 +1,62 @@
+//! Processes of tests: the program under test, signals, addresses and directories.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Below the ephemeral range: a client that connects to a closed ephemeral port can connect to itself, and the next start
+/// of a service then finds its address in use.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// Environment variable that keeps data directories for debugging.
+const KEEP_VARIABLE: &str = "VOUCHSAFE_TEST_KEEP";
+
+/// Path of the service's program, which cargo builds beside the folder of the test binaries.
+pub fn program() -> &'static Path {
+    static PROGRAM: OnceLock<std::path::PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let program = test.ancestors().nth(2).unwrap().join("vouchsafe");
+        assert!(program.exists(), "{} is not built", program.display());
+        program
+    })
+}
+
+pub fn send_signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+}
+
+/// Creates a directory that the Postgres user can traverse.
+pub fn scratch_directory() -> TempDir {
+    let is_kept = std::env::var_os(KEEP_VARIABLE).is_some();
+    let directory = tempfile::Builder::new()
+        .prefix("vs")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .disable_cleanup(is_kept)
+        .tempdir()
+        .unwrap();
+    if is_kept {
+        eprintln!("data directory kept: {}", directory.path().display());
+    }
+    directory
+}
+
+/// Returns an address on which nothing listens.
+pub fn free_address() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Tests that start together have adjacent process ids, and each needs several ports.
+    let count = u32::from(PORTS.end - PORTS.start);
+    let begin = std::process::id().wrapping_mul(16) % count;
+    loop {
+        let offset = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = u32::from(PORTS.start) + (begin + offset) % count;
+        let address = SocketAddr::from(([127, 0, 0, 1], u16::try_from(port).unwrap()));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Polling until a condition holds or its timeout passes.
+
+use std::time::{Duration, Instant};
+
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// For events without a promised time limit.
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Blocks the thread until `poll` returns a value.
+pub fn wait_until<T>(description: &str, timeout: Duration, mut poll: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = poll() {
+            return found;
+        }
+        assert!(start.elapsed() < timeout, "not within {timeout:?}: {description}");
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Waits asynchronously until `poll` returns a value.
+pub async fn eventually<T>(
+    description: &str,
+    timeout: Duration,
+    mut poll: impl AsyncFnMut() -> Option<T>,
+) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = poll().await {
+            return found;
+        }
+        assert!(start.elapsed() < timeout, "not within {timeout:?}: {description}");
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}

@@ -1,0 +1,135 @@
+//! Load harness against the real program: deploys, seeds, loads, audits and stops it. The harness's own tests use a stub.
+
+use sqlx::{Connection, PgConnection};
+use vouchsafe_api_client::partner::PartnerClient;
+use vouchsafe_lab::nodes::{NodesPlan, measure_nodes};
+use vouchsafe_load::audit::{audit, read_wallets};
+use vouchsafe_load::deployment::TestDeployment;
+use vouchsafe_load::deployment::seed::{SeedData, product_id, seed};
+use vouchsafe_load::run::driver::{LoadPlan, run_load};
+use vouchsafe_load::run::progress::Progress;
+use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
+use vouchsafe_load::traffic::pace::{Pace, RunLength};
+use vouchsafe_load::traffic::scenario::Scenario;
+use vouchsafe_load::traffic::workload::Workload;
+use vouchsafe_test_harness::program;
+
+/// Enough to fill batches, few enough for a debug build.
+const ORDERS: u64 = 200;
+
+#[test]
+fn deployment_under_load_passes_audit_and_cleans_up() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let mut deployment = runtime.block_on(TestDeployment::start(program())).unwrap();
+    let data_dir = deployment.data_dir();
+    let seed_data = SeedData::even(1, ORDERS, 1, 25 * ORDERS);
+    let buyers = runtime.block_on(seed(deployment.operator(), &seed_data)).unwrap();
+
+    let mut auditor = PartnerClient::new(&deployment.base_url(), buyers[0].credentials.clone()).unwrap();
+    let opening = runtime.block_on(read_wallets(&mut auditor)).unwrap();
+    let plan = LoadPlan::single_partner(
+        deployment.base_url(),
+        buyers[0].credentials.clone(),
+        Workload::one_sku(&product_id(0), "25", 1).unwrap(),
+        Pace::Closed { connections: 16 },
+        RunLength::Orders(ORDERS),
+    );
+    let ran = run_load(plan, &Progress::default()).unwrap();
+    assert_eq!(ran.tally.latency_us.len(), ORDERS, "{:?}", ran.tally.measured);
+    let audit = runtime.block_on(audit(&mut auditor, ran.tally.acknowledgements, Some(opening)));
+    assert!(audit.has_passed(), "{audit}");
+
+    let postgres = deployment.postgres().unwrap();
+    for options in [postgres.service_options(), postgres.superuser_options()] {
+        let connection = runtime.block_on(PgConnection::connect_with(&options)).unwrap();
+        runtime.block_on(connection.close()).unwrap();
+    }
+    deployment.stop().unwrap();
+    assert!(!data_dir.exists(), "{} was not removed", data_dir.display());
+}
+
+/// Several partners and SKUs, some of which run out, orders of several items, duplicates, all kinds of reads, and a Postgres
+/// that pauses now and then.
+const FULL_SCENARIO: &str = r#"{
+    "name": "everything", "description": "Does the harness work?", "partners": 3,
+    "skus": { "count": 4, "vouchers": 300, "popularity": { "zipf": 1.0 }, "scarce": { "every": 4, "vouchers": 2 } },
+    "orders": [{ "weight": 3, "skus": 1, "quantity": 1 }, { "weight": 1, "skus": 2, "quantity": 3 }],
+    "requests": [
+        { "kind": "order", "weight": 5 }, { "kind": "duplicate", "weight": 2 }, { "kind": "read", "weight": 2 },
+        { "kind": "codes", "weight": 1 }, { "kind": "wallets", "weight": 1 }, { "kind": "feed", "weight": 1 }
+    ],
+    "pace": { "open": { "connections": 32, "per_second": 100, "spacing": "poisson" } },
+    "warm_up_s": 0, "seconds": 1,
+    "webhooks": true,
+    "pauses": { "every_ms": 200, "for_ms": 100 },
+    "refusals": ["409 INSUFFICIENT_INVENTORY", "503 SERVICE_UNAVAILABLE"]
+}"#;
+
+#[test]
+fn full_scenario_passes_every_audit_check() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let mut deployment = runtime.block_on(TestDeployment::start(program())).unwrap();
+    let options = GeneratorOptions {
+        seed: 1,
+        threads: 2,
+        samples: 20,
+    };
+    let scenario = Scenario::parse(FULL_SCENARIO.as_bytes()).unwrap();
+    let report = run_scenario(&scenario, &mut deployment, options).unwrap();
+    assert!(report.audit.has_passed(), "{report}");
+    let checks: Vec<_> = report.audit.checks.iter().map(|check| check.name).collect();
+    let expected = [
+        "unknown outcomes settled",
+        "orders acknowledged",
+        "vouchers unique",
+        "read back",
+        "replayed",
+        "wallet",
+        "listed",
+        "expected refusals",
+        "stable responses",
+        "webhook events delivered",
+        "stock",
+        "database invariants",
+    ];
+    assert_eq!(checks, expected);
+    let database = report.database.as_ref().unwrap();
+    assert_eq!((&*database.fsync, &*database.synchronous_commit), ("on", "on"));
+    assert!(report.scenario.as_ref().unwrap().pauses > Some(0), "{report}");
+    deployment.stop().unwrap();
+}
+
+#[test]
+fn two_node_benchmark_reports_each_node() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let plan = NodesPlan {
+        service: program(),
+        few: 2,
+        many: 16,
+        warm_up_s: 0,
+        seconds: 1,
+        rounds: 1,
+        stock: 20_000,
+    };
+    let mut lines = Vec::new();
+    let report = runtime
+        .block_on(measure_nodes(&plan, &mut |line| lines.push(line.to_owned())))
+        .unwrap();
+    assert!(report.has_passed(), "{report}");
+    assert_eq!(lines.len(), 3, "one line per measurement: {lines:?}");
+    let [few, many, two] = &report.rows;
+    for (row, nodes, connections) in [(few, 1, 2), (many, 1, 16), (two, 2, 8)] {
+        assert_eq!((row.nodes, row.connections), (nodes, connections));
+        assert_eq!(row.rounds[0].len(), nodes, "one result per node");
+        assert!(row.rounds[0].iter().all(|result| result.orders > 0), "{report}");
+    }
+}
