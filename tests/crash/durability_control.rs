@@ -4,9 +4,10 @@
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use sqlx::Executor as _;
 use vouchsafe_api_client::history::check::check;
+use vouchsafe_test_harness::send_signal;
 
 use crate::client::OrderMix;
 use crate::processes::{Fault, inject, postmaster_pid};
@@ -72,8 +73,7 @@ impl CrashTest {
         let settings = data_dir.join("postgres/data/postgresql.auto.conf");
         let mut settings = OpenOptions::new().append(true).open(settings).unwrap();
         settings.write_all(DELAYED_WAL_WRITER.as_bytes()).unwrap();
-        let server = Pid::from_raw(i32::try_from(postmaster_pid(data_dir)).unwrap());
-        kill_process(server.unwrap(), Signal::HUP).unwrap();
+        send_signal(postmaster_pid(data_dir), Signal::HUP);
     }
 
     /// Places orders, kills service and server, reads every acknowledged order back and returns the first violation.

@@ -1,12 +1,18 @@
 //! Products and partners of the crash tests.
 
+use std::path::Path;
+
 use bytes::Bytes;
 use serde_json::json;
+use tempfile::TempDir;
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
 
 use crate::operator::Operator;
-use crate::program::Program;
+use vouchsafe_test_harness::{Instance, program, scratch_directory};
+
+/// The harness creates it with every product.
+pub(crate) const MANUAL_VENDOR: &str = "by-hand";
 
 /// A product with one denomination.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +30,7 @@ const fn stock_product(product_id: &'static str, usd: u32) -> TestProduct {
         product_id,
         usd,
         route: "stock",
-        vendor: "manual",
+        vendor: MANUAL_VENDOR,
         approval: "rule",
         returnable: false,
     }
@@ -51,7 +57,7 @@ pub(crate) const SCARCE_STOCK: u64 = 3;
 pub(crate) const UNAFFORDABLE: TestProduct = stock_product("dear", 100_000_000);
 
 /// The vendor never fills it.
-pub(crate) const NEVER_FILLED: TestProduct = vendor_product("made", "manual");
+pub(crate) const NEVER_FILLED: TestProduct = vendor_product("made", MANUAL_VENDOR);
 
 pub(crate) const ALL_PRODUCTS: [TestProduct; 6] =
     [HOT, OTHERS[0], OTHERS[1], SCARCE, UNAFFORDABLE, NEVER_FILLED];
@@ -97,8 +103,23 @@ pub(crate) fn order_body(items: &[(TestProduct, u64)]) -> Bytes {
     Bytes::from(json!({ "items": items }).to_string())
 }
 
+/// Name of the copied program in a test's directory.
+const PROGRAM_COPY: &str = "vouchsafe";
+
+/// Creates a directory with a copy of the program: a concurrent build must not replace it between restarts.
+pub(crate) fn test_directory() -> TempDir {
+    let directory = scratch_directory();
+    std::fs::copy(program(), directory.path().join(PROGRAM_COPY)).unwrap();
+    directory
+}
+
+/// Returns a service, not yet started, that runs the copied program beside its data directory.
+pub(crate) fn crash_instance(data_dir: &Path, settings: &[(&str, &str)]) -> Instance {
+    Instance::new(data_dir, settings).with_program(data_dir.with_file_name(PROGRAM_COPY))
+}
+
 /// Creates all products and a partner for each opening balance. USD.
-pub(crate) async fn seed_service(program: &Program, balances: &[u32]) -> Vec<Buyer> {
+pub(crate) async fn seed_service(program: &Instance, balances: &[u32]) -> Vec<Buyer> {
     let mut operator = Operator::of(program);
     for product in &ALL_PRODUCTS {
         operator.put_product(product).await;

@@ -14,7 +14,6 @@
 mod checker;
 mod client;
 mod request_log;
-mod simulator;
 
 use std::sync::Arc;
 
@@ -24,12 +23,11 @@ use tokio::task::JoinSet;
 use self::client::LifecycleClient;
 pub(crate) use self::request_log::Counts;
 use self::request_log::{LifecycleRequest, RequestLog};
-use self::simulator::Simulator;
 use crate::fixtures::{Buyer, LIFECYCLE_PRODUCTS};
 use crate::load_session::LoadSession;
 use crate::operator::Operator;
-use crate::program::Program;
 use crate::rng::Rng;
+use vouchsafe_test_harness::{Instance, VendorSimulator};
 
 const PARTNERS: usize = 2;
 
@@ -45,15 +43,15 @@ const RESOLVER: u32 = 500;
 pub(crate) struct LifecycleLoad {
     log: Arc<RequestLog>,
     /// Stops when dropped.
-    _simulator: Simulator,
+    _simulator: VendorSimulator,
 }
 
 impl LifecycleLoad {
     /// Creates products, partners and balances.
-    pub(crate) async fn start(program: &Program) -> Self {
-        let simulator = Simulator::start(program);
+    pub(crate) async fn start(program: &Instance) -> Self {
+        let simulator = VendorSimulator::start(&[]);
         let mut operator = Operator::of(program);
-        operator.put_vendor(simulator::VENDOR_ID, &simulator.url).await;
+        operator.put_vendor("simulator", &simulator.url).await;
         for product in &LIFECYCLE_PRODUCTS {
             operator.put_product(product).await;
         }
@@ -73,7 +71,7 @@ impl LifecycleLoad {
     pub(crate) fn start_clients(
         &self,
         session: &Arc<LoadSession>,
-        program: &Program,
+        program: &Instance,
         rng: &mut Rng,
     ) -> JoinSet<()> {
         let mut clients = JoinSet::new();
@@ -85,7 +83,7 @@ impl LifecycleLoad {
     }
 
     /// Repeats each request with unknown outcome until its response is definite.
-    pub(crate) async fn resolve_open_requests(&self, program: &Program) {
+    pub(crate) async fn resolve_open_requests(&self, program: &Instance) {
         let mut resolver = LifecycleClient::new(&self.log, RESOLVER, program, Rng::new(0));
         for request in self.log.take_unresolved() {
             resolver.send_until_definite(&request).await;
@@ -94,7 +92,7 @@ impl LifecycleLoad {
     }
 
     /// Compares acknowledgements with the database and reads back the orders cancelled since the last check.
-    pub(crate) async fn check(&self, program: &Program, database: &mut PgConnection) {
+    pub(crate) async fn check(&self, program: &Instance, database: &mut PgConnection) {
         checker::check_acknowledged(&self.log, database).await;
         let mut resolver = LifecycleClient::new(&self.log, RESOLVER, program, Rng::new(0));
         for (order_id, body) in self.log.take_newly_cancelled() {

@@ -20,7 +20,6 @@ mod lifecycle;
 mod load_session;
 mod operator;
 mod processes;
-mod program;
 mod resolution;
 mod restart;
 mod rng;

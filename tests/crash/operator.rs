@@ -1,75 +1,27 @@
-//! Operator client: creates partners, products, stock and balances, and repeats calls whose response was lost.
+//! Operator client that repeats calls whose response was lost.
 
-use std::time::{Duration, Instant};
+use std::fmt::Write as _;
+use std::time::Duration;
 
-use bytes::Bytes;
 use reqwest::Method;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
-use vouchsafe_api_client::origin::Origin;
 use vouchsafe_api_client::signer::Credentials;
-use vouchsafe_api_client::{ApiResponse, Client, RequestFailure};
+use vouchsafe_api_client::{ApiResponse, RequestFailure};
+use vouchsafe_test_harness::Instance;
 
 use crate::fixtures::{Buyer, TestProduct};
-use crate::program::{Program, START_TIMEOUT};
 
-/// A start may be in progress.
-const RETRY_TIMEOUT: Duration = START_TIMEOUT;
+/// A start may be in progress, with the recovery of a killed server.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(crate) struct Operator {
-    client: Client,
-    token: String,
-}
+pub(crate) struct Operator(vouchsafe_test_harness::Operator);
 
 impl Operator {
-    pub(crate) fn of(program: &Program) -> Self {
-        let token = std::fs::read_to_string(program.data_dir().join("operator-token")).unwrap();
-        let client = Client::new(Origin::parse(&program.admin_url()).unwrap());
-        Self {
-            client,
-            token: token.trim().to_owned(),
-        }
-    }
-
-    async fn call(
-        &mut self,
-        method: Method,
-        path: &str,
-        kind: &str,
-        body: String,
-    ) -> Result<ApiResponse, RequestFailure> {
-        let mut headers = HeaderMap::new();
-        headers.insert(
-            AUTHORIZATION,
-            HeaderValue::from_str(&format!("Bearer {}", self.token)).unwrap(),
-        );
-        headers.insert(CONTENT_TYPE, HeaderValue::from_str(kind).unwrap());
-        self.client.call(method, path, headers, Bytes::from(body)).await
-    }
-
-    /// Repeats an idempotent call until it succeeds.
-    async fn call_until_success(&mut self, method: Method, path: &str, kind: &str, body: String) -> Value {
-        let deadline = Instant::now() + RETRY_TIMEOUT;
-        loop {
-            let response = self.call(method.clone(), path, kind, body.clone()).await;
-            match response {
-                Ok(response) if response.status.is_success() => return response.json().unwrap(),
-                Ok(response) if response.status.is_client_error() && response.status.as_u16() != 409 => {
-                    panic!(
-                        "{path}: {} {}",
-                        response.status,
-                        String::from_utf8_lossy(&response.body)
-                    )
-                }
-                _ => assert!(Instant::now() < deadline, "{path} keeps failing: {response:?}"),
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    async fn send_json(&mut self, method: Method, path: &str, body: &Value) -> Value {
-        self.call_until_success(method, path, "application/json", body.to_string())
-            .await
+    pub(crate) fn of(service: &Instance) -> Self {
+        Self(vouchsafe_test_harness::Operator::repeating(
+            service,
+            RETRY_TIMEOUT,
+        ))
     }
 
     /// Creates a partner without rate limits that may call from this machine.
@@ -79,7 +31,7 @@ impl Operator {
             "name": name, "allowlist": ["127.0.0.0/8", "::1/128"],
             "limits": { "orders": limit, "general": limit, "vouchers": limit },
         });
-        let created = self.send_json(Method::POST, "/admin/v1/partners", &body).await;
+        let created = self.0.send_json(Method::POST, "/admin/v1/partners", &body).await;
         let text = |name: &str| created["credential"][name].as_str().unwrap().to_owned();
         Buyer {
             partner_id: created["partner_id"].as_str().unwrap().to_owned(),
@@ -90,37 +42,23 @@ impl Operator {
     /// Adds USD to a partner's wallet, once per reference.
     pub(crate) async fn top_up(&mut self, buyer: &Buyer, usd: u32, reference: &str) {
         let path = format!("/admin/v1/partners/{}/wallets/USD/top-ups", buyer.partner_id);
-        self.send_json(
-            Method::POST,
-            &path,
-            &json!({ "amount": usd, "reference": reference }),
-        )
-        .await;
+        let body = json!({ "amount": usd, "reference": reference });
+        self.0.send_json(Method::POST, &path, &body).await;
     }
 
     pub(crate) async fn put_product(&mut self, product: &TestProduct) {
-        let manual = json!({ "adapter": "manual" });
-        self.send_json(Method::PUT, "/admin/v1/vendors/manual", &manual)
-            .await;
-        let body = json!({
-            "name": "A product", "brand": product.product_id, "category_id": "retail", "vendor": product.vendor,
-            "currency": "USD", "countries": ["US"], "denominations": [product.usd],
-            "expiry_policy": { "type": "NONE" }, "redemption": { "instructions": "", "terms": "" },
-            "route": product.route, "approval": product.approval, "returnable": product.returnable,
+        let changes = json!({
+            "vendor": product.vendor, "denominations": [product.usd], "route": product.route,
+            "approval": product.approval, "returnable": product.returnable,
         });
-        self.send_json(
-            Method::PUT,
-            &format!("/admin/v1/products/{}", product.product_id),
-            &body,
-        )
-        .await;
+        self.0.put_product(product.product_id, changes).await;
     }
 
     /// Creates a vendor with the HTTP adapter.
     pub(crate) async fn put_vendor(&mut self, vendor_id: &str, url: &str) {
         let body = json!({ "adapter": "http", "url": url, "credentials": "simulator", "concurrency": 8 });
-        self.send_json(Method::PUT, &format!("/admin/v1/vendors/{vendor_id}"), &body)
-            .await;
+        let path = format!("/admin/v1/vendors/{vendor_id}");
+        self.0.send_json(Method::PUT, &path, &body).await;
     }
 
     /// Posts once, whatever the outcome.
@@ -129,38 +67,30 @@ impl Operator {
         path: &str,
         body: &Value,
     ) -> Result<ApiResponse, RequestFailure> {
-        self.call(Method::POST, path, "application/json", body.to_string())
-            .await
+        self.0.try_post(path, body.to_string()).await
     }
 
     /// Imports `count` vouchers; repeating a `delivery` imports nothing twice.
     pub(crate) async fn import_stock(&mut self, product: &TestProduct, delivery: &str, count: u64) {
-        let path = format!(
-            "/admin/v1/stock?product_id={}&denomination={}",
-            product.product_id, product.usd
-        );
+        let TestProduct { product_id, usd, .. } = product;
         let mut csv = String::from("code,pin,serial,url,expiry\n");
         for number in 0..count {
             // Two expiry days, so that the expiry order differs from the import order.
             let day = 30 + number % 2;
-            csv.push_str(&format!(
-                "{}-{delivery}-{number:05},{number:04},,,2099-12-{day}\n",
-                product.product_id
-            ));
+            writeln!(
+                csv,
+                "{product_id}-{delivery}-{number:05},{number:04},,,2099-12-{day}"
+            )
+            .unwrap();
         }
-        let report = self
-            .call_until_success(Method::POST, &path, "text/csv", csv)
-            .await;
+        let report = self.0.import_stock(product_id, &usd.to_string(), csv).await;
         let stored = report["imported"].as_u64().unwrap() + report["duplicates"].as_u64().unwrap();
         assert_eq!(stored, count, "{report}");
     }
 
     /// Returns a value of `/metrics` by the start of its line.
     pub(crate) async fn metric(&mut self, line: &str) -> u64 {
-        let response = self
-            .call(Method::GET, "/metrics", "text/plain", String::new())
-            .await
-            .unwrap();
+        let response = self.0.call(Method::GET, "/metrics", "text/plain", "").await;
         let text = String::from_utf8_lossy(&response.body).into_owned();
         let value = text.lines().find_map(|candidate| candidate.strip_prefix(line));
         value

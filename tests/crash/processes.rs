@@ -3,13 +3,12 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use sqlx::PgConnection;
 
-use crate::program::Program;
 use crate::rng::Rng;
+use vouchsafe_test_harness::{Instance, send_signal};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
@@ -46,7 +45,7 @@ impl Fault {
 }
 
 /// Injects the fault. `observer` is a connection opened before.
-pub(crate) async fn inject(kind: Fault, program: &mut Program, observer: &mut PgConnection, rng: &mut Rng) {
+pub(crate) async fn inject(kind: Fault, program: &mut Instance, observer: &mut PgConnection, rng: &mut Rng) {
     let mut victims: Vec<&str> = match kind {
         Fault::Service => vec!["service"],
         Fault::Postmaster => vec!["server"],
@@ -56,8 +55,9 @@ pub(crate) async fn inject(kind: Fault, program: &mut Program, observer: &mut Pg
         Fault::Backend => return send_signal(busy_backend(observer).await, Signal::KILL),
         Fault::Session => return send_signal(busy_backend(observer).await, Signal::TERM),
         Fault::Drain => {
-            return assert!(
+            return assert_eq!(
                 program.stop(),
+                Some(0),
                 "the service failed to drain:\n{}",
                 program.log_tail()
             );
@@ -111,16 +111,4 @@ fn read_pid(data_dir: &Path, file: &str) -> u32 {
         "{file} contains the pid of another program: {pid} `{command}`"
     );
     pid
-}
-
-pub(crate) fn send_signal(pid: u32, signal: Signal) {
-    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
-}
-
-pub(crate) fn wait_until(description: &str, within: Duration, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + within;
-    while !condition() {
-        assert!(Instant::now() < deadline, "not within {within:?}: {description}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

@@ -8,8 +8,10 @@ use sqlx::{Connection as _, PgConnection};
 use crate::fixtures::{HOT, order_body, seed_service};
 use crate::load_session::{LoadSession, OrderRequest, Request};
 use crate::operator::Operator;
-use crate::processes::{postmaster_pid, send_signal};
-use crate::program::{Program, test_directory};
+use crate::processes::postmaster_pid;
+use vouchsafe_test_harness::{Instance, send_signal};
+
+use crate::fixtures::{crash_instance, test_directory};
 use crate::{lock_test_turn, run};
 
 /// The promise is 3 s on an idle machine; other tests may run here.
@@ -24,8 +26,8 @@ fn first_order_after_kill_uses_claimed_stock() {
     let _turn = lock_test_turn();
     run(async {
         let directory = test_directory();
-        let mut program = Program::new(&directory.path().join("data"), &[]);
-        program.start().await;
+        let mut program = crash_instance(&directory.path().join("data"), &[]);
+        program.restart();
         let buyers = seed_service(&program, &[1_000_000]).await;
         Operator::of(&program).import_stock(&HOT, "all", STOCK).await;
         let session = Arc::new(LoadSession::new(buyers, &directory.path().join("history.jsonl")));
@@ -56,12 +58,12 @@ fn first_order_after_kill_uses_claimed_stock() {
             );
             assert!(elapsed < FIRST_ORDER_TIMEOUT, "{elapsed:?}");
         }
-        assert!(program.stop(), "{}", program.log_tail());
+        assert_eq!(program.stop(), Some(0), "{}", program.log_tail());
     });
 }
 
 /// Retries under one key until the order is placed.
-async fn place_first_order(session: &LoadSession, program: &Program, key: &str) {
+async fn place_first_order(session: &LoadSession, program: &Instance, key: &str) {
     let mut client = session.buyers[0].client(&program.base_url());
     let order = OrderRequest {
         buyer: 0,
@@ -85,7 +87,7 @@ async fn place_first_order(session: &LoadSession, program: &Program, key: &str) 
     }
 }
 
-async fn unclaimed_chunks(program: &Program) -> i64 {
+async fn unclaimed_chunks(program: &Instance) -> i64 {
     let options = vouchsafe_private_postgres::find_running(program.data_dir()).unwrap();
     let mut database = PgConnection::connect_with(&options).await.unwrap();
     let count = sqlx::query_scalar("SELECT count(*) FROM chunks WHERE product_id = 'hot' AND node IS NULL");

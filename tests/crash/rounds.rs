@@ -25,7 +25,9 @@ use crate::lifecycle::LifecycleLoad;
 use crate::load_session::{LoadSession, OrderRequest, Request};
 use crate::operator::Operator;
 use crate::processes::{Fault, inject, postmaster_pid};
-use crate::program::{Program, test_directory};
+use vouchsafe_test_harness::Instance;
+
+use crate::fixtures::{crash_instance, test_directory};
 use crate::resolution::{fetch_codes, read_back, replay_unresolved, send_until_definite};
 use crate::rng::Rng;
 use crate::tally::{ResponseCounts, Tally};
@@ -98,7 +100,7 @@ impl Drop for SeedOnPanic {
 
 pub(crate) struct CrashTest {
     pub(crate) rng: Rng,
-    pub(crate) program: Program,
+    pub(crate) program: Instance,
     pub(crate) session: Arc<LoadSession>,
     /// Faults left until every kind has occurred equally often.
     remaining_faults: Vec<Fault>,
@@ -113,8 +115,8 @@ pub(crate) struct CrashTest {
 impl CrashTest {
     pub(crate) async fn start(seed: u64) -> Self {
         let directory = test_directory();
-        let mut program = Program::new(&directory.path().join("data"), &[]);
-        println!("first start: {} ms", program.start().await.as_millis());
+        let mut program = crash_instance(&directory.path().join("data"), &[]);
+        println!("first start: {} ms", program.restart().as_millis());
         let buyers = seed_service(&program, &OPENING_BALANCES).await;
         let session = Arc::new(LoadSession::new(buyers, &directory.path().join("history.jsonl")));
         let rng = Rng::new(seed);
@@ -162,7 +164,7 @@ impl CrashTest {
         lifecycle_load.check(&self.program, &mut database).await;
         if round.is_multiple_of(VERIFY_EVERY) {
             lifecycle_load.wait_until_vendor_orders_end(&mut database).await;
-            self.program.verify();
+            self.program.assert_verified();
         }
         if round == 1 {
             // The tables are still small.
@@ -240,12 +242,12 @@ impl CrashTest {
                 self.program.kill();
                 self.killed_starts += 1;
             }
-            return self.program.start().await;
+            return self.program.restart();
         }
         while kind == Fault::Postmaster && self.is_pid_file_of(server) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        self.program.wait_until_ready().await;
+        self.program.wait_until_ready();
         began.elapsed()
     }
 
@@ -330,11 +332,12 @@ impl CrashTest {
                 "both replay outcomes must occur: {replays:?}"
             );
         }
-        assert!(
+        assert_eq!(
             self.program.stop(),
+            Some(0),
             "the service failed to drain:\n{}",
             self.program.log_tail()
         );
-        self.program.verify();
+        self.program.assert_verified();
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::program::{Program, test_directory};
+use crate::fixtures::{crash_instance, test_directory};
 use crate::{lock_test_turn, run};
 
 /// A start without `initdb`, on a busy machine.
@@ -19,9 +19,9 @@ fn start_with_reused_pid_in_socket_lock_succeeds() {
     let _turn = lock_test_turn();
     run(async {
         let directory = test_directory();
-        let mut program = Program::new(&directory.path().join("data"), &[]);
-        program.start().await;
-        assert!(program.stop(), "{}", program.log_tail());
+        let mut program = crash_instance(&directory.path().join("data"), &[]);
+        program.restart();
+        assert_eq!(program.stop(), Some(0), "{}", program.log_tail());
 
         let cluster = program.data_dir().join("postgres/data");
         let owner = fs::metadata(&cluster).unwrap();
@@ -42,13 +42,13 @@ fn start_with_reused_pid_in_socket_lock_succeeds() {
         fs::set_permissions(&lock, Permissions::from_mode(0o600)).unwrap();
         chown(&lock, Some(owner.uid()), Some(owner.gid())).unwrap();
 
-        let start_time = program.start().await;
+        let start_time = program.restart();
         println!(
             "started in {} ms with a reused pid in the socket lock",
             start_time.as_millis()
         );
         assert!(start_time < START_TIMEOUT, "{start_time:?}");
-        assert!(program.stop(), "{}", program.log_tail());
+        assert_eq!(program.stop(), Some(0), "{}", program.log_tail());
         assert!(
             unrelated.try_wait().unwrap().is_none(),
             "the unrelated process must stay alive"

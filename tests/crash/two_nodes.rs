@@ -20,8 +20,10 @@ use crate::client::{Client, OrderMix};
 use crate::fixtures::{HOT, OTHERS, TestProduct, order_body, seed_service};
 use crate::load_session::{LoadSession, OrderRequest, Request};
 use crate::operator::Operator;
-use crate::processes::send_signal;
-use crate::program::{Program, test_directory};
+use vouchsafe_test_harness::Instance;
+use vouchsafe_test_harness::send_signal;
+
+use crate::fixtures::{crash_instance, test_directory};
 use crate::resolution::{read_back, replay_unresolved, send_until_definite};
 use crate::rng::Rng;
 use crate::{lock_test_turn, run};
@@ -44,8 +46,8 @@ const OWN_STOCK: u64 = 2_000;
 const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct NodePair {
-    first: Program,
-    second: Program,
+    first: Instance,
+    second: Instance,
     session: Arc<LoadSession>,
     database: PgConnection,
     rng: Rng,
@@ -68,16 +70,16 @@ fn node_suspended_past_lease_sells_no_taken_stock() {
 
 impl NodePair {
     async fn start(directory: &std::path::Path) -> Self {
-        let mut first = Program::new(&directory.join("first"), &[MASTER_KEY]);
-        first.start().await;
+        let mut first = crash_instance(&directory.join("first"), &[MASTER_KEY]);
+        first.restart();
         let buyers = seed_service(&first, &OPENING_BALANCES).await;
         let options = vouchsafe_private_postgres::find_running(first.data_dir()).unwrap();
         let url = options.to_url_lossy();
-        let mut second = Program::new(
+        let mut second = crash_instance(
             &directory.join("second"),
             &[MASTER_KEY, ("DATABASE_URL", url.as_str())],
         );
-        second.start().await;
+        second.restart();
         let session = Arc::new(LoadSession::new(buyers, &directory.join("history.jsonl")));
         let database = PgConnection::connect_with(&options).await.unwrap();
         let pair = Self {
@@ -97,7 +99,7 @@ impl NodePair {
         pair
     }
 
-    async fn place_order(&self, node: &Program, key: &str, product: TestProduct, quantity: u64) {
+    async fn place_order(&self, node: &Instance, key: &str, product: TestProduct, quantity: u64) {
         let order = OrderRequest {
             buyer: 0,
             key: key.to_owned(),
@@ -276,7 +278,7 @@ impl NodePair {
         read_back(&self.session, &self.first.base_url(), other).await;
         read_back(&self.session, &self.second.base_url(), half).await;
         check_everything(&self.session, &mut self.database).await;
-        self.first.verify();
+        self.first.assert_verified();
         let mut stale_balances = 0;
         for node in [&self.first, &self.second] {
             let line = r#"vouchsafe_journal_verdicts_total{verdict="stale_balance"}"#;
@@ -287,8 +289,8 @@ impl NodePair {
             acknowledged.len()
         );
         assert!(stale_balances > 0, "the nodes must compete for one wallet");
-        assert!(self.second.stop(), "{}", self.second.log_tail());
+        assert_eq!(self.second.stop(), Some(0), "{}", self.second.log_tail());
         drop(self.database);
-        assert!(self.first.stop(), "{}", self.first.log_tail());
+        assert_eq!(self.first.stop(), Some(0), "{}", self.first.log_tail());
     }
 }

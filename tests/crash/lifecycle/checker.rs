@@ -235,7 +235,7 @@ pub(super) async fn wait_until_vendor_orders_end(database: &mut PgConnection) {
                     SELECT
                       FROM jsonb_array_elements(o.lines::jsonb) AS l
                       JOIN products AS p ON p.product_id = l ->> 'p'
-                     WHERE p.vendor = 'manual'
+                     WHERE p.vendor = 'by-hand'
                     )",
         )
         .fetch_all(&mut *database)

@@ -14,9 +14,9 @@ use super::request_log::{LifecycleRequest, RequestLog};
 use crate::fixtures::{HOT, LIFECYCLE_PRODUCTS, TestProduct, order_body};
 use crate::load_session::LoadSession;
 use crate::operator::Operator;
-use crate::program::Program;
 use crate::resolution::is_temporary;
 use crate::rng::Rng;
+use vouchsafe_test_harness::Instance;
 
 /// Longer than a flow waits for its commit (10 s).
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -38,7 +38,7 @@ pub(super) struct LifecycleClient {
 }
 
 impl LifecycleClient {
-    pub(super) fn new(book: &Arc<RequestLog>, proc: u32, program: &Program, mut rng: Rng) -> Self {
+    pub(super) fn new(book: &Arc<RequestLog>, proc: u32, program: &Instance, mut rng: Rng) -> Self {
         let partners = book.buyers.iter();
         let partners = partners.map(|buyer| buyer.client(&program.base_url()).with_timeout(RESPONSE_TIMEOUT));
         Self {
