@@ -14,6 +14,26 @@ use vouchsafe_domain::voucher::Allocation;
 use super::sparse::SparseColumns;
 use super::to_json;
 
+/// Declares a struct with a vector per column.
+macro_rules! columns {
+    ($(#[$doc:meta])* struct $name:ident $(<$lifetime:lifetime>)? {
+        $($(#[$column_doc:meta])* $column:ident: $element:ty,)+
+    }) => {
+        $(#[$doc])*
+        pub(super) struct $name $(<$lifetime>)? {
+            $($(#[$column_doc])* pub(super) $column: Vec<$element>,)+
+        }
+
+        impl $(<$lifetime>)? $name $(<$lifetime>)? {
+            fn with_capacity(rows: usize) -> Self {
+                Self {
+                    $($column: Vec::with_capacity(rows),)+
+                }
+            }
+        }
+    };
+}
+
 pub(super) struct BatchColumns<'a> {
     pub(super) records: Records<'a>,
     pub(super) wallets: Wallets<'a>,
@@ -26,15 +46,17 @@ pub(super) struct BatchColumns<'a> {
     pub(super) sparse: SparseColumns<'a>,
 }
 
-pub(super) struct Records<'a> {
-    pub(super) partner: Vec<PartnerId>,
-    pub(super) key: Vec<Uuid>,
-    /// Record numbers in key order.
-    pub(super) by_key: Vec<i32>,
-    pub(super) fingerprint: Vec<&'a [u8]>,
-    pub(super) status: Vec<i16>,
-    pub(super) body: Vec<&'a [u8]>,
-    pub(super) forever: Vec<bool>,
+columns! {
+    struct Records<'a> {
+        partner: PartnerId,
+        key: Uuid,
+        /// Record numbers in key order.
+        by_key: i32,
+        fingerprint: &'a [u8],
+        status: i16,
+        body: &'a [u8],
+        forever: bool,
+    }
 }
 
 /// Wallets that change.
@@ -46,54 +68,62 @@ pub(super) struct Wallets<'a> {
     pub(super) entries: Vec<i64>,
 }
 
-pub(super) struct Movements<'a> {
-    pub(super) record: Vec<i32>,
-    pub(super) wallet: Vec<i32>,
-    pub(super) transaction: Vec<TransactionId>,
-    pub(super) kind: Vec<&'static str>,
-    pub(super) amount: Vec<i64>,
-    pub(super) order: Vec<Option<OrderId>>,
-    pub(super) payout: Vec<Option<PayoutId>>,
-    pub(super) reference: Vec<Option<&'a str>>,
-    pub(super) operator: Vec<Option<&'a str>>,
-    pub(super) trace: Vec<Option<&'a str>>,
+columns! {
+    struct Movements<'a> {
+        record: i32,
+        wallet: i32,
+        transaction: TransactionId,
+        kind: &'static str,
+        amount: i64,
+        order: Option<OrderId>,
+        payout: Option<PayoutId>,
+        reference: Option<&'a str>,
+        operator: Option<&'a str>,
+        trace: Option<&'a str>,
+    }
 }
 
-/// New orders.
-pub(super) struct Orders<'a> {
-    pub(super) record: Vec<i32>,
-    pub(super) order: Vec<OrderId>,
-    pub(super) status: Vec<&'static str>,
-    pub(super) currency: Vec<&'a str>,
-    pub(super) total: Vec<i64>,
-    pub(super) source: Vec<Option<&'static str>>,
-    pub(super) pending_reason: Vec<Option<&'static str>>,
-    pub(super) closed: Vec<bool>,
-    pub(super) sequence: Vec<i32>,
-    pub(super) reference: Vec<Option<&'a str>>,
-    pub(super) metadata: Vec<Option<&'a str>>,
-    pub(super) lines: Vec<String>,
-    pub(super) timeline: Vec<Option<String>>,
-    pub(super) created: Vec<OffsetDateTime>,
+columns! {
+    /// New orders.
+    struct Orders<'a> {
+        record: i32,
+        order: OrderId,
+        status: &'static str,
+        currency: &'a str,
+        total: i64,
+        source: Option<&'static str>,
+        pending_reason: Option<&'static str>,
+        closed: bool,
+        sequence: i32,
+        reference: Option<&'a str>,
+        metadata: Option<&'a str>,
+        lines: String,
+        timeline: Option<String>,
+        created: OffsetDateTime,
+    }
 }
 
-/// In stock id order.
-pub(super) struct Allocations {
-    pub(super) record: Vec<i32>,
-    pub(super) chunk: Vec<i32>,
-    pub(super) stock: Vec<StockId>,
-    pub(super) voucher: Vec<VoucherId>,
-    pub(super) order: Vec<OrderId>,
-    pub(super) line: Vec<i16>,
+columns! {
+    /// In stock id order.
+    struct Allocations {
+        record: i32,
+        chunk: i32,
+        stock: StockId,
+        voucher: VoucherId,
+        order: OrderId,
+        line: i16,
+    }
 }
 
-pub(super) struct Events {
-    pub(super) record: Vec<i32>,
-    pub(super) feed: Vec<i32>,
-    pub(super) order: Vec<OrderId>,
-    pub(super) count: Vec<i32>,
-    pub(super) sequence: Vec<i32>,
-    pub(super) body: Vec<String>,
+columns! {
+    struct Events {
+        record: i32,
+        feed: i32,
+        order: OrderId,
+        count: i32,
+        sequence: i32,
+        body: String,
+    }
 }
 
 /// Partner and currency.
@@ -174,18 +204,6 @@ fn position_to_index(position: i32) -> Option<usize> {
 }
 
 impl<'a> Records<'a> {
-    fn with_capacity(rows: usize) -> Self {
-        Self {
-            partner: Vec::with_capacity(rows),
-            key: Vec::with_capacity(rows),
-            by_key: Vec::with_capacity(rows),
-            fingerprint: Vec::with_capacity(rows),
-            status: Vec::with_capacity(rows),
-            body: Vec::with_capacity(rows),
-            forever: Vec::with_capacity(rows),
-        }
-    }
-
     fn of(records: &'a [Record]) -> Self {
         let mut columns = Self::with_capacity(records.len());
         for record in records {
@@ -229,21 +247,6 @@ impl<'a> Wallets<'a> {
 }
 
 impl<'a> Movements<'a> {
-    fn with_capacity(rows: usize) -> Self {
-        Self {
-            record: Vec::with_capacity(rows),
-            wallet: Vec::with_capacity(rows),
-            transaction: Vec::with_capacity(rows),
-            kind: Vec::with_capacity(rows),
-            amount: Vec::with_capacity(rows),
-            order: Vec::with_capacity(rows),
-            payout: Vec::with_capacity(rows),
-            reference: Vec::with_capacity(rows),
-            operator: Vec::with_capacity(rows),
-            trace: Vec::with_capacity(rows),
-        }
-    }
-
     fn push(&mut self, record: i32, wallet: i32, movement: &'a Movement) {
         self.record.push(record);
         self.wallet.push(wallet);
@@ -270,25 +273,6 @@ impl<'a> Movements<'a> {
 }
 
 impl<'a> Orders<'a> {
-    fn with_capacity(rows: usize) -> Self {
-        Self {
-            record: Vec::with_capacity(rows),
-            order: Vec::with_capacity(rows),
-            status: Vec::with_capacity(rows),
-            currency: Vec::with_capacity(rows),
-            total: Vec::with_capacity(rows),
-            source: Vec::with_capacity(rows),
-            pending_reason: Vec::with_capacity(rows),
-            closed: Vec::with_capacity(rows),
-            sequence: Vec::with_capacity(rows),
-            reference: Vec::with_capacity(rows),
-            metadata: Vec::with_capacity(rows),
-            lines: Vec::with_capacity(rows),
-            timeline: Vec::with_capacity(rows),
-            created: Vec::with_capacity(rows),
-        }
-    }
-
     fn push(&mut self, record: i32, order: &'a Order, sequence: u32) -> Result<(), sqlx::Error> {
         self.record.push(record);
         self.order.push(order.order_id);
@@ -320,17 +304,6 @@ impl<'a> Orders<'a> {
 }
 
 impl Allocations {
-    fn with_capacity(rows: usize) -> Self {
-        Self {
-            record: Vec::with_capacity(rows),
-            chunk: Vec::with_capacity(rows),
-            stock: Vec::with_capacity(rows),
-            voucher: Vec::with_capacity(rows),
-            order: Vec::with_capacity(rows),
-            line: Vec::with_capacity(rows),
-        }
-    }
-
     /// Returns the chunks of the vouchers, too.
     fn of(records: &[Record]) -> (Vec<ChunkId>, Self) {
         let issued = records.iter().zip(1..).flat_map(|(record, number)| {
@@ -360,17 +333,6 @@ impl Allocations {
 }
 
 impl Events {
-    fn with_capacity(rows: usize) -> Self {
-        Self {
-            record: Vec::with_capacity(rows),
-            feed: Vec::with_capacity(rows),
-            order: Vec::with_capacity(rows),
-            count: Vec::with_capacity(rows),
-            sequence: Vec::with_capacity(rows),
-            body: Vec::with_capacity(rows),
-        }
-    }
-
     fn push(&mut self, record: i32, feed: i32, bundle: &EventBundle) -> Result<(), sqlx::Error> {
         self.record.push(record);
         self.feed.push(feed);
