@@ -221,27 +221,3 @@ fn read_stored_token(data_dir: &Path) -> anyhow::Result<SecretString> {
     })?;
     Ok(text.trim().into())
 }
-
-/// Percent-encodes a part of a URL.
-pub(super) fn percent_encode(text: &str) -> String {
-    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| {
-            if is_unreserved(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn part_of_a_url_is_percent_encoded() {
-        assert_eq!(percent_encode("x y/1&2?ß-._~"), "x%20y%2F1%262%3F%C3%9F-._~");
-    }
-}

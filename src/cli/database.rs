@@ -18,7 +18,7 @@ use vouchsafe_security::secret::expose;
 use super::exit::{UnreachableError, UsageError};
 
 #[derive(Debug, Args)]
-pub struct DatabaseArgs {
+pub(super) struct DatabaseArgs {
     /// URL of the database [default: the private Postgres in the data directory].
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<SecretString>,

@@ -11,8 +11,6 @@ use vouchsafe_domain::ids::{
     WebhookId,
 };
 
-use super::admin::percent_encode;
-
 /// ID prefixes and the kinds of their objects.
 const ID_PREFIXES: [(&str, &str); 10] = [
     (PartnerId::PREFIX, "a partner"),
@@ -133,9 +131,28 @@ fn check_id<Id: FromStr<Err: Error>>(text: &str, prefix: &str, hint: &str) -> Re
     }
 }
 
+/// Percent-encodes a part of a URL.
+pub(super) fn percent_encode(text: &str) -> String {
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| {
+            if is_unreserved(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn part_of_a_path_is_percent_encoded() {
+        assert_eq!(percent_encode("x y/1&2?ß-._~"), "x%20y%2F1%262%3F%C3%9F-._~");
+    }
 
     #[test]
     fn id_of_other_kind_or_malformed_is_rejected_with_hint() {

@@ -4,9 +4,9 @@ use clap::{Args, Subcommand};
 use vouchsafe_wire::operator::wallets::PostingRequest;
 
 use super::CommandOutput;
-use super::admin::{AdminClient, percent_encode};
+use super::admin::AdminClient;
 use super::examples::examples;
-use super::id::PartnerRef;
+use super::id::{PartnerRef, percent_encode};
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
