@@ -42,6 +42,26 @@ macro_rules! select_partners {
     };
 }
 
+/// A statement with a partner's id and changeable values as its first ten arguments.
+macro_rules! write_partner {
+    ($sql:literal, $partner:expr $(, $argument:expr)* $(,)?) => {
+        sqlx::query!(
+            $sql,
+            $partner.partner_id as _,
+            $partner.name,
+            &$partner.allowlist as _,
+            Json($partner.limits) as _,
+            $partner.suspended,
+            $partner.approval_rule.as_ref().map(Json) as _,
+            $partner.catalogue.as_ref().map(Json) as _,
+            $partner.cancel_window_s.cast_signed(),
+            $partner.certified_at,
+            $partner.agreement_signed_at
+            $(, $argument)*
+        )
+    };
+}
+
 /// Changes a partner in place.
 pub type PartnerChange = Box<dyn FnOnce(&mut Partner) + Send>;
 
@@ -92,20 +112,11 @@ impl Partners {
 
 /// Inserts the row of a new partner in an open transaction.
 pub(super) async fn insert(connection: &mut PgConnection, partner: &Partner) -> Result<(), sqlx::Error> {
-    sqlx::query!(
+    write_partner!(
         "INSERT INTO partners (partner_id, name, allowlist, limits, suspended, approval_rule, catalogue,
                                cancel_window_s, certified_at, agreement_signed_at, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-        partner.partner_id as _,
-        partner.name,
-        &partner.allowlist as _,
-        Json(partner.limits) as _,
-        partner.suspended,
-        partner.approval_rule.as_ref().map(Json) as _,
-        partner.catalogue.as_ref().map(Json) as _,
-        partner.cancel_window_s.cast_signed(),
-        partner.certified_at,
-        partner.agreement_signed_at,
+        partner,
         partner.created_at,
         partner.updated_at,
     )
@@ -159,7 +170,7 @@ async fn change(
 }
 
 async fn update(connection: &mut PgConnection, partner: &Partner) -> Result<OffsetDateTime, sqlx::Error> {
-    sqlx::query_scalar!(
+    write_partner!(
         "UPDATE partners
             SET name = $2,
                 allowlist = $3,
@@ -173,17 +184,9 @@ async fn update(connection: &mut PgConnection, partner: &Partner) -> Result<Offs
                 updated_at = now()
           WHERE partner_id = $1
          RETURNING updated_at",
-        partner.partner_id as _,
-        partner.name,
-        &partner.allowlist as _,
-        Json(partner.limits) as _,
-        partner.suspended,
-        partner.approval_rule.as_ref().map(Json) as _,
-        partner.catalogue.as_ref().map(Json) as _,
-        partner.cancel_window_s.cast_signed(),
-        partner.certified_at,
-        partner.agreement_signed_at,
+        partner,
     )
+    .map(|row| row.updated_at)
     .fetch_one(connection)
     .await
 }
