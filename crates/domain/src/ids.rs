@@ -35,7 +35,6 @@ macro_rules! id {
             /// Length of the text form in bytes.
             pub const TEXT_LENGTH: usize = $prefix.len() + 32;
 
-            /// Wraps a UUID read from the database.
             #[must_use]
             pub const fn from_uuid(uuid: Uuid) -> Self {
                 Self(uuid)
