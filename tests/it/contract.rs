@@ -71,7 +71,7 @@ async fn partner_document_fuzzed_matches_responses() {
     let service = Instance::start();
     let scratch = tempfile::tempdir().unwrap();
     let url = format!("http://{}", service.http_address());
-    let fuzzer = fuzz(Python::get(), scratch.path(), "partner", &url, PARTNER_TIME_S);
+    let fuzzer = fuzz(&Python::of(HERE), scratch.path(), "partner", &url, PARTNER_TIME_S);
     run_ok(with_partner_credentials(fuzzer, &service));
     service.assert_verified();
     // The fuzzer must have reached successful operations.
@@ -91,7 +91,13 @@ fn operator_document_fuzzed_matches_responses() {
     let scratch = tempfile::tempdir().unwrap();
     let token = service.operator_token();
     let url = service.admin_url();
-    let mut fuzzer = fuzz(Python::get(), scratch.path(), "operator", &url, OPERATOR_TIME_S);
+    let mut fuzzer = fuzz(
+        &Python::of(HERE),
+        scratch.path(),
+        "operator",
+        &url,
+        OPERATOR_TIME_S,
+    );
     fuzzer.env("OPERATOR_TOKEN", token);
     run_ok(fuzzer);
     service.assert_verified();
@@ -102,7 +108,7 @@ fn generated_client_places_order() {
     let service = Instance::start();
     let scratch = tempfile::tempdir().unwrap();
     let url = format!("http://{}", service.http_address());
-    let mut generator = Python::get().program("openapi-python-client", scratch.path());
+    let mut generator = Python::of(HERE).program("openapi-python-client", scratch.path());
     generator.args([
         "generate",
         "--url",
@@ -115,7 +121,7 @@ fn generated_client_places_order() {
         .arg(scratch.path().join("vouchsafe_client"));
     generator.args(["--config", &format!("{HERE}/generator.yaml"), "--fail-on-warning"]);
     run_ok(generator);
-    let mut order = Python::get().program("python", scratch.path());
+    let mut order = Python::of(HERE).program("python", scratch.path());
     order
         .arg(format!("{HERE}/order.py"))
         .arg(&url)

@@ -3,27 +3,36 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use sha2::{Digest as _, Sha256};
-
-use super::HERE;
 
 /// Must be installed; `./dev test` installs it.
 const INTERPRETER: &str = "python3";
 
 pub(crate) struct Python {
     home: PathBuf,
+    /// Directory of the suite, with its `requirements.txt` and its modules.
+    suite: &'static str,
 }
 
 impl Python {
-    /// Returns the environment and creates it if it is missing.
-    pub(crate) fn get() -> &'static Self {
-        static PYTHON: OnceLock<Python> = OnceLock::new();
-        PYTHON.get_or_init(Self::create)
+    /// Returns the environment of the suite in this directory and creates it if it is missing.
+    pub(crate) fn of(suite: &'static str) -> Self {
+        let requirements = format!("{suite}/requirements.txt");
+        let hash = hex::encode(Sha256::digest(fs::read(&requirements).unwrap()));
+        let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let home = target_dir.join(format!("python-{}", &hash[..16]));
+        // Another test may be creating it.
+        let lock = File::create(target_dir.join("python.lock")).unwrap();
+        lock.lock().unwrap();
+        let complete = home.join("complete");
+        if !complete.exists() {
+            install(&home, &requirements);
+            fs::write(complete, "").unwrap();
+        }
+        Self { home, suite }
     }
 
-    #[allow(dead_code, reason = "shared with other suites")]
     pub(crate) fn program_path(&self, name: &str) -> PathBuf {
         self.home.join("bin").join(name)
     }
@@ -33,25 +42,9 @@ impl Python {
         let mut command = Command::new(self.program_path(name));
         command
             .current_dir(directory)
-            .env("PYTHONPATH", HERE)
+            .env("PYTHONPATH", self.suite)
             .env("PYTHONDONTWRITEBYTECODE", "1");
         command
-    }
-
-    fn create() -> Self {
-        let requirements = format!("{HERE}/requirements.txt");
-        let hash = hex::encode(Sha256::digest(fs::read(&requirements).unwrap()));
-        let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let home = target_dir.join(format!("python-{}", &hash[..16]));
-        // Another test run may be creating it.
-        let lock = File::create(target_dir.join("python.lock")).unwrap();
-        lock.lock().unwrap();
-        let complete = home.join("complete");
-        if !complete.exists() {
-            install(&home, &requirements);
-            fs::write(complete, "").unwrap();
-        }
-        Self { home }
     }
 }
 

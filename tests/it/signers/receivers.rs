@@ -129,7 +129,7 @@ fn standard_webhooks_libraries_accept_deliveries() {
             .into();
         let headers = headers.to_string();
         let variables = [("SECRET", secret.as_str())];
-        let python = Python::get().program_path("python");
+        let python = Python::of(here).program_path("python");
         let output = workspace.run_with(
             python.to_str().unwrap(),
             &[&format!("{here}/standard.py"), &headers],
