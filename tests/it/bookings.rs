@@ -78,19 +78,12 @@ async fn booking_with_same_reference_is_posted_once() {
     }
     assert_eq!(first.header("idempotent-replayed"), None);
     let other = json!({ "amount": 26, "reference": "r-1" });
-    expect_error(
-        &post_booking(&mut operator, &partner, "top-ups", "USD", &other).await,
-        422,
-        "IDEMPOTENCY_KEY_REUSED",
-    );
-    expect_success(
-        &post_booking(&mut operator, &partner, "top-ups", "EUR", &body).await,
-        201,
-    );
-    expect_success(
-        &post_booking(&mut operator, &partner, "adjustments", "USD", &body).await,
-        201,
-    );
+    let response = post_booking(&mut operator, &partner, "top-ups", "USD", &other).await;
+    expect_error(&response, 422, "IDEMPOTENCY_KEY_REUSED");
+    let response = post_booking(&mut operator, &partner, "top-ups", "EUR", &body).await;
+    expect_success(&response, 201);
+    let response = post_booking(&mut operator, &partner, "adjustments", "USD", &body).await;
+    expect_success(&response, 201);
     assert_eq!(partner.balance("USD").await, "50.00");
     let audit_log = operator
         .get(&format!(
@@ -144,11 +137,8 @@ async fn rejected_booking_is_not_audited() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
     let body = json!({ "amount": -5, "reference": "too much" });
-    expect_error(
-        &post_booking(&mut operator, &partner, "adjustments", "USD", &body).await,
-        402,
-        "INSUFFICIENT_FUNDS",
-    );
+    let response = post_booking(&mut operator, &partner, "adjustments", "USD", &body).await;
+    expect_error(&response, 402, "INSUFFICIENT_FUNDS");
     assert_eq!(audited_bookings(&mut operator, &partner).await, 0);
 }
 
@@ -163,22 +153,14 @@ async fn adjustment_beyond_balance_is_rejected() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("10").await;
     let too_much = json!({ "amount": "-10.01", "reference": "a" });
-    expect_error(
-        &post_booking(&mut operator, &partner, "adjustments", "USD", &too_much).await,
-        402,
-        "INSUFFICIENT_FUNDS",
-    );
-    expect_error(
-        &post_booking(&mut operator, &partner, "adjustments", "EUR", &too_much).await,
-        402,
-        "INSUFFICIENT_FUNDS",
-    );
+    let response = post_booking(&mut operator, &partner, "adjustments", "USD", &too_much).await;
+    expect_error(&response, 402, "INSUFFICIENT_FUNDS");
+    let response = post_booking(&mut operator, &partner, "adjustments", "EUR", &too_much).await;
+    expect_error(&response, 402, "INSUFFICIENT_FUNDS");
     // A rejection is not stored: with sufficient funds the same reference is posted.
     operator.top_up(&partner.partner_id, "USD", "0.01").await;
-    let entry = expect_success(
-        &post_booking(&mut operator, &partner, "adjustments", "USD", &too_much).await,
-        201,
-    );
+    let response = post_booking(&mut operator, &partner, "adjustments", "USD", &too_much).await;
+    let entry = expect_success(&response, 201);
     assert_eq!(
         (&entry["type"], &entry["balance_after"]),
         (&json!("ADJUSTMENT"), &json!(0.0))

@@ -171,11 +171,8 @@ async fn cancel_after_partner_window_is_rejected() {
         .patch_partner(&partner, &json!({ "cancel_window_s": 0 }))
         .await;
     let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
-    expect_error(
-        &cancel(&mut partner, &order_id, "").await,
-        409,
-        "ORDER_NOT_CANCELLABLE",
-    );
+    let response = cancel(&mut partner, &order_id, "").await;
+    expect_error(&response, 409, "ORDER_NOT_CANCELLABLE");
     operator
         .patch_partner(&partner, &json!({ "cancel_window_s": 60 }))
         .await;
@@ -261,11 +258,8 @@ async fn order_of_other_partner_is_not_found() {
         expect_error(&cancel(&mut other, id, "").await, 404, "ORDER_NOT_FOUND");
     }
     for body in [r#"{"reason":7}"#, r#"{"why":"x"}"#, r#"{"reason":"a\u0000b"}"#] {
-        expect_error(
-            &cancel(&mut owner, &order_id, body).await,
-            422,
-            "VALIDATION_FAILED",
-        );
+        let response = cancel(&mut owner, &order_id, body).await;
+        expect_error(&response, 422, "VALIDATION_FAILED");
     }
     expect_success(&cancel(&mut owner, &order_id, "").await, 200);
 }

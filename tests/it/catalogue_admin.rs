@@ -29,10 +29,8 @@ async fn put_category_returns_201_then_200() {
     let mut operator = Operator::of(shared());
     let (outer, inner) = (unique("outer"), unique("inner"));
     let path = |id: &str| format!("/admin/v1/categories/{id}");
-    expect_success(
-        &put(&mut operator, &path(&outer), &json!({ "name": "Outer" })).await,
-        201,
-    );
+    let response = put(&mut operator, &path(&outer), &json!({ "name": "Outer" })).await;
+    expect_success(&response, 201);
     let child = json!({ "name": "Inner", "parent_id": outer });
     assert_eq!(
         expect_success(&put(&mut operator, &path(&inner), &child).await, 201)["parent_id"],
@@ -58,11 +56,8 @@ async fn put_category_returns_201_then_200() {
         (&outer, json!({ "name": "" }), "name"),
         ("Not-a-slug", json!({ "name": "X" }), "category_id"),
     ] {
-        let error = expect_error(
-            &put(&mut operator, &path(id), &body).await,
-            422,
-            "VALIDATION_FAILED",
-        );
+        let response = put(&mut operator, &path(id), &body).await;
+        let error = expect_error(&response, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], json!(field), "{body}");
     }
 }
@@ -119,20 +114,15 @@ async fn product_currency_is_fixed_and_brand_is_fixed_with_stock() {
     let error = expect_error(&put(&mut operator, &path, &euros).await, 422, "VALIDATION_FAILED");
     assert_eq!(error["details"][0]["field"], json!("currency"));
     let brand_change = json!({ "brand": "Mine", "denominations": [25] });
-    expect_success(
-        &put(&mut operator, &path, &product_body(&brand_change)).await,
-        200,
-    );
+    let response = put(&mut operator, &path, &product_body(&brand_change)).await;
+    expect_success(&response, 200);
     operator.restock(&sale, 1, "").await;
     for (change, field) in [
         (json!({ "brand": "Other", "denominations": [25] }), "brand"),
         (json!({ "brand": "Mine", "currency": "EUR" }), "currency"),
     ] {
-        let error = expect_error(
-            &put(&mut operator, &path, &product_body(&change)).await,
-            422,
-            "VALIDATION_FAILED",
-        );
+        let response = put(&mut operator, &path, &product_body(&change)).await;
+        let error = expect_error(&response, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], json!(field));
     }
     expect_success(

@@ -70,11 +70,8 @@ async fn send_wrong_signature(partner: &mut Partner, variant: u8) -> Value {
     let wrong = format!("t={time},v1={}", hex::encode([variant; 32]));
     headers.insert("x-signature", HeaderValue::from_str(&wrong).unwrap());
     let repeated = headers.clone();
-    expect_error(
-        &partner.post(headers, LOST_RESPONSE_ORDER).await,
-        401,
-        "INVALID_SIGNATURE",
-    );
+    let response = partner.post(headers, LOST_RESPONSE_ORDER).await;
+    expect_error(&response, 401, "INVALID_SIGNATURE");
     if variant == 1 {
         expect_error(
             &partner.post(repeated, LOST_RESPONSE_ORDER).await,
@@ -93,10 +90,8 @@ async fn wrong_signature_repeated_unchanged_fails() {
     send_wrong_signature(&mut partner, 1).await;
     wait_for_state(&mut partner, "WRONG_SIGNATURE", "FAILED").await;
     send_wrong_signature(&mut partner, 2).await;
-    expect_success(
-        &partner.send_signed(Method::POST, "/credentials/rotate", "").await,
-        201,
-    );
+    let response = partner.send_signed(Method::POST, "/credentials/rotate", "").await;
+    expect_success(&response, 201);
     wait_for_state(&mut partner, "WRONG_SIGNATURE", "PASSED").await;
 }
 
@@ -293,11 +288,8 @@ async fn correct_client_passes_all_checks() {
     let mut operator = Operator::of(shared());
     let mut database = ServiceDatabase::of(shared()).await;
     let mut partner = add_partner_at_limit(&mut operator, 3).await;
-    expect_error(
-        &partner.send_text(&unique("key"), INSTANT_ORDER).await,
-        429,
-        "RATE_LIMIT_EXCEEDED",
-    );
+    let response = partner.send_text(&unique("key"), INSTANT_ORDER).await;
+    expect_error(&response, 429, "RATE_LIMIT_EXCEEDED");
     wait_for_state(&mut partner, "RATE_LIMIT", "PASSED").await;
     operator
         .patch_partner(&partner, &json!({ "limits": { "orders": null } }))

@@ -116,16 +116,10 @@ async fn every_code_read_is_audited_and_first_is_recorded() {
         (0, 0)
     );
     // Rejected reads are not audited.
-    expect_error(
-        &partner.get(&format!("/orders/{order_id}/vouchers")).await,
-        401,
-        "INVALID_SIGNATURE",
-    );
-    expect_error(
-        &operator.add_partner("0").await.get_codes(&order_id).await,
-        404,
-        "ORDER_NOT_FOUND",
-    );
+    let response = partner.get(&format!("/orders/{order_id}/vouchers")).await;
+    expect_error(&response, 401, "INVALID_SIGNATURE");
+    let response = operator.add_partner("0").await.get_codes(&order_id).await;
+    expect_error(&response, 404, "ORDER_NOT_FOUND");
     assert_eq!(database.count(READS, id).await, 0);
     let first_response = partner.get_codes(&order_id).await;
     let first = database.texts(FIRST, id).await;

@@ -210,11 +210,8 @@ async fn rotation_beyond_five_live_credentials_is_rejected() {
         last = Some(used);
     }
     let before = credentials(&mut operator, &old).await;
-    let error = expect_error(
-        &request_rotation(&mut old, r#"{"overlap_seconds":60}"#).await,
-        409,
-        "CREDENTIAL_LIMIT_REACHED",
-    );
+    let response = request_rotation(&mut old, r#"{"overlap_seconds":60}"#).await;
+    let error = expect_error(&response, 409, "CREDENTIAL_LIMIT_REACHED");
     assert_eq!(error["retryable"], false);
     assert_eq!(credentials(&mut operator, &old).await, before);
     // A credential that ends immediately frees a place for its successor.

@@ -87,11 +87,8 @@ async fn feed_after_any_event_has_no_gap() {
     assert_eq!(other.list_all("/events").await, Vec::<Value>::new());
     let foreign = all[0]["event_id"].as_str().unwrap();
     for unknown in [foreign, "evt_1", "1"] {
-        expect_error(
-            &other.get(&format!("/events?after={unknown}")).await,
-            404,
-            "EVENT_NOT_FOUND",
-        );
+        let response = other.get(&format!("/events?after={unknown}")).await;
+        expect_error(&response, 404, "EVENT_NOT_FOUND");
     }
     expect_error(&partner.get("/events?limit=0").await, 422, "VALIDATION_FAILED");
 }

@@ -72,11 +72,8 @@ async fn reused_key_with_other_body_is_rejected() {
         spaced,
         body.replace(&sale.product_id, "no-such-product"),
     ] {
-        expect_error(
-            &partner.send_text(&key, &other).await,
-            422,
-            "IDEMPOTENCY_KEY_REUSED",
-        );
+        let response = partner.send_text(&key, &other).await;
+        expect_error(&response, 422, "IDEMPOTENCY_KEY_REUSED");
     }
     assert_eq!(partner.balance("USD").await, "75.00");
     assert_replay(&first, &partner.send_text(&key, &body).await);
@@ -259,16 +256,10 @@ async fn blocked_partner_gets_no_stored_response() {
     operator
         .patch_partner(moved, &json!({ "allowlist": ["192.0.2.0/24"] }))
         .await;
-    expect_error(
-        &revoked.order_with_key(&key, &sale, 1).await,
-        401,
-        "INVALID_CREDENTIALS",
-    );
-    expect_error(
-        &suspended.order_with_key(&key, &sale, 1).await,
-        403,
-        "PARTNER_SUSPENDED",
-    );
+    let response = revoked.order_with_key(&key, &sale, 1).await;
+    expect_error(&response, 401, "INVALID_CREDENTIALS");
+    let response = suspended.order_with_key(&key, &sale, 1).await;
+    expect_error(&response, 403, "PARTNER_SUSPENDED");
     expect_error(&moved.order_with_key(&key, &sale, 1).await, 403, "IP_NOT_ALLOWED");
 }
 

@@ -191,10 +191,8 @@ async fn kill_at_any_point_delivers_in_order_without_repeating_recorded() {
     for (number, (point, times)) in KILL_POINTS.into_iter().enumerate() {
         let key = format!("point-{number}");
         scenario.kill_at(point, &key).await;
-        let order = expect_success(
-            &scenario.partner.order_with_key(&key, &scenario.sale, 1).await,
-            201,
-        );
+        let response = scenario.partner.order_with_key(&key, &scenario.sale, 1).await;
+        let order = expect_success(&response, 201);
         let order_id = order["order_id"].as_str().unwrap();
         scenario.wait_for_last_event(order_id).await;
         // A repeated event would arrive before the events of this order.

@@ -51,29 +51,20 @@ async fn invalid_payout_filter_is_rejected() {
         let error = expect_error(&get_payouts(&mut operator, query).await, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], field, "{query}");
     }
-    expect_error(
-        &get_payouts(&mut operator, "?cursor=AAAA").await,
-        400,
-        "INVALID_CURSOR",
-    );
+    let response = get_payouts(&mut operator, "?cursor=AAAA").await;
+    expect_error(&response, 400, "INVALID_CURSOR");
 }
 
 #[tokio::test]
 async fn unknown_payout_returns_404() {
     let mut operator = Operator::of(shared());
     for unknown in [UNKNOWN_PAYOUT, "po_1", "ord_00000000000000000000000000000000"] {
-        expect_error(
-            &get_payouts(&mut operator, &format!("/{unknown}")).await,
-            404,
-            "PAYOUT_NOT_FOUND",
-        );
+        let response = get_payouts(&mut operator, &format!("/{unknown}")).await;
+        expect_error(&response, 404, "PAYOUT_NOT_FOUND");
         for verb in ["pay", "reject", "fail"] {
             for body in ["", "{}", r#"{"reason":"so","reference":"bank-1"}"#] {
-                expect_error(
-                    &post_decision(&mut operator, verb, unknown, body).await,
-                    404,
-                    "PAYOUT_NOT_FOUND",
-                );
+                let response = post_decision(&mut operator, verb, unknown, body).await;
+                expect_error(&response, 404, "PAYOUT_NOT_FOUND");
             }
         }
     }

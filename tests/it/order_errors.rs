@@ -101,11 +101,8 @@ async fn shortage_names_product_and_leaves_no_hold() {
     ];
     let mut partner = operator.add_partner("1000").await;
     let body = json!({ "items": [order_line(&first, 1), order_line(&second, 2)] });
-    let error = expect_error(
-        &partner.send(&unique("key"), &body).await,
-        409,
-        "INSUFFICIENT_INVENTORY",
-    );
+    let response = partner.send(&unique("key"), &body).await;
+    let error = expect_error(&response, 409, "INSUFFICIENT_INVENTORY");
     let message = error["message"].as_str().unwrap();
     assert!(
         message.contains(&second.product_id) && !message.contains(&first.product_id),
@@ -165,11 +162,8 @@ async fn order_of_other_partner_looks_unknown() {
     };
     let mut errors = Vec::new();
     for id in [foreign, &unknown] {
-        let read = expect_error(
-            &stranger.get(&format!("/orders/{id}")).await,
-            404,
-            "ORDER_NOT_FOUND",
-        );
+        let response = stranger.get(&format!("/orders/{id}")).await;
+        let read = expect_error(&response, 404, "ORDER_NOT_FOUND");
         let codes = expect_error(&stranger.get_codes(id).await, 404, "ORDER_NOT_FOUND");
         errors.push((strip(read, id), strip(codes, id)));
     }
@@ -209,10 +203,7 @@ async fn codes_of_pending_order_are_not_ready() {
     let sale = operator.add_product("vendor", 0).await;
     let mut partner = operator.add_partner("100").await;
     let order = expect_success(&partner.order(&sale, 1).await, 202);
-    let error = expect_error(
-        &partner.get_codes(order["order_id"].as_str().unwrap()).await,
-        409,
-        "ORDER_NOT_READY",
-    );
+    let response = partner.get_codes(order["order_id"].as_str().unwrap()).await;
+    let error = expect_error(&response, 409, "ORDER_NOT_READY");
     assert_eq!(error["retryable"], true);
 }

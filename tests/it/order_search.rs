@@ -166,9 +166,6 @@ async fn audit_log_filters_by_time() {
     let entries = run_json(&["audit", "--subject", &partner.partner_id, "--from", at(0)]);
     assert_eq!(entries["data"].as_array().unwrap().len(), 1);
     let page = format!("{base}&from=soon");
-    expect_error(
-        &operator.call(Method::GET, &page, "application/json", "").await,
-        422,
-        "VALIDATION_FAILED",
-    );
+    let response = operator.call(Method::GET, &page, "application/json", "").await;
+    expect_error(&response, 422, "VALIDATION_FAILED");
 }

@@ -142,11 +142,8 @@ async fn order_lines_of_same_sku_share_stock() {
     let mut partner = operator.add_partner("1000").await;
     let lines =
         |counts: &[u32]| json!({ "items": counts.iter().map(|n| order_line(&sale, *n)).collect::<Vec<_>>() });
-    expect_error(
-        &partner.send(&unique("key"), &lines(&[2, 2, 2])).await,
-        409,
-        "INSUFFICIENT_INVENTORY",
-    );
+    let response = partner.send(&unique("key"), &lines(&[2, 2, 2])).await;
+    expect_error(&response, 409, "INSUFFICIENT_INVENTORY");
     let order = expect_success(&partner.send(&unique("key"), &lines(&[2, 1, 2])).await, 201);
     let delivered: Vec<_> = order["items"]
         .as_array()
@@ -260,11 +257,8 @@ async fn client_supplied_price_is_rejected() {
     for field in ["unit_price", "price", "total_amount", "discount"] {
         let mut body = order_body(&sale, 1);
         body["items"][0][field] = json!(0.01);
-        expect_error(
-            &partner.send(&unique("key"), &body).await,
-            422,
-            "VALIDATION_FAILED",
-        );
+        let response = partner.send(&unique("key"), &body).await;
+        expect_error(&response, 422, "VALIDATION_FAILED");
     }
     assert_eq!(json_of(&partner.order(&sale, 1).await)["total_amount"], 25.0);
 }

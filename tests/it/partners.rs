@@ -206,11 +206,8 @@ async fn sixth_live_credential_is_rejected() {
         last = expect_success(&post(&mut operator, &path, &json!({})).await, 201);
         expect_success(&partner.with_credential(&last).get("/wallets").await, 200);
     }
-    expect_error(
-        &post(&mut operator, &path, &json!({})).await,
-        409,
-        "CREDENTIAL_LIMIT_REACHED",
-    );
+    let response = post(&mut operator, &path, &json!({})).await;
+    expect_error(&response, 409, "CREDENTIAL_LIMIT_REACHED");
     let mut revoked = partner.with_credential(&last);
     operator.revoke_credential(&revoked).await;
     expect_error(&revoked.get("/wallets").await, 401, "INVALID_CREDENTIALS");

@@ -115,10 +115,8 @@ async fn payouts_are_listed_newest_first_per_partner() {
     );
     let mut ids = Vec::new();
     for amount in ["1", "2", "3"] {
-        let payout = expect_success(
-            &request_payout(&mut partner, &unique("key"), &payout_body(amount)).await,
-            202,
-        );
+        let response = request_payout(&mut partner, &unique("key"), &payout_body(amount)).await;
+        let payout = expect_success(&response, 202);
         ids.insert(0, payout["payout_id"].clone());
     }
     let listed: Vec<Value> = partner.list_all("/payouts?limit=2").await;
@@ -129,17 +127,11 @@ async fn payouts_are_listed_newest_first_per_partner() {
     assert!(partner.list_all("/payouts?status=PAID").await.is_empty());
     assert!(other.list_all("/payouts").await.is_empty());
     let id = ids[0].as_str().unwrap();
-    expect_error(
-        &other.get(&format!("/payouts/{id}")).await,
-        404,
-        "PAYOUT_NOT_FOUND",
-    );
+    let response = other.get(&format!("/payouts/{id}")).await;
+    expect_error(&response, 404, "PAYOUT_NOT_FOUND");
     expect_error(&partner.get("/payouts/po_1").await, 404, "PAYOUT_NOT_FOUND");
-    expect_error(
-        &partner.get("/payouts?status=paid").await,
-        422,
-        "VALIDATION_FAILED",
-    );
+    let response = partner.get("/payouts?status=paid").await;
+    expect_error(&response, 422, "VALIDATION_FAILED");
 }
 
 #[tokio::test]
@@ -191,10 +183,8 @@ async fn payout_decision_pays_or_refunds_once() {
         ("reject", "REJECTED", json!(70.0), Some("PAYOUT_REVERSAL")),
         ("fail", "FAILED", json!(70.0), Some("PAYOUT_REVERSAL")),
     ] {
-        let payout = expect_success(
-            &request_payout(&mut partner, &unique("key"), &payout_body("30")).await,
-            202,
-        );
+        let response = request_payout(&mut partner, &unique("key"), &payout_body("30")).await;
+        let payout = expect_success(&response, 202);
         let id = payout["payout_id"].as_str().unwrap().to_owned();
         let body = json!({ "reason": "as agreed", "reference": "bank-7" });
         let decided = expect_success(&decide(&mut operator, &id, verb, &body).await, 200);
@@ -228,10 +218,8 @@ async fn payout_decision_pays_or_refunds_once() {
 async fn operator_read_of_payout_destination_is_audited() {
     let mut operator = Operator::of(shared());
     let mut partner = operator.add_partner("100").await;
-    let payout = expect_success(
-        &request_payout(&mut partner, &unique("key"), &payout_body("30")).await,
-        202,
-    );
+    let response = request_payout(&mut partner, &unique("key"), &payout_body("30")).await;
+    let payout = expect_success(&response, 202);
     let id = payout["payout_id"].as_str().unwrap();
     let shown = operator.get(&format!("/admin/v1/payouts/{id}")).await;
     assert_eq!(

@@ -71,11 +71,8 @@ async fn partial_stock_of_pending_order_is_allocated() {
     for sale in [&partly_stocked, &other] {
         let mut cache_only_order = order_body(sale, 1);
         cache_only_order["fulfilment"] = json!("CACHE_ONLY");
-        expect_error(
-            &partner.send(&unique("key"), &cache_only_order).await,
-            409,
-            "INSUFFICIENT_INVENTORY",
-        );
+        let response = partner.send(&unique("key"), &cache_only_order).await;
+        expect_error(&response, 409, "INSUFFICIENT_INVENTORY");
     }
 }
 
@@ -89,11 +86,8 @@ async fn cache_only_order_is_delivered_or_rejected() {
         body["fulfilment"] = json!("CACHE_ONLY");
         body
     };
-    let error = expect_error(
-        &partner.send(&unique("key"), &from_stock(3)).await,
-        409,
-        "INSUFFICIENT_INVENTORY",
-    );
+    let response = partner.send(&unique("key"), &from_stock(3)).await;
+    let error = expect_error(&response, 409, "INSUFFICIENT_INVENTORY");
     assert!(
         error["message"].as_str().unwrap().contains(&sale.product_id),
         "{error}"

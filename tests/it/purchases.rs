@@ -169,10 +169,8 @@ async fn duplicate_vendor_code_is_quarantined() {
     let mut partner = operator.add_partner("1000").await;
     let mut orders = Vec::new();
     for _ in 0..2 {
-        let placed = expect_success(
-            &place_order(&mut operator, &mut partner, &vendor, "sim-repeat-code").await,
-            202,
-        );
+        let response = place_order(&mut operator, &mut partner, &vendor, "sim-repeat-code").await;
+        let placed = expect_success(&response, 202);
         let order_id = placed["order_id"].as_str().unwrap().to_owned();
         wait_for_purchase(&mut operator, &order_id, |purchase| purchase["state"] == "ended").await;
         orders.push(order_id);
@@ -201,10 +199,8 @@ async fn vendor_change_applies_to_next_call() {
         .send_json(Method::PUT, &path, &json!({ "adapter": "manual" }))
         .await;
     let mut partner = operator.add_partner("100").await;
-    let placed = expect_success(
-        &place_order(&mut operator, &mut partner, &vendor, &unique("product")).await,
-        202,
-    );
+    let response = place_order(&mut operator, &mut partner, &vendor, &unique("product")).await;
+    let placed = expect_success(&response, 202);
     let order_id = placed["order_id"].as_str().unwrap();
     wait_for_purchase(&mut operator, order_id, |purchase| purchase["state"] == "open").await;
     let terms = json!({ "adapter": "http", "url": simulator.url, "credentials": "simulator" });

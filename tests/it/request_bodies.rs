@@ -93,11 +93,8 @@ async fn body_beyond_256_kib_is_rejected() {
             CONTENT_LENGTH,
             &announced,
         );
-        expect_error(
-            &exchange(address, &request_head("POST /api/v1/orders", &headers)).await,
-            413,
-            "PAYLOAD_TOO_LARGE",
-        );
+        let response = exchange(address, &request_head("POST /api/v1/orders", &headers)).await;
+        expect_error(&response, 413, "PAYLOAD_TOO_LARGE");
     }
     // A chunked body is rejected as soon as it exceeds the limit.
     let headers = with_header(
@@ -163,11 +160,8 @@ async fn encoded_or_non_json_body_is_rejected() {
         (CONTENT_TYPE, ""),
     ] {
         let headers = with_header(partner.headers(ORDERS, body.as_bytes()), name, value);
-        expect_error(
-            &partner.post(headers, body.clone()).await,
-            415,
-            "UNSUPPORTED_MEDIA_TYPE",
-        );
+        let response = partner.post(headers, body.clone()).await;
+        expect_error(&response, 415, "UNSUPPORTED_MEDIA_TYPE");
     }
     assert_eq!(partner.balance("USD").await, "1000.00");
 }
@@ -240,9 +234,6 @@ async fn disconnected_client_leaves_consistent_state() {
     }
     assert_eq!(partner.balance("USD").await, "250.00");
     let one_more = serde_json::json!({ "items": [order_line(&sale, 1)] });
-    expect_error(
-        &partner.send(&unique("key"), &one_more).await,
-        409,
-        "INSUFFICIENT_INVENTORY",
-    );
+    let response = partner.send(&unique("key"), &one_more).await;
+    expect_error(&response, 409, "INSUFFICIENT_INVENTORY");
 }

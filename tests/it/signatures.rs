@@ -2,10 +2,11 @@
 
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::partner::unix_seconds;
 use vouchsafe_api_client::signer::{API_KEY, API_SECRET, Credentials, SIGNATURE, TIMESTAMP};
 
-use vouchsafe_test_harness::{Operator, expect_error, expect_success, order_body, shared};
+use vouchsafe_test_harness::{Operator, Partner, Sale, expect_error, expect_success, order_body, shared};
 
 const ORDERS: &str = "/api/v1/orders";
 
@@ -66,6 +67,20 @@ impl SignedRequest<'_> {
     }
 }
 
+/// Orders one voucher with a changed request.
+async fn post_changed(partner: &mut Partner, sale: &Sale, change: RequestChange) -> ApiResponse {
+    let body = order_body(sale, 1).to_string();
+    let credentials = partner.client.credentials().clone();
+    let headers = partner.headers(ORDERS, body.as_bytes());
+    let mut draft = SignedRequest {
+        headers,
+        body,
+        credentials: &credentials,
+    };
+    change(&mut draft);
+    partner.post(draft.headers, draft.body).await
+}
+
 const ACCEPTED: [(&str, RequestChange); 8] = [
     ("unchanged", |_| {}),
     ("295 s late", |draft| draft.sign_with_offset(-295)),
@@ -88,42 +103,13 @@ const ACCEPTED: [(&str, RequestChange); 8] = [
     }),
 ];
 
-const INVALID_SIGNATURE: [(&str, RequestChange); 20] = [
+/// Malformed headers are cases of the unit tests of `vouchsafe_security::signature`.
+const INVALID_SIGNATURE: [(&str, RequestChange); 9] = [
     ("none", |draft| drop(draft.headers.remove(SIGNATURE))),
     ("empty", |draft| draft.set(SIGNATURE, "")),
     ("twice", |draft| draft.duplicate(SIGNATURE)),
-    ("t alone", |draft| {
-        draft.rewrite_signature(|t, _| format!("t={t}"))
-    }),
-    ("v1 alone", |draft| {
-        draft.rewrite_signature(|_, v1| format!("v1={v1}"))
-    }),
-    ("v0", |draft| {
-        draft.rewrite_signature(|t, v1| format!("t={t},v0={v1}"))
-    }),
     ("v1 twice", |draft| {
         draft.rewrite_signature(|t, v1| format!("t={t},v1={v1},v1={v1}"))
-    }),
-    ("t twice", |draft| {
-        draft.rewrite_signature(|t, v1| format!("t={t},t={t},v1={v1}"))
-    }),
-    ("the other order", |draft| {
-        draft.rewrite_signature(|t, v1| format!("v1={v1},t={t}"))
-    }),
-    ("a space", |draft| {
-        draft.rewrite_signature(|t, v1| format!("t={t}, v1={v1}"))
-    }),
-    ("an unknown field", |draft| {
-        draft.rewrite_signature(|t, v1| format!("t={t},v1={v1},v2=00"))
-    }),
-    ("63 digits", |draft| {
-        draft.rewrite_signature(|t, v1| format!("t={t},v1={}", &v1[1..]))
-    }),
-    ("65 digits", |draft| {
-        draft.rewrite_signature(|t, v1| format!("t={t},v1=0{v1}"))
-    }),
-    ("no hex", |draft| {
-        draft.rewrite_signature(|t, v1| format!("t={t},v1=g{}", &v1[1..]))
     }),
     ("another digit", |draft| {
         draft.rewrite_signature(|t, v1| {
@@ -134,7 +120,6 @@ const INVALID_SIGNATURE: [(&str, RequestChange); 20] = [
     ("the body altered", |draft| {
         draft.body = draft.body.replace(r#""quantity":1"#, r#""quantity":2"#)
     }),
-    ("a byte added", |draft| draft.body.push(' ')),
     ("another method signed", |draft| {
         draft.sign_message("PUT", ORDERS, &draft.body.clone())
     }),
@@ -146,29 +131,11 @@ const INVALID_SIGNATURE: [(&str, RequestChange); 20] = [
     }),
 ];
 
-const TIMESTAMP_OUT_OF_RANGE: [(&str, RequestChange); 15] = [
+const TIMESTAMP_OUT_OF_RANGE: [(&str, RequestChange); 5] = [
     ("none", |draft| drop(draft.headers.remove(TIMESTAMP))),
-    ("empty", |draft| draft.set(TIMESTAMP, "")),
     ("twice", |draft| draft.duplicate(TIMESTAMP)),
     ("310 s late", |draft| draft.sign_with_offset(-310)),
     ("310 s early", |draft| draft.sign_with_offset(310)),
-    ("a day late", |draft| draft.sign_with_offset(-86_400)),
-    ("9 digits", |draft| {
-        draft.sign_at(&unix_seconds().to_string()[..9])
-    }),
-    ("11 digits", |draft| {
-        draft.sign_at(&format!("0{}", unix_seconds()))
-    }),
-    ("milliseconds", |draft| {
-        draft.sign_at(&format!("{}000", unix_seconds()))
-    }),
-    ("a plus", |draft| draft.sign_at(&format!("+{}", unix_seconds()))),
-    ("a minus", |draft| draft.sign_at(&format!("-{}", unix_seconds()))),
-    ("a space inside", |draft| {
-        draft.sign_at(&unix_seconds().to_string().replace("17", "1 7"))
-    }),
-    ("no digits", |draft| draft.sign_at("0x67b1f2a0")),
-    ("out of range", |draft| draft.sign_at("99999999999999999999")),
     ("different from t", |draft| {
         draft.set(TIMESTAMP, &(unix_seconds() + 1_000_000_000).to_string())
     }),
@@ -187,16 +154,7 @@ async fn valid_signature_variants_are_accepted() {
     let sale = operator.add_stocked_product(ACCEPTED.len()).await;
     let mut partner = operator.add_partner("1000").await;
     for (name, change) in ACCEPTED {
-        let body = order_body(&sale, 1).to_string();
-        let credentials = partner.client.credentials().clone();
-        let headers = partner.headers(ORDERS, body.as_bytes());
-        let mut draft = SignedRequest {
-            headers,
-            body,
-            credentials: &credentials,
-        };
-        change(&mut draft);
-        let response = partner.post(draft.headers, draft.body).await;
+        let response = post_changed(&mut partner, &sale, change).await;
         assert_eq!(response.status, 201, "{name}: {:?}", response.body);
         expect_success(&response, 201);
     }
@@ -213,16 +171,7 @@ async fn invalid_signature_is_rejected_without_effect() {
         .chain([("INVALID_CREDENTIALS", &INVALID_CREDENTIALS[..])]);
     for (code, (name, change)) in cases.flat_map(|(code, table)| table.iter().map(move |case| (code, *case)))
     {
-        let body = order_body(&sale, 1).to_string();
-        let credentials = partner.client.credentials().clone();
-        let headers = partner.headers(ORDERS, body.as_bytes());
-        let mut draft = SignedRequest {
-            headers,
-            body,
-            credentials: &credentials,
-        };
-        change(&mut draft);
-        let response = partner.post(draft.headers, draft.body).await;
+        let response = post_changed(&mut partner, &sale, change).await;
         assert_eq!(
             response.error_code().as_deref(),
             Some(code),

@@ -80,11 +80,8 @@ async fn vendor_response_omits_credential() {
         expected
     );
     let other_url = json!({ "adapter": "http", "url": "https://other.example" });
-    let error = expect_error(
-        &put_vendor(&mut operator, &id, &other_url).await,
-        422,
-        "VALIDATION_FAILED",
-    );
+    let response = put_vendor(&mut operator, &id, &other_url).await;
+    let error = expect_error(&response, 422, "VALIDATION_FAILED");
     assert_eq!(error["details"][0]["field"], "credentials");
     assert_eq!(
         without_time(find_vendor(&mut operator, &id).await),
@@ -101,11 +98,8 @@ async fn vendor_response_omits_credential() {
         expected_manual
     );
     // A dropped credential is not restored.
-    expect_error(
-        &put_vendor(&mut operator, &id, &without_credential).await,
-        422,
-        "VALIDATION_FAILED",
-    );
+    let response = put_vendor(&mut operator, &id, &without_credential).await;
+    expect_error(&response, 422, "VALIDATION_FAILED");
 }
 
 #[tokio::test]
@@ -193,19 +187,13 @@ async fn invalid_vendor_is_rejected_by_field() {
         (json!({ "adapter": "mock", "concurrency": -1 }), "concurrency"),
         (json!({ "adapter": "mock", "colour": "red" }), "colour"),
     ] {
-        let error = expect_error(
-            &put_vendor(&mut operator, &id, &body).await,
-            422,
-            "VALIDATION_FAILED",
-        );
+        let response = put_vendor(&mut operator, &id, &body).await;
+        let error = expect_error(&response, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], field, "{body}: {error}");
         assert!(!error.to_string().contains("CNRY"), "{error}");
     }
-    let error = expect_error(
-        &put_vendor(&mut operator, "No-Slug", &json!({ "adapter": "mock" })).await,
-        422,
-        "VALIDATION_FAILED",
-    );
+    let response = put_vendor(&mut operator, "No-Slug", &json!({ "adapter": "mock" })).await;
+    let error = expect_error(&response, 422, "VALIDATION_FAILED");
     assert_eq!(error["details"][0]["field"], "vendor_id");
 }
 

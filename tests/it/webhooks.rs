@@ -110,11 +110,8 @@ async fn invalid_endpoint_is_rejected_by_field() {
         assert_eq!(error["details"][0]["field"], field, "{body}");
     }
     let unknown = json!({ "url": "https://a.example/", "webhook_id": format!("wh_{}", "0".repeat(32)) });
-    expect_error(
-        &put_webhook(&mut partner, &unknown).await,
-        404,
-        "WEBHOOK_NOT_FOUND",
-    );
+    let response = put_webhook(&mut partner, &unknown).await;
+    expect_error(&response, 404, "WEBHOOK_NOT_FOUND");
 }
 
 #[tokio::test]
@@ -125,20 +122,14 @@ async fn eleventh_endpoint_is_rejected() {
         expect_success(&put_webhook(&mut partner, &body).await, 201);
     }
     let eleventh = json!({ "url": "http://127.0.0.1:9/10" });
-    expect_error(
-        &put_webhook(&mut partner, &eleventh).await,
-        409,
-        "WEBHOOK_LIMIT_REACHED",
-    );
+    let response = put_webhook(&mut partner, &eleventh).await;
+    expect_error(&response, 409, "WEBHOOK_LIMIT_REACHED");
     let first = partner.read("/webhooks?limit=1").await;
     assert_eq!(first["has_more"], true);
     assert_eq!(partner.list_all("/webhooks?limit=3").await.len(), 10);
     let second = json!({ "url": "http://127.0.0.1:9/1", "webhook_id": first["data"][0]["webhook_id"] });
-    let error = expect_error(
-        &put_webhook(&mut partner, &second).await,
-        422,
-        "VALIDATION_FAILED",
-    );
+    let response = put_webhook(&mut partner, &second).await;
+    let error = expect_error(&response, 422, "VALIDATION_FAILED");
     assert_eq!(
         error["details"][0]["field"], "url",
         "the URL belongs to another endpoint"
@@ -149,10 +140,8 @@ async fn eleventh_endpoint_is_rejected() {
 async fn endpoint_test_reports_receiver_behavior() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let receiver = Receiver::new();
-    let created = expect_success(
-        &put_webhook(&mut partner, &json!({ "url": receiver.url() })).await,
-        201,
-    );
+    let response = put_webhook(&mut partner, &json!({ "url": receiver.url() })).await;
+    let created = expect_success(&response, 201);
     let path = format!("/webhooks/{}/test", text(&created, "webhook_id"));
     let result = expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
     assert_eq!(
@@ -206,10 +195,8 @@ async fn endpoint_test_reports_receiver_behavior() {
         ),
     ] {
         receiver.set_behavior(behavior.clone());
-        let result = expect_success(
-            &post(&mut partner, &path, &json!({ "event": "voucher.issued" })).await,
-            200,
-        );
+        let response = post(&mut partner, &path, &json!({ "event": "voucher.issued" })).await;
+        let result = expect_success(&response, 200);
         let outcome = json!([result["delivered"], result["status"], result["fault"]]);
         assert_eq!(outcome, expected, "{behavior:?}");
     }
