@@ -215,7 +215,9 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
     ),
     (
         "retrieval.audited",
-        &[r#"UPDATE audit_log SET after = after || '{"credential_id":"cred_0"}' WHERE action = 'codes.retrieve'"#],
+        &[
+            r#"UPDATE audit_log SET after = after || '{"credential_id":"cred_0"}' WHERE action = 'codes.retrieve'"#,
+        ],
     ),
     (
         "retrieval.audited",
@@ -223,10 +225,8 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
     ),
     (
         "retrieval.audited",
-        &[
-            "INSERT INTO audit_log (operator, action, subject, after)
-             SELECT operator, action, 'ord_0', after FROM audit_log WHERE action = 'codes.retrieve' LIMIT 1",
-        ],
+        &["INSERT INTO audit_log (operator, action, subject, after)
+             SELECT operator, action, 'ord_0', after FROM audit_log WHERE action = 'codes.retrieve' LIMIT 1"],
     ),
     (
         "retrieval.audited",
