@@ -10,6 +10,7 @@
 mod audit_checkpoints;
 mod certification;
 mod keyring;
+mod private_postgres;
 mod reconciliation;
 mod stock;
 mod verify;

@@ -1,4 +1,4 @@
-//! Tests of the guard's exit decisions. `tests/private_postgres` covers a real server.
+//! Tests of the guard's exit decisions. `tests/database/private_postgres` covers a real server.
 
 use std::path::Path;
 

@@ -2,18 +2,16 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, Executor, PgConnection};
 use tempfile::TempDir;
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
-
-pub(crate) const EXECUTABLE: &str = env!("CARGO_BIN_EXE_vouchsafe");
+use vouchsafe_test_harness::program;
 
 /// Environment variable with the data directory for a [`Holder`].
 pub(crate) const HOLDER_VARIABLE: &str = "VOUCHSAFE_TEST_HOLD";
@@ -67,7 +65,7 @@ impl TestDataDir {
 }
 
 pub(crate) fn start(data_dir: &DataDir, durability: Durability) -> PrivatePostgres {
-    PrivatePostgres::start(data_dir, Path::new(EXECUTABLE), durability).unwrap_or_else(|error| {
+    PrivatePostgres::start(data_dir, program(), durability).unwrap_or_else(|error| {
         let log = fs::read_to_string(data_dir.path().join("postgres.log")).unwrap_or_default();
         panic!("{error}\n{log}")
     })
@@ -89,10 +87,6 @@ pub(crate) fn wait_until(
     start.elapsed()
 }
 
-pub(crate) fn kill(pid: u32, signal: Signal) {
-    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
-}
-
 /// Returns the processes whose command line contains the directory: guard, server and backends.
 pub(crate) fn processes_of(data_dir: &TestDataDir) -> Vec<String> {
     let output = Command::new("ps")
@@ -110,11 +104,7 @@ pub(crate) fn processes_of(data_dir: &TestDataDir) -> Vec<String> {
 
 /// Runs a query as the service's role and returns one text.
 pub(crate) fn query_text(options: &PgConnectOptions, sql: &'static str) -> Result<String, sqlx::Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let mut connection = PgConnection::connect_with(options).await?;
         let response = sqlx::query_scalar(sql).fetch_one(&mut connection).await?;
         connection.close().await?;
@@ -123,15 +113,16 @@ pub(crate) fn query_text(options: &PgConnectOptions, sql: &'static str) -> Resul
 }
 
 pub(crate) fn execute(options: &PgConnectOptions, sql: &'static str) -> Result<(), sqlx::Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let mut connection = PgConnection::connect_with(options).await?;
         connection.execute(sql).await?;
         connection.close().await
     })
+}
+
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(work)
 }
 
 pub(crate) fn is_answering(postgres: &PrivatePostgres) -> bool {
@@ -144,7 +135,7 @@ pub(crate) struct Holder(pub(crate) Child);
 impl Holder {
     pub(crate) fn start(data_dir: &TestDataDir) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "holder", "--nocapture"])
+            .args(["--exact", "private_postgres::holder", "--nocapture"])
             .env(HOLDER_VARIABLE, data_dir.path())
             .stdout(Stdio::null())
             .spawn()

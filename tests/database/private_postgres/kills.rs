@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use vouchsafe_private_postgres::{Durability, GuardStatus};
+use vouchsafe_test_harness::send_signal;
 
-use crate::harness::{
-    EXIT_TIMEOUT, Holder, TestDataDir, WAIT_TIMEOUT, execute, is_answering, kill, processes_of, query_text,
-    start, wait_until,
+use super::harness::{
+    EXIT_TIMEOUT, Holder, TestDataDir, WAIT_TIMEOUT, execute, is_answering, processes_of, query_text, start,
+    wait_until,
 };
 
 #[test]
@@ -97,7 +98,7 @@ fn killed_server_is_restarted() {
     let postgres = data_dir.start();
     for round in 0..3 {
         let before = postgres.postmaster_pid().unwrap();
-        kill(before, Signal::KILL);
+        send_signal(before, Signal::KILL);
         let elapsed = wait_until("another server to respond", WAIT_TIMEOUT, || {
             postgres.postmaster_pid().is_some_and(|pid| pid != before) && is_answering(&postgres)
         });
@@ -112,7 +113,7 @@ fn killed_guard_is_replaced_for_same_server() {
     let data_dir = TestDataDir::new();
     let postgres = data_dir.start();
     let (server, guard) = (postgres.postmaster_pid().unwrap(), postgres.guard_pid().unwrap());
-    kill(guard, Signal::KILL);
+    send_signal(guard, Signal::KILL);
     wait_until("another guard to run", WAIT_TIMEOUT, || {
         postgres.guard_pid().is_some_and(|pid| pid != guard)
     });
@@ -121,7 +122,7 @@ fn killed_guard_is_replaced_for_same_server() {
     });
     assert_eq!(postgres.postmaster_pid(), Some(server));
     // The new guard is not the server's parent and must still restart it.
-    kill(server, Signal::KILL);
+    send_signal(server, Signal::KILL);
     wait_until("another server to respond", WAIT_TIMEOUT, || {
         postgres.postmaster_pid().is_some_and(|pid| pid != server) && is_answering(&postgres)
     });
@@ -133,7 +134,7 @@ fn killed_guard_is_replaced_for_same_server() {
 fn stop_after_killed_guard_leaves_no_process() {
     let data_dir = TestDataDir::new();
     let postgres = data_dir.start();
-    kill(postgres.guard_pid().unwrap(), Signal::KILL);
+    send_signal(postgres.guard_pid().unwrap(), Signal::KILL);
     postgres.stop().unwrap();
     assert_eq!(processes_of(&data_dir), Vec::<String>::new());
 }
@@ -143,7 +144,7 @@ fn start_after_killed_service_and_guard_succeeds() {
     let data_dir = TestDataDir::new();
     let holder = Holder::start(&data_dir);
     let guard = read_pid(&data_dir, "guard.lock");
-    kill(guard, Signal::KILL);
+    send_signal(guard, Signal::KILL);
     holder.kill();
     let postgres = data_dir.start();
     assert_ne!(postgres.guard_pid(), Some(guard));
@@ -165,9 +166,9 @@ fn commit_survives_kill_of_all_processes() {
     for killed in ["server", "server and guard"] {
         let holder = Holder::start(&data_dir);
         if killed == "server and guard" {
-            kill(read_pid(&data_dir, "guard.lock"), Signal::KILL);
+            send_signal(read_pid(&data_dir, "guard.lock"), Signal::KILL);
         }
-        kill(read_pid(&data_dir, "postgres/data/postmaster.pid"), Signal::KILL);
+        send_signal(read_pid(&data_dir, "postgres/data/postmaster.pid"), Signal::KILL);
         holder.kill();
         let postgres = data_dir.start();
         let response = query_text(&postgres.connect_options(), "SELECT value FROM kept");

@@ -3,11 +3,7 @@
 //! This test binary, started again as `holder`, plays the service that is killed. Expectations are polled until they hold or
 //! time out.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
-
-#[path = "private_postgres/harness.rs"]
 mod harness;
-#[path = "private_postgres/kills.rs"]
 mod kills;
 
 use std::path::Path;
@@ -18,8 +14,10 @@ use std::{fs, thread};
 use sqlx::{Connection, Executor, PgConnection};
 use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PostgresError, PrivatePostgres};
 
-use crate::harness::{
-    EXECUTABLE, EXIT_TIMEOUT, HOLDER_VARIABLE, Holder, TestDataDir, WAIT_TIMEOUT, is_answering, processes_of,
+use vouchsafe_test_harness::program;
+
+use self::harness::{
+    EXIT_TIMEOUT, HOLDER_VARIABLE, Holder, TestDataDir, WAIT_TIMEOUT, block_on, is_answering, processes_of,
     query_text, start, wait_until,
 };
 
@@ -94,11 +92,7 @@ fn first_start_is_fast_durable_and_logs_no_values() {
 
 /// Causes a unique violation whose error detail and statement parameter contain the value.
 fn violate_unique_constraint(postgres: &PrivatePostgres, value: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let failed = runtime.block_on(async {
+    let failed = block_on(async {
         let mut connection = PgConnection::connect_with(&postgres.connect_options()).await?;
         connection
             .execute("CREATE TEMPORARY TABLE once (value text PRIMARY KEY)")
@@ -119,7 +113,7 @@ fn connection_without_password_is_rejected() {
     postgres.stop().unwrap();
 
     fs::write(data_dir.path().join("postgres-password"), "").unwrap();
-    let started = PrivatePostgres::start(&data_dir.open(), Path::new(EXECUTABLE), Durability::ForTests);
+    let started = PrivatePostgres::start(&data_dir.open(), program(), Durability::ForTests);
     assert!(matches!(started.err(), Some(PostgresError::PasswordMissing(_))));
 }
 
@@ -204,7 +198,7 @@ fn failed_start_reports_log_path() {
     data_dir.start().stop().unwrap();
     let control = data_dir.path().join("postgres/data/global/pg_control");
     fs::write(&control, "broken").unwrap();
-    let error = PrivatePostgres::start(&data_dir.open(), Path::new(EXECUTABLE), Durability::ForTests)
+    let error = PrivatePostgres::start(&data_dir.open(), program(), Durability::ForTests)
         .err()
         .unwrap();
     let PostgresError::StartFailed { log } = &error else {
