@@ -7,14 +7,12 @@ use vouchsafe_wire::partner::categories::CategoryBody;
 
 use crate::api::error::ApiError;
 use crate::api::etag;
-use crate::api::list_request::ListRequest;
-use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
 pub(super) async fn list(
     service: web::Data<Service>,
-    caller: AuthenticatedCaller,
-    ListRequest { page, .. }: ListRequest,
+    AuthenticatedList { caller, page, .. }: AuthenticatedList,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let after = page.after::<String>()?;

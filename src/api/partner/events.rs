@@ -12,14 +12,12 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::events::EventFilter;
 
 use crate::api::error::ApiError;
-use crate::api::list_request::ListRequest;
-use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
 pub(super) async fn list(
     service: web::Data<Service>,
-    caller: AuthenticatedCaller,
-    ListRequest { page, filter }: ListRequest<EventFilter>,
+    AuthenticatedList { caller, page, filter }: AuthenticatedList<EventFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let cursor: Option<EventId> = page.after()?;
     let after = match cursor {

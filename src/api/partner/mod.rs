@@ -1,5 +1,6 @@
 //! Route table of the partner listener: every route below `/api/v1`, plus health and documentation.
 
+mod authenticated_list;
 mod categories;
 pub(super) mod certification;
 mod credentials;

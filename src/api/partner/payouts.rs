@@ -16,8 +16,9 @@ use vouchsafe_wire::partner::payouts::request::{self, RequestedPayout};
 use super::idempotency::{KeyedRequest, into_parts, stored_response};
 use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::header::header_value;
-use crate::api::list_request::{ListRequest, list_response};
+use crate::api::list_request::list_response;
 use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
+use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
 pub(super) async fn request(
@@ -53,8 +54,7 @@ pub(super) async fn request(
 
 pub(super) async fn list(
     service: web::Data<Service>,
-    caller: AuthenticatedCaller,
-    ListRequest { page, filter }: ListRequest<PayoutFilter>,
+    AuthenticatedList { caller, page, filter }: AuthenticatedList<PayoutFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let search = PayoutSearch {
         partner_id: Some(caller.partner_id()),

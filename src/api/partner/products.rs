@@ -7,14 +7,13 @@ use vouchsafe_wire::partner::products::{ProductBody, ProductFilter};
 
 use crate::api::error::ApiError;
 use crate::api::etag;
-use crate::api::list_request::ListRequest;
 use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
 pub(super) async fn list(
     service: web::Data<Service>,
-    caller: AuthenticatedCaller,
-    ListRequest { page, filter }: ListRequest<ProductFilter>,
+    AuthenticatedList { caller, page, filter }: AuthenticatedList<ProductFilter>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let assortment = service.catalogue.assortment_for(caller.partner.scope.as_ref());

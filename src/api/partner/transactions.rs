@@ -4,14 +4,12 @@ use actix_web::{HttpResponse, web};
 use vouchsafe_domain::ledger::transaction::TransactionFilter;
 
 use crate::api::error::ApiError;
-use crate::api::list_request::ListRequest;
-use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
 pub(super) async fn list(
     service: web::Data<Service>,
-    caller: AuthenticatedCaller,
-    ListRequest { page, filter }: ListRequest<TransactionFilter>,
+    AuthenticatedList { caller, page, filter }: AuthenticatedList<TransactionFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let found = service
         .store

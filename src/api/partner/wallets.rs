@@ -4,14 +4,13 @@ use actix_web::{HttpResponse, web};
 use vouchsafe_domain::money::Currency;
 
 use crate::api::error::ApiError;
-use crate::api::list_request::{ListRequest, list_response};
-use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::api::list_request::list_response;
+use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
 pub(super) async fn list(
     service: web::Data<Service>,
-    caller: AuthenticatedCaller,
-    ListRequest { page, .. }: ListRequest,
+    AuthenticatedList { caller, page, .. }: AuthenticatedList,
 ) -> Result<HttpResponse, ApiError> {
     let wallets = service.node.list_wallets(caller.partner_id()).await?;
     let after = page.after::<Currency>()?;

@@ -5,14 +5,13 @@ use vouchsafe_domain::order::filter::OrderFilter;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 
 use crate::api::error::ApiError;
-use crate::api::list_request::{ListRequest, list_response};
-use crate::api::middleware::authentication::AuthenticatedCaller;
+use crate::api::list_request::list_response;
+use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
 pub(in crate::api::partner) async fn list(
     service: web::Data<Service>,
-    caller: AuthenticatedCaller,
-    ListRequest { page, filter }: ListRequest<OrderFilter>,
+    AuthenticatedList { caller, page, filter }: AuthenticatedList<OrderFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let orders = service
         .store

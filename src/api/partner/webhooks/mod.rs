@@ -18,8 +18,9 @@ use vouchsafe_wire::partner::webhooks::request;
 pub(super) use self::actions::{replay, rotate};
 pub(super) use self::test::test;
 use crate::api::error::ApiError;
-use crate::api::list_request::{ListRequest, list_response};
-use crate::api::middleware::authentication::{AuthenticatedCaller, General, VerifiedRequest};
+use crate::api::list_request::list_response;
+use crate::api::middleware::authentication::{General, VerifiedRequest};
+use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
 /// Registers an endpoint, or updates the one with this id or URL.
@@ -70,8 +71,7 @@ pub(super) async fn put(
 /// Lists the endpoints, oldest first.
 pub(super) async fn list(
     service: web::Data<Service>,
-    caller: AuthenticatedCaller,
-    ListRequest { page, .. }: ListRequest,
+    AuthenticatedList { caller, page, .. }: AuthenticatedList,
 ) -> Result<HttpResponse, ApiError> {
     let after: Option<WebhookId> = page.after()?;
     let mut webhooks = service
