@@ -10,8 +10,8 @@
 
 use time::{Duration, OffsetDateTime};
 use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
-use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
 use vouchsafe_domain::audit_log::AuditActor;
+use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
 use vouchsafe_domain::order::{Actor, Order, OrderStatus, StoredOrder};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::transition::{Cause, OrderTransition};

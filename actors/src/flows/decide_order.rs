@@ -10,8 +10,8 @@
 //! delivered and the rest is refunded.
 
 use vouchsafe_domain::audit::{AuditEntry, DecisionAction};
-use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
 use vouchsafe_domain::audit_log::AuditActor;
+use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId};
 use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 

@@ -174,9 +174,7 @@ async fn stream_records(
     loop {
         let page = read_page(&mut records).await?;
         let count = page.len() as u64;
-        if let Some(code) =
-            first_leaked_code(&job.catalogue, &job.keyring, &job.stock, &page).await?
-        {
+        if let Some(code) = first_leaked_code(&job.catalogue, &job.keyring, &job.stock, &page).await? {
             return Err(ReconciliationError::CodeAsReference(sent + code as u64 + 1));
         }
         let part = if count > 0 {

@@ -138,7 +138,12 @@ impl fmt::Debug for DataKey {
 
 /// The id has a fixed length and precedes the purpose, so that no two keys have the same associated data.
 fn associated_data(key_id: KeyId, purpose: KeyPurpose) -> Vec<u8> {
-    [WRAP_CONTEXT, &key_id.0.to_be_bytes(), purpose.into_str().as_bytes()].concat()
+    [
+        WRAP_CONTEXT,
+        &key_id.0.to_be_bytes(),
+        purpose.into_str().as_bytes(),
+    ]
+    .concat()
 }
 
 #[cfg(test)]

@@ -17,11 +17,17 @@ const MAX_AMOUNT: i64 = 1_000_000_000_000_000;
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PostingRequest {
     /// Amount; a negative adjustment takes money away.
-    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true, help = "Amount, e.g. 1000.00"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(allow_negative_numbers = true, help = "Amount, e.g. 1000.00")
+    )]
     amount: AmountText,
     /// Your reference; the amount is posted once per reference.
     #[schema(min_length = 1, max_length = 128)]
-    #[cfg_attr(feature = "clap", arg(long, help = "Your reference, e.g. the number of a bank statement"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, help = "Your reference, e.g. the number of a bank statement")
+    )]
     reference: String,
 }
 

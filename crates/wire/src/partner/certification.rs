@@ -1,7 +1,7 @@
 //! Response body of `GET /certification`, for both listeners.
 
-use strum::VariantArray as _;
 use serde::Serialize;
+use strum::VariantArray as _;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use utoipa::openapi::Object;

@@ -76,7 +76,10 @@ pub struct RecordsQuery {
 pub struct RunRequest {
     /// Vendor ID. Default: all vendors with the adapter `http`.
     #[serde(default)]
-    #[cfg_attr(feature = "clap", arg(long, help = "Vendor ID [default: all vendors with the adapter http]"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, help = "Vendor ID [default: all vendors with the adapter http]")
+    )]
     pub vendor: Option<String>,
 }
 

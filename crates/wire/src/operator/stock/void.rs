@@ -27,7 +27,15 @@ pub struct VoidRequest {
     pub product_id: String,
     /// Face value of which all available vouchers are voided.
     #[serde(default)]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "AMOUNT", required_unless_present = "codes", conflicts_with = "codes"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "AMOUNT",
+            required_unless_present = "codes",
+            conflicts_with = "codes"
+        )
+    )]
     denomination: Option<AmountText>,
     /// Codes to void.
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! Parsing and validation of the webhook request bodies.
 
-use strum::VariantArray as _;
 use serde::Deserialize;
+use strum::VariantArray as _;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
