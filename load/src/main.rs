@@ -28,7 +28,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Load a running service, report and audit
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Start a private service, run a scenario, report, audit and stop it
     Scenario(ScenarioArgs),
     /// Check a recorded history (one JSON event per line)

@@ -43,7 +43,7 @@ async fn events_arrive_signed_in_order_and_match_feed() {
     let sale = operator.add_stocked_product(20).await;
     let mut partner = operator.add_partner("1000").await;
     expect_success(&partner.order(&sale, 1).await, 201);
-    let receiver = Receiver::new();
+    let receiver = Receiver::start();
     let webhook = register_webhook(&mut partner, &receiver, &json!({})).await;
     for quantity in 1..=3 {
         expect_success(&partner.order(&sale, quantity).await, 201);
@@ -71,7 +71,7 @@ async fn endpoint_receives_selected_events_only_while_enabled() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(20).await;
     let mut partner = operator.add_partner("1000").await;
-    let [selected, off] = [Receiver::new(), Receiver::new()];
+    let [selected, off] = [Receiver::start(), Receiver::start()];
     register_webhook(&mut partner, &selected, &json!({ "events": ["order.delivered"] })).await;
     register_webhook(&mut partner, &off, &json!({ "enabled": false })).await;
     expect_success(&partner.order(&sale, 2).await, 201);
@@ -89,7 +89,7 @@ async fn failed_event_is_retried_and_blocks_its_order() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(5).await;
     let mut partner = operator.add_partner("1000").await;
-    let receiver = Receiver::new();
+    let receiver = Receiver::start();
     receiver.set_behavior(Behavior::Status(500));
     register_webhook(&mut partner, &receiver, &json!({})).await;
     expect_success(&partner.order(&sale, 1).await, 201);
@@ -146,7 +146,7 @@ async fn endpoint_returning_410_is_disabled_until_operator_enables_it() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(5).await;
     let mut partner = operator.add_partner("1000").await;
-    let receiver = Receiver::new();
+    let receiver = Receiver::start();
     receiver.set_behavior(Behavior::Status(410));
     let webhook = register_webhook(&mut partner, &receiver, &json!({})).await;
     expect_success(&partner.order(&sale, 1).await, 201);
@@ -177,7 +177,7 @@ async fn replay_sends_one_event_or_range() {
     expect_success(&partner.order(&sale, 1).await, 201);
     expect_success(&partner.order(&sale, 2).await, 201);
     let feed = partner.list_all("/events").await;
-    let receiver = Receiver::new();
+    let receiver = Receiver::start();
     let webhook = register_webhook(&mut partner, &receiver, &json!({})).await;
     let path = format!("/webhooks/{}/replay", webhook["webhook_id"].as_str().unwrap());
     let event = json!({ "event_id": feed[2]["event_id"] }).to_string();
@@ -222,7 +222,7 @@ async fn replay_of_event_in_flight_is_sent_afterwards() {
     let mut partner = operator.add_partner("1000").await;
     expect_success(&partner.order(&sale, 1).await, 201);
     let feed = partner.list_all("/events").await;
-    let receiver = Receiver::new();
+    let receiver = Receiver::start();
     receiver.set_behavior(Behavior::HoldUntilChanged);
     let webhook = register_webhook(&mut partner, &receiver, &json!({})).await;
     let webhook_id = webhook["webhook_id"].as_str().unwrap();
@@ -252,7 +252,7 @@ async fn kill_keeps_all_events_in_order() {
     let mut operator = Operator::of(&service);
     let sale = operator.add_stocked_product(200).await;
     let mut partner = operator.add_partner("100000").await;
-    let receiver = Receiver::new();
+    let receiver = Receiver::start();
     receiver.set_behavior(Behavior::DelayedOk(Duration::from_millis(30)));
     register_webhook(&mut partner, &receiver, &json!({})).await;
     for round in 0..3 {

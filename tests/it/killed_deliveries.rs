@@ -76,7 +76,7 @@ impl DeliveryScenario {
         let mut operator = Operator::of(&service);
         let sale = operator.add_stocked_product(2 * KILL_POINTS.len()).await;
         let mut partner = operator.add_partner("10000").await;
-        let receiver = Receiver::new();
+        let receiver = Receiver::start();
         let body = json!({ "url": receiver.url() }).to_string();
         expect_success(&partner.send_signed(Method::POST, "/webhooks", &body).await, 201);
         Self {

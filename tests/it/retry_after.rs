@@ -28,7 +28,7 @@ fn parse_time(text: &Value) -> OffsetDateTime {
 
 /// Registers a receiver that responds 429 with this `Retry-After`.
 async fn register_busy_receiver(partner: &mut Partner, retry_after: &str) -> (Receiver, String) {
-    let receiver = Receiver::new();
+    let receiver = Receiver::start();
     receiver.set_behavior(Behavior::StatusWithHeaders(
         429,
         format!("Retry-After: {retry_after}\r\n"),

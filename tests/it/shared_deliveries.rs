@@ -56,7 +56,7 @@ async fn kill_of_one_node_leaves_delivery_in_order_to_other() {
     let [first, mut second] = start_two_nodes();
     let mut operator = Operator::of(&first);
     let sale = operator.add_stocked_product(PARTNERS * ORDERS_PER_PARTNER).await;
-    let receiver = Receiver::new();
+    let receiver = Receiver::start();
     receiver.set_behavior(Behavior::DelayedOk(Duration::from_millis(20)));
     let mut partners = Vec::new();
     for n in 0..PARTNERS {

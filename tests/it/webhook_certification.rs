@@ -16,7 +16,7 @@ struct RegisteredReceiver {
 
 impl RegisteredReceiver {
     async fn register(partner: &mut Partner) -> Self {
-        let receiver = Receiver::new();
+        let receiver = Receiver::start();
         let body = json!({ "url": receiver.url() }).to_string();
         let created = expect_success(&partner.send_signed(Method::POST, "/webhooks", &body).await, 201);
         let text = |name: &str| created[name].as_str().unwrap().to_owned();

@@ -25,7 +25,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 #[tokio::test]
 async fn endpoint_registration_is_idempotent_and_shows_secret_once() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
-    let url = Receiver::new().url();
+    let url = Receiver::start().url();
     let response = put_webhook(&mut partner, &json!({ "url": url, "description": "shop" })).await;
     assert_eq!(response.header("cache-control"), Some("no-store"));
     let created = expect_success(&response, 201);
@@ -51,7 +51,7 @@ async fn endpoint_registration_is_idempotent_and_shows_secret_once() {
         (&json!(["order.created"]), &json!("shop"))
     );
     assert!(repeated.get("secret").is_none());
-    let new_url = Receiver::new().url();
+    let new_url = Receiver::start().url();
     let change = json!({ "url": new_url, "webhook_id": created["webhook_id"], "enabled": false });
     let changed = expect_success(&put_webhook(&mut partner, &change).await, 200);
     assert_eq!(
@@ -139,7 +139,7 @@ async fn eleventh_endpoint_is_rejected() {
 #[tokio::test]
 async fn endpoint_test_reports_receiver_behavior() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
-    let receiver = Receiver::new();
+    let receiver = Receiver::start();
     let response = put_webhook(&mut partner, &json!({ "url": receiver.url() })).await;
     let created = expect_success(&response, 201);
     let path = format!("/webhooks/{}/test", text(&created, "webhook_id"));
@@ -210,7 +210,7 @@ async fn endpoint_test_reports_receiver_behavior() {
 #[tokio::test]
 async fn endpoint_test_reports_connection_fault() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
-    let receiver = Receiver::new();
+    let receiver = Receiver::start();
     for (url, expected_faults) in [
         (receiver.url().replace("http:", "https:"), ["tls", "connection"]),
         ("http://127.0.0.1:1/".to_owned(), ["connection", "connection"]),
@@ -230,7 +230,7 @@ async fn endpoint_test_reports_connection_fault() {
 #[tokio::test]
 async fn rotated_secret_signs_with_both_during_overlap() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
-    let receiver = Receiver::new();
+    let receiver = Receiver::start();
     let created = expect_success(
         &put_webhook(&mut partner, &json!({ "url": receiver.url() })).await,
         201,

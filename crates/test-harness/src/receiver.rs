@@ -135,7 +135,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    pub fn new() -> Self {
+    pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let receiver = Self {
             address: listener.local_addr().unwrap(),

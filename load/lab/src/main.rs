@@ -33,14 +33,14 @@ enum Command {
     Nodes(NodesArgs),
     /// Serve the order API of the service with one transaction per order and row locks, or a reduced variant of it
     #[command(hide = true)]
-    Peer(PeerArgs),
+    Peer(Box<PeerArgs>),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Compare(args) => cli::compare::command(args),
         Command::Nodes(args) => cli::nodes::command(args),
-        Command::Peer(args) => cli::peer::command(args),
+        Command::Peer(args) => cli::peer::command(*args),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -15,15 +15,11 @@ fn second(number: i64) -> OffsetDateTime {
 }
 
 /// The state of a check one hour later, and the second that decided it.
-fn evaluate_check(check: Check, observed: &[(i64, ObservationKind)]) -> (CheckState, Option<i64>) {
+fn evaluate_check(check: Check, observed: &[(i64, ObservationKind)]) -> Outcome {
     evaluate_check_at(3_600, check, observed)
 }
 
-fn evaluate_check_at(
-    now: i64,
-    check: Check,
-    observed: &[(i64, ObservationKind)],
-) -> (CheckState, Option<i64>) {
+fn evaluate_check_at(now: i64, check: Check, observed: &[(i64, ObservationKind)]) -> Outcome {
     let observations: Vec<_> = observed
         .iter()
         .map(|(at, observed)| Observation {
@@ -42,23 +38,23 @@ fn evaluate_check_at(
     (result.state, result.at.map(|at| (at - NOON).whole_seconds()))
 }
 
+/// State of a check and the second of the trial that decided it.
+type Outcome = (CheckState, Option<i64>);
+
 /// Asserts what each series of observations leads to.
-fn assert_outcomes<const CASES: usize>(
-    check: Check,
-    cases: [(Vec<(i64, ObservationKind)>, (CheckState, Option<i64>)); CASES],
-) {
+fn assert_outcomes<const CASES: usize>(check: Check, cases: [(Vec<(i64, ObservationKind)>, Outcome); CASES]) {
     for (observed, expected) in cases {
         assert_eq!(evaluate_check(check, &observed), expected, "{observed:?}");
     }
 }
 
-const NOT_SEEN: (CheckState, Option<i64>) = (CheckState::NotSeen, None);
+const NOT_SEEN: Outcome = (CheckState::NotSeen, None);
 
-const fn is_passed(at: i64) -> (CheckState, Option<i64>) {
+const fn is_passed(at: i64) -> Outcome {
     (CheckState::Passed, Some(at))
 }
 
-const fn is_failed(at: i64) -> (CheckState, Option<i64>) {
+const fn is_failed(at: i64) -> Outcome {
     (CheckState::Failed, Some(at))
 }
 

@@ -79,7 +79,7 @@ fn receivers_accept_only_valid_vectors() {
 
 /// Registers an endpoint at the shared service, places an order and returns the secret and the received events.
 fn deliver_order_events(workspace: &DocsWorkspace) -> (String, Vec<ReceivedEvent>) {
-    let receiver = Receiver::new();
+    let receiver = Receiver::start();
     let call = |path: &str, body: &Value| -> Value {
         let body = body.to_string();
         let sign = format!("{DOCS}/signers/sign.py");

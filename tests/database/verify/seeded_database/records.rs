@@ -171,6 +171,6 @@ fn movement(
         order_id,
         payout_id: None,
         reference: None,
-        booked_by: (kind == LedgerKind::TopUp).then(|| AuditActor::service().into()),
+        booked_by: (kind == LedgerKind::TopUp).then(AuditActor::service),
     }
 }
