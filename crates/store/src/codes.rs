@@ -77,6 +77,7 @@ async fn retrieve(
         (retrieval.partner_id, retrieval.order_id)
     });
     let in_order = || sorted.iter().map(|index| &retrievals[*index]);
+    // Not checked at compile time: `query_as!` fails the whole statement if it cannot decode one column.
     let rows: Vec<RetrievalRow> = sqlx::query_as(
         "SELECT r.request, r.order_exists, r.deferred, r.currency, r.voucher_id, r.expiry, r.code_id, r.product_id, r.denomination, r.key_id,
                 r.nonce, r.ciphertext

@@ -161,6 +161,7 @@ async fn find_events(
     let numbers = keys
         .iter()
         .map(|(partner_id, event_id)| event_id.number(*partner_id).unwrap_or(0));
+    // Not checked at compile time: `query_as!` does not use `FromRow`, so it cannot fill the flattened row.
     let rows: Vec<IndexedEventRow> = sqlx::query_as(
         "SELECT a.position::integer, e.number, e.order_id, e.body, e.created_at
            FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS a (partner_id, number, position)
@@ -269,6 +270,7 @@ async fn fetch_rows_after(
     pool: &PgPool,
     requests: &[(FeedRequest, i64)],
 ) -> Result<Vec<IndexedFeedRow>, sqlx::Error> {
+    // Not checked at compile time: `query_as!` does not use `FromRow`, so it cannot fill the flattened row.
     sqlx::query_as(
         "SELECT a.position::integer, e.number, e.order_id, e.body, e.created_at, f.last_number AS newest
            FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS a (partner_id, after, page_limit, position)

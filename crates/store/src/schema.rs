@@ -3,6 +3,8 @@
 //! Released migrations and functions are never edited; `migrations/released.sha256` lists them. A function whose semantics change
 //! gets a new file and name with the next version, and this program calls the new name. An older version of the program therefore
 //! still finds the functions that it calls, and changes nothing.
+//!
+//! These statements are not checked at compile time: they run on databases of any schema version.
 
 use std::time::Duration;
 
@@ -163,9 +165,6 @@ async fn list_outdated_functions(connection: &mut PgConnection) -> Result<Vec<St
 
 /// Compares the database with the migrations and functions of this program, without changing it. Ignores what a newer version has
 /// added.
-///
-/// # Errors
-/// [`sqlx::Error`] when the database does not answer.
 pub(super) async fn find_mismatch(pool: &PgPool) -> Result<Option<SchemaMismatch>, sqlx::Error> {
     let mut connection = pool.acquire().await?;
     let has_migrations: bool = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")

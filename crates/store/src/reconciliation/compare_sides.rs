@@ -45,6 +45,7 @@ pub(super) async fn load_held_vouchers(
     run: &ReconciliationRun,
     span: Span,
 ) -> Result<(), sqlx::Error> {
+    // Not checked at compile time, when the temporary table does not exist.
     sqlx::query(
         "WITH relevant AS (
             SELECT c.code_id
@@ -137,6 +138,7 @@ pub(super) async fn compare_records(
 }
 
 async fn fetch_held(connection: &mut PgConnection, after: i64) -> Result<Vec<HeldVoucher>, sqlx::Error> {
+    // Not checked at compile time, when the temporary table does not exist.
     sqlx::query_as("SELECT * FROM pg_temp.held WHERE position > $1 ORDER BY position LIMIT $2")
         .bind(after)
         .bind(to_bigint(PAGE_ROWS))
@@ -149,6 +151,7 @@ async fn fetch_recorded(
     run: &ReconciliationRun,
     after: &str,
 ) -> Result<Vec<RecordedVoucher>, sqlx::Error> {
+    // Not checked at compile time, when the temporary table does not exist.
     sqlx::query_as(
         "SELECT i.reference,
                 i.purchase_id,

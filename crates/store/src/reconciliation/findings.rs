@@ -69,6 +69,7 @@ impl Findings {
         if self.len() == 0 {
             return Ok(());
         }
+        // Not checked at compile time, when the temporary table does not exist.
         sqlx::query(
             "INSERT INTO pg_temp.found (reference, kind, drift_id, code_id, partner_id, order_id, ours, theirs)
              SELECT *
@@ -132,6 +133,7 @@ async fn write_orders(connection: &mut PgConnection, run: &ReconciliationRun) ->
     )
     .execute(&mut *connection)
     .await?;
+    // Not checked at compile time, when the temporary table does not exist.
     sqlx::query(
         "INSERT INTO reconciled_orders (partner_id, day, vendor, order_id, allocated, matched, drifted, unmatched)
          SELECT f.partner_id,
@@ -156,6 +158,7 @@ async fn write_orders(connection: &mut PgConnection, run: &ReconciliationRun) ->
 
 /// A drift whose terms changed on either side is a new drift: the earlier resolution does not apply to it.
 async fn write_drifts(connection: &mut PgConnection, run: &ReconciliationRun) -> Result<(), sqlx::Error> {
+    // Not checked at compile time, when the temporary table does not exist.
     sqlx::query(
         "WITH numbered AS (
             SELECT *, row_number() OVER (PARTITION BY reference, kind ORDER BY code_id) AS occurrence
@@ -179,6 +182,7 @@ async fn write_drifts(connection: &mut PgConnection, run: &ReconciliationRun) ->
     .bind(run.day)
     .execute(&mut *connection)
     .await?;
+    // Not checked at compile time, when the temporary table does not exist.
     sqlx::query(
         "INSERT INTO drifts (drift_id, vendor, day, reference, kind, occurrence, partner_id, order_id, voucher_id, ours, theirs)
          SELECT f.drift_id,

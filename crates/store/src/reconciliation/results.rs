@@ -84,6 +84,7 @@ async fn records_known_until(
     if run.source == RecordsSource::Http || is_over {
         return Ok(run.begun_at);
     }
+    // Not checked at compile time, when the temporary table does not exist.
     let last: Option<OffsetDateTime> = sqlx::query_scalar("SELECT max(sold_at) FROM pg_temp.incoming")
         .fetch_one(connection)
         .await?;
@@ -97,6 +98,7 @@ pub(super) async fn write(
     span: Span,
     tally: Tally,
 ) -> Result<ReconciliationSummary, sqlx::Error> {
+    // Not checked at compile time, when the temporary table does not exist.
     let (recorded, orders_total, vouchers_allocated): (i64, i64, i64) = sqlx::query_as(
         "SELECT (SELECT count(*) FROM pg_temp.incoming),
                 (SELECT count(DISTINCT order_id) FROM pg_temp.found),

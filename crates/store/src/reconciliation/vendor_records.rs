@@ -64,6 +64,7 @@ pub(super) async fn insert_records(
         .map(|denomination| denomination.currency)
         .collect();
     let sold_at: Vec<OffsetDateTime> = lines.iter().map(|line| line.sold_at).collect();
+    // Not checked at compile time, when the temporary table does not exist.
     let inserted: Vec<String> = sqlx::query_scalar(
         "INSERT INTO pg_temp.incoming (reference, purchase_id, product_id, denomination, currency, sold_at)
          SELECT reference, purchase_id, product_id, denomination, currency, sold_at
@@ -100,6 +101,7 @@ pub(super) async fn replace_records(
     )
     .execute(&mut *connection)
     .await?;
+    // Not checked at compile time, when the temporary table does not exist.
     sqlx::query(
         "INSERT INTO vendor_records (vendor, day, reference, purchase_id, product_id, denomination, currency, sold_at)
          SELECT $1, $2, reference, purchase_id, product_id, denomination, currency, sold_at

@@ -66,6 +66,7 @@ fn build_query(
     after: Option<&LedgerCursor>,
     limit: usize,
 ) -> QueryBuilder<Postgres> {
+    // Not checked at compile time: the filter determines the text.
     let mut query = QueryBuilder::new("SELECT l.* FROM (");
     push_wallets(&mut query, partner_id, filter.currency, after);
     query.push(") AS w CROSS JOIN LATERAL (SELECT * FROM ");
