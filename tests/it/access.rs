@@ -21,15 +21,19 @@ fn error_without_trace(response: &ApiResponse, status: u16, code: &str) -> (Valu
     (error, headers)
 }
 
-fn text(headers: &HeaderMap, name: &HeaderName) -> String {
-    headers[name].to_str().unwrap().to_owned()
-}
-
-fn change_headers(partner: &Partner, change: impl Fn(&mut HeaderMap)) -> HeaderMap {
+/// Returns the partner's key and secret as headers.
+pub(crate) fn api_headers(partner: &Partner) -> HeaderMap {
     let mut headers = HeaderMap::new();
     partner.client.credentials().insert_api_headers(&mut headers);
-    change(&mut headers);
     headers
+}
+
+/// Reads the wallets with exactly these headers.
+pub(crate) async fn get_wallets(partner: &mut Partner, headers: HeaderMap) -> ApiResponse {
+    let call = partner
+        .client
+        .send_raw(Method::GET, "/api/v1/wallets", headers, "");
+    call.await.unwrap()
 }
 
 #[tokio::test]
@@ -41,84 +45,48 @@ async fn invalid_credentials_of_any_kind_return_same_error() {
         operator.add_partner("1").await,
     );
     operator.revoke_credential(&revoked).await;
-    let valid = change_headers(&partner, |_| {});
-    let (key, secret) = (text(&valid, &API_KEY), text(&valid, &API_SECRET));
-    let set = |headers: &mut HeaderMap, name: &HeaderName, value: &str| {
-        headers.insert(name.clone(), HeaderValue::from_str(value).unwrap());
-    };
+    let valid = api_headers(&partner);
+    let [key, secret] = [API_KEY, API_SECRET].map(|name| valid[name].to_str().unwrap());
     let unknown = format!("{}{}", &key[..key.len() - 8], "00000000");
+    let set = |name: HeaderName, value: &str| {
+        let mut headers = valid.clone();
+        headers.insert(name, HeaderValue::from_str(value).unwrap());
+        headers
+    };
+    let remove = |name: HeaderName| {
+        let mut headers = valid.clone();
+        headers.remove(name);
+        headers
+    };
+    let repeat = |name: HeaderName| {
+        let mut headers = valid.clone();
+        headers.append(&name, valid[&name].clone());
+        headers
+    };
+    let secret_of_other = api_headers(&other)[API_SECRET].to_str().unwrap().to_owned();
     let cases = [
-        (
-            "no key",
-            change_headers(&partner, |headers| drop(headers.remove(API_KEY))),
-        ),
-        (
-            "no secret",
-            change_headers(&partner, |headers| drop(headers.remove(API_SECRET))),
-        ),
+        ("no key", remove(API_KEY)),
+        ("no secret", remove(API_SECRET)),
         ("nothing", HeaderMap::new()),
-        (
-            "an unknown key",
-            change_headers(&partner, |headers| set(headers, &API_KEY, &unknown)),
-        ),
-        (
-            "an invalid key",
-            change_headers(&partner, |headers| set(headers, &API_KEY, "' OR 1=1 --")),
-        ),
-        (
-            "an empty key",
-            change_headers(&partner, |headers| set(headers, &API_KEY, "")),
-        ),
+        ("an unknown key", set(API_KEY, &unknown)),
+        ("an invalid key", set(API_KEY, "' OR 1=1 --")),
+        ("an empty key", set(API_KEY, "")),
         (
             "a production key",
-            change_headers(&partner, |headers| {
-                set(headers, &API_KEY, &key.replace("vs_sandbox_", "vs_live_"));
-            }),
+            set(API_KEY, &key.replace("vs_sandbox_", "vs_live_")),
         ),
-        (
-            "an upper-case key",
-            change_headers(&partner, |headers| set(headers, &API_KEY, &key.to_uppercase())),
-        ),
-        (
-            "a wrong secret",
-            change_headers(&partner, |headers| {
-                set(headers, &API_SECRET, &secret.to_uppercase())
-            }),
-        ),
-        (
-            "half a secret",
-            change_headers(&partner, |headers| {
-                set(headers, &API_SECRET, &secret[..secret.len() / 2])
-            }),
-        ),
-        (
-            "another partner's secret",
-            change_headers(&partner, |headers| {
-                headers.insert(API_SECRET, change_headers(&other, |_| {})[API_SECRET].clone());
-            }),
-        ),
-        (
-            "two keys",
-            change_headers(&partner, |headers| {
-                headers.append(API_KEY, valid[API_KEY].clone());
-            }),
-        ),
-        (
-            "two secrets",
-            change_headers(&partner, |headers| {
-                headers.append(API_SECRET, valid[API_SECRET].clone());
-            }),
-        ),
-        ("revoked", change_headers(&revoked, |_| {})),
+        ("an upper-case key", set(API_KEY, &key.to_uppercase())),
+        ("a wrong secret", set(API_SECRET, &secret.to_uppercase())),
+        ("half a secret", set(API_SECRET, &secret[..secret.len() / 2])),
+        ("another partner's secret", set(API_SECRET, &secret_of_other)),
+        ("two keys", repeat(API_KEY)),
+        ("two secrets", repeat(API_SECRET)),
+        ("revoked", api_headers(&revoked)),
     ];
     assert!(key.starts_with("vs_sandbox_"));
     let mut errors = Vec::new();
     for (name, headers) in cases {
-        let response = partner
-            .client
-            .send_raw(Method::GET, "/api/v1/wallets", headers, "")
-            .await
-            .unwrap();
+        let response = get_wallets(&mut partner, headers).await;
         assert_eq!(response.status, 401, "{name}: {:?}", response.body);
         errors.push(error_without_trace(&response, 401, "INVALID_CREDENTIALS"));
     }
@@ -180,14 +148,9 @@ async fn address_off_allowlist_is_rejected_after_authentication() {
         let response = partner.send_signed(Method::POST, "/orders", "{}").await;
         expect_error(&response, 403, "IP_NOT_ALLOWED");
         // Without the right secret the response does not reveal the allowlist.
-        let wrong = change_headers(&partner, |headers| {
-            drop(headers.insert(API_SECRET, HeaderValue::from_static("wrong")))
-        });
-        let response = partner
-            .client
-            .send_raw(Method::GET, "/api/v1/wallets", wrong, "")
-            .await
-            .unwrap();
+        let mut wrong = api_headers(&partner);
+        wrong.insert(API_SECRET, HeaderValue::from_static("wrong"));
+        let response = get_wallets(&mut partner, wrong).await;
         expect_error(&response, 401, "INVALID_CREDENTIALS");
         operator
             .patch_partner(&partner, &json!({ "allowlist": ["127.0.0.1"] }))
@@ -206,14 +169,9 @@ async fn forwarding_header_without_proxy_is_ignored() {
         ("x-real-ip", "192.0.2.7"),
         ("true-client-ip", "192.0.2.7"),
     ] {
-        let spoofed = change_headers(&partner, |headers| {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-        });
-        let response = partner
-            .client
-            .send_raw(Method::GET, "/api/v1/wallets", spoofed, "")
-            .await
-            .unwrap();
+        let mut spoofed = api_headers(&partner);
+        spoofed.insert(name, HeaderValue::from_static(value));
+        let response = get_wallets(&mut partner, spoofed).await;
         expect_error(&response, 403, "IP_NOT_ALLOWED");
     }
 }
@@ -231,26 +189,8 @@ async fn credential_allowlist_narrows_partner_allowlist() {
         let issued = operator
             .send_json(Method::POST, &path, &json!({ "allowlist": allowlist }))
             .await;
-        let narrowed = change_headers(&partner, |headers| {
-            for (name, field) in [(API_KEY, "api_key"), (API_SECRET, "api_secret")] {
-                headers.insert(
-                    name,
-                    HeaderValue::from_str(issued[field].as_str().unwrap()).unwrap(),
-                );
-            }
-        });
-        let response = partner
-            .reconnect()
-            .client
-            .send_raw(Method::GET, "/api/v1/wallets", narrowed, "")
-            .await
-            .unwrap();
-        assert_eq!(
-            response.status.as_u16(),
-            status,
-            "{allowlist}: {:?}",
-            response.body
-        );
+        let response = partner.with_credential(&issued).get("/wallets").await;
+        assert_eq!(response.status, status, "{allowlist}: {:?}", response.body);
     }
 }
 
@@ -279,18 +219,5 @@ async fn revoked_credential_is_rejected_while_new_one_works() {
     expect_success(&partner.get("/wallets").await, 200);
     operator.revoke_credential(&partner).await;
     expect_error(&partner.get("/wallets").await, 401, "INVALID_CREDENTIALS");
-    let next = change_headers(&partner, |headers| {
-        for (name, field) in [(API_KEY, "api_key"), (API_SECRET, "api_secret")] {
-            headers.insert(
-                name,
-                HeaderValue::from_str(issued[field].as_str().unwrap()).unwrap(),
-            );
-        }
-    });
-    let response = partner
-        .client
-        .send_raw(Method::GET, "/api/v1/wallets", next, "")
-        .await
-        .unwrap();
-    expect_success(&response, 200);
+    expect_success(&partner.with_credential(&issued).get("/wallets").await, 200);
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::partner::unix_seconds;
 
+use crate::access::{api_headers, get_wallets};
 use vouchsafe_test_harness::{
     Instance, Operator, Partner, ServiceDatabase, expect_error, expect_success, text_of,
 };
@@ -41,19 +42,14 @@ async fn read_with_headers(
     forwarded: &[&str],
     wrong: Option<(&'static str, &'static str)>,
 ) -> ApiResponse {
-    let mut headers = HeaderMap::new();
-    partner.client.credentials().insert_api_headers(&mut headers);
+    let mut headers = api_headers(partner);
     for value in forwarded {
         headers.append(FORWARDED_FOR, HeaderValue::from_str(value).unwrap());
     }
     if let Some((name, value)) = wrong {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    let client = &mut partner.client;
-    client
-        .send_raw(Method::GET, "/api/v1/wallets", headers, "")
-        .await
-        .unwrap()
+    get_wallets(partner, headers).await
 }
 
 #[tokio::test]

@@ -6,9 +6,16 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use vouchsafe_api_client::ApiResponse;
 
+use crate::access::{api_headers, get_wallets};
 use vouchsafe_test_harness::{
     Instance, Operator, Partner, ServiceDatabase, expect_error, expect_success, shared, text_of,
 };
+
+async fn add_partner() -> (Operator, Partner) {
+    let mut operator = Operator::of(shared());
+    let partner = operator.add_partner("0").await;
+    (operator, partner)
+}
 
 async fn request_rotation(partner: &mut Partner, body: &str) -> ApiResponse {
     partner
@@ -46,8 +53,7 @@ async fn assert_rejected(partner: &mut Partner) {
 
 #[tokio::test]
 async fn both_credentials_work_during_overlap() {
-    let mut operator = Operator::of(shared());
-    let mut old = operator.add_partner("0").await;
+    let (mut operator, mut old) = add_partner().await;
     let response = request_rotation(&mut old, "{}").await;
     let issued = expect_success(&response, 201);
     assert_eq!(response.header("cache-control"), Some("no-store"));
@@ -85,8 +91,7 @@ async fn both_credentials_work_during_overlap() {
 
 #[tokio::test]
 async fn rotation_is_audited_as_partner_without_secret() {
-    let mut operator = Operator::of(shared());
-    let mut old = operator.add_partner("0").await;
+    let (mut operator, mut old) = add_partner().await;
     let response = request_rotation(&mut old, "").await;
     let issued = expect_success(&response, 201);
     let trail = operator
@@ -127,8 +132,7 @@ async fn rotation_is_audited_as_partner_without_secret() {
 
 #[tokio::test]
 async fn rotation_without_overlap_ends_old_credential() {
-    let mut operator = Operator::of(shared());
-    let mut old = operator.add_partner("0").await;
+    let (mut operator, mut old) = add_partner().await;
     let (mut new, _) = rotate(&mut old, r#"{"overlap_seconds":0}"#).await;
     assert_rejected(&mut old).await;
     assert_works(&mut new).await;
@@ -137,8 +141,7 @@ async fn rotation_without_overlap_ends_old_credential() {
 
 #[tokio::test]
 async fn repeated_rotation_revokes_unused_credential() {
-    let mut operator = Operator::of(shared());
-    let mut old = operator.add_partner("0").await;
+    let (mut operator, mut old) = add_partner().await;
     let (mut rotated_out, _) = rotate(&mut old, "{}").await;
     let (mut second, _) = rotate(&mut old, "{}").await;
     assert_rejected(&mut rotated_out).await;
@@ -154,20 +157,12 @@ async fn repeated_rotation_revokes_unused_credential() {
 
 #[tokio::test]
 async fn rejected_request_does_not_count_as_use() {
-    let mut operator = Operator::of(shared());
-    let mut old = operator.add_partner("0").await;
+    let (_, mut old) = add_partner().await;
     let (mut rotated_out, _) = rotate(&mut old, "{}").await;
     // A request without the right secret or signature does not prove that the response arrived.
-    let response = rotated_out
-        .client
-        .send_raw(
-            Method::GET,
-            "/api/v1/wallets",
-            key_without_secret(&rotated_out),
-            "",
-        )
-        .await
-        .unwrap();
+    let mut without_secret = api_headers(&rotated_out);
+    without_secret.remove("x-api-secret");
+    let response = get_wallets(&mut rotated_out, without_secret).await;
     expect_error(&response, 401, "INVALID_CREDENTIALS");
     expect_error(
         &rotated_out.get("/orders/ord_0/vouchers").await,
@@ -178,17 +173,9 @@ async fn rejected_request_does_not_count_as_use() {
     assert_rejected(&mut rotated_out).await;
 }
 
-fn key_without_secret(partner: &Partner) -> hyper::HeaderMap {
-    let mut headers = hyper::HeaderMap::new();
-    partner.client.credentials().insert_api_headers(&mut headers);
-    headers.remove("x-api-secret");
-    headers
-}
-
 #[tokio::test]
 async fn repeated_rotation_never_extends_overlap() {
-    let mut operator = Operator::of(shared());
-    let mut old = operator.add_partner("0").await;
+    let (_, mut old) = add_partner().await;
     let (_, first) = rotate(&mut old, r#"{"overlap_seconds":3600}"#).await;
     let (_, later) = rotate(&mut old, r#"{"overlap_seconds":604800}"#).await;
     assert_eq!(previous_expires_at(&first), previous_expires_at(&later));
@@ -201,8 +188,7 @@ async fn repeated_rotation_never_extends_overlap() {
 
 #[tokio::test]
 async fn rotation_beyond_five_live_credentials_is_rejected() {
-    let mut operator = Operator::of(shared());
-    let mut old = operator.add_partner("0").await;
+    let (mut operator, mut old) = add_partner().await;
     let mut last = None;
     for _ in 0..4 {
         let (mut used, _) = rotate(&mut old, "{}").await;
@@ -222,8 +208,7 @@ async fn rotation_beyond_five_live_credentials_is_rejected() {
 
 #[tokio::test]
 async fn rotated_credential_keeps_allowlist() {
-    let mut operator = Operator::of(shared());
-    let partner = operator.add_partner("0").await;
+    let (mut operator, partner) = add_partner().await;
     let path = format!("/admin/v1/partners/{}/credentials", partner.partner_id);
     let allowlist = json!({ "allowlist": ["127.0.0.1/32"] });
     let issued = operator.send_json(Method::POST, &path, &allowlist).await;
@@ -237,8 +222,7 @@ async fn rotated_credential_keeps_allowlist() {
 
 #[tokio::test]
 async fn invalid_rotation_is_rejected() {
-    let mut operator = Operator::of(shared());
-    let mut old = operator.add_partner("0").await;
+    let (mut operator, mut old) = add_partner().await;
     for (body, status, code) in [
         (r#"{"overlap_seconds":604801}"#, 422, "VALIDATION_FAILED"),
         (r#"{"overlap_seconds":"1"}"#, 422, "VALIDATION_FAILED"),
@@ -250,7 +234,7 @@ async fn invalid_rotation_is_rejected() {
     }
     let response = old
         .client
-        .send_raw(Method::POST, "/api/v1/credentials/rotate", identity(&old), "")
+        .send_raw(Method::POST, "/api/v1/credentials/rotate", api_headers(&old), "")
         .await
         .unwrap();
     expect_error(&response, 401, "INVALID_SIGNATURE");
@@ -258,16 +242,9 @@ async fn invalid_rotation_is_rejected() {
     assert_eq!(count_live(&mut operator, &old).await, 1);
 }
 
-fn identity(partner: &Partner) -> hyper::HeaderMap {
-    let mut headers = hyper::HeaderMap::new();
-    partner.client.credentials().insert_api_headers(&mut headers);
-    headers
-}
-
 #[tokio::test]
 async fn concurrent_rotations_leave_one_new_credential() {
-    let mut operator = Operator::of(shared());
-    let old = operator.add_partner("0").await;
+    let (mut operator, old) = add_partner().await;
     for _ in 0..5 {
         let (mut one, mut other) = (old.reconnect(), old.reconnect());
         let (first, second) = tokio::join!(
@@ -290,8 +267,7 @@ async fn concurrent_rotations_leave_one_new_credential() {
 
 #[tokio::test]
 async fn concurrent_first_use_and_rotation_are_consistent() {
-    let mut operator = Operator::of(shared());
-    let old = operator.add_partner("0").await;
+    let (mut operator, old) = add_partner().await;
     for _ in 0..10 {
         let (mut new, _) = rotate(&mut old.reconnect(), "{}").await;
         let mut client = old.reconnect();
