@@ -37,6 +37,11 @@ pub(crate) fn utf8(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
+/// Splits a command line without quoting.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 /// Runs a command, asserts success and returns its standard output.
 pub(crate) fn run_ok(arguments: &[&str]) -> String {
     let output = run(arguments);
@@ -63,16 +68,9 @@ pub(crate) fn run_error(arguments: &[&str]) -> String {
 #[tokio::test]
 async fn commands_cover_sale_from_partner_to_codes() {
     let (name, product, category) = (unique("Partner"), unique("product"), unique("category"));
-    let created = run_json(&[
-        "partner",
-        "create",
-        "--name",
-        &name,
-        "--allow",
-        "127.0.0.1",
-        "--limit",
-        "orders=7/60",
-    ]);
+    let created = run_json(&words(&format!(
+        "partner create --name {name} --allow 127.0.0.1 --limit orders=7/60"
+    )));
     assert_eq!(
         created["limits"],
         json!({ "orders": { "quota": 7, "window_s": 60 } })
@@ -80,41 +78,17 @@ async fn commands_cover_sale_from_partner_to_codes() {
     let partner_id = created["partner_id"].as_str().unwrap();
     assert!(run_ok(&["partner", "list"]).contains(&name));
     run_ok(&["category", "put", &category, "--name", "Cards"]);
-    run_ok(&[
-        "product",
-        "put",
-        &product,
-        "--name",
-        "Card",
-        "--brand",
-        &product,
-        "--category",
-        &category,
-        "--currency",
-        "USD",
-        "--denomination",
-        "25",
-        "--denomination",
-        "50.00",
-        "--country",
-        "US",
-        "--range",
-        "100:500:100",
-    ]);
+    run_ok(&words(&format!(
+        "product put {product} --name Card --brand {product} --category {category} --currency USD \
+         --denomination 25 --denomination 50.00 --country US --range 100:500:100"
+    )));
     assert!(run_ok(&["product", "show", &product]).contains("denominations       25.00, 50.00"));
     let codes = format!("code,pin\n{product}-1,0001\n{product}-2,0002\n,\n");
     let file = tempfile::NamedTempFile::with_suffix(".csv").unwrap();
     std::fs::write(file.path(), codes).unwrap();
     let path = file.path().to_str().unwrap();
-    let import = [
-        "stock",
-        "import",
-        path,
-        "--product",
-        &product,
-        "--denomination",
-        "25",
-    ];
+    let import = format!("stock import {path} --product {product} --denomination 25");
+    let import = words(&import);
     assert_eq!(
         run_ok(&import),
         "imported 2, duplicates 0, rejected 1\n  line 4: the code is missing\n"
@@ -122,15 +96,9 @@ async fn commands_cover_sale_from_partner_to_codes() {
     assert_eq!(run_json(&import)["duplicates"], json!(2));
     let top_up = run_ok(&["wallet", "top-up", partner_id, "USD", "100", "--reference", "r"]);
     assert!(top_up.contains("balance_after   100.00"), "{top_up}");
-    let adjusted = run_json(&[
-        "wallet",
-        "adjust",
-        partner_id,
-        "USD",
-        "-25.50",
-        "--reference",
-        "r",
-    ]);
+    let adjusted = run_json(&words(&format!(
+        "wallet adjust {partner_id} USD -25.50 --reference r"
+    )));
     assert_eq!(adjusted["balance_after"], json!(74.5));
 
     let credentials = tempfile::NamedTempFile::new().unwrap();
@@ -150,20 +118,8 @@ async fn commands_cover_sale_from_partner_to_codes() {
         !replayed.status.success(),
         "another body under the same key must fail"
     );
-    let replayed = run_with(
-        shared(),
-        &[
-            "call",
-            "--credentials",
-            credentials,
-            "POST",
-            "/api/v1/orders",
-            "-",
-            "--key",
-            "the-key",
-        ],
-        Some(&order),
-    );
+    let from_input = format!("call --credentials {credentials} POST /api/v1/orders - --key the-key");
+    let replayed = run_with(shared(), &words(&from_input), Some(&order));
     assert_eq!(replayed.stdout, placed.stdout);
     assert!(utf8(&replayed.stderr).contains("idempotent-replayed: true"));
     let order_id = serde_json::from_slice::<Value>(&placed.stdout).unwrap()["order_id"]
@@ -178,29 +134,11 @@ async fn commands_cover_sale_from_partner_to_codes() {
     );
 
     let levels = run_ok(&["stock", "levels", "--product", &product]);
-    assert!(
-        levels.lines().nth(1).unwrap().split_whitespace().eq([
-            product.as_str(),
-            "25.00",
-            "2",
-            "1",
-            "1",
-            "0",
-            "0",
-            "-"
-        ]),
-        "{levels}"
-    );
-    let voided = run_ok(&[
-        "stock",
-        "void",
-        "--product",
-        &product,
-        "--denomination",
-        "25",
-        "--reason",
-        "over",
-    ]);
+    let fields: Vec<_> = levels.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(fields.join(" "), format!("{product} 25.00 2 1 1 0 0 -"));
+    let voided = run_ok(&words(&format!(
+        "stock void --product {product} --denomination 25 --reason over"
+    )));
     assert_eq!(voided, "voided 1\n");
     assert!(run_ok(&["actors", "--kind", "wallet"]).contains(partner_id));
     assert!(run_ok(&["audit", "--subject", partner_id]).contains("partner.create"));
@@ -210,24 +148,12 @@ async fn commands_cover_sale_from_partner_to_codes() {
     run_ok(&["partner", "resume", partner_id]);
     let issued = run_json(&["credential", "issue", partner_id, "--allow", "127.0.0.1"]);
     run_ok(&["credential", "revoke", issued["credential_id"].as_str().unwrap()]);
-    run_ok(&[
-        "partner",
-        "set",
-        partner_id,
-        "--approval-rule",
-        r#"{"first_orders":1}"#,
-        "--limit",
-        "orders=default",
-    ]);
-    let set = run_json(&[
-        "partner",
-        "set",
-        partner_id,
-        "--approval-rule",
-        "none",
-        "--certified-at",
-        "2026-01-01T00:00:00Z",
-    ]);
+    run_ok(&words(&format!(
+        r#"partner set {partner_id} --approval-rule {{"first_orders":1}} --limit orders=default"#
+    )));
+    let set = run_json(&words(&format!(
+        "partner set {partner_id} --approval-rule none --certified-at 2026-01-01T00:00:00Z"
+    )));
     assert_eq!(
         (&set["approval_rule"], &set["limits"]),
         (&Value::Null, &json!({}))
@@ -248,50 +174,32 @@ async fn call_command_orders_as_sandbox_partner() {
 #[tokio::test]
 async fn command_error_states_remedy() {
     let unused_url = format!("http://{}", free_address());
-    let cases = [
+    for (line, expected) in [
         (
-            vec!["actors", "--admin-url", &unused_url],
+            format!("actors --admin-url {unused_url}").as_str(),
             "Is the service running?",
         ),
         (
-            vec!["call", "GET", "/wallets", "--url", &unused_url],
+            &format!("call GET /wallets --url {unused_url}"),
             "Is the service running?",
         ),
-        (vec!["actors", "--operator-token", "wrong"], "INVALID_CREDENTIALS"),
-        (vec!["partner", "show", "nobody"], "PARTNER_NOT_FOUND"),
-        (vec!["partner", "set", "nobody"], "--allow <CIDR>"),
+        ("actors --operator-token wrong", "INVALID_CREDENTIALS"),
+        ("partner show nobody", "PARTNER_NOT_FOUND"),
+        ("partner set nobody", "--allow <CIDR>"),
         (
-            vec![
-                "stock",
-                "import",
-                "/nowhere.csv",
-                "--product",
-                "p",
-                "--denomination",
-                "1",
-            ],
+            "stock import /nowhere.csv --product p --denomination 1",
             "cannot read /nowhere.csv",
         ),
+        ("call POST /orders no-object", "cannot sign the request"),
         (
-            vec!["call", "POST", "/orders", "no object"],
-            "cannot sign the request",
-        ),
-        (
-            vec!["call", "GET", "/wallets", "--credentials", "/nowhere"],
+            "call GET /wallets --credentials /nowhere",
             "cannot read credentials from /nowhere",
         ),
-        (
-            vec!["--data-dir", "/nowhere", "actors"],
-            "VOUCHSAFE_OPERATOR_TOKEN",
-        ),
-        (
-            vec!["--data-dir", "/nowhere", "verify"],
-            "no data directory /nowhere",
-        ),
-    ];
-    for (arguments, expected) in cases {
-        let stderr = run_error(&arguments);
-        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+        ("--data-dir /nowhere actors", "VOUCHSAFE_OPERATOR_TOKEN"),
+        ("--data-dir /nowhere verify", "no data directory /nowhere"),
+    ] {
+        let stderr = run_error(&words(line));
+        assert!(stderr.contains(expected), "{line}: {stderr}");
         assert!(!stderr.contains(".rs:"), "{stderr}");
     }
     let output = run(&["partner", "show", "nobody", "--json"]);
@@ -305,32 +213,14 @@ async fn import_from_standard_input_is_streamed() {
     let file: String = (0..30_000)
         .map(|n| format!("{{\"code\":\"{}-{n}\"}}\n", sale.product_id))
         .collect();
-    let import = [
-        "stock",
-        "import",
-        "-",
-        "--format",
-        "ndjson",
-        "--product",
-        &sale.product_id,
-        "--denomination",
-        "25",
-        "--json",
-    ];
-    let output = run_with(shared(), &import, Some(&file));
+    let import = "stock import - --denomination 25";
+    let known_product = format!("{import} --format ndjson --product {} --json", sale.product_id);
+    let output = run_with(shared(), &words(&known_product), Some(&file));
     assert!(output.status.success(), "{}", utf8(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["imported"], json!(30_000), "{report}");
-    let unknown_product = [
-        "stock",
-        "import",
-        "-",
-        "--product",
-        "nothing",
-        "--denomination",
-        "25",
-    ];
-    let output = run_with(shared(), &unknown_product, Some(&file));
+    let unknown_product = format!("{import} --product nothing");
+    let output = run_with(shared(), &words(&unknown_product), Some(&file));
     assert!(
         utf8(&output.stderr).contains("PRODUCT_NOT_FOUND"),
         "{}",
