@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use hyper::Method;
 use serde_json::{Value, json};
 
+use crate::killed_operations::{StatementOutcome, TERMINATE_BLOCKED};
 use vouchsafe_test_harness::{
     Behavior, Instance, Operator, Partner, ReceivedEvent, Receiver, Sale, ServiceDatabase, WAIT_TIMEOUT,
     eventually, expect_success,
@@ -21,13 +22,6 @@ use vouchsafe_test_harness::{
 
 /// `order.created`, `voucher.issued`, `order.delivered`.
 const EVENTS_PER_ORDER: usize = 3;
-
-/// Outcome of the blocked statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StatementOutcome {
-    Written,
-    NotWritten,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KillPoint {
@@ -58,9 +52,6 @@ const COUNT_CAUGHT_UP: &str = "SELECT count(*)
                          FROM webhook_progress AS p
                          JOIN feeds AS f ON f.partner_id = p.partner_id AND f.last_number = p.cursor
                         WHERE $1 = ''";
-
-const TERMINATE_BLOCKED: &str =
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
 
 /// A service with one partner, endpoint and receiver.
 struct DeliveryScenario {

@@ -21,12 +21,12 @@ const COUNT_BLOCKED: &str = "SELECT count(*)
                         WHERE wait_event_type = $1
                           AND query ~ '(commit_batch|retrieve_codes)'";
 
-const TERMINATE_BLOCKED: &str =
+pub(crate) const TERMINATE_BLOCKED: &str =
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
 
 /// Outcome of the blocked statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StatementOutcome {
+pub(crate) enum StatementOutcome {
     Written,
     NotWritten,
 }
@@ -37,12 +37,11 @@ enum Caller {
     Operator,
 }
 
-/// An operation with its status on the first and on a repeated request, and the final status of its target.
+/// An operation with its status on a repeated request and the final status of its target.
 struct Operation {
     target: Target,
     caller: Caller,
     verb: &'static str,
-    first_status: u16,
     repeated_status: u16,
     final_status: &'static str,
 }
@@ -50,66 +49,37 @@ struct Operation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     DeliveredOrder,
-    OrderAwaitingApproval,
+    OrderToApprove,
     Payout,
 }
 
+use Target::{DeliveredOrder, OrderToApprove, Payout};
+
 const fn operation(
-    about: Target,
-    by: Caller,
+    target: Target,
+    caller: Caller,
     verb: &'static str,
-    [first, repeated]: [u16; 2],
-    end: &'static str,
+    repeated_status: u16,
+    final_status: &'static str,
 ) -> Operation {
     Operation {
-        target: about,
-        caller: by,
+        target,
+        caller,
         verb,
-        first_status: first,
-        repeated_status: repeated,
-        final_status: end,
+        repeated_status,
+        final_status,
     }
 }
 
 const OPERATIONS: [Operation; 8] = [
-    operation(
-        Target::DeliveredOrder,
-        Caller::Partner,
-        "cancel",
-        [200, 200],
-        "REFUNDED",
-    ),
-    operation(
-        Target::DeliveredOrder,
-        Caller::Partner,
-        "vouchers",
-        [200, 200],
-        "DELIVERED",
-    ),
-    operation(
-        Target::DeliveredOrder,
-        Caller::Operator,
-        "cancel",
-        [200, 200],
-        "REFUNDED",
-    ),
-    operation(
-        Target::OrderAwaitingApproval,
-        Caller::Operator,
-        "approve",
-        [200, 409],
-        "DELIVERED",
-    ),
-    operation(
-        Target::OrderAwaitingApproval,
-        Caller::Operator,
-        "reject",
-        [200, 409],
-        "REFUNDED",
-    ),
-    operation(Target::Payout, Caller::Operator, "pay", [200, 409], "PAID"),
-    operation(Target::Payout, Caller::Operator, "reject", [200, 409], "REJECTED"),
-    operation(Target::Payout, Caller::Operator, "fail", [200, 409], "FAILED"),
+    operation(DeliveredOrder, Caller::Partner, "cancel", 200, "REFUNDED"),
+    operation(DeliveredOrder, Caller::Partner, "vouchers", 200, "DELIVERED"),
+    operation(DeliveredOrder, Caller::Operator, "cancel", 200, "REFUNDED"),
+    operation(OrderToApprove, Caller::Operator, "approve", 409, "DELIVERED"),
+    operation(OrderToApprove, Caller::Operator, "reject", 409, "REFUNDED"),
+    operation(Payout, Caller::Operator, "pay", 409, "PAID"),
+    operation(Payout, Caller::Operator, "reject", 409, "REJECTED"),
+    operation(Payout, Caller::Operator, "fail", 409, "FAILED"),
 ];
 
 impl Operation {
@@ -119,12 +89,7 @@ impl Operation {
         partner: &mut Partner,
         id: &str,
     ) -> Result<ApiResponse, RequestFailure> {
-        let collection = if self.target == Target::Payout {
-            "payouts"
-        } else {
-            "orders"
-        };
-        let path = format!("/{collection}/{id}/{}", self.verb);
+        let path = format!("{}/{}", self.path(id), self.verb);
         match (self.caller, self.verb) {
             (Caller::Partner, "vouchers") => partner.client.get_codes(id).await,
             (Caller::Partner, _) => {
@@ -141,7 +106,7 @@ impl Operation {
     }
 
     fn path(&self, id: &str) -> String {
-        let collection = if self.target == Target::Payout {
+        let collection = if self.target == Payout {
             "payouts"
         } else {
             "orders"
@@ -164,18 +129,18 @@ async fn request_payout(partner: &mut Partner, key: &str) -> Result<ApiResponse,
     call.await
 }
 
-async fn create_target(about: Target, key: &str, partner: &mut Partner, sales: &[Sale; 2]) -> String {
+async fn create_target(target: Target, key: &str, partner: &mut Partner, sales: &[Sale; 2]) -> String {
     let [in_stock, under_approval] = sales;
-    let (created, name) = match about {
-        Target::DeliveredOrder => (
+    let (created, name) = match target {
+        DeliveredOrder => (
             expect_success(&partner.order_with_key(key, in_stock, 2).await, 201),
             "order_id",
         ),
-        Target::OrderAwaitingApproval => (
+        OrderToApprove => (
             expect_success(&partner.order_with_key(key, under_approval, 2).await, 202),
             "order_id",
         ),
-        Target::Payout => (
+        Payout => (
             expect_success(&request_payout(partner, key).await.unwrap(), 202),
             "payout_id",
         ),
@@ -262,7 +227,7 @@ async fn kill_during_each_operation(outcome: StatementOutcome) -> usize {
             if was_applied {
                 operation.repeated_status
             } else {
-                operation.first_status
+                200
             },
             operation.repeated_status,
         ] {
