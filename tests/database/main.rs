@@ -8,6 +8,7 @@
 )]
 
 mod audit_checkpoints;
+mod catalogue;
 mod certification;
 mod keyring;
 mod private_postgres;

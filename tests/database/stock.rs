@@ -3,70 +3,28 @@
 use sqlx::{Executor as _, PgConnection};
 use time::macros::date;
 use tokio::runtime::Handle;
-use vouchsafe_domain::category::Category;
-use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::{Product, Sku};
-use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
+use vouchsafe_domain::stock::level::StockLevel;
 use vouchsafe_domain::voucher::Expiry;
-use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
-use vouchsafe_security::vault::master_key::MasterKey;
-use vouchsafe_simulation::build;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{
-    AuditActor, ExpiryBatch, ImportOutcome, ImportSummary, ImportTarget, NewVoucher, PgStore,
-    PutProductOutcome, StockBatch, StockOrigin, VendorConfig, verify,
+    AuditActor, ExpiryBatch, ImportOutcome, ImportSummary, PgStore, PutProductOutcome, verify,
 };
 
 use vouchsafe_test_harness::Database;
 
+use crate::catalogue::{self, BRAND, product, seal_voucher, sku};
+
 struct TestShop {
     store: PgStore,
     keyring: Keyring,
-    target: ImportTarget,
 }
 
 impl TestShop {
     async fn open(database: &Database) -> Self {
         let store = PgStore::open(database.options(), Handle::current());
-        let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
-        let keyring = Keyring::open(store.data_keys.clone(), master).await.unwrap();
-        let category = Category {
-            category_id: "games".to_owned(),
-            name: "Games".to_owned(),
-            parent_id: None,
-        };
-        store
-            .categories
-            .put(category, AuditActor::service())
-            .await
-            .unwrap();
-        let vendor = VendorConfig {
-            vendor_id: "mock".to_owned(),
-            adapter: AdapterKind::Mock,
-            url: None,
-            credential: None,
-            concurrency: DEFAULT_CONCURRENCY,
-        };
-        store.vendors.put(vendor, AuditActor::service()).await.unwrap();
-        let sku = Sku {
-            product_id: "acme-us".parse().unwrap(),
-            denomination: Amount::from_minor(2_500),
-        };
-        store
-            .products
-            .put(product(&sku, "Acme"), AuditActor::service())
-            .await
-            .unwrap();
-        let target = ImportTarget {
-            sku,
-            brand: "Acme".to_owned(),
-            currency: "USD".parse().unwrap(),
-        };
-        Self {
-            store,
-            keyring,
-            target,
-        }
+        let keyring = catalogue::open_keyring(&store).await;
+        catalogue::seed(&store, product(BRAND)).await;
+        Self { store, keyring }
     }
 
     /// Imports vouchers with these codes; the first expires last.
@@ -75,45 +33,36 @@ impl TestShop {
         let ids = self.store.stock.generate_ids(codes.len()).await.unwrap();
         let last = codes.end;
         let voucher = |(number, &code_id): (usize, _)| {
-            let text = format!("CODE-{number}");
-            let code = VoucherCode::parse(CodeParts {
-                code: &text,
-                ..CodeParts::default()
-            })
-            .unwrap();
             let days = i64::try_from(last - number).unwrap();
-            NewVoucher {
-                code_id,
-                blind_index: vault.blind_index(&self.target.brand, &code),
-                sealed: vault.seal(code_id, &self.target.sku, &code).unwrap(),
-                expiry: (number % 100 != 0).then(|| date!(2090 - 01 - 01) + time::Duration::days(days)),
-                vendor_reference: None,
-            }
+            let expiry = (number % 100 != 0).then(|| date!(2090 - 01 - 01) + time::Duration::days(days));
+            seal_voucher(&vault, code_id, &format!("CODE-{number}"), expiry)
         };
         let vouchers = codes.zip(&ids.codes).map(voucher).collect();
-        let batch = StockBatch {
-            target: self.target.clone(),
-            vouchers,
-            stock_ids: ids.stock,
-            origin: StockOrigin::Import,
-        };
+        catalogue::import(&self.store, ids.stock, vouchers).await
+    }
+
+    /// Replaces the product by one of another brand.
+    async fn put_brand(&self, brand: &str) -> PutProductOutcome {
+        let product = product(brand);
         self.store
-            .stock
-            .import(batch, AuditActor::service())
+            .products
+            .put(product, AuditActor::service())
             .await
             .unwrap()
     }
+
+    async fn levels(&self) -> Vec<StockLevel> {
+        self.store.stock.list_levels(None, None, 10).await.unwrap()
+    }
+
+    async fn expire_batch(&self) -> ExpiryBatch {
+        self.store.stock.expire_batch().await.unwrap()
+    }
 }
 
-fn product(sku: &Sku, brand: &str) -> Product {
-    Product {
-        name: "Acme".to_owned(),
-        brand: brand.to_owned(),
-        category_id: "games".to_owned(),
-        vendor: "mock".to_owned(),
-        denominations: vec![sku.denomination],
-        ..build::product(sku.product_id.as_str())
-    }
+async fn assert_invariants(connection: &mut PgConnection) {
+    let findings = verify::check(connection).await.unwrap();
+    assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,8 +119,7 @@ async fn chunks_hold_500_vouchers_by_expiry() {
         (3, 200, None),
         "vouchers without expiry must be last"
     );
-    let findings = verify::check(&mut connection).await.unwrap();
-    assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
+    assert_invariants(&mut connection).await;
     database.remove().await;
 }
 
@@ -190,14 +138,13 @@ async fn overlapping_concurrent_imports_store_each_code_once() {
         duplicates += one.duplicates;
     }
     assert_eq!((imported, duplicates), (3_500, 4_500));
-    let levels = shop.store.stock.list_levels(None, None, 10).await.unwrap();
+    let levels = shop.levels().await;
     assert_eq!(
         (levels.len(), levels[0].loaded, levels[0].free),
         (1, 3_500, 3_500)
     );
     let mut connection = database.connect().await;
-    let findings = verify::check(&mut connection).await.unwrap();
-    assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
+    assert_invariants(&mut connection).await;
     database.remove().await;
 }
 
@@ -205,35 +152,15 @@ async fn overlapping_concurrent_imports_store_each_code_once() {
 async fn import_for_changed_product_writes_nothing() {
     let database = Database::create().await;
     let shop = TestShop::open(&database).await;
-    let renamed = shop
-        .store
-        .products
-        .put(product(&shop.target.sku, "Other"), AuditActor::service())
-        .await
-        .unwrap();
-    assert!(matches!(renamed, PutProductOutcome::Replaced(_)));
+    assert!(matches!(
+        shop.put_brand("Other").await,
+        PutProductOutcome::Replaced(_)
+    ));
     assert_eq!(shop.import_codes(0..10).await, ImportOutcome::ProductChanged);
-    assert!(
-        shop.store
-            .stock
-            .list_levels(None, None, 10)
-            .await
-            .unwrap()
-            .is_empty()
-    );
-    shop.store
-        .products
-        .put(product(&shop.target.sku, "Acme"), AuditActor::service())
-        .await
-        .unwrap();
+    assert_eq!(shop.levels().await, []);
+    shop.put_brand(BRAND).await;
     assert!(matches!(shop.import_codes(0..10).await, ImportOutcome::Stored(_)));
-    let fixed = shop
-        .store
-        .products
-        .put(product(&shop.target.sku, "Other"), AuditActor::service())
-        .await
-        .unwrap();
-    assert_eq!(fixed, PutProductOutcome::BrandFixed);
+    assert_eq!(shop.put_brand("Other").await, PutProductOutcome::BrandFixed);
     database.remove().await;
 }
 
@@ -263,39 +190,23 @@ async fn expired_stock_is_removed_in_steps() {
     for statement in [expire_stock, update_chunks] {
         connection.execute(statement).await.unwrap();
     }
-    let level = shop
-        .store
-        .stock
-        .list_levels(None, None, 1)
-        .await
-        .unwrap()
-        .remove(0);
+    let level = shop.levels().await.remove(0);
     let expired = u64::try_from(level.expired).unwrap();
     assert!(expired > 5_000 && level.free > 60, "{level:?}");
-    let first = shop.store.stock.expire_batch().await.unwrap();
+    let first = shop.expire_batch().await;
     assert_eq!(
         (first.expired, first.has_more),
         (5_000, true),
         "a step sweeps ten chunks"
     );
-    assert_eq!(first.skus, std::slice::from_ref(&shop.target.sku));
-    let second = shop.store.stock.expire_batch().await.unwrap();
+    assert_eq!(first.skus, [sku()]);
+    let second = shop.expire_batch().await;
     assert_eq!((second.expired, second.has_more), (expired - 5_000, false));
-    assert_eq!(
-        shop.store.stock.expire_batch().await.unwrap(),
-        ExpiryBatch::default()
-    );
+    assert_eq!(shop.expire_batch().await, ExpiryBatch::default());
     assert_eq!(count_expired(&mut connection).await.unsigned_abs(), expired);
-    let after = shop
-        .store
-        .stock
-        .list_levels(None, None, 1)
-        .await
-        .unwrap()
-        .remove(0);
+    let after = shop.levels().await.remove(0);
     assert_eq!(after, level, "the sweep must not change the levels");
-    let findings = verify::check(&mut connection).await.unwrap();
-    assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
+    assert_invariants(&mut connection).await;
     // The sweep skips these chunks for today and emptied chunks forever.
     let marked =
         "SELECT count(*) FILTER (WHERE expired_before IS NOT NULL) || ' ' || count(*) FILTER (WHERE emptied)
@@ -321,11 +232,8 @@ async fn expiry_sweep_without_lock_does_nothing() {
         .execute("SELECT pg_advisory_xact_lock(x'5653737765657000'::bigint)")
         .await
         .unwrap();
-    assert_eq!(
-        shop.store.stock.expire_batch().await.unwrap(),
-        ExpiryBatch::default()
-    );
+    assert_eq!(shop.expire_batch().await, ExpiryBatch::default());
     connection.execute("COMMIT").await.unwrap();
-    assert_eq!(shop.store.stock.expire_batch().await.unwrap().expired, 10);
+    assert_eq!(shop.expire_batch().await.expired, 10);
     database.remove().await;
 }

@@ -7,36 +7,27 @@ use tokio::runtime::Handle;
 use vouchsafe_actors::ports::record::Verdict;
 use vouchsafe_actors::ports::store::Store as _;
 use vouchsafe_domain::allowlist::Allowlist;
-use vouchsafe_domain::category::Category;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::ids::{CredentialId, OrderId, VoucherId};
-use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::order::{Order, PendingReason};
 use vouchsafe_domain::partner::Partner;
-use vouchsafe_domain::product::{
-    ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
-};
+use vouchsafe_domain::product::{Product, Sku, SupplyRoute};
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_domain::stock::StockRequest;
-use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
 use vouchsafe_security::credential;
 use vouchsafe_security::environment::Environment;
-use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
-use vouchsafe_security::vault::master_key::MasterKey;
-use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{
-    AuditActor, CodeRetrieval, ImportOutcome, ImportTarget, NewPurchase, NewVoucher, PgNode, PgStore,
-    StockBatch, StockOrigin, VendorConfig,
+    AuditActor, AuditCheckpoint, CodeRetrieval, ImportOutcome, NewPurchase, PgNode, PgStore,
 };
 
 use vouchsafe_test_harness::Database;
 
+use crate::catalogue::{self, BRAND, seal_voucher, sku};
+
 mod deliveries;
 mod reconciliation;
 mod records;
-
-const BRAND: &str = "Acme";
 
 pub(crate) struct SeededDatabase {
     database: Database,
@@ -57,27 +48,11 @@ impl SeededDatabase {
         store.prepare(Environment::Sandbox).await.unwrap();
         let builder = Builder::new(store).await;
         builder.import_vouchers(5).await;
-        assert!(
-            builder
-                .store
-                .audit_log
-                .write_checkpoint()
-                .await
-                .unwrap()
-                .is_some()
-        );
+        assert!(builder.write_checkpoint().await.is_some());
         builder.record_activity().await;
-        assert!(
-            builder
-                .store
-                .audit_log
-                .write_checkpoint()
-                .await
-                .unwrap()
-                .is_some()
-        );
+        assert!(builder.write_checkpoint().await.is_some());
         assert_eq!(
-            builder.store.audit_log.write_checkpoint().await.unwrap(),
+            builder.write_checkpoint().await,
             None,
             "the checkpoints are complete"
         );
@@ -110,82 +85,27 @@ impl Builder {
             .create(partner.clone(), Some(credential), AuditActor::service())
             .await
             .unwrap();
-        let category = Category {
-            category_id: "games".to_owned(),
-            name: "Games".to_owned(),
-            parent_id: None,
-        };
-        store
-            .categories
-            .put(category, AuditActor::service())
-            .await
-            .unwrap();
-        let vendor = VendorConfig {
-            vendor_id: "mock".to_owned(),
-            adapter: AdapterKind::Mock,
-            url: None,
-            credential: None,
-            concurrency: DEFAULT_CONCURRENCY,
-        };
-        store.vendors.put(vendor, AuditActor::service()).await.unwrap();
-        let sku = Sku {
-            product_id: "acme-us".parse().unwrap(),
-            denomination: Amount::from_minor(2_500),
-        };
-        store
-            .products
-            .put(product(&sku), AuditActor::service())
-            .await
-            .unwrap();
+        catalogue::seed(&store, product()).await;
         Self {
             store,
             node,
             partner,
             credential_id,
-            sku,
+            sku: sku(),
         }
     }
 
+    async fn write_checkpoint(&self) -> Option<AuditCheckpoint> {
+        self.store.audit_log.write_checkpoint().await.unwrap()
+    }
+
     async fn import_vouchers(&self, count: usize) {
-        let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
-        let vault = Keyring::open(self.store.data_keys.clone(), master)
-            .await
-            .unwrap()
-            .vault();
+        let vault = catalogue::open_keyring(&self.store).await.vault();
         let ids = self.store.stock.generate_ids(count).await.unwrap();
-        let voucher = |&code_id| {
-            let text = format!("CODE-{code_id:?}");
-            let code = VoucherCode::parse(CodeParts {
-                code: &text,
-                ..CodeParts::default()
-            })
-            .unwrap();
-            NewVoucher {
-                code_id,
-                blind_index: vault.blind_index(BRAND, &code),
-                sealed: vault.seal(code_id, &self.sku, &code).unwrap(),
-                expiry: Some(date!(2099 - 12 - 31)),
-                vendor_reference: None,
-            }
-        };
+        let expiry = Some(date!(2099 - 12 - 31));
+        let voucher = |&code_id| seal_voucher(&vault, code_id, &format!("CODE-{code_id:?}"), expiry);
         let vouchers = ids.codes.iter().map(voucher).collect();
-        let target = ImportTarget {
-            sku: self.sku.clone(),
-            brand: BRAND.to_owned(),
-            currency: "USD".parse().unwrap(),
-        };
-        let batch = StockBatch {
-            target,
-            vouchers,
-            stock_ids: ids.stock,
-            origin: StockOrigin::Import,
-        };
-        let outcome = self
-            .store
-            .stock
-            .import(batch, AuditActor::service())
-            .await
-            .unwrap();
+        let outcome = catalogue::import(&self.store, ids.stock, vouchers).await;
         assert!(matches!(outcome, ImportOutcome::Stored(imported) if imported.imported == count as u64));
     }
 
@@ -260,7 +180,7 @@ impl Builder {
                 denomination: self.sku.denomination.of("USD".parse().unwrap()),
                 quantity: 3,
                 requested_at: at,
-                expiry_policy: product(&self.sku).expiry_policy,
+                expiry_policy: product().expiry_policy,
             },
         };
         let partner_id = self.partner.partner_id;
@@ -289,28 +209,10 @@ impl Builder {
     }
 }
 
-fn product(sku: &Sku) -> Product {
+/// The product, bought from its vendor.
+fn product() -> Product {
     Product {
-        product_id: sku.product_id.clone(),
-        name: "Acme".to_owned(),
-        brand: BRAND.to_owned(),
-        category_id: "games".to_owned(),
-        vendor: "mock".to_owned(),
-        currency: "USD".parse().unwrap(),
-        countries: Vec::new(),
-        denominations: vec![sku.denomination],
-        denomination_range: None,
-        expiry_policy: ExpiryPolicy {
-            kind: ExpiryKind::None,
-            value: None,
-        },
-        redemption: Redemption::default(),
         route: SupplyRoute::Vendor,
-        approval: ApprovalPolicy::Rule,
-        returnable: false,
-        min_validity_days: 0,
-        low_stock_at: 0,
-        discontinued: false,
-        updated_at: datetime!(2026-11-20 12:00 UTC),
+        ..catalogue::product(BRAND)
     }
 }
