@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::fs::File;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
+use tokio::sync::OnceCell;
+use tokio::task::block_in_place;
 use vouchsafe_private_postgres::{Durability, PrivatePostgres};
 use vouchsafe_store::schema;
 
@@ -20,35 +21,25 @@ const INITIAL_ROWS: &str = "
     INSERT INTO deployment (environment) VALUES ('sandbox');
     INSERT INTO data_keys (purpose, wrapped) VALUES ('codes', ''), ('blind_index', '');";
 
-static SERVER: OnceLock<PrivateServer> = OnceLock::new();
+static SERVER: OnceCell<PrivateServer> = OnceCell::const_new();
 static DATABASES: AtomicU32 = AtomicU32::new(1);
 
-fn start() -> PrivateServer {
-    let server = PrivateServer::start(Durability::ForTests);
-    server.postgres.create_database(TEMPLATE, None).unwrap();
-    migrate(&server.postgres.connect_options().database(TEMPLATE));
+async fn start() -> PrivateServer {
+    let server = block_in_place(|| {
+        let server = PrivateServer::start(Durability::ForTests);
+        server.postgres.create_database(TEMPLATE, None).unwrap();
+        server
+    });
+    let template = server.postgres.connect_options().database(TEMPLATE);
+    schema::migrate(&template).await.unwrap();
+    let mut connection = PgConnection::connect_with(&template).await.unwrap();
+    connection.execute(INITIAL_ROWS).await.unwrap();
+    connection.close().await.unwrap();
     server
 }
 
 fn started() -> &'static PrivateServer {
     SERVER.get().expect("the server is started before its databases")
-}
-
-/// Runs on a separate thread, because the caller may be inside a runtime.
-fn migrate(template: &PgConnectOptions) {
-    let migrated = std::thread::scope(|scope| {
-        let migrate = || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.unwrap().block_on(async {
-                schema::migrate(template).await?;
-                let mut connection = PgConnection::connect_with(template).await?;
-                connection.execute(INITIAL_ROWS).await?;
-                connection.close().await
-            })
-        };
-        scope.spawn(migrate).join()
-    });
-    migrated.unwrap().unwrap();
 }
 
 /// Truncates the server's log, to which the server appends.
@@ -65,7 +56,7 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) async fn create() -> Self {
-        let server = tokio::task::block_in_place(|| SERVER.get_or_init(start));
+        let server = SERVER.get_or_init(start).await;
         let name = format!("case_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
         let owner = server.postgres.connect_options();
         // Without fsync, a file copy is ten times as fast as WAL logging.
