@@ -4,12 +4,12 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
+use crate::operators::call_json;
+use crate::partners::audit_entries;
 use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared, text_of, unique};
 
 async fn put(operator: &mut Operator, path: &str, body: &Value) -> ApiResponse {
-    operator
-        .call(Method::PUT, path, "application/json", body.to_string())
-        .await
+    call_json(operator, Method::PUT, path, body.to_string()).await
 }
 
 fn product_body(changes: &Value) -> Value {
@@ -92,17 +92,10 @@ async fn put_product_applies_to_next_request() {
         (&json!("Other"), &json!("DISCONTINUED"))
     );
     assert_eq!(operator.get(&path).await, changed);
-    let audit_log = operator.get(&format!("/admin/v1/audit?subject={id}")).await;
-    let names: Vec<_> = audit_log["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|e| e["after"]["name"].clone())
-        .collect();
-    assert_eq!(
-        (names, &audit_log["data"][0]["before"]["name"]),
-        (vec![json!("Other"), json!("Card")], &json!("Card"))
-    );
+    let entries = audit_entries(&mut operator, &id).await;
+    let names: Vec<_> = entries.iter().map(|entry| &entry["after"]["name"]).collect();
+    assert_eq!(names, ["Other", "Card"]);
+    assert_eq!(entries[0]["before"]["name"], "Card");
 }
 
 #[tokio::test]
@@ -171,6 +164,6 @@ async fn invalid_product_is_rejected_by_field() {
             .collect();
         assert_eq!(found, fields, "{change}");
     }
-    let response = operator.call(Method::GET, &path, "application/json", "").await;
+    let response = call_json(&mut operator, Method::GET, &path, "").await;
     expect_error(&response, 404, "PRODUCT_NOT_FOUND");
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 use vouchsafe_api_client::origin::Origin;
 use vouchsafe_api_client::{ApiResponse, Client};
 
+use crate::access::api_headers;
 use vouchsafe_test_harness::{CheckedOperator, Instance, Operator, expect_error, expect_success, shared};
 
 /// Admin routes with one of their methods, and unknown ones.
@@ -45,6 +46,16 @@ const ROUTES: [(Method, &str); 32] = [
     (Method::GET, "/admin/v1"),
 ];
 
+/// Sends JSON as operator.
+pub(crate) async fn call_json(
+    operator: &mut Operator,
+    method: Method,
+    path: &str,
+    body: impl Into<Bytes>,
+) -> ApiResponse {
+    operator.call(method, path, "application/json", body).await
+}
+
 async fn send(
     service: &Instance,
     method: Method,
@@ -68,19 +79,9 @@ async fn request_without_operator_token_is_rejected() {
     let token = service.operator_token();
     let valid_token = format!("Bearer {}", token.trim());
     let partner = Operator::of(service).add_partner("0").await;
-    let mut partner_headers = HeaderMap::new();
-    partner
-        .client
-        .credentials()
-        .insert_api_headers(&mut partner_headers);
-    let partner_headers: Vec<_> = ["x-api-key", "x-api-secret"]
-        .map(|name| (name, partner_headers[name].to_str().unwrap().to_owned()))
-        .into_iter()
-        .collect();
-    let partner_headers: Vec<_> = partner_headers
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
+    let partner_headers = api_headers(&partner);
+    let partner_headers =
+        ["x-api-key", "x-api-secret"].map(|name| (name, partner_headers[name].to_str().unwrap()));
     let cases: [&[(&'static str, &str)]; 6] = [
         &[],
         &[("authorization", "Bearer")],
@@ -149,7 +150,7 @@ async fn operator_listener_has_no_partner_routes() {
 async fn unknown_admin_route_is_404_and_wrong_method_405() {
     let mut operator = Operator::of(shared());
     for path in ["/admin/v1/nowhere", "/admin/v1/partners/", "/admin/v1"] {
-        let response = operator.call(Method::GET, path, "application/json", "").await;
+        let response = call_json(&mut operator, Method::GET, path, "").await;
         expect_error(&response, 404, "ROUTE_NOT_FOUND");
     }
     for (method, path, allowed) in [
@@ -159,7 +160,7 @@ async fn unknown_admin_route_is_404_and_wrong_method_405() {
         (Method::GET, "/admin/v1/stock/void", "POST"),
         (Method::POST, "/admin/v1/audit", "GET"),
     ] {
-        let response = operator.call(method, path, "application/json", "").await;
+        let response = call_json(&mut operator, method, path, "").await;
         expect_error(&response, 405, "METHOD_NOT_ALLOWED");
         assert_eq!(response.header("allow"), Some(allowed), "{path}");
     }
@@ -195,14 +196,7 @@ async fn invalid_json_body_is_rejected() {
         ),
         (large.as_str(), 413, "PAYLOAD_TOO_LARGE"),
     ] {
-        let response = operator
-            .call(
-                Method::POST,
-                "/admin/v1/partners",
-                "application/json",
-                body.to_owned(),
-            )
-            .await;
+        let response = call_json(&mut operator, Method::POST, "/admin/v1/partners", body.to_owned()).await;
         expect_error(&response, status, code);
     }
     let response = operator
@@ -240,24 +234,13 @@ async fn list_cursors_are_bound_to_list_and_filter() {
         ("shoe=1", 422, "VALIDATION_FAILED"),
         ("cursor=AAAA", 400, "INVALID_CURSOR"),
     ] {
-        let response = operator
-            .call(
-                Method::GET,
-                &format!("/admin/v1/partners?{query}"),
-                "application/json",
-                "",
-            )
-            .await;
+        let path = format!("/admin/v1/partners?{query}");
+        let response = call_json(&mut operator, Method::GET, &path, "").await;
         expect_error(&response, status, code);
     }
     let other_filter = format!("/admin/v1/audit?action=partner.create&cursor={cursor}");
-    expect_error(
-        &operator
-            .call(Method::GET, &other_filter, "application/json", "")
-            .await,
-        400,
-        "INVALID_CURSOR",
-    );
+    let response = call_json(&mut operator, Method::GET, &other_filter, "").await;
+    expect_error(&response, 400, "INVALID_CURSOR");
 }
 
 #[tokio::test]
@@ -312,14 +295,8 @@ async fn actors_are_listed_busiest_first() {
         (1, &json!(0))
     );
     for query in ["limit=0", "limit=10001", "kind=shoe", "shoe=1"] {
-        let response = operator
-            .call(
-                Method::GET,
-                &format!("/admin/v1/actors?{query}"),
-                "application/json",
-                "",
-            )
-            .await;
+        let path = format!("/admin/v1/actors?{query}");
+        let response = call_json(&mut operator, Method::GET, &path, "").await;
         expect_error(&response, 422, "VALIDATION_FAILED");
     }
 }

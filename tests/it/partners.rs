@@ -3,14 +3,18 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
+use crate::operators::call_json;
 use vouchsafe_test_harness::{
     Operator, Partner, ServiceDatabase, expect_error, expect_success, json_of, shared, text_of, unique,
 };
 
 async fn post(operator: &mut Operator, path: &str, body: &Value) -> vouchsafe_api_client::ApiResponse {
-    operator
-        .call(Method::POST, path, "application/json", body.to_string())
-        .await
+    call_json(operator, Method::POST, path, body.to_string()).await
+}
+
+pub(crate) async fn audit_entries(operator: &mut Operator, subject: &str) -> Vec<Value> {
+    let page = operator.get(&format!("/admin/v1/audit?subject={subject}")).await;
+    page["data"].as_array().unwrap().clone()
 }
 
 fn path_of(partner: &Partner) -> String {
@@ -42,14 +46,8 @@ async fn created_partner_secret_is_shown_once() {
     let credential = &created["credential"];
     assert!(credential["api_key"].as_str().unwrap().starts_with("vs_sandbox_"));
     let secret = credential["api_secret"].as_str().unwrap();
-    let shown = operator
-        .call(
-            Method::GET,
-            &format!("/admin/v1/partners/{partner_id}"),
-            "application/json",
-            "",
-        )
-        .await;
+    let path = format!("/admin/v1/partners/{partner_id}");
+    let shown = call_json(&mut operator, Method::GET, &path, "").await;
     assert_eq!(
         expect_success(&shown, 200)["credentials"][0]["credential_id"],
         credential["credential_id"]
@@ -166,23 +164,11 @@ async fn empty_partner_patch_is_not_audited() {
 async fn partner_change_is_audited_with_previous_values() {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
-    let response = operator
-        .call(
-            Method::PATCH,
-            &path_of(&partner),
-            "application/json",
-            r#"{"suspended":true}"#,
-        )
-        .await;
+    let change = r#"{"suspended":true}"#;
+    let response = call_json(&mut operator, Method::PATCH, &path_of(&partner), change).await;
     expect_success(&response, 200);
-    let trail = operator
-        .get(&format!("/admin/v1/audit?subject={}", partner.partner_id))
-        .await;
-    let entries = trail["data"].as_array().unwrap();
-    let actions: Vec<_> = entries
-        .iter()
-        .map(|entry| entry["action"].as_str().unwrap())
-        .collect();
+    let entries = audit_entries(&mut operator, &partner.partner_id).await;
+    let actions: Vec<_> = entries.iter().map(|entry| &entry["action"]).collect();
     assert_eq!(actions, ["partner.change", "partner.create"], "newest first");
     let change = &entries[0];
     assert_eq!(
@@ -244,70 +230,34 @@ async fn repeated_revocation_returns_204() {
     let partner = operator.add_partner("0").await;
     let path = format!("/admin/v1/credentials/{}", partner.credential_id);
     for _ in 0..2 {
-        let response = operator.call(Method::DELETE, &path, "application/json", "").await;
+        let response = call_json(&mut operator, Method::DELETE, &path, "").await;
         assert_eq!((response.status.as_u16(), response.body.len()), (204, 0));
     }
-    let trail = operator
-        .get(&format!("/admin/v1/audit?subject={}", partner.credential_id))
-        .await;
-    let actions: Vec<_> = trail["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|entry| entry["action"].clone())
-        .collect();
+    let entries = audit_entries(&mut operator, &partner.credential_id).await;
+    let actions: Vec<_> = entries.iter().map(|entry| &entry["action"]).collect();
     assert_eq!(actions, ["credential.revoke", "credential.issue"]);
 }
 
 #[tokio::test]
 async fn unknown_resources_return_404() {
     let mut operator = Operator::of(shared());
-    let unknown = format!("ptn_{}", "0".repeat(32));
+    let partner = format!("/admin/v1/partners/ptn_{}", "0".repeat(32));
+    let (credentials, top_ups) = (
+        format!("{partner}/credentials"),
+        format!("{partner}/wallets/USD/top-ups"),
+    );
+    let credential = format!("/admin/v1/credentials/cred_{}", "0".repeat(32));
+    let top_up = r#"{"amount":1,"reference":"r"}"#;
     for (method, path, body, code) in [
-        (
-            Method::GET,
-            format!("/admin/v1/partners/{unknown}"),
-            "",
-            "PARTNER_NOT_FOUND",
-        ),
-        (
-            Method::GET,
-            "/admin/v1/partners/nobody".to_owned(),
-            "",
-            "PARTNER_NOT_FOUND",
-        ),
-        (
-            Method::PATCH,
-            format!("/admin/v1/partners/{unknown}"),
-            "{}",
-            "PARTNER_NOT_FOUND",
-        ),
-        (
-            Method::POST,
-            format!("/admin/v1/partners/{unknown}/credentials"),
-            "{}",
-            "PARTNER_NOT_FOUND",
-        ),
-        (
-            Method::POST,
-            format!("/admin/v1/partners/{unknown}/wallets/USD/top-ups"),
-            r#"{"amount":1,"reference":"r"}"#,
-            "PARTNER_NOT_FOUND",
-        ),
-        (
-            Method::DELETE,
-            format!("/admin/v1/credentials/cred_{}", "0".repeat(32)),
-            "",
-            "CREDENTIAL_NOT_FOUND",
-        ),
-        (
-            Method::GET,
-            "/admin/v1/products/nothing".to_owned(),
-            "",
-            "PRODUCT_NOT_FOUND",
-        ),
+        (Method::GET, partner.as_str(), "", "PARTNER_NOT_FOUND"),
+        (Method::GET, "/admin/v1/partners/nobody", "", "PARTNER_NOT_FOUND"),
+        (Method::PATCH, &partner, "{}", "PARTNER_NOT_FOUND"),
+        (Method::POST, &credentials, "{}", "PARTNER_NOT_FOUND"),
+        (Method::POST, &top_ups, top_up, "PARTNER_NOT_FOUND"),
+        (Method::DELETE, &credential, "", "CREDENTIAL_NOT_FOUND"),
+        (Method::GET, "/admin/v1/products/nothing", "", "PRODUCT_NOT_FOUND"),
     ] {
-        let response = operator.call(method, &path, "application/json", body).await;
+        let response = call_json(&mut operator, method, path, body).await;
         expect_error(&response, 404, code);
     }
 }
@@ -320,9 +270,7 @@ async fn concurrent_changes_leave_memory_and_database_equal() {
         let (mut other, path) = (Operator::of(shared()), path_of(&partner));
         async move {
             let patch = json!({ "suspended": n % 2 == 0 });
-            let response = other
-                .call(Method::PATCH, &path, "application/json", patch.to_string())
-                .await;
+            let response = call_json(&mut other, Method::PATCH, &path, patch.to_string()).await;
             assert!(response.status.is_success(), "{}", json_of(&response));
         }
     });
