@@ -11,7 +11,7 @@ use vouchsafe_test_harness::{
     expect_success, shared, unique,
 };
 
-async fn register_webhook(partner: &mut Partner, receiver: &Receiver, more: &Value) -> Value {
+pub(crate) async fn register_webhook(partner: &mut Partner, receiver: &Receiver, more: &Value) -> Value {
     let mut body = json!({ "url": receiver.url() });
     let more = more.as_object().unwrap().clone();
     body.as_object_mut().unwrap().extend(more);

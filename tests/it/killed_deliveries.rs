@@ -11,9 +11,9 @@
 
 use std::collections::BTreeMap;
 
-use hyper::Method;
 use serde_json::{Value, json};
 
+use crate::deliveries::register_webhook;
 use crate::killed_operations::{StatementOutcome, TERMINATE_BLOCKED};
 use vouchsafe_test_harness::{
     Behavior, Instance, Operator, Partner, ReceivedEvent, Receiver, Sale, ServiceDatabase, WAIT_TIMEOUT,
@@ -68,8 +68,7 @@ impl DeliveryScenario {
         let sale = operator.add_stocked_product(2 * KILL_POINTS.len()).await;
         let mut partner = operator.add_partner("10000").await;
         let receiver = Receiver::start();
-        let body = json!({ "url": receiver.url() }).to_string();
-        expect_success(&partner.send_signed(Method::POST, "/webhooks", &body).await, 201);
+        register_webhook(&mut partner, &receiver, &json!({})).await;
         Self {
             service,
             partner,

@@ -4,6 +4,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::certification::{state, wait_for_state};
+use crate::deliveries::register_webhook;
 use vouchsafe_test_harness::{
     Behavior, Instance, Operator, Partner, Receiver, WAIT_TIMEOUT, eventually, expect_success, shared,
 };
@@ -17,8 +18,7 @@ struct RegisteredReceiver {
 impl RegisteredReceiver {
     async fn register(partner: &mut Partner) -> Self {
         let receiver = Receiver::start();
-        let body = json!({ "url": receiver.url() }).to_string();
-        let created = expect_success(&partner.send_signed(Method::POST, "/webhooks", &body).await, 201);
+        let created = register_webhook(partner, &receiver, &json!({})).await;
         let text = |name: &str| created[name].as_str().unwrap().to_owned();
         Self {
             receiver,
@@ -101,38 +101,17 @@ async fn receiver_without_verification_fails_with_advice() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let registered = RegisteredReceiver::register(&mut partner).await;
     let redirect = Behavior::StatusWithHeaders(302, "Location: http://127.0.0.1:1/\r\n".to_owned());
+    let disconnected = json!([false, null, "connection"]);
+    let verify = "verify every signature";
+    let no_2xx = "did not respond 2xx to a valid signature";
+    let no_401 = "seconds: respond 401";
     for (behavior, wrong, right, why) in [
-        (
-            Behavior::Status(204),
-            json!([false, 204, null]),
-            true,
-            "verify every signature",
-        ),
-        (
-            Behavior::Status(400),
-            json!([true, 400, null]),
-            false,
-            "did not respond 2xx to a valid signature",
-        ),
-        (
-            Behavior::Status(500),
-            json!([false, 500, null]),
-            false,
-            "seconds: respond 401",
-        ),
-        (redirect, json!([false, 302, null]), false, "seconds: respond 401"),
-        (
-            Behavior::Status(410),
-            json!([true, 410, null]),
-            false,
-            "did not respond 2xx to a valid signature",
-        ),
-        (
-            Behavior::Disconnect,
-            json!([false, null, "connection"]),
-            false,
-            "seconds: respond 401",
-        ),
+        (Behavior::Status(204), json!([false, 204, null]), true, verify),
+        (Behavior::Status(400), json!([true, 400, null]), false, no_2xx),
+        (Behavior::Status(500), json!([false, 500, null]), false, no_401),
+        (redirect, json!([false, 302, null]), false, no_401),
+        (Behavior::Status(410), json!([true, 410, null]), false, no_2xx),
+        (Behavior::Disconnect, disconnected, false, no_401),
     ] {
         // Pass in between, so that each failure is new.
         registered.respond_with(403, 200);

@@ -6,6 +6,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
+use crate::deliveries::register_webhook;
 use vouchsafe_test_harness::{
     Behavior, Operator, Partner, Receiver, expect_error, expect_success, shared, text_of,
 };
@@ -68,42 +69,29 @@ async fn endpoint_registration_is_idempotent_and_shows_secret_once() {
     assert!(!list.to_string().contains("whsec_"));
     let path = format!("/webhooks/{}", text(&created, "webhook_id"));
     let mut other = Operator::of(shared()).add_partner("100").await;
-    expect_error(
-        &other.send_signed(Method::DELETE, &path, "").await,
-        404,
-        "WEBHOOK_NOT_FOUND",
-    );
+    let response = other.send_signed(Method::DELETE, &path, "").await;
+    expect_error(&response, 404, "WEBHOOK_NOT_FOUND");
     assert_eq!(partner.send_signed(Method::DELETE, &path, "").await.status, 204);
-    expect_error(
-        &partner.send_signed(Method::DELETE, &path, "").await,
-        404,
-        "WEBHOOK_NOT_FOUND",
-    );
+    let response = partner.send_signed(Method::DELETE, &path, "").await;
+    expect_error(&response, 404, "WEBHOOK_NOT_FOUND");
 }
 
 #[tokio::test]
 async fn invalid_endpoint_is_rejected_by_field() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
+    let url = |url: &str| json!({ "url": url });
+    let events = |events: &[&str]| json!({ "url": "https://a.example/", "events": events });
     for (body, field) in [
         (json!({}), "url"),
-        (json!({ "url": "shop.example" }), "url"),
-        (json!({ "url": "http://shop.example/" }), "url"),
-        (json!({ "url": "https://me:you@shop.example/" }), "url"),
-        (json!({ "url": "https://10.0.0.1/" }), "url"),
-        (
-            json!({ "url": "https://169.254.169.254/latest/meta-data" }),
-            "url",
-        ),
-        (json!({ "url": "https://[::ffff:10.0.0.1]/" }), "url"),
-        (
-            json!({ "url": format!("http://{}/", shared().admin_address()) }),
-            "url",
-        ),
-        (json!({ "url": "https://a.example/", "events": [] }), "events"),
-        (
-            json!({ "url": "https://a.example/", "events": ["order.lost"] }),
-            "events[0]",
-        ),
+        (url("shop.example"), "url"),
+        (url("http://shop.example/"), "url"),
+        (url("https://me:you@shop.example/"), "url"),
+        (url("https://10.0.0.1/"), "url"),
+        (url("https://169.254.169.254/latest/meta-data"), "url"),
+        (url("https://[::ffff:10.0.0.1]/"), "url"),
+        (url(&format!("http://{}/", shared().admin_address())), "url"),
+        (events(&[]), "events"),
+        (events(&["order.lost"]), "events[0]"),
         (json!({ "url": "https://a.example/", "hook": 1 }), "hook"),
     ] {
         let error = expect_error(&put_webhook(&mut partner, &body).await, 422, "VALIDATION_FAILED");
@@ -140,8 +128,7 @@ async fn eleventh_endpoint_is_rejected() {
 async fn endpoint_test_reports_receiver_behavior() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let receiver = Receiver::start();
-    let response = put_webhook(&mut partner, &json!({ "url": receiver.url() })).await;
-    let created = expect_success(&response, 201);
+    let created = register_webhook(&mut partner, &receiver, &json!({})).await;
     let path = format!("/webhooks/{}/test", text(&created, "webhook_id"));
     let result = expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
     assert_eq!(
@@ -231,10 +218,7 @@ async fn endpoint_test_reports_connection_fault() {
 async fn rotated_secret_signs_with_both_during_overlap() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
     let receiver = Receiver::start();
-    let created = expect_success(
-        &put_webhook(&mut partner, &json!({ "url": receiver.url() })).await,
-        201,
-    );
+    let created = register_webhook(&mut partner, &receiver, &json!({})).await;
     let path = |action| format!("/webhooks/{}/{action}", text(&created, "webhook_id"));
     let response = partner.send_signed(Method::POST, &path("rotate"), "").await;
     assert_eq!(response.header("cache-control"), Some("no-store"));
@@ -244,31 +228,20 @@ async fn rotated_secret_signs_with_both_during_overlap() {
     assert_ne!(old, new);
     expect_success(&partner.send_signed(Method::POST, &path("test"), "").await, 200);
     receiver.wait_for_events(3)[1].assert_signed(&[new, old]);
-    let immediate = expect_success(
-        &post(&mut partner, &path("rotate"), &json!({ "overlap_seconds": 0 })).await,
-        200,
-    );
+    let response = post(&mut partner, &path("rotate"), &json!({ "overlap_seconds": 0 })).await;
+    let immediate = expect_success(&response, 200);
     expect_success(&partner.send_signed(Method::POST, &path("test"), "").await, 200);
     receiver.wait_for_events(6)[4].assert_signed(&[text(&immediate, "secret")]);
     let too_long = json!({ "overlap_seconds": 604_801 });
-    expect_error(
-        &post(&mut partner, &path("rotate"), &too_long).await,
-        422,
-        "VALIDATION_FAILED",
-    );
+    let response = post(&mut partner, &path("rotate"), &too_long).await;
+    expect_error(&response, 422, "VALIDATION_FAILED");
 }
 
 #[tokio::test]
 async fn webhook_secret_is_never_shown_again() {
     let mut partner = Operator::of(shared()).add_partner("100").await;
-    let created = expect_success(
-        &put_webhook(
-            &mut partner,
-            &json!({ "url": "http://127.0.0.1:9/", "enabled": false }),
-        )
-        .await,
-        201,
-    );
+    let disabled = json!({ "url": "http://127.0.0.1:9/", "enabled": false });
+    let created = expect_success(&put_webhook(&mut partner, &disabled).await, 201);
     assert!(!text_of(&partner.get("/webhooks").await).contains(text(&created, "secret")));
     assert!(!shared().log().contains(text(&created, "secret")));
 }
