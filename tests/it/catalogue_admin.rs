@@ -37,22 +37,11 @@ async fn put_category_returns_201_then_200() {
         json!(outer)
     );
     expect_success(&put(&mut operator, &path(&inner), &child).await, 200);
+    let below = |parent: &str| json!({ "name": "Outer", "parent_id": parent });
     for (id, body, field) in [
-        (
-            outer.as_str(),
-            json!({ "name": "Outer", "parent_id": inner }),
-            "parent_id",
-        ),
-        (
-            &outer,
-            json!({ "name": "Outer", "parent_id": outer }),
-            "parent_id",
-        ),
-        (
-            &outer,
-            json!({ "name": "Outer", "parent_id": "nothing" }),
-            "parent_id",
-        ),
+        (outer.as_str(), below(&inner), "parent_id"),
+        (&outer, below(&outer), "parent_id"),
+        (&outer, below("nothing"), "parent_id"),
         (&outer, json!({ "name": "" }), "name"),
         ("Not-a-slug", json!({ "name": "X" }), "category_id"),
     ] {
@@ -76,15 +65,8 @@ async fn put_product_applies_to_next_request() {
         text_of(&response)
     );
     expect_success(&partner.get(&format!("/products/{id}")).await, 200);
-    let changed = expect_success(
-        &put(
-            &mut operator,
-            &path,
-            &product_body(&json!({ "name": "Other", "discontinued": true })),
-        )
-        .await,
-        200,
-    );
+    let change = product_body(&json!({ "name": "Other", "discontinued": true }));
+    let changed = expect_success(&put(&mut operator, &path, &change).await, 200);
     assert_eq!(changed["name"], "Other");
     let shown = expect_success(&partner.get(&format!("/products/{id}")).await, 200);
     assert_eq!(
@@ -118,15 +100,8 @@ async fn product_currency_is_fixed_and_brand_is_fixed_with_stock() {
         let error = expect_error(&response, 422, "VALIDATION_FAILED");
         assert_eq!(error["details"][0]["field"], json!(field));
     }
-    expect_success(
-        &put(
-            &mut operator,
-            &path,
-            &product_body(&json!({ "brand": "Mine", "name": "New name" })),
-        )
-        .await,
-        200,
-    );
+    let new_name = product_body(&json!({ "brand": "Mine", "name": "New name" }));
+    expect_success(&put(&mut operator, &path, &new_name).await, 200);
 }
 
 #[tokio::test]
@@ -151,17 +126,10 @@ async fn invalid_product_is_rejected_by_field() {
         ),
         (json!({ "countries": ["Germany"] }), vec!["countries"]),
     ] {
-        let error = expect_error(
-            &put(&mut operator, &path, &product_body(&change)).await,
-            422,
-            "VALIDATION_FAILED",
-        );
-        let found: Vec<_> = error["details"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|d| d["field"].as_str().unwrap())
-            .collect();
+        let response = put(&mut operator, &path, &product_body(&change)).await;
+        let error = expect_error(&response, 422, "VALIDATION_FAILED");
+        let details = error["details"].as_array().unwrap();
+        let found: Vec<_> = details.iter().map(|detail| &detail["field"]).collect();
         assert_eq!(found, fields, "{change}");
     }
     let response = call_json(&mut operator, Method::GET, &path, "").await;
