@@ -44,25 +44,13 @@ async fn production_credential_requires_certification_and_agreement() {
         let response = call_json(&mut operator, Method::POST, &credentials, "{}").await;
         expect_error(&response, 409, "CERTIFICATION_REQUIRED");
     }
-    operator
-        .send_json(
-            Method::PATCH,
-            &path,
-            &json!({ "agreement_signed_at": "2026-02-01T00:00:00Z" }),
-        )
-        .await;
+    let terms = json!({ "agreement_signed_at": "2026-02-01T00:00:00Z" });
+    operator.send_json(Method::PATCH, &path, &terms).await;
     let response = call_json(&mut operator, Method::POST, &credentials, "{}").await;
     let issued = expect_success(&response, 201);
-    let text = |name: &str| issued[name].as_str().unwrap();
-    assert!(text("api_key").starts_with("vs_live_"));
-    let credentials = Credentials::new(text("api_key"), text("api_secret")).unwrap();
-    let partner_id = created["partner_id"].as_str().unwrap().to_owned();
-    expect_success(
-        &Partner::new(&service.base_url(), partner_id, credentials)
-            .get("/wallets")
-            .await,
-        200,
-    );
+    assert!(issued["api_key"].as_str().unwrap().starts_with("vs_live_"));
+    let mut partner = partner_with(&service, &created, &issued);
+    expect_success(&partner.get("/wallets").await, 200);
     drop(service);
     database.remove().await;
 }
@@ -73,16 +61,20 @@ async fn add_certified_partner(service: &Instance, operator: &mut Operator) -> P
     let created = operator
         .send_json(Method::POST, "/admin/v1/partners", &body)
         .await;
-    let partner_id = created["partner_id"].as_str().unwrap().to_owned();
-    let path = format!("/admin/v1/partners/{partner_id}");
+    let path = format!("/admin/v1/partners/{}", created["partner_id"].as_str().unwrap());
     let terms =
         json!({ "certified_at": "2026-01-01T00:00:00Z", "agreement_signed_at": "2026-01-01T00:00:00Z" });
     operator.send_json(Method::PATCH, &path, &terms).await;
     let issued = operator
         .send_json(Method::POST, &format!("{path}/credentials"), &json!({}))
         .await;
+    partner_with(service, &created, &issued)
+}
+
+fn partner_with(service: &Instance, created: &Value, issued: &Value) -> Partner {
     let text = |name: &str| issued[name].as_str().unwrap();
     let credentials = Credentials::new(text("api_key"), text("api_secret")).unwrap();
+    let partner_id = created["partner_id"].as_str().unwrap().to_owned();
     Partner::new(&service.base_url(), partner_id, credentials)
 }
 
