@@ -8,7 +8,6 @@ mod collector;
 mod export;
 #[cfg(any(test, not(feature = "otlp")))]
 mod export_disabled;
-mod fields;
 pub mod trace;
 
 use std::io::{IsTerminal as _, stderr};
@@ -26,7 +25,6 @@ use self::export::SpanExport;
 use self::export_disabled as export;
 use vouchsafe_security::secret::expose;
 
-use self::fields::PlainFields;
 use crate::settings::{LogFormat, ServeSettings};
 use crate::telemetry::trace::Traceparent;
 
@@ -84,7 +82,7 @@ fn log_layer(format: LogFormat) -> BoxedLayer {
             if stderr().is_terminal() {
                 text.with_ansi(true).boxed()
             } else {
-                text.with_ansi(false).fmt_fields(PlainFields).boxed()
+                text.with_ansi(false).boxed()
             }
         }
         LogFormat::Json => {
