@@ -8,7 +8,7 @@ use vouchsafe_domain::webhook::WebhookFilter;
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, NO_BODY};
 use super::examples::examples;
-use super::id::{DeliveryRef, WebhookRef};
+use super::id::{DeliveryRef, ObjectRef as _, WebhookRef};
 use super::output::Column;
 
 const COLUMNS: [Column; 7] = [
@@ -41,6 +41,9 @@ pub enum Action {
     /// Enable an endpoint, also after the partner or the service disabled it.
     #[command(after_help = examples!["vouchsafe webhook enable WEBHOOK_ID"])]
     Enable(WebhookRef),
+    /// Attempt every waiting delivery of an endpoint now, also while the endpoint fails.
+    #[command(after_help = examples!["vouchsafe webhook retry WEBHOOK_ID"])]
+    Retry(WebhookRef),
     /// List deliveries that failed, wait or were replayed, newest first; --json includes the attempts.
     #[command(after_help = examples![
         "vouchsafe webhook deliveries --status FAILED",
@@ -57,6 +60,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::List(args) => return admin.list("/webhooks", &args, &COLUMNS).await,
         Action::Deliveries(args) => return admin.list("/deliveries", &args, &DELIVERY_COLUMNS).await,
         Action::Enable(webhook) => format!("{}/enable", webhook.path()),
+        Action::Retry(webhook) => format!("{}/retry", webhook.path()),
         Action::Replay(delivery) => format!("{}/replay", delivery.path()),
     };
     admin.change(Method::POST, &path, NO_BODY).await

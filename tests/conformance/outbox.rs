@@ -76,6 +76,10 @@ pub(crate) async fn change(subject: &PgSubject, webhook_id: WebhookId, change: E
             let rotated = webhooks.rotate_secret(rotation, actor).await;
             assert!(rotated.unwrap().is_some());
         }
+        EndpointChange::RequestRetry => {
+            let retried = webhooks.retry(Some(partner_id), webhook_id, actor).await;
+            assert!(retried.unwrap().is_some());
+        }
         EndpointChange::Remove => assert!(try_remove(subject, webhook_id).await),
         EndpointChange::ForgetLastLease => {
             let forget = "UPDATE webhook_progress

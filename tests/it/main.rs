@@ -72,4 +72,5 @@ mod vendor_protocol;
 mod vendors;
 mod voided_stock;
 mod webhook_certification;
+mod webhook_retry;
 mod webhooks;

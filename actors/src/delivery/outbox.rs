@@ -26,6 +26,8 @@ pub struct LeasedEndpoint {
     pub target: Arc<WebhookTarget>,
     /// Every event up to this number is delivered, has a row, or was not subscribed to.
     pub cursor: i64,
+    /// A retry was requested for the events up to this number: they are attempted even while the endpoint fails.
+    pub retry_to: i64,
     pub consecutive_failures: u32,
     /// The attempt number that determines the current backoff.
     pub backoff_step: u32,

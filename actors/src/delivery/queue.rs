@@ -11,9 +11,9 @@
 //! | blocked by a failed event of its order | a row that waits for that event |
 //! | waiting while the endpoint fails | nothing: it lies past the cursor like a new event |
 //!
-//! Rules: of each order at most one delivery is in flight, the earliest one. While the endpoint fails, only the oldest
-//! delivery is attempted, and deliveries whose retry window ends meanwhile are given up with it. The cursor passes an event
-//! only once it is delivered or has a row. A delivery that is replayed while an attempt is in flight is attempted again
+//! Rules: of each order at most one delivery is in flight, the earliest one. While the endpoint fails, its oldest delivery
+//! probes it on the retry schedule; each other one has its last attempt when its retry window ends, or at once if a retry was
+//! requested. A delivery is given up only after an attempt. The cursor passes an event only once it is delivered or has a row. A delivery that is replayed while an attempt is in flight is attempted again
 //! afterwards, whatever the outcome of that attempt.
 
 mod failing;
@@ -35,8 +35,11 @@ pub const MAX_CONCURRENCY: usize = 16;
 /// endpoint has a concurrency of one, so little is read for it in vain.
 const READ_AHEAD: usize = 16;
 
-/// Consecutive failures after which only the oldest delivery is attempted (contract §6).
+/// Consecutive failures after which the oldest delivery probes the endpoint for the others (contract §6).
 pub const FAILING_THRESHOLD: u32 = 5;
+
+/// Deliveries that are read at once for a failing endpoint.
+const FAILING_READ_LIMIT: usize = 2 * MAX_CONCURRENCY;
 
 /// The deliveries of one endpoint that are in memory.
 #[derive(Debug)]
@@ -57,17 +60,20 @@ pub struct DeliveryQueue {
     health: EndpointHealth,
     /// When the last attempt failed; zero if none has.
     last_failure_at: Duration,
-    /// Minimum time between two attempts while the endpoint fails.
+    /// Minimum time between two probes while the endpoint fails.
     min_retry_interval: Duration,
+    /// Events up to this number are attempted even while the endpoint fails: a retry was requested.
+    retry_to: i64,
     updates: Vec<DeliveryUpdate>,
     recovered: bool,
 }
 
 impl DeliveryQueue {
     /// Creates an empty queue. Every event up to `cursor` is delivered, has a row, or was not subscribed to.
-    /// `min_retry_interval` is the minimum time between two attempts while the endpoint fails.
+    /// `min_retry_interval` is the minimum time between two probes while the endpoint fails. A retry was requested for the
+    /// events up to `retry_to`.
     #[must_use]
-    pub fn new(cursor: i64, health: EndpointHealth, min_retry_interval: Duration) -> Self {
+    pub fn new(cursor: i64, retry_to: i64, health: EndpointHealth, min_retry_interval: Duration) -> Self {
         Self {
             by_order: HashMap::new(),
             heads: BTreeMap::new(),
@@ -79,12 +85,13 @@ impl DeliveryQueue {
             health,
             last_failure_at: Duration::ZERO,
             min_retry_interval,
+            retry_to,
             updates: Vec::new(),
             recovered: false,
         }
     }
 
-    /// Whether the endpoint is failing: only its oldest delivery is attempted.
+    /// Whether the endpoint is failing: its oldest delivery probes it, the others wait.
     #[must_use]
     pub const fn is_failing(&self) -> bool {
         self.health.consecutive_failures >= FAILING_THRESHOLD
@@ -104,8 +111,10 @@ impl DeliveryQueue {
     pub fn next_read(&self) -> Option<ReadRequest> {
         let len = self.len();
         if self.is_failing() {
-            let after = self.scanned_to;
-            return (len == 0).then_some(ReadRequest::Oldest { after });
+            return (len == 0).then_some(ReadRequest::Oldest {
+                after: self.scanned_to,
+                limit: FAILING_READ_LIMIT,
+            });
         }
         let window = self.concurrency * READ_AHEAD;
         (len <= window / 2).then(|| ReadRequest::Due {
@@ -130,26 +139,39 @@ impl DeliveryQueue {
 
     /// Returns the next delivery to attempt and marks it as in flight; `None` if none is due or the concurrency is used up.
     pub fn start_next(&mut self, now: Duration) -> Option<QueuedDelivery> {
-        let concurrency = if self.is_failing() { 1 } else { self.concurrency };
-        if self.in_flight.len() >= concurrency {
+        let (delivery, max_in_flight) = if self.is_failing() {
+            let schedule = self.failing_schedule();
+            let delivery = self
+                .heads()
+                .find(|delivery| schedule.attempt_at(delivery) <= now)?;
+            (*delivery, schedule.max_in_flight(delivery, now))
+        } else {
+            let delivery = self.heads().find(|delivery| delivery.due_at <= now)?;
+            (*delivery, self.concurrency)
+        };
+        if self.in_flight.len() >= max_in_flight {
             return None;
         }
-        let due = |(number, order_id): (&i64, &OrderId)| {
-            let delivery = *self.by_order.get(order_id)?.get(number)?;
-            (delivery.due_at <= now).then_some(delivery)
-        };
-        let delivery = self.heads.iter().find_map(due)?;
         self.heads.remove(&delivery.number);
         self.in_flight.insert(delivery.number, delivery);
         Some(delivery)
     }
 
-    /// When the next delivery in memory that is not in flight is due.
+    /// When the next delivery in memory that is not in flight is to be attempted.
     #[must_use]
     pub fn next_due_at(&self) -> Option<Duration> {
-        let due =
-            |(number, order_id): (&i64, &OrderId)| Some(self.by_order.get(order_id)?.get(number)?.due_at);
-        self.heads.iter().filter_map(due).min()
+        if self.is_failing() {
+            let schedule = self.failing_schedule();
+            return self.heads().map(|delivery| schedule.attempt_at(delivery)).min();
+        }
+        self.heads().map(|delivery| delivery.due_at).min()
+    }
+
+    /// The first delivery of each order that has none in flight, by number.
+    fn heads(&self) -> impl Iterator<Item = &QueuedDelivery> {
+        self.heads
+            .iter()
+            .filter_map(|(number, order_id)| self.by_order.get(order_id)?.get(number))
     }
 
     /// The number of deliveries in flight.
@@ -270,16 +292,18 @@ impl DeliveryQueue {
         }
     }
 
-    fn earliest_retry(&self) -> Duration {
+    /// `interval` after the last failure.
+    fn earliest_retry(&self, interval: Duration) -> Duration {
         match self.last_failure_at {
             Duration::ZERO => Duration::ZERO,
-            failed_at => failed_at + self.min_retry_interval,
+            failed_at => failed_at + interval,
         }
     }
 
     fn record_success(&mut self, delivery: QueuedDelivery) {
         if self.is_failing() {
             self.recovered = true;
+            self.make_all_due();
         }
         self.health = EndpointHealth::default();
         self.concurrency = (self.concurrency * 2).min(MAX_CONCURRENCY);
@@ -320,7 +344,7 @@ impl DeliveryQueue {
         if due.is_some() || failed.has_row {
             self.block_order(failed.order_id);
         }
-        if self.is_failing() && !was_failing {
+        if self.is_failing() && (!was_failing || self.in_flight.is_empty()) {
             self.evict_waiting();
         }
     }

@@ -128,6 +128,8 @@ macro_rules! conformance_cases {
             failed_delivery_waits_until_due
             attempts_are_logged
             failing_endpoint_retries_oldest_and_ignores_new_events
+            failing_endpoint_reads_ending_windows_first
+            requested_retry_makes_everything_due
             recovery_makes_failed_deliveries_due
             delivery_expires_a_day_after_its_event
             gone_receiver_is_disabled

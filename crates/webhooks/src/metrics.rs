@@ -20,7 +20,7 @@ impl EndpointMetrics {
         );
         registry.register(
             "webhook_endpoints_failing",
-            "Enabled webhook endpoints in failure mode, where only the oldest delivery is retried",
+            "Enabled webhook endpoints that fail: the oldest delivery probes them and the others wait",
             self.failing.clone(),
         );
         registry.register_with_unit(
@@ -34,7 +34,7 @@ impl EndpointMetrics {
     /// Updates the gauges from a poll of due endpoints.
     pub(crate) fn set(&self, due: &DueEndpoints) {
         let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.enabled.set(gauge(due.enabled));
+        self.enabled.set(gauge(due.enabled.len()));
         self.failing.set(gauge(due.failing));
         let age = due.backlog_age.as_secs();
         self.backlog_seconds.set(i64::try_from(age).unwrap_or(i64::MAX));

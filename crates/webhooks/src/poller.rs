@@ -62,18 +62,83 @@ impl Poller<'_> {
 
     async fn assign_endpoints(&self, due: &DueEndpoints) {
         self.deliveries.evict_idle();
-        let share = due.enabled.div_ceil(due.nodes.max(1)).max(1);
-        let leased = self.deliveries.leased();
-        for surplus in leased.iter().skip(share) {
-            self.deliveries.release(*surplus).await;
+        let Assignment { release, wake } = Assignment::of(due, self.deliveries.leased());
+        for webhook_id in release {
+            self.deliveries.release(webhook_id).await;
         }
+        for webhook_id in wake {
+            self.deliveries.wake(webhook_id).await;
+        }
+    }
+}
+
+/// What a process does with its endpoints after a poll.
+#[derive(Debug, PartialEq, Eq)]
+struct Assignment {
+    release: Vec<WebhookId>,
+    wake: Vec<WebhookId>,
+}
+
+impl Assignment {
+    /// A process leases at most its share of the enabled endpoints. One that was disabled or deleted keeps its lease until its
+    /// attempts have ended, and takes nothing from the share.
+    fn of(due: &DueEndpoints, leased: Vec<WebhookId>) -> Self {
+        let share = due.enabled.len().div_ceil(due.nodes.max(1)).max(1);
+        let (mut leased, mut release): (Vec<_>, Vec<_>) = leased
+            .into_iter()
+            .partition(|webhook_id| due.enabled.contains(webhook_id));
         let mut capacity = share.saturating_sub(leased.len());
-        for webhook_id in &due.due {
+        let wake = due.due.iter().copied().filter(|webhook_id| {
             let is_leased = leased.contains(webhook_id);
-            if is_leased || capacity > 0 {
-                capacity -= usize::from(!is_leased);
-                self.deliveries.wake(*webhook_id).await;
-            }
+            let is_new = !is_leased && capacity > 0;
+            capacity -= usize::from(is_new);
+            is_leased || is_new
+        });
+        let wake = wake.collect();
+        release.extend(leased.drain(share.min(leased.len())..));
+        Self { release, wake }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoints(names: std::ops::Range<u128>) -> Vec<WebhookId> {
+        names
+            .map(|name| format!("wh_{name:032x}").parse().unwrap())
+            .collect()
+    }
+
+    fn polled(enabled: std::ops::Range<u128>, due: std::ops::Range<u128>, nodes: usize) -> DueEndpoints {
+        DueEndpoints {
+            due: endpoints(due),
+            enabled: endpoints(enabled).into_iter().collect(),
+            nodes,
+            ..DueEndpoints::default()
         }
+    }
+
+    #[test]
+    fn deleted_endpoints_take_nothing_from_the_share() {
+        // Six endpoints were deleted while their attempts are in flight; a new one is due.
+        let assignment = Assignment::of(&polled(6..7, 6..7, 1), endpoints(0..6));
+        let expected = Assignment {
+            release: endpoints(0..6),
+            wake: endpoints(6..7),
+        };
+        assert_eq!(assignment, expected);
+    }
+
+    #[test]
+    fn process_leases_its_share_and_releases_the_surplus() {
+        let polled = polled(0..6, 0..6, 2);
+        let assignment = Assignment::of(&polled, endpoints(0..2));
+        assert_eq!((assignment.release, assignment.wake), (vec![], endpoints(0..3)));
+        let assignment = Assignment::of(&polled, endpoints(0..5));
+        assert_eq!(
+            (assignment.release, assignment.wake),
+            (endpoints(3..5), endpoints(0..5))
+        );
     }
 }

@@ -117,6 +117,7 @@ fn endpoints() -> Vec<Endpoint> {
         POST "/drifts/{drift_id}/resolve" => reconciliation::drifts::resolve, docs::reconciliation::resolve;
         GET "/webhooks" => webhooks::list_webhooks, docs::webhooks::list;
         POST "/webhooks/{webhook_id}/enable" => webhooks::enable, docs::webhooks::enable;
+        POST "/webhooks/{webhook_id}/retry" => webhooks::retry, docs::webhooks::retry;
         GET "/deliveries" => webhooks::list_deliveries, docs::webhooks::deliveries;
         POST "/deliveries/{delivery_id}/replay" => webhooks::replay, docs::webhooks::replay;
         GET "/actors" => actors::list, docs::monitoring::actors;

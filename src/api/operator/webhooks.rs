@@ -42,6 +42,20 @@ pub(super) async fn enable(
     Ok(HttpResponse::Ok().json(WebhookOfPartner::from(enabled)))
 }
 
+/// `POST /webhooks/{webhook_id}/retry`: attempts everything that waits at once, also while the endpoint fails.
+pub(super) async fn retry(
+    service: web::Data<Service>,
+    operator: Operator,
+    webhook_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.authorize(Role::Operator)?;
+    let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
+    let webhook = service.store.webhooks.retry(None, webhook_id, actor).await?;
+    let webhook = webhook.ok_or_else(webhooks::not_found)?;
+    service.deliveries.release(webhook_id).await;
+    Ok(HttpResponse::Accepted().json(WebhookOfPartner::from(webhook)))
+}
+
 /// `GET /deliveries`.
 pub(super) async fn list_deliveries(
     service: web::Data<Service>,

@@ -82,6 +82,7 @@ fn endpoints() -> Vec<Endpoint> {
         DELETE "/webhooks/{webhook_id}" => webhooks::remove, docs::webhooks::remove;
         POST "/webhooks/{webhook_id}/rotate" => webhooks::rotate, docs::webhooks::rotate;
         POST "/webhooks/{webhook_id}/test" => webhooks::test, docs::webhooks::test;
+        POST "/webhooks/{webhook_id}/retry" => webhooks::retry, docs::webhooks::retry;
         POST "/webhooks/{webhook_id}/replay" => webhooks::replay, docs::webhooks::replay;
     }
 }

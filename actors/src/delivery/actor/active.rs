@@ -68,7 +68,12 @@ impl ActiveEndpoint {
         hold: OpenHold,
     ) -> Self {
         Self {
-            queue: DeliveryQueue::new(endpoint.cursor, health_of(&endpoint, now), INITIAL_BACKOFF),
+            queue: DeliveryQueue::new(
+                endpoint.cursor,
+                endpoint.retry_to,
+                health_of(&endpoint, now),
+                INITIAL_BACKOFF,
+            ),
             saved_cursor: endpoint.cursor,
             endpoint,
             events: HashMap::new(),

@@ -1,47 +1,95 @@
-//! Queue of a failing endpoint: evicts waiting deliveries and loads only the oldest one.
+//! Schedule of a failing endpoint: its oldest delivery probes it, each other one waits for the end of its retry window.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
-use vouchsafe_domain::delivery::DeliveryOutcome;
+use vouchsafe_domain::delivery::QueuedDelivery;
 
-use super::{DeliveryQueue, FAILING_THRESHOLD, LoadedDelivery};
+use super::{DeliveryQueue, FAILING_THRESHOLD, LoadedDelivery, MAX_CONCURRENCY};
+
+/// Minimum time between a failure and the next last or requested attempts, of which [`MAX_CONCURRENCY`] are in flight at most: a
+/// long backlog reaches a receiver that is down spread over time.
+const LAST_ATTEMPTS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// When the deliveries of a failing endpoint are attempted.
+pub(super) struct FailingSchedule<'a> {
+    queue: &'a DeliveryQueue,
+    /// The delivery whose retry window ends first.
+    oldest: Option<i64>,
+}
+
+impl FailingSchedule<'_> {
+    /// A probe follows the backoff; a requested retry is due at once; every other delivery has its last attempt when its
+    /// retry window ends.
+    pub(super) fn attempt_at(&self, delivery: &QueuedDelivery) -> Duration {
+        let health = self.queue.health;
+        let planned =
+            if self.queue.is_retry_requested(delivery) || delivery.attempts > 0 && self.is_probe(delivery) {
+                delivery.due_at
+            } else if self.is_probe(delivery) {
+                health.not_before
+            } else {
+                delivery.give_up_at
+            };
+        let planned = planned.min(delivery.give_up_at);
+        let interval = if self.queue.is_retry_requested(delivery) || planned == delivery.give_up_at {
+            LAST_ATTEMPTS_INTERVAL
+        } else {
+            self.queue.min_retry_interval
+        };
+        planned.max(self.queue.earliest_retry(interval))
+    }
+
+    /// Probes are sent one at a time.
+    pub(super) fn max_in_flight(&self, delivery: &QueuedDelivery, now: Duration) -> usize {
+        if delivery.give_up_at <= now || self.queue.is_retry_requested(delivery) {
+            MAX_CONCURRENCY
+        } else {
+            1
+        }
+    }
+
+    fn is_probe(&self, delivery: &QueuedDelivery) -> bool {
+        self.oldest == Some(delivery.number)
+    }
+}
 
 impl DeliveryQueue {
-    /// Gives up the deliveries whose retry window ended before the last failure, and queues the next one.
-    pub(super) fn load_oldest(&mut self, page: Vec<LoadedDelivery>, scanned_to: i64) {
-        if !self.is_failing() || !self.by_order.is_empty() {
-            return;
+    pub(super) fn failing_schedule(&self) -> FailingSchedule<'_> {
+        let oldest = self
+            .heads()
+            .min_by_key(|delivery| (delivery.give_up_at, delivery.number));
+        FailingSchedule {
+            queue: self,
+            oldest: oldest.map(|delivery| delivery.number),
         }
-        for LoadedDelivery { mut delivery, .. } in page {
-            if self.is_known(&delivery) {
-                continue;
-            }
-            if !delivery.has_row {
-                self.advance_scan(delivery.number);
-                self.unsettled.insert(delivery.number);
-            }
-            if delivery.give_up_at <= self.last_failure_at {
-                self.push_update(&delivery, DeliveryOutcome::Failed);
-                continue;
-            }
-            let planned = if delivery.attempts > 0 {
-                delivery.due_at
-            } else {
-                self.health.not_before
-            };
-            delivery.due_at = planned.min(delivery.give_up_at).max(self.earliest_retry());
-            self.by_order
-                .insert(delivery.order_id, BTreeMap::from([(delivery.number, delivery)]));
-            self.heads.insert(delivery.number, delivery.order_id);
+    }
+
+    /// Whether the partner or an operator requested an attempt of everything that waited, and this delivery did.
+    const fn is_retry_requested(&self, delivery: &QueuedDelivery) -> bool {
+        delivery.number <= self.retry_to
+    }
+
+    /// Adds the deliveries of a failing endpoint whose retry windows end first.
+    pub(super) fn load_oldest(&mut self, page: Vec<LoadedDelivery>, scanned_to: i64) {
+        if !self.is_failing() {
             return;
         }
         self.advance_scan(scanned_to);
-        // Nothing is left to attempt: the next event is attempted, and one more failure makes the endpoint fail again.
-        self.health.consecutive_failures = FAILING_THRESHOLD - 1;
+        page.into_iter().for_each(|loaded| self.load_one(loaded));
+        if self.by_order.is_empty() {
+            // Nothing is left to attempt: the next event is attempted, and one more failure makes the endpoint fail again.
+            self.health.consecutive_failures = FAILING_THRESHOLD - 1;
+        }
     }
 
-    /// Evicts what is not in flight: only the oldest delivery is attempted from now on, and the others are read again
-    /// later.
+    /// Makes the deliveries in memory due: the endpoint has recovered.
+    pub(super) fn make_all_due(&mut self) {
+        for delivery in self.by_order.values_mut().flat_map(|chain| chain.values_mut()) {
+            delivery.due_at = Duration::ZERO;
+        }
+    }
+
+    /// Evicts what is not in flight: the next read is in the order of the next attempts, which each failure changes.
     pub(super) fn evict_waiting(&mut self) {
         let in_flight = &self.in_flight;
         let mut first_unread = self.scanned_to;

@@ -47,6 +47,8 @@ pub enum EndpointChange {
     EnableByOperator,
     SetEventKinds(EventKinds),
     RotateSecret,
+    /// The partner requests a retry of everything that waits.
+    RequestRetry,
     Remove,
     /// The database crashes before the last lease is durable.
     ForgetLastLease,

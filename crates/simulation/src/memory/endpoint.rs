@@ -54,6 +54,8 @@ pub(super) struct Endpoint {
     pub(super) kinds: EventKinds,
     pub(super) secret: u8,
     pub(super) previous_secret: Option<u8>,
+    /// A retry was requested for the events up to this number.
+    pub(super) retry_to: i64,
     lease: i64,
     last_flush: i64,
     owner: Option<Owner>,
@@ -77,6 +79,7 @@ impl Endpoint {
             kinds: EventKinds::ALL,
             secret: 1,
             previous_secret: None,
+            retry_to: 0,
             lease: 0,
             last_flush: 0,
             owner: None,
@@ -128,6 +131,12 @@ impl Endpoint {
             self.due_at = Some(now);
         }
         self.make_all_due(now);
+    }
+
+    /// Makes everything that waits due, also while the endpoint fails.
+    pub(super) fn request_retry(&mut self, feed: Feed<'_>, now: DbTime) {
+        self.retry_to = feed.newest();
+        self.revoke_lease(now);
     }
 
     /// Gives the lease to a process that never flushes.

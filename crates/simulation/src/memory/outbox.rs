@@ -126,6 +126,7 @@ impl MemoryDatabase {
                 endpoint.revoke_lease(now);
             }
             EndpointChange::RotateSecret => endpoint.rotate_secret(now),
+            EndpointChange::RequestRetry => endpoint.request_retry(feed, now),
             EndpointChange::ForgetLastLease => endpoint.forget_last_lease(),
             EndpointChange::Remove => {}
         });
@@ -188,6 +189,7 @@ impl MemoryDatabase {
                 lease,
                 target: Arc::new(target),
                 cursor: endpoint.status.cursor,
+                retry_to: endpoint.retry_to,
                 consecutive_failures: endpoint.status.failures,
                 backoff_step: endpoint.backoff_step,
                 retry_in: endpoint.due_at.map_or(Duration::ZERO, |due| due.since(now)),
@@ -221,7 +223,7 @@ impl MemoryDatabase {
     }
 }
 
-/// Reader of a page: due or all open rows, and events past the cursor, by number.
+/// Reader of a page: rows that are due or may be attempted, and events past the cursor, by number.
 struct Page<'a> {
     endpoint: &'a Endpoint,
     feed: Feed<'a>,
@@ -230,9 +232,15 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn read(&self, request: ReadRequest) -> DeliveryPage {
-        let (ReadRequest::Due { after, .. } | ReadRequest::Oldest { after }) = request;
+        let (ReadRequest::Due { after, limit } | ReadRequest::Oldest { after, limit }) = request;
         let deliveries = &self.endpoint.deliveries;
-        let rows = deliveries.range(..=after);
+        let mut rows: Vec<_> = deliveries.range(..=after).collect();
+        if matches!(request, ReadRequest::Oldest { .. }) {
+            rows.retain(|(_, row)| row.due_at().is_some());
+            rows.sort_by_key(|(number, row)| (self.next_attempt_while_failing(**number, row), **number));
+            rows.truncate(limit);
+        }
+        let rows = rows.into_iter();
         let due = rows.filter_map(|(number, row)| self.due_row(*number, row, request));
         let later = deliveries.values().filter_map(Delivery::due_at);
         let next_due = later.filter(|due| *due > self.now).min();
@@ -242,10 +250,7 @@ impl Page<'_> {
             has_more: false,
             next_due_in: next_due.map(|due| due.since(self.now)),
         };
-        let mut remaining = match request {
-            ReadRequest::Due { limit, .. } => limit.min(PAGE),
-            ReadRequest::Oldest { .. } => PAGE - page.pending.len(),
-        };
+        let mut remaining = limit.min(PAGE);
         for number in after + 1..=self.feed.newest() {
             let pending = match deliveries.get(&number) {
                 Some(row) => self.due_row(number, row, request),
@@ -266,7 +271,6 @@ impl Page<'_> {
         let due = match (delivery.row.state, request) {
             (RowState::Waiting, ReadRequest::Oldest { .. }) => delivery.next_at,
             (RowState::Waiting, ReadRequest::Due { .. }) if delivery.next_at <= self.now => delivery.next_at,
-            (RowState::Blocked, ReadRequest::Oldest { .. }) => self.now,
             _ => return None,
         };
         Some(PendingDelivery {
@@ -278,6 +282,14 @@ impl Page<'_> {
             give_up_in: delivery.expires_at.signed_since(self.now),
             ..self.pending(number)
         })
+    }
+
+    fn next_attempt_while_failing(&self, number: i64, delivery: &Delivery) -> DbTime {
+        if number <= self.endpoint.retry_to {
+            delivery.next_at.min(delivery.expires_at)
+        } else {
+            delivery.expires_at
+        }
     }
 
     /// An event without a row, if the endpoint subscribes to its kind.

@@ -30,6 +30,8 @@ pub(super) struct EndpointSnapshot {
     pub(super) kinds: EventKinds,
     pub(super) has_rows: bool,
     pub(super) rows_ahead: bool,
+    /// A retry was requested for the events up to this number.
+    pub(super) retry_to: i64,
     pub(super) now: OffsetDateTime,
 }
 
@@ -51,6 +53,7 @@ pub(super) async fn load_endpoint(
                   FROM deliveries AS d
                  WHERE d.partner_id = w.partner_id AND d.webhook_id = w.webhook_id AND d.number > p.cursor
                 ) AS "rows_ahead!",
+                p.retry_to,
                 now() AS "now!"
            FROM webhooks AS w
            JOIN webhook_progress AS p ON p.partner_id = w.partner_id AND p.webhook_id = w.webhook_id
@@ -68,6 +71,7 @@ pub(super) async fn load_endpoint(
         kinds: EventKinds::from_labels(row.events.as_deref()),
         has_rows: row.has_rows,
         rows_ahead: row.rows_ahead,
+        retry_to: row.retry_to,
         now: row.now,
     })
     .fetch_optional(pool)

@@ -1,6 +1,6 @@
 //! Endpoint leases, and polling for endpoints with due deliveries.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +21,7 @@ pub struct DueEndpoints {
     pub due: Vec<WebhookId>,
     /// Endpoints that are not failing, by partner: they deliver new events at once.
     pub ready_by_partner: HashMap<PartnerId, Vec<WebhookId>>,
-    /// Number of enabled endpoints.
-    pub enabled: usize,
+    pub enabled: HashSet<WebhookId>,
     /// Number of enabled endpoints that are failing.
     pub failing: usize,
     /// Age of the oldest event after the cursor of any enabled endpoint.
@@ -68,7 +67,7 @@ pub(super) async fn acquire_lease(
                        FROM feeds AS f
                       WHERE f.partner_id = p.partner_id)))
          RETURNING p.partner_id AS "partner_id: PartnerId", w.url, w.secret, w.previous_secret, w.previous_until, p.lease,
-                   p.cursor, p.failures, p.backoff_step,
+                   p.cursor, p.retry_to, p.failures, p.backoff_step,
                    GREATEST(COALESCE(extract(epoch FROM p.due_at - now()), 0), 0)::float8 AS "wait_s!""#,
         webhook_id as _,
         node.name,
@@ -88,6 +87,7 @@ pub(super) async fn acquire_lease(
                 previous_secret: row.previous_secret.map(sealed).zip(row.previous_until),
             }),
             cursor: row.cursor,
+            retry_to: row.retry_to,
             consecutive_failures: row.failures.cast_unsigned(),
             backoff_step: row.backoff_step.cast_unsigned(),
             retry_in: Duration::try_from_secs_f64(row.wait_s).unwrap_or_default(),
@@ -110,7 +110,6 @@ impl PgNode {
                 sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM nodes WHERE lease_until > now()"#);
             let nodes = nodes.fetch_one(&pool).await?;
             let mut endpoints = DueEndpoints {
-                enabled: rows.len(),
                 nodes: usize::try_from(nodes).unwrap_or(1).max(1),
                 ..DueEndpoints::default()
             };
@@ -126,6 +125,7 @@ impl PgNode {
 impl DueEndpoints {
     fn add(&mut self, row: &EndpointStatusRow) {
         let webhook_id = row.webhook_id;
+        self.enabled.insert(webhook_id);
         if row.due && row.free {
             self.due.push(webhook_id);
         }

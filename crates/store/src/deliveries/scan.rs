@@ -10,7 +10,7 @@ use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_domain::delivery::{CommittedEvents, WebhookEvent};
 use vouchsafe_domain::ids::OrderId;
 
-use super::due_rows::read_due_rows;
+use super::due_rows::RowQuery;
 use super::endpoint::{EndpointKey, EndpointSnapshot};
 use crate::audit::to_bigint;
 use crate::events::{EventRow, MAX_PAGE_BYTES, MAX_PAGE_ROWS};
@@ -31,7 +31,7 @@ struct CommittedBundle {
 struct RowsAhead {
     /// Event numbers of all rows.
     stored: HashSet<i64>,
-    /// Rows that are due, or all waiting ones if the oldest are requested.
+    /// Rows that are due, or all that may be attempted if the endpoint is failing.
     due: HashMap<i64, PendingDelivery>,
     /// Last number of a full page of due rows: the scan must not go beyond.
     end: Option<i64>,
@@ -116,7 +116,9 @@ impl RowsAhead {
         after: i64,
         last: i64,
     ) -> Result<Self, sqlx::Error> {
-        let due = read_due_rows(pool, endpoint, request, after + 1..=last).await?;
+        let due = RowQuery::within_scan(request, after + 1..=last)
+            .read(pool, endpoint)
+            .await?;
         let end = due.last().filter(|_| due.len() == MAX_PAGE_ROWS);
         Ok(Self {
             stored: find_stored_numbers(pool, endpoint.key, after, last).await?,

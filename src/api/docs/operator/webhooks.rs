@@ -29,6 +29,16 @@ pub(crate) fn enable(operation: Operation) -> Operation {
         .ok::<WebhookOfPartner>("The endpoint after the change.", webhook())
 }
 
+pub(crate) fn retry(operation: Operation) -> Operation {
+    write_operation(operation, "retryWebhook")
+        .describe(
+            WEBHOOKS,
+            "Retry the waiting deliveries of a webhook endpoint",
+            "Attempts every waiting delivery now instead of at its next attempt, also while the endpoint fails.",
+        )
+        .accepted::<WebhookOfPartner>("The deliveries are attempted from now on.", webhook())
+}
+
 pub(crate) fn deliveries(operation: Operation) -> Operation {
     read_operation(operation, "listDeliveries")
         .describe(

@@ -97,6 +97,18 @@ pub(crate) fn test(operation: Operation) -> Operation {
         .errors(&[Code::ValidationFailed])
 }
 
+pub(crate) fn retry(operation: Operation) -> Operation {
+    webhook_operation(operation, "retryWebhook")
+        .describe(
+            EVENTS,
+            "Retry waiting deliveries",
+            "Attempts every delivery that waits for this endpoint now instead of at its next attempt. Use it when your receiver \
+             works again. The retry schedule and the 24 hours of each delivery stay as they are. A disabled endpoint receives its \
+             deliveries once it is enabled.",
+        )
+        .accepted::<WebhookBody<'_>>("The deliveries are attempted from now on.", webhook(None))
+}
+
 pub(crate) fn replay(operation: Operation) -> Operation {
     webhook_operation(operation, "replayWebhook")
         .describe(

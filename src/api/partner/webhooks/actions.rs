@@ -1,4 +1,4 @@
-//! Webhook endpoint actions: secret rotation and event replay.
+//! Webhook endpoint actions: secret rotation, retry and event replay.
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
@@ -38,6 +38,24 @@ pub(in crate::api::partner) async fn rotate(
     Ok(HttpResponse::Ok()
         .insert_header((CACHE_CONTROL, "no-store"))
         .json(WebhookBody::of(&webhook, Some(&secret))))
+}
+
+/// Attempts everything that waits at once.
+pub(in crate::api::partner) async fn retry(
+    service: web::Data<Service>,
+    webhook_id: web::Path<String>,
+    signed: VerifiedRequest<General>,
+) -> Result<HttpResponse, ApiError> {
+    let webhook_id = parse_id(&webhook_id)?;
+    let (partner_id, actor) = (signed.caller.partner_id(), signed.caller.audit_actor());
+    let webhook = service
+        .store
+        .webhooks
+        .retry(Some(partner_id), webhook_id, actor)
+        .await?;
+    let webhook = webhook.ok_or_else(not_found)?;
+    service.deliveries.release(webhook_id).await;
+    Ok(HttpResponse::Accepted().json(WebhookBody::of(&webhook, None)))
 }
 
 /// Delivers events again, with a new retry period of 24 hours.

@@ -15,7 +15,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::webhooks::body::WebhookBody;
 use vouchsafe_wire::partner::webhooks::request;
 
-pub(super) use self::actions::{replay, rotate};
+pub(super) use self::actions::{replay, retry, rotate};
 pub(super) use self::test::test;
 use crate::api::error::ApiError;
 use crate::api::list_request::list_response;

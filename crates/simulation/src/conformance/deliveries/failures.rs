@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use vouchsafe_actors::delivery::queue::ReadRequest;
 
-use super::endpoint::{EndpointFixture, Flush, HOUR, attempt, due};
-use crate::conformance::subject::Subject;
+use super::endpoint::{EndpointFixture, Flush, HOUR, attempt, due, numbers};
+use crate::conformance::subject::{EndpointChange, Subject};
 use crate::rows::RowState;
 
 /// A failed delivery is not read before it is due; until then no process needs the lease.
@@ -67,8 +67,8 @@ pub async fn attempts_are_logged<S: Subject>(endpoint: EndpointFixture<'_, S>) {
     assert_eq!((status.delivered, status.refused, status.failures), (1, 3, 0));
 }
 
-/// A failing endpoint is not leased before its next attempt, even if there are new events. After that the oldest deliveries
-/// are read first, due or not.
+/// A failing endpoint is not leased before its next attempt, even if there are new events. After that its deliveries are read, due
+/// or not; one that waits for its order is not.
 pub async fn failing_endpoint_retries_oldest_and_ignores_new_events<S: Subject>(
     endpoint: EndpointFixture<'_, S>,
 ) {
@@ -87,9 +87,54 @@ pub async fn failing_endpoint_retries_oldest_and_ignores_new_events<S: Subject>(
         "none of the rows is due"
     );
     assert_eq!(
-        holder.read_numbers(ReadRequest::Oldest { after: 2 }).await,
-        [1, 2, 3, 4]
+        holder
+            .read_numbers(ReadRequest::Oldest { after: 2, limit: 64 })
+            .await,
+        [1, 3, 4]
     );
+}
+
+/// Rows of a failing endpoint are read in the order in which their retry windows end: the windows of replays end later.
+pub async fn failing_endpoint_reads_ending_windows_first<S: Subject>(endpoint: EndpointFixture<'_, S>) {
+    endpoint.commit_all(&[1, 2, 3]).await;
+    let process = endpoint.start("one").await;
+    let mut holder = process.acquire().await.unwrap();
+    for (sequence, number) in [(1, 1), (2, 2)] {
+        let failed = Flush::failed(sequence, number, 1, 8 * HOUR).failing(HOUR);
+        holder.flush(failed).await.unwrap();
+    }
+    endpoint.advance_time(HOUR).await;
+    endpoint.replay(1..=1).await;
+    let oldest = |limit| ReadRequest::Oldest { after: 2, limit };
+    assert_eq!(holder.read_numbers(oldest(64)).await, [2, 1, 3]);
+    assert_eq!(holder.read_numbers(oldest(1)).await, [2, 3], "a row and an event");
+}
+
+/// A requested retry revokes the lease, makes failed deliveries due and tells the next lease up to which event.
+pub async fn requested_retry_makes_everything_due<S: Subject>(endpoint: EndpointFixture<'_, S>) {
+    endpoint.commit_all(&[1, 2, 3]).await;
+    let process = endpoint.start("one").await;
+    let mut holder = process.acquire().await.unwrap();
+    let failed = Flush::failed(1, 1, 1, 8 * HOUR).failing(8 * HOUR);
+    holder.flush(failed).await.unwrap();
+    endpoint.change(EndpointChange::RequestRetry).await;
+    assert!(holder.read(due(1)).await.is_none(), "the lease is revoked");
+    endpoint.commit(4).await;
+    let mut holder = process.acquire().await.expect("the endpoint is due");
+    assert_eq!(
+        (holder.opened.retry_to, holder.opened.retry_in),
+        (3, Duration::ZERO)
+    );
+    let page = holder
+        .read(ReadRequest::Oldest { after: 1, limit: 64 })
+        .await
+        .unwrap();
+    let due_in: Vec<_> = page
+        .pending
+        .iter()
+        .map(|pending| pending.due_in.is_positive())
+        .collect();
+    assert_eq!((numbers(&page), due_in), (vec![1, 2, 3, 4], vec![false; 4]));
 }
 
 /// Recovery makes rows that wait for an attempt due at once; rows blocked by their order stay blocked.

@@ -57,7 +57,9 @@ pub async fn row_among_unread_events_is_read_in_sequence<S: Subject>(endpoint: E
         [1]
     );
     assert_eq!(
-        holder.read_numbers(ReadRequest::Oldest { after: 0 }).await,
+        holder
+            .read_numbers(ReadRequest::Oldest { after: 0, limit: 64 })
+            .await,
         [1, 2, 3, 4]
     );
     assert_eq!(

@@ -95,6 +95,10 @@ async fn backlog_of_dead_receiver_fails_after_a_day() {
         let rows = harness.rows();
         assert_eq!((harness.status().cursor, rows.len()), (300, 300));
         assert!(rows.values().all(|row| row.state == RowState::Failed));
+        assert!(
+            rows.values().all(|row| row.attempts > 0 && !row.log.is_empty()),
+            "each after an attempt of its own"
+        );
     })
     .await;
 }
