@@ -13,6 +13,7 @@ use vouchsafe_wire::page::PageParameters;
 use vouchsafe_wire::query;
 
 use super::client::{ErrorResponse, build_client, parse_url, send};
+use super::id::ObjectRef;
 use super::output::{self, Column};
 use super::{CommandOutput, LocalService};
 use crate::secrets::OPERATOR_TOKEN_FILE;
@@ -66,6 +67,29 @@ pub struct ListArgs<F: Args = NoFilter> {
     #[command(flatten)]
     #[serde(flatten)]
     page: PageParameters,
+}
+
+/// An object, and the body of a request about it.
+#[derive(Debug, Args)]
+pub struct RequestArgs<O: ObjectRef, B: Args> {
+    #[command(flatten)]
+    pub(super) object: O,
+    #[command(flatten)]
+    pub(super) request: B,
+}
+
+impl<O: ObjectRef, B: Args + Serialize + Sync> RequestArgs<O, B> {
+    /// Posts the body to a route of the object and prints the result.
+    pub(super) async fn post(&self, route: &str, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+        admin
+            .post(&format!("{}/{route}", self.object.path()), &self.request)
+            .await
+    }
+
+    /// Replaces the object by the body and prints the result.
+    pub(super) async fn put(&self, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+        admin.put(&self.object.path(), &self.request).await
+    }
 }
 
 pub(super) struct AdminClient {

@@ -8,7 +8,7 @@ use vouchsafe_wire::operator::credentials::IssueCredentialRequest;
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, NO_BODY};
 use super::examples::examples;
-use super::id::{CredentialRef, PartnerRef};
+use super::id::{CredentialRef, ObjectRef as _, PartnerRef};
 use super::output::Column;
 
 const COLUMNS: [Column; 6] = [

@@ -1,11 +1,11 @@
 //! `vouchsafe drift`: list and resolve differences between vendor records and purchases.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use vouchsafe_domain::reconciliation::drift::DriftFilter;
 use vouchsafe_wire::operator::reconciliation::drifts::ResolveRequest;
 
 use super::CommandOutput;
-use super::admin::{AdminClient, ListArgs};
+use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::DriftRef;
 use super::output::Column;
@@ -34,24 +34,12 @@ pub enum Action {
         "vouchsafe drift resolve DRIFT_ID --reason 'the vendor has corrected its records'",
         "vouchsafe drift resolve DRIFT_ID --as escalated --reason 'asked the vendor, ticket 4711'",
     ])]
-    Resolve(ResolveArgs),
-}
-
-#[derive(Debug, Args)]
-pub struct ResolveArgs {
-    #[command(flatten)]
-    drift: DriftRef,
-    #[command(flatten)]
-    request: ResolveRequest,
+    Resolve(RequestArgs<DriftRef, ResolveRequest>),
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::List(args) => admin.list("/drifts", &args, &COLUMNS).await,
-        Action::Resolve(args) => {
-            admin
-                .post(&format!("{}/resolve", args.drift.path()), &args.request)
-                .await
-        }
+        Action::Resolve(args) => args.post("resolve", admin).await,
     }
 }

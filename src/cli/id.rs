@@ -39,6 +39,12 @@ pub(super) const WEBHOOKS: &str = "`vouchsafe webhook list` lists and filters en
 
 pub(super) const DELIVERIES: &str = "`vouchsafe webhook deliveries` lists deliveries that failed or wait";
 
+/// The argument of a command that names an object.
+pub trait ObjectRef: Args {
+    /// Path of the object.
+    fn path(&self) -> String;
+}
+
 macro_rules! objects {
     ($($(#[$doc:meta])* $visibility:vis $name:ident { $id:ident } at $path:literal;)+) => {$(
         #[derive(Debug, Args)]
@@ -47,9 +53,8 @@ macro_rules! objects {
             pub(super) $id: String,
         }
 
-        impl $name {
-            /// Path of the object.
-            pub(super) fn path(&self) -> String {
+        impl ObjectRef for $name {
+            fn path(&self) -> String {
                 format!(concat!($path, "/{}"), percent_encode(&self.$id))
             }
         }
@@ -66,7 +71,7 @@ objects! {
     /// Product ID.
     pub ProductRef { product_id } at "/products";
     /// Vendor ID.
-    pub(super) VendorRef { vendor_id } at "/vendors";
+    pub VendorRef { vendor_id } at "/vendors";
     /// Order ID.
     pub OrderRef { order_id } at "/orders";
     /// Purchase ID.
@@ -76,7 +81,7 @@ objects! {
     /// Day in UTC.
     pub DayRef { date } at "/reconciliation";
     /// Drift ID.
-    pub(super) DriftRef { drift_id } at "/drifts";
+    pub DriftRef { drift_id } at "/drifts";
     /// Webhook ID.
     pub WebhookRef { webhook_id } at "/webhooks";
     /// Delivery ID.

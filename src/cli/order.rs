@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
 use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_wire::operator::decision::ReasonRequest;
+use vouchsafe_wire::operator::orders::fulfil::FulfilRequest;
 
-use super::admin::{AdminClient, ListArgs};
+use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
-use super::id::OrderRef;
+use super::id::{ObjectRef as _, OrderRef};
 use super::output::Column;
 use super::{CommandOutput, vouchers};
 
@@ -22,6 +22,8 @@ const COLUMNS: [Column; 7] = [
     ("REFERENCE", "reference"),
     ("CREATED", "created_at"),
 ];
+
+type DecisionArgs = RequestArgs<OrderRef, ReasonRequest>;
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -58,41 +60,22 @@ pub struct FulfilArgs {
     /// CSV file with a header (code,pin,serial,url,expiry), or NDJSON file (.ndjson, .jsonl); - reads CSV from standard
     /// input.
     file: PathBuf,
-    /// Product ID; required if the order needs several products.
-    #[arg(long, value_name = "PRODUCT", requires = "denomination")]
-    product: Option<String>,
-    /// Face value.
-    #[arg(long, value_name = "AMOUNT", requires = "product")]
-    denomination: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub struct DecisionArgs {
     #[command(flatten)]
-    order: OrderRef,
-    #[command(flatten)]
-    request: ReasonRequest,
+    request: FulfilRequest,
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     let (decision, args) = match action {
         Action::List(args) => return admin.list("/orders", &args, &COLUMNS).await,
         Action::Show(order) => return admin.get(&order.path()).await,
-        Action::Fulfil(args) => return fulfil(admin, &args).await,
+        Action::Fulfil(mut args) => {
+            args.request.vouchers = vouchers::read_vouchers(&args.file)?;
+            let path = format!("{}/fulfil", args.order.path());
+            return admin.post(&path, &args.request).await;
+        }
         Action::Approve(args) => ("approve", args),
         Action::Reject(args) => ("reject", args),
         Action::Cancel(args) => ("cancel", args),
     };
-    admin
-        .post(&format!("{}/{decision}", args.order.path()), &args.request)
-        .await
-}
-
-async fn fulfil(admin: &AdminClient, args: &FulfilArgs) -> anyhow::Result<CommandOutput> {
-    let mut body = json!({ "vouchers": vouchers::read_vouchers(&args.file)? });
-    if let (Some(product), Some(denomination)) = (&args.product, &args.denomination) {
-        body["product_id"] = json!(product);
-        body["denomination"] = json!(denomination);
-    }
-    admin.post(&format!("{}/fulfil", args.order.path()), &body).await
+    args.post(decision, admin).await
 }

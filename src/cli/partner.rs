@@ -12,7 +12,7 @@ use vouchsafe_domain::limits::{InvalidLimit, Limit, RequestClass};
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, NO_BODY};
 use super::examples::examples;
-use super::id::PartnerRef;
+use super::id::{ObjectRef as _, PartnerRef};
 use super::output::{self, Column};
 
 const COLUMNS: [Column; 5] = [

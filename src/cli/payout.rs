@@ -1,13 +1,13 @@
 //! `vouchsafe payout`: list payouts of all partners and record their outcome.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use vouchsafe_domain::payout::PayoutSearch;
 use vouchsafe_wire::operator::payouts::PayoutDecisionRequest;
 
 use super::CommandOutput;
-use super::admin::{AdminClient, ListArgs};
+use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
-use super::id::PayoutRef;
+use super::id::{ObjectRef as _, PayoutRef};
 use super::output::Column;
 
 const COLUMNS: [Column; 7] = [
@@ -19,6 +19,8 @@ const COLUMNS: [Column; 7] = [
     ("REFERENCE", "reference"),
     ("CREATED", "created_at"),
 ];
+
+type DecisionArgs = RequestArgs<PayoutRef, PayoutDecisionRequest>;
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -42,14 +44,6 @@ pub enum Action {
     Fail(DecisionArgs),
 }
 
-#[derive(Debug, Args)]
-pub struct DecisionArgs {
-    #[command(flatten)]
-    payout: PayoutRef,
-    #[command(flatten)]
-    request: PayoutDecisionRequest,
-}
-
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     let (decision, args) = match action {
         Action::List(args) => return admin.list("/payouts", &args, &COLUMNS).await,
@@ -58,7 +52,5 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Reject(args) => ("reject", args),
         Action::Fail(args) => ("fail", args),
     };
-    admin
-        .post(&format!("{}/{decision}", args.payout.path()), &args.request)
-        .await
+    args.post(decision, admin).await
 }

@@ -5,7 +5,7 @@ use vouchsafe_domain::purchase::view::PurchaseFilter;
 use vouchsafe_wire::operator::decision::ReasonRequest;
 
 use super::CommandOutput;
-use super::admin::{AdminClient, ListArgs};
+use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::PurchaseRef;
 use super::output::Column;
@@ -39,18 +39,12 @@ pub enum Action {
 #[command(mut_arg("reason", |reason| reason.help("Reason, stored with the purchase and in the audit trail")))]
 pub struct EndArgs {
     #[command(flatten)]
-    purchase: PurchaseRef,
-    #[command(flatten)]
-    request: ReasonRequest,
+    end: RequestArgs<PurchaseRef, ReasonRequest>,
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::List(args) => admin.list("/purchases", &args, &COLUMNS).await,
-        Action::End(args) => {
-            admin
-                .post(&format!("{}/end", args.purchase.path()), &args.request)
-                .await
-        }
+        Action::End(args) => args.end.post("end", admin).await,
     }
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use vouchsafe_wire::operator::reconciliation::{RecordsQuery, RunRequest};
 
-use super::admin::AdminClient;
+use super::admin::{AdminClient, RequestArgs};
 use super::examples::examples;
-use super::id::DayRef;
+use super::id::{DayRef, ObjectRef as _};
 use super::upload::{self, UploadSource};
 use super::{CommandOutput, output};
 
@@ -18,7 +18,7 @@ pub enum Action {
         "vouchsafe reconciliation run 2026-11-20",
         "vouchsafe reconciliation run 2026-11-20 --vendor acme-cards",
     ])]
-    Run(RunArgs),
+    Run(RequestArgs<DayRef, RunRequest>),
     /// Show the result of a day, by vendor.
     #[command(after_help = examples!["vouchsafe reconciliation show 2026-11-20 --json"])]
     Show(DayRef),
@@ -28,14 +28,6 @@ pub enum Action {
         "vouchsafe reconciliation upload - --date 2026-11-20 --vendor by-hand < records.csv",
     ])]
     Upload(UploadArgs),
-}
-
-#[derive(Debug, Args)]
-pub struct RunArgs {
-    #[command(flatten)]
-    day: DayRef,
-    #[command(flatten)]
-    request: RunRequest,
 }
 
 #[derive(Debug, Args)]
@@ -52,7 +44,7 @@ pub struct UploadArgs {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::Run(RunArgs { day, request }) => admin.post(&format!("{}/run", day.path()), &request).await,
+        Action::Run(args) => args.post("run", admin).await,
         Action::Show(day) => admin.get(&day.path()).await,
         Action::Upload(UploadArgs { file, day, query }) => {
             let source = UploadSource::open(&file)?;

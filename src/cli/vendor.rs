@@ -1,11 +1,11 @@
 //! `vouchsafe vendor`: vendors and their adapters.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use vouchsafe_security::secret::expose;
 use vouchsafe_wire::operator::vendors::VendorRequest;
 
 use super::CommandOutput;
-use super::admin::{AdminClient, ListArgs};
+use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::call::read_text;
 use super::examples::examples;
 use super::id::VendorRef;
@@ -27,28 +27,20 @@ pub enum Action {
         "vouchsafe vendor put by-hand --adapter manual",
         "vouchsafe vendor put acme-cards --adapter http --url https://vendor.example --credentials @credential.txt",
     ])]
-    Put(PutArgs),
+    Put(RequestArgs<VendorRef, VendorRequest>),
     /// List vendors, without credentials.
     #[command(after_help = examples!["vouchsafe vendor list --json"])]
     List(ListArgs),
 }
 
-#[derive(Debug, Args)]
-pub struct PutArgs {
-    #[command(flatten)]
-    vendor: VendorRef,
-    #[command(flatten)]
-    request: VendorRequest,
-}
-
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::Put(PutArgs { vendor, mut request }) => {
-            if let Some(argument) = &request.credentials {
+        Action::Put(mut args) => {
+            if let Some(argument) = &args.request.credentials {
                 // A file ends with a line feed, which is not part of the credential.
-                request.credentials = Some(read_text(expose(argument))?.trim_end().into());
+                args.request.credentials = Some(read_text(expose(argument))?.trim_end().into());
             }
-            admin.put(&vendor.path(), &request).await
+            args.put(admin).await
         }
         Action::List(args) => admin.list("/vendors", &args, &COLUMNS).await,
     }

@@ -1,12 +1,15 @@
 //! Converts a voucher file (CSV with a header, or NDJSON) into request bodies.
 //!
-//! The service validates the vouchers. Errors never quote a line.
+//! The service validates the values. Errors never quote a line.
 
 use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use serde_json::error::Category;
 use serde_json::{Map, Value};
+use vouchsafe_wire::json::JsonObject;
+use vouchsafe_wire::operator::orders::fulfil::VoucherRequest;
 use vouchsafe_wire::operator::stock::field_splitter::FieldSplitter;
 use vouchsafe_wire::operator::stock::row::LineError;
 
@@ -16,14 +19,14 @@ use super::upload::UploadSource;
 /// In bytes: far more than a request may have.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// More than a voucher has; the service names the unknown ones.
+/// More than a voucher has.
 const MAX_FIELDS: usize = 20;
 
 /// Reads the vouchers of a file.
 ///
 /// # Errors
-/// If the file cannot be read or contains no voucher.
-pub(super) fn read_vouchers(file: &Path) -> anyhow::Result<Vec<Value>> {
+/// If the file cannot be read, contains no voucher, or a voucher has another field than those of an import.
+pub(super) fn read_vouchers(file: &Path) -> anyhow::Result<Vec<JsonObject<VoucherRequest>>> {
     let mut text = String::new();
     UploadSource::open(file)?
         .reader
@@ -44,12 +47,20 @@ pub(super) fn read_vouchers(file: &Path) -> anyhow::Result<Vec<Value>> {
     Ok(vouchers)
 }
 
-fn parse_object((index, line): (usize, &str)) -> anyhow::Result<Value> {
+fn parse_object((index, line): (usize, &str)) -> anyhow::Result<JsonObject<VoucherRequest>> {
     // The parser's error may quote the line.
-    serde_json::from_str(line).map_err(|_| anyhow::anyhow!("voucher {} is not valid JSON", index + 1))
+    serde_json::from_str(line).map_err(|error| {
+        let reason = match error.classify() {
+            Category::Data => LineError::NotAVoucher,
+            Category::Syntax | Category::Eof | Category::Io => LineError::NotJson,
+        };
+        anyhow::anyhow!("voucher {}: {reason}", index + 1)
+    })
 }
 
-fn parse_csv<'a>(mut lines: impl Iterator<Item = &'a str>) -> Result<Vec<Value>, LineError> {
+fn parse_csv<'a>(
+    mut lines: impl Iterator<Item = &'a str>,
+) -> Result<Vec<JsonObject<VoucherRequest>>, LineError> {
     let mut fields = FieldSplitter::<MAX_FIELDS>::default();
     let mut split = |line| {
         let split = fields.split(line)?;
@@ -61,7 +72,7 @@ fn parse_csv<'a>(mut lines: impl Iterator<Item = &'a str>) -> Result<Vec<Value>,
         let named = header.iter().cloned().zip(split(line)?);
         let present = named.filter(|(_, text)| !text.is_empty());
         let voucher: Map<_, _> = present.map(|(name, text)| (name, Value::String(text))).collect();
-        Ok(Value::Object(voucher))
+        serde_json::from_value(Value::Object(voucher)).map_err(|_| LineError::NotAVoucher)
     };
     lines.map(voucher).collect()
 }
@@ -75,12 +86,23 @@ mod tests {
     #[test]
     fn csv_line_becomes_voucher_without_empty_fields() {
         let lines = ["code,pin,expiry", "A-1,12,2099-12-31", "\"A,2\",,", "A-3"];
+        let vouchers = parse_csv(lines.into_iter()).unwrap();
+        let found = serde_json::to_value(&vouchers).unwrap();
         let expected = [
-            json!({ "code": "A-1", "pin": "12", "expiry": "2099-12-31" }),
-            json!({ "code": "A,2" }),
-            json!({ "code": "A-3" }),
+            ("A-1", Some("12"), Some("2099-12-31")),
+            ("A,2", None, None),
+            ("A-3", None, None),
         ];
-        assert_eq!(parse_csv(lines.into_iter()).unwrap(), expected);
+        for ((code, pin, expiry), found) in expected.iter().zip(found.as_array().unwrap()) {
+            let expected = json!({ "code": code, "pin": pin, "serial": null, "url": null, "expiry": expiry });
+            assert_eq!(*found, expected);
+        }
+        assert_eq!(vouchers.len(), expected.len());
+        let unknown = ["code,colour", "A-1,red"];
+        assert_eq!(
+            parse_csv(unknown.into_iter()).unwrap_err(),
+            LineError::NotAVoucher
+        );
         assert!(parse_csv(std::iter::empty()).unwrap().is_empty());
     }
 }

@@ -6,7 +6,7 @@ use vouchsafe_wire::operator::wallets::PostingRequest;
 use super::CommandOutput;
 use super::admin::AdminClient;
 use super::examples::examples;
-use super::id::{PartnerRef, percent_encode};
+use super::id::{ObjectRef as _, PartnerRef, percent_encode};
 
 #[derive(Debug, Subcommand)]
 pub enum Action {

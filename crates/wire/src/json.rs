@@ -1,5 +1,7 @@
 //! Strict JSON parsing of request bodies: malformed JSON is rejected as such, an invalid field is named.
 
+mod secret_text;
+
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -8,6 +10,7 @@ use serde::de::{DeserializeOwned, IgnoredAny, IntoDeserializer as _, MapAccess, 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
 
+pub use self::secret_text::SecretText;
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
 
@@ -21,7 +24,7 @@ const MAX_FIELD_CHARS: usize = 100;
 const MAX_REASON_CHARS: usize = 200;
 
 /// A struct that must be a JSON object. Derived deserializers also accept an array of the field values.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct JsonObject<T>(pub T);
 
@@ -42,50 +45,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<JsonObject<T>, A::Error> {
         T::deserialize(MapAccessDeserializer::new(map)).map(JsonObject)
-    }
-}
-
-/// A text that may contain a voucher code. Errors about it never quote the input.
-pub struct SecretText(zeroize::Zeroizing<String>);
-
-impl SecretText {
-    /// Exposes the text.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for SecretText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SecretVisitor)
-    }
-}
-
-struct SecretVisitor;
-
-impl Visitor<'_> for SecretVisitor {
-    type Value = SecretText;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SecretText, E> {
-        Ok(SecretText(text.to_owned().into()))
-    }
-
-    // The default methods would quote the number in the error.
-    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<SecretText, E> {
-        Err(E::custom("expected a string"))
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<SecretText, E> {
-        Err(E::custom("expected a string"))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<SecretText, E> {
-        Err(E::custom("expected a string"))
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Plain data and pure functions: no web framework, database or actor.
 
+#[cfg(feature = "clap")]
+mod arguments;
 pub mod error_body;
 pub mod error_code;
 #[cfg(test)]

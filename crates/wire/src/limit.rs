@@ -1,6 +1,7 @@
 //! Maximum number of entries of a response, with its range.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -13,15 +14,30 @@ use utoipa::{PartialSchema, ToSchema};
 pub struct Limit<const MAX: usize, const DEFAULT: usize>(usize);
 
 impl<const MAX: usize, const DEFAULT: usize> Limit<MAX, DEFAULT> {
+    /// The highest limit, the default of commands.
+    pub const HIGHEST: Self = Self(MAX);
+
     #[must_use]
     pub const fn get(self) -> usize {
         self.0
+    }
+
+    /// Help of the command-line option that limits the number of these entries.
+    #[must_use]
+    pub fn help(entries: &str) -> String {
+        format!("Maximum number of {entries}, 1 to {MAX}")
     }
 }
 
 impl<const MAX: usize, const DEFAULT: usize> Default for Limit<MAX, DEFAULT> {
     fn default() -> Self {
         Self(DEFAULT)
+    }
+}
+
+impl<const MAX: usize, const DEFAULT: usize> fmt::Display for Limit<MAX, DEFAULT> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

@@ -42,12 +42,7 @@ pub struct PageParameters {
     #[param(inline, required = false)]
     #[cfg_attr(
         feature = "clap",
-        arg(
-            long,
-            value_name = "N",
-            default_value = "100",
-            help = "Maximum number of entries, 1 to 100"
-        )
+        arg(long, value_name = "N", default_value_t = PageLimit::HIGHEST, help = PageLimit::help("entries"))
     )]
     limit: PageLimit,
     /// `next_cursor` of the previous page. It is valid only for the same list with the same filters.

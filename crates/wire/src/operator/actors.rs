@@ -25,12 +25,7 @@ pub struct ActorsQuery {
     #[param(inline, required = false)]
     #[cfg_attr(
         feature = "clap",
-        arg(
-            long,
-            value_name = "N",
-            default_value = "100",
-            help = "Maximum number of actors, 1 to 10000"
-        )
+        arg(long, value_name = "N", default_value_t = ActorsLimit::default(), help = ActorsLimit::help("actors"))
     )]
     pub limit: ActorsLimit,
     /// Filter by kind.

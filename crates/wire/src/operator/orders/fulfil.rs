@@ -19,24 +19,39 @@ use crate::operator::stock::row::{ExpiryDefaults, VoucherFields, VoucherRow};
 pub(in crate::operator) const MAX_VOUCHERS: usize = 1_000;
 
 /// Vouchers for an order.
-#[derive(Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct FulfilRequest {
     /// Product of the vouchers. Optional, with `denomination`, if the order needs only one SKU.
     #[serde(default)]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long = "product",
+            value_name = "PRODUCT",
+            requires = "denomination",
+            help = "Product ID; required if the order needs several products"
+        )
+    )]
     product_id: Option<String>,
     /// Face value of the vouchers.
     #[serde(default)]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "AMOUNT", requires = "product_id", help = "Face value")
+    )]
     denomination: Option<AmountText>,
     /// The vouchers; at most as many new ones as the order needs.
     #[schema(value_type = Vec<VoucherRequest>, min_items = 1, max_items = 1_000)]
-    vouchers: Vec<JsonObject<VoucherRequest>>,
+    #[cfg_attr(feature = "clap", arg(skip))]
+    pub vouchers: Vec<JsonObject<VoucherRequest>>,
 }
 
 /// A voucher, with the columns of an import as fields.
-#[derive(Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::operator) struct VoucherRequest {
+pub struct VoucherRequest {
     /// Code to redeem.
     #[schema(value_type = String, min_length = 1, max_length = 512, write_only)]
     code: SecretText,

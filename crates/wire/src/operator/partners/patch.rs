@@ -5,7 +5,7 @@ use time::{OffsetDateTime, UtcOffset};
 use utoipa::ToSchema;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::clock::truncate_to_micros;
-use vouchsafe_domain::limits::{Limit, Limits};
+use vouchsafe_domain::limits::{Limit, Limits, MAX_QUOTA, MAX_WINDOW_S};
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
 use vouchsafe_domain::partner::{DEFAULT_CANCEL_WINDOW_S, Partner};
 use vouchsafe_domain::scope::Scope;
@@ -16,14 +16,16 @@ use crate::operator::patch_field::{deserialize_nullable_object, deserialize_some
 /// A year, in seconds: most vouchers have expired by then.
 pub(in crate::operator) const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;
 
-const LIMIT_RANGE: &str = "expected quota 1 to 1000000000 and window_s 1 to 86400";
-
 /// Fails with the class whose limit is out of range.
 pub(super) fn validate_limits(limits: Limits) -> Result<Limits, InvalidRequest> {
     match limits.first_out_of_range() {
-        Some(class) => Err(InvalidRequest::field(format!("limits.{class}"), LIMIT_RANGE)),
+        Some(class) => Err(InvalidRequest::field(format!("limits.{class}"), limit_range())),
         None => Ok(limits),
     }
+}
+
+fn limit_range() -> String {
+    format!("expected quota 1 to {MAX_QUOTA} and window_s 1 to {MAX_WINDOW_S}")
 }
 
 /// Terms to change. `null` removes a term; it is an error for terms that cannot be removed.
@@ -133,7 +135,7 @@ impl PartnerPatch {
             };
         }
         if let Some(class) = changed.first_out_of_range() {
-            add_error(&format!("limits.{class}"), LIMIT_RANGE);
+            add_error(&format!("limits.{class}"), &limit_range());
         }
         if let Some(reason) = self
             .catalogue
@@ -147,7 +149,8 @@ impl PartnerPatch {
             .flatten()
             .is_some_and(|seconds| seconds > MAX_CANCEL_WINDOW_S)
         {
-            add_error("cancel_window_s", "expected at most 31536000 seconds");
+            let message = format!("expected at most {MAX_CANCEL_WINDOW_S} seconds");
+            add_error("cancel_window_s", &message);
         }
         for (field, timestamp) in [
             ("certified_at", self.certified_at),
