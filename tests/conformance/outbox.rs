@@ -19,6 +19,7 @@ use crate::subject::PgSubject;
 mod lock_waits;
 mod plans;
 mod redelivery;
+mod replay_ranges;
 
 type Fixture<'s> = EndpointFixture<'s, PgSubject>;
 

@@ -35,7 +35,7 @@ struct Reader {
 }
 
 /// Inserts events with these numbers.
-async fn insert_events(subject: &PgSubject, first: i64, last: i64) {
+pub(super) async fn insert_events(subject: &PgSubject, first: i64, last: i64) {
     sqlx::query(
         "INSERT INTO events (partner_id, number, count, order_id, first_sequence, body, created_at)
          SELECT $1, i, 1, $2, 1, $3, now() FROM generate_series($4, $5) AS i",

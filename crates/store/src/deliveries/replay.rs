@@ -7,7 +7,6 @@ use sqlx::{PgPool, Postgres, Transaction};
 use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
-use vouchsafe_domain::delivery::CommittedEvents;
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::delivery::view::DeliveryView;
 use vouchsafe_domain::event_kind::EventKinds;
@@ -19,7 +18,7 @@ use super::list::find_delivery;
 use super::sequence::schedule_first_waiting;
 use crate::audit::{self, AuditActor, NO_STATE, to_bigint};
 use crate::deliveries::DeliveryLog;
-use crate::events::{EventRow, FEED_DAYS, find_event};
+use crate::events::{EventRow, FEED_DAYS, MAX_PAGE_ROWS, find_event};
 
 /// Bounds the transaction of one replay request.
 pub const MAX_REPLAYED: usize = 10_000;
@@ -120,17 +119,11 @@ async fn replay(
             vec![(event.number, event.events.bundle.order_id)]
         }
         ReplayRequest::TimeRange(from, to) => {
-            let bundle = load_committed_between(pool, partner_id, from, to).await?;
-            let is_subscribed = |bundle: &CommittedEvents, number| {
-                bundle.kind(number).is_some_and(|kind| kinds.contains(kind))
-            };
-            let numbers = bundle.iter().flat_map(|bundle| {
-                let order_id = bundle.bundle.order_id;
-                let numbers = bundle.first_number..=bundle.last_number();
-                let numbers = numbers.filter(|number| is_subscribed(bundle, *number));
-                numbers.map(move |number| (number, order_id))
-            });
-            numbers.take(MAX_REPLAYED + 1).collect()
+            let range = TimeRange::find(pool, partner_id, from, to).await?;
+            if range.count_commits(pool).await? > MAX_REPLAYED {
+                return Ok(ReplayOutcome::TooManyEvents);
+            }
+            range.read_numbers(pool, &kinds).await?
         }
     };
     if numbers.len() > MAX_REPLAYED {
@@ -143,30 +136,100 @@ async fn replay(
     Ok(ReplayOutcome::Scheduled(numbers.len()))
 }
 
-async fn load_committed_between(
-    pool: &PgPool,
+/// A partner's events in a time range, at most of the last [`FEED_DAYS`].
+struct TimeRange {
     partner_id: PartnerId,
+    /// The events of the range have higher numbers.
+    after: i64,
+    /// The events of the range have numbers up to this one.
+    up_to: i64,
     from: OffsetDateTime,
     to: OffsetDateTime,
-) -> Result<Vec<CommittedEvents>, sqlx::Error> {
-    let found = sqlx::query_as!(
-        EventRow,
-        r#"SELECT number, order_id AS "order_id: OrderId", body, created_at
-           FROM events
-          WHERE partner_id = $1
-            AND number > last_event_before_v1($1, GREATEST($2, now() - make_interval(days => $4)) - interval '1 minute')
-            AND created_at >= GREATEST($2, now() - make_interval(days => $4))
-            AND created_at < $3
-          ORDER BY number
-          LIMIT $5"#,
-        partner_id as _,
-        from,
-        to,
-        FEED_DAYS,
-        to_bigint(MAX_REPLAYED + 1),
-    );
-    let found = found.fetch_all(pool).await?.into_iter();
-    found.map(|row| row.into_committed_events(partner_id)).collect()
+}
+
+impl TimeRange {
+    async fn find(
+        pool: &PgPool,
+        partner_id: PartnerId,
+        from: OffsetDateTime,
+        to: OffsetDateTime,
+    ) -> Result<Self, sqlx::Error> {
+        sqlx::query!(
+            r#"SELECT last_event_before_v1($1, s.from_at - interval '1 minute') AS "after!",
+                    last_event_before_v1($1, $4::timestamptz + interval '1 minute') AS "up_to!",
+                    s.from_at AS "from_at!"
+               FROM (SELECT GREATEST($2, now() - make_interval(days => $3)) AS from_at) AS s"#,
+            partner_id as _,
+            from,
+            FEED_DAYS,
+            to,
+        )
+        .map(|row| Self {
+            partner_id,
+            after: row.after,
+            up_to: row.up_to,
+            from: row.from_at,
+            to,
+        })
+        .fetch_one(pool)
+        .await
+    }
+
+    /// Counts the commits without reading their events, up to one more than may be replayed.
+    async fn count_commits(&self, pool: &PgPool) -> Result<usize, sqlx::Error> {
+        let count = sqlx::query_scalar!(
+            r#"SELECT count(*) AS "count!"
+               FROM (SELECT
+                       FROM events
+                      WHERE partner_id = $1 AND number > $2 AND number <= $6 AND created_at >= $3 AND created_at < $4
+                      ORDER BY number
+                      LIMIT $5) AS e"#,
+            self.partner_id as _,
+            self.after,
+            self.from,
+            self.to,
+            to_bigint(MAX_REPLAYED + 1),
+            self.up_to,
+        );
+        Ok(usize::try_from(count.fetch_one(pool).await?).unwrap_or(usize::MAX))
+    }
+
+    /// Reads the numbers of the events of these kinds, one page of events at a time.
+    async fn read_numbers(
+        &self,
+        pool: &PgPool,
+        kinds: &EventKinds,
+    ) -> Result<Vec<(i64, OrderId)>, sqlx::Error> {
+        let (mut numbers, mut after) = (Vec::new(), self.after);
+        loop {
+            let page = sqlx::query_as!(
+                EventRow,
+                r#"SELECT number, order_id AS "order_id: OrderId", body, created_at
+                   FROM events
+                  WHERE partner_id = $1 AND number > $2 AND number <= $6 AND created_at >= $3 AND created_at < $4
+                  ORDER BY number
+                  LIMIT $5"#,
+                self.partner_id as _,
+                after,
+                self.from,
+                self.to,
+                to_bigint(MAX_PAGE_ROWS),
+                self.up_to,
+            );
+            let page = page.fetch_all(pool).await?;
+            let Some(last) = page.last() else {
+                return Ok(numbers);
+            };
+            after = last.number;
+            for row in page {
+                let events = row.into_committed_events(self.partner_id)?;
+                let is_subscribed =
+                    |number: &i64| events.kind(*number).is_some_and(|kind| kinds.contains(kind));
+                let subscribed = (events.first_number..=events.last_number()).filter(is_subscribed);
+                numbers.extend(subscribed.map(|number| (number, events.bundle.order_id)));
+            }
+        }
+    }
 }
 
 /// Returns the transaction to commit, or `None` if the endpoint was removed. Lock order: webhook_progress, deliveries by number.

@@ -1,0 +1,45 @@
+//! Replays of time ranges: all pages of a range, and its limit.
+
+use time::OffsetDateTime;
+use vouchsafe_domain::delivery::replay::ReplayRequest;
+use vouchsafe_domain::event_kind::{EventKind, EventKinds};
+use vouchsafe_simulation::build;
+use vouchsafe_simulation::conformance::{CaseFixture as _, EndpointChange, Subject as _};
+use vouchsafe_store::{AuditActor, MAX_REPLAYED, ReplayOutcome};
+
+use super::Fixture;
+use super::plans::insert_events;
+use crate::subject::PgSubject;
+
+async fn replay_all(endpoint: &Fixture<'_>) -> ReplayOutcome {
+    let now = OffsetDateTime::now_utc();
+    let request = ReplayRequest::TimeRange(now - time::Duration::HOUR, now + time::Duration::HOUR);
+    let deliveries = &endpoint.subject.store().deliveries;
+    let replay = deliveries.replay_events(
+        build::partner(1),
+        endpoint.webhook_id,
+        request,
+        AuditActor::service(),
+    );
+    replay.await.unwrap()
+}
+
+/// A longer range is rejected by its count, before its events are read: the endpoint would receive none of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn range_is_replayed_up_to_its_limit() {
+    let subject = PgSubject::new().await;
+    let endpoint = Fixture::create(&subject).await;
+    subject.append_event(build::partner(1), 1).await;
+    let limit = i64::try_from(MAX_REPLAYED).unwrap();
+    insert_events(&subject, 2, limit).await;
+    assert_eq!(
+        replay_all(&endpoint).await,
+        ReplayOutcome::Scheduled(MAX_REPLAYED)
+    );
+    let kinds = EventKinds::of(&[EventKind::OrderRefunded]).unwrap();
+    endpoint.change(EndpointChange::SetEventKinds(kinds)).await;
+    assert_eq!(replay_all(&endpoint).await, ReplayOutcome::Scheduled(0));
+    insert_events(&subject, limit + 1, limit + 1).await;
+    assert_eq!(replay_all(&endpoint).await, ReplayOutcome::TooManyEvents);
+    subject.remove().await;
+}
