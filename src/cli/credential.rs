@@ -1,12 +1,11 @@
 //! `vouchsafe credential`: issue, list and revoke credentials.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use reqwest::Method;
-use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_wire::operator::credentials::IssueCredentialRequest;
 
 use super::CommandOutput;
-use super::admin::{AdminClient, ListArgs, NO_BODY};
+use super::admin::{AdminClient, ListArgs, NO_BODY, RequestArgs};
 use super::examples::examples;
 use super::id::{CredentialRef, ObjectRef as _, PartnerRef};
 use super::output::Column;
@@ -24,7 +23,7 @@ const COLUMNS: [Column; 6] = [
 pub enum Action {
     /// Issue a credential; its secret is shown once.
     #[command(after_help = examples!["vouchsafe credential issue PARTNER_ID --allow 203.0.113.7"])]
-    Issue(IssueArgs),
+    Issue(RequestArgs<PartnerRef, IssueCredentialRequest>),
     /// List the credentials of a partner, newest first, including revoked ones.
     #[command(after_help = examples!["vouchsafe credential list PARTNER_ID"])]
     List {
@@ -38,26 +37,9 @@ pub enum Action {
     Revoke(CredentialRef),
 }
 
-#[derive(Debug, Args)]
-pub struct IssueArgs {
-    #[command(flatten)]
-    partner: PartnerRef,
-    /// Network or address to which the credential is restricted. Can be repeated.
-    #[arg(long = "allow", value_name = "CIDR")]
-    allow: Vec<String>,
-}
-
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::Issue(IssueArgs { partner, allow }) => {
-            let allowlist = (!allow.is_empty()).then(|| Allowlist::parse(&allow));
-            let request = IssueCredentialRequest {
-                allowlist: allowlist.transpose()?,
-            };
-            admin
-                .post(&format!("{}/credentials", partner.path()), &request)
-                .await
-        }
+        Action::Issue(args) => args.post("credentials", admin).await,
         Action::List { partner, list } => {
             admin
                 .list(&format!("{}/credentials", partner.path()), &list, &COLUMNS)

@@ -3,6 +3,9 @@
 //! An empty list admits no address. IPv4-mapped IPv6 (`::ffff:a.b.c.d`) counts as IPv4, in addresses and in networks;
 //! other IPv6 networks, even `::/0`, never contain an IPv4 address.
 
+#[cfg(feature = "clap")]
+mod arguments;
+
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};

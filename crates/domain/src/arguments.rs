@@ -1,4 +1,4 @@
-//! Value parsers of command-line options, derived from the types of their values.
+//! Command-line options and their value parsers, derived from the types of their values.
 
 use std::error::Error;
 use std::str::FromStr;
@@ -22,4 +22,35 @@ where
     &'static str: From<&'static T>,
 {
     PossibleValuesParser::new(variants.iter().map(<&'static str>::from)).try_map(|text| text.parse())
+}
+
+/// Parses a type from the command line as another one, which derives its options and converts into it.
+#[macro_export]
+macro_rules! parse_as_options {
+    ($type:ty, $options:ty) => {
+        impl clap::FromArgMatches for $type {
+            fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+                <$options as clap::FromArgMatches>::from_arg_matches(matches).map(Self::from)
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+                *self = Self::from_arg_matches(matches)?;
+                Ok(())
+            }
+        }
+
+        impl clap::Args for $type {
+            fn group_id() -> Option<clap::Id> {
+                <$options as clap::Args>::group_id()
+            }
+
+            fn augment_args(command: clap::Command) -> clap::Command {
+                <$options as clap::Args>::augment_args(command)
+            }
+
+            fn augment_args_for_update(command: clap::Command) -> clap::Command {
+                <$options as clap::Args>::augment_args_for_update(command)
+            }
+        }
+    };
 }

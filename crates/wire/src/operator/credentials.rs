@@ -12,9 +12,17 @@ use vouchsafe_security::credential_summary::CredentialSummary;
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewCredential)]
+#[cfg_attr(
+    feature = "clap",
+    derive(clap::Args),
+    command(mut_arg("allowlist", |allow| allow.help(
+        "Network or address to which the credential is restricted. Can be repeated"
+    )))
+)]
 pub struct IssueCredentialRequest {
     /// Networks to which the credential is restricted, in addition to the partner's allowlist.
     #[serde(default)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub allowlist: Option<Allowlist>,
 }
 

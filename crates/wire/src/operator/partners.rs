@@ -1,5 +1,8 @@
 //! Bodies of `/partners`.
 
+#[cfg(feature = "clap")]
+mod arguments;
+mod limits_patch;
 pub(super) mod patch;
 
 use serde::{Deserialize, Serialize};
@@ -8,25 +11,39 @@ use utoipa::ToSchema;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::partner::Partner;
 
+use self::limits_patch::{LimitsPatch, validate_limits};
 pub use self::patch::PartnerPatch;
-use self::patch::{LimitsPatch, validate_limits};
 use super::credentials::{CredentialBody, IssuedCredential};
 use super::patch_field::deserialize_some_object;
 use super::text::validate_name;
 use crate::error_body::InvalidRequest;
 
 /// A partner to create.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(
+    feature = "clap",
+    derive(clap::Args),
+    command(mut_arg("allowlist", |allow| allow.help(
+        "Network or address from which it may call; without any, all are denied. Can be repeated"
+    )))
+)]
 pub struct NewPartner {
     /// Display name.
     #[schema(min_length = 1, max_length = 200)]
+    #[cfg_attr(feature = "clap", arg(long))]
     name: String,
     /// Networks from which the partner may call; an empty list denies all.
+    #[cfg_attr(feature = "clap", command(flatten))]
     allowlist: Allowlist,
     /// Rate limits that differ from the settings.
-    #[serde(default, deserialize_with = "deserialize_some_object")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_some_object"
+    )]
     #[schema(nullable = false)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     limits: Option<LimitsPatch>,
 }
 

@@ -1,8 +1,24 @@
 //! Fields of a patch: distinguishes absent from `null`.
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
+use time::{OffsetDateTime, UtcOffset};
+use vouchsafe_domain::clock::truncate_to_micros;
 
 use crate::json::JsonObject;
+
+/// A value that may be `null`.
+pub(super) type Nullable<T> = Option<T>;
+
+/// Any RFC 3339 time.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Timestamp(#[serde(with = "vouchsafe_domain::timestamp")] pub(super) OffsetDateTime);
+
+impl Timestamp {
+    /// In UTC, as stored: whole microseconds.
+    pub(super) fn to_utc(self) -> OffsetDateTime {
+        truncate_to_micros(self.0.to_offset(UtcOffset::UTC))
+    }
+}
 
 /// Distinguishes an absent field (`None`) from `null`, which `T` accepts or rejects.
 pub(super) fn deserialize_some<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>

@@ -49,7 +49,7 @@ const MAX_DENOMINATION: i64 = 1_000_000_000_000;
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ProductRequest)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "clap", derive(clap::Args), group(args = arguments::OPTIONS))]
 pub struct ProductRequest {
     /// Display name.
     #[schema(min_length = 1, max_length = 200)]

@@ -1,118 +1,139 @@
 //! Validates and applies a change of a partner's terms.
 
-use serde::Deserialize;
-use time::{OffsetDateTime, UtcOffset};
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_domain::allowlist::Allowlist;
-use vouchsafe_domain::clock::truncate_to_micros;
-use vouchsafe_domain::limits::{Limit, Limits, MAX_QUOTA, MAX_WINDOW_S};
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
 use vouchsafe_domain::partner::{DEFAULT_CANCEL_WINDOW_S, Partner};
 use vouchsafe_domain::scope::Scope;
 
+#[cfg(feature = "clap")]
+use super::arguments;
+use super::limits_patch::{LimitsPatch, limit_range};
 use crate::error_body::{FieldError, InvalidRequest};
-use crate::operator::patch_field::{deserialize_nullable_object, deserialize_some, deserialize_some_object};
+use crate::operator::patch_field::{
+    Nullable, Timestamp, deserialize_nullable_object, deserialize_some, deserialize_some_object,
+};
 
 /// A year, in seconds: most vouchers have expired by then.
 pub(in crate::operator) const MAX_CANCEL_WINDOW_S: u32 = 31_536_000;
 
-/// Fails with the class whose limit is out of range.
-pub(super) fn validate_limits(limits: Limits) -> Result<Limits, InvalidRequest> {
-    match limits.first_out_of_range() {
-        Some(class) => Err(InvalidRequest::field(format!("limits.{class}"), limit_range())),
-        None => Ok(limits),
-    }
-}
-
-fn limit_range() -> String {
-    format!("expected quota 1 to {MAX_QUOTA} and window_s 1 to {MAX_WINDOW_S}")
-}
-
 /// Terms to change. `null` removes a term; it is an error for terms that cannot be removed.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PartnerPatch)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PartnerPatch {
     /// Networks from which the partner may call.
-    #[serde(default, deserialize_with = "deserialize_some")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_some"
+    )]
     #[schema(nullable = false)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     allowlist: Option<Allowlist>,
     /// Rate limits that differ from the settings; other classes stay unchanged.
-    #[serde(default, deserialize_with = "deserialize_some_object")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_some_object"
+    )]
     #[schema(nullable = false)]
+    #[cfg_attr(feature = "clap", command(flatten))]
     limits: Option<LimitsPatch>,
     /// Whether the partner's requests are rejected.
-    #[serde(default, deserialize_with = "deserialize_some")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_some"
+    )]
     #[schema(nullable = false)]
+    #[cfg_attr(feature = "clap", arg(skip))]
     suspended: Option<bool>,
     /// Which orders wait for approval; null: none.
-    #[serde(default, deserialize_with = "deserialize_nullable_object")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_nullable_object"
+    )]
     #[schema(value_type = Option<ApprovalRule>)]
-    approval_rule: Option<Option<ApprovalRule>>,
+    #[cfg_attr(feature = "clap", arg(
+        long,
+        value_name = "JSON",
+        value_parser = arguments::parse_json::<ApprovalRule>,
+        help = "Rule for orders that wait for approval, as JSON, or `none`"
+    ))]
+    approval_rule: Option<Nullable<ApprovalRule>>,
     /// Products that the partner may order; null: all.
-    #[serde(default, deserialize_with = "deserialize_nullable_object")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_nullable_object"
+    )]
     #[schema(value_type = Option<Scope>)]
-    catalogue: Option<Option<Scope>>,
+    #[cfg_attr(feature = "clap", arg(
+        long,
+        value_name = "JSON",
+        value_parser = arguments::parse_json::<Scope>,
+        help = "Products that it may order, as JSON {\"categories\":[…],\"products\":[…]}, or `none` for all"
+    ))]
+    catalogue: Option<Nullable<Scope>>,
     /// Time in which the partner may cancel an order, in seconds; null: the default, a day.
-    #[serde(default, deserialize_with = "deserialize_some")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_some"
+    )]
     #[schema(value_type = Option<u32>, maximum = 31_536_000)]
-    cancel_window_s: Option<Option<u32>>,
+    #[cfg_attr(feature = "clap", arg(
+        long = "cancel-window",
+        value_name = "SECONDS",
+        value_parser = arguments::parse_window,
+        help = "Seconds in which orders can be cancelled, or `default`"
+    ))]
+    cancel_window_s: Option<Nullable<u32>>,
     /// Time at which the partner passed the certification in the sandbox.
-    #[serde(default, deserialize_with = "deserialize_some")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_some"
+    )]
     #[schema(value_type = Option<OffsetDateTime>)]
-    certified_at: Option<Option<Timestamp>>,
+    #[cfg_attr(feature = "clap", arg(
+        long,
+        value_name = "TIME",
+        value_parser = arguments::parse_time,
+        help = "Time of the passed certification, e.g. 2026-11-20T12:00:00Z, or `none`"
+    ))]
+    certified_at: Option<Nullable<Timestamp>>,
     /// Time at which the partner signed the agreement.
-    #[serde(default, deserialize_with = "deserialize_some")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_some"
+    )]
     #[schema(value_type = Option<OffsetDateTime>)]
-    agreement_signed_at: Option<Option<Timestamp>>,
-}
-
-/// Rate limits to change; `null` resets a class to the settings.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LimitsPatch {
-    /// `POST /orders`.
-    #[serde(default, deserialize_with = "deserialize_nullable_object")]
-    #[schema(value_type = Option<Limit>)]
-    orders: Option<Option<Limit>>,
-    /// All requests without a class of their own.
-    #[serde(default, deserialize_with = "deserialize_nullable_object")]
-    #[schema(value_type = Option<Limit>)]
-    general: Option<Option<Limit>>,
-    /// Credential rotation.
-    #[serde(default, deserialize_with = "deserialize_nullable_object")]
-    #[schema(value_type = Option<Limit>)]
-    auth: Option<Option<Limit>>,
-    /// Reading the codes of an order.
-    #[serde(default, deserialize_with = "deserialize_nullable_object")]
-    #[schema(value_type = Option<Limit>)]
-    vouchers: Option<Option<Limit>>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-struct Timestamp(#[serde(with = "vouchsafe_domain::timestamp")] OffsetDateTime);
-
-impl Timestamp {
-    fn to_utc(self) -> OffsetDateTime {
-        truncate_to_micros(self.0.to_offset(UtcOffset::UTC))
-    }
-}
-
-impl LimitsPatch {
-    pub(super) fn apply(self, limits: &mut Limits) {
-        let classes = [
-            (&mut limits.orders, self.orders),
-            (&mut limits.general, self.general),
-            (&mut limits.auth, self.auth),
-            (&mut limits.vouchers, self.vouchers),
-        ];
-        for (limit, change) in classes {
-            *limit = change.unwrap_or(*limit);
-        }
-    }
+    #[cfg_attr(feature = "clap", arg(
+        long,
+        value_name = "TIME",
+        value_parser = arguments::parse_time,
+        help = "Time of the signed agreement, or `none`"
+    ))]
+    agreement_signed_at: Option<Nullable<Timestamp>>,
 }
 
 impl PartnerPatch {
+    /// Suspends a partner, or ends its suspension.
+    #[must_use]
+    pub fn suspend(suspended: bool) -> Self {
+        Self {
+            suspended: Some(suspended),
+            ..Self::default()
+        }
+    }
+
     /// Reports the errors of all fields.
     ///
     /// # Errors
@@ -125,16 +146,8 @@ impl PartnerPatch {
                 message: message.to_owned(),
             });
         };
-        let mut changed = Limits::default();
-        if let Some(limits) = &self.limits {
-            changed = Limits {
-                orders: limits.orders.flatten(),
-                general: limits.general.flatten(),
-                auth: limits.auth.flatten(),
-                vouchers: limits.vouchers.flatten(),
-            };
-        }
-        if let Some(class) = changed.first_out_of_range() {
+        let changed = self.limits.as_ref().map(LimitsPatch::changed);
+        if let Some(class) = changed.and_then(|limits| limits.first_out_of_range()) {
             add_error(&format!("limits.{class}"), &limit_range());
         }
         if let Some(reason) = self
@@ -204,6 +217,7 @@ fn assign_if_some<T>(field: &mut T, change: Option<T>) {
 #[cfg(test)]
 mod tests {
     use time::macros::datetime;
+    use vouchsafe_domain::limits::{Limit, Limits};
 
     use super::*;
     use crate::error_code::Code;

@@ -1,12 +1,28 @@
 //! Command-line options of the fields of a product that are objects.
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
 use vouchsafe_domain::product::ExpiryKind;
 
 use super::{DenominationRangeRequest, ExpiryPolicyRequest};
 use crate::json::JsonObject;
 
-#[derive(Args)]
+/// The options with a value of a product. clap leaves the group of a struct empty if some fields are flattened, as the
+/// expiry policy is.
+pub(super) const OPTIONS: [&str; 12] = [
+    "name",
+    "brand",
+    "category_id",
+    "vendor",
+    "currency",
+    "countries",
+    "denominations",
+    "denomination_range",
+    "route",
+    "approval",
+    "min_validity_days",
+    "low_stock_at",
+];
+
+#[derive(clap::Args)]
 #[group(id = "ExpiryPolicyRequest")]
 struct ExpiryOptions {
     /// Last valid day of all vouchers, as YYYY-MM-DD.
@@ -28,26 +44,7 @@ impl From<ExpiryOptions> for ExpiryPolicyRequest {
     }
 }
 
-impl FromArgMatches for ExpiryPolicyRequest {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        ExpiryOptions::from_arg_matches(matches).map(Self::from)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for ExpiryPolicyRequest {
-    fn augment_args(command: Command) -> Command {
-        ExpiryOptions::augment_args(command)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        ExpiryOptions::augment_args_for_update(command)
-    }
-}
+vouchsafe_domain::parse_as_options!(ExpiryPolicyRequest, ExpiryOptions);
 
 /// Parses a range of face values, such as `10:500:5`.
 pub(super) fn parse_range(text: &str) -> Result<JsonObject<DenominationRangeRequest>, &'static str> {

@@ -1,0 +1,33 @@
+//! Values of the command-line options of a partner's terms: `none` and `default` stand for `null`.
+
+use serde::de::DeserializeOwned;
+use vouchsafe_domain::period::parse_timestamp;
+
+use crate::operator::patch_field::{Nullable, Timestamp};
+
+pub(super) fn parse_window(text: &str) -> Result<Nullable<u32>, &'static str> {
+    match text {
+        "default" => Ok(None),
+        seconds => match seconds.parse() {
+            Ok(seconds) => Ok(Some(seconds)),
+            Err(_) => Err("expected a number of seconds, or default"),
+        },
+    }
+}
+
+pub(super) fn parse_time(text: &str) -> Result<Nullable<Timestamp>, &'static str> {
+    match text {
+        "none" => Ok(None),
+        time => match parse_timestamp(time) {
+            Some(time) => Ok(Some(Timestamp(time))),
+            None => Err("expected a time such as 2026-11-20T12:00:00Z, or none"),
+        },
+    }
+}
+
+pub(super) fn parse_json<T: DeserializeOwned>(text: &str) -> Result<Nullable<T>, String> {
+    match text {
+        "none" => Ok(None),
+        terms => serde_json::from_str(terms).map_err(|error| format!("expected JSON or none: {error}")),
+    }
+}

@@ -1,0 +1,97 @@
+//! Rate limits of a partner, to set or reset by class.
+
+#[cfg(feature = "clap")]
+mod arguments;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+#[cfg(feature = "clap")]
+use vouchsafe_domain::limits::RequestClass;
+use vouchsafe_domain::limits::{Limit, Limits, MAX_QUOTA, MAX_WINDOW_S};
+
+use crate::error_body::InvalidRequest;
+use crate::operator::patch_field::{Nullable, deserialize_nullable_object};
+
+/// Rate limits to change; `null` resets a class to the settings.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LimitsPatch {
+    /// `POST /orders`.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_nullable_object"
+    )]
+    #[schema(value_type = Option<Limit>)]
+    orders: Option<Nullable<Limit>>,
+    /// All requests without a class of their own.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_nullable_object"
+    )]
+    #[schema(value_type = Option<Limit>)]
+    general: Option<Nullable<Limit>>,
+    /// Credential rotation.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_nullable_object"
+    )]
+    #[schema(value_type = Option<Limit>)]
+    auth: Option<Nullable<Limit>>,
+    /// Reading the codes of an order.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_nullable_object"
+    )]
+    #[schema(value_type = Option<Limit>)]
+    vouchers: Option<Nullable<Limit>>,
+}
+
+impl LimitsPatch {
+    /// The limits that are set, without those that are reset.
+    pub(super) fn changed(&self) -> Limits {
+        Limits {
+            orders: self.orders.flatten(),
+            general: self.general.flatten(),
+            auth: self.auth.flatten(),
+            vouchers: self.vouchers.flatten(),
+        }
+    }
+
+    #[cfg(feature = "clap")]
+    pub(super) const fn get_mut(&mut self, class: RequestClass) -> &mut Option<Nullable<Limit>> {
+        match class {
+            RequestClass::Orders => &mut self.orders,
+            RequestClass::General => &mut self.general,
+            RequestClass::Auth => &mut self.auth,
+            RequestClass::Vouchers => &mut self.vouchers,
+        }
+    }
+
+    pub(super) fn apply(self, limits: &mut Limits) {
+        let classes = [
+            (&mut limits.orders, self.orders),
+            (&mut limits.general, self.general),
+            (&mut limits.auth, self.auth),
+            (&mut limits.vouchers, self.vouchers),
+        ];
+        for (limit, change) in classes {
+            *limit = change.unwrap_or(*limit);
+        }
+    }
+}
+
+/// Fails with the class whose limit is out of range.
+pub(super) fn validate_limits(limits: Limits) -> Result<Limits, InvalidRequest> {
+    match limits.first_out_of_range() {
+        Some(class) => Err(InvalidRequest::field(format!("limits.{class}"), limit_range())),
+        None => Ok(limits),
+    }
+}
+
+pub(super) fn limit_range() -> String {
+    format!("expected quota 1 to {MAX_QUOTA} and window_s 1 to {MAX_WINDOW_S}")
+}
