@@ -15,3 +15,4 @@ mod private_postgres;
 mod reconciliation;
 mod stock;
 mod verify;
+mod void;

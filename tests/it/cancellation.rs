@@ -52,6 +52,15 @@ async fn cancelled_order_is_refunded_and_restocked() {
     assert_eq!(partner.read(&format!("/orders/{}", id_of(&placed))).await, order);
     let refused_codes = partner.get_codes(&id_of(&placed)).await;
     expect_error(&refused_codes, 409, "ORDER_NOT_READY");
+    let levels = operator
+        .get(&format!("/admin/v1/stock?product_id={}", sale.product_id))
+        .await;
+    let level = &levels["data"][0];
+    assert_eq!(
+        (&level["loaded"], &level["free"], &level["sold"]),
+        (&json!(2), &json!(2), &json!(0)),
+        "a returned voucher is one voucher"
+    );
     // The same two codes under new voucher ids.
     let replacement = expect_success(&partner.order(&sale, 2).await, 201);
     let ids = |order: &Value| -> Vec<String> {

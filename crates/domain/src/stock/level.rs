@@ -11,10 +11,10 @@ use crate::product::Sku;
 pub struct StockLevel {
     #[cfg_attr(feature = "sqlx", sqlx(flatten))]
     pub sku: Sku,
-    /// All stock rows. A returned voucher has two.
+    /// Vouchers ever loaded. One that was returned and sold again counts once.
     pub loaded: i64,
     pub free: i64,
-    /// Belong to an order, or were returned from one.
+    /// Belong to an order.
     pub sold: i64,
     /// Removed from sale by an operator.
     pub void: i64,

@@ -24,7 +24,7 @@ impl Stock {
 }
 
 /// Selects the SKUs of the page first and then counts chunk by chunk, so only the stock and allocation rows of these SKUs are
-/// read. Not checked at compile time, because checked statements are prepared persistently: the plan depends on the filter values and
+/// read. A returned voucher has a new stock row and counts by that one alone. Not checked at compile time, because checked statements are prepared persistently: the plan depends on the filter values and
 /// on the current table sizes.
 async fn levels(
     pool: &PgPool,
@@ -56,9 +56,9 @@ async fn levels(
           CROSS JOIN today AS t
            JOIN chunks AS c ON c.product_id = p.product_id AND c.denomination = p.denomination
           CROSS JOIN LATERAL (
-                SELECT count(*) AS loaded,
+                SELECT count(*) FILTER (WHERE a.returned_at IS NULL) AS loaded,
                        count(*) FILTER (WHERE a.stock_id IS NULL AND (s.expiry IS NULL OR s.expiry >= t.day)) AS free,
-                       count(*) FILTER (WHERE a.order_id IS NOT NULL) AS sold,
+                       count(*) FILTER (WHERE a.order_id IS NOT NULL AND a.returned_at IS NULL) AS sold,
                        count(*) FILTER (WHERE a.withdrawal_reason = 'void') AS void,
                        count(*) FILTER (
                            WHERE a.withdrawal_reason = 'expired' OR (a.stock_id IS NULL AND s.expiry < t.day)

@@ -127,12 +127,18 @@ async fn void_codes(
     actor: &AuditActor,
 ) -> Result<VoidOutcome, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let found = find(&mut transaction, product_id, codes).await?;
-    let voided_rows = void_rows(
-        &mut transaction,
-        found.iter().map(|found| found.stock_id).collect(),
-    )
-    .await?;
+    let mut found = find(&mut transaction, product_id, codes).await?;
+    let mut voided_rows = Vec::new();
+    loop {
+        let stock_ids: Vec<i64> = found.iter().map(|row| row.stock_id).collect();
+        voided_rows.extend(void_rows(&mut transaction, stock_ids.clone()).await?);
+        // A sale or a return may have been committed between look and write: the result names what holds now, and a voucher that was
+        // returned to stock meanwhile is voided too.
+        found = find(&mut transaction, product_id, codes).await?;
+        if found.iter().map(|row| row.stock_id).eq(stock_ids) {
+            break;
+        }
+    }
     let outcome: Vec<CodeVoidOutcome> = (1..)
         .zip(codes)
         .map(|(position, _)| code_outcome(position, &found, &voided_rows))
@@ -170,12 +176,11 @@ async fn find(
 ) -> Result<Vec<CodeRow>, sqlx::Error> {
     sqlx::query_as!(
         CodeRow,
-        r#"SELECT DISTINCT ON (n.position) n.position AS "position!", k.denomination AS "denomination: Amount",
+        r#"SELECT DISTINCT ON (n.position) n.position AS "position!", c.denomination AS "denomination: Amount",
                 s.stock_id, a.order_id AS "order_id?: OrderId"
            FROM unnest($2::bytea[]) WITH ORDINALITY AS n (blind_index, position)
            JOIN codes AS c ON c.blind_index = n.blind_index
-           JOIN chunks AS k ON k.product_id = c.product_id AND k.denomination = c.denomination
-           JOIN stock AS s ON s.stock_id BETWEEN k.first_stock_id AND k.last_stock_id AND s.code_id = c.code_id
+           JOIN stock AS s ON s.code_id = c.code_id
            LEFT JOIN allocations AS a ON a.stock_id = s.stock_id
           WHERE c.product_id = $1
           ORDER BY n.position, s.stock_id DESC"#,
