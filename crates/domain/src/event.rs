@@ -181,31 +181,10 @@ mod tests {
     use time::macros::{date, datetime};
 
     use super::*;
+    use crate::fixtures::priced_lines;
     use crate::ids::{ChunkId, PartnerId, StockId};
-    use crate::order::{Fulfilment, PricedLine, PricedOrder};
-    use crate::product::{ApprovalPolicy, Sku, SupplyRoute};
+    use crate::order::PricedOrder;
     use crate::voucher::StockVoucher;
-
-    fn priced(quantities: &[u32]) -> PricedOrder {
-        let line = |(index, quantity): (usize, &u32)| PricedLine {
-            sku: Sku {
-                product_id: format!("p{index}").parse().unwrap(),
-                denomination: Amount::from_minor(500),
-            },
-            quantity: *quantity,
-            unit_price: Amount::from_minor(500),
-            route: SupplyRoute::Stock,
-            min_validity_days: 0,
-            approval: ApprovalPolicy::Rule,
-        };
-        PricedOrder {
-            lines: quantities.iter().enumerate().map(line).collect(),
-            total: Amount::from_minor(1_500).of("USD".parse().unwrap()),
-            fulfilment: Fulfilment::Auto,
-            reference: None,
-            metadata: None,
-        }
-    }
 
     fn allocations(order: &PricedOrder) -> Vec<Allocation> {
         let skus = (0..)
@@ -226,7 +205,7 @@ mod tests {
     }
 
     fn delivered(quantities: &[u32]) -> Order {
-        let (priced, at) = (priced(quantities), datetime!(2026-01-01 0:00 UTC));
+        let (priced, at) = (priced_lines(quantities), datetime!(2026-01-01 0:00 UTC));
         let (order_id, partner_id) = (OrderId::generate_at(at), PartnerId::generate());
         Order::delivered(order_id, partner_id, &priced, allocations(&priced), at)
     }
@@ -255,7 +234,7 @@ mod tests {
         let order = Order::pending(
             OrderId::generate_at(at),
             PartnerId::generate(),
-            &priced(&[3]),
+            &priced_lines(&[3]),
             PendingReason::Vendor,
             at,
         );

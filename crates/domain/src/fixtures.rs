@@ -148,6 +148,16 @@ pub fn priced_order(lines: &[(&Sku, u32)]) -> PricedOrder {
     }
 }
 
+/// Priced order with a line of vouchers at 5.00 for each quantity.
+#[must_use]
+pub fn priced_lines(quantities: &[u32]) -> PricedOrder {
+    let skus: Vec<Sku> = (0..quantities.len())
+        .map(|index| sku(&format!("p{index}"), 500))
+        .collect();
+    let lines: Vec<_> = skus.iter().zip(quantities.iter().copied()).collect();
+    priced_order(&lines)
+}
+
 fn line(sku: &Sku, quantity: u32) -> PricedLine {
     PricedLine {
         sku: sku.clone(),

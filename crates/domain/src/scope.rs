@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::product::{Product, ProductId, check_slug};
+use super::product::{MAX_SLUG_LENGTH, Product, ProductId, check_slug};
 
 /// Maximum number of entries in each list: an operator can still review them, and they are small compared with the partner.
 pub const MAX_SCOPE_ENTRIES: usize = 1_000;
@@ -35,12 +35,15 @@ impl Scope {
 
     /// The first validation error, if any.
     #[must_use]
-    pub fn validation_error(&self) -> Option<&'static str> {
+    pub fn validation_error(&self) -> Option<String> {
         if self.categories.len().max(self.products.len()) > MAX_SCOPE_ENTRIES {
-            return Some("at most 1000 categories and 1000 products");
+            return Some(format!(
+                "at most {MAX_SCOPE_ENTRIES} categories and {MAX_SCOPE_ENTRIES} products"
+            ));
         }
         let unknown_form = self.categories.iter().any(|id| check_slug(id).is_err());
-        unknown_form.then_some("a category id has 1 to 64 of a-z, 0-9, '-', '_' and '.'")
+        unknown_form
+            .then(|| format!("a category id has 1 to {MAX_SLUG_LENGTH} of a-z, 0-9, '-', '_' and '.'"))
     }
 }
 

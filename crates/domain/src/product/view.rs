@@ -51,17 +51,26 @@ pub struct ProductView<'a> {
     updated_at: OffsetDateTime,
 }
 
-/// Face values between two bounds in equal steps.
+/// A range of face values in equal steps.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "utoipa", schema(as = DenominationRange))]
-struct DenominationRangeView {
-    /// Smallest face value.
+pub struct DenominationRangeView {
+    /// Lowest face value.
     min: Money,
-    /// Largest face value.
+    /// Highest face value.
     max: Money,
-    /// Difference between neighbouring face values, counted from `min`.
+    /// Step between face values, counted from `min`.
     step: Money,
+}
+
+impl DenominationRangeView {
+    /// The range of face values of a product, if it has one.
+    #[must_use]
+    pub fn of(product: &Product) -> Option<Self> {
+        let [min, max, step] = product.denomination_range?.of(product.currency);
+        Some(Self { min, max, step })
+    }
 }
 
 impl<'a> ProductView<'a> {
@@ -81,10 +90,7 @@ impl<'a> ProductView<'a> {
             currency: product.currency,
             countries: &product.countries,
             denominations: product.listed_denominations(),
-            denomination_range: product.denomination_range.map(|range| {
-                let [min, max, step] = range.of(product.currency);
-                DenominationRangeView { min, max, step }
-            }),
+            denomination_range: DenominationRangeView::of(product),
             expiry_policy: &product.expiry_policy,
             redemption: &product.redemption,
             route: product.route,

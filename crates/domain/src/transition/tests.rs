@@ -3,9 +3,8 @@
 use time::macros::datetime;
 
 use super::*;
+use crate::fixtures::priced_lines;
 use crate::ids::{ChunkId, OrderId, PartnerId, StockId};
-use crate::order::{Fulfilment, PricedLine, PricedOrder};
-use crate::product::{ApprovalPolicy, Sku, SupplyRoute};
 use crate::voucher::{Expiry, StockVoucher};
 
 const AT: OffsetDateTime = datetime!(2030-01-01 12:00 UTC);
@@ -13,29 +12,10 @@ const LATER: OffsetDateTime = datetime!(2030-01-01 12:01 UTC);
 
 /// A pending order with these line quantities, at 5.00 per voucher.
 fn pending(quantities: &[u32]) -> Order {
-    let line = |(index, quantity): (usize, &u32)| PricedLine {
-        sku: Sku {
-            product_id: format!("p{index}").parse().unwrap(),
-            denomination: Amount::from_minor(500),
-        },
-        quantity: *quantity,
-        unit_price: Amount::from_minor(500),
-        route: SupplyRoute::Vendor,
-        min_validity_days: 0,
-        approval: ApprovalPolicy::Rule,
-    };
-    let total = i64::from(quantities.iter().sum::<u32>()) * 500;
-    let priced = PricedOrder {
-        lines: quantities.iter().enumerate().map(line).collect(),
-        total: Amount::from_minor(total).of("USD".parse().unwrap()),
-        fulfilment: Fulfilment::Auto,
-        reference: None,
-        metadata: None,
-    };
     Order::pending(
         OrderId::generate_at(AT),
         PartnerId::generate(),
-        &priced,
+        &priced_lines(quantities),
         PendingReason::Vendor,
         AT,
     )

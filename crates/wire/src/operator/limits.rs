@@ -1,9 +1,11 @@
-//! Documented limits of request bodies equal the constants that validate.
+//! Documented limits of bodies equal the constants that validate: the schema attributes of utoipa take literals alone.
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema;
+use vouchsafe_domain::catalogue::MAX_LINES;
 use vouchsafe_domain::limits::{Limit, MAX_QUOTA, MAX_WINDOW_S};
 use vouchsafe_domain::vendor::MAX_CONCURRENCY;
+use vouchsafe_domain::webhook::MAX_URL_BYTES;
 use vouchsafe_security::vault::code::CodePart;
 
 use super::categories::CategoryRequest;
@@ -21,6 +23,8 @@ use super::stock::void::{MAX_CODES, VoidRequest};
 use super::text::{MAX_NAME, MAX_REASON, MAX_REFERENCE};
 use super::vendors::{MAX_CREDENTIAL, VendorRequest};
 use super::wallets::PostingRequest;
+use crate::partner::orders::request::OrderRequest;
+use crate::partner::reconciliation::{MAX_DRIFTS, ReconciledDayBody};
 
 /// The largest length, number of items or value of a field.
 fn documented<T: PartialSchema>(field: &str) -> Value {
@@ -77,6 +81,9 @@ fn documented_limits_equal_validated_limits() {
             documented::<PartnerPatch>("cancel_window_s"),
             MAX_CANCEL_WINDOW_S as usize,
         ),
+        (documented::<VendorRequest>("url"), MAX_URL_BYTES),
+        (documented::<OrderRequest>("items"), MAX_LINES),
+        (documented::<ReconciledDayBody>("drifts"), MAX_DRIFTS),
         (documented::<Limit>("quota"), MAX_QUOTA as usize),
         (documented::<Limit>("window_s"), MAX_WINDOW_S as usize),
     ] {

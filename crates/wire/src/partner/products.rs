@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::money::{Amount, Currency, Money};
+use vouchsafe_domain::product::view::DenominationRangeView;
 use vouchsafe_domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Sku, SupplyRoute};
 use vouchsafe_domain::schema::FilterText;
 use vouchsafe_domain::stock::FreeVouchers;
@@ -48,7 +49,7 @@ pub struct ProductBody<'a> {
     denominations: Vec<Money>,
     /// Range of further face values. Null if only the fixed ones are sold.
     #[schema(required)]
-    denomination_range: Option<RangeBody>,
+    denomination_range: Option<DenominationRangeView>,
     /// How long vouchers are valid.
     expiry_policy: &'a ExpiryPolicy,
     /// Availability of the best available denomination.
@@ -62,18 +63,6 @@ pub struct ProductBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     stock: Option<Vec<StockBody>>,
-}
-
-/// A range of face values in equal steps.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DenominationRange)]
-struct RangeBody {
-    /// Lowest face value.
-    min: Money,
-    /// Highest face value.
-    max: Money,
-    /// Step between face values, counted from `min`.
-    step: Money,
 }
 
 /// Availability of a denomination.
@@ -154,10 +143,7 @@ impl<'a> ProductBody<'a> {
             currency: product.currency,
             countries: &product.countries,
             denominations: product.listed_denominations(),
-            denomination_range: product.denomination_range.map(|range| {
-                let [min, max, step] = range.of(product.currency);
-                RangeBody { min, max, step }
-            }),
+            denomination_range: DenominationRangeView::of(product),
             expiry_policy: &product.expiry_policy,
             availability: best.min().unwrap_or_else(|| availability(product, 0)),
             redemption: &product.redemption,

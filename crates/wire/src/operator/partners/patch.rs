@@ -155,7 +155,7 @@ impl PartnerPatch {
             .as_ref()
             .and_then(|scope| scope.as_ref()?.validation_error())
         {
-            add_error("catalogue", reason);
+            add_error("catalogue", &reason);
         }
         if self
             .cancel_window_s
