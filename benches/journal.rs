@@ -25,9 +25,8 @@ use futures_util::future::join_all;
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use tokio::runtime::{Handle, Runtime};
-use tokio::sync::Semaphore;
 use vouchsafe_actors::delivery::commit_notifier::CommitNotifier;
-use vouchsafe_actors::engine::{DEFAULT_LANES, MAX_ADMITTED};
+use vouchsafe_actors::engine::DEFAULT_LANES;
 use vouchsafe_actors::idempotency::{IdempotencyKeys, KeyStatus};
 use vouchsafe_actors::journal::{Journal, JournalMetrics, RecordOutcome, Ticket};
 use vouchsafe_actors::ports::record::Record;
@@ -63,7 +62,6 @@ const FIRST_ROWS: &str = "
 struct JournalBench {
     journal: Journal,
     keys: Arc<IdempotencyKeys>,
-    admission: Arc<Semaphore>,
     store: Arc<dyn Store>,
     /// For importing stock; `None` if the store has unlimited stock.
     pool: Option<PgPool>,
@@ -82,7 +80,6 @@ impl JournalBench {
         Self {
             journal: Journal::start(lanes, metrics, bell, &|lane| drop(tokio::spawn(lane))),
             keys: IdempotencyKeys::new(Arc::new(SystemClock::new())),
-            admission: Arc::new(Semaphore::new(MAX_ADMITTED as usize)),
             store,
             pool,
             chunks: Vec::new(),
@@ -156,7 +153,7 @@ impl JournalBench {
         let KeyStatus::First(key) = self.keys.begin(record.claim.key) else {
             unreachable!("each record has a unique key");
         };
-        let admission = Arc::clone(&self.admission).try_acquire_owned().unwrap();
+        let admission = self.journal.try_admit(record.partner_id).unwrap();
         Ticket { key, admission }
     }
 

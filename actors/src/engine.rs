@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
 use vouchsafe_domain::clock::Clock;
 
 use crate::delivery::commit_notifier::CommitNotifier;
@@ -14,11 +13,6 @@ use crate::out_of_stock::OutOfStockSkus;
 use crate::ports::store::{RecoverError, Store};
 use crate::supervisor::Spawner;
 use crate::wallet::Wallets;
-
-/// Maximum number of records in flight, from decision to verdict. Mailboxes and lanes apply no backpressure, so this bounds
-/// all of them: a full batch in each of two lanes, or about a seventh of a second of full load. Requests beyond it are
-/// rejected with 503.
-pub const MAX_ADMITTED: u32 = 1_024;
 
 /// Default number of lanes: two overlap their commits where fsync is slow.
 pub const DEFAULT_LANES: u16 = 2;
@@ -45,7 +39,6 @@ pub struct Engine {
     pub commit_notifier: Arc<CommitNotifier>,
     pub(crate) keys: Arc<IdempotencyKeys>,
     pub(crate) journal: Journal,
-    pub(crate) admission: Arc<Semaphore>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -69,7 +62,6 @@ impl Engine {
             keys: IdempotencyKeys::new(Arc::clone(&parts.clock)),
             journal: Journal::start(lanes, parts.metrics, Arc::clone(&commit_notifier), parts.spawn),
             commit_notifier,
-            admission: Arc::new(Semaphore::new(MAX_ADMITTED as usize)),
             store: parts.store,
             clock: parts.clock,
         })
@@ -81,16 +73,16 @@ impl Engine {
         self.journal.can_commit()
     }
 
-    /// Whether [`MAX_ADMITTED`] records are in flight.
+    /// Whether no lane admits another record.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.admission.available_permits() == 0
+        self.journal.is_full()
     }
 
     /// The number of records in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        (MAX_ADMITTED as usize).saturating_sub(self.admission.available_permits())
+        self.journal.in_flight()
     }
 
     /// Number of idempotency keys in flight.
@@ -100,27 +92,20 @@ impl Engine {
         self.keys.in_flight_count()
     }
 
-    /// Acquires all but `left` of the free admission permits.
-    ///
-    /// # Panics
-    /// If fewer are free.
+    /// Acquires all but `left` of the free admission permits of this partner's lane.
     #[cfg(feature = "testing")]
-    pub fn occupy_admission(&self, left: usize) -> tokio::sync::OwnedSemaphorePermit {
-        let permits = self.admission.available_permits().checked_sub(left);
-        let occupied = permits.and_then(|permits| {
-            let permits = u32::try_from(permits).ok()?;
-            Arc::clone(&self.admission).try_acquire_many_owned(permits).ok()
-        });
-        occupied.unwrap_or_else(|| panic!("fewer than {left} permits are free"))
+    #[must_use]
+    pub fn occupy_admission(
+        &self,
+        partner_id: vouchsafe_domain::ids::PartnerId,
+        left: usize,
+    ) -> Vec<tokio::sync::OwnedSemaphorePermit> {
+        self.journal.occupy_admission(partner_id, left)
     }
 
     /// Stops admission and waits until every record in flight has its verdict.
     pub async fn drain(&self) {
-        if let Ok(all) = self.admission.acquire_many(MAX_ADMITTED).await {
-            // Closing while all permits are held leaves no gap in which another record is admitted.
-            self.admission.close();
-            drop(all);
-        }
+        self.journal.drain().await;
     }
 
     /// Resolves when a later start of this node has taken over; this process must then end.

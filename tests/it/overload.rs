@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use vouchsafe_actors::engine::MAX_ADMITTED;
+use vouchsafe_actors::journal::MAX_ADMITTED;
 
 use vouchsafe_test_harness::{
     Instance, Operator, Partner, Sale, ServiceDatabase, WAIT_TIMEOUT, eventually, send_signal, unique,
@@ -50,9 +50,9 @@ async fn order_until_placed(mut partner: Partner, sale: &Sale) {
 
 #[tokio::test]
 async fn order_beyond_admission_limit_is_rejected_unread_on_open_connection() {
-    let service = Instance::start();
+    let service = Instance::start_with(&[("VOUCHSAFE_LANES", "1")]);
     let mut operator = Operator::of(&service);
-    let orders = MAX_ADMITTED as usize;
+    let orders = MAX_ADMITTED;
     let sale = operator.add_stocked_product(orders).await;
     let partner = operator.add_partner("1000000").await;
     let lanes =

@@ -98,8 +98,8 @@ pub(super) async fn commit_change(
                 .map_err(|_| FlowError::KeyInFlight);
         }
     };
-    let admission = std::sync::Arc::clone(&engine.admission).try_acquire_owned();
-    let admission = admission.map_err(|_| FlowError::Overloaded)?;
+    let admission = engine.journal.try_admit(change_key.partner_id);
+    let admission = admission.ok_or(FlowError::Overloaded)?;
     let record = fill(Record::new(change_key.partner_id, change_key.claim()));
     let outcome = engine.journal.submit(record, holds, Ticket { key, admission });
     match timeout(COMMIT_TIMEOUT, outcome).await {

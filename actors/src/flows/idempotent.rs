@@ -9,11 +9,11 @@
 //! A replay is not decided on current state (contract §5): a concurrent request with the same key is waited for, a recent
 //! response comes from the cache, and before any refusal the key is looked up in the store.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
+use vouchsafe_domain::ids::PartnerId;
 
 use crate::engine::Engine;
 use crate::idempotency::{KeyOutcome, KeyStatus};
@@ -71,7 +71,7 @@ pub enum FlowError {
     /// An earlier request with this key is in flight.
     #[error("an earlier request with this Idempotency-Key is in progress; send the same request again")]
     KeyInFlight,
-    /// Too many records are in flight.
+    /// Too many records of the partner's lane are in flight.
     #[error("too many requests are in progress; send the same request again")]
     Overloaded,
     /// Nothing was done because of a transient condition.
@@ -106,11 +106,12 @@ impl From<DecisionError> for FlowError {
 /// The errors of `decide`, and [`FlowError`]. Nothing was written, except possibly with [`FlowError::OutcomeUnknown`].
 pub(super) async fn run<E: From<FlowError>>(
     engine: &Engine,
+    partner_id: PartnerId,
     key: KeyHash,
     request: Fingerprint,
     decide: impl AsyncFn(&DecisionAttempt) -> Result<FlowDecision, E>,
 ) -> Result<KeyedResponse, E> {
-    let mut ticket = match acquire_key(engine, key, request).await? {
+    let mut ticket = match acquire_key(engine, partner_id, key, request).await? {
         KeyState::Answered(response) => return Ok(KeyedResponse::replayed(response)),
         KeyState::Run(ticket) => ticket,
     };
@@ -159,14 +160,19 @@ impl KeyedResponse {
 }
 
 /// Acquires the key, or replays its response.
-async fn acquire_key(engine: &Engine, key: KeyHash, request: Fingerprint) -> Result<KeyState, FlowError> {
+async fn acquire_key(
+    engine: &Engine,
+    partner_id: PartnerId,
+    key: KeyHash,
+    request: Fingerprint,
+) -> Result<KeyState, FlowError> {
     let deadline = Instant::now() + KEY_TIMEOUT;
     loop {
         let waiter = match engine.keys.begin(key) {
             KeyStatus::Known(stored) => return replay(stored, request).map(KeyState::Answered),
             KeyStatus::First(guard) => {
-                let admission = Arc::clone(&engine.admission).try_acquire_owned();
-                let admission = admission.map_err(|_| FlowError::Overloaded)?;
+                let admission = engine.journal.try_admit(partner_id);
+                let admission = admission.ok_or(FlowError::Overloaded)?;
                 return Ok(KeyState::Run(Ticket {
                     key: guard,
                     admission,

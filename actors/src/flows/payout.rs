@@ -78,7 +78,14 @@ pub async fn request_payout(
             },
         })
     };
-    let keyed = idempotent::run(engine, command.key, command.fingerprint, decide).await?;
+    let keyed = idempotent::run(
+        engine,
+        command.partner_id,
+        command.key,
+        command.fingerprint,
+        decide,
+    )
+    .await?;
     Ok(if keyed.replayed {
         IdempotentResponse::Replayed(keyed.response)
     } else {

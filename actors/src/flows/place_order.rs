@@ -130,7 +130,13 @@ pub async fn place_order(
         Ok(draft.to_flow_decision(decision, encoder))
     };
     // Instrumented by hand: `#[instrument]` would copy the flow's future twice more.
-    let keyed = idempotent::run::<PlaceOrderError>(engine, command.key, command.fingerprint, decide);
+    let keyed = idempotent::run::<PlaceOrderError>(
+        engine,
+        command.partner_id,
+        command.key,
+        command.fingerprint,
+        decide,
+    );
     let keyed = keyed
         .instrument(debug_span!(target: SPANS, "place_order"))
         .await?;

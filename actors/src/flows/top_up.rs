@@ -87,7 +87,14 @@ pub async fn top_up(engine: &Engine, command: TopUp) -> Result<TopUpResult, TopU
             (Funds::Refused(_), ReserveRequest::Credit(_)) => Err(TopUpError::TooLarge),
         }
     };
-    let keyed = idempotent::run(engine, command.key, command.fingerprint, decide).await?;
+    let keyed = idempotent::run(
+        engine,
+        command.partner_id,
+        command.key,
+        command.fingerprint,
+        decide,
+    )
+    .await?;
     Ok(TopUpResult {
         transaction_id: parse_transaction_id(&keyed.response)?,
         replayed: keyed.replayed,

@@ -2,7 +2,8 @@
 //!
 //! A flow submits a [`Record`] with the [`Hold`]s it rests on. A lane, chosen by partner, writes the records that were
 //! queued during its last commit in one transaction: one round trip, no timer. [`MAX_BATCH_RECORDS`] and
-//! [`MAX_BATCH_VOUCHERS`] bound a batch; the engine's admission bounds the queue.
+//! [`MAX_BATCH_VOUCHERS`] bound a batch; [`MAX_ADMITTED`] bounds each lane's queue, so that a lane that hangs takes nothing from
+//! the others.
 //!
 //! Two lanes overlap their commits where fsync is slow. All records of a partner go through one lane: a wallet's states
 //! arrive in order, and two lanes of a node never wait for the same wallet.
@@ -17,7 +18,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tracing::field::Empty;
 use tracing::{Span, debug_span};
 
@@ -35,15 +36,26 @@ use crate::delivery::commit_notifier::CommitNotifier;
 use crate::ports::record::Record;
 use crate::ports::store::{LaneStore, StoreFuture};
 
+/// Maximum number of records of a lane in flight, from decision to verdict: a full batch at the database and one behind it.
+/// Mailboxes and lanes apply no backpressure, so this bounds all of them. Requests beyond it are rejected with 503.
+pub const MAX_ADMITTED: usize = 2 * MAX_BATCH_RECORDS;
+
 /// Spawns a task on the store's runtime; the task outlives every request.
 pub type Spawn<'a> = &'a dyn Fn(StoreFuture<'static, ()>);
 
 /// The journal. Cheap to share; submitting never waits.
 #[derive(Debug)]
 pub struct Journal {
-    lanes: Vec<(mpsc::UnboundedSender<Submission>, Arc<LaneMetrics>)>,
+    lanes: Vec<LaneHandle>,
     metrics: JournalMetrics,
     superseded: watch::Receiver<bool>,
+}
+
+#[derive(Debug)]
+struct LaneHandle {
+    inbox: mpsc::UnboundedSender<Submission>,
+    metrics: Arc<LaneMetrics>,
+    admission: Arc<Semaphore>,
 }
 
 impl Journal {
@@ -68,7 +80,11 @@ impl Journal {
                 Arc::clone(&commit_notifier),
             );
             spawn(Box::pin(run_lane(lane, Arc::clone(&superseded_sender))));
-            (sender, meter)
+            LaneHandle {
+                inbox: sender,
+                metrics: meter,
+                admission: Arc::new(Semaphore::new(MAX_ADMITTED)),
+            }
         };
         Self {
             lanes: (0..).zip(lanes).map(start).collect(),
@@ -86,10 +102,9 @@ impl Journal {
     ) -> oneshot::Receiver<RecordOutcome> {
         let (reply, outcome) = oneshot::channel();
         let number = self.lane_of(record.partner_id);
-        let (lane, _) = &self.lanes[number];
         self.metrics.record_submission();
         // A closed lane belongs to a superseded process: dropping the submission closes the flow's receiver.
-        drop(lane.send(Submission {
+        drop(self.lanes[number].inbox.send(Submission {
             record,
             completion: Completion {
                 holds,
@@ -105,7 +120,48 @@ impl Journal {
     /// Whether no lane is recovering a batch with an unknown outcome.
     #[must_use]
     pub fn can_commit(&self) -> bool {
-        self.lanes.iter().all(|(_, meter)| meter.can_commit())
+        self.lanes.iter().all(|lane| lane.metrics.can_commit())
+    }
+
+    /// Admits a record of this partner to its lane; `None` while the lane has [`MAX_ADMITTED`] records in flight.
+    #[must_use]
+    pub fn try_admit(&self, partner_id: PartnerId) -> Option<OwnedSemaphorePermit> {
+        let admission = &self.lanes[self.lane_of(partner_id)].admission;
+        Arc::clone(admission).try_acquire_owned().ok()
+    }
+
+    /// Whether every lane has [`MAX_ADMITTED`] records in flight.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.lanes
+            .iter()
+            .all(|lane| lane.admission.available_permits() == 0)
+    }
+
+    /// The number of records in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        let in_flight = |lane: &LaneHandle| MAX_ADMITTED.saturating_sub(lane.admission.available_permits());
+        self.lanes.iter().map(in_flight).sum()
+    }
+
+    /// Acquires all but `left` of the free admission permits of this partner's lane.
+    #[cfg(feature = "testing")]
+    pub fn occupy_admission(&self, partner_id: PartnerId, left: usize) -> Vec<OwnedSemaphorePermit> {
+        let free = self.lanes[self.lane_of(partner_id)].admission.available_permits();
+        (left..free).map_while(|_| self.try_admit(partner_id)).collect()
+    }
+
+    /// Stops admission and waits until every record in flight has its verdict.
+    pub async fn drain(&self) {
+        let mut drained = Vec::with_capacity(self.lanes.len());
+        for lane in &self.lanes {
+            let all = u32::try_from(MAX_ADMITTED).unwrap_or(u32::MAX);
+            drained.push(lane.admission.acquire_many(all).await);
+        }
+        // Closing while all permits are held leaves no gap in which another record is admitted.
+        self.lanes.iter().for_each(|lane| lane.admission.close());
+        drop(drained);
     }
 
     /// Resolves when a later start of this node has taken over; this process must then end.

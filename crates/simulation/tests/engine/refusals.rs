@@ -130,13 +130,24 @@ simulation_tests! {
 
     async fn requests_beyond_admission_limit_are_rejected(sim, node, gifts: 3) {
         sim.db.fail_commit("one", Fault::Slow(SECOND));
-        let permits = node.engine.occupy_admission(1);
+        let permits = node.engine.occupy_admission(ALICE, 1);
         let first = node.start_order(&order_request(ALICE, "k1", "gift", 1));
         sleep(MOMENT).await;
-        let request = order_request(BOB, "k2", "gift", 1);
+        let request = order_request(ALICE, "k2", "gift", 1);
         assert_eq!(node.place_order(&request).await.error(), Some(&FlowError::Overloaded));
         assert!(first.await.unwrap().expect_new().starts_with("DELIVERED"));
         assert!(node.place_order(&request).await.expect_new().starts_with("DELIVERED"), "the permit is free again");
+        drop(permits);
+    }
+
+    async fn full_lane_takes_nothing_from_the_others(sim, node, gifts: 1) {
+        let permits = node.engine.occupy_admission(ALICE, 0);
+        let other = (2..).map(build::partner).find(|partner| !node.engine.occupy_admission(*partner, 0).is_empty());
+        let other = other.unwrap();
+        assert_eq!(node.place_order(&order_request(ALICE, "k1", "gift", 1)).await.error(), Some(&FlowError::Overloaded));
+        sim.top_up(other, 10_000).await;
+        assert!(!node.engine.is_full());
+        assert!(node.place_order(&order_request(other, "k2", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
         drop(permits);
     }
 

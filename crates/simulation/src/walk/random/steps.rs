@@ -323,7 +323,7 @@ impl Walk {
             .nodes
             .iter()
             .flatten()
-            .map(|node| node.engine.occupy_admission(0))
+            .flat_map(|node| PARTNERS.map(|(partner, _)| node.engine.occupy_admission(partner, 0)))
             .collect();
         for _ in 0..3 {
             self.order();
