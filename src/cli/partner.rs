@@ -19,11 +19,11 @@ const COLUMNS: [Column; 5] = [
 ];
 
 const CERTIFICATION_COLUMNS: [Column; 5] = [
-    ("POINT", "point"),
+    ("CHECK", "check"),
     ("STATE", "state"),
-    ("WHEN", "at"),
-    ("WHY", "why"),
-    ("WHAT TO DO", "advice"),
+    ("AT", "at"),
+    ("REASON", "reason"),
+    ("ADVICE", "advice"),
 ];
 
 #[derive(Debug, Subcommand)]
@@ -112,6 +112,6 @@ async fn certification(
     }
     let response = admin.call(Method::GET, &path, NO_BODY).await?;
     admin.show(response, |response| {
-        output::format_field_table(response, "points", &CERTIFICATION_COLUMNS)
+        output::format_field_table(response, "checks", &CERTIFICATION_COLUMNS)
     })
 }

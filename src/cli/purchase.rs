@@ -15,11 +15,11 @@ const COLUMNS: [Column; 9] = [
     ("ORDER", "order_id"),
     ("VENDOR", "vendor"),
     ("STATE", "state"),
-    ("ANSWER", "answer"),
+    ("LAST RESPONSE", "last_response"),
     ("QUANTITY", "quantity"),
     ("SOLD", "sold"),
-    ("KEPT", "kept"),
-    ("LAST WORD", "last_word"),
+    ("IMPORTED", "imported"),
+    ("MESSAGE", "last_message"),
 ];
 
 #[derive(Debug, Subcommand)]

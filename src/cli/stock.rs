@@ -153,9 +153,9 @@ fn parse_code(fields: &mut FieldSplitter<3>, line: &str) -> anyhow::Result<Named
 
 fn format_void_report(report: &Value) -> String {
     let mut text = format!("voided {}", report["voided"]);
-    for refused in report["refused"].as_array().into_iter().flatten() {
-        let position = refused["index"].as_u64().unwrap_or_default() + 1;
-        let reason = refused["reason"].as_str().unwrap_or_default();
+    for rejected in report["rejected"].as_array().into_iter().flatten() {
+        let position = rejected["index"].as_u64().unwrap_or_default() + 1;
+        let reason = rejected["reason"].as_str().unwrap_or_default();
         text.push_str(&format!("\n  code {position}: {reason}"));
     }
     text

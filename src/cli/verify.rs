@@ -54,18 +54,18 @@ fn format_findings(findings: &[Finding]) -> String {
     let mut lines = Vec::new();
     for Finding {
         name,
-        says,
+        description,
         holds,
         rows,
-        more,
+        has_more,
     } in findings
     {
         lines.push(format!(
-            "{}  {name:width$}  {says}",
+            "{}  {name:width$}  {description}",
             if *holds { "ok    " } else { "BROKEN" }
         ));
         lines.extend(rows.iter().map(|row| format!("          {row}")));
-        if *more {
+        if *has_more {
             lines.push("          … and more".to_owned());
         }
     }

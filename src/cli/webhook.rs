@@ -15,8 +15,8 @@ const COLUMNS: [Column; 7] = [
     ("WEBHOOK", "webhook_id"),
     ("PARTNER", "partner_id"),
     ("STATUS", "status"),
-    ("BEHIND", "behind"),
-    ("FAILURES", "failures"),
+    ("BACKLOG", "backlog"),
+    ("FAILURES", "consecutive_failures"),
     ("NEXT ATTEMPT", "next_attempt_at"),
     ("URL", "url"),
 ];

@@ -23,7 +23,7 @@ async fn assert_checkpoints_hold(connection: &mut PgConnection) {
     let findings = verify::check(connection).await.unwrap();
     let found = findings
         .iter()
-        .find(|finding| finding.name == "audit.sealed")
+        .find(|finding| finding.name == "audit.checkpoints")
         .unwrap();
     assert!(found.holds, "{found:?}");
 }

@@ -122,7 +122,7 @@ async fn report_shows_first_rows_only() {
         .iter()
         .find(|finding| finding.name == "fence.lanes")
         .unwrap();
-    assert_eq!((lanes.rows.len(), lanes.more, lanes.holds), (20, true, false));
+    assert_eq!((lanes.rows.len(), lanes.has_more, lanes.holds), (20, true, false));
     connection.close().await.unwrap();
     database_.remove().await;
 }

@@ -27,8 +27,8 @@ const STATE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the state of a check.
 pub(crate) fn state<'a>(checklist: &'a Value, point: &str) -> &'a str {
-    let mut points = checklist["points"].as_array().unwrap().iter();
-    let found = points.find(|found| found["point"] == point).unwrap();
+    let mut points = checklist["checks"].as_array().unwrap().iter();
+    let found = points.find(|found| found["check"] == point).unwrap();
     assert_eq!(found["at"].is_null(), found["state"] == "NOT_SEEN", "{found}");
     found["state"].as_str().unwrap()
 }
@@ -242,7 +242,7 @@ async fn operators_read_and_restart_certification() {
         (&empty["passed"], &empty["passed_at"]),
         (&json!(false), &Value::Null)
     );
-    let states: Vec<_> = empty["points"]
+    let states: Vec<_> = empty["checks"]
         .as_array()
         .unwrap()
         .iter()

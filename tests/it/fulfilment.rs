@@ -188,7 +188,7 @@ async fn vouchers_bought_for_cancelled_order_go_to_stock() {
         placed["order_id"].as_str().unwrap()
     );
     eventually("the vendor to be called", FILL_TIMEOUT, async || {
-        let purchase_state = operator.get(&purchases).await["data"][0]["answer"].clone();
+        let purchase_state = operator.get(&purchases).await["data"][0]["last_response"].clone();
         (!purchase_state.is_null()).then_some(())
     })
     .await;

@@ -69,9 +69,9 @@ async fn certification_spans_both_nodes() {
     let failed = async || {
         at_second.order_with_key(&unique("key"), &sale, 1).await;
         let checklist = at_second.read("/certification").await;
-        let mut points = checklist["points"].as_array().unwrap().iter();
+        let mut points = checklist["checks"].as_array().unwrap().iter();
         points
-            .any(|point| point["point"] == "RATE_LIMIT" && point["state"] == "FAILED")
+            .any(|point| point["check"] == "RATE_LIMIT" && point["state"] == "FAILED")
             .then_some(())
     };
     eventually("the rate limit check to fail", WAIT_TIMEOUT, failed).await;

@@ -65,10 +65,10 @@ async fn invalid_vendor_response_is_shown_counted_and_ended_by_operator() {
     let is_refused = |purchase: &Value| purchase["state"] == "refused";
     let purchase = wait_for_purchase(&mut operator, order_id, is_refused).await;
     assert_eq!(
-        (&purchase["answer"], &purchase["kept"]),
+        (&purchase["last_response"], &purchase["imported"]),
         (&json!("REFUSED"), &json!(0))
     );
-    let message = purchase["last_word"].as_str().unwrap();
+    let message = purchase["last_message"].as_str().unwrap();
     assert!(
         message.contains("invalid vendor response") && !message.contains("SIMULATED"),
         "{message}"
@@ -92,7 +92,7 @@ async fn invalid_vendor_response_is_shown_counted_and_ended_by_operator() {
         "unreadable vendor response",
     ]);
     assert_eq!(
-        (&ended["state"], &ended["next_at"]),
+        (&ended["state"], &ended["next_attempt_at"]),
         (&json!("ended"), &Value::Null)
     );
     let repeated = expect_success(
@@ -128,7 +128,7 @@ async fn out_of_stock_vendor_blocks_orders_until_reconfigured() {
     );
     let ended = |purchase: &Value| purchase["state"] == "ended";
     let purchase = wait_for_purchase(&mut operator, placed["order_id"].as_str().unwrap(), ended).await;
-    assert_eq!(purchase["answer"], "OUT_OF_STOCK");
+    assert_eq!(purchase["last_response"], "OUT_OF_STOCK");
     let order_body =
         json!({ "items": [{ "product_id": "sim-out-of-stock", "denomination": 25, "quantity": 1 }] });
     let rejection = eventually(
@@ -178,7 +178,7 @@ async fn duplicate_vendor_code_is_quarantined() {
     let purchase =
         wait_for_purchase(&mut operator, &orders[1], |purchase| purchase["state"] == "ended").await;
     assert_eq!(
-        (&purchase["sold"], &purchase["kept"]),
+        (&purchase["sold"], &purchase["imported"]),
         (&json!(2), &json!(1)),
         "{purchase}"
     );

@@ -34,7 +34,7 @@ async fn voided_sku_keeps_sold_vouchers() {
         json!({ "product_id": sale.product_id, "denomination": 25, "reason": "recalled by the vendor" });
     assert_eq!(
         expect_success(&void_stock(&mut operator, &body).await, 200),
-        json!({ "voided": 10, "refused": [] })
+        json!({ "voided": 10, "rejected": [] })
     );
     assert_eq!(
         expect_success(&void_stock(&mut operator, &body).await, 200)["voided"],
@@ -86,7 +86,7 @@ async fn voided_codes_are_not_sold() {
         { "index": 0, "reason": "SOLD" }, { "index": 2, "reason": "ALREADY_OUT" },
         { "index": 3, "reason": "UNKNOWN" }, { "index": 4, "reason": "UNKNOWN" },
     ]);
-    assert_eq!(response, json!({ "voided": 1, "refused": rejected }));
+    assert_eq!(response, json!({ "voided": 1, "rejected": rejected }));
     expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
     let trail = operator
         .get(&format!(

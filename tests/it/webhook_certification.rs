@@ -60,9 +60,9 @@ pub(crate) async fn pass_webhook_checks(partner: &mut Partner) {
 async fn wait_for_reason(partner: &mut Partner, point: &str, expected: &str, why: &str) {
     let found = async || {
         let checklist = partner.read("/certification").await;
-        let mut points = checklist["points"].as_array().unwrap().iter();
-        let found = points.find(|found| found["point"] == point).unwrap();
-        let reason = found["why"].as_str().unwrap();
+        let mut points = checklist["checks"].as_array().unwrap().iter();
+        let found = points.find(|found| found["check"] == point).unwrap();
+        let reason = found["reason"].as_str().unwrap();
         (found["state"] == expected && reason.contains(why)).then_some(())
     };
     eventually(&format!("{point} is {expected}: {why}"), WAIT_TIMEOUT, found).await;

@@ -14,7 +14,7 @@ use crate::ledger::LedgerKind;
 use crate::limits::RequestClass;
 use crate::order::{FulfilmentSource, OrderStatus, PendingReason};
 use crate::payout::PayoutStatus;
-use crate::purchase::view::{LastAnswer, PurchaseState};
+use crate::purchase::view::{LastResponse, PurchaseState};
 use crate::reconciliation::DriftKind;
 use crate::reconciliation::drift::DriftResolution;
 use crate::reconciliation::result::RecordsSource;
@@ -45,7 +45,7 @@ fn enum_has_same_text_in_api_and_database() {
     assert_one_text::<DriftResolution>();
     assert_one_text::<EventKind>();
     assert_one_text::<FulfilmentSource>();
-    assert_one_text::<LastAnswer>();
+    assert_one_text::<LastResponse>();
     assert_one_text::<LedgerKind>();
     assert_one_text::<OrderStatus>();
     assert_one_text::<PayoutStatus>();

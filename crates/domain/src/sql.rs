@@ -17,7 +17,7 @@ use crate::money::Currency;
 use crate::order::{FulfilmentSource, OrderStatus, PendingReason};
 use crate::payout::PayoutStatus;
 use crate::product::{ApprovalPolicy, ProductId, SupplyRoute};
-use crate::purchase::view::LastAnswer;
+use crate::purchase::view::LastResponse;
 use crate::reconciliation::DriftKind;
 use crate::reconciliation::drift::DriftResolution;
 use crate::reconciliation::result::RecordsSource;
@@ -68,7 +68,7 @@ text_column! {
     DriftResolution => |resolution| resolution.into_str(),
     EventKind => |kind| kind.into_str(),
     FulfilmentSource => |source| source.into_str(),
-    LastAnswer => |answer| answer.into_str(),
+    LastResponse => |answer| answer.into_str(),
     LedgerKind => |kind| kind.into_str(),
     OrderStatus => |status| status.into_str(),
     PayoutStatus => |status| status.into_str(),

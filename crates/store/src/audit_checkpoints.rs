@@ -12,7 +12,7 @@ use sqlx::PgPool;
 use super::audit::{AuditLog, to_bigint};
 
 /// How far the ids of visible entries can be out of order. At several thousand code retrievals per second this covers the
-/// timeouts of a statement and of an idle transaction. The invariant `audit.sealed` contains the same number.
+/// timeouts of a statement and of an idle transaction. The invariant `audit.checkpoints` contains the same number.
 const MAX_ID_LAG: i64 = 100_000;
 
 /// Bounds one statement to a few hundred kilobytes of text.

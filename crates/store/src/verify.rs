@@ -7,10 +7,10 @@
 ///
 /// MATERIALIZED hides the limit from the planner, which would else expect to stop early and choose a slow plan.
 macro_rules! invariant {
-    ($name:literal, $says:literal, $sql:literal) => {
+    ($name:literal, $description:literal, $sql:literal) => {
         Invariant {
             name: $name,
-            says: $says,
+            description: $description,
             violations: || {
                 sqlx::query_scalar!(
                     "WITH broken (what) AS MATERIALIZED ("
@@ -54,7 +54,7 @@ const SETTINGS: [&str; 3] = [
 pub struct Invariant {
     pub name: &'static str,
     /// The condition as a sentence.
-    pub says: &'static str,
+    pub description: &'static str,
     violations: fn() -> QueryScalar<'static, Postgres, String, PgArguments>,
 }
 
@@ -62,12 +62,12 @@ pub struct Invariant {
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
     pub name: &'static str,
-    pub says: &'static str,
+    pub description: &'static str,
     pub holds: bool,
     /// The first violations.
     pub rows: Vec<String>,
     /// Whether there are more violations.
-    pub more: bool,
+    pub has_more: bool,
 }
 
 pub fn invariants() -> impl Iterator<Item = &'static Invariant> {
@@ -118,14 +118,14 @@ pub async fn check(connection: &mut PgConnection) -> Result<Vec<Finding>, sqlx::
 impl Invariant {
     async fn check(&self, connection: &mut PgConnection) -> Result<Finding, sqlx::Error> {
         let mut rows = (self.violations)().fetch_all(connection).await?;
-        let more = rows.len() > MAX_ROWS;
+        let has_more = rows.len() > MAX_ROWS;
         rows.truncate(MAX_ROWS);
         Ok(Finding {
             name: self.name,
-            says: self.says,
+            description: self.description,
             holds: rows.is_empty(),
             rows,
-            more,
+            has_more,
         })
     }
 }

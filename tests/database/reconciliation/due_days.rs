@@ -85,8 +85,8 @@ async fn failed_day_backs_off_and_requested_day_is_due_immediately() {
         failure.await.unwrap();
         let now = shop.store.reconciliations.database_time().await.unwrap();
         let found = shop.store.reconciliations.list(last).await.unwrap().remove(0);
-        delays.push((found.next_at.unwrap() - now + Duration::seconds(1)).whole_minutes());
-        assert_eq!(found.last_word.as_deref(), Some("no answer"));
+        delays.push((found.next_attempt_at.unwrap() - now + Duration::seconds(1)).whole_minutes());
+        assert_eq!(found.last_error.as_deref(), Some("no answer"));
         assert_eq!(claim_due_days(&shop).await, []);
     }
     assert_eq!(delays, [1, 2, 4, 8, 16, 32, 60, 60]);
@@ -95,7 +95,7 @@ async fn failed_day_backs_off_and_requested_day_is_due_immediately() {
     shop.try_compare(run, vec![vendor_record(last, "A-1", None)])
         .await;
     let found = shop.store.reconciliations.list(last).await.unwrap().remove(0);
-    assert_eq!((found.attempts, found.last_word, found.next_at), (0, None, None));
+    assert_eq!((found.attempts, found.last_error, found.next_attempt_at), (0, None, None));
     assert_eq!(claim_due_days(&shop).await, [], "the day is reconciled");
     let status = shop
         .store

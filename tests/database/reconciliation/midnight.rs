@@ -86,7 +86,7 @@ async fn unfinished_day_is_compared_until_now() {
     shop.add_vouchers(purchase, "B-", 1, at(DAY, 14)).await;
     let run_at = |hour, source| {
         let mut run = TestShop::run_for(DAY);
-        run.begun_at = at(DAY, hour);
+        run.started_at = at(DAY, hour);
         run.source = source;
         run
     };

@@ -104,7 +104,7 @@ impl TestShop {
             vendor: VENDOR.to_owned(),
             day,
             source: RecordsSource::Http,
-            begun_at: at(day, 2) + time::Duration::DAY,
+            started_at: at(day, 2) + time::Duration::DAY,
             actor: None,
         }
     }

@@ -240,37 +240,37 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         &["UPDATE orders SET codes_retrieved_at = NULL WHERE codes_retrieved_at IS NOT NULL"],
     ),
     (
-        "audit.sealed",
+        "audit.checkpoints",
         &["UPDATE audit_log SET operator = 'nobody' WHERE audit_id = 2"],
     ),
     (
-        "audit.sealed",
+        "audit.checkpoints",
         &[r#"UPDATE audit_log SET after = after || '{"name":"Other"}' WHERE action = 'partner.create'"#],
     ),
     (
-        "audit.sealed",
+        "audit.checkpoints",
         &["DELETE FROM audit_log WHERE action = 'product.put'"],
     ),
     (
-        "audit.sealed",
+        "audit.checkpoints",
         &[
             "DELETE FROM audit_checkpoints WHERE number = 1",
             "DELETE FROM audit_log WHERE audit_id = 1",
         ],
     ),
     (
-        "audit.sealed",
+        "audit.checkpoints",
         &[
             "DELETE FROM audit_checkpoints WHERE number = 1",
             "UPDATE audit_checkpoints SET number = number - 1",
         ],
     ),
     (
-        "audit.sealed",
+        "audit.checkpoints",
         &["UPDATE audit_checkpoints SET entries = entries || 1::bigint WHERE number = 2"],
     ),
     (
-        "audit.sealed",
+        "audit.checkpoints",
         &[
             "INSERT INTO audit_log (audit_id, operator, action, subject) OVERRIDING SYSTEM VALUE
              VALUES (-100000, 'somebody', 'stock.void', 'slipped in')",

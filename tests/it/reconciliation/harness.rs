@@ -100,7 +100,7 @@ impl ReconciliationHarness {
         eventually("the day to be reconciled", COMPLETION_TIMEOUT, async || {
             let found = self.operator.get(&path).await;
             let vendor = &found["vendors"][0];
-            (vendor["next_at"].is_null() && vendor["generated_at"].is_string()).then_some(found)
+            (vendor["next_attempt_at"].is_null() && vendor["generated_at"].is_string()).then_some(found)
         })
         .await
     }

@@ -252,9 +252,9 @@ async fn invalid_vendor_records_are_rejected_entirely_and_reported() {
             failed.next().cloned()
         })
         .await;
-        assert!(found["last_word"].as_str().unwrap().contains(expected), "{found}");
+        assert!(found["last_error"].as_str().unwrap().contains(expected), "{found}");
         assert!(
-            found["generated_at"].is_null() && found["next_at"].is_string(),
+            found["generated_at"].is_null() && found["next_attempt_at"].is_string(),
             "{found}"
         );
         assert!(!found.to_string().contains("SECRET"), "{found}");

@@ -103,7 +103,7 @@ fn certification_recipes_pass_their_checks() {
     let checklist = |printed: &str| {
         let line = printed.lines().last().unwrap();
         let list: Value = serde_json::from_str(&line[line.rfind(r#"{"partner_id""#).unwrap()..]).unwrap();
-        let points = list["points"].as_array().unwrap().clone();
+        let points = list["checks"].as_array().unwrap().clone();
         points
             .into_iter()
             .map(|point| point["state"].clone())

@@ -27,7 +27,7 @@ pub enum PurchaseState {
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE", const_into_str)]
-pub enum LastAnswer {
+pub enum LastResponse {
     /// The vendor sold all vouchers.
     Sold,
     /// More vouchers may follow.
@@ -98,14 +98,14 @@ pub struct PurchaseView {
     pub state: PurchaseState,
     /// Last response of the vendor; null before the first.
     #[cfg_attr(feature = "utoipa", schema(required))]
-    pub answer: Option<LastAnswer>,
+    pub last_response: Option<LastResponse>,
     /// Reason why vouchers are missing or why the purchase was ended; null if there is none.
     #[cfg_attr(feature = "utoipa", schema(required))]
-    pub last_word: Option<String>,
+    pub last_message: Option<String>,
     /// Number of vouchers that the vendor reports as sold.
     pub sold: u32,
     /// Number of vouchers added to stock.
-    pub kept: u32,
+    pub imported: u32,
     /// Vendor references of vouchers whose codes were sold before. They are never added to stock.
     pub quarantined: Vec<String>,
     /// Time of creation.
@@ -114,9 +114,9 @@ pub struct PurchaseView {
     /// Time of the last vendor response.
     #[serde(with = "crate::timestamp::option")]
     #[cfg_attr(feature = "utoipa", schema(required))]
-    pub answered_at: Option<OffsetDateTime>,
+    pub last_response_at: Option<OffsetDateTime>,
     /// Time of the next request to the vendor; null once the purchase has ended.
     #[serde(with = "crate::timestamp::option")]
     #[cfg_attr(feature = "utoipa", schema(required))]
-    pub next_at: Option<OffsetDateTime>,
+    pub next_attempt_at: Option<OffsetDateTime>,
 }

@@ -54,7 +54,7 @@ impl ReconciliationSummary {
 pub struct ReconciliationResult {
     pub source: RecordsSource,
     /// Not later than the request of the records. If the day was not over then, the comparison covers a part of it.
-    pub begun_at: OffsetDateTime,
+    pub started_at: OffsetDateTime,
     pub generated_at: OffsetDateTime,
     /// Number of the vendor's records.
     pub recorded: i64,
@@ -67,10 +67,10 @@ pub struct Reconciliation {
     pub vendor: String,
     pub day: Date,
     /// Earliest time of the next attempt; `None` if none is scheduled.
-    pub next_at: Option<OffsetDateTime>,
+    pub next_attempt_at: Option<OffsetDateTime>,
     /// Failed attempts since the last success.
     pub attempts: i32,
     /// Why the last attempt failed.
-    pub last_word: Option<String>,
+    pub last_error: Option<String>,
     pub compared: Option<ReconciliationResult>,
 }

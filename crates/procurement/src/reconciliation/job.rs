@@ -145,7 +145,7 @@ async fn reconcile(job: &ReconciliationJob, claimed: &ClaimedDay) -> Result<(), 
         vendor: claimed.vendor.clone(),
         day: claimed.day,
         source: RecordsSource::Http,
-        begun_at: claimed.claimed_at,
+        started_at: claimed.claimed_at,
         actor: None,
     };
     let (sender, intake) = channel(PAGES_AHEAD);

@@ -30,7 +30,7 @@ use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::order::{Order, OrderLine};
 use vouchsafe_domain::product::Sku;
-use vouchsafe_domain::purchase::view::LastAnswer;
+use vouchsafe_domain::purchase::view::LastResponse;
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_domain::vendor::AdapterKind;
 use vouchsafe_store::keyring::Keyring;
@@ -147,7 +147,7 @@ impl ProcurementService {
         warn!(purchase.id = %key, reason, "purchase blocked");
         let update = PurchaseUpdate {
             key,
-            last_response: LastAnswer::Stuck,
+            last_response: LastResponse::Stuck,
             last_message: Some(reason.to_owned()),
             sold: None,
             quarantined: Vec::new(),

@@ -2,7 +2,7 @@
 
 use vouchsafe_actors::ports::vendors::PurchaseRemainder;
 use vouchsafe_domain::purchase::PurchaseKey;
-use vouchsafe_domain::purchase::view::LastAnswer;
+use vouchsafe_domain::purchase::view::LastResponse;
 use vouchsafe_store::PurchaseUpdate;
 
 use crate::{PurchaseResult, Shortfall, VendorFailure};
@@ -17,10 +17,10 @@ pub(super) fn map_response(
     let (answer, message, sold, remainder) = match response {
         Ok(PurchaseResult { vouchers, shortfall }) => {
             let (answer, message, remainder) = match shortfall {
-                Shortfall::None => (LastAnswer::Sold, None, PurchaseRemainder::Done),
-                Shortfall::Pending(after) => (LastAnswer::Waiting, None, PurchaseRemainder::Pending(after)),
+                Shortfall::None => (LastResponse::Sold, None, PurchaseRemainder::Done),
+                Shortfall::Pending(after) => (LastResponse::Waiting, None, PurchaseRemainder::Pending(after)),
                 Shortfall::Final => (
-                    LastAnswer::NoMore,
+                    LastResponse::NoMore,
                     Some("the vendor will not deliver the remainder"),
                     PurchaseRemainder::Done,
                 ),
@@ -47,18 +47,18 @@ pub(super) fn map_response(
     (update, remainder)
 }
 
-const fn map_failure(failure: &VendorFailure) -> (LastAnswer, PurchaseRemainder) {
+const fn map_failure(failure: &VendorFailure) -> (LastResponse, PurchaseRemainder) {
     match failure {
-        VendorFailure::NotBought(_) => (LastAnswer::NotSold, PurchaseRemainder::Done),
-        VendorFailure::OutOfStock => (LastAnswer::OutOfStock, PurchaseRemainder::Done),
+        VendorFailure::NotBought(_) => (LastResponse::NotSold, PurchaseRemainder::Done),
+        VendorFailure::OutOfStock => (LastResponse::OutOfStock, PurchaseRemainder::Done),
         VendorFailure::RetryLater {
             retry_after: after, ..
-        } => (LastAnswer::NotNow, PurchaseRemainder::Pending(*after)),
-        VendorFailure::PurchaseNotFound => (LastAnswer::NotNow, PurchaseRemainder::Pending(None)),
+        } => (LastResponse::NotNow, PurchaseRemainder::Pending(*after)),
+        VendorFailure::PurchaseNotFound => (LastResponse::NotNow, PurchaseRemainder::Pending(None)),
         VendorFailure::Unknown {
             retry_after: after, ..
-        } => (LastAnswer::Unknown, PurchaseRemainder::Pending(*after)),
-        VendorFailure::InvalidResponse(_) => (LastAnswer::Refused, PurchaseRemainder::Pending(None)),
+        } => (LastResponse::Unknown, PurchaseRemainder::Pending(*after)),
+        VendorFailure::InvalidResponse(_) => (LastResponse::Refused, PurchaseRemainder::Pending(None)),
     }
 }
 
@@ -84,25 +84,29 @@ mod tests {
             field: "vouchers".to_owned(),
         };
         let table = [
-            (bought(Shortfall::None), LastAnswer::Sold, PurchaseRemainder::Done),
+            (
+                bought(Shortfall::None),
+                LastResponse::Sold,
+                PurchaseRemainder::Done,
+            ),
             (
                 bought(Shortfall::Pending(after)),
-                LastAnswer::Waiting,
+                LastResponse::Waiting,
                 PurchaseRemainder::Pending(after),
             ),
             (
                 bought(Shortfall::Final),
-                LastAnswer::NoMore,
+                LastResponse::NoMore,
                 PurchaseRemainder::Done,
             ),
             (
                 Err(VendorFailure::NotBought(FailureReason::NotSold)),
-                LastAnswer::NotSold,
+                LastResponse::NotSold,
                 PurchaseRemainder::Done,
             ),
             (
                 Err(VendorFailure::OutOfStock),
-                LastAnswer::OutOfStock,
+                LastResponse::OutOfStock,
                 PurchaseRemainder::Done,
             ),
             (
@@ -110,12 +114,12 @@ mod tests {
                     reason,
                     retry_after: after,
                 }),
-                LastAnswer::NotNow,
+                LastResponse::NotNow,
                 PurchaseRemainder::Pending(after),
             ),
             (
                 Err(VendorFailure::PurchaseNotFound),
-                LastAnswer::NotNow,
+                LastResponse::NotNow,
                 PurchaseRemainder::Pending(None),
             ),
             (
@@ -123,12 +127,12 @@ mod tests {
                     reason,
                     retry_after: after,
                 }),
-                LastAnswer::Unknown,
+                LastResponse::Unknown,
                 PurchaseRemainder::Pending(after),
             ),
             (
                 Err(VendorFailure::InvalidResponse(schema_error)),
-                LastAnswer::Refused,
+                LastResponse::Refused,
                 PurchaseRemainder::Pending(None),
             ),
         ];

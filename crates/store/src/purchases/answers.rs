@@ -7,7 +7,7 @@ use std::time::Duration;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 use vouchsafe_domain::purchase::PurchaseKey;
-use vouchsafe_domain::purchase::view::LastAnswer;
+use vouchsafe_domain::purchase::view::LastResponse;
 
 use crate::purchases::Purchases;
 
@@ -15,7 +15,7 @@ use crate::purchases::Purchases;
 #[derive(Debug, Clone)]
 pub struct PurchaseUpdate {
     pub key: PurchaseKey,
-    pub last_response: LastAnswer,
+    pub last_response: LastResponse,
     /// Why vouchers are missing. Never quotes the vendor, whose text may contain a code.
     pub last_message: Option<String>,
     /// Number of vouchers sold so far, if the response contained it.

@@ -8,7 +8,7 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
-use vouchsafe_domain::purchase::view::{LastAnswer, PurchaseFilter, PurchaseState, PurchaseView};
+use vouchsafe_domain::purchase::view::{LastResponse, PurchaseFilter, PurchaseState, PurchaseView};
 
 use crate::audit::{self, AuditActor, to_bigint};
 use crate::purchases::Purchases;
@@ -27,9 +27,9 @@ struct PurchaseAuditState<'a> {
     order_id: OrderId,
     vendor: &'a str,
     state: PurchaseState,
-    answer: Option<LastAnswer>,
+    last_response: Option<LastResponse>,
     quantity: u32,
-    kept: u32,
+    imported: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
 }
@@ -41,7 +41,7 @@ macro_rules! select_views {
             r#"SELECT p.purchase_id, p.partner_id AS "partner_id: PartnerId", p.order_id AS "order_id: OrderId", p.line,
                       p.vendor, p.product_id, p.denomination AS "denomination: Amount",
                       p.currency AS "currency: Currency", p.quantity, p.ended,
-                      p.last_response AS "last_response: LastAnswer", p.last_message, p.sold,
+                      p.last_response AS "last_response: LastResponse", p.last_message, p.sold,
                       (SELECT count(*) FROM codes AS c WHERE c.purchase_id = p.purchase_id) AS "kept!", p.quarantined,
                       p.requested_at, p.last_response_at, p.next_at
                  FROM purchases AS p
@@ -60,17 +60,17 @@ macro_rules! select_views {
             quantity: row.quantity.cast_unsigned(),
             state: match (row.ended, row.last_response) {
                 (true, _) => PurchaseState::Ended,
-                (false, Some(LastAnswer::Refused)) => PurchaseState::Refused,
+                (false, Some(LastResponse::Refused)) => PurchaseState::Refused,
                 (false, _) => PurchaseState::Open,
             },
-            answer: row.last_response,
-            last_word: row.last_message,
+            last_response: row.last_response,
+            last_message: row.last_message,
             sold: row.sold.cast_unsigned(),
-            kept: u32::try_from(row.kept).unwrap_or(u32::MAX),
+            imported: u32::try_from(row.kept).unwrap_or(u32::MAX),
             quarantined: row.quarantined,
             requested_at: row.requested_at,
-            answered_at: row.last_response_at,
-            next_at: (!row.ended).then_some(row.next_at),
+            last_response_at: row.last_response_at,
+            next_attempt_at: (!row.ended).then_some(row.next_at),
         })
     };
 }
@@ -177,9 +177,9 @@ impl<'a> PurchaseAuditState<'a> {
             order_id: purchase.order_id,
             vendor: &purchase.vendor,
             state: purchase.state,
-            answer: purchase.answer,
+            last_response: purchase.last_response,
             quantity: purchase.quantity,
-            kept: purchase.kept,
+            imported: purchase.imported,
             reason,
         }
     }

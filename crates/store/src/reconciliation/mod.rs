@@ -62,7 +62,7 @@ pub struct ReconciliationRun {
     pub day: Date,
     pub source: RecordsSource,
     /// Not later than the request of the records.
-    pub begun_at: OffsetDateTime,
+    pub started_at: OffsetDateTime,
     /// The uploading operator; `None` for the service itself.
     pub actor: Option<AuditActor>,
 }

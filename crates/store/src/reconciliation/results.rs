@@ -38,12 +38,12 @@ impl Reconciliations {
             Reconciliation {
                 vendor: row.vendor,
                 day,
-                next_at: (row.is_requested || row.attempts > 0).then_some(row.next_at),
+                next_attempt_at: (row.is_requested || row.attempts > 0).then_some(row.next_at),
                 attempts: row.attempts,
-                last_word: row.last_error,
-                compared: result.map(|((source, begun_at), generated_at)| ReconciliationResult {
+                last_error: row.last_error,
+                compared: result.map(|((source, started_at), generated_at)| ReconciliationResult {
                     source,
-                    begun_at,
+                    started_at,
                     generated_at,
                     recorded: row.recorded.unwrap_or_default(),
                     summary,
@@ -80,9 +80,9 @@ async fn records_known_until(
     connection: &mut PgConnection,
     run: &ReconciliationRun,
 ) -> Result<OffsetDateTime, sqlx::Error> {
-    let is_over = run.begun_at >= day::midnight(run.day).saturating_add(Duration::DAY);
+    let is_over = run.started_at >= day::midnight(run.day).saturating_add(Duration::DAY);
     if run.source == RecordsSource::Http || is_over {
-        return Ok(run.begun_at);
+        return Ok(run.started_at);
     }
     // Not checked at compile time, when the temporary table does not exist.
     let last: Option<OffsetDateTime> = sqlx::query_scalar("SELECT max(sold_at) FROM pg_temp.incoming")
@@ -129,7 +129,7 @@ pub(super) async fn write(
         run.vendor,
         run.day,
         run.source as _,
-        run.begun_at,
+        run.started_at,
         span.from,
         span.to,
         recorded,

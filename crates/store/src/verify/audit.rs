@@ -237,7 +237,7 @@ pub(super) const INVARIANTS: &[Invariant] = &[
           WHERE d.decisions IS DISTINCT FROM a.entries"
     ),
     invariant!(
-        "audit.sealed",
+        "audit.checkpoints",
         "audit checkpoints follow each other without gaps, and no entry was changed, removed or inserted",
         // An entry may become visible up to 100,000 ids late, and is then in a later checkpoint.
         "WITH named AS MATERIALIZED (

@@ -71,7 +71,7 @@ pub struct ActorList {
 
 /// Totals of one kind of actor.
 #[derive(Serialize, ToSchema)]
-#[schema(as = ActorSum)]
+#[schema(as = ActorTotals)]
 pub struct ActorKindSummary {
     /// `wallet`, `inventory`, `procurement` or `delivery`.
     #[schema(value_type = String)]
@@ -103,7 +103,7 @@ pub struct LiveActor {
 
 /// A snapshot of an actor's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Reading)]
+#[schema(as = ActorStats)]
 pub struct ActorReading {
     /// Messages in the mailbox.
     pub mailbox_depth: usize,

@@ -31,7 +31,7 @@ pub struct WebhookOfPartner {
     #[schema(required)]
     disabled_at: Option<OffsetDateTime>,
     /// Failed attempts since the last success.
-    failures: i64,
+    consecutive_failures: i64,
     /// Time since which every attempt has failed.
     #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
@@ -41,14 +41,14 @@ pub struct WebhookOfPartner {
     #[schema(required)]
     next_attempt_at: Option<OffsetDateTime>,
     /// Successful attempts, ever.
-    delivered: i64,
+    successful_attempts: i64,
     /// Failed attempts, ever.
-    refused: i64,
+    failed_attempts: i64,
     /// Share of successful attempts, from 0 to 1; null before the first.
     #[schema(required)]
     success_rate: Option<f64>,
     /// Number of undelivered events.
-    behind: i64,
+    backlog: i64,
     /// Commit time of the oldest undelivered event.
     #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
@@ -76,12 +76,12 @@ impl From<Webhook> for WebhookOfPartner {
             description: webhook.description,
             disabled_reason: webhook.disabled.map(|(reason, _)| reason),
             disabled_at: webhook.disabled.map(|(_, at)| at),
-            failures: webhook.failures,
+            consecutive_failures: webhook.failures,
             failing_since: webhook.failing_since,
             next_attempt_at: webhook.next_attempt_at,
-            delivered: webhook.delivered,
-            refused: webhook.refused,
-            behind: webhook.behind,
+            successful_attempts: webhook.delivered,
+            failed_attempts: webhook.refused,
+            backlog: webhook.behind,
             oldest_event_at: webhook.oldest_event_at,
             node: webhook.leased_by,
             created_at: webhook.created_at,

@@ -23,16 +23,16 @@ pub struct CertificationBody {
     #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
     passed_at: Option<OffsetDateTime>,
-    /// The checklist.
-    points: Vec<CheckBody>,
+    /// The checks.
+    checks: Vec<CheckBody>,
 }
 
 /// A check of the certification.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = CertificationPoint)]
+#[schema(as = CertificationCheck)]
 struct CheckBody {
-    #[schema(schema_with = point_schema)]
-    point: Check,
+    #[schema(schema_with = check_schema)]
+    check: Check,
     #[schema(schema_with = state_schema)]
     state: CheckState,
     /// When the deciding request was observed. Null if there was none.
@@ -40,17 +40,17 @@ struct CheckBody {
     #[schema(required)]
     at: Option<OffsetDateTime>,
     /// What was observed.
-    why: &'static str,
+    reason: &'static str,
     /// What the check requires.
-    asks: &'static str,
+    requirement: &'static str,
     /// What to do to pass the check.
     advice: &'static str,
 }
 
-fn point_schema() -> Object {
+fn check_schema() -> Object {
     extensible_enum(
         "Name of the check.",
-        Check::VARIANTS.iter().map(|point| point.into_str()),
+        Check::VARIANTS.iter().map(|check| check.into_str()),
     )
 }
 
@@ -71,7 +71,7 @@ impl CertificationBody {
             partner_id,
             passed,
             passed_at: last.filter(|_| passed),
-            points: results.into_iter().map(CheckBody::of).collect(),
+            checks: results.into_iter().map(CheckBody::of).collect(),
         }
     }
 }
@@ -79,11 +79,11 @@ impl CertificationBody {
 impl CheckBody {
     fn of(result: CheckResult) -> Self {
         Self {
-            point: result.check,
+            check: result.check,
             state: result.state,
             at: result.at,
-            why: result.reason,
-            asks: result.check.requirement(),
+            reason: result.reason,
+            requirement: result.check.requirement(),
             advice: result.check.advice(),
         }
     }

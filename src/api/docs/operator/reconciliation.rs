@@ -95,8 +95,8 @@ fn day() -> Value {
         "summary": summary.clone(),
         "vendors": [{
             "vendor": "acme-cards", "summary": summary, "recorded": 40, "source": "http",
-            "begun_at": "2026-11-21T02:00:00.123456Z", "generated_at": "2026-11-21T02:00:03.123456Z", "failed_attempts": 0,
-            "last_word": null, "next_at": null,
+            "started_at": "2026-11-21T02:00:00.123456Z", "generated_at": "2026-11-21T02:00:03.123456Z", "failed_attempts": 0,
+            "last_error": null, "next_attempt_at": null,
         }],
     })
 }

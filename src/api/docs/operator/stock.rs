@@ -54,7 +54,7 @@ pub(crate) fn import(operation: Operation) -> Operation {
 pub(crate) fn void(operation: Operation) -> Operation {
     let request =
         json!({ "product_id": "amzn-us", "codes": [{ "code": "ABCD-1234" }], "reason": "reported stolen" });
-    let report = json!({ "voided": 0, "refused": [{ "index": 0, "reason": "SOLD" }] });
+    let report = json!({ "voided": 0, "rejected": [{ "index": 0, "reason": "SOLD" }] });
     json_write_operation(operation, "voidStock")
         .describe(
             STOCK,

@@ -45,9 +45,9 @@ pub(crate) fn purchases(operation: Operation) -> Operation {
 pub(crate) fn end_purchase(operation: Operation) -> Operation {
     let mut ended = purchase();
     ended["state"] = "ended".into();
-    ended["answer"] = "ENDED".into();
-    ended["last_word"] = "ended by an operator: the vendor has closed".into();
-    ended["next_at"] = Value::Null;
+    ended["last_response"] = "ENDED".into();
+    ended["last_message"] = "ended by an operator: the vendor has closed".into();
+    ended["next_attempt_at"] = Value::Null;
     json_write_operation(operation, "endPurchase")
         .describe(
             VENDORS,
@@ -63,10 +63,10 @@ fn purchase() -> Value {
     json!({
         "purchase_id": "0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f", "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "item": 0, "vendor": "acme-cards", "product_id": "game-us",
-        "denomination": 25.00, "currency": "USD", "quantity": 2, "state": "refused", "answer": "REFUSED",
-        "last_word": "invalid vendor response: vouchers[0].expiry does not follow the vendor protocol",
-        "sold": 0, "kept": 0, "quarantined": [], "requested_at": "2026-11-20T12:00:00.123456Z",
-        "answered_at": "2026-11-20T12:00:01.123456Z", "next_at": "2026-11-20T12:00:01.373456Z",
+        "denomination": 25.00, "currency": "USD", "quantity": 2, "state": "refused", "last_response": "REFUSED",
+        "last_message": "invalid vendor response: vouchers[0].expiry does not follow the vendor protocol",
+        "sold": 0, "imported": 0, "quarantined": [], "requested_at": "2026-11-20T12:00:00.123456Z",
+        "last_response_at": "2026-11-20T12:00:01.123456Z", "next_attempt_at": "2026-11-20T12:00:01.373456Z",
     })
 }
 

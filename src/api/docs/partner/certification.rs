@@ -24,21 +24,21 @@ pub(crate) fn get(operation: Operation) -> Operation {
 
 /// A checklist with one check passed.
 pub(crate) fn example() -> Value {
-    let point = |point: &Check| {
-        let is_passed = *point == Check::LostAnswer;
+    let check = |check: &Check| {
+        let is_passed = *check == Check::LostAnswer;
         let state = if is_passed {
             CheckState::Passed
         } else {
             CheckState::NotSeen
         };
         json!({
-            "point": point, "state": state, "at": is_passed.then_some("2026-11-20T12:00:00.123456Z"),
-            "why": if is_passed { "the client repeated the order under its key" } else { "no deciding trial was observed yet" },
-            "asks": point.requirement(), "advice": point.advice(),
+            "check": check, "state": state, "at": is_passed.then_some("2026-11-20T12:00:00.123456Z"),
+            "reason": if is_passed { "the client repeated the order under its key" } else { "no deciding trial was observed yet" },
+            "requirement": check.requirement(), "advice": check.advice(),
         })
     };
     json!({
         "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "passed": false, "passed_at": null,
-        "points": Check::VARIANTS.iter().map(point).collect::<Vec<_>>(),
+        "checks": Check::VARIANTS.iter().map(check).collect::<Vec<_>>(),
     })
 }

@@ -39,12 +39,12 @@ pub(in crate::api::operator) async fn upload(
             "send Content-Type: text/csv",
         ));
     }
-    let (day, begun_at) = parse_started_day(&service, &date).await?;
+    let (day, started_at) = parse_started_day(&service, &date).await?;
     let reconciliation_run = ReconciliationRun {
         vendor: parse_vendor(&service, &request).await?,
         day,
         source: RecordsSource::Csv,
-        begun_at,
+        started_at,
         actor: Some(actor),
     };
     let (sender, messages) = channel(PAGES_AHEAD);

@@ -31,7 +31,7 @@ impl Builder {
             vendor: "nobody".to_owned(),
             day: now.date(),
             source: RecordsSource::Http,
-            begun_at: now,
+            started_at: now,
             actor: None,
         };
         let (sender, intake) = channel(2);

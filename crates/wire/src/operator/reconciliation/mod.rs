@@ -41,7 +41,7 @@ struct VendorBody {
     /// Time at which the records were requested. A day not over by then was compared up to that time.
     #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
-    begun_at: Option<OffsetDateTime>,
+    started_at: Option<OffsetDateTime>,
     /// Time of the result.
     #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
@@ -51,11 +51,11 @@ struct VendorBody {
     failed_attempts: i32,
     /// Reason of the last failure.
     #[schema(required)]
-    last_word: Option<String>,
+    last_error: Option<String>,
     /// Earliest time of the next attempt; null if none is due.
     #[serde(with = "vouchsafe_domain::timestamp::option")]
     #[schema(required)]
-    next_at: Option<OffsetDateTime>,
+    next_attempt_at: Option<OffsetDateTime>,
 }
 
 /// Query of an upload of records.
@@ -105,12 +105,12 @@ impl From<Reconciliation> for VendorBody {
             summary: compared.map(|compared| compared.summary),
             recorded: compared.map(|compared| compared.recorded),
             source: compared.map(|compared| compared.source),
-            begun_at: timestamp(|compared| compared.begun_at),
+            started_at: timestamp(|compared| compared.started_at),
             generated_at: timestamp(|compared| compared.generated_at),
             vendor: reconciliations.vendor,
             failed_attempts: reconciliations.attempts,
-            last_word: reconciliations.last_word,
-            next_at: reconciliations.next_at,
+            last_error: reconciliations.last_error,
+            next_attempt_at: reconciliations.next_attempt_at,
         }
     }
 }

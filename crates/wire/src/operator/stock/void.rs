@@ -125,13 +125,13 @@ pub struct VoidReport {
     /// Number of vouchers taken out of sale.
     voided: u64,
     /// Named codes that this request did not void.
-    refused: Vec<RefusedCode>,
+    rejected: Vec<RejectedCode>,
 }
 
 /// A code that was not voided.
 #[derive(Serialize, ToSchema)]
-#[schema(as = RefusedCode)]
-struct RefusedCode {
+#[schema(as = RejectedCode)]
+struct RejectedCode {
     /// Index in `codes`, from 0.
     index: usize,
     /// Reason.
@@ -142,16 +142,16 @@ impl VoidReport {
     /// `codes` holds the result of each named code, in request order.
     #[must_use]
     pub fn new(voided: u64, codes: &[CodeVoidOutcome]) -> Self {
-        let refused = codes
+        let rejected = codes
             .iter()
             .enumerate()
             .filter(|(_, outcome)| **outcome != CodeVoidOutcome::Voided);
-        let refused = refused
-            .map(|(index, reason)| RefusedCode {
+        let rejected = rejected
+            .map(|(index, reason)| RejectedCode {
                 index,
                 reason: *reason,
             })
             .collect();
-        Self { voided, refused }
+        Self { voided, rejected }
     }
 }

@@ -36,7 +36,7 @@ pub struct TestResultBody {
 
 /// Result of a delivery that checks signature verification or deduplication.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = WebhookTrial)]
+#[schema(as = WebhookTestAttempt)]
 pub struct TestAttemptBody {
     /// Whether the endpoint responded as required.
     passed: bool,
