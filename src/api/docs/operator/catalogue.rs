@@ -9,6 +9,7 @@ use vouchsafe_wire::operator::categories::CategoryRequest;
 use vouchsafe_wire::operator::products::ProductRequest;
 
 use super::{CATALOGUE, json_write_operation, read_operation};
+use crate::api::docs::examples;
 use crate::api::docs::openapi::Operation;
 
 pub(crate) fn list_categories(operation: Operation) -> Operation {
@@ -65,24 +66,12 @@ fn category() -> Value {
 }
 
 fn product() -> Value {
-    json!({
-        "product_id": "amzn-us",
-        "name": "Amazon.com gift card",
-        "brand": "amazon",
-        "category_id": "retail",
-        "vendor": "mock",
-        "currency": "USD",
-        "countries": ["US"],
-        "denominations": [25, 50],
-        "denomination_range": null,
-        "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "value": 12 },
-        "redemption": { "instructions": "Enter the code at checkout.", "terms": "" },
-        "route": "stock",
-        "approval": "rule",
-        "returnable": false,
-        "min_validity_days": 0,
-        "low_stock_at": 20,
-        "discontinued": false,
-        "updated_at": "2026-11-20T12:00:00.123456Z",
-    })
+    let mut product = examples::product();
+    product["route"] = "stock".into();
+    product["approval"] = "rule".into();
+    product["returnable"] = false.into();
+    product["min_validity_days"] = 0.into();
+    product["low_stock_at"] = 20.into();
+    product["discontinued"] = false.into();
+    product
 }

@@ -9,6 +9,7 @@ use vouchsafe_wire::partner::categories::CategoryBody;
 use vouchsafe_wire::partner::products::{ProductBody, ProductFilter};
 
 use super::{CATALOGUE, unsigned_operation};
+use crate::api::docs::examples;
 use crate::api::docs::openapi::Operation;
 
 pub(crate) fn list_categories(operation: Operation) -> Operation {
@@ -56,19 +57,7 @@ pub(crate) fn get_product(operation: Operation) -> Operation {
 }
 
 fn product() -> Value {
-    json!({
-        "product_id": "amzn-us",
-        "name": "Amazon.com gift card",
-        "brand": "amazon",
-        "category_id": "retail",
-        "vendor": "mock",
-        "currency": "USD",
-        "countries": ["US"],
-        "denominations": [25, 50],
-        "denomination_range": null,
-        "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "value": 12 },
-        "availability": "IN_STOCK",
-        "redemption": { "instructions": "Enter the code at checkout.", "terms": "Not redeemable for cash." },
-        "updated_at": "2026-11-20T12:00:00.123456Z",
-    })
+    let mut product = examples::product();
+    product["availability"] = "IN_STOCK".into();
+    product
 }
