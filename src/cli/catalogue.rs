@@ -61,11 +61,7 @@ pub struct PutProductArgs {
     #[command(flatten)]
     product: ProductRef,
     /// The product as JSON, instead of the other options: text, @FILE, or - for standard input.
-    #[arg(
-        long,
-        value_name = "JSON",
-        conflicts_with_all = ["ProductRequest", "name", "brand", "category_id", "currency"]
-    )]
+    #[arg(long, value_name = "JSON", conflicts_with = "ProductRequest")]
     from: Option<String>,
     #[command(flatten)]
     request: Option<ProductRequest>,

@@ -58,3 +58,48 @@ pub(super) fn parse_range(text: &str) -> Result<JsonObject<DenominationRangeRequ
         step: step.into(),
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Command, FromArgMatches as _};
+    use serde_json::{Value, json};
+
+    use crate::operator::products::ProductRequest;
+
+    #[derive(clap::Args)]
+    struct Options {
+        #[command(flatten)]
+        request: Option<ProductRequest>,
+        #[arg(long, conflicts_with = "ProductRequest")]
+        from: Option<String>,
+    }
+
+    fn parse(line: &str) -> Result<Value, clap::Error> {
+        let command = Options::augment_args(Command::new("put").no_binary_name(true));
+        let matches = command.try_get_matches_from(line.split(' '))?;
+        let options = Options::from_arg_matches(&matches)?;
+        Ok(json!([options.request, options.from]))
+    }
+
+    #[test]
+    fn options_become_the_request_body() {
+        let line = "--name Card --brand acme --category games --currency USD --denomination 25 --range 10:50:5 \
+                    --valid-months 12 --country US";
+        let expected = json!({
+            "name": "Card", "brand": "acme", "category_id": "games", "vendor": "mock", "currency": "USD",
+            "countries": ["US"], "denominations": ["25"],
+            "denomination_range": { "min": "10", "max": "50", "step": "5" },
+            "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "value": 12 },
+            "redemption": { "instructions": "", "terms": "" }, "route": "stock", "approval": "rule",
+            "returnable": false, "min_validity_days": 0, "low_stock_at": null, "discontinued": false,
+        });
+        assert_eq!(parse(line).unwrap(), json!([expected, null]));
+    }
+
+    #[test]
+    fn source_excludes_the_options_of_the_request() {
+        assert_eq!(parse("--from @file").unwrap(), json!([null, "@file"]));
+        assert!(parse("--from @file --vendor acme").is_err());
+        assert!(parse("--name Card").is_err());
+    }
+}
