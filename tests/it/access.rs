@@ -195,7 +195,7 @@ async fn credential_allowlist_narrows_partner_allowlist() {
 }
 
 #[tokio::test]
-async fn suspended_partner_is_rejected_until_resumed() {
+async fn suspension_and_allowlist_apply_to_the_next_request() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("100").await;
@@ -205,7 +205,14 @@ async fn suspended_partner_is_rejected_until_resumed() {
     expect_error(&partner.get("/wallets").await, 403, "PARTNER_SUSPENDED");
     expect_error(&partner.order(&sale, 1).await, 403, "PARTNER_SUSPENDED");
     operator
-        .patch_partner(&partner, &json!({ "suspended": false }))
+        .patch_partner(
+            &partner,
+            &json!({ "suspended": false, "allowlist": ["203.0.113.0/24"] }),
+        )
+        .await;
+    expect_error(&partner.get("/wallets").await, 403, "IP_NOT_ALLOWED");
+    operator
+        .patch_partner(&partner, &json!({ "allowlist": ["127.0.0.0/8"] }))
         .await;
     expect_success(&partner.order(&sale, 1).await, 201);
 }

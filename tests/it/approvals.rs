@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
 use crate::commands::run_json;
-use vouchsafe_test_harness::{Operator, Partner, Sale, expect_error, expect_success, shared, unique};
+use vouchsafe_test_harness::{
+    Operator, Partner, Sale, expect_error, expect_success, id_of, line_counts, shared, stages, unique,
+};
 
 const UNAVAILABLE_REMAINDER: &str = "the rest is not available";
 
@@ -13,9 +15,7 @@ const UNKNOWN_ORDER: &str = "ord_00000000000000000000000000000000";
 
 async fn post_decision(operator: &mut Operator, verb: &str, order_id: &str, body: &Value) -> ApiResponse {
     let path = format!("/admin/v1/orders/{order_id}/{verb}");
-    operator
-        .call(Method::POST, &path, "application/json", body.to_string())
-        .await
+    operator.call_json(Method::POST, &path, body.to_string()).await
 }
 
 pub(crate) async fn decide(operator: &mut Operator, verb: &str, order_id: &str) -> ApiResponse {
@@ -60,47 +60,12 @@ pub(crate) async fn place_order_awaiting_approval(
     id_of(&order)
 }
 
-pub(crate) fn id_of(order: &Value) -> String {
-    order["order_id"].as_str().unwrap().to_owned()
-}
-
-/// Returns status, actor and reason of each timeline entry.
-pub(crate) fn stages(order: &Value) -> Vec<(&str, &str, Option<&str>)> {
-    let timeline = order["timeline"].as_array().unwrap().iter();
-    timeline
-        .map(|stage| {
-            (
-                stage["status"].as_str().unwrap(),
-                stage["by"].as_str().unwrap(),
-                stage["reason"].as_str(),
-            )
-        })
-        .collect()
-}
-
-/// Returns the delivered, pending and failed counts of the first line.
-pub(crate) fn line_counts(order: &Value) -> [u64; 3] {
-    ["delivered", "pending", "failed"].map(|name| order["items"][0][name].as_u64().unwrap())
-}
-
-/// Returns balance and pending orders of the USD wallet.
-pub(crate) async fn usd_balances(partner: &mut Partner) -> (f64, f64) {
-    let wallets = partner.read("/wallets").await;
-    let wallet = &wallets["data"][0];
-    assert_eq!(wallet["currency"], "USD");
-    (
-        wallet["balance"].as_f64().unwrap(),
-        wallet["pending_orders"].as_f64().unwrap(),
-    )
-}
-
 /// Returns the audited decisions on an order, oldest first.
 pub(crate) async fn decisions_in_audit_log(operator: &mut Operator, order_id: &str) -> Vec<Value> {
-    let audit_log = operator.get(&format!("/admin/v1/audit?subject={order_id}")).await;
-    let decisions = audit_log["data"].as_array().unwrap().iter().rev();
+    let entries = operator.audit_entries(&format!("subject={order_id}")).await;
+    let decisions = entries.into_iter().rev();
     decisions
         .filter(|entry| entry["action"] != "codes.retrieve")
-        .cloned()
         .collect()
 }
 
@@ -118,7 +83,7 @@ async fn approved_order_in_stock_is_delivered() {
     let sale = add_stocked_product_under_approval(&mut operator, 2).await;
     let mut partner = operator.add_partner("100").await;
     let order_id = place_order_awaiting_approval(&mut partner, &sale, 2).await;
-    assert_eq!(usd_balances(&mut partner).await, (50.0, 50.0));
+    assert_eq!(partner.usd_balances().await, (50.0, 50.0));
     let order = expect_success(&decide(&mut operator, "approve", &order_id).await, 200);
     assert_eq!(
         stages(&order),
@@ -126,29 +91,46 @@ async fn approved_order_in_stock_is_delivered() {
     );
     assert_eq!((line_counts(&order), &order["closed"]), ([2, 0, 0], &json!(true)));
     assert_eq!(order["partner_id"], json!(partner.partner_id));
-    assert_eq!(usd_balances(&mut partner).await, (50.0, 0.0));
+    assert_eq!(partner.usd_balances().await, (50.0, 0.0));
     assert_eq!(operator.get(&format!("/admin/v1/orders/{order_id}")).await, order);
     let fetched = partner.read(&format!("/orders/{order_id}")).await;
     assert_eq!(
         (&fetched["status"], &fetched["timeline"]),
         (&json!("DELIVERED"), &order["timeline"])
     );
-    let codes = expect_success(&partner.get_codes(&order_id).await, 200);
-    assert_eq!(codes["data"].as_array().unwrap().len(), 2);
+    assert_eq!(partner.count_codes(&order_id).await, 2);
     let audited = decisions_in_audit_log(&mut operator, &order_id).await;
     let [entry] = &audited[..] else {
         panic!("{audited:?}")
     };
-    assert_eq!(
-        (&entry["action"], &entry["operator"]),
-        (&json!("order.approve"), &json!("admin"))
-    );
-    let before = json!({ "status": "PENDING", "closed": false, "refunded_minor": 0, "currency": "USD" });
-    let after = json!({
-        "status": "DELIVERED", "closed": true, "refunded_minor": 0, "currency": "USD", "reason": "approve, says Ann",
-    });
-    assert_eq!((&entry["before"], &entry["after"]), (&before, &after));
     assert!(entry["trace_id"].is_string(), "{entry}");
+    insta::assert_json_snapshot!(
+        entry,
+        { ".audit_id" => "[id]", ".at" => "[time]", ".subject" => "[id]", ".trace_id" => "[id]" },
+        @r#"
+        {
+          "action": "order.approve",
+          "after": {
+            "closed": true,
+            "currency": "USD",
+            "reason": "approve, says Ann",
+            "refunded_minor": 0,
+            "status": "DELIVERED"
+          },
+          "at": "[time]",
+          "audit_id": "[id]",
+          "before": {
+            "closed": false,
+            "currency": "USD",
+            "refunded_minor": 0,
+            "status": "PENDING"
+          },
+          "operator": "admin",
+          "subject": "[id]",
+          "trace_id": "[id]"
+        }
+        "#
+    );
     assert_verified().await;
 }
 
@@ -163,7 +145,7 @@ async fn approved_order_with_unavailable_remainder_is_refunded() {
         place_order_awaiting_approval(&mut partner, &sale, 3).await,
         place_order_awaiting_approval(&mut partner, &sale, 1).await,
     ];
-    assert_eq!(usd_balances(&mut partner).await, (50.0, 150.0));
+    assert_eq!(partner.usd_balances().await, (50.0, 150.0));
     let available = expect_success(&decide(&mut operator, "approve", &available).await, 200);
     assert_eq!(available["status"], "DELIVERED");
     let partial = expect_success(&decide(&mut operator, "approve", &partial).await, 200);
@@ -184,7 +166,7 @@ async fn approved_order_with_unavailable_remainder_is_refunded() {
         (&partial["refunded_amount"], &partial["pending_reason"]),
         (&json!(50.0), &Value::Null)
     );
-    assert_eq!(usd_balances(&mut partner).await, (100.0, 25.0));
+    assert_eq!(partner.usd_balances().await, (100.0, 25.0));
     let none = expect_success(&decide(&mut operator, "approve", &none).await, 200);
     assert_eq!(
         stages(&none),
@@ -199,7 +181,7 @@ async fn approved_order_with_unavailable_remainder_is_refunded() {
         (line_counts(&none), &none["refunded_amount"]),
         ([0, 0, 1], &json!(25.0))
     );
-    assert_eq!(usd_balances(&mut partner).await, (125.0, 0.0));
+    assert_eq!(partner.usd_balances().await, (125.0, 0.0));
     assert_verified().await;
 }
 
@@ -229,7 +211,7 @@ async fn approved_order_with_vendor_remainder_waits_for_vendor() {
             (&json!("VENDOR"), &json!(false), &json!(0.0))
         );
     }
-    assert_eq!(usd_balances(&mut partner).await, (850.0, 125.0));
+    assert_eq!(partner.usd_balances().await, (850.0, 125.0));
     assert_verified().await;
 }
 
@@ -252,7 +234,7 @@ async fn rejected_order_is_refunded() {
         (line_counts(&order), &order["refunded_amount"]),
         ([0, 0, 1], &json!(25.0))
     );
-    assert_eq!(usd_balances(&mut partner).await, (100.0, 0.0));
+    assert_eq!(partner.usd_balances().await, (100.0, 0.0));
     let audited = decisions_in_audit_log(&mut operator, &order_id).await;
     let [entry] = &audited[..] else {
         panic!("{audited:?}")
@@ -366,7 +348,7 @@ async fn concurrent_decisions_apply_once() {
         assert_eq!(decisions_in_audit_log(&mut operator, order_id).await.len(), 1);
     }
     assert_eq!(
-        usd_balances(&mut partner).await,
+        partner.usd_balances().await,
         (200.0 - 25.0 * f64::from(approved), 0.0)
     );
     assert_verified().await;

@@ -17,9 +17,7 @@ async fn post_booking(
         "/admin/v1/partners/{}/wallets/{currency}/{kind}",
         partner.partner_id
     );
-    operator
-        .call(Method::POST, &path, "application/json", body.to_string())
-        .await
+    operator.call_json(Method::POST, &path, body.to_string()).await
 }
 
 #[tokio::test]

@@ -4,12 +4,10 @@ use hyper::Method;
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
-use crate::operators::call_json;
-use crate::partners::audit_entries;
 use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared, text_of, unique};
 
 async fn put(operator: &mut Operator, path: &str, body: &Value) -> ApiResponse {
-    call_json(operator, Method::PUT, path, body.to_string()).await
+    operator.call_json(Method::PUT, path, body.to_string()).await
 }
 
 fn product_body(changes: &Value) -> Value {
@@ -74,7 +72,7 @@ async fn put_product_applies_to_next_request() {
         (&json!("Other"), &json!("DISCONTINUED"))
     );
     assert_eq!(operator.get(&path).await, changed);
-    let entries = audit_entries(&mut operator, &id).await;
+    let entries = operator.audit_entries(&format!("subject={id}")).await;
     let names: Vec<_> = entries.iter().map(|entry| &entry["after"]["name"]).collect();
     assert_eq!(names, ["Other", "Card"]);
     assert_eq!(entries[0]["before"]["name"], "Card");
@@ -132,6 +130,6 @@ async fn invalid_product_is_rejected_by_field() {
         let found: Vec<_> = details.iter().map(|detail| &detail["field"]).collect();
         assert_eq!(found, fields, "{change}");
     }
-    let response = call_json(&mut operator, Method::GET, &path, "").await;
+    let response = operator.call_json(Method::GET, &path, "").await;
     expect_error(&response, 404, "PRODUCT_NOT_FOUND");
 }

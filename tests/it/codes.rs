@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use vouchsafe_test_harness::{
-    Operator, Partner, Sale, ServiceDatabase, expect_error, expect_success, shared, text_of, unique,
+    Operator, Partner, Sale, ServiceDatabase, expect_error, expect_success, id_of, shared, text_of, unique,
 };
 
 /// Creates a product with two vouchers, one with all fields and one with only a code.
@@ -22,7 +22,7 @@ async fn order_both(partner: &mut Partner, sale: &Sale) -> (String, Vec<String>)
     let ids = vouchers
         .map(|voucher| voucher["voucher_id"].as_str().unwrap().to_owned())
         .collect();
-    (order["order_id"].as_str().unwrap().to_owned(), ids)
+    (id_of(&order), ids)
 }
 
 fn uuid_of(id: &str) -> &str {
@@ -67,10 +67,7 @@ async fn order_responses_contain_no_code() {
     let sale = add_two_vouchers(&mut operator, &prefix).await;
     let mut partner = operator.add_partner("100").await;
     let placed = partner.order(&sale, 2).await;
-    let order_id = expect_success(&placed, 201)["order_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let order_id = id_of(&expect_success(&placed, 201));
     expect_success(&partner.get_codes(&order_id).await, 200);
     let mut texts = vec![text_of(&placed).to_owned()];
     for path in [

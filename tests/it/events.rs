@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, id_of, shared};
 
 fn kinds(events: &[Value]) -> Vec<&str> {
     events
@@ -56,7 +56,7 @@ async fn feed_after_any_event_has_no_gap() {
     let mut orders = Vec::new();
     for quantity in 1..=6 {
         let order = expect_success(&partner.order(&sale, quantity).await, 201);
-        orders.push(order["order_id"].as_str().unwrap().to_owned());
+        orders.push(id_of(&order));
     }
     let path = format!("/orders/{}/cancel", orders[0]);
     expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared, text_of};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, id_of, shared, text_of};
 
 #[tokio::test]
 async fn orders_appear_as_debits_without_gaps() {
@@ -12,7 +12,7 @@ async fn orders_appear_as_debits_without_gaps() {
     let mut ids = Vec::new();
     for quantity in [1, 2] {
         let order = expect_success(&partner.order(&sale, quantity).await, 201);
-        ids.push(order["order_id"].as_str().unwrap().to_owned());
+        ids.push(id_of(&order));
     }
     expect_error(&partner.order(&sale, 1).await, 409, "INSUFFICIENT_INVENTORY");
     let response = partner.get("/transactions").await;

@@ -6,7 +6,8 @@ use vouchsafe_api_client::ApiResponse;
 
 use crate::commands::run_json;
 use vouchsafe_test_harness::{
-    Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, shared, text_of, unique,
+    Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, id_of, shared, text_of,
+    unique,
 };
 
 /// Prefix of every code in these tests.
@@ -17,7 +18,7 @@ async fn place_pending_order(operator: &mut Operator, quantity: u32) -> (Sale, P
     let sale = operator.add_product("vendor", 0).await;
     let mut partner = operator.add_partner("1000").await;
     let placed = expect_success(&partner.order(&sale, quantity).await, 202);
-    let order_id = placed["order_id"].as_str().unwrap().to_owned();
+    let order_id = id_of(&placed);
     (sale, partner, order_id)
 }
 
@@ -29,9 +30,7 @@ fn codes(count: usize) -> Vec<Value> {
 
 async fn fulfil(operator: &mut Operator, order_id: &str, body: &Value) -> ApiResponse {
     let path = format!("/admin/v1/orders/{order_id}/fulfil");
-    let response = operator
-        .call(Method::POST, &path, "application/json", body.to_string())
-        .await;
+    let response = operator.call_json(Method::POST, &path, body.to_string()).await;
     assert!(!text_of(&response).contains(CANARY), "{}", text_of(&response));
     response
 }

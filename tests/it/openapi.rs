@@ -47,7 +47,7 @@ async fn documented_paths_exist_with_their_methods() {
         expect_error(&response, 405, "METHOD_NOT_ALLOWED");
     }
     for path in paths(Listener::Operator) {
-        let response = operator.call(Method::TRACE, &path, "application/json", "").await;
+        let response = operator.call_json(Method::TRACE, &path, "").await;
         expect_error(&response, 405, "METHOD_NOT_ALLOWED");
     }
 }

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use crate::approvals::{
-    add_manual_product_under_approval, assert_verified, decide, decisions_in_audit_log, id_of, line_counts,
-    place_order_awaiting_approval, stages, usd_balances,
+    add_manual_product_under_approval, assert_verified, decide, decisions_in_audit_log,
+    place_order_awaiting_approval,
 };
-use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared};
+use vouchsafe_test_harness::{Operator, expect_error, expect_success, id_of, line_counts, shared, stages};
 
 #[tokio::test]
 async fn operator_cancels_unretrieved_order() {
@@ -24,7 +24,7 @@ async fn operator_cancels_unretrieved_order() {
         ]
     );
     assert_eq!((line_counts(&order), &order["vouchers"]), ([0, 0, 2], &json!([])));
-    assert_eq!(usd_balances(&mut partner).await, (100.0, 0.0));
+    assert_eq!(partner.usd_balances().await, (100.0, 0.0));
     let repeated = expect_success(&decide(&mut operator, "cancel", &order_id).await, 200);
     assert_eq!(repeated, order, "a repeated call must return the first response");
     assert_eq!(
@@ -53,7 +53,7 @@ async fn operator_cancel_keeps_retrieved_vouchers() {
     );
     assert_eq!((line_counts(&order), &order["closed"]), ([1, 0, 2], &json!(true)));
     assert_eq!(order["refunded_amount"], json!(50.0));
-    assert_eq!(usd_balances(&mut partner).await, (975.0, 0.0));
+    assert_eq!(partner.usd_balances().await, (975.0, 0.0));
     let repeated = expect_success(&decide(&mut operator, "cancel", &order_id).await, 200);
     assert_eq!(repeated, order, "a repeated call must return the first response");
     let audited = decisions_in_audit_log(&mut operator, &order_id).await;
@@ -71,7 +71,7 @@ async fn operator_cancel_keeps_retrieved_vouchers() {
         409,
         "ORDER_NOT_CANCELLABLE",
     );
-    assert_eq!(usd_balances(&mut partner).await, (950.0, 0.0));
+    assert_eq!(partner.usd_balances().await, (950.0, 0.0));
     assert_verified().await;
 }
 
@@ -100,7 +100,7 @@ async fn concurrent_code_read_and_operator_cancel_exclude_each_other() {
         }
     }
     assert_eq!(
-        usd_balances(&mut partner).await,
+        partner.usd_balances().await,
         (200.0 - 25.0 * f64::from(read), 0.0)
     );
     assert_verified().await;

@@ -11,14 +11,12 @@ const UNKNOWN_PAYOUT: &str = "po_00000000000000000000000000000000";
 
 async fn get_payouts(operator: &mut Operator, path: &str) -> ApiResponse {
     let path = format!("/admin/v1/payouts{path}");
-    operator.call(Method::GET, &path, "application/json", "").await
+    operator.call_json(Method::GET, &path, "").await
 }
 
 async fn post_decision(operator: &mut Operator, verb: &str, payout_id: &str, body: &str) -> ApiResponse {
     let path = format!("/admin/v1/payouts/{payout_id}/{verb}");
-    operator
-        .call(Method::POST, &path, "application/json", body.to_owned())
-        .await
+    operator.call_json(Method::POST, &path, body.to_owned()).await
 }
 
 #[tokio::test]

@@ -46,16 +46,6 @@ const ROUTES: [(Method, &str); 32] = [
     (Method::GET, "/admin/v1"),
 ];
 
-/// Sends JSON as operator.
-pub(crate) async fn call_json(
-    operator: &mut Operator,
-    method: Method,
-    path: &str,
-    body: impl Into<Bytes>,
-) -> ApiResponse {
-    operator.call(method, path, "application/json", body).await
-}
-
 async fn send(
     service: &Instance,
     method: Method,
@@ -150,7 +140,7 @@ async fn operator_listener_has_no_partner_routes() {
 async fn unknown_admin_route_is_404_and_wrong_method_405() {
     let mut operator = Operator::of(shared());
     for path in ["/admin/v1/nowhere", "/admin/v1/partners/", "/admin/v1"] {
-        let response = call_json(&mut operator, Method::GET, path, "").await;
+        let response = operator.call_json(Method::GET, path, "").await;
         expect_error(&response, 404, "ROUTE_NOT_FOUND");
     }
     for (method, path, allowed) in [
@@ -160,7 +150,7 @@ async fn unknown_admin_route_is_404_and_wrong_method_405() {
         (Method::GET, "/admin/v1/stock/void", "POST"),
         (Method::POST, "/admin/v1/audit", "GET"),
     ] {
-        let response = call_json(&mut operator, method, path, "").await;
+        let response = operator.call_json(method, path, "").await;
         expect_error(&response, 405, "METHOD_NOT_ALLOWED");
         assert_eq!(response.header("allow"), Some(allowed), "{path}");
     }
@@ -196,7 +186,9 @@ async fn invalid_json_body_is_rejected() {
         ),
         (large.as_str(), 413, "PAYLOAD_TOO_LARGE"),
     ] {
-        let response = call_json(&mut operator, Method::POST, "/admin/v1/partners", body.to_owned()).await;
+        let response = operator
+            .call_json(Method::POST, "/admin/v1/partners", body.to_owned())
+            .await;
         expect_error(&response, status, code);
     }
     let response = operator
@@ -235,11 +227,11 @@ async fn list_cursors_are_bound_to_list_and_filter() {
         ("cursor=AAAA", 400, "INVALID_CURSOR"),
     ] {
         let path = format!("/admin/v1/partners?{query}");
-        let response = call_json(&mut operator, Method::GET, &path, "").await;
+        let response = operator.call_json(Method::GET, &path, "").await;
         expect_error(&response, status, code);
     }
     let other_filter = format!("/admin/v1/audit?action=partner.create&cursor={cursor}");
-    let response = call_json(&mut operator, Method::GET, &other_filter, "").await;
+    let response = operator.call_json(Method::GET, &other_filter, "").await;
     expect_error(&response, 400, "INVALID_CURSOR");
 }
 
@@ -296,7 +288,7 @@ async fn actors_are_listed_busiest_first() {
     );
     for query in ["limit=0", "limit=10001", "kind=shoe", "shoe=1"] {
         let path = format!("/admin/v1/actors?{query}");
-        let response = call_json(&mut operator, Method::GET, &path, "").await;
+        let response = operator.call_json(Method::GET, &path, "").await;
         expect_error(&response, 422, "VALIDATION_FAILED");
     }
 }

@@ -17,74 +17,37 @@ async fn order_outside_catalogue_is_rejected() {
     let range = json!({ "denominations": ["7"], "denomination_range": { "min": 10, "max": 30, "step": 5 } });
     let ranged = operator.add_product_with(range, "10", 1).await;
     let mut partner = operator.add_partner("1000").await;
-    let item = |product: &str, denomination: &str| {
+    let good = order_line(&sale, 1);
+    let item = |product: &str, denomination: &str| -> Value {
         let denomination: Value = serde_json::from_str(denomination).unwrap();
         json!({ "product_id": product, "denomination": denomination, "quantity": 1 })
     };
-    let good = order_line(&sale, 1);
+    let items = |items: &[Value]| json!({ "items": items });
+    let (unknown, not_allowed) = ((404, "PRODUCT_NOT_FOUND"), (422, "DENOMINATION_NOT_ALLOWED"));
+    let (unavailable, mismatch) = ((409, "PRODUCT_UNAVAILABLE"), (422, "CURRENCY_MISMATCH"));
+    let (sold, ranged) = (&*sale.product_id, &*ranged.product_id);
+    let in_euros = json!({ "items": [good], "currency": "EUR" });
     let cases = [
         (
-            json!({ "items": [good, item("no-such-product", "25")] }),
-            404,
-            "PRODUCT_NOT_FOUND",
+            items(&[good.clone(), item("no-such-product", "25")]),
+            unknown,
             "no-such-product",
         ),
+        (items(&[item("../../etc", "25")]), unknown, "../../etc"),
+        (items(&[item("' OR 1=1 --", "25")]), unknown, "' OR 1=1 --"),
         (
-            json!({ "items": [item("../../etc", "25")] }),
-            404,
-            "PRODUCT_NOT_FOUND",
-            "../../etc",
-        ),
-        (
-            json!({ "items": [item("' OR 1=1 --", "25")] }),
-            404,
-            "PRODUCT_NOT_FOUND",
-            "' OR 1=1 --",
-        ),
-        (
-            json!({ "items": [item(&discontinued.product_id, "25")] }),
-            409,
-            "PRODUCT_UNAVAILABLE",
+            items(&[item(&discontinued.product_id, "25")]),
+            unavailable,
             &discontinued.product_id,
         ),
-        (
-            json!({ "items": [item(&sale.product_id, "24")] }),
-            422,
-            "DENOMINATION_NOT_ALLOWED",
-            &sale.product_id,
-        ),
-        (
-            json!({ "items": [item(&ranged.product_id, "12")] }),
-            422,
-            "DENOMINATION_NOT_ALLOWED",
-            &ranged.product_id,
-        ),
-        (
-            json!({ "items": [item(&ranged.product_id, "9.99")] }),
-            422,
-            "DENOMINATION_NOT_ALLOWED",
-            "",
-        ),
-        (
-            json!({ "items": [item(&ranged.product_id, "35")] }),
-            422,
-            "DENOMINATION_NOT_ALLOWED",
-            "",
-        ),
-        (
-            json!({ "items": [good, order_line(&euros, 1)] }),
-            422,
-            "CURRENCY_MISMATCH",
-            &euros.product_id,
-        ),
-        (
-            json!({ "items": [good], "currency": "EUR" }),
-            422,
-            "CURRENCY_MISMATCH",
-            &sale.product_id,
-        ),
+        (items(&[item(sold, "24")]), not_allowed, sold),
+        (items(&[item(ranged, "12")]), not_allowed, ranged),
+        (items(&[item(ranged, "9.99")]), not_allowed, ""),
+        (items(&[item(ranged, "35")]), not_allowed, ""),
+        (items(&[good, order_line(&euros, 1)]), mismatch, &euros.product_id),
+        (in_euros, mismatch, sold),
     ];
-    for (body, status, code, named) in cases {
+    for (body, (status, code), named) in cases {
         let error = expect_error(&partner.send(&unique("key"), &body).await, status, code);
         assert!(error["message"].as_str().unwrap().contains(named), "{error}");
         assert_eq!(error["retryable"], false, "{error}");

@@ -81,7 +81,7 @@ async fn operator_order_view_adds_partner_id() {
     let order = place_order(&mut operator, &mut partner, "stock", "PO 1").await;
     let order_id = order["order_id"].as_str().unwrap();
     let path = format!("/admin/v1/orders/{order_id}");
-    let response = operator.call(Method::GET, &path, "application/json", "").await;
+    let response = operator.call_json(Method::GET, &path, "").await;
     let mut shown = expect_success(&response, 200);
     let partner_id = shown.as_object_mut().unwrap().remove("partner_id");
     assert_eq!((partner_id, &shown), (Some(json!(partner.partner_id)), &order));
@@ -98,11 +98,7 @@ async fn operator_order_view_adds_partner_id() {
         ("/admin/v1/orders?cursor=AAAA", 400, "INVALID_CURSOR"),
         ("/admin/v1/partners?cursor=AAAA", 400, "INVALID_CURSOR"),
     ] {
-        expect_error(
-            &operator.call(Method::GET, path, "application/json", "").await,
-            status,
-            code,
-        );
+        expect_error(&operator.call_json(Method::GET, path, "").await, status, code);
     }
 }
 
@@ -166,6 +162,6 @@ async fn audit_log_filters_by_time() {
     let entries = run_json(&["audit", "--subject", &partner.partner_id, "--from", at(0)]);
     assert_eq!(entries["data"].as_array().unwrap().len(), 1);
     let page = format!("{base}&from=soon");
-    let response = operator.call(Method::GET, &page, "application/json", "").await;
+    let response = operator.call_json(Method::GET, &page, "").await;
     expect_error(&response, 422, "VALIDATION_FAILED");
 }

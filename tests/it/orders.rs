@@ -6,7 +6,8 @@ use time::format_description::well_known::Rfc3339;
 use vouchsafe_api_client::partner::unix_seconds;
 
 use vouchsafe_test_harness::{
-    Operator, Sale, expect_error, expect_success, json_of, order_body, order_line, shared, text_of, unique,
+    Operator, Sale, expect_error, expect_success, id_of, json_of, order_body, order_line, shared, text_of,
+    unique,
 };
 
 /// Allowance for clock skew and the duration of an order.
@@ -68,10 +69,7 @@ async fn get_order_returns_bytes_of_post() {
         "fulfilment": "AUTO",
     });
     let placed = partner.send(&unique("key"), &body).await;
-    let order_id = expect_success(&placed, 201)["order_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let order_id = id_of(&expect_success(&placed, 201));
     let read = partner.get(&format!("/orders/{order_id}")).await;
     expect_success(&read, 200);
     assert_eq!(text_of(&read), text_of(&placed));

@@ -169,9 +169,7 @@ async fn invalid_payout_is_rejected_without_debit() {
 
 async fn decide(operator: &mut Operator, payout_id: &str, verb: &str, body: &Value) -> ApiResponse {
     let path = format!("/admin/v1/payouts/{payout_id}/{verb}");
-    operator
-        .call(Method::POST, &path, "application/json", body.to_string())
-        .await
+    operator.call_json(Method::POST, &path, body.to_string()).await
 }
 
 #[tokio::test]

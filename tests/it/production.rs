@@ -6,7 +6,6 @@ use sqlx::ConnectOptions as _;
 use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_private_postgres::Durability;
 
-use crate::operators::call_json;
 use vouchsafe_test_harness::Database;
 use vouchsafe_test_harness::{Instance, Operator, Partner, Sale, expect_error, expect_success, unique};
 
@@ -41,12 +40,12 @@ async fn production_credential_requires_certification_and_agreement() {
     let credentials = format!("{path}/credentials");
     for terms in [json!({}), json!({ "certified_at": "2026-01-01T00:00:00Z" })] {
         operator.send_json(Method::PATCH, &path, &terms).await;
-        let response = call_json(&mut operator, Method::POST, &credentials, "{}").await;
+        let response = operator.call_json(Method::POST, &credentials, "{}").await;
         expect_error(&response, 409, "CERTIFICATION_REQUIRED");
     }
     let terms = json!({ "agreement_signed_at": "2026-02-01T00:00:00Z" });
     operator.send_json(Method::PATCH, &path, &terms).await;
-    let response = call_json(&mut operator, Method::POST, &credentials, "{}").await;
+    let response = operator.call_json(Method::POST, &credentials, "{}").await;
     let issued = expect_success(&response, 201);
     assert!(issued["api_key"].as_str().unwrap().starts_with("vs_live_"));
     let mut partner = partner_with(&service, &created, &issued);
@@ -118,7 +117,7 @@ async fn production_has_no_certification_routes() {
     let mut partner = add_certified_partner(&service, &mut operator).await;
     let checklist = format!("/admin/v1/partners/{}/certification", partner.partner_id);
     for method in [Method::GET, Method::DELETE] {
-        let response = call_json(&mut operator, method, &checklist, "").await;
+        let response = operator.call_json(method, &checklist, "").await;
         expect_error(&response, 404, "ROUTE_NOT_FOUND");
     }
     expect_error(&partner.get("/certification").await, 404, "ROUTE_NOT_FOUND");

@@ -7,7 +7,7 @@ use vouchsafe_api_client::ApiResponse;
 use crate::commands::{run_json, run_ok};
 use vouchsafe_test_harness::VendorSimulator;
 use vouchsafe_test_harness::{
-    Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, expect_success, shared, text_of, unique,
+    Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, expect_success, id_of, shared, text_of, unique,
 };
 
 /// Creates a vendor with the HTTP adapter.
@@ -49,7 +49,7 @@ async fn wait_for_purchase(
 async fn end_purchase(operator: &mut Operator, purchase_id: &str, reason: &str) -> ApiResponse {
     let path = format!("/admin/v1/purchases/{purchase_id}/end");
     let body = json!({ "reason": reason }).to_string();
-    operator.call(Method::POST, &path, "application/json", body).await
+    operator.call_json(Method::POST, &path, body).await
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn duplicate_vendor_code_is_quarantined() {
     for _ in 0..2 {
         let response = place_order(&mut operator, &mut partner, &vendor, "sim-repeat-code").await;
         let placed = expect_success(&response, 202);
-        let order_id = placed["order_id"].as_str().unwrap().to_owned();
+        let order_id = id_of(&placed);
         wait_for_purchase(&mut operator, &order_id, |purchase| purchase["state"] == "ended").await;
         orders.push(order_id);
     }
@@ -223,12 +223,7 @@ async fn unknown_purchase_and_vendor_are_rejected() {
         );
     }
     let state = operator
-        .call(
-            Method::GET,
-            "/admin/v1/purchases?state=lost",
-            "application/json",
-            "",
-        )
+        .call_json(Method::GET, "/admin/v1/purchases?state=lost", "")
         .await;
     expect_error(&state, 422, "VALIDATION_FAILED");
     let product = json!({
@@ -236,9 +231,7 @@ async fn unknown_purchase_and_vendor_are_rejected() {
         "countries": [], "denominations": [25], "expiry_policy": { "type": "NONE" }, "redemption": {}, "route": "vendor",
     });
     let path = format!("/admin/v1/products/{}", unique("product"));
-    let response = operator
-        .call(Method::PUT, &path, "application/json", product.to_string())
-        .await;
+    let response = operator.call_json(Method::PUT, &path, product.to_string()).await;
     let error = expect_error(&response, 422, "VALIDATION_FAILED");
     assert_eq!(error["details"][0]["field"], "vendor");
 }

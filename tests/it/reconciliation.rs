@@ -229,9 +229,6 @@ async fn assert_unfinished_day_is_rejected(harness: &mut ReconciliationHarness) 
     assert_eq!(harness.summary_counts(&days).await[2..], [0, 0, 0]);
     let tomorrow = days[1].next_day().unwrap();
     let path = format!("/admin/v1/reconciliation/{tomorrow}/run");
-    let response = harness
-        .operator
-        .call(Method::POST, &path, "application/json", "")
-        .await;
+    let response = harness.operator.call_json(Method::POST, &path, "").await;
     expect_error(&response, 422, "VALIDATION_FAILED");
 }

@@ -67,7 +67,7 @@ async fn listeners_have_separate_routes() {
         expect_error(&response, 404, "ROUTE_NOT_FOUND");
     }
     for path in ["/api/v1/orders", "/api/v1/wallets", "/api/v1/products"] {
-        let response = operator.call(Method::GET, path, "application/json", "").await;
+        let response = operator.call_json(Method::GET, path, "").await;
         expect_error(&response, 404, "ROUTE_NOT_FOUND");
     }
 }

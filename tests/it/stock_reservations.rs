@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use vouchsafe_test_harness::{
-    Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_success, shared,
+    Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_success, id_of, shared,
 };
 
 async fn place_order(partner: &mut Partner, sale: &Sale, quantity: u32, status: u16) -> String {
     let order = expect_success(&partner.order(sale, quantity).await, status);
-    order["order_id"].as_str().unwrap().to_owned()
+    id_of(&order)
 }
 
 /// Returns the delivered and pending counts of the first line.

@@ -11,9 +11,7 @@ const CREDENTIAL: &str = "CNRYVENDOR-credential";
 
 async fn put_vendor(operator: &mut Operator, vendor_id: &str, body: &Value) -> ApiResponse {
     let path = format!("/admin/v1/vendors/{vendor_id}");
-    operator
-        .call(Method::PUT, &path, "application/json", body.to_string())
-        .await
+    operator.call_json(Method::PUT, &path, body.to_string()).await
 }
 
 async fn find_vendor(operator: &mut Operator, vendor_id: &str) -> Value {

@@ -8,12 +8,7 @@ use vouchsafe_test_harness::{Operator, expect_error, expect_success, shared, uni
 
 async fn void_stock(operator: &mut Operator, body: &Value) -> ApiResponse {
     operator
-        .call(
-            Method::POST,
-            "/admin/v1/stock/void",
-            "application/json",
-            body.to_string(),
-        )
+        .call_json(Method::POST, "/admin/v1/stock/void", body.to_string())
         .await
 }
 

@@ -67,6 +67,17 @@ impl Operator {
             .unwrap()
     }
 
+    /// Sends JSON and returns the response, whatever it is.
+    pub async fn call_json(&mut self, method: Method, path: &str, body: impl Into<Bytes>) -> ApiResponse {
+        self.call(method, path, "application/json", body).await
+    }
+
+    /// Returns the entries of the audit trail that match a filter, newest first.
+    pub async fn audit_entries(&mut self, filter: &str) -> Vec<Value> {
+        let page = self.get(&format!("/admin/v1/audit?{filter}")).await;
+        page["data"].as_array().unwrap().clone()
+    }
+
     /// Posts JSON to a service that may stop meanwhile.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use vouchsafe_api_client::wire::{ListView, WalletView};
 
 use crate::checked::CheckedPartner;
 use crate::product::{Sale, order_body, unique};
-use crate::response::json_of;
+use crate::response::{expect_success, json_of};
 
 pub struct Partner {
     pub partner_id: String,
@@ -123,6 +123,23 @@ impl Partner {
         found
             .map(|wallet| wallet.balance.get().to_owned())
             .unwrap_or_default()
+    }
+
+    /// Returns balance and pending orders of the first wallet, which is in USD.
+    pub async fn usd_balances(&mut self) -> (f64, f64) {
+        let wallets = self.read("/wallets").await;
+        let wallet = &wallets["data"][0];
+        assert_eq!(wallet["currency"], "USD");
+        (
+            wallet["balance"].as_f64().unwrap(),
+            wallet["pending_orders"].as_f64().unwrap(),
+        )
+    }
+
+    /// Fetches the codes of an order and returns how many there are.
+    pub async fn count_codes(&mut self, order_id: &str) -> usize {
+        let codes = expect_success(&self.get_codes(order_id).await, 200);
+        codes["data"].as_array().unwrap().len()
     }
 
     pub async fn get_codes(&mut self, order_id: &str) -> ApiResponse {

@@ -9,8 +9,8 @@ use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::partner::{IDEMPOTENCY_KEY, unix_seconds};
 
 use vouchsafe_test_harness::{
-    Instance, Listener, Operator, Partner, Sale, ServiceDatabase, expect_error, expect_success, order_body,
-    text_of,
+    Instance, Listener, Operator, Partner, Sale, ServiceDatabase, expect_error, expect_success, id_of,
+    order_body, text_of,
 };
 
 /// Prefixes of the canaries.
@@ -134,10 +134,7 @@ impl CanaryHarness {
         assert_eq!(expect_success(&imported, 200)["imported"], 9);
         let order = self.order_with_metadata();
         let placed = self.order("day", &order).await;
-        let order_id = expect_success(&placed, 201)["order_id"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let order_id = id_of(&expect_success(&placed, 201));
         assert_eq!(self.order("day", &order).await.body, placed.body);
         let path = format!("/api/v1/orders/{order_id}/vouchers");
         let codes = self.call_as_partner(Method::GET, &path, "codes", "").await;

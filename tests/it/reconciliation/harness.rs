@@ -15,7 +15,7 @@ use vouchsafe_procurement::VendorRecord;
 use crate::vendor_protocol::adapter;
 use vouchsafe_test_harness::VendorSimulator;
 use vouchsafe_test_harness::{
-    Instance, Operator, Partner, ServiceDatabase, eventually, expect_success, unique,
+    Instance, Operator, Partner, ServiceDatabase, eventually, expect_success, id_of, unique,
 };
 
 /// An order or a comparison takes a second, longer on a busy machine.
@@ -55,10 +55,7 @@ impl ReconciliationHarness {
             let body =
                 json!({ "items": [{ "product_id": product, "denomination": 25, "quantity": quantity }] });
             let response = partner.send(&unique("key"), &body).await;
-            let order_id = expect_success(&response, 202)["order_id"]
-                .as_str()
-                .unwrap()
-                .to_owned();
+            let order_id = id_of(&expect_success(&response, 202));
             let path = format!("/orders/{order_id}");
             eventually("the order to be closed", COMPLETION_TIMEOUT, async || {
                 let order = partner.read(&path).await;
@@ -87,7 +84,7 @@ impl ReconciliationHarness {
         let days = self.days().await;
         for day in days {
             let path = format!("/admin/v1/reconciliation/{day}/run");
-            let response = self.operator.call(Method::POST, &path, "application/json", "");
+            let response = self.operator.call_json(Method::POST, &path, "");
             expect_success(&response.await, 202);
             self.wait_until_reconciled(day).await;
         }

@@ -90,7 +90,7 @@ async fn invalid_reconciliation_request_is_rejected_by_field() {
         assert!(!error.to_string().contains("SECRET"), "{error}");
     }
     let path = format!("/admin/v1/reconciliation/{}", at("2026-11-20"));
-    let response = operator.call(Method::POST, &path, "application/json", good).await;
+    let response = operator.call_json(Method::POST, &path, good).await;
     expect_error(&response, 415, "UNSUPPORTED_MEDIA_TYPE");
     let run = |body: Value| {
         (
@@ -157,7 +157,7 @@ async fn invalid_reconciliation_request_is_rejected_by_field() {
         } else {
             body.to_string()
         };
-        let response = operator.call(method, &path, "application/json", body).await;
+        let response = operator.call_json(method, &path, body).await;
         expect_error(&response, status, code);
     }
 }
