@@ -18,17 +18,27 @@ use super::output::{self, Column};
 use super::{CommandOutput, LocalService};
 use crate::secrets::OPERATOR_TOKEN_FILE;
 
+/// Place of the options of all operator commands in the help: after those of the command.
+const ADMIN_OPTIONS_ORDER: usize = 900;
+
 /// Options of all operator commands.
 #[derive(Debug, Args)]
 pub(super) struct AdminOptions {
     /// URL of the admin API [default: from VOUCHSAFE_ADMIN_ADDR].
-    #[arg(long, global = true, env = "VOUCHSAFE_ADMIN_URL", value_name = "URL")]
+    #[arg(
+        long,
+        global = true,
+        display_order = ADMIN_OPTIONS_ORDER + 1,
+        env = "VOUCHSAFE_ADMIN_URL",
+        value_name = "URL"
+    )]
     admin_url: Option<String>,
 
     /// Operator token [default: from the data directory].
     #[arg(
         long,
         global = true,
+        display_order = ADMIN_OPTIONS_ORDER + 2,
         env = "VOUCHSAFE_OPERATOR_TOKEN",
         hide_env_values = true,
         value_name = "TOKEN"
@@ -36,7 +46,7 @@ pub(super) struct AdminOptions {
     operator_token: Option<SecretString>,
 
     /// Print the response as JSON.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = ADMIN_OPTIONS_ORDER)]
     json: bool,
 }
 

@@ -13,18 +13,29 @@ use super::vendor_simulator::SimulatorArgs;
 use crate::cli;
 use crate::settings::ServeSettings;
 
+/// Places in the help of every command: after its own options and those of operator commands, before `--help` (999).
+const DATA_DIR_ORDER: usize = 910;
+const CONFIG_ORDER: usize = 911;
+
 /// Vouchsafe: partners order vouchers over a signed REST API.
 #[derive(Debug, Parser)]
 #[command(name = "vouchsafe", version, about, max_term_width = 110, after_help = cli::after_help())]
 pub struct Cli {
     /// Settings file with one NAME=value per line; names are those of the environment variables.
-    #[arg(long, global = true, env = "VOUCHSAFE_CONFIG", value_name = "FILE")]
+    #[arg(
+        long,
+        global = true,
+        display_order = CONFIG_ORDER,
+        env = "VOUCHSAFE_CONFIG",
+        value_name = "FILE"
+    )]
     pub config: Option<PathBuf>,
 
     /// Data directory of the service: private Postgres, keys, tokens.
     #[arg(
         long,
         global = true,
+        display_order = DATA_DIR_ORDER,
         env = "VOUCHSAFE_DATA_DIR",
         default_value = ".vouchsafe",
         value_name = "DIR"

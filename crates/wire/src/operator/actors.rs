@@ -20,6 +20,10 @@ type ActorsLimit = Limit<MAX_LIMIT, DEFAULT_LIMIT>;
 #[into_params(parameter_in = Query)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct ActorsQuery {
+    /// Filter by kind.
+    #[param(inline)]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = vouchsafe_domain::arguments::enum_parser::<ActorKind>()))]
+    pub kind: Option<ActorKind>,
     /// Maximum number of actors.
     #[serde(default)]
     #[param(inline, required = false)]
@@ -28,10 +32,6 @@ pub struct ActorsQuery {
         arg(long, value_name = "N", default_value_t = ActorsLimit::default(), help = ActorsLimit::help("actors"))
     )]
     pub limit: ActorsLimit,
-    /// Filter by kind.
-    #[param(inline)]
-    #[cfg_attr(feature = "clap", arg(long, value_parser = vouchsafe_domain::arguments::enum_parser::<ActorKind>()))]
-    pub kind: Option<ActorKind>,
 }
 
 /// Kind of an actor.
