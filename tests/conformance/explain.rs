@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
-
-use crate::server;
+use vouchsafe_test_harness::Database;
 
 /// Settings that make the server log its plans, including those of statements inside functions.
 pub(crate) const EXPLAIN: [(&str, &str); 5] = [
@@ -18,7 +17,7 @@ pub(crate) const EXPLAIN: [(&str, &str); 5] = [
 pub(crate) async fn lock_log() -> MutexGuard<'static, ()> {
     static LOG: Mutex<()> = Mutex::const_new(());
     let log = LOG.lock().await;
-    server::truncate_log();
+    Database::truncate_log();
     log
 }
 

@@ -24,7 +24,6 @@ mod plans;
 mod proxy;
 mod races;
 mod rows;
-mod server;
 mod subject;
 
 use std::future::Future;

@@ -13,13 +13,18 @@ use uuid::Uuid;
 use vouchsafe_domain::ids::{CredentialId, OrderId, PartnerId};
 use vouchsafe_simulation::conformance;
 use vouchsafe_store::{CodeRetrieval, PgNode, PgStore};
+use vouchsafe_test_harness::Database;
 
 use crate::proxy::{Edit, Proxy};
-use crate::server::Database;
 use crate::spawn;
 
 /// Interval between polls of the database.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// Rows that the service inserts at its first start: environment and data keys.
+const INITIAL_ROWS: &str = "
+    INSERT INTO deployment (environment) VALUES ('sandbox');
+    INSERT INTO data_keys (purpose, wrapped) VALUES ('codes', ''), ('blind_index', '');";
 
 /// A database with a proxy for each node.
 pub(crate) struct PgSubject {
@@ -41,6 +46,7 @@ impl PgSubject {
         let database = Database::create().await;
         let pool = PgPoolOptions::new().max_connections(4);
         let pool = pool.connect_with(database.options()).await.unwrap();
+        pool.execute(INITIAL_ROWS).await.unwrap();
         Self {
             store: PgStore::open(database.options(), Handle::current()),
             database,

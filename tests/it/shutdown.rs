@@ -8,7 +8,7 @@ use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
 use vouchsafe_test_harness::{
     Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, order_body,
-    shared, text_of, unique, wait_until,
+    processes_of, shared, text_of, unique, wait_until,
 };
 
 /// Connections that send orders during the shutdown.
@@ -117,21 +117,6 @@ async fn verify_during_orders_finds_no_violation() {
         result.unwrap();
     };
     tokio::join!(join_all(ordering), verifying);
-}
-
-/// Returns the processes whose command line contains the directory.
-fn processes_of(directory: &std::path::Path) -> Vec<String> {
-    let output = Command::new("ps")
-        .args(["-A", "-ww", "-o", "pid=", "-o", "command="])
-        .output()
-        .unwrap();
-    let name = directory.display().to_string();
-    let listing = String::from_utf8_lossy(&output.stdout).into_owned();
-    listing
-        .lines()
-        .filter(|line| line.contains(&name))
-        .map(str::to_owned)
-        .collect()
 }
 
 #[tokio::test]

@@ -175,9 +175,10 @@ async fn connect(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error
         .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
 }
 
+/// Templates serve tests, on servers without fsync: a file copy is ten times as fast as WAL logging.
 fn create_database_sql(name: &str, template: Option<&str>) -> String {
     let template = template
-        .map(|template| format!(" TEMPLATE {template}"))
+        .map(|template| format!(" TEMPLATE {template} STRATEGY file_copy"))
         .unwrap_or_default();
     format!("CREATE DATABASE {name} OWNER {SERVICE_ROLE}{template}")
 }

@@ -11,7 +11,7 @@
 //!
 //! Free vouchers are read by a statement after the one that took the chunk: an earlier snapshot misses the last commits of the
 //! previous owner. The statements are SQL functions because functions can fix their plans whatever the table sizes.
-//! These statements are not checked at compile time: the macros take each column of a function's result for nullable.
+//! Calls of these functions are not checked at compile time: the macros take each column of a function's result for nullable.
 
 use sqlx::PgPool;
 use time::Date;
@@ -239,18 +239,18 @@ pub(super) async fn claim_reserved(
     node: &NodeIdentity,
     purchase_id: Uuid,
 ) -> Result<Vec<StockVoucher>, sqlx::Error> {
-    let chunks: Vec<ChunkRow> = sqlx::query_as(
+    let chunks = sqlx::query_as!(
+        ChunkRow,
         "UPDATE chunks AS c
             SET node = $2, incarnation = $3
           WHERE c.reservation_id = $1
             AND EXISTS (SELECT FROM nodes AS me WHERE me.node = $2 AND me.incarnation = $3)
          RETURNING c.chunk_id, c.first_stock_id, c.last_stock_id",
-    )
-    .bind(purchase_id)
-    .bind(&node.name)
-    .bind(node.incarnation)
-    .fetch_all(pool)
-    .await?;
+        purchase_id,
+        node.name,
+        node.incarnation,
+    );
+    let chunks = chunks.fetch_all(pool).await?;
     let mut reserved: Vec<StockVoucher> = Vec::new();
     for free in load_free_stock(pool, &chunks).await? {
         let chunk_id = ChunkId(free.chunk_id);

@@ -1,5 +1,6 @@
 //! Test databases with the service's schema, on a private Postgres that stops with this process.
 
+use std::fs::{self, File};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -84,6 +85,18 @@ impl Database {
     /// Connects as the service's role.
     pub async fn connect(&self) -> PgConnection {
         PgConnection::connect_with(&self.options()).await.unwrap()
+    }
+
+    /// Content of the server's log.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&server(Durability::ForTests).log).unwrap()
+    }
+
+    /// Truncates the log of the server without durability, which appends to it.
+    pub fn truncate_log() {
+        if let Some(server) = SERVER.get() {
+            File::create(&server.log).unwrap();
+        }
     }
 
     /// Drops the database and disconnects its clients.

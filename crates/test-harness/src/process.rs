@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -28,6 +29,18 @@ pub fn program() -> &'static Path {
 
 pub fn send_signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+}
+
+/// Returns the processes whose command line contains the directory.
+pub fn processes_of(directory: &Path) -> Vec<String> {
+    let output = Command::new("ps")
+        .args(["-A", "-ww", "-o", "pid=", "-o", "command="])
+        .output()
+        .unwrap();
+    let name = directory.display().to_string();
+    let listing = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines = listing.lines().filter(|line| line.contains(&name));
+    lines.map(str::to_owned).collect()
 }
 
 /// Creates a directory that the Postgres user can traverse.

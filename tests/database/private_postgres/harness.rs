@@ -87,19 +87,9 @@ pub(crate) fn wait_until(
     start.elapsed()
 }
 
-/// Returns the processes whose command line contains the directory: guard, server and backends.
+/// Guard, server and backends.
 pub(crate) fn processes_of(data_dir: &TestDataDir) -> Vec<String> {
-    let output = Command::new("ps")
-        .args(["-A", "-ww", "-o", "pid=", "-o", "command="])
-        .output()
-        .unwrap();
-    let name = data_dir.path().display().to_string();
-    let listing = String::from_utf8_lossy(&output.stdout).into_owned();
-    listing
-        .lines()
-        .filter(|line| line.contains(&name))
-        .map(str::to_owned)
-        .collect()
+    vouchsafe_test_harness::processes_of(&data_dir.path())
 }
 
 /// Runs a query as the service's role and returns one text.
