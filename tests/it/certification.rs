@@ -256,7 +256,7 @@ async fn operators_read_and_restart_certification() {
     let table = run_ok(&["partner", "certification", &id]);
     let lines: Vec<_> = table.lines().collect();
     assert!(
-        lines[0].starts_with("CHECK") && lines[0].ends_with("WHAT TO DO"),
+        lines[0].starts_with("CHECK") && lines[0].ends_with("ADVICE"),
         "{table}"
     );
     assert!(
