@@ -46,6 +46,31 @@ async fn add_partner_with_entries(operator: &mut Operator) -> (Partner, Sale, [V
     (partner, sale, [first, second])
 }
 
+/// A client that knows only the wallets' address sees all of them; one that pages sees the same.
+#[tokio::test]
+async fn wallets_are_complete_without_a_limit() {
+    const CURRENCIES: &str = "AUD BGN BHD BRL CAD CHF CLP CNY COP CZK DKK EUR GBP HKD HUF IDR ILS INR JPY KRW KWD MXN MYR NOK NZD PLN";
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("0").await;
+    for currency in CURRENCIES.split(' ') {
+        operator.top_up(&partner.partner_id, currency, "1").await;
+    }
+    let whole = partner.read("/wallets").await;
+    let listed: Vec<_> = whole["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|wallet| &wallet["currency"])
+        .collect();
+    assert_eq!(listed, CURRENCIES.split(' ').collect::<Vec<_>>());
+    assert_eq!(
+        (&whole["has_more"], &whole["next_cursor"]),
+        (&json!(false), &Value::Null)
+    );
+    let paged = partner.list_all("/wallets?limit=10").await;
+    assert_eq!(&paged, whole["data"].as_array().unwrap());
+}
+
 #[tokio::test]
 async fn transactions_filter_by_type_currency_and_order() {
     let mut operator = Operator::of(shared());

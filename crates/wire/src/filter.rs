@@ -14,8 +14,13 @@ use vouchsafe_domain::purchase::view::PurchaseFilter;
 use vouchsafe_domain::reconciliation::drift::DriftFilter;
 use vouchsafe_domain::webhook::WebhookFilter;
 
+use crate::page::PageLimit;
+
 /// Filter of a list.
 pub trait ListFilter: IntoParams + Serialize + DeserializeOwned + Default {
+    /// Entries of a page without `limit` (contract §3); `None`: all of them.
+    const DEFAULT_LIMIT: Option<usize> = Some(PageLimit::DEFAULT);
+
     /// Parameters of the flattened parts, which utoipa's derive does not support.
     fn flattened_parameters() -> Vec<Parameter> {
         Vec::new()
@@ -34,6 +39,15 @@ pub fn filter_parameters<F: ListFilter>() -> Vec<Parameter> {
 pub struct NoFilter {}
 
 impl ListFilter for NoFilter {}
+
+/// Filter of a list that is short enough to be complete in one page, so that a client need not page.
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+pub struct WholeList {}
+
+impl ListFilter for WholeList {
+    const DEFAULT_LIMIT: Option<usize> = None;
+}
+
 impl ListFilter for DeliveryFilter {}
 impl ListFilter for DriftFilter {}
 impl ListFilter for PayoutFilter {}

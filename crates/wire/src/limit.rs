@@ -14,6 +14,8 @@ use utoipa::{PartialSchema, ToSchema};
 pub struct Limit<const MAX: usize, const DEFAULT: usize>(usize);
 
 impl<const MAX: usize, const DEFAULT: usize> Limit<MAX, DEFAULT> {
+    pub const DEFAULT: usize = DEFAULT;
+
     /// The highest limit, the default of commands.
     pub const HIGHEST: Self = Self(MAX);
 

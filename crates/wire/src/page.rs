@@ -10,6 +10,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use utoipa::IntoParams;
+use utoipa::openapi::path::Parameter;
+use utoipa::openapi::{RefOr, Schema};
 use vouchsafe_domain::schema::MAX_FILTER_BYTES;
 
 use crate::error_body::InvalidRequest;
@@ -30,7 +32,7 @@ const MAX_CURSOR_KEY_BYTES: usize = 8_192;
 /// Bytes of the truncated hash over list and filters.
 const FILTER_HASH_BYTES: usize = 8;
 
-type PageLimit = Limit<MAX_LIMIT, DEFAULT_LIMIT>;
+pub(crate) type PageLimit = Limit<MAX_LIMIT, DEFAULT_LIMIT>;
 
 /// Limit and position of a page.
 #[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
@@ -52,6 +54,26 @@ pub struct PageParameters {
         arg(long, help = "Cursor of the next page, from the output of the previous one")
     )]
     cursor: Option<String>,
+}
+
+impl PageParameters {
+    /// The parameters of a list with this filter.
+    #[must_use]
+    pub fn of<F: ListFilter>() -> Vec<Parameter> {
+        let mut parameters = Self::into_params(|| None);
+        let limit = parameters.iter_mut().find(|parameter| parameter.name == "limit");
+        if let Some(limit) = limit
+            && let Some(RefOr::T(Schema::Object(schema))) = &mut limit.schema
+        {
+            schema.default = F::DEFAULT_LIMIT.map(Into::into);
+            if F::DEFAULT_LIMIT.is_none() {
+                limit.description = Some(
+                    "Maximum number of entries on the page; without it, the list is complete.".to_owned(),
+                );
+            }
+        }
+        parameters
+    }
 }
 
 /// A page of a list on the wire (contract §3).
@@ -81,13 +103,15 @@ impl PageRequest {
         let (page, mut filters): (query::Pairs, query::Pairs) =
             query::split(query)?.into_iter().partition(is_page_parameter);
         filters.sort();
+        let has_limit = page.iter().any(|(name, _)| name == "limit");
         let PageParameters { limit, cursor } = query::parse(&page)?;
+        let limit = Some(limit.get()).filter(|_| has_limit).or(F::DEFAULT_LIMIT);
         check_filters(&filters)?;
         let filter = query::parse(&filters)?;
         let filter_hash = hash_filters(list, &filters);
         let after = cursor.map(|cursor| decode_cursor(&cursor, filter_hash));
         let page = Self {
-            limit: limit.get(),
+            limit: limit.unwrap_or(usize::MAX),
             after: after.transpose()?,
             filter_hash,
         };
@@ -103,7 +127,7 @@ impl PageRequest {
     /// Number of entries to fetch: one more than the page has, to see whether another page follows.
     #[must_use]
     pub const fn fetch_limit(&self) -> usize {
-        self.limit + 1
+        self.limit.saturating_add(1)
     }
 
     /// The key in the cursor: the page begins after the entry with this key.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::partner::categories::CategoryBody;
 
 use crate::api::error::ApiError;
@@ -12,7 +13,7 @@ use crate::service::Service;
 
 pub(super) async fn list(
     service: web::Data<Service>,
-    AuthenticatedList { caller, page, .. }: AuthenticatedList,
+    AuthenticatedList { caller, page, .. }: AuthenticatedList<WholeList>,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     let after = page.after::<String>()?;

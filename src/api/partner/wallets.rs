@@ -2,6 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::money::Currency;
+use vouchsafe_wire::filter::WholeList;
 
 use crate::api::error::ApiError;
 use crate::api::list_request::list_response;
@@ -10,7 +11,7 @@ use crate::service::Service;
 
 pub(super) async fn list(
     service: web::Data<Service>,
-    AuthenticatedList { caller, page, .. }: AuthenticatedList,
+    AuthenticatedList { caller, page, .. }: AuthenticatedList<WholeList>,
 ) -> Result<HttpResponse, ApiError> {
     let wallets = service.node.list_wallets(caller.partner_id()).await?;
     let after = page.after::<Currency>()?;

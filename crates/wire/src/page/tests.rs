@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::filter::{NoFilter, WholeList};
+use crate::partner::products::ProductFilter;
 
 #[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
 struct TestFilter {
@@ -71,6 +73,22 @@ fn extra_entry_sets_has_more_and_next_cursor() {
     assert_eq!(
         (last.data, last.has_more, last.next_cursor),
         (vec![7], false, None)
+    );
+}
+
+#[test]
+fn list_without_limit_has_the_default_of_its_filter() {
+    fn limit<F: ListFilter>(query: &str) -> usize {
+        PageRequest::parse::<F>("/list", query).unwrap().0.limit()
+    }
+    assert_eq!(limit::<NoFilter>(""), 25);
+    assert_eq!(
+        (limit::<ProductFilter>(""), limit::<ProductFilter>("limit=7")),
+        (100, 7)
+    );
+    assert_eq!(
+        (limit::<WholeList>(""), limit::<WholeList>("limit=7")),
+        (usize::MAX, 7)
     );
 }
 

@@ -110,7 +110,9 @@ fn deserialize_category_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     Ok(Some(category_id))
 }
 
-impl ListFilter for ProductFilter {}
+impl ListFilter for ProductFilter {
+    const DEFAULT_LIMIT: Option<usize> = Some(100);
+}
 
 impl ProductFilter {
     #[must_use]

@@ -161,7 +161,7 @@ impl Operation {
             "parameters of a flattened part are missing"
         );
         self.query_parameters(filter)
-            .query::<PageParameters>()
+            .query_parameters(PageParameters::of::<F>())
             .errors(&[Code::ValidationFailed, Code::InvalidCursor])
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::filter::NoFilter;
+use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::partner::categories::CategoryBody;
 use vouchsafe_wire::partner::products::{ProductBody, ProductFilter};
 
@@ -22,7 +22,7 @@ pub(crate) fn list_categories(operation: Operation) -> Operation {
             "List categories",
             "Lists the categories with at least one product that you can order, sorted by id.",
         )
-        .list::<NoFilter, CategoryBody>("A page of categories.", category)
+        .list::<WholeList, CategoryBody>("The categories.", category)
         .conditional()
 }
 

@@ -7,7 +7,7 @@ use vouchsafe_domain::ledger::transaction::{Transaction, TransactionFilter};
 use vouchsafe_domain::payout::PayoutFilter;
 use vouchsafe_domain::wallet::Wallet;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::filter::NoFilter;
+use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::partner::payouts::body::PayoutBody;
 use vouchsafe_wire::partner::payouts::request::PayoutRequest;
 
@@ -25,7 +25,7 @@ pub(crate) fn list_wallets(operation: Operation) -> Operation {
             "List wallets",
             "Lists your current balance in each currency.",
         )
-        .list::<NoFilter, Wallet>("A page of wallets.", wallet)
+        .list::<WholeList, Wallet>("The wallets.", wallet)
 }
 
 pub(crate) fn list_transactions(operation: Operation) -> Operation {
