@@ -35,7 +35,7 @@ pub(crate) fn put_request(partner_id: PartnerId, webhook_id: WebhookId) -> PutWe
     PutWebhookRequest {
         partner_id,
         webhook_id: None,
-        url: format!("https://{}.example/", webhook_id.as_uuid()),
+        url: Some(format!("https://{}.example/", webhook_id.as_uuid())),
         kinds: None,
         description: None,
         enabled: None,

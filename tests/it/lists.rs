@@ -260,7 +260,7 @@ async fn invalid_filter_is_named() {
         ("/transactions?order_id=", "order_id"),
         ("/transactions?type=debit", "type"),
         ("/transactions?currency=XXX", "currency"),
-        ("/transactions?currency=usd", "currency"),
+        ("/transactions?currency=usdollar", "currency"),
         ("/transactions?limit=0", "limit"),
         ("/transactions?limit=101", "limit"),
         ("/transactions?status=PENDING", "status"),

@@ -89,6 +89,12 @@ async fn endpoint_registration_is_idempotent_and_shows_secret_once() {
         json!(["order.created"]),
         "omitted fields must keep their value"
     );
+    let change = json!({ "webhook_id": created["webhook_id"], "enabled": true });
+    let changed = expect_success(&put_webhook(&mut partner, &change).await, 200);
+    assert_eq!(
+        (&changed["url"], &changed["enabled"]),
+        (&json!(new_url), &json!(true))
+    );
     let list = partner.read("/webhooks").await;
     assert_eq!(list["data"].as_array().unwrap().len(), 1);
     assert!(!list.to_string().contains("whsec_"));

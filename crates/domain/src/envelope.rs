@@ -9,6 +9,7 @@ use time::{Date, OffsetDateTime};
 use super::event::{EventBundle, EventStep, VoucherSnapshot};
 use super::event_kind::EventKind;
 use super::ids::{EventId, OrderId, TransactionId, VoucherId};
+use super::labels::labels;
 use super::money::{Currency, Money};
 use super::order::{Actor, FulfilmentSource, OrderStatus, PendingReason};
 use super::product::ProductId;
@@ -109,6 +110,18 @@ pub struct Refund {
     pub amount: Money,
     /// Currency of the amount.
     pub currency: Currency,
+    /// Whether the whole order was refunded, or a part of it.
+    pub scope: RefundScope,
+}
+
+labels! {
+    /// How much of an order a refund covers.
+    pub enum RefundScope: "lowercase",
+        "`full` (the order is refunded; none of its vouchers is valid any more), `partial` (units that were not delivered, or were \
+         taken back, are refunded; the order's vouchers stay valid)." {
+        Full,
+        Partial,
+    }
 }
 
 /// A voucher that was allocated to an order.
@@ -236,6 +249,10 @@ impl EventBundle {
                     transaction_id: *transaction_id,
                     amount: amount.of(self.currency),
                     currency: self.currency,
+                    scope: match self.status {
+                        OrderStatus::Refunded => RefundScope::Full,
+                        _ => RefundScope::Partial,
+                    },
                 });
             }
         }

@@ -160,7 +160,7 @@ impl Amount {
         self.0.checked_neg().map(Self)
     }
 
-    /// Parses a decimal text as an amount of `currency`.
+    /// Parses a decimal text as an amount of `currency`. Zeros at the end of the fraction do not count as decimals.
     ///
     /// # Errors
     /// [`InvalidMoney`] if the text is not a decimal number, has more decimals than the currency, or is out of range.
@@ -197,7 +197,11 @@ fn parse_decimal(text: &str) -> Result<Decimal, InvalidMoney> {
     if !all_digits(whole) || !all_digits(fraction) {
         return Err(InvalidMoney::NotANumber);
     }
-    Decimal::from_str_exact(text).map_err(|_| InvalidMoney::OutOfRange)
+    let significant = match text.split_once('.') {
+        Some(_) => text.trim_end_matches('0').trim_end_matches('.'),
+        None => text,
+    };
+    Decimal::from_str_exact(significant).map_err(|_| InvalidMoney::OutOfRange)
 }
 
 /// An amount with its currency; displays as an exact decimal with the currency's number of decimals.
@@ -297,7 +301,12 @@ mod tests {
             ("25", "JPY", Ok(25)),
             ("25.125", "KWD", Ok(25_125)),
             ("25.005", "USD", Err("decimals")),
-            ("25.0", "JPY", Err("decimals")),
+            ("25.0", "JPY", Ok(25)),
+            ("1000.00", "JPY", Ok(1_000)),
+            ("25.1250", "KWD", Ok(25_125)),
+            ("0.000", "USD", Ok(0)),
+            ("25.000000000000000000000000000000000000", "USD", Ok(2_500)),
+            ("25.1", "JPY", Err("decimals")),
             ("25.0001", "KWD", Err("decimals")),
             ("92233720368547758.08", "USD", Err("too large")),
             ("9223372036854775807", "USD", Err("too large")),

@@ -13,7 +13,7 @@
 //! | the partner is not suspended | [`registry`] | `PARTNER_SUSPENDED` |
 //! | the timestamp is recent and the bytes are signed | [`signature`], [`framing`] | `TIMESTAMP_OUT_OF_RANGE`, `INVALID_SIGNATURE` |
 //! | rate limit of the key and request class | [`limits`], [`sliding_window`], [`rate_limiter`] | `RATE_LIMIT_EXCEEDED` |
-//! | idempotency key of a write | [`idempotency`] | `MISSING_IDEMPOTENCY_KEY` |
+//! | idempotency key of a write | [`idempotency`] | `MISSING_IDEMPOTENCY_KEY`, `INVALID_IDEMPOTENCY_KEY` |
 //!
 //! Failed authentications are counted per client address ([`auth_failures`]); above the limit they are answered with
 //! `RATE_LIMIT_EXCEEDED`.

@@ -132,14 +132,15 @@ struct Signature<'a> {
 }
 
 impl<'a> Signature<'a> {
-    /// Accepts exactly `t=…,v1=…` in this order, without spaces or further fields. Hex digits may have either case, as
-    /// partners' libraries differ.
+    /// Accepts exactly `t=…,v1=…` in this order, without further fields. One space may follow the comma, and hex digits may
+    /// have either case, as partners' libraries differ.
     fn parse(header: &'a [u8]) -> Option<Self> {
         let fields = header.strip_prefix(b"t=")?;
         let comma = fields.iter().position(|&b| b == b',')?;
-        let (t, rest) = fields.split_at(comma);
+        let (t, rest) = (&fields[..comma], &fields[comma + 1..]);
+        let rest = rest.strip_prefix(b" ").unwrap_or(rest);
         let mut v1 = [0; MAC_BYTES];
-        hex::decode_to_slice(rest.strip_prefix(b",v1=")?, &mut v1).ok()?;
+        hex::decode_to_slice(rest.strip_prefix(b"v1=")?, &mut v1).ok()?;
         Some(Self { t, v1 })
     }
 

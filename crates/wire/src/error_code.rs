@@ -55,9 +55,12 @@ codes! {
     /// The request or its JSON body is malformed.
     MalformedRequest = 400 "MALFORMED_REQUEST" false
         "Send a JSON object in UTF-8 that begins with `{` and is nested at most 32 levels deep. The message says where parsing failed.";
-    /// The `Idempotency-Key` header is missing, repeated or malformed.
+    /// The `Idempotency-Key` header is missing.
     MissingIdempotencyKey = 400 "MISSING_IDEMPOTENCY_KEY" false
         "Send exactly one `Idempotency-Key` header of 1 to 255 visible ASCII characters. Create one key per order or payout, for example a UUID, and store it so that you can retry with it.";
+    /// The `Idempotency-Key` header is repeated, too long, or has characters other than visible ASCII.
+    InvalidIdempotencyKey = 400 "INVALID_IDEMPOTENCY_KEY" false
+        "Send exactly one `Idempotency-Key` header of 1 to 255 visible ASCII characters, for example a UUID. Spaces and line breaks are not allowed.";
     /// The cursor is malformed, or belongs to another list or other filters.
     InvalidCursor = 400 "INVALID_CURSOR" false
         "Send the same filters that returned the cursor, or start again without `cursor`.";

@@ -102,6 +102,7 @@ impl PageRequest {
         let is_page_parameter = |(name, _): &(String, String)| name == "limit" || name == "cursor";
         let (page, mut filters): (query::Pairs, query::Pairs) =
             query::split(query)?.into_iter().partition(is_page_parameter);
+        filters.iter_mut().for_each(capitalize_code);
         filters.sort();
         let has_limit = page.iter().any(|(name, _)| name == "limit");
         let PageParameters { limit, cursor } = query::parse(&page)?;
@@ -186,6 +187,13 @@ fn hash_filters(list: &str, filters: &[(String, String)]) -> [u8; FILTER_HASH_BY
 /// Whether Postgres can store the value as text.
 fn is_storable_text(value: &str, max: usize) -> bool {
     value.len() <= max && !value.contains('\0')
+}
+
+/// Currencies and countries are accepted in either case.
+fn capitalize_code((name, value): &mut (String, String)) {
+    if name == "currency" || name == "country" {
+        value.make_ascii_uppercase();
+    }
 }
 
 fn check_filters(filters: &[(String, String)]) -> Result<(), InvalidRequest> {

@@ -23,7 +23,8 @@ pub(super) struct KeyedRequest {
 }
 
 impl KeyedRequest {
-    /// Reads the required `Idempotency-Key` header. `MISSING_IDEMPOTENCY_KEY` if it is absent, repeated or malformed.
+    /// Reads the required `Idempotency-Key` header. `MISSING_IDEMPOTENCY_KEY` if it is absent, `INVALID_IDEMPOTENCY_KEY` if it is
+    /// repeated or malformed.
     pub(super) fn new(
         request: &HttpRequest,
         partner_id: PartnerId,
@@ -31,11 +32,17 @@ impl KeyedRequest {
         body: &[u8],
     ) -> Result<Self, ApiError> {
         let key = IdempotencyKey::parse(auth_headers(request).idempotency_key).map_err(|error| {
-            let message = match error {
-                KeyError::Missing => "the Idempotency-Key header is missing; send one of 1 to 255 visible ASCII characters",
-                KeyError::Malformed => "the Idempotency-Key header is malformed; send exactly one of 1 to 255 visible ASCII characters",
+            let (code, message) = match error {
+                KeyError::Missing => (
+                    Code::MissingIdempotencyKey,
+                    "the Idempotency-Key header is missing; send one of 1 to 255 visible ASCII characters",
+                ),
+                KeyError::Malformed => (
+                    Code::InvalidIdempotencyKey,
+                    "the Idempotency-Key header is malformed; send exactly one of 1 to 255 visible ASCII characters",
+                ),
             };
-            ApiError::new(Code::MissingIdempotencyKey, message)
+            ApiError::new(code, message)
         })?;
         Ok(Self {
             key: key.hash_for(partner_id, scope),

@@ -19,7 +19,7 @@ use vouchsafe_simulation::conformance::{CommitFault, EndpointChange, OtherTransa
 use vouchsafe_simulation::{
     DeliveryRow, EndpointStatus, FeedEntry, Holder, LedgerEntry, StoredKey, StoredWallet,
 };
-use vouchsafe_store::{PgNode, PgOutbox, PgStore, PutWebhookRequest, ReplayOutcome, RetrievalOutcome};
+use vouchsafe_store::{PgNode, PgOutbox, PgStore, ReplayOutcome, RetrievalOutcome};
 
 use super::{OtherTransaction, POLL_INTERVAL, PgSubject};
 use crate::{invariants, outbox, rows};
@@ -175,12 +175,7 @@ impl Subject for PgSubject {
 
     async fn add_endpoint(&self, partner_id: PartnerId) -> WebhookId {
         let webhook_id = WebhookId::generate();
-        let url = format!("https://{}.example/", webhook_id.as_uuid());
-        let endpoint = PutWebhookRequest {
-            url,
-            ..outbox::put_request(partner_id, webhook_id)
-        };
-        outbox::put(self, endpoint).await;
+        outbox::put(self, outbox::put_request(partner_id, webhook_id)).await;
         webhook_id
     }
 

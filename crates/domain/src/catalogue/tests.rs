@@ -132,8 +132,8 @@ fn denomination_decimals_follow_the_products_currency() {
     };
     let table: &[(Line<'_>, InvalidMoney)] = &[
         (("card", "10.001", 1), too_many("USD", 2)),
-        (("yen", "500.0", 1), too_many("JPY", 0)),
-        (("dinar", "1.5000", 1), too_many("KWD", 3)),
+        (("yen", "500.5", 1), too_many("JPY", 0)),
+        (("dinar", "1.5001", 1), too_many("KWD", 3)),
         (("card", "ten", 1), InvalidMoney::NotANumber),
         (("card", "1e1", 1), InvalidMoney::NotANumber),
         (("card", "99999999999999999999", 1), InvalidMoney::OutOfRange),

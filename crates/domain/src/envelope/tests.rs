@@ -85,9 +85,11 @@ fn event_payload_has_its_state_and_its_own_fields() {
         by: Actor::Operator,
         reason: None,
     };
-    let refund = json!({
-        "refund": { "transaction_id": format!("txn_{}", "b".repeat(32)), "amount": 30.5, "currency": "USD" },
-    });
+    let refund = |scope: &str| {
+        json!({ "refund": {
+            "transaction_id": format!("txn_{}", "b".repeat(32)), "amount": 30.5, "currency": "USD", "scope": scope,
+        } })
+    };
     let partially_delivered_bundle = bundle(
         OrderStatus::PartiallyDelivered,
         vec![EventStep::Processing, partially_delivered, refunded.clone()],
@@ -102,7 +104,7 @@ fn event_payload_has_its_state_and_its_own_fields() {
                 &json!({ "delivered": 1, "pending": 0, "failed": 2 }),
             ),
         ),
-        (2, order("PARTIALLY_DELIVERED", 5, &refund)),
+        (2, order("PARTIALLY_DELIVERED", 5, &refund("partial"))),
     ];
     for (index, expected) in cases {
         assert_eq!(payload(&partially_delivered_bundle, index), expected);
@@ -110,7 +112,7 @@ fn event_payload_has_its_state_and_its_own_fields() {
     let bundle = bundle(OrderStatus::Refunded, vec![cancelled, refunded]);
     let cancellation = json!({ "by": "operator", "reason": null });
     assert_eq!(payload(&bundle, 0), order("CANCELLED", 3, &cancellation));
-    assert_eq!(payload(&bundle, 1), order("REFUNDED", 4, &refund));
+    assert_eq!(payload(&bundle, 1), order("REFUNDED", 4, &refund("full")));
 }
 
 #[test]

@@ -17,7 +17,8 @@ pub struct PutWebhookRequest {
     pub partner_id: PartnerId,
     /// `None` updates the endpoint with this URL or creates one.
     pub webhook_id: Option<WebhookId>,
-    pub url: String,
+    /// `None` keeps the URL of the endpoint with this id.
+    pub url: Option<String>,
     pub kinds: Option<EventKinds>,
     pub description: Option<String>,
     pub enabled: Option<bool>,
@@ -240,7 +241,9 @@ async fn put(
         request.partner_id as _,
     );
     let existing = existing.fetch_all(&mut **transaction).await?;
-    let with_url = existing.iter().find(|webhook| webhook.url == request.url);
+    let with_url = existing
+        .iter()
+        .find(|webhook| Some(&webhook.url) == request.url.as_ref());
     let found = match request.webhook_id {
         None => with_url,
         Some(webhook_id) => {
@@ -264,7 +267,10 @@ async fn put(
             return Ok(PutWebhookOutcome::TooMany);
         }
         None => {
-            insert(transaction, request).await?;
+            let Some(url) = &request.url else {
+                return Ok(PutWebhookOutcome::NotFound);
+            };
+            insert(transaction, request, url).await?;
             (request.new.0, true)
         }
     };
@@ -288,7 +294,11 @@ async fn put(
     })
 }
 
-async fn insert(connection: &mut PgConnection, request: &PutWebhookRequest) -> Result<(), sqlx::Error> {
+async fn insert(
+    connection: &mut PgConnection,
+    request: &PutWebhookRequest,
+    url: &str,
+) -> Result<(), sqlx::Error> {
     let enabled = request.enabled.unwrap_or(true);
     sqlx::query!(
         "INSERT INTO webhooks (partner_id, webhook_id, url, events, description, enabled, disabled_reason, disabled_at,
@@ -296,7 +306,7 @@ async fn insert(connection: &mut PgConnection, request: &PutWebhookRequest) -> R
          VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN NOT $6 THEN 'PARTNER' END, CASE WHEN NOT $6 THEN now() END, $7)",
         request.partner_id as _,
         request.new.0 as _,
-        &request.url,
+        url,
         request.kinds.and_then(stored_kinds) as _,
         request.description.as_deref(),
         enabled,
@@ -328,14 +338,14 @@ async fn update(
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE webhooks
-            SET url = $3,
+            SET url = COALESCE($3, url),
                 events = $4,
                 description = COALESCE($5, description),
                 updated_at = now()
           WHERE partner_id = $1 AND webhook_id = $2",
         request.partner_id as _,
         webhook_id as _,
-        &request.url,
+        request.url.as_deref(),
         stored_kinds(kinds) as _,
         request.description.as_deref(),
     )

@@ -127,6 +127,7 @@ impl Operation {
         ))
         .errors(&[
             Code::MissingIdempotencyKey,
+            Code::InvalidIdempotencyKey,
             Code::IdempotencyInProgress,
             Code::IdempotencyKeyReused,
         ])

@@ -82,7 +82,9 @@ pub(in crate::api::partner) async fn replay(
         ReplayOutcome::EventNotFound => Err(crate::api::partner::events::not_found()),
         ReplayOutcome::TooManyEvents => Err(ApiError::invalid_field(
             "from",
-            format!("the range has more than {MAX_REPLAYED} events or changes of orders; choose a shorter one"),
+            format!(
+                "the range has more than {MAX_REPLAYED} events or changes of orders; choose a shorter one"
+            ),
         )),
     }
 }

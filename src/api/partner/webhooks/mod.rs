@@ -29,8 +29,10 @@ pub(super) async fn put(
     signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
     let requested = request::parse(&signed.body)?;
-    let checked = service.sender.check(&requested.url).await;
-    checked.map_err(|error| ApiError::invalid_field("url", error.to_string()))?;
+    if let Some(url) = &requested.url {
+        let checked = service.sender.check(url).await;
+        checked.map_err(|error| ApiError::invalid_field("url", error.to_string()))?;
+    }
     let partner_id = signed.caller.partner_id();
     let webhook_id = WebhookId::generate();
     let (secret, sealed) = generate_secret(&service, webhook_id).await?;

@@ -31,7 +31,7 @@ impl Builder {
         let request = PutWebhookRequest {
             partner_id: self.partner.partner_id,
             webhook_id: None,
-            url: url.to_owned(),
+            url: Some(url.to_owned()),
             kinds: None,
             description: None,
             enabled: Some(enabled),

@@ -20,8 +20,10 @@ use crate::partner::limits::{DESCRIPTION, overlap_s, overlap_schema};
 #[schema(as = WebhookRequest)]
 #[serde(deny_unknown_fields)]
 pub struct PutWebhookBody {
+    /// Required for a new endpoint.
+    #[serde(default)]
     #[schema(schema_with = url_schema)]
-    url: String,
+    url: Option<String>,
     /// Events to subscribe to. All events by default.
     #[serde(default)]
     #[schema(min_items = 1)]
@@ -32,7 +34,8 @@ pub struct PutWebhookBody {
     /// Whether to deliver events to the endpoint.
     #[serde(default)]
     enabled: Option<bool>,
-    /// Endpoint to update. Without it, the endpoint with this URL is updated or a new one is registered.
+    /// Endpoint to update; it keeps its URL if none is given. Without it, the endpoint with this URL is updated or a new one is
+    /// registered.
     #[serde(default)]
     webhook_id: Option<WebhookId>,
 }
@@ -96,7 +99,8 @@ pub struct ReplayEventsBody {
 /// A validated endpoint.
 #[derive(Debug)]
 pub struct RequestedWebhook {
-    pub url: String,
+    /// Present unless `webhook_id` is.
+    pub url: Option<String>,
     pub kinds: Option<EventKinds>,
     pub description: Option<String>,
     pub enabled: Option<bool>,
@@ -115,9 +119,16 @@ pub fn parse(body: &[u8]) -> Result<RequestedWebhook, InvalidRequest> {
         enabled,
         webhook_id,
     }) = json::parse(body)?;
-    if url.len() > MAX_URL_BYTES {
-        let message = format!("expected at most {MAX_URL_BYTES} bytes");
-        return Err(InvalidRequest::field("url", message));
+    match &url {
+        None if webhook_id.is_none() => {
+            let message = "expected the URL of the endpoint, or the `webhook_id` of one to update";
+            return Err(InvalidRequest::field("url", message));
+        }
+        Some(url) if url.len() > MAX_URL_BYTES => {
+            let message = format!("expected at most {MAX_URL_BYTES} bytes");
+            return Err(InvalidRequest::field("url", message));
+        }
+        _ => {}
     }
     let kinds = match events {
         None => None,
