@@ -14,7 +14,7 @@ use vouchsafe_domain::purchase::view::PurchaseFilter;
 use vouchsafe_domain::reconciliation::drift::DriftFilter;
 use vouchsafe_domain::webhook::WebhookFilter;
 
-use crate::page::PageLimit;
+use crate::limit::PageLimit;
 
 /// Filter of a list.
 pub trait ListFilter: IntoParams + Serialize + DeserializeOwned + Default {

@@ -13,6 +13,9 @@ use utoipa::{PartialSchema, ToSchema};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Limit<const MAX: usize, const DEFAULT: usize>(usize);
 
+/// Entries of a page (contract §3).
+pub type PageLimit = Limit<100, 25>;
+
 impl<const MAX: usize, const DEFAULT: usize> Limit<MAX, DEFAULT> {
     pub const DEFAULT: usize = DEFAULT;
 

@@ -17,22 +17,14 @@ use vouchsafe_domain::schema::MAX_FILTER_BYTES;
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
 use crate::filter::ListFilter;
-use crate::limit::Limit;
+use crate::limit::PageLimit;
 use crate::query;
-
-/// Entries of a page without `limit` (contract §3).
-const DEFAULT_LIMIT: usize = 25;
-
-/// Maximum entries of a page (contract §3).
-const MAX_LIMIT: usize = 100;
 
 /// Maximum bytes of a key in a cursor. The longest one lists a sequence number per wallet of a partner (one per currency).
 const MAX_CURSOR_KEY_BYTES: usize = 8_192;
 
 /// Bytes of the truncated hash over list and filters.
 const FILTER_HASH_BYTES: usize = 8;
-
-pub(crate) type PageLimit = Limit<MAX_LIMIT, DEFAULT_LIMIT>;
 
 /// Limit and position of a page.
 #[derive(Debug, Default, Serialize, Deserialize, IntoParams)]

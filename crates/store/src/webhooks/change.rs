@@ -190,42 +190,6 @@ impl Webhooks {
             })
             .await
     }
-
-    /// Makes every waiting delivery of an endpoint due at once, also while the endpoint fails, and returns the endpoint. `None` if
-    /// it does not exist.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn retry(
-        &self,
-        partner_id: Option<PartnerId>,
-        webhook_id: WebhookId,
-        actor: AuditActor,
-    ) -> Result<Option<Webhook>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let mut transaction = pool.begin().await?;
-                let before = find(partner_id, webhook_id).fetch_optional(&mut *transaction).await?;
-                let Some(before) = before else {
-                    return Ok(None);
-                };
-                revoke_lease(&mut transaction, before.partner_id, webhook_id).await?;
-                sqlx::query!(
-                    "UPDATE webhook_progress AS p
-                        SET retry_to = COALESCE((SELECT f.last_number FROM feeds AS f WHERE f.partner_id = $1), 0)
-                      WHERE p.partner_id = $1 AND p.webhook_id = $2",
-                    before.partner_id as _,
-                    webhook_id as _,
-                )
-                .execute(&mut *transaction)
-                .await?;
-                write_audit_entry(&mut transaction, &actor, "webhook.retry", webhook_id).await?;
-                let after = find(None, webhook_id).fetch_optional(&mut *transaction).await?;
-                transaction.commit().await?;
-                Ok(after)
-            })
-            .await
-    }
 }
 
 async fn put(
@@ -392,7 +356,7 @@ async fn set_enabled(
 }
 
 /// Revokes the lease and makes failed deliveries due at once, because the settings have changed.
-async fn revoke_lease(
+pub(super) async fn revoke_lease(
     connection: &mut PgConnection,
     partner_id: PartnerId,
     webhook_id: WebhookId,
@@ -412,7 +376,7 @@ async fn revoke_lease(
 }
 
 /// Records neither URL, which may contain a token, nor secret.
-async fn write_audit_entry(
+pub(super) async fn write_audit_entry(
     connection: &mut PgConnection,
     actor: &AuditActor,
     action: &'static str,

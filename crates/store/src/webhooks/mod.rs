@@ -6,6 +6,7 @@
 //! Lock order: the partner's row, webhooks, webhook_progress.
 
 mod change;
+mod retry;
 
 use sqlx::postgres::PgRow;
 use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};

@@ -123,7 +123,7 @@ proptest! {
     #[test]
     fn any_query_is_parsed_or_rejected(query in "\\PC{0,80}") {
         match read(&query) {
-            Ok(page) => prop_assert!((1..=MAX_LIMIT).contains(&page.limit)),
+            Ok(page) => prop_assert!((1..=PageLimit::HIGHEST.get()).contains(&page.limit)),
             Err(error) => prop_assert!(error.code.status() < 500),
         }
     }

@@ -116,5 +116,9 @@ fn errors_of_all_fields_are_reported() {
     let text = with("name", r#""""#).replace("\"USD\"", "\"JPY\"");
     let error = product(&text).unwrap_err();
     let found: Vec<_> = error.details.iter().map(|detail| detail.field.as_str()).collect();
-    assert_eq!(found, ["name", "denominations[2]"], "25.00 JPY has no decimals but zeros");
+    assert_eq!(
+        found,
+        ["name", "denominations[2]"],
+        "25.00 JPY has no decimals but zeros"
+    );
 }
