@@ -34,7 +34,7 @@ use crate::settings::Preview;
 
 /// The documentation site, without the preview.
 pub(super) static DOCUMENTATION: LazyLock<DocsSite> =
-    LazyLock::new(|| DocsSite::new(Some(&openapi::to_value(&document(Preview::Off)))));
+    LazyLock::new(|| DocsSite::new(&openapi::to_value(&document(Preview::Off))));
 
 /// Registers the routes of the partner listener. Operator routes are 404 here.
 pub(crate) fn routes(config: &mut web::ServiceConfig) {

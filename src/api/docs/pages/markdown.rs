@@ -1,10 +1,11 @@
-//! Markdown to HTML renderer: adds heading anchors, rewrites links between files to pages, escapes HTML.
+//! Markdown to HTML renderer: adds heading anchors, rewrites links between files to pages, highlights code, escapes HTML.
 
 use std::collections::HashSet;
 
-use maud::{Markup, PreEscaped};
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
+use maud::{Markup, PreEscaped, html};
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
 
+use super::code::{self, Tab};
 use super::layout::href;
 
 /// Renders Markdown. Heading anchors follow GitHub's scheme, so that links work in the repository too.
@@ -15,8 +16,75 @@ pub(super) fn render(text: &str) -> Markup {
         .collect();
     name_headings(&mut events);
     let mut page = String::with_capacity(text.len() * 2);
-    html::push_html(&mut page, events.into_iter());
+    pulldown_cmark::html::push_html(&mut page, render_blocks(&events).into_iter());
     PreEscaped(page)
+}
+
+/// Renders code blocks, and lets wide tables scroll. Consecutive files, each a link with its code, become tabs.
+fn render_blocks<'a>(events: &[Event<'a>]) -> Vec<Event<'a>> {
+    let mut rendered = Vec::with_capacity(events.len());
+    let mut at = 0;
+    while let Some(event) = events.get(at) {
+        let mut tabs = Vec::new();
+        let mut end = at;
+        while let Some((tab, length)) = file_with_code(&events[end..]) {
+            tabs.push(tab);
+            end += length;
+        }
+        if tabs.len() > 1 {
+            let group = format!("code-{at}");
+            rendered.push(Event::Html(code::tabs(&group, &tabs).into_string().into()));
+            at = end;
+        } else if let Some((language, text, length)) = code_block(&events[at..]) {
+            rendered.push(Event::Html(code::block(language, &text).into_string().into()));
+            at += length;
+        } else {
+            let is_table = matches!(event, Event::Start(Tag::Table(_)));
+            rendered.extend(is_table.then_some(Event::Html("<div class=\"scroll\" tabindex=\"0\">".into())));
+            rendered.push(event.clone());
+            let is_table_end = matches!(event, Event::End(TagEnd::Table));
+            rendered.extend(is_table_end.then_some(Event::Html("</div>\n".into())));
+            at += 1;
+        }
+    }
+    rendered
+}
+
+/// The code block at the start of these events: language, code and number of events.
+fn code_block<'e>(events: &'e [Event<'_>]) -> Option<(&'e str, String, usize)> {
+    let Some(Event::Start(Tag::CodeBlock(kind))) = events.first() else {
+        return None;
+    };
+    let language = match kind {
+        CodeBlockKind::Fenced(language) => language,
+        CodeBlockKind::Indented => "",
+    };
+    let end = events
+        .iter()
+        .position(|event| matches!(event, Event::End(TagEnd::CodeBlock)))?;
+    Some((language, text_of(&events[1..end]), end + 1))
+}
+
+/// A paragraph that only links to a file, and the code block after it.
+fn file_with_code(events: &[Event<'_>]) -> Option<(Tab, usize)> {
+    let [
+        Event::Start(Tag::Paragraph),
+        Event::Start(Tag::Link { dest_url, .. }),
+        Event::Text(file),
+        Event::End(TagEnd::Link),
+        Event::End(TagEnd::Paragraph),
+        code @ ..,
+    ] = events
+    else {
+        return None;
+    };
+    let (language, text, length) = code_block(code)?;
+    let tab = Tab {
+        language: language.to_owned(),
+        caption: html! { a href=(dest_url) { (file) } },
+        code: text,
+    };
+    (href(file) == **dest_url).then_some((tab, 5 + length))
 }
 
 /// Turns raw HTML into escaped text.
@@ -129,8 +197,38 @@ mod tests {
                 "&lt;script&gt;alert(1)&lt;/script&gt;\n",
             ),
             ("`<b>`", "<p><code>&lt;b&gt;</code></p>\n"),
+            (
+                "```json\n<1>\n```\n",
+                "<div class=\"code\"><pre tabindex=\"0\"><code>&lt;<span class=\"n\">1</span>&gt;\n</code></pre></div>",
+            ),
         ] {
             assert_eq!(render(text).into_string(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn consecutive_files_become_tabs() {
+        let file = |name: &str, language: &str| format!("[{name}]({name})\n\n```{language}\nx\n```\n\n");
+        let one = render(&file("a.sh", "sh")).into_string();
+        assert!(
+            !one.contains("<fieldset>") && one.contains("<p><a href=\"/docs/a.sh\">a.sh</a></p>"),
+            "{one}"
+        );
+        let two = render(&(file("a.sh", "sh") + &file("a.py", "python"))).into_string();
+        assert_eq!(two.matches("type=\"radio\"").count(), 2, "{two}");
+        assert!(
+            two.contains("data-language=\"python\"><a href=\"/docs/a.py\">"),
+            "{two}"
+        );
+    }
+
+    #[test]
+    fn tables_scroll_and_take_the_focus() {
+        let page = render("| a |\n|---|\n| b |\n").into_string();
+        assert!(
+            page.starts_with("<div class=\"scroll\" tabindex=\"0\"><table>"),
+            "{page}"
+        );
+        assert!(page.trim_end().ends_with("</table>\n</div>"), "{page}");
     }
 }

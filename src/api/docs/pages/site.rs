@@ -1,12 +1,17 @@
 //! Contents of `/docs`: the rendered pages and the static files.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::OnceLock;
 
 use actix_web::http::header::EntityTag;
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 
-use super::layout::{Layout, NavEntry, slug};
+use super::layout::{self, Page, href, slug};
+use super::outline::search_entries;
 use super::{markdown, reference};
 use crate::api::etag::entity_tag;
 
@@ -14,6 +19,8 @@ const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 const CSS: &str = "text/css; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
 
 /// Rows of a table: a file below `docs/partner`, a title or content type, its text.
 macro_rules! partner_docs {
@@ -57,15 +64,30 @@ pub(super) const FILES: [(&str, &str, &str); 14] = partner_docs! {
     "vouchsafe.postman_collection.json" JSON;
 };
 
-/// The style sheet, a file like [`FILES`].
-pub(super) const STYLE: (&str, &str, &str) = ("style.css", CSS, include_str!("style.css"));
+/// The assets of the pages, files like [`FILES`].
+pub(super) const ASSETS: [(&str, &str, &str); 3] = [
+    ("style.css", CSS, include_str!("style.css")),
+    ("script.js", JAVASCRIPT, include_str!("script.js")),
+    (FAVICON, SVG, include_str!("favicon.svg")),
+];
+
+/// The icon, also served where browsers look for one.
+pub(super) const FAVICON: &str = "favicon.svg";
+
+/// The search index: an array of `[address, page, heading, text]`.
+pub(super) const SEARCH: &str = "search.json";
+
+/// Group of the guides in the navigation.
+const GUIDES: &str = "Guides";
 
 /// A file in its served form.
 #[derive(Debug)]
 pub(super) struct StaticFile {
     pub(super) content_type: &'static str,
+    /// A weak tag: it is the same with and without compression.
     pub(super) etag: EntityTag,
     pub(super) body: Bytes,
+    gzip: OnceLock<Bytes>,
 }
 
 impl StaticFile {
@@ -73,9 +95,21 @@ impl StaticFile {
         let body = body.into();
         Self {
             content_type,
-            etag: entity_tag(&body),
+            etag: EntityTag::new_weak(entity_tag(&body).tag().to_owned()),
             body,
+            gzip: OnceLock::new(),
         }
+    }
+
+    /// The compressed body. It is compressed once, for the first client that accepts it.
+    pub(super) fn gzip(&self) -> Bytes {
+        let compress = || {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+            let written = encoder.write_all(&self.body).and_then(|()| encoder.finish());
+            // Writing to memory does not fail.
+            written.unwrap_or_default().into()
+        };
+        self.gzip.get_or_init(compress).clone()
     }
 }
 
@@ -86,35 +120,41 @@ pub(crate) struct DocsSite {
 }
 
 impl DocsSite {
-    /// Renders all pages, and the API reference if there is an OpenAPI document.
-    pub(crate) fn new(document: Option<&Value>) -> Self {
-        let mut entries: Vec<NavEntry> = PAGES
-            .iter()
-            .map(|(file, name, _)| NavEntry::new(slug(file), name))
-            .collect();
-        entries.extend(document.map(|_| NavEntry::new("reference", "API reference")));
-        let layout = Layout::new(entries);
-        let pages = PAGES
-            .iter()
-            .map(|(file, name, text)| (slug(file), layout.page(slug(file), name, &markdown::render(text))));
-        let reference = document.map(|document| {
-            let content = reference::page(document);
-            ("reference", layout.page("reference", "API reference", &content))
+    /// Renders the guides and the API reference of an OpenAPI document.
+    pub(crate) fn new(document: &Value) -> Self {
+        let guides = PAGES.iter().map(|(file, name, text)| Page {
+            path: slug(file).to_owned(),
+            name: (*name).to_owned(),
+            method: None,
+            group: GUIDES.to_owned(),
+            content: markdown::render(text),
+            examples: None,
         });
-        let rendered = pages
-            .chain(reference)
-            .map(|(path, page)| (path.to_owned(), StaticFile::new(HTML, page.into_string())));
-        let static_files = FILES
+        let pages: Vec<Page> = guides.chain(reference::pages(document)).collect();
+        let index = pages
             .iter()
-            .chain([&STYLE])
-            .map(|(path, content_type, text)| ((*path).to_owned(), StaticFile::new(content_type, *text)));
-        Self {
-            files: rendered.chain(static_files).collect(),
-        }
+            .flat_map(|page| search_entries(&href(&page.path), &page.name, &page.content.0));
+        let index = Value::from_iter(index).to_string();
+        let static_files = FILES.iter().chain(&ASSETS);
+        let mut files: BTreeMap<_, _> = static_files
+            .map(|(path, content_type, text)| ((*path).to_owned(), StaticFile::new(content_type, *text)))
+            .collect();
+        files.insert(SEARCH.to_owned(), StaticFile::new(JSON, index));
+        files.extend(pages.iter().map(|page| {
+            let html = layout::render(&pages, page).into_string();
+            (page.path.clone(), StaticFile::new(HTML, html))
+        }));
+        Self { files }
     }
 
     /// The file at a path below `/docs/`; the empty path is the overview.
     pub(super) fn file(&self, path: &str) -> Option<&StaticFile> {
         self.files.get(path)
+    }
+
+    /// All files with their paths below `/docs/`.
+    #[cfg(test)]
+    pub(super) fn files(&self) -> impl Iterator<Item = (&str, &StaticFile)> {
+        self.files.iter().map(|(path, file)| (path.as_str(), file))
     }
 }

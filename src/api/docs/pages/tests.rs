@@ -1,18 +1,19 @@
 //! Tests of the documentation pages: links, self-containment, and agreement with the files and constants they show.
 
 use std::collections::{BTreeSet, HashSet};
+use std::io::Read as _;
 
 use actix_web::App;
 use actix_web::dev::ServiceResponse;
-use actix_web::http::StatusCode;
 use actix_web::http::header::IF_NONE_MATCH;
+use actix_web::http::{Method, StatusCode};
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
-use serde_json::{Value, json};
+use flate2::read::GzDecoder;
+use serde_json::Value;
 use vouchsafe_actors::delivery::retry;
 use vouchsafe_security::framing::API_PREFIX;
 
-use super::layout::slug;
-use super::site::{FILES, PAGES, STYLE};
+use super::site::{ASSETS, FILES, PAGES, SEARCH};
 use super::*;
 use crate::api::docs::openapi::to_value;
 use crate::api::partner::{DOCUMENTATION, document};
@@ -26,7 +27,7 @@ fn page(slug: &str) -> String {
 }
 
 fn files() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    PAGES.into_iter().chain(FILES).chain([STYLE])
+    PAGES.into_iter().chain(FILES).chain(ASSETS)
 }
 
 fn text(file: &str) -> &'static str {
@@ -44,6 +45,9 @@ fn values<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
 /// The links of a page without a target.
 fn dead_links(site: &DocsSite, html: &str) -> Vec<String> {
     let has_target = |link: &&str| {
+        if *link == "/openapi.json" {
+            return true;
+        }
         let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
         let target = match path.strip_prefix("/docs") {
             Some(path) => site
@@ -61,20 +65,26 @@ fn dead_links(site: &DocsSite, html: &str) -> Vec<String> {
         .collect()
 }
 
+/// All rendered pages: path and HTML.
+fn rendered() -> impl Iterator<Item = (&'static str, String)> {
+    let is_page = |file: &(&'static str, &StaticFile)| file.1.content_type.starts_with("text/html");
+    let all = DOCUMENTATION.files().filter(is_page);
+    all.map(|(path, file)| (path, String::from_utf8(file.body.to_vec()).unwrap()))
+}
+
 #[test]
 fn every_link_has_a_target() {
-    for (file, _, _) in PAGES {
-        let html = page(slug(file));
+    for (path, html) in rendered() {
         assert!(
             values(&html, "href").len() > PAGES.len(),
-            "{file} has fewer links than the navigation"
+            "{path} has fewer links than the navigation"
         );
-        assert_eq!(dead_links(&DOCUMENTATION, &html), Vec::<String>::new(), "{file}");
+        assert_eq!(dead_links(&DOCUMENTATION, &html), Vec::<String>::new(), "{path}");
         let ids = values(&html, "id");
         assert_eq!(
             ids.iter().collect::<HashSet<_>>().len(),
             ids.len(),
-            "{file}: {ids:?}"
+            "{path}: {ids:?}"
         );
     }
     let broken = [
@@ -92,13 +102,21 @@ fn every_link_has_a_target() {
 
 #[test]
 fn pages_load_nothing_from_other_hosts() {
-    for (file, _, _) in PAGES {
-        let html = page(slug(file));
-        for foreign in ["<script", " src=", " style=", "<style", "javascript:", "@import"] {
-            assert!(!html.contains(foreign), "{file}: {foreign}");
+    for (path, html) in rendered() {
+        assert_eq!(values(&html, "src"), ["/docs/script.js"], "{path}");
+        for foreign in [
+            "<script>",
+            " style=",
+            "<style",
+            "javascript:",
+            "@import",
+            " onclick=",
+        ] {
+            assert!(!html.contains(foreign), "{path}: {foreign}");
         }
     }
     assert!(!text("style.css").contains("url("));
+    assert!(!text("script.js").contains("://"));
 }
 
 #[test]
@@ -211,15 +229,61 @@ fn postman_collection_covers_every_route() {
 }
 
 #[test]
-fn site_with_openapi_document_has_a_reference_page() {
-    let document = json!({ "info": { "title": "API" }, "paths": { "/x": { "get": {} } } });
-    let site = DocsSite::new(Some(&document));
-    let file = site.file("reference").unwrap();
-    let html = String::from_utf8(file.body.to_vec()).unwrap();
-    assert!(html.contains("id=\"get-x\""));
-    assert_eq!(dead_links(&site, &html), Vec::<String>::new());
-    assert!(DocsSite::new(None).file("reference").is_none());
-    assert!(DOCUMENTATION.file("reference").is_some() && page("").contains("/docs/reference"));
+fn every_endpoint_has_a_page_with_its_request() {
+    let document = to_value(&document(Preview::Off));
+    let overview = page("reference");
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let slug = format!("reference/{}", operation["operationId"].as_str().unwrap());
+            let html = page(&slug);
+            let summary = operation["summary"].as_str().unwrap();
+            assert!(html.contains(&format!(">{summary}</h1>")), "{slug}");
+            assert!(html.contains("curl -sS"), "{slug}");
+            assert!(html.contains(&format!("<code>{path}</code>")), "{method} {path}");
+            assert!(overview.contains(&format!("href=\"/docs/{slug}\"")), "{slug}");
+        }
+    }
+    for name in document["components"]["schemas"].as_object().unwrap().keys() {
+        assert!(
+            page(&format!("reference/schemas/{name}")).contains("<h1"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn search_index_has_every_page() {
+    let index: Value = serde_json::from_slice(&DOCUMENTATION.file(SEARCH).unwrap().body).unwrap();
+    let entries = index.as_array().unwrap();
+    for (path, _) in rendered() {
+        let address = format!("/docs/{path}");
+        let address = address.trim_end_matches('/');
+        let entry = entries.iter().find(|entry| entry[0] == address);
+        let entry = entry.unwrap_or_else(|| panic!("{address} is not in the search index"));
+        assert!(!entry[1].as_str().unwrap().is_empty(), "{address}");
+    }
+    let signers = entries
+        .iter()
+        .find(|entry| entry[0] == "/docs/signing#signers")
+        .unwrap();
+    assert_eq!([&signers[1], &signers[2]], ["Signing", "Signers"]);
+}
+
+#[test]
+fn headings_do_not_skip_a_level() {
+    for (path, html) in rendered() {
+        let levels = html
+            .split("<h")
+            .skip(1)
+            .filter_map(|rest| rest.split([' ', '>']).next()?.parse::<u8>().ok());
+        let levels: Vec<u8> = levels.collect();
+        assert_eq!(levels[0], 1, "{path}");
+        assert_eq!(levels.iter().filter(|level| **level == 1).count(), 1, "{path}");
+        assert!(
+            levels.windows(2).all(|pair| pair[1] <= pair[0] + 1),
+            "{path}: {levels:?}"
+        );
+    }
 }
 
 async fn call(request: TestRequest) -> ServiceResponse {
@@ -229,17 +293,20 @@ async fn call(request: TestRequest) -> ServiceResponse {
 
 #[actix_web::test]
 async fn file_is_served_with_etag_and_content_policy() {
-    for path in files().map(|(file, _, _)| slug(file)) {
+    for (path, _) in DOCUMENTATION.files() {
         let uri = format!("/docs/{path}");
         let uri = uri.trim_end_matches('/');
         let response = call(TestRequest::with_uri(uri)).await;
         assert_eq!(response.status(), StatusCode::OK, "{uri}");
         let header = |name: &str| response.headers().get(name).unwrap().to_str().unwrap().to_owned();
         let (etag, policy) = (header("etag"), header("content-security-policy"));
-        assert!(
-            policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
-            "{policy}"
+        assert_eq!(
+            policy,
+            "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
+             form-action 'none'; frame-ancestors 'none'"
         );
+        assert!(etag.starts_with("W/"), "{etag}");
+        assert_eq!(header("vary"), "Accept-Encoding");
         assert_eq!(header("cache-control"), "no-cache");
         assert_eq!(header("x-content-type-options"), "nosniff");
         assert!(!read_body(response).await.is_empty());
@@ -267,4 +334,63 @@ async fn unknown_page_is_404_and_wrong_method_405() {
         call(TestRequest::post().uri("/docs")).await.status(),
         StatusCode::METHOD_NOT_ALLOWED
     );
+}
+
+#[actix_web::test]
+async fn root_leads_to_the_documentation() {
+    for request in [TestRequest::get(), TestRequest::default().method(Method::HEAD)] {
+        let response = call(request.uri("/")).await;
+        assert_eq!(response.status(), StatusCode::TEMPORARY_REDIRECT);
+        assert_eq!(response.headers().get("location").unwrap(), "/docs");
+    }
+    assert_eq!(call(TestRequest::post().uri("/")).await.status().as_u16(), 405);
+}
+
+#[actix_web::test]
+async fn head_and_favicon_are_served() {
+    for uri in [
+        "/docs",
+        "/docs/signing",
+        "/docs/reference",
+        "/favicon.ico",
+        "/docs/search.json",
+    ] {
+        let response = call(TestRequest::default().method(Method::HEAD).uri(uri)).await;
+        assert_eq!(response.status(), StatusCode::OK, "{uri}");
+    }
+    let icon = call(TestRequest::with_uri("/favicon.ico")).await;
+    assert_eq!(icon.headers().get("content-type").unwrap(), "image/svg+xml");
+}
+
+#[actix_web::test]
+async fn body_is_compressed_for_clients_that_accept_it() {
+    let plain = page("signing");
+    for (accepted, is_compressed) in [
+        (Some("gzip, deflate, br"), true),
+        (Some("gzip;q=0"), false),
+        (Some("identity"), false),
+        (None, false),
+    ] {
+        let mut request = TestRequest::with_uri("/docs/signing");
+        if let Some(accepted) = accepted {
+            request = request.insert_header(("accept-encoding", accepted));
+        }
+        let response = call(request).await;
+        let encoding = response.headers().get("content-encoding").cloned();
+        assert_eq!(encoding.is_some(), is_compressed, "{accepted:?}");
+        let body = read_body(response).await;
+        if is_compressed {
+            let mut decoded = String::new();
+            GzDecoder::new(&body[..]).read_to_string(&mut decoded).unwrap();
+            assert_eq!(decoded, plain);
+            assert!(
+                body.len() * 3 < plain.len(),
+                "{} of {} bytes",
+                body.len(),
+                plain.len()
+            );
+        } else {
+            assert_eq!(body, plain);
+        }
+    }
 }

@@ -4,104 +4,94 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::document::{Document, entries, items, text};
-use super::{prose, schema, table};
+use super::{Entry, entry_section, prose, schema};
+use crate::api::docs::pages::code;
 
 /// Renders the request body, if there is one.
 pub(super) fn request(document: &Document<'_>, body: &Value) -> Markup {
     let body = document.resolve(body);
     html! {
-        @for (media_type, content) in entries(&body["content"]) {
-            h4 { "Body, " code { (media_type) } (schema::required(body["required"] == true)) }
+        @if body["content"].is_object() {
+            h2 id="body" { "Body" (schema::required(body["required"] == true)) }
             (prose(text(body, "description")))
-            (schema::fields(document, &content["schema"]))
-            (examples(document, content))
+            @for (media_type, content) in entries(&body["content"]) {
+                p.soft { code { (media_type) } " " (schema::type_name(&content["schema"])) }
+                (schema::fields(document, &content["schema"]))
+            }
         }
     }
 }
 
-/// Renders a 2xx response with headers, fields and examples.
+/// Renders a 2xx response with headers and fields.
 pub(super) fn success(document: &Document<'_>, status: &str, response: &Value) -> Markup {
     let response = document.resolve(response);
     html! {
-        h4 { "Response " (status) }
+        h2 id={ "response-" (status) } { "Response " (status) }
         (prose(text(response, "description")))
-        (headers(document, &response["headers"]))
         @for (media_type, content) in entries(&response["content"]) {
             p.soft { code { (media_type) } " " (schema::type_name(&content["schema"])) }
             (schema::fields(document, &content["schema"]))
-            (examples(document, content))
+        }
+        (headers(document, &response["headers"]))
+    }
+}
+
+/// Renders the example of a response.
+pub(super) fn response_example(document: &Document<'_>, status: &str, response: &Value) -> Markup {
+    let response = document.resolve(response);
+    html! {
+        @for example in entries(&response["content"]).filter_map(|(_, content)| example(document, content)) {
+            h2 { "Response " (status) }
+            (code::block("json", &plain_or_json(example)))
         }
     }
 }
 
-/// Renders all other responses as one table; their bodies link to the schema.
+/// Renders all other responses as one list; their bodies link to the schema.
 pub(super) fn errors<'a>(
     document: &Document<'a>,
     responses: impl Iterator<Item = (&'a str, &'a Value)>,
 ) -> Markup {
-    let responses: Vec<(&str, &Value)> = responses
-        .map(|(status, response)| (status, document.resolve(response)))
-        .collect();
-    html! {
-        @if !responses.is_empty() {
-            h4 { "Errors and other responses" }
-            (table(&["Status", "Body", "Meaning"], &html! {
-                @for (status, response) in responses {
-                    tr {
-                        td { (status) }
-                        td {
-                            @for (_, content) in entries(&response["content"]) { (schema::type_name(&content["schema"])) }
-                        }
-                        td { (prose(text(response, "description"))) }
-                    }
-                }
-            }))
+    let entry = |(status, response): (&'a str, &'a Value)| {
+        let response = document.resolve(response);
+        let bodies = entries(&response["content"]).map(|(_, content)| schema::type_name(&content["schema"]));
+        Entry {
+            name: status,
+            is_required: false,
+            kind: html! { @for body in bodies { (body) } },
+            meaning: prose(text(response, "description")),
         }
-    }
+    };
+    entry_section(2, "Errors and other responses", responses.map(entry).collect())
 }
 
 fn headers(document: &Document<'_>, headers: &Value) -> Markup {
-    let headers: Vec<(&str, &Value)> = entries(headers)
-        .map(|(name, header)| (name, document.resolve(header)))
-        .collect();
-    html! {
-        @if !headers.is_empty() {
-            (table(&["Header", "Type", "Meaning"], &html! {
-                @for (name, header) in headers {
-                    tr {
-                        td { code { (name) } }
-                        td { (schema::type_name(&header["schema"])) }
-                        td { (schema::meaning(&header["schema"], text(header, "description"))) }
-                    }
-                }
-            }))
+    let entry = |(name, header)| {
+        let header = document.resolve(header);
+        Entry {
+            name,
+            is_required: false,
+            kind: schema::type_name(&header["schema"]),
+            meaning: schema::meaning(&header["schema"], text(header, "description")),
         }
-    }
+    };
+    entry_section(3, "Response headers", entries(headers).map(entry).collect())
 }
 
-/// Renders the examples of a body, or else the example of its schema.
-fn examples(document: &Document<'_>, content: &Value) -> Markup {
-    let named = entries(&content["examples"]).map(|(name, example)| {
-        let example = document.resolve(example);
-        let summary = text(example, "summary");
-        (if summary.is_empty() { name } else { summary }, &example["value"])
-    });
-    let one = Some(&content["example"]).filter(|example| !example.is_null());
-    let mut all: Vec<(&str, &Value)> = named.chain(one.map(|example| ("Example", example))).collect();
-    if all.is_empty() {
-        let schema = document.resolve(&content["schema"]);
-        let of_schema = items(&schema["examples"]).chain(Some(&schema["example"]));
-        all.extend(
-            of_schema
-                .filter(|example| !example.is_null())
-                .take(1)
-                .map(|example| ("Example", example)),
-        );
-    }
-    html! {
-        @for (name, example) in all {
-            p.soft { (name) }
-            pre { code { (format!("{example:#}")) } }
-        }
-    }
+/// The first example of a body, or else that of its schema.
+pub(super) fn example<'a>(document: &Document<'a>, content: &'a Value) -> Option<&'a Value> {
+    let named = entries(&content["examples"]).map(|(_, example)| &document.resolve(example)["value"]);
+    let schema = document.resolve(&content["schema"]);
+    let all = std::iter::once(&content["example"])
+        .chain(named)
+        .chain(items(&schema["examples"]))
+        .chain([&schema["example"]]);
+    all.into_iter().find(|example| !example.is_null())
+}
+
+/// Text as it is, any other value as indented JSON.
+pub(super) fn plain_or_json(example: &Value) -> String {
+    example
+        .as_str()
+        .map_or_else(|| format!("{example:#}"), ToOwned::to_owned)
 }

@@ -81,6 +81,19 @@ impl<'a> Document<'a> {
         entries(self.get("paths")).flat_map(of_path).collect()
     }
 
+    /// The parameters of an operation, those of its path first.
+    pub(super) fn parameters(&self, operation: &Operation<'a>) -> Vec<&'a Value> {
+        let shared = items(&operation.shared["parameters"]);
+        let all = shared.chain(items(&operation.value["parameters"]));
+        all.map(|parameter| self.resolve(parameter)).collect()
+    }
+
+    /// The security requirements of an operation.
+    pub(super) fn security(&self, operation: &Operation<'a>) -> &'a Value {
+        let own = &operation.value["security"];
+        if own.is_null() { self.get("security") } else { own }
+    }
+
     /// The tags with at least one operation: first those declared in the document, in its order.
     pub(super) fn tags(&self, operations: &[Operation<'a>]) -> Vec<Tag<'a>> {
         let named = items(self.get("tags")).map(|tag| Tag {
@@ -107,6 +120,17 @@ impl<'a> Operation<'a> {
     /// The first tag, under which the page shows the operation.
     pub(super) fn tag(&self) -> &'a str {
         self.value["tags"][0].as_str().unwrap_or(UNTAGGED)
+    }
+
+    /// The summary, or else the path.
+    pub(super) fn name(&self) -> &'a str {
+        self.value["summary"].as_str().unwrap_or(self.path)
+    }
+
+    /// The `operationId`, or else a name made from method and path.
+    pub(super) fn id(&self) -> String {
+        let id = self.value["operationId"].as_str();
+        id.map_or_else(|| self.anchor(), ToOwned::to_owned)
     }
 
     /// HTML id of the operation.

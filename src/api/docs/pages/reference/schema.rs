@@ -4,7 +4,8 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::document::{Document, entries, items, text};
-use super::{prose, table};
+use super::{Entry, ROOT, entry_list, prose};
+use crate::api::docs::pages::layout::{Page, href};
 
 /// Maximum depth of nested objects in one table; deeper ones show only their type. Our schemas are less deep.
 const MAX_NESTING: usize = 6;
@@ -17,20 +18,29 @@ const RANGES: [(&str, &str, &str); 4] = [
     ("minProperties", "maxProperties", " fields"),
 ];
 
-/// Renders all named schemas, the targets of `$ref` links.
-pub(super) fn all(document: &Document<'_>) -> Markup {
-    let schemas: Vec<_> = entries(document.get("components/schemas")).collect();
-    html! {
-        @if !schemas.is_empty() {
-            h2 id="schemas" { "Schemas" }
-            @for (name, schema) in schemas {
-                h3 id={ "schema-" (name) } { code { (name) } }
-                p.soft { (type_name(schema)) }
-                (meaning(schema, description(schema)))
-                (fields(document, schema))
-            }
-        }
-    }
+/// Group of the schemas in the navigation.
+const GROUP: &str = "Schemas";
+
+/// Renders a page for each named schema, the targets of `$ref` links.
+pub(super) fn pages(document: &Document<'_>) -> Vec<Page> {
+    let page = |(name, schema): (&str, &Value)| Page {
+        path: path_of(name),
+        name: name.to_owned(),
+        method: None,
+        group: GROUP.to_owned(),
+        content: html! {
+            h1 id={ "schema-" (name) } { (name) }
+            p.soft { (type_name(schema)) }
+            (meaning(schema, description(schema)))
+            (fields(document, schema))
+        },
+        examples: None,
+    };
+    entries(document.get("components/schemas")).map(page).collect()
+}
+
+fn path_of(name: &str) -> String {
+    format!("{ROOT}/schemas/{name}")
 }
 
 /// Renders the mark of a required field.
@@ -42,7 +52,7 @@ pub(super) fn required(required: bool) -> Markup {
 pub(super) fn type_name(schema: &Value) -> Markup {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap_or_default();
-        return html! { a href={ "#schema-" (name) } { (name) } };
+        return html! { a href=(href(&path_of(name))) { (name) } };
     }
     for (keyword, between) in [("oneOf", " or "), ("anyOf", " or "), ("allOf", " and ")] {
         if schema[keyword].is_array() {
@@ -140,15 +150,12 @@ pub(super) fn fields(document: &Document<'_>, schema: &Value) -> Markup {
     collect_rows(document, schema, "", MAX_NESTING, &mut rows);
     html! {
         @if !rows.is_empty() {
-            (table(&["Field", "Type", "Meaning"], &html! {
-                @for row in &rows {
-                    tr {
-                        td { code { (row.name) } (required(row.required)) }
-                        td { (type_name(row.schema)) }
-                        td { (meaning(row.schema, description(row.schema))) }
-                    }
-                }
-            }))
+            (entry_list(rows.iter().map(|row| Entry {
+                name: &row.name,
+                is_required: row.required,
+                kind: type_name(row.schema),
+                meaning: meaning(row.schema, description(row.schema)),
+            })))
         }
     }
 }

@@ -79,39 +79,49 @@ fn sample() -> Value {
     })
 }
 
+/// Address, content and examples of a page.
+fn joined(page: Page) -> String {
+    let examples = page.examples.unwrap_or_default();
+    format!("[{}] {}{}\n", page.path, page.content.0, examples.0)
+}
+
 #[test]
 fn page_shows_every_part_of_the_document() {
-    let page = page(&sample()).into_string();
+    let page: String = pages(&sample()).into_iter().map(joined).collect();
     for expected in [
-        "<h1 id=\"api-reference\">Sample &lt;API&gt;</h1>",
+        "[reference] <h1 id=\"api-reference\">Sample &lt;API&gt;</h1>",
         "<p>With <code>code</code>.</p>",
-        "<a href=\"#post-orders\"><code><span class=\"method\">POST</span> /orders</code></a> Place an order",
+        "<a href=\"/docs/reference/post-orders\">Place an order</a><p class=\"endpoint\"><span class=\"method post\">POST</span> \
+         <code>/orders</code></p>",
         "<h2 id=\"tag-orders\">orders</h2><p>Placing them.</p>",
         "<h2 id=\"tag-other-routes\">Other routes</h2>",
-        "<h3 id=\"get-healthz\">",
-        "<a href=\"#security-key\">key</a> and <a href=\"#security-secret\">secret</a>",
-        "<code>Idempotency-Key</code><span class=\"required\"> required</span></td><td>header</td>",
+        "[reference/get-healthz] <h1 id=\"get-healthz\">Alive</h1>",
+        "<a href=\"/docs/reference#security-key\">key</a> and <a href=\"/docs/reference#security-secret\">secret</a>",
+        "<h2 id=\"headers\">Headers</h2><ul class=\"entries\"><li><p><code>Idempotency-Key</code> <span class=\"soft\">string</span>\
+         <span class=\"required\"> required</span></p>",
         "1 to 255 characters; such as <code>po-1</code></p>",
-        "<td>boolean</td><td><p class=\"soft\">default <code>false</code></p></td>",
-        "<code>verbose</code></td><td>query</td>",
-        "<td><code>items</code><span class=\"required\"> required</span></td><td>array of object</td>",
+        "<code>verbose</code> <span class=\"soft\">boolean</span></p><p class=\"soft\">default <code>false</code></p>",
+        "<h2 id=\"query-parameters\">",
+        "<code>items</code> <span class=\"soft\">array of object</span><span class=\"required\"> required</span></p>",
         "<p class=\"soft\">1 to 100 entries</p>",
-        "<td><code>items[].quantity</code><span class=\"required\"> required</span></td><td>integer</td>",
+        "<code>items[].quantity</code> <span class=\"soft\">integer</span><span class=\"required\"> required</span>",
         "one of <code>AUTO</code>, <code>CACHE_ONLY</code></p>",
-        "<p class=\"soft\">One voucher</p><pre><code>{\n  &quot;items&quot;: []\n}</code></pre>",
-        "<h4>Response 201</h4><p>Delivered.</p>",
-        "<td><code>Location</code></td>",
-        "<td><code>vouchers</code></td><td>array of <a href=\"#schema-Voucher\">Voucher</a></td>",
-        "<td>string or null</td><td><p>Yours.</p>",
-        "<td>string (date-time)</td>",
-        "<td><code>parent</code></td><td><a href=\"#schema-Order\">Order</a></td>",
-        "<td>409</td><td><a href=\"#schema-Error\">Error</a></td><td><p><code>SOLD_OUT</code>: all &lt;gone&gt;.</p>",
-        "&quot;expiry&quot;: &quot;&lt;b&gt;&quot;",
-        "<a href=\"#schema-Voucher\">Voucher</a> or null</td><td><p>The best.</p>",
-        "<h3 id=\"schema-Order\">",
+        "<h2 id=\"body\">Body<span class=\"required\"> required</span></h2>",
+        "<span class=\"s\">&quot;Idempotency-Key: ",
+        "<h2 id=\"response-201\">Response 201</h2><p>Delivered.</p>",
+        "<code>Location</code>",
+        "<code>vouchers</code> <span class=\"soft\">array of <a href=\"/docs/reference/schemas/Voucher\">Voucher</a></span>",
+        "<span class=\"soft\">string or null</span></p><p>Yours.</p>",
+        "string (date-time)",
+        "<code>parent</code> <span class=\"soft\"><a href=\"/docs/reference/schemas/Order\">Order</a></span>",
+        "<code>409</code> <span class=\"soft\"><a href=\"/docs/reference/schemas/Error\">Error</a></span></p><p><code>SOLD_OUT</code>: all \
+         &lt;gone&gt;.</p>",
+        "<span class=\"p\">&quot;expiry&quot;</span>: <span class=\"s\">&quot;&lt;b&gt;&quot;</span>",
+        "<a href=\"/docs/reference/schemas/Voucher\">Voucher</a> or null</span></p><p>The best.</p>",
+        "[reference/schemas/Order] <h1 id=\"schema-Order\">Order</h1>",
         "<p>An &lt;order&gt;.</p>",
         "always <code>X</code>",
-        "<code>X-API-Secret</code>",
+        "header X-API-Secret",
     ] {
         assert!(page.contains(expected), "{expected}\n\nis not in\n\n{page}");
     }
@@ -121,7 +131,8 @@ fn page_shows_every_part_of_the_document() {
 }
 
 #[test]
-fn empty_document_renders_an_empty_page() {
-    let page = page(&json!({})).into_string();
-    assert!(page.contains("<h1") && !page.contains("<table"));
+fn empty_document_has_an_empty_overview() {
+    let pages = pages(&json!({}));
+    assert_eq!(pages.len(), 1);
+    assert!(pages[0].content.0.contains("<h1"));
 }
