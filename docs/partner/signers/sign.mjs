@@ -2,7 +2,7 @@
 //
 //   VOUCHSAFE_API_SECRET=… node sign.mjs METHOD PATH [TIMESTAMP] < body
 import { createHmac } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, realpathSync } from "node:fs";
 import { argv, env } from "node:process";
 import { pathToFileURL } from "node:url";
 
@@ -12,7 +12,8 @@ export function sign(secret, timestamp, method, path, body) {
   return `t=${timestamp},v1=${hmac.digest("hex")}`;
 }
 
-if (import.meta.url === pathToFileURL(argv[1]).href) {
+// As a program, also through a symbolic link; an import runs nothing.
+if (argv[1] && import.meta.url === pathToFileURL(realpathSync(argv[1])).href) {
   const [method, path, timestamp = String(Math.floor(Date.now() / 1000))] = argv.slice(2);
   const signature = sign(env.VOUCHSAFE_API_SECRET, timestamp, method, path, readFileSync(0));
   console.log(`X-Timestamp: ${timestamp}\nX-Signature: ${signature}`);
