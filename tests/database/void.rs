@@ -25,10 +25,7 @@ async fn stock_two(store: &PgStore) -> (Vec<i64>, Vec<BlindIndex>) {
         .zip(&ids.codes)
         .map(|(code, &code_id)| seal_voucher(&vault, code_id, code, None))
         .collect();
-    let indexes = vouchers
-        .iter()
-        .map(|voucher| voucher.blind_index.clone())
-        .collect();
+    let indexes = vouchers.iter().map(|voucher| voucher.blind_index).collect();
     catalogue::import(store, ids.stock.clone(), vouchers).await;
     (ids.stock, indexes)
 }
@@ -65,7 +62,7 @@ async fn code_sold_or_returned_during_void_is_reported_as_it_is_now() {
     let [first, second] = stock[..] else {
         panic!("two vouchers are in stock")
     };
-    sell(&mut *pool.acquire().await.unwrap(), first).await;
+    sell(&mut pool.acquire().await.unwrap(), first).await;
     let mut order = pool.begin().await.unwrap();
     sell(&mut order, second).await;
     let returned = sqlx::query(
@@ -87,17 +84,15 @@ async fn code_sold_or_returned_during_void_is_reported_as_it_is_now() {
     );
     returned.bind(first).execute(&mut *order).await.unwrap();
     let target = VoidTarget::Codes(sku().product_id, indexes);
-    let void = tokio::spawn({
-        let stock = store.stock.clone();
-        async move {
-            stock
-                .void(target, "stolen".to_owned(), AuditActor::service())
-                .await
-        }
-    });
-    wait_until_blocked(&pool).await;
-    order.commit().await.unwrap();
-    let outcome = void.await.unwrap().unwrap();
+    let void = store
+        .stock
+        .void(target, "stolen".to_owned(), AuditActor::service());
+    let ordering = async {
+        wait_until_blocked(&pool).await;
+        order.commit().await.unwrap();
+    };
+    let (outcome, ()) = tokio::join!(void, ordering);
+    let outcome = outcome.unwrap();
     assert_eq!(outcome.codes, [CodeVoidOutcome::Voided, CodeVoidOutcome::Sold]);
     assert_eq!(outcome.voided, 1);
     let levels = store.stock.list_levels(None, None, 1).await.unwrap();

@@ -43,8 +43,7 @@ use crate::service::Service;
 /// Prefix of the routes that need a token.
 const ADMIN_PREFIX: &str = "/admin/v1";
 
-static DOCUMENTATION: LazyLock<DocsSite> =
-    LazyLock::new(|| DocsSite::new(&openapi::to_value(&document())));
+static DOCUMENTATION: LazyLock<DocsSite> = LazyLock::new(|| DocsSite::new(&openapi::to_value(&document())));
 
 /// Partner routes are 404 on this listener.
 pub(crate) fn configure_listener(config: &mut web::ServiceConfig) {

@@ -1,19 +1,18 @@
 //! Replays of time ranges: all pages of a range, and its limit.
 
-use time::OffsetDateTime;
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{CaseFixture as _, EndpointChange, Subject as _};
 use vouchsafe_store::{AuditActor, MAX_REPLAYED, ReplayOutcome};
 
-use super::Fixture;
 use super::plans::insert_events;
+use super::{Fixture, committed_at};
 use crate::subject::PgSubject;
 
 async fn replay_all(endpoint: &Fixture<'_>) -> ReplayOutcome {
-    let now = OffsetDateTime::now_utc();
-    let request = ReplayRequest::TimeRange(now - time::Duration::HOUR, now + time::Duration::HOUR);
+    let first = committed_at(endpoint.subject.pool(), 1).await;
+    let request = ReplayRequest::TimeRange(first, first + time::Duration::HOUR);
     let deliveries = &endpoint.subject.store().deliveries;
     let replay = deliveries.replay_events(
         build::partner(1),

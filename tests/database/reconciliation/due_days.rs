@@ -95,7 +95,10 @@ async fn failed_day_backs_off_and_requested_day_is_due_immediately() {
     shop.try_compare(run, vec![vendor_record(last, "A-1", None)])
         .await;
     let found = shop.store.reconciliations.list(last).await.unwrap().remove(0);
-    assert_eq!((found.attempts, found.last_error, found.next_attempt_at), (0, None, None));
+    assert_eq!(
+        (found.attempts, found.last_error, found.next_attempt_at),
+        (0, None, None)
+    );
     assert_eq!(claim_due_days(&shop).await, [], "the day is reconciled");
     let status = shop
         .store

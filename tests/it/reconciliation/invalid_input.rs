@@ -252,7 +252,10 @@ async fn invalid_vendor_records_are_rejected_entirely_and_reported() {
             failed.next().cloned()
         })
         .await;
-        assert!(found["last_error"].as_str().unwrap().contains(expected), "{found}");
+        assert!(
+            found["last_error"].as_str().unwrap().contains(expected),
+            "{found}"
+        );
         assert!(
             found["generated_at"].is_null() && found["next_attempt_at"].is_string(),
             "{found}"

@@ -14,8 +14,8 @@ mod site;
 use std::sync::LazyLock;
 
 use actix_web::http::header::{
-    ACCEPT_ENCODING, AcceptEncoding, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, Encoding, Header as _,
-    LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_ENCODING, AcceptEncoding, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    ETAG, Encoding, Header as _, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use actix_web::{HttpRequest, HttpResponse, web};
 pub(crate) use site::DocsSite;
@@ -39,10 +39,26 @@ pub(crate) fn routes(config: &mut web::ServiceConfig, site: &'static LazyLock<Do
     };
     let icon = move |request: HttpRequest| async move { respond(site, &request, FAVICON).await };
     config
-        .service(resource("/", METHODS).route(web::get().to(redirect)).route(web::head().to(redirect)))
-        .service(resource("/favicon.ico", METHODS).route(web::get().to(icon)).route(web::head().to(icon)))
-        .service(resource("/docs", METHODS).route(web::get().to(open)).route(web::head().to(open)))
-        .service(resource("/docs/{file:.*}", METHODS).route(web::get().to(open)).route(web::head().to(open)));
+        .service(
+            resource("/", METHODS)
+                .route(web::get().to(redirect))
+                .route(web::head().to(redirect)),
+        )
+        .service(
+            resource("/favicon.ico", METHODS)
+                .route(web::get().to(icon))
+                .route(web::head().to(icon)),
+        )
+        .service(
+            resource("/docs", METHODS)
+                .route(web::get().to(open))
+                .route(web::head().to(open)),
+        )
+        .service(
+            resource("/docs/{file:.*}", METHODS)
+                .route(web::get().to(open))
+                .route(web::head().to(open)),
+        );
 }
 
 /// `/` leads to the documentation.
@@ -82,7 +98,9 @@ fn file_response(file: &StaticFile, is_compressed: bool) -> HttpResponse {
         .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .insert_header((REFERRER_POLICY, "no-referrer"));
     if is_compressed {
-        return response.insert_header((CONTENT_ENCODING, "gzip")).body(file.gzip());
+        return response
+            .insert_header((CONTENT_ENCODING, "gzip"))
+            .body(file.gzip());
     }
     response.body(file.body.clone())
 }
