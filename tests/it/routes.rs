@@ -10,7 +10,6 @@ async fn unknown_route_is_404_and_wrong_method_405() {
     let service = shared();
     let mut partner = Operator::of(service).add_partner("1").await;
     for path in [
-        "/",
         "/api/v1",
         "/api/v2/orders",
         "/api/v1/order",
