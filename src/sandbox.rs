@@ -13,7 +13,7 @@ use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::money::{Amount, Currency};
-use vouchsafe_domain::partner::Partner;
+use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
@@ -50,7 +50,13 @@ struct SeededPartner {
 /// Seeds an empty database; leaves any other unchanged.
 pub(crate) async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<()> {
     let file = data_dir.join(PARTNER_FILE);
-    if service.store.partners.list(None, 1).await?.is_empty() {
+    if service
+        .store
+        .partners
+        .list(PartnerFilter::default(), None, 1)
+        .await?
+        .is_empty()
+    {
         catalogue::seed(service).await?;
         seed_partner(service, &file).await?;
     }

@@ -2,7 +2,7 @@
 
 pub mod approval_rule;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use self::approval_rule::ApprovalRule;
@@ -26,8 +26,10 @@ pub struct Partner {
     pub allowlist: Allowlist,
     /// Limits that override the service's settings.
     pub limits: Limits,
-    /// Whether access is suspended.
+    /// Whether access is suspended. The codes of its orders stay readable.
     pub suspended: bool,
+    /// Whether a suspension includes the codes of its orders.
+    pub codes_blocked: bool,
     /// When orders need the approval of an operator; null means never.
     #[cfg_attr(feature = "utoipa", schema(required))]
     pub approval_rule: Option<ApprovalRule>,
@@ -52,6 +54,17 @@ pub struct Partner {
     pub updated_at: OffsetDateTime,
 }
 
+/// Filter of partners; `None` matches any.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct PartnerFilter {
+    /// Filter by a part of the name. ASCII letters match in either case.
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::FilterText>, inline, example = "example"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TEXT"))]
+    pub name: Option<String>,
+}
+
 impl Partner {
     /// Creates a partner with default terms and a new id.
     #[must_use]
@@ -62,6 +75,7 @@ impl Partner {
             allowlist,
             limits: Limits::default(),
             suspended: false,
+            codes_blocked: false,
             approval_rule: None,
             catalogue: None,
             cancel_window_s: DEFAULT_CANCEL_WINDOW_S,

@@ -16,12 +16,24 @@ pub struct Period {
     /// Start of the time range, inclusive: a date (midnight UTC) or an RFC 3339 time.
     #[serde(default, with = "bound")]
     #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::DateOrTime>, inline, example = "2026-11-20"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME", value_parser = parse_argument))]
+    #[cfg_attr(feature = "clap", arg(
+        long = "since",
+        visible_alias = "from",
+        value_name = "TIME",
+        value_parser = crate::arguments::parse_time,
+        help = "Start of the time range, inclusive: a time, a date (midnight UTC), or an age such as 30m, 1h or 2d"
+    ))]
     pub from: Option<OffsetDateTime>,
     /// End of the time range, exclusive: a date (midnight UTC) or an RFC 3339 time.
     #[serde(default, with = "bound")]
     #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::DateOrTime>, inline, example = "2026-11-21T12:00:00Z"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME", value_parser = parse_argument))]
+    #[cfg_attr(feature = "clap", arg(
+        long = "until",
+        visible_alias = "to",
+        value_name = "TIME",
+        value_parser = crate::arguments::parse_time,
+        help = "End of the time range, exclusive"
+    ))]
     pub to: Option<OffsetDateTime>,
 }
 
@@ -51,11 +63,6 @@ mod bound {
         let invalid = || D::Error::custom(format!("{InvalidTimestamp}; write + as %2B in a query"));
         at.map(Some).ok_or_else(invalid)
     }
-}
-
-#[cfg(feature = "clap")]
-fn parse_argument(text: &str) -> Result<OffsetDateTime, InvalidTimestamp> {
-    parse_timestamp(text).ok_or(InvalidTimestamp)
 }
 
 /// Parses a date or an RFC 3339 time, as UTC.

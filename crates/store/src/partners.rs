@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::Limits;
-use vouchsafe_domain::partner::Partner;
+use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
 use vouchsafe_domain::scope::Scope;
 
@@ -19,7 +19,7 @@ macro_rules! select_partners {
     ($rest:literal $(, $argument:expr)* $(,)?) => {
         sqlx::query!(
             r#"SELECT partner_id AS "partner_id: PartnerId", name, allowlist AS "allowlist: Allowlist",
-                      limits AS "limits: Json<Limits>", suspended, approval_rule AS "approval_rule: Json<ApprovalRule>",
+                      limits AS "limits: Json<Limits>", suspended, codes_blocked, approval_rule AS "approval_rule: Json<ApprovalRule>",
                       catalogue AS "catalogue: Json<Scope>", cancel_window_s, certified_at, agreement_signed_at, created_at,
                       updated_at
                  FROM partners "# + $rest
@@ -31,6 +31,7 @@ macro_rules! select_partners {
             allowlist: row.allowlist,
             limits: row.limits.0,
             suspended: row.suspended,
+            codes_blocked: row.codes_blocked,
             approval_rule: row.approval_rule.map(|rule| rule.0),
             catalogue: row.catalogue.map(|scope| scope.0),
             cancel_window_s: row.cancel_window_s.cast_unsigned(),
@@ -42,7 +43,7 @@ macro_rules! select_partners {
     };
 }
 
-/// A statement with a partner's id and changeable values as its first ten arguments.
+/// A statement with a partner's id and changeable values as its first eleven arguments.
 macro_rules! write_partner {
     ($sql:literal, $partner:expr $(, $argument:expr)* $(,)?) => {
         sqlx::query!(
@@ -56,7 +57,8 @@ macro_rules! write_partner {
             $partner.catalogue.as_ref().map(Json) as _,
             $partner.cancel_window_s.cast_signed(),
             $partner.certified_at,
-            $partner.agreement_signed_at
+            $partner.agreement_signed_at,
+            $partner.codes_blocked
             $(, $argument)*
         )
     };
@@ -83,11 +85,18 @@ impl Partners {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list(&self, before: Option<PartnerId>, limit: usize) -> Result<Vec<Partner>, sqlx::Error> {
+    pub async fn list(
+        &self,
+        filter: PartnerFilter,
+        before: Option<PartnerId>,
+        limit: usize,
+    ) -> Result<Vec<Partner>, sqlx::Error> {
         let statement = select_partners!(
-            "WHERE $1::uuid IS NULL OR partner_id < $1
+            "WHERE ($1::text IS NULL OR strpos(lower(name), lower($1)) > 0)
+               AND ($2::uuid IS NULL OR partner_id < $2)
              ORDER BY partner_id DESC
-             LIMIT $2",
+             LIMIT $3",
+            filter.name as _,
             before as _,
             to_bigint(limit),
         );
@@ -114,8 +123,8 @@ impl Partners {
 pub(super) async fn insert(connection: &mut PgConnection, partner: &Partner) -> Result<(), sqlx::Error> {
     write_partner!(
         "INSERT INTO partners (partner_id, name, allowlist, limits, suspended, approval_rule, catalogue,
-                               cancel_window_s, certified_at, agreement_signed_at, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+                               cancel_window_s, certified_at, agreement_signed_at, codes_blocked, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         partner,
         partner.created_at,
         partner.updated_at,
@@ -181,6 +190,7 @@ async fn update(connection: &mut PgConnection, partner: &Partner) -> Result<Offs
                 cancel_window_s = $8,
                 certified_at = $9,
                 agreement_signed_at = $10,
+                codes_blocked = $11,
                 updated_at = now()
           WHERE partner_id = $1
          RETURNING updated_at",

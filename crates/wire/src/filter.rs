@@ -8,6 +8,7 @@ use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
 use vouchsafe_domain::ledger::transaction::TransactionFilter;
 use vouchsafe_domain::order::filter::{OrderFilter, OrderSearch};
+use vouchsafe_domain::partner::PartnerFilter;
 use vouchsafe_domain::payout::{PayoutFilter, PayoutSearch};
 use vouchsafe_domain::period::Period;
 use vouchsafe_domain::purchase::view::PurchaseFilter;
@@ -50,6 +51,7 @@ impl ListFilter for WholeList {
 
 impl ListFilter for DeliveryFilter {}
 impl ListFilter for DriftFilter {}
+impl ListFilter for PartnerFilter {}
 impl ListFilter for PayoutFilter {}
 impl ListFilter for PurchaseFilter {}
 impl ListFilter for WebhookFilter {}

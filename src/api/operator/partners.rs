@@ -2,7 +2,7 @@
 
 use actix_web::http::header::{CACHE_CONTROL, LOCATION};
 use actix_web::{HttpResponse, web};
-use vouchsafe_domain::partner::Partner;
+use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_wire::operator::credentials::CredentialBody;
 use vouchsafe_wire::operator::partners::{
@@ -60,9 +60,12 @@ pub(super) async fn create(
 pub(super) async fn list(
     service: web::Data<Service>,
     _operator: Operator,
-    ListRequest { page, .. }: ListRequest,
+    ListRequest { page, filter }: ListRequest<PartnerFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let partners = service.store.partners.list(page.after()?, page.fetch_limit());
+    let partners = service
+        .store
+        .partners
+        .list(filter, page.after()?, page.fetch_limit());
     Ok(list_response(&page, partners.await?, |partner| {
         partner.partner_id
     }))

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::OrderStatus;
+use super::{OrderStatus, PendingReason};
 use crate::ids::{OrderId, PartnerId};
 use crate::period::Period;
 
@@ -39,6 +39,10 @@ pub struct OrderSearch {
     #[cfg_attr(feature = "utoipa", param(inline))]
     #[cfg_attr(feature = "clap", arg(long = "order", value_name = "ORDER_ID"))]
     pub order_id: Option<OrderId>,
+    /// Filter by what the order waits for.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "REASON", value_parser = crate::arguments::enum_parser::<PendingReason>()))]
+    pub pending_reason: Option<PendingReason>,
     #[serde(flatten)]
     #[cfg_attr(feature = "utoipa", param(ignore))]
     #[cfg_attr(feature = "clap", command(flatten))]

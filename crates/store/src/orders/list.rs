@@ -4,7 +4,7 @@
 //! |---|---|
 //! | none, period | primary key |
 //! | status `DELIVERED` | primary key, since most orders are delivered |
-//! | another status | `orders_by_status` |
+//! | another status, pending reason | `orders_by_status` |
 //! | reference | `orders_by_reference` |
 //!
 //! Each index begins with the partner. A list over all partners reads up to one page per partner and keeps the newest orders:
@@ -90,7 +90,13 @@ async fn list(
     found.into_iter().map(Order::try_from).collect()
 }
 
-fn restrict(query: &mut QueryBuilder<Postgres>, OrderSearch { order_id, filter, .. }: &OrderSearch) {
+fn restrict(query: &mut QueryBuilder<Postgres>, search: &OrderSearch) {
+    let OrderSearch {
+        partner_id: _,
+        order_id,
+        pending_reason,
+        filter,
+    } = search;
     if let Some(order_id) = order_id {
         query.push(" AND o.order_id = ").push_bind(order_id);
     }
@@ -107,10 +113,20 @@ fn restrict(query: &mut QueryBuilder<Postgres>, OrderSearch { order_id, filter, 
     if let Some(reference) = &filter.reference {
         query.push(" AND o.reference = ").push_bind(reference.clone());
     }
-    let Some(status) = filter.status else { return };
-    query.push(" AND o.status = ").push_bind(status.into_str());
-    if status != OrderStatus::Delivered {
-        // Matches the predicate of the partial index, or the planner would not use it.
+    if let Some(reason) = pending_reason {
+        query
+            .push(" AND o.pending_reason = ")
+            .push_bind(reason.into_str());
+    }
+    if let Some(status) = filter.status {
+        query.push(" AND o.status = ").push_bind(status.into_str());
+    }
+    // A delivered order waits for nothing. Matches the predicate of the partial index, or the planner would not use it.
+    if pending_reason.is_some()
+        || filter
+            .status
+            .is_some_and(|status| status != OrderStatus::Delivered)
+    {
         query.push(" AND o.status <> 'DELIVERED'");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use vouchsafe_domain::ledger::transaction::Transaction;
-use vouchsafe_domain::partner::Partner;
+use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
@@ -17,7 +17,7 @@ use crate::api::docs::partner::example_certification;
 pub(crate) fn list(operation: Operation) -> Operation {
     read_operation(operation, "listPartners")
         .describe(PARTNERS, "List partners", "Newest first.")
-        .list::<NoFilter, Partner>("Page of partners.", partner())
+        .list::<PartnerFilter, Partner>("Page of partners.", partner())
 }
 
 pub(crate) fn create(operation: Operation) -> Operation {
@@ -183,6 +183,7 @@ fn partner() -> Value {
         "allowlist": ["203.0.113.0/24"],
         "limits": { "orders": { "quota": 500, "window_s": 60 } },
         "suspended": false,
+        "codes_blocked": false,
         "approval_rule": null,
         "catalogue": null,
         "cancel_window_s": 86_400,

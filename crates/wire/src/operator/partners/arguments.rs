@@ -1,7 +1,7 @@
 //! Values of the command-line options of a partner's terms: `none` and `default` stand for `null`.
 
 use serde::de::DeserializeOwned;
-use vouchsafe_domain::period::parse_timestamp;
+use vouchsafe_domain::arguments;
 
 use crate::operator::patch_field::{Nullable, Timestamp};
 
@@ -15,12 +15,12 @@ pub(super) fn parse_window(text: &str) -> Result<Nullable<u32>, &'static str> {
     }
 }
 
-pub(super) fn parse_time(text: &str) -> Result<Nullable<Timestamp>, &'static str> {
+pub(super) fn parse_time(text: &str) -> Result<Nullable<Timestamp>, String> {
     match text {
         "none" => Ok(None),
-        time => match parse_timestamp(time) {
-            Some(time) => Ok(Some(Timestamp(time))),
-            None => Err("expected a time such as 2026-11-20T12:00:00Z, or none"),
+        time => match arguments::parse_time(time) {
+            Ok(time) => Ok(Some(Timestamp(time))),
+            Err(error) => Err(format!("{error}; or none")),
         },
     }
 }
