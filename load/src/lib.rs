@@ -8,14 +8,14 @@
 //! | Module | Subject |
 //! |---|---|
 //! | [`scenario_run`] | scenario runner, prefilled databases |
-//! | [`report`] | report of a run as text and JSON |
+//! | [`report`] | report of runs as text, JSON and HTML, thresholds, comparison with an earlier report |
 //! | [`follow_up`] | pauses of Postgres, restarts, replays, webhooks |
 //! | [`audit`] | audit of everything that the service acknowledged |
 //! | [`run`] | load driver, progress, resource monitor, metrics |
 //! | [`tally`] | latencies, outcomes and acknowledgements of a run |
 //! | [`traffic`] | scenario files and the requests drawn from them |
 //! | [`deployment`] | private service with seed data |
-//! | [`resources`] | cost per order, database, machine |
+//! | [`resources`] | cost per order, conditions of a measurement |
 //! | `stoppable_thread` | thread that runs until its owner stops it |
 
 pub mod audit;

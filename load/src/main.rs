@@ -1,6 +1,7 @@
 //! Command line of the load generator and auditor.
 //!
-//! Exit codes: 0 the figures count, 1 an audit or a check failed, 2 the command could not run.
+//! Exit codes: 0 the figures count, 1 an audit or a check failed, 2 the command could not run, 3 the audit passed and a
+//! threshold is missed.
 
 mod cli;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use vouchsafe_load::report::Verdict;
 
 use crate::cli::run::RunArgs;
 use crate::cli::scenario::ScenarioArgs;
@@ -29,7 +31,7 @@ struct Cli {
 enum Command {
     /// Load a running service, report and audit
     Run(Box<RunArgs>),
-    /// Start a private service, run a scenario, report, audit and stop it
+    /// Start a private service, run a scenario, report, audit and stop it; for each file
     Scenario(ScenarioArgs),
     /// Check a recorded history (one JSON event per line)
     Check {
@@ -45,8 +47,9 @@ fn main() -> ExitCode {
         Command::Check { history } => cli::check::command(&history),
     };
     match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
+        Ok(Verdict::Passed) => ExitCode::SUCCESS,
+        Ok(Verdict::AuditFailed) => ExitCode::from(1),
+        Ok(Verdict::ThresholdMissed) => ExitCode::from(3),
         Err(error) => {
             // The terminal may be gone; there is no other place to report to.
             let _ = writeln!(std::io::stderr(), "load: {error:#}");

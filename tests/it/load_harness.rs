@@ -99,8 +99,13 @@ fn full_scenario_passes_every_audit_check() {
         "database invariants",
     ];
     assert_eq!(checks, expected);
-    let database = report.database.as_ref().unwrap();
-    assert_eq!((&*database.fsync, &*database.synchronous_commit), ("on", "on"));
+    let conditions = &report.conditions;
+    assert!(conditions.database.as_ref().unwrap().is_durable(), "{report}");
+    let program = conditions.program.as_deref().unwrap();
+    assert!(
+        program.starts_with("vouchsafe ") && conditions.disk_sync_ms > Some(0.0),
+        "{report}"
+    );
     assert!(report.scenario.as_ref().unwrap().pauses > Some(0), "{report}");
     deployment.stop().unwrap();
 }

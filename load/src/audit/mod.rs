@@ -36,6 +36,10 @@ impl Check {
         let (Ok(detail) | Err(detail)) = result;
         Self { name, passed, detail }
     }
+
+    pub(crate) fn status(&self) -> &'static str {
+        if self.passed { "ok" } else { "FAILED" }
+    }
 }
 
 /// Results of all checks of one run.
@@ -53,12 +57,14 @@ impl Audit {
 
 impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for check in &self.checks {
-            let status = if check.passed { "ok    " } else { "FAILED" };
-            writeln!(f, "  {status} {}: {}", check.name, check.detail)?;
-        }
-        Ok(())
+        f.write_str(&format_checks(&self.checks))
     }
+}
+
+/// One line per check.
+pub(crate) fn format_checks<'a>(checks: impl IntoIterator<Item = &'a Check>) -> String {
+    let line = |check: &Check| format!("  {:<6} {}: {}\n", check.status(), check.name, check.detail);
+    checks.into_iter().map(line).collect()
 }
 
 /// Audits a run of one partner. `opening` holds the balances before its first order; `None` if others spend from the

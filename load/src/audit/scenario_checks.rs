@@ -131,7 +131,7 @@ mod tests {
     use crate::tally::OutcomeCount;
 
     fn tally_with(outcomes: &[(&str, u16)]) -> Tally {
-        let mut tally = Tally::new(0);
+        let mut tally = Tally::new(0, std::time::Instant::now());
         for (code, status) in outcomes {
             let outcome = Outcome::Response {
                 status: *status,

@@ -4,9 +4,12 @@ pub(crate) mod check;
 pub(crate) mod run;
 pub(crate) mod scenario;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use vouchsafe_load::report::baseline::Baseline;
+use vouchsafe_load::report::{Report, RunReport, Verdict, publish};
 use vouchsafe_load::run::driver::{DEFAULT_SAMPLES, DEFAULT_SEED};
 
 /// Arguments of the generator and its report.
@@ -23,7 +26,44 @@ pub(crate) struct CommonArgs {
     pub(crate) audit_sample: usize,
     /// Also write the report as JSON
     #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+    json: Option<PathBuf>,
+    /// Also write the report as an HTML page with charts
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Compare with an earlier JSON report of the same scenarios
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+}
+
+impl CommonArgs {
+    /// Reads the baseline before the runs, so that a wrong file does not waste them.
+    pub(crate) fn read_baseline(&self, scenarios: &[Option<&str>]) -> anyhow::Result<Option<Baseline>> {
+        let path = self.baseline.as_deref();
+        path.map(|path| Baseline::read(path, scenarios)).transpose()
+    }
+
+    /// Compares, prints and writes the report; returns its result.
+    pub(crate) fn publish(
+        &self,
+        mut runs: Vec<RunReport>,
+        baseline: Option<&Baseline>,
+    ) -> anyhow::Result<Verdict> {
+        for run in &mut runs {
+            run.baseline = baseline.map(|baseline| baseline.compare(run)).transpose()?;
+        }
+        let report = Report { runs };
+        if let Some(path) = &self.html {
+            report.write_html(path)?;
+        }
+        publish(&report, self.json.as_deref())?;
+        let mut out = std::io::stdout().lock();
+        for (form, path) in [("HTML", &self.html), ("JSON", &self.json)] {
+            if let Some(path) = path {
+                writeln!(out, "{form} report: {}", path.display())?;
+            }
+        }
+        Ok(report.verdict())
+    }
 }
 
 pub(crate) fn parse_positive(text: &str) -> Result<usize, String> {

@@ -11,10 +11,10 @@ use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::partner_file::PartnerFile;
 use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_load::audit::{AuditedPartner, audit_all};
-use vouchsafe_load::follow_up::FollowUp;
-use vouchsafe_load::report::{Report, publish};
-use vouchsafe_load::resources::database::DurabilitySettings;
-use vouchsafe_load::resources::machine::Machine;
+use vouchsafe_load::report::{RunReport, Verdict};
+use vouchsafe_load::resources::conditions::Conditions;
+use vouchsafe_load::resources::database::DatabaseSettings;
+use vouchsafe_load::resources::other_work::OtherWork;
 use vouchsafe_load::run::driver::{LoadPlan, run_load};
 use vouchsafe_load::run::metrics::{RunMetrics, Setup};
 use vouchsafe_load::run::progress::Progress;
@@ -69,38 +69,35 @@ pub(crate) struct RunArgs {
     common: CommonArgs,
 }
 
-/// Runs load and audit; returns whether the audit passed.
-pub(crate) fn command(args: &RunArgs) -> anyhow::Result<bool> {
+/// Runs load and audit.
+pub(crate) fn command(args: &RunArgs) -> anyhow::Result<Verdict> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let credentials = PartnerFile::read(&args.credentials)?.credentials;
     let plan = plan(args, credentials.clone())?;
-    // Before the run, so that a wrong URL does not waste one.
-    let durability = match &args.database {
+    // Before the run, so that a wrong URL or baseline does not waste one.
+    let baseline = args.common.read_baseline(&[None])?;
+    let database = match &args.database {
         Some(database) => Some(
             runtime
-                .block_on(DurabilitySettings::read(database))
+                .block_on(DatabaseSettings::read(database))
                 .context("cannot read the database")?,
         ),
         None => None,
     };
     let audited_partner = audited_partner(args, &runtime, credentials)?;
-    let machine = Machine::observe_before();
-    let result = run_load(plan, &Progress::default())?;
+    let conditions = Conditions::observe(None, None);
+    let (result, other_work) = OtherWork::during(|| run_load(plan, &Progress::default()));
+    let result = result?;
+    let usage = ResourceUsage {
+        other_work,
+        ..ResourceUsage::default()
+    };
     let metrics = RunMetrics::from_run(setup(args), &result);
     let (audit, _) = runtime.block_on(audit_all(&mut [audited_partner], result.tally.acknowledgements));
-    let report = Report {
-        scenario: None,
-        metrics,
-        follow_up: FollowUp::default(),
-        usage: ResourceUsage::default(),
-        audit,
-        machine: machine.observe_after(),
-        database: durability,
-    };
-    publish(&report, args.common.json.as_deref())?;
-    Ok(report.audit.has_passed())
+    let run = RunReport::new(conditions.completed(database), metrics, usage, audit);
+    args.common.publish(vec![run], baseline.as_ref())
 }
 
 fn plan(args: &RunArgs, credentials: Credentials) -> anyhow::Result<LoadPlan> {

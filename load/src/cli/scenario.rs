@@ -1,11 +1,11 @@
-//! `load scenario`: a scenario on a private service.
+//! `load scenario`: scenarios, each on its own private service.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use vouchsafe_load::deployment::TestDeployment;
-use vouchsafe_load::report::publish;
+use vouchsafe_load::report::{RunReport, Verdict};
 use vouchsafe_load::scenario_run::prefill::{PrefillSizes, prefill_deployment};
 use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
 use vouchsafe_load::traffic::pace::Pace;
@@ -15,8 +15,9 @@ use super::{CommonArgs, parse_positive};
 
 #[derive(Args)]
 pub(crate) struct ScenarioArgs {
-    /// Scenario file, for example load/scenarios/hot-sku.json
-    file: PathBuf,
+    /// Scenario files, for example load/scenarios/hot-sku.json
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// Service program [default: `vouchsafe` in the directory of this program]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -46,21 +47,47 @@ pub(crate) struct ScenarioArgs {
     common: CommonArgs,
 }
 
-/// Runs the scenario on a private deployment; returns whether the audit passed.
-pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<bool> {
-    let scenario = scenario(args)?;
+/// Runs the scenarios.
+pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<Verdict> {
+    let scenarios: Vec<_> = args
+        .files
+        .iter()
+        .map(|file| scenario(args, file))
+        .collect::<anyhow::Result<_>>()?;
+    let names: Vec<_> = scenarios
+        .iter()
+        .map(|scenario| Some(scenario.name.as_str()))
+        .collect();
+    let baseline = args.common.read_baseline(&names)?;
     let program = match &args.program {
         Some(program) => program.clone(),
         None => TestDeployment::default_program()?,
     };
+    let mut runs = Vec::with_capacity(scenarios.len());
+    for scenario in &scenarios {
+        runs.push(run(args, scenario, &program)?);
+    }
+    args.common.publish(runs, baseline.as_ref())
+}
+
+/// Runs a scenario on a new deployment.
+fn run(args: &ScenarioArgs, scenario: &Scenario, program: &Path) -> anyhow::Result<RunReport> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let mut deployment = runtime.block_on(TestDeployment::start(&program))?;
+    let Scenario {
+        name,
+        warm_up_s,
+        seconds,
+        ..
+    } = scenario;
+    print_progress(&format!(
+        "{name}: seeding, {warm_up_s} s of warm-up, {seconds} s of load, audit"
+    ));
+    let mut deployment = runtime.block_on(TestDeployment::start(program))?;
     if let Some(orders) = args.prefill_orders {
         let sizes = PrefillSizes::for_orders(orders);
-        // A closed terminal does not stop the measurement.
-        let _ = writeln!(std::io::stderr(), "inserting {sizes}");
+        print_progress(&format!("inserting {sizes}"));
         prefill_deployment(&runtime, &mut deployment, &sizes)?;
     }
     let options = GeneratorOptions {
@@ -68,14 +95,18 @@ pub(crate) fn command(args: &ScenarioArgs) -> anyhow::Result<bool> {
         threads: args.common.threads,
         samples: args.common.audit_sample,
     };
-    let report = run_scenario(&scenario, &mut deployment, options)?;
-    publish(&report, args.common.json.as_deref())?;
+    let report = run_scenario(scenario, &mut deployment, options)?;
     deployment.stop()?;
-    Ok(report.audit.has_passed())
+    Ok(report)
 }
 
-fn scenario(args: &ScenarioArgs) -> anyhow::Result<Scenario> {
-    let mut scenario = Scenario::read(&args.file)?;
+/// Prints to standard error. A closed terminal does not stop the measurement.
+fn print_progress(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn scenario(args: &ScenarioArgs, file: &Path) -> anyhow::Result<Scenario> {
+    let mut scenario = Scenario::read(file)?;
     if let Some(seconds) = args.seconds {
         scenario.seconds = seconds;
     }

@@ -114,6 +114,12 @@ impl TestDeployment {
         DeploymentPostgres::locate(&self.data_dir())
     }
 
+    /// Directory of everything that the deployment writes.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     #[must_use]
     pub fn data_dir(&self) -> PathBuf {
         service_process::data_dir(self.directory.path())

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::resources::costs::format_value;
 use crate::tally::run_history::LatencySample;
 
 const WINDOW: Duration = Duration::from_millis(100);
@@ -21,7 +22,7 @@ const BASELINE_START: Duration = Duration::from_millis(600);
 const BASELINE_END: Duration = Duration::from_millis(100);
 
 /// Latency has recovered when p99 is at most this multiple of the baseline.
-const RECOVERED_FACTOR: u64 = 2;
+const RECOVERED_FACTOR: f64 = 2.0;
 
 /// Interval in which Postgres was paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +32,12 @@ pub(crate) struct Pause {
 }
 
 /// Latency before and after pauses.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PauseRecovery {
-    /// 99th percentile before the pauses, in microseconds.
-    pub baseline_p99_us: u64,
-    /// 99th percentile in each window after the pauses, in microseconds.
-    pub window_p99_us: Vec<u64>,
+    /// 99th percentile before the pauses, in milliseconds.
+    pub baseline_p99_ms: f64,
+    /// 99th percentile in each window after the pauses, in milliseconds.
+    pub window_p99_ms: Vec<f64>,
     /// Start of the first window with recovered latency; `None` if there is none.
     pub recovered_after_ms: Option<u64>,
 }
@@ -53,7 +54,7 @@ impl PauseRecovery {
             let span = span.zip(pause.from.checked_sub(BASELINE_END));
             span.into_iter().flat_map(|(from, until)| due_within(from, until))
         });
-        let baseline_p99_us = p99_us(baseline)?;
+        let baseline_p99_ms = p99_ms(baseline)?;
         let window = |number: u32| {
             let after_pauses = pauses.iter().enumerate().flat_map(|(index, pause)| {
                 let from = pause.until + WINDOW * number;
@@ -66,25 +67,25 @@ impl PauseRecovery {
                     .into_iter()
                     .flatten()
             });
-            p99_us(after_pauses)
+            p99_ms(after_pauses)
         };
-        let window_p99_us: Vec<u64> = (0..WINDOWS).map_while(window).collect();
-        let limit = baseline_p99_us * RECOVERED_FACTOR;
-        let recovered_window = window_p99_us.iter().position(|p99| *p99 <= limit);
-        (!window_p99_us.is_empty()).then_some(Self {
-            baseline_p99_us,
-            window_p99_us,
+        let window_p99_ms: Vec<f64> = (0..WINDOWS).map_while(window).collect();
+        let limit = baseline_p99_ms * RECOVERED_FACTOR;
+        let recovered_window = window_p99_ms.iter().position(|p99| *p99 <= limit);
+        (!window_p99_ms.is_empty()).then_some(Self {
+            baseline_p99_ms,
+            window_p99_ms,
             recovered_after_ms: recovered_window.map(|number| number as u64 * 100),
         })
     }
 }
 
-/// The 99th percentile, in microseconds.
-fn p99_us(latencies: impl Iterator<Item = Duration>) -> Option<u64> {
+/// The 99th percentile, in milliseconds.
+fn p99_ms(latencies: impl Iterator<Item = Duration>) -> Option<f64> {
     let mut latencies: Vec<Duration> = latencies.collect();
     latencies.sort_unstable();
     let index = (latencies.len() * 99).div_ceil(100).checked_sub(1)?;
-    u64::try_from(latencies.get(index)?.as_micros()).ok()
+    Some(latencies.get(index)?.as_secs_f64() * 1_000.0)
 }
 
 impl fmt::Display for PauseRecovery {
@@ -93,11 +94,17 @@ impl fmt::Display for PauseRecovery {
             Some(ms) => format!("recovered {ms} ms after the pause"),
             None => "not recovered".to_owned(),
         };
+        let baseline = format_value(Some(self.baseline_p99_ms));
+        let windows: Vec<_> = self
+            .window_p99_ms
+            .iter()
+            .map(|ms| format_value(Some(*ms)))
+            .collect();
         write!(
             f,
-            "pauses of Postgres: p99 before them {} µs, {recovered} (limit: {RECOVERED_FACTOR} × that p99), p99 by 100 ms \
-             after them, µs: {:?}",
-            self.baseline_p99_us, self.window_p99_us
+            "pauses of Postgres: p99 before them {baseline} ms, {recovered} (limit: {RECOVERED_FACTOR} × that p99), p99 by \
+             100 ms after them, ms: {}",
+            windows.join(", ")
         )
     }
 }
@@ -137,11 +144,11 @@ mod tests {
             until: start + MS(ms + 500),
         });
         let recovery = PauseRecovery::measure(&pauses, &run(&pauses, start)).unwrap();
-        assert_eq!(recovery.baseline_p99_us, 5_000);
-        assert_eq!(recovery.window_p99_us[..4], [90_000, 90_000, 90_000, 5_000]);
+        assert_eq!(recovery.baseline_p99_ms, 5.0);
+        assert_eq!(recovery.window_p99_ms[..4], [90.0, 90.0, 90.0, 5.0]);
         assert_eq!(recovery.recovered_after_ms, Some(300));
         // The second pause begins 1,500 ms after the first one ends; the run ends 1,000 ms after the second.
-        assert_eq!(recovery.window_p99_us.len(), 14);
+        assert_eq!(recovery.window_p99_ms.len(), 14);
     }
 
     #[test]

@@ -40,10 +40,10 @@ impl fmt::Display for ReplayReport {
         write!(
             f,
             "replays after the restart: {replays:.0}/s of {} orders, {:.2} × the {new:.0} new orders/s of this run, \
-             latency µs  {}",
+             latency, ms  {}",
             self.orders,
             replays / new,
-            self.replays.latency_us
+            self.replays.latency_ms
         )
     }
 }

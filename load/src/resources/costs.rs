@@ -61,7 +61,7 @@ pub struct OrderCosts {
     pub seconds: f64,
     /// By thread name; `None` if not measured.
     pub threads: Option<Vec<ThreadCost>>,
-    /// CPU time of all other processes on the machine, in microseconds.
+    /// CPU time of all other processes on the machine and steal time, in microseconds.
     pub other_processes_us: Option<f64>,
     /// Idle CPU time, in microseconds.
     pub idle_us: Option<f64>,
@@ -219,18 +219,20 @@ pub fn format_value(value: Option<f64>) -> String {
     }
 }
 
-impl fmt::Display for OrderCosts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "cost per order ({} acknowledged in {:.2} s)",
-            self.orders, self.seconds
-        )?;
-        let mut row = |indent: &str, name: &str, value: Option<f64>| {
-            writeln!(f, "{:<48}{:>12}", format!("{indent}{name}"), format_value(value))
-        };
+/// A line of the cost table.
+pub(crate) struct CostRow {
+    /// A part of the last row that is none.
+    pub(crate) is_part: bool,
+    pub(crate) name: String,
+    pub(crate) value: Option<f64>,
+}
+
+impl OrderCosts {
+    pub(crate) fn rows(&self) -> Vec<CostRow> {
+        let row = |is_part, name, value| CostRow { is_part, name, value };
+        let mut rows = Vec::new();
         for component in [Component::Service, Component::Postgres, Component::Generator] {
-            row("  ", &format!("{component}, CPU µs"), self.cpu_us(component))?;
+            rows.push(row(false, format!("{component}, CPU µs"), self.cpu_us(component)));
             let own = self
                 .threads
                 .iter()
@@ -238,19 +240,38 @@ impl fmt::Display for OrderCosts {
                 .filter(|cost| cost.component == component);
             let mut by_cpu: Vec<_> = own.filter(|cost| cost.cpu_us >= 0.01).collect();
             by_cpu.sort_by(|one, other| other.cpu_us.total_cmp(&one.cpu_us));
-            for cost in by_cpu {
+            let parts = by_cpu.into_iter();
+            rows.extend(parts.map(|cost| {
                 row(
-                    "    ",
-                    &format!("{} ({})", cost.name, cost.threads),
+                    true,
+                    format!("{} ({})", cost.name, cost.threads),
                     Some(cost.cpu_us),
-                )?;
-            }
+                )
+            }));
         }
-        row("  ", "other processes, CPU µs", self.other_processes_us)?;
-        row("  ", "idle, µs", self.idle_us)?;
-        row("  ", "WAL, bytes", self.wal.map(|wal| wal.bytes))?;
-        row("  ", "commits", self.wal.map(|wal| wal.commits))?;
-        row("  ", "journal records per commit", self.records_per_batch)
+        let others = [
+            ("other processes and steal, CPU µs", self.other_processes_us),
+            ("idle, µs", self.idle_us),
+            ("WAL, bytes", self.wal.map(|wal| wal.bytes)),
+            ("commits", self.wal.map(|wal| wal.commits)),
+            ("journal records per commit", self.records_per_batch),
+        ];
+        rows.extend(others.map(|(name, value)| row(false, name.to_owned(), value)));
+        rows
+    }
+}
+
+impl fmt::Display for OrderCosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "cost per order ({} acknowledged in {:.2} s)",
+            self.orders, self.seconds
+        )?;
+        self.rows().iter().try_for_each(|row| {
+            let name = format!("{}{}", if row.is_part { "    " } else { "  " }, row.name);
+            writeln!(f, "{name:<48}{:>12}", format_value(row.value))
+        })
     }
 }
 
@@ -273,6 +294,7 @@ mod tests {
             machine: Some(MachineCpuTime {
                 busy: Duration::from_micros(busy_us),
                 idle: Duration::from_micros(busy_us * 2),
+                steal: Duration::ZERO,
             }),
             ..UsageSnapshot::default()
         }

@@ -1,8 +1,9 @@
-//! Resource usage and state of the processes, the database and the machine under test.
+//! Resource usage of the processes under test, and the conditions of a measurement.
 
+pub mod conditions;
 pub mod costs;
 pub mod database;
-pub mod machine;
+pub mod other_work;
 pub mod proc;
 pub mod server;
 

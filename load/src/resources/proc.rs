@@ -52,6 +52,7 @@ pub(crate) struct MachineCpuTime {
     /// Includes steal time.
     pub busy: Duration,
     pub idle: Duration,
+    pub steal: Duration,
 }
 
 /// Reads the threads of a process, by id. Digits in names become `*`: `worker-3` is reported as `worker-*`.
@@ -125,6 +126,7 @@ fn parse_machine_time(stat: &str) -> Option<MachineCpuTime> {
     Some(MachineCpuTime {
         busy: ticks(user + nice + system + irq + softirq + steal),
         idle: ticks(idle + iowait),
+        steal: ticks(steal),
     })
 }
 
@@ -154,6 +156,7 @@ mod tests {
         let cores = parse_machine_time("cpu  100 0 50 800 20 1 2 27 0 0\ncpu0 1 1\n").unwrap();
         assert_eq!(cores.busy, Duration::from_millis(1_800));
         assert_eq!(cores.idle, Duration::from_millis(8_200));
+        assert_eq!(cores.steal, Duration::from_millis(270));
     }
 
     #[test]

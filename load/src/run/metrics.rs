@@ -8,7 +8,10 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::result::RunResult;
+use crate::resources::costs::format_value;
+use crate::tally::histogram::millis;
 use crate::tally::latency_breakdown::FormStats;
+use crate::tally::timeline::Series;
 use crate::tally::{BackgroundStats, Outcomes, Tally};
 
 /// A rejection within this time counts as prompt, in milliseconds.
@@ -26,15 +29,15 @@ pub struct Setup {
     pub warm_up_s: u64,
 }
 
-/// Latency of acknowledged orders in microseconds, to the last byte of the response. Begins with the send in a closed
-/// loop and with the due time in an open loop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Latency in milliseconds, to the last byte of the response. Begins with the send in a closed loop and with the due
+/// time in an open loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
-    pub p50: u64,
-    pub p90: u64,
-    pub p99: u64,
-    pub p99_9: u64,
-    pub max: u64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub p99_9: f64,
+    pub max: f64,
 }
 
 /// Metrics of background requests (duplicates and reads).
@@ -42,7 +45,7 @@ pub struct Latency {
 pub struct RequestMetrics {
     /// Successful requests per second.
     pub per_s: f64,
-    pub latency_us: Latency,
+    pub latency_ms: Latency,
     pub outcomes: BTreeMap<String, u64>,
 }
 
@@ -52,7 +55,7 @@ pub struct FormMetrics {
     pub form: String,
     pub per_s: f64,
     pub vouchers_per_s: f64,
-    pub latency_us: Latency,
+    pub latency_ms: Latency,
 }
 
 /// Metrics of the rejections with one status.
@@ -60,7 +63,7 @@ pub struct FormMetrics {
 pub struct RefusalMetrics {
     pub count: u64,
     pub per_s: f64,
-    pub latency_us: Latency,
+    pub latency_ms: Latency,
     /// Share of rejections within [`PROMPT_REFUSAL_MS`], from 0 to 1.
     pub prompt_share: f64,
 }
@@ -75,12 +78,16 @@ pub struct RunMetrics {
     pub orders: u64,
     pub orders_per_s: f64,
     pub vouchers_per_s: f64,
-    pub latency_us: Latency,
+    /// Share of the measured orders without a 2xx response, from 0 to 1.
+    pub failed_share: f64,
+    pub latency_ms: Latency,
+    /// Throughput and latency over time.
+    pub series: Series,
     /// By order form; empty with a single form.
     pub forms: Vec<FormMetrics>,
     pub refusals: BTreeMap<u16, RefusalMetrics>,
     /// Send delay of an open loop, included in the latency; `None` for a closed loop.
-    pub send_delay_us: Option<Latency>,
+    pub send_delay_ms: Option<Latency>,
     pub outcomes: BTreeMap<String, u64>,
     pub warm_up_outcomes: BTreeMap<String, u64>,
     pub background: BTreeMap<String, RequestMetrics>,
@@ -94,6 +101,7 @@ impl RunMetrics {
             tally, measured_for, ..
         } = result;
         let orders = tally.latency_us.len();
+        let sent: u64 = tally.measured.values().map(|outcome| outcome.count).sum();
         let vouchers = tally.breakdown.forms.values().map(|form| form.vouchers).sum();
         let forms = match setup.forms.len() {
             0 | 1 => Vec::new(),
@@ -105,10 +113,12 @@ impl RunMetrics {
             orders,
             orders_per_s: per_second(orders, *measured_for),
             vouchers_per_s: per_second(vouchers, *measured_for),
-            latency_us: latency(&tally.latency_us),
+            failed_share: (sent - orders) as f64 / sent.max(1) as f64,
+            latency_ms: latency(&tally.latency_us),
+            series: tally.timeline.series(result.loaded_for),
             forms,
             refusals: refusals(tally, *measured_for),
-            send_delay_us: (!tally.send_delay_us.is_empty()).then(|| latency(&tally.send_delay_us)),
+            send_delay_ms: (!tally.send_delay_us.is_empty()).then(|| latency(&tally.send_delay_us)),
             outcomes: counts(&tally.measured),
             warm_up_outcomes: counts(&tally.warm_up),
             background: background(tally, *measured_for),
@@ -117,15 +127,76 @@ impl RunMetrics {
     }
 }
 
+/// Columns of the table of rates and latencies.
+pub(crate) const LATENCY_COLUMNS: [&str; 7] = [
+    "",
+    "per s",
+    "p50, ms",
+    "p90, ms",
+    "p99, ms",
+    "p99.9, ms",
+    "max, ms",
+];
+
+impl RunMetrics {
+    /// Cells of the table of rates and latencies, one row per kind of request.
+    pub(crate) fn latency_rows(&self) -> Vec<[String; 7]> {
+        let mut rows = vec![latency_row("orders", Some(self.orders_per_s), &self.latency_ms)];
+        if let Some(delay) = &self.send_delay_ms {
+            rows.push(latency_row("of which send delay", None, delay));
+        }
+        for form in &self.forms {
+            let name = format!("orders of {}, {:.0} vouchers/s", form.form, form.vouchers_per_s);
+            rows.push(latency_row(&name, Some(form.per_s), &form.latency_ms));
+        }
+        for (status, refused) in &self.refusals {
+            let prompt = refused.prompt_share * 100.0;
+            let name = format!("rejected with {status}, {prompt:.2} % within {PROMPT_REFUSAL_MS} ms");
+            rows.push(latency_row(&name, Some(refused.per_s), &refused.latency_ms));
+        }
+        let background = self.background.iter();
+        rows.extend(background.map(|(kind, stats)| latency_row(kind, Some(stats.per_s), &stats.latency_ms)));
+        rows
+    }
+
+    /// Outcomes of all requests, and the first error of each kind.
+    pub(crate) fn outcome_rows(&self) -> Vec<(&'static str, String)> {
+        let mut rows = vec![
+            ("outcomes", format_counts(&self.outcomes)),
+            ("warm-up outcomes", format_counts(&self.warm_up_outcomes)),
+        ];
+        let background = self.background.iter();
+        rows.extend(background.map(|(kind, stats)| {
+            (
+                "reads and replays",
+                format!("{kind}: {}", format_counts(&stats.outcomes)),
+            )
+        }));
+        rows.extend(
+            self.errors
+                .iter()
+                .map(|(kind, text)| ("first error", format!("{kind}: {text}"))),
+        );
+        rows
+    }
+}
+
+fn latency_row(name: &str, per_s: Option<f64>, latency: &Latency) -> [String; 7] {
+    let Latency {
+        p50,
+        p90,
+        p99,
+        p99_9,
+        max,
+    } = *latency;
+    let [p50, p90, p99, p99_9, max] = [p50, p90, p99, p99_9, max].map(|ms| format_value(Some(ms)));
+    let per_s = per_s.map_or_else(String::new, |per_s| format!("{per_s:.0}"));
+    [name.to_owned(), per_s, p50, p90, p99, p99_9, max]
+}
+
 impl fmt::Display for Latency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            p50,
-            p90,
-            p99,
-            p99_9,
-            max,
-        } = self;
+        let [_, _, p50, p90, p99, p99_9, max] = latency_row("", None, self);
         write!(f, "p50 {p50}  p90 {p90}  p99 {p99}  p99.9 {p99_9}  max {max}")
     }
 }
@@ -146,60 +217,34 @@ impl fmt::Display for RunMetrics {
         let (orders, seconds) = (self.orders, self.measured_s);
         writeln!(
             f,
-            "{}\n{:.0} orders/s  ({orders} acknowledged in {seconds:.2} s)",
-            self.setup, self.orders_per_s
+            "{}\n{:.0} orders/s  ({orders} acknowledged in {seconds:.2} s), {:.0} vouchers/s, {:.2} % not acknowledged\n",
+            self.setup,
+            self.orders_per_s,
+            self.vouchers_per_s,
+            self.failed_share * 100.0
         )?;
-        writeln!(f, "latency µs  {}", self.latency_us)?;
-        if let Some(delay) = self.send_delay_us {
-            writeln!(f, "  of which send delay  {delay}")?;
+        let head = LATENCY_COLUMNS.map(str::to_owned);
+        for [name, figures @ ..] in std::iter::once(head).chain(self.latency_rows()) {
+            write!(f, "{name:<48}")?;
+            figures.iter().try_for_each(|figure| write!(f, "{figure:>11}"))?;
+            writeln!(f)?;
         }
-        writeln!(f, "{:.0} vouchers/s", self.vouchers_per_s)?;
-        for form in &self.forms {
-            let (per_s, vouchers) = (form.per_s, form.vouchers_per_s);
-            writeln!(
-                f,
-                "orders of {}: {per_s:.0}/s, {vouchers:.0} vouchers/s, latency µs  {}",
-                form.form, form.latency_us
-            )?;
-        }
-        for (status, refused) in &self.refusals {
-            let prompt = refused.prompt_share * 100.0;
-            writeln!(
-                f,
-                "rejected with {status}: {:.0}/s, {prompt:.2} % of them within {PROMPT_REFUSAL_MS} ms, latency µs  {}",
-                refused.per_s, refused.latency_us
-            )?;
-        }
-        write_counts(f, "outcomes", &self.outcomes)?;
-        write_counts(f, "warm-up outcomes", &self.warm_up_outcomes)?;
-        for (kind, background) in &self.background {
-            writeln!(
-                f,
-                "{kind}: {:.0}/s, latency µs  {}",
-                background.per_s, background.latency_us
-            )?;
-            write_counts(f, "  outcomes", &background.outcomes)?;
-        }
-        self.errors
-            .iter()
-            .try_for_each(|(kind, text)| writeln!(f, "first {kind}: {text}"))
+        writeln!(f)?;
+        let mut rows = self.outcome_rows().into_iter();
+        rows.try_for_each(|(name, text)| writeln!(f, "{name}: {text}"))
     }
 }
 
-fn write_counts(f: &mut fmt::Formatter<'_>, title: &str, counts: &BTreeMap<String, u64>) -> fmt::Result {
+fn format_counts(counts: &BTreeMap<String, u64>) -> String {
     let counts: Vec<String> = counts
         .iter()
         .map(|(kind, count)| format!("{kind} × {count}"))
         .collect();
-    writeln!(
-        f,
-        "{title}: {}",
-        if counts.is_empty() {
-            "none".to_owned()
-        } else {
-            counts.join(", ")
-        }
-    )
+    if counts.is_empty() {
+        "none".to_owned()
+    } else {
+        counts.join(", ")
+    }
 }
 
 fn per_second(orders: u64, time: Duration) -> f64 {
@@ -211,13 +256,13 @@ fn per_second(orders: u64, time: Duration) -> f64 {
 }
 
 fn latency(of: &Histogram<u64>) -> Latency {
-    let at = |quantile| of.value_at_quantile(quantile);
+    let at = |quantile| millis(of.value_at_quantile(quantile));
     Latency {
         p50: at(0.5),
         p90: at(0.9),
         p99: at(0.99),
         p99_9: at(0.999),
-        max: of.max(),
+        max: millis(of.max()),
     }
 }
 
@@ -232,7 +277,7 @@ fn counts(outcomes: &Outcomes) -> BTreeMap<String, u64> {
 pub(crate) fn request_metrics(background: &BackgroundStats, time: Duration) -> RequestMetrics {
     RequestMetrics {
         per_s: per_second(background.latency_us.len(), time),
-        latency_us: latency(&background.latency_us),
+        latency_ms: latency(&background.latency_us),
         outcomes: counts(&background.measured),
     }
 }
@@ -250,7 +295,7 @@ fn form_metrics(names: &[String], tally: &Tally, time: Duration) -> Vec<FormMetr
             form: names.get(*index)?.clone(),
             per_s: per_second(form.latency_us.len(), time),
             vouchers_per_s: per_second(form.vouchers, time),
-            latency_us: latency(&form.latency_us),
+            latency_ms: latency(&form.latency_us),
         })
     };
     tally.breakdown.forms.iter().filter_map(metrics).collect()
@@ -260,7 +305,7 @@ fn refusals(tally: &Tally, time: Duration) -> BTreeMap<u16, RefusalMetrics> {
     let metrics = |of: &Histogram<u64>| RefusalMetrics {
         count: of.len(),
         per_s: per_second(of.len(), time),
-        latency_us: latency(of),
+        latency_ms: latency(of),
         prompt_share: of.count_between(0, PROMPT_REFUSAL_MS * 1_000) as f64 / of.len().max(1) as f64,
     };
     let statuses = tally.breakdown.refusals.iter();

@@ -17,6 +17,7 @@ use vouchsafe_api_client::origin::Origin;
 use super::progress::Progress;
 use crate::resources::MonitorTarget;
 use crate::resources::costs::{JournalBatchCounters, OrderCosts, UsageSnapshot};
+use crate::resources::other_work::OtherWork;
 use crate::resources::proc::{Component, ThreadSample, read_machine_time, read_resident_kib, read_threads};
 use crate::resources::server::{ServerStatsReader, read_server_usage};
 use crate::stoppable_thread::{StopSignal, StoppableThread};
@@ -31,27 +32,28 @@ const FINAL_SNAPSHOT_LEAD: Duration = Duration::from_millis(100);
 /// Interval between memory samples.
 const MEMORY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Resident memory, sampled every second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Resident memory of the service in MiB, sampled every second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MemoryUsage {
-    pub min_kib: u64,
-    pub max_kib: u64,
-    pub last_kib: u64,
+    pub min_mib: f64,
+    pub max_mib: f64,
+    pub last_mib: f64,
     pub samples: u64,
 }
 
 impl MemoryUsage {
     fn add_sample(previous: Option<Self>, kib: u64) -> Self {
+        let mib = kib as f64 / 1_024.0;
         let before = previous.unwrap_or(Self {
-            min_kib: kib,
-            max_kib: kib,
-            last_kib: kib,
+            min_mib: mib,
+            max_mib: mib,
+            last_mib: mib,
             samples: 0,
         });
         Self {
-            min_kib: before.min_kib.min(kib),
-            max_kib: before.max_kib.max(kib),
-            last_kib: kib,
+            min_mib: before.min_mib.min(mib),
+            max_mib: before.max_mib.max(mib),
+            last_mib: mib,
             samples: before.samples + 1,
         }
     }
@@ -62,18 +64,20 @@ impl MemoryUsage {
 pub struct ResourceUsage {
     pub costs: Option<OrderCosts>,
     pub memory: Option<MemoryUsage>,
+    pub other_work: Option<OtherWork>,
 }
 
 impl fmt::Display for MemoryUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mib = |kib: u64| kib as f64 / 1_024.0;
+        let Self {
+            min_mib,
+            max_mib,
+            last_mib,
+            samples,
+        } = self;
         write!(
             f,
-            "resident memory of the service, MiB  min {:.1}  max {:.1}  last {:.1}  ({} samples)",
-            mib(self.min_kib),
-            mib(self.max_kib),
-            mib(self.last_kib),
-            self.samples
+            "resident memory of the service, MiB  min {min_mib:.1}  max {max_mib:.1}  last {last_mib:.1}  ({samples} samples)"
         )
     }
 }
@@ -82,6 +86,9 @@ impl fmt::Display for ResourceUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(memory) = &self.memory {
             writeln!(f, "{memory}")?;
+        }
+        if let Some(other_work) = &self.other_work {
+            writeln!(f, "other work on the machine: {other_work}")?;
         }
         match &self.costs {
             Some(costs) => write!(f, "\n{costs}"),
@@ -145,6 +152,9 @@ fn monitor_run(sampler: &mut Sampler, length: Duration, stop: &StopSignal) -> Re
     }
     let (time, after) = (started.elapsed(), sampler.snapshot());
     usage.costs = OrderCosts::between(&before, &after, time);
+    let readings = before.machine.zip(after.machine);
+    usage.other_work =
+        readings.and_then(|(before, after)| OtherWork::between(before, after, usage.costs.as_ref()));
     usage
 }
 
@@ -243,13 +253,13 @@ mod tests {
 
     #[test]
     fn memory_usage_has_min_max_and_last() {
-        let previous = [30, 10, 20]
+        let previous = [3_072, 1_024, 2_048]
             .into_iter()
             .fold(None, |previous, kib| Some(MemoryUsage::add_sample(previous, kib)));
         let expected = MemoryUsage {
-            min_kib: 10,
-            max_kib: 30,
-            last_kib: 20,
+            min_mib: 1.0,
+            max_mib: 3.0,
+            last_mib: 2.0,
             samples: 3,
         };
         assert_eq!(previous, Some(expected));
@@ -280,6 +290,6 @@ mod tests {
             "{costs}"
         );
         assert_eq!(costs.wal, None);
-        assert!(usage.memory.unwrap().max_kib > 0);
+        assert!(usage.memory.unwrap().max_mib > 0.0);
     }
 }

@@ -20,9 +20,9 @@ use crate::deployment::postgres::SERVICE_DATABASE;
 use crate::deployment::seed::seed;
 use crate::follow_up::pauses::PostgresPauser;
 use crate::follow_up::webhook_receiver::WebhookReceiver;
-use crate::report::{Report, ScenarioInfo};
-use crate::resources::database::DurabilitySettings;
-use crate::resources::machine::Machine;
+use crate::report::{RunReport, ScenarioInfo, check_thresholds};
+use crate::resources::conditions::Conditions;
+use crate::resources::database::DatabaseSettings;
 use crate::run::driver::{LoadPlan, run_load};
 use crate::run::metrics::{RunMetrics, Setup};
 use crate::run::progress::Progress;
@@ -52,14 +52,14 @@ pub fn run_scenario(
     scenario: &Scenario,
     deployment: &mut TestDeployment,
     options: GeneratorOptions,
-) -> anyhow::Result<Report> {
+) -> anyhow::Result<RunReport> {
     scenario.validate()?;
     let traffic = Traffic::from_scenario(scenario)?;
     let forms = traffic.forms();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let machine = Machine::observe_before();
+    let conditions = Conditions::observe(Some(deployment.program()), Some(deployment.directory()));
     let started = Instant::now();
     let partners = runtime.block_on(seed(deployment.operator(), &scenario.seed_data()))?;
     let seeding_time = started.elapsed();
@@ -114,23 +114,20 @@ pub fn run_scenario(
         .push(runtime.block_on(check_stock_sold(deployment.operator(), vouchers)));
     // The server changes when the service was killed.
     let postgres = deployment.postgres()?;
-    let durability = runtime.block_on(DurabilitySettings::read(&postgres.service_options()))?;
+    let database = runtime.block_on(DatabaseSettings::read(&postgres.service_options()))?;
     audit
         .checks
         .push(check_invariants(deployment.program(), &deployment.data_dir()));
-    Ok(Report {
+    Ok(RunReport {
         scenario: Some(ScenarioInfo {
             name: scenario.name.clone(),
             description: scenario.description.clone(),
             seeding_s: seeding_time.as_secs_f64(),
             pauses: pauses.map(|pauses| pauses.len() as u64),
         }),
-        metrics,
         follow_up,
-        usage,
-        audit,
-        machine: machine.observe_after(),
-        database: Some(durability),
+        thresholds: check_thresholds(&scenario.thresholds, &metrics),
+        ..RunReport::new(conditions.completed(Some(database)), metrics, usage, audit)
     })
 }
 

@@ -10,7 +10,11 @@ const MAX_LATENCY_US: u64 = 60_000_000;
 const LATENCY_DIGITS: u8 = 3;
 
 pub(crate) fn new_histogram() -> Histogram<u64> {
-    let Ok(histogram) = Histogram::new_with_bounds(1, MAX_LATENCY_US, LATENCY_DIGITS) else {
+    new_histogram_with(LATENCY_DIGITS)
+}
+
+pub(crate) fn new_histogram_with(digits: u8) -> Histogram<u64> {
+    let Ok(histogram) = Histogram::new_with_bounds(1, MAX_LATENCY_US, digits) else {
         unreachable!("the bounds are valid constants")
     };
     histogram
@@ -20,6 +24,11 @@ pub(crate) fn merge_histogram(own: &mut Histogram<u64>, added: &Histogram<u64>) 
     let Ok(()) = own.add(added) else {
         unreachable!("all histograms of a run have the same bounds")
     };
+}
+
+/// Reports have latencies in milliseconds.
+pub(crate) fn millis(us: u64) -> f64 {
+    us as f64 / 1_000.0
 }
 
 pub(crate) fn micros(latency: Duration) -> u64 {

@@ -4,11 +4,12 @@
 //! service look quick; rejections are recorded separately.
 
 pub mod acknowledgements;
-mod histogram;
+pub(crate) mod histogram;
 pub mod latency_breakdown;
 mod outcome;
 pub mod run_history;
 pub(crate) mod sent_orders;
+pub mod timeline;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ use self::latency_breakdown::LatencyBreakdown;
 use self::outcome::{merge_outcomes, record_outcome};
 use self::run_history::LatencySample;
 use self::sent_orders::ResponseMismatches;
+use self::timeline::Timeline;
 use crate::traffic::pace::Phase;
 use crate::traffic::request::RequestKind;
 
@@ -60,6 +62,7 @@ impl Default for BackgroundStats {
 #[derive(Debug)]
 pub struct Tally {
     pub latency_us: Histogram<u64>,
+    pub timeline: Timeline,
     /// Latencies of measured orders by form, and of rejections.
     pub breakdown: LatencyBreakdown,
     pub measured: Outcomes,
@@ -77,11 +80,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Keeps at most `samples` orders with request and response.
+    /// Keeps at most `samples` orders with request and response. `measure_from` is the end of the warm-up.
     #[must_use]
-    pub fn new(samples: usize) -> Self {
+    pub fn new(samples: usize, measure_from: Instant) -> Self {
         Self {
             latency_us: new_histogram(),
+            timeline: Timeline::starting_at(measure_from),
             breakdown: LatencyBreakdown::default(),
             measured: Outcomes::new(),
             warm_up: Outcomes::new(),
@@ -123,6 +127,7 @@ impl Tally {
     ) {
         self.last_end = self.last_end.max(Some(end));
         let latency = end.saturating_duration_since(sent.at);
+        self.timeline.record(end, vouchers.map(|_| latency));
         match (vouchers, outcome) {
             (Some(vouchers), _) => {
                 self.latency_us.saturating_record(micros(latency));
@@ -165,6 +170,7 @@ impl Tally {
     pub(crate) fn merge(&mut self, other: Self) {
         merge_histogram(&mut self.latency_us, &other.latency_us);
         merge_histogram(&mut self.send_delay_us, &other.send_delay_us);
+        self.timeline.merge(other.timeline);
         self.breakdown.merge(other.breakdown);
         merge_outcomes(&mut self.measured, other.measured);
         merge_outcomes(&mut self.warm_up, other.warm_up);
@@ -211,7 +217,7 @@ mod tests {
 
     #[test]
     fn only_measured_acknowledgements_have_latency() {
-        let mut tally = Tally::new(1);
+        let mut tally = Tally::new(1, Instant::now());
         record(&mut tally, Phase::WarmUp, 900, &response(202, ORDER));
         record(&mut tally, Phase::Measured, 1, &response(503, "{}"));
         record(&mut tally, Phase::Measured, 20, &response(202, ORDER));
@@ -225,7 +231,7 @@ mod tests {
 
     #[test]
     fn unknown_outcomes_are_kept_for_settlement() {
-        let mut tally = Tally::new(0);
+        let mut tally = Tally::new(0, Instant::now());
         for outcome in [
             response(409, r#"{"error":{"code":"INSUFFICIENT_INVENTORY"}}"#),
             Err(RequestFailure::NotSent("refused".into())),
@@ -244,7 +250,7 @@ mod tests {
 
     #[test]
     fn merge_sums_counts_and_keeps_first_error_text() {
-        let (mut one, mut two) = (Tally::new(0), Tally::new(0));
+        let (mut one, mut two) = (Tally::new(0, Instant::now()), Tally::new(0, Instant::now()));
         record(&mut one, Phase::Measured, 1, &response(429, "first"));
         record(&mut two, Phase::Measured, 1, &response(429, "second"));
         record(&mut one, Phase::Measured, 1, &response(202, ORDER));
@@ -265,7 +271,7 @@ mod tests {
 
     #[test]
     fn background_requests_are_separate_from_orders() {
-        let (mut one, mut two) = (Tally::new(0), Tally::new(0));
+        let (mut one, mut two) = (Tally::new(0, Instant::now()), Tally::new(0, Instant::now()));
         let ms = Duration::from_millis;
         one.record_background(RequestKind::Duplicate, ms(3), &response(201, ORDER));
         two.record_background(RequestKind::Duplicate, ms(3), &response(409, "{}"));

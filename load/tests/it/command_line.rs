@@ -50,12 +50,14 @@ fn audited_run_succeeds_and_writes_json() {
     );
     let json = std::fs::read(dir.path().join("report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    assert_eq!(report["orders"], 50);
-    assert_eq!(report["outcomes"]["201"], 50);
-    assert!(report["latency_us"]["p99"].as_u64().unwrap() > 0);
-    assert_eq!(report["audit"]["checks"][5]["name"], "wallet");
-    assert_eq!(report["audit"]["checks"][6]["name"], "listed");
-    assert!(report["machine"]["cores"].as_u64().unwrap() > 0);
+    let run = &report["runs"][0];
+    assert_eq!(run["orders"], 50);
+    assert_eq!(run["outcomes"]["201"], 50);
+    assert!(run["latency_ms"]["p99"].as_f64().unwrap() > 0.0);
+    assert_eq!(run["audit"]["checks"][5]["name"], "wallet");
+    assert_eq!(run["audit"]["checks"][6]["name"], "listed");
+    assert!(run["conditions"]["cores"].as_u64().unwrap() > 0);
+    assert!(text.contains("JSON report: "), "{text}");
 }
 
 #[test]
@@ -80,6 +82,10 @@ fn invalid_scenario_exits_with_2() {
         (
             vec!["scenario", hot, "--program", "/nonexistent/vouchsafe"],
             "cannot start `/nonexistent/vouchsafe`",
+        ),
+        (
+            vec!["scenario", hot, "--baseline", file.to_str().unwrap()],
+            "is not a JSON report",
         ),
     ] {
         let output = load(&arguments);

@@ -1,20 +1,24 @@
-//! Tests of the report as text and JSON.
+//! Tests of the report as text, JSON and HTML, its thresholds and its comparison with an earlier report.
 
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use vouchsafe_load::audit::Audit;
+use vouchsafe_load::audit::{Audit, Check};
 use vouchsafe_load::follow_up::FollowUp;
 use vouchsafe_load::follow_up::restart::RestartTimes;
-use vouchsafe_load::report::Report;
+use vouchsafe_load::report::baseline::Baseline;
+use vouchsafe_load::report::{Report, RunReport, ScenarioInfo, Verdict, check_thresholds};
+use vouchsafe_load::resources::conditions::Conditions;
 use vouchsafe_load::resources::costs::{OrderCosts, ThreadCost};
-use vouchsafe_load::resources::machine::Machine;
+use vouchsafe_load::resources::other_work::OtherWork;
 use vouchsafe_load::resources::proc::Component;
 use vouchsafe_load::resources::server::WalCost;
-use vouchsafe_load::run::metrics::{RunMetrics, Setup};
+use vouchsafe_load::run::metrics::{Latency, RunMetrics, Setup};
 use vouchsafe_load::run::resource_monitor::{MemoryUsage, ResourceUsage};
 use vouchsafe_load::run::result::RunResult;
 use vouchsafe_load::tally::Tally;
 use vouchsafe_load::tally::run_history::SentOrders;
+use vouchsafe_load::traffic::scenario::Thresholds;
 
 fn usage() -> ResourceUsage {
     ResourceUsage {
@@ -36,51 +40,257 @@ fn usage() -> ResourceUsage {
             records_per_batch: Some(120.0),
         }),
         memory: Some(MemoryUsage {
-            min_kib: 1_024,
-            max_kib: 3_072,
-            last_kib: 2_048,
+            min_mib: 1.0,
+            max_mib: 3.0,
+            last_mib: 2.0,
             samples: 11,
         }),
+        other_work: None,
     }
 }
 
-#[test]
-fn costs_memory_and_restarts_are_in_text_and_json() {
+fn metrics() -> RunMetrics {
     let result = RunResult {
-        tally: Tally::new(0),
+        tally: Tally::new(0, Instant::now()),
+        loaded_for: Duration::from_secs(2),
         measured_for: Duration::from_secs(2),
         lasted: Duration::from_secs(2),
         sent: SentOrders::default(),
     };
-    let report = Report {
-        scenario: None,
-        metrics: RunMetrics::from_run(Setup::default(), &result),
+    RunMetrics {
+        orders_per_s: 500.0,
+        failed_share: 0.25,
+        latency_ms: Latency {
+            p50: 4.0,
+            p99: 40.0,
+            ..Latency::default()
+        },
+        ..RunMetrics::from_run(Setup::default(), &result)
+    }
+}
+
+/// A run of the scenario with this name.
+fn run(name: &str) -> RunReport {
+    let conditions = Conditions {
+        started_at: "2026-11-24T10:00:00Z".to_owned(),
+        program: Some("vouchsafe 0.2.0".to_owned()),
+        profile: Some("release".to_owned()),
+        disk_sync_ms: Some(0.25),
+        ..Conditions::default()
+    };
+    RunReport {
+        scenario: Some(ScenarioInfo {
+            name: name.to_owned(),
+            description: "Throughput <of> one SKU.".to_owned(),
+            seeding_s: 1.0,
+            pauses: None,
+        }),
         follow_up: FollowUp {
             restarts: RestartTimes::from_durations(&[Duration::from_millis(480)]),
             ..FollowUp::default()
         },
-        usage: usage(),
-        audit: Audit { checks: Vec::new() },
-        machine: Machine::observe_before(),
-        database: None,
+        ..RunReport::new(conditions, metrics(), usage(), Audit { checks: Vec::new() })
+    }
+}
+
+fn html(report: &Report) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("report.html");
+    report.write_html(&path).unwrap();
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn costs_memory_and_restarts_are_in_text_json_and_html() {
+    let report = Report {
+        runs: vec![run("hot-sku")],
     };
-    let text = report.to_string();
-    for expected in [
-        "checkpointer",
-        "7.250",
-        "other processes",
-        "WAL, bytes",
-        "2510",
-        "not measured",
-        "journal records per commit",
-        "min 1.0  max 3.0  last 2.0",
-        "median 480, max 480, of 1: 480",
-    ] {
-        assert!(text.contains(expected), "{expected} is not in the text: {text}");
+    for text in [report.to_string(), html(&report)] {
+        for expected in [
+            "checkpointer",
+            "7.250",
+            "other processes",
+            "WAL, bytes",
+            "2510",
+            "not measured",
+            "journal records per commit",
+            "min 1.0  max 3.0  last 2.0",
+            "median 480, max 480, of 1: 480",
+            "2026-11-24T10:00:00Z",
+            "vouchsafe 0.2.0, profile release",
+            "0.250 ms to write and sync 8 KiB",
+            "40.0",
+        ] {
+            assert!(text.contains(expected), "{expected} is not in the text: {text}");
+        }
     }
     let json = serde_json::to_value(&report).unwrap();
-    assert_eq!(json["costs"]["threads"][0]["component"], "postgres");
-    assert_eq!(json["costs"]["wal"]["bytes"], 2_510.0);
-    assert_eq!(json["memory"]["max_kib"], 3_072);
-    assert_eq!(json["restarts"]["median_ms"], 480.0);
+    let run = &json["runs"][0];
+    assert_eq!(run["costs"]["threads"][0]["component"], "postgres");
+    assert_eq!(run["costs"]["wal"]["bytes"], 2_510.0);
+    assert_eq!(run["memory"]["max_mib"], 3.0);
+    assert_eq!(run["restarts"]["median_ms"], 480.0);
+    assert_eq!(run["conditions"]["disk_sync_ms"], 0.25);
+    assert_eq!(run["series"]["windows"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn html_page_is_self_contained_and_escaped() {
+    let page = html(&Report {
+        runs: vec![run("hot-sku"), run("mixed")],
+    });
+    assert!(page.contains("Throughput &lt;of&gt; one SKU."), "{page}");
+    assert_eq!(page.matches("<svg").count(), 4, "two charts per run");
+    for axis in ["orders per second", "latency, ms", "time after the warm-up, s"] {
+        assert!(page.contains(axis), "{axis}: {page}");
+    }
+    assert!(
+        page.contains(r##"href="#mixed""##) && page.contains(r#"id="mixed""#),
+        "{page}"
+    );
+    let references = page.replace("http://www.w3.org/2000/svg", "");
+    for reference in ["<script", "<link", "<img", "http", "url(", "@import"] {
+        assert!(!references.contains(reference), "{reference} in {page}");
+    }
+}
+
+#[test]
+fn other_work_makes_figures_a_lower_bound() {
+    for (share, warns) in [(0.01, false), (0.12, true)] {
+        let usage = ResourceUsage {
+            other_work: Some(OtherWork {
+                share: Some(share),
+                steal_share: 0.0,
+            }),
+            ..usage()
+        };
+        let run = RunReport::new(
+            Conditions::default(),
+            metrics(),
+            usage,
+            Audit { checks: Vec::new() },
+        );
+        let report = Report { runs: vec![run] };
+        for text in [
+            report.to_string(),
+            html(&report),
+            serde_json::to_string(&report).unwrap(),
+        ] {
+            assert_eq!(text.contains("figures are a lower bound"), warns, "{text}");
+        }
+    }
+}
+
+#[test]
+fn missed_threshold_is_named_and_outweighed_by_a_failed_audit() {
+    let checks = |thresholds| check_thresholds(&thresholds, &metrics());
+    assert!(checks(Thresholds::default()).is_empty());
+    let met = Thresholds {
+        p99_ms: Some(40.0),
+        min_rate: Some(500.0),
+        max_failed_share: Some(0.25),
+    };
+    let missed = Thresholds {
+        p99_ms: Some(39.0),
+        min_rate: Some(501.0),
+        max_failed_share: Some(0.2),
+    };
+    let passed = |thresholds| {
+        checks(thresholds)
+            .iter()
+            .map(|check| check.passed)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!((passed(met), passed(missed)), (vec![true; 3], vec![false; 3]));
+
+    let mut report = Report {
+        runs: vec![run("hot-sku"), run("mixed")],
+    };
+    assert_eq!(report.verdict(), Verdict::Passed);
+    report.runs[1].thresholds = checks(missed);
+    assert_eq!(report.verdict(), Verdict::ThresholdMissed);
+    for text in [report.to_string(), html(&report)] {
+        assert!(text.contains("3 MISSED"), "{text}");
+        assert!(
+            text.contains("p99_ms") && text.contains("40.0, at most 39"),
+            "{text}"
+        );
+    }
+    report.runs[0]
+        .audit
+        .checks
+        .push(Check::new("wallet", Err("12 missing".to_owned())));
+    assert_eq!(report.verdict(), Verdict::AuditFailed);
+    assert!(
+        report.to_string().contains("FAILED wallet: 12 missing"),
+        "{report}"
+    );
+}
+
+/// Writes a report and reads it as a baseline for these scenarios.
+fn baseline(report: &Report, scenarios: &[Option<&str>]) -> anyhow::Result<Baseline> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("earlier.json");
+    std::fs::write(&path, serde_json::to_vec(report).unwrap()).unwrap();
+    Baseline::read(&path, scenarios)
+}
+
+#[test]
+fn baseline_gives_ratios_and_differing_conditions() {
+    let mut earlier = run("hot-sku");
+    earlier.metrics.orders_per_s = 400.0;
+    earlier.conditions.profile = Some("dist".to_owned());
+    earlier.conditions.disk_sync_ms = Some(1.0);
+    earlier.warnings.push("other work used the machine".to_owned());
+    let earlier = Report {
+        runs: vec![run("mixed"), earlier],
+    };
+    let baseline = baseline(&earlier, &[Some("hot-sku")]).unwrap();
+    let mut current = run("hot-sku");
+    current.baseline = Some(baseline.compare(&current).unwrap());
+    let report = Report { runs: vec![current] };
+    for text in [report.to_string(), html(&report)] {
+        for expected in [
+            "1.25 ×",
+            "postgres, CPU µs per order",
+            "profile: dist then, release now",
+            "disk sync, ms: 1.000 then, 0.250 now",
+            "then: other work used the machine",
+        ] {
+            assert!(text.contains(expected), "{expected} is not in {text}");
+        }
+        assert!(!text.contains("program: vouchsafe 0.2.0 then"), "{text}");
+    }
+}
+
+#[test]
+fn unusable_baseline_is_rejected_before_the_run() {
+    let report = Report {
+        runs: vec![run("mixed"), run("restart")],
+    };
+    let error = baseline(&report, &[Some("mixed"), Some("hot-sku")])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("is a report of mixed, restart: it has no run of hot-sku"),
+        "{error}"
+    );
+    let error = baseline(&report, &[None]).unwrap_err().to_string();
+    assert!(error.contains("it has no run of load run"), "{error}");
+    let error = Baseline::read(Path::new("/nonexistent.json"), &[])
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("cannot read the baseline"), "{error}");
+    let directory = tempfile::tempdir().unwrap();
+    for text in [
+        "not JSON",
+        "{}",
+        r#"{"runs":[]}"#,
+        r#"{"runs":[{"scenario":null}]}"#,
+    ] {
+        let path = directory.path().join("other.json");
+        std::fs::write(&path, text).unwrap();
+        let error = Baseline::read(&path, &[None]).unwrap_err().to_string();
+        assert!(error.contains("is not a JSON report"), "{text}: {error}");
+    }
 }

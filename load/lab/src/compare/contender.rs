@@ -3,8 +3,7 @@
 //! Rule: a turn that does not count enters no median and no ratio.
 
 use serde::Serialize;
-use vouchsafe_load::resources::database::DurabilitySettings;
-use vouchsafe_load::resources::machine::Machine;
+use vouchsafe_load::resources::conditions::Conditions;
 use vouchsafe_load::traffic::pace::{Pace, Spacing};
 
 use super::statistics::{Spread, paired_ratios};
@@ -75,10 +74,8 @@ pub struct CompareReport {
     pub pool: u32,
     /// By load, then in the order of the turns.
     pub columns: Vec<Column>,
-    /// Of the server that all contenders use.
-    pub database: DurabilitySettings,
-    /// Before the start of the deployment and after the last turn.
-    pub machine: Machine,
+    /// All contenders use the same server.
+    pub conditions: Conditions,
 }
 
 impl CompareReport {
@@ -154,11 +151,7 @@ mod tests {
         CompareReport {
             pool: 4,
             columns,
-            database: DurabilitySettings {
-                fsync: "on".to_owned(),
-                synchronous_commit: "on".to_owned(),
-            },
-            machine: Machine::observe_before(),
+            conditions: Conditions::default(),
         }
     }
 
@@ -173,7 +166,7 @@ mod tests {
             assert_eq!((ratio.median, ratio.count), (median, count));
             assert_eq!(report.has_passed(), second_passed);
             let text = report.to_string();
-            assert!(text.contains(shown) && text.contains("fsync on"), "{text}");
+            assert!(text.contains(shown) && text.contains("load average"), "{text}");
         }
     }
 

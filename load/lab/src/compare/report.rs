@@ -11,11 +11,9 @@ use super::contender::{Column, CompareReport, Contender};
 use super::statistics::Spread;
 use super::turn::Turn;
 
-const US_PER_MS: f64 = 1_000.0;
-
 impl fmt::Display for CompareReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "machine: {}\ndatabase: {}", self.machine, self.database)?;
+        writeln!(f, "{}", self.conditions)?;
         writeln!(f, "peer with a pool of {}", self.pool)?;
         let mut pace = None;
         for column in &self.columns {
@@ -47,16 +45,16 @@ fn write_row(f: &mut fmt::Formatter<'_>, report: &CompareReport, column: &Column
     let spread = column
         .spread()
         .map_or_else(|| "does not count".to_owned(), |spread| spread.to_string());
-    let latencies: [fn(&Turn) -> u64; 2] = [|turn| turn.latency_us.p50, |turn| turn.latency_us.p99];
+    let latencies: [fn(&Turn) -> f64; 2] = [|turn| turn.latency_ms.p50, |turn| turn.latency_ms.p99];
     let [p50, p99] = latencies.map(|select| {
-        let median = column.median(|turn| Some(select(turn) as f64));
-        median.map_or_else(String::new, |us| format!("{:.1}", us / US_PER_MS))
+        let median = column.median(|turn| Some(select(turn)));
+        median.map_or_else(String::new, |ms| format!("{ms:.1}"))
     });
     let ratio = report.ratio(column.contender, Contender::Peer, column.load.pace);
     let ratio = ratio.map_or_else(String::new, |Spread { median, min, max, .. }| {
         format!("{median:.2} × ({min:.2}–{max:.2})")
     });
-    let loads = column.turns.iter().filter_map(|turn| turn.machine.load_after);
+    let loads = column.turns.iter().filter_map(|turn| turn.load_average);
     let load = Spread::from_values(loads)
         .map_or_else(String::new, |load| format!("{:.1} to {:.1}", load.min, load.max));
     writeln!(

@@ -10,8 +10,8 @@ use vouchsafe_load::deployment::TestDeployment;
 use vouchsafe_load::deployment::postgres::SERVICE_DATABASE;
 use vouchsafe_load::deployment::seed::{SeedData, product_id, seed};
 use vouchsafe_load::resources::MonitorTarget;
-use vouchsafe_load::resources::database::DurabilitySettings;
-use vouchsafe_load::resources::machine::Machine;
+use vouchsafe_load::resources::conditions::Conditions;
+use vouchsafe_load::resources::database::DatabaseSettings;
 
 use super::audit_method::AuditMethod;
 use super::contender::{Column, CompareReport, Contender, empty_columns, half_peer_rate};
@@ -46,8 +46,8 @@ pub async fn compare(
     comparison: &ComparisonPlan<'_>,
     report_progress: &mut impl FnMut(&str),
 ) -> anyhow::Result<CompareReport> {
-    let machine = Machine::observe_before();
     let setup = ComparisonSetup::prepare(comparison).await?;
+    let conditions = Conditions::observe(Some(comparison.service), Some(setup.deployment.directory()));
     let mut columns = empty_columns(comparison.loads);
     setup
         .run_rounds(comparison, &mut columns, report_progress)
@@ -61,8 +61,7 @@ pub async fn compare(
     let report = CompareReport {
         pool: comparison.pool,
         columns,
-        database: DurabilitySettings::read(&setup.peer_database).await?,
-        machine: machine.observe_after(),
+        conditions: conditions.completed(Some(DatabaseSettings::read(&setup.peer_database).await?)),
     };
     setup.deployment.stop().context("stopping the service")?;
     Ok(report)

@@ -9,8 +9,8 @@ use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_load::audit::Audit;
 use vouchsafe_load::resources::MonitorTarget;
+use vouchsafe_load::resources::conditions::load_average;
 use vouchsafe_load::resources::costs::OrderCosts;
-use vouchsafe_load::resources::machine::Machine;
 use vouchsafe_load::run::driver::{LoadPlan, run_load};
 use vouchsafe_load::run::metrics::{Latency, RunMetrics, Setup};
 use vouchsafe_load::run::progress::Progress;
@@ -48,11 +48,12 @@ pub struct LoadSettings {
 pub struct Turn {
     pub orders_per_s: f64,
     pub orders: u64,
-    pub latency_us: Latency,
+    pub latency_ms: Latency,
     pub outcomes: BTreeMap<String, u64>,
     pub costs: Option<OrderCosts>,
     pub audit: Audit,
-    pub machine: Machine,
+    /// One-minute load average of the machine after the load.
+    pub load_average: Option<f64>,
 }
 
 impl Turn {
@@ -93,12 +94,11 @@ pub(crate) async fn run_concurrent_turns(
         auditors.push((target, auditor, opening));
         plans.push(load_plan(target, load)?);
     }
-    let machine = Machine::observe_before();
     let progress = Progress::default();
     let monitor = ResourceMonitor::start(subject, &progress, Duration::from_secs(load.seconds))?;
     let results = run_all(plans, &progress)?;
     let usage = monitor.stop()?;
-    let machine = machine.observe_after();
+    let load_average = load_average();
     let mut turns = Vec::with_capacity(targets.len());
     for ((target, mut auditor, opening), result) in auditors.into_iter().zip(results) {
         let metrics = RunMetrics::from_run(describe_setup(target, load), &result);
@@ -109,11 +109,11 @@ pub(crate) async fn run_concurrent_turns(
         turns.push(Turn {
             orders_per_s: metrics.orders_per_s,
             orders: metrics.orders,
-            latency_us: metrics.latency_us,
+            latency_ms: metrics.latency_ms,
             outcomes: metrics.outcomes,
             costs: usage.costs.clone(),
             audit,
-            machine,
+            load_average,
         });
     }
     Ok(turns)
@@ -170,7 +170,7 @@ pub(crate) mod tests {
         Turn {
             orders_per_s,
             orders: 10,
-            latency_us: Latency::default(),
+            latency_ms: Latency::default(),
             outcomes: [(SOLD.to_owned(), 10)].into(),
             costs: None,
             audit: Audit {
@@ -183,7 +183,7 @@ pub(crate) mod tests {
                     },
                 )],
             },
-            machine: Machine::observe_before(),
+            load_average: None,
         }
     }
 

@@ -15,9 +15,9 @@ use vouchsafe_load::audit::{Check, check_invariants};
 use vouchsafe_load::deployment::TestDeployment;
 use vouchsafe_load::deployment::postgres::SERVICE_DATABASE;
 use vouchsafe_load::deployment::seed::{SeedData, product_id, seed};
+use vouchsafe_load::resources::conditions::Conditions;
 use vouchsafe_load::resources::costs::OrderCosts;
-use vouchsafe_load::resources::database::DurabilitySettings;
-use vouchsafe_load::resources::machine::Machine;
+use vouchsafe_load::resources::database::DatabaseSettings;
 use vouchsafe_load::resources::proc::Component;
 use vouchsafe_load::traffic::pace::Pace;
 
@@ -68,8 +68,7 @@ pub struct NodesReport {
     /// One node with few connections, one node with many, two nodes.
     pub rows: [NodeRow; 3],
     pub verified: Check,
-    pub machine: Machine,
-    pub database: DurabilitySettings,
+    pub conditions: Conditions,
 }
 
 impl NodesReport {
@@ -156,8 +155,8 @@ pub async fn measure_nodes(
     plan: &NodesPlan<'_>,
     report_progress: &mut impl FnMut(&str),
 ) -> anyhow::Result<NodesReport> {
-    let machine = Machine::observe_before();
     let mut deployment = TestDeployment::start(plan.service).await?;
+    let conditions = Conditions::observe(Some(plan.service), Some(deployment.directory()));
     let seed_data = SeedData::even(1, plan.stock, 2, USD);
     let partners = seed(deployment.operator(), &seed_data).await?;
     let superuser = deployment.postgres()?.superuser_options();
@@ -205,8 +204,7 @@ pub async fn measure_nodes(
     let report = NodesReport {
         rows,
         verified: check_invariants(deployment.program(), &deployment.data_dir()),
-        machine: machine.observe_after(),
-        database: DurabilitySettings::read(&database).await?,
+        conditions: conditions.completed(Some(DatabaseSettings::read(&database).await?)),
     };
     second_node.stop().context("stopping the second node")?;
     deployment.stop().context("stopping the first node")?;

@@ -21,7 +21,7 @@ type ObservationMetric = fn(&NodeObservation, usize) -> f64;
 
 impl fmt::Display for NodesReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "machine: {}\n", self.machine)?;
+        writeln!(f, "{}", self.conditions)?;
         writeln!(
             f,
             "{:<28}{:>28}{:>14}{:>14}{:>14}{:>14}",
@@ -35,10 +35,8 @@ impl fmt::Display for NodesReport {
         let status = if verified.passed { "ok" } else { "FAILED" };
         writeln!(f, "\n{status}  {}: {}", verified.name, verified.detail)?;
         let turns = self.rows.iter().flat_map(|row| row.rounds.iter().flatten());
-        for reason in turns.filter_map(Turn::rejection_reason) {
-            writeln!(f, "does not count: {reason}")?;
-        }
-        writeln!(f, "\ndatabase: {}", self.database)
+        let mut reasons = turns.filter_map(Turn::rejection_reason);
+        reasons.try_for_each(|reason| writeln!(f, "does not count: {reason}"))
     }
 }
 
@@ -46,13 +44,8 @@ impl NodesReport {
     fn write_row(&self, f: &mut fmt::Formatter<'_>, row: &NodeRow) -> fmt::Result {
         let orders =
             Spread::from_values(row.orders_per_s()).map_or_else(String::new, |spread| spread.to_string());
-        let slowest = |turns: &Vec<Turn>| turns.iter().map(|turn| turn.latency_us.p99).max();
-        let p99 = Spread::from_values(
-            row.rounds
-                .iter()
-                .filter_map(slowest)
-                .map(|us| us as f64 / 1_000.0),
-        );
+        let slowest = |turns: &Vec<Turn>| turns.iter().map(|turn| turn.latency_ms.p99).reduce(f64::max);
+        let p99 = Spread::from_values(row.rounds.iter().filter_map(slowest));
         let observation = row.observe();
         writeln!(
             f,
@@ -73,7 +66,7 @@ impl NodesReport {
             );
         };
         let [_, many, two] = &self.rows;
-        let prediction = model.predict(two.nodes, self.machine.cores);
+        let prediction = model.predict(two.nodes, self.conditions.cores);
         writeln!(
             f,
             "\nmodel: {} µs per order and {} µs per batch; prediction for two nodes on the same cores, scaled to the machine \
@@ -99,7 +92,7 @@ impl NodesReport {
             let measured = observation.map_or_else(
                 || "not measured".to_owned(),
                 |observation| {
-                    let measured = metric(&observation, self.machine.cores);
+                    let measured = metric(&observation, self.conditions.cores);
                     format!("{measured:>10.1} measured, ratio {:>5.2}", measured / prediction)
                 },
             );

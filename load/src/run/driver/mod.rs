@@ -129,10 +129,10 @@ pub fn run_load(plan: LoadPlan, progress: &Progress) -> anyhow::Result<RunResult
     let threads: Vec<_> = (0..plan.threads)
         .map(|index| {
             let (plan, schedule, progress) = (Arc::clone(&plan), Arc::clone(&schedule), progress.clone());
-            std::thread::spawn(move || run_thread(&plan, index, schedule, progress))
+            std::thread::spawn(move || run_thread(&plan, index, measure_from, schedule, progress))
         })
         .collect();
-    let (mut sum, mut sent) = (Tally::new(plan.samples), Vec::new());
+    let (mut sum, mut sent) = (Tally::new(plan.samples, measure_from), Vec::new());
     for thread in threads {
         let (tally, log) = thread
             .join()
@@ -144,6 +144,10 @@ pub fn run_load(plan: LoadPlan, progress: &Progress) -> anyhow::Result<RunResult
     let measured_for = sum.last_end.map_or(Duration::ZERO, |end| end - measure_from);
     Ok(RunResult {
         tally: sum,
+        loaded_for: match plan.length {
+            RunLength::Time(length) => length,
+            RunLength::Orders(_) => measured_for,
+        },
         measured_for,
         lasted,
         sent: SentOrders::from_logs(sent),
@@ -165,11 +169,12 @@ struct ThreadState {
 fn run_thread(
     plan: &Arc<LoadPlan>,
     index: usize,
+    measure_from: Instant,
     schedule: Arc<SendSchedule>,
     progress: Progress,
 ) -> anyhow::Result<(Tally, SentLog)> {
     let samples = plan.samples.div_ceil(plan.threads);
-    let mut tally = Tally::new(samples);
+    let mut tally = Tally::new(samples, measure_from);
     if plan.history.latency_samples {
         tally.latency_samples = Some(Vec::new());
     }

@@ -7,8 +7,8 @@ WITH numbered AS MATERIALIZED (
       FROM plan
      CROSS JOIN generate_series($1::bigint, $2::bigint) AS number
 ), put_codes AS (
-    INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext)
-    SELECT first_code + number - 1, 'grown-' || lpad((chunk_index % skus)::text, 5, '0'), 2500, digest, key_id,
+    INSERT INTO codes (code_id, product_id, denomination, blind_index, code_index, key_id, nonce, ciphertext)
+    SELECT first_code + number - 1, 'grown-' || lpad((chunk_index % skus)::text, 5, '0'), 2500, digest, digest, key_id,
            substring(digest FROM 1 FOR 12), digest || substring(digest FROM 1 FOR 11)
       FROM numbered
 )

@@ -1,0 +1,287 @@
+//! Run report: conditions, metrics, audit, thresholds and the comparison with an earlier report, as text, JSON and HTML.
+//!
+//! Rule: text and HTML show a quantity in the same unit, because both show the same cells.
+
+pub mod baseline;
+mod chart;
+mod html;
+mod thresholds;
+
+use std::fmt;
+use std::path::Path;
+
+use serde::Serialize;
+
+use self::baseline::Comparison;
+use crate::audit::{Audit, Check, format_checks};
+use crate::follow_up::FollowUp;
+use crate::resources::conditions::Conditions;
+use crate::resources::costs::format_value;
+use crate::resources::other_work::OtherWork;
+use crate::resources::proc::Component;
+use crate::run::metrics::RunMetrics;
+use crate::run::resource_monitor::ResourceUsage;
+
+pub use self::thresholds::check_thresholds;
+
+/// Name of a run without a scenario.
+const PLAIN_RUN: &str = "load run";
+
+/// Report of one or more runs on the same machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    pub runs: Vec<RunReport>,
+}
+
+/// Report of one run. Metrics are never published without their audit.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunReport {
+    /// `None` for a run without a scenario.
+    pub scenario: Option<ScenarioInfo>,
+    pub conditions: Conditions,
+    /// Reasons to doubt the figures.
+    pub warnings: Vec<String>,
+    #[serde(flatten)]
+    pub metrics: RunMetrics,
+    /// Results of pauses, restarts, replays and webhooks.
+    #[serde(flatten)]
+    pub follow_up: FollowUp,
+    /// Resource usage; incomplete if the service is not a local deployment.
+    #[serde(flatten)]
+    pub usage: ResourceUsage,
+    pub audit: Audit,
+    /// Results for the thresholds of the scenario.
+    pub thresholds: Vec<Check>,
+    /// Comparison with an earlier report, if one was given.
+    pub baseline: Option<Comparison>,
+}
+
+/// Name and purpose of a scenario.
+#[derive(Clone, Debug, Serialize)]
+pub struct ScenarioInfo {
+    pub name: String,
+    pub description: String,
+    /// Duration of the seeding, in seconds.
+    pub seeding_s: f64,
+    pub pauses: Option<u64>,
+}
+
+/// Result of a command; an audit failure outweighs a missed threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    Passed,
+    ThresholdMissed,
+    AuditFailed,
+}
+
+impl Report {
+    /// The worst result of all runs.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.runs
+            .iter()
+            .map(RunReport::verdict)
+            .max()
+            .unwrap_or(Verdict::Passed)
+    }
+
+    /// Writes the report as a self-contained HTML page.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_html(&self, path: &Path) -> anyhow::Result<()> {
+        Ok(std::fs::write(path, html::render(self)?)?)
+    }
+
+    /// Reasons to doubt the figures of a run, with its name.
+    fn warnings(&self) -> impl Iterator<Item = String> {
+        let named = |run: &'_ RunReport| {
+            let name = run.name().to_owned();
+            run.warnings
+                .clone()
+                .into_iter()
+                .map(move |warning| format!("{name}: {warning}"))
+        };
+        self.runs.iter().flat_map(named)
+    }
+}
+
+impl RunReport {
+    /// Report of a run without a scenario.
+    #[must_use]
+    pub fn new(conditions: Conditions, metrics: RunMetrics, usage: ResourceUsage, audit: Audit) -> Self {
+        Self {
+            scenario: None,
+            warnings: find_warnings(&conditions, &usage),
+            conditions,
+            metrics,
+            follow_up: FollowUp::default(),
+            usage,
+            audit,
+            thresholds: Vec::new(),
+            baseline: None,
+        }
+    }
+
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        if !self.audit.has_passed() {
+            Verdict::AuditFailed
+        } else if self.thresholds.iter().all(|check| check.passed) {
+            Verdict::Passed
+        } else {
+            Verdict::ThresholdMissed
+        }
+    }
+
+    /// Name of the scenario.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.scenario
+            .as_ref()
+            .map_or(PLAIN_RUN, |scenario| &scenario.name)
+    }
+
+    fn failed_checks(&self) -> impl Iterator<Item = &Check> {
+        let all = self.audit.checks.iter().chain(&self.thresholds);
+        all.filter(|check| !check.passed)
+    }
+
+    /// Cells of the summary table, in the order of [`SUMMARY_COLUMNS`].
+    fn summary(&self) -> [String; 8] {
+        let metrics = &self.metrics;
+        let cpu_us = |component| self.usage.costs.as_ref()?.cpu_us(component);
+        let audit = if self.audit.has_passed() {
+            "passed"
+        } else {
+            "FAILED"
+        };
+        let thresholds = match self.thresholds.iter().filter(|check| !check.passed).count() {
+            _ if self.thresholds.is_empty() => "none".to_owned(),
+            0 => "passed".to_owned(),
+            missed => format!("{missed} MISSED"),
+        };
+        [
+            self.name().to_owned(),
+            format!("{:.0}", metrics.orders_per_s),
+            format_value(Some(metrics.latency_ms.p50)),
+            format_value(Some(metrics.latency_ms.p99)),
+            format_value(cpu_us(Component::Service)),
+            format_value(cpu_us(Component::Postgres)),
+            audit.to_owned(),
+            thresholds,
+        ]
+    }
+}
+
+fn find_warnings(conditions: &Conditions, usage: &ResourceUsage) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(other_work) = usage.other_work.filter(OtherWork::is_significant) {
+        warnings.push(format!(
+            "other work used the machine ({other_work}): figures are a lower bound"
+        ));
+    }
+    if conditions
+        .database
+        .as_ref()
+        .is_some_and(|database| !database.is_durable())
+    {
+        warnings.push("commits are not durable (fsync, synchronous_commit): figures do not count".to_owned());
+    }
+    if conditions.profile.as_deref() == Some("debug") {
+        warnings.push("the program is a debug build: figures do not count".to_owned());
+    }
+    warnings
+}
+
+/// Columns of the summary of several runs.
+const SUMMARY_COLUMNS: [&str; 8] = [
+    "scenario",
+    "orders/s",
+    "p50, ms",
+    "p99, ms",
+    "service, µs/order",
+    "Postgres, µs/order",
+    "audit",
+    "thresholds",
+];
+
+/// Prints a report and writes it as JSON, if a path is given.
+///
+/// # Errors
+/// If the file cannot be written or the terminal is gone.
+pub fn publish(report: &(impl Serialize + fmt::Display), json: Option<&Path>) -> std::io::Result<()> {
+    use std::io::Write as _;
+    if let Some(path) = json {
+        std::fs::write(path, serde_json::to_vec_pretty(report)?)?;
+    }
+    write!(std::io::stdout().lock(), "{report}")
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(first) = self.runs.first() else {
+            return Ok(());
+        };
+        write!(f, "{}", first.conditions)?;
+        for warning in self.warnings() {
+            writeln!(f, "WARNING: {warning}")?;
+        }
+        writeln!(f)?;
+        if let [run] = &self.runs[..] {
+            return write!(f, "{run}");
+        }
+        write_summary_row(f, &SUMMARY_COLUMNS)?;
+        self.runs
+            .iter()
+            .try_for_each(|run| write_summary_row(f, &run.summary()))?;
+        for run in &self.runs {
+            let missed: Vec<_> = run.failed_checks().collect();
+            if !missed.is_empty() {
+                write!(f, "\n{}\n{}", run.name(), format_checks(missed))?;
+            }
+            if let Some(baseline) = &run.baseline {
+                write!(f, "\n{}: {baseline}", run.name())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_summary_row(f: &mut fmt::Formatter<'_>, cells: &[impl fmt::Display]) -> fmt::Result {
+    let [name, figures @ ..] = cells else {
+        return Ok(());
+    };
+    write!(f, "{name:<24}")?;
+    figures.iter().try_for_each(|cell| write!(f, "{cell:>20}"))?;
+    writeln!(f)
+}
+
+impl fmt::Display for RunReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(scenario) = &self.scenario {
+            writeln!(f, "{}: {}", scenario.name, scenario.description)?;
+            writeln!(f, "seeded in {:.1} s", scenario.seeding_s)?;
+            if let Some(pauses) = scenario.pauses {
+                writeln!(f, "pauses of Postgres: {pauses}")?;
+            }
+        }
+        let status = if self.audit.has_passed() {
+            "passed"
+        } else {
+            "FAILED"
+        };
+        write!(
+            f,
+            "{}{}{}\naudit: {status}\n{}",
+            self.metrics, self.follow_up, self.usage, self.audit
+        )?;
+        if !self.thresholds.is_empty() {
+            write!(f, "\nthresholds\n{}", format_checks(&self.thresholds))?;
+        }
+        match &self.baseline {
+            Some(baseline) => write!(f, "\n{baseline}"),
+            None => Ok(()),
+        }
+    }
+}

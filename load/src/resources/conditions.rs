@@ -1,0 +1,240 @@
+//! Conditions of a measurement: time, program, machine, disk and database.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use std::{fmt, fs, io};
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::costs::format_value;
+use super::database::DatabaseSettings;
+
+/// Directories in which cargo puts the programs of a profile.
+const PROFILES: [&str; 3] = ["debug", "dist", "release"];
+
+/// Size of a write in the sync measurement: a page of the write-ahead log.
+const PAGE_BYTES: usize = 8_192;
+
+/// The sync measurement ends after this number of syncs or this time.
+const MAX_SYNCS: usize = 100;
+const SYNC_TIME: Duration = Duration::from_secs(1);
+
+/// Conditions of a measurement. Figures of different conditions are not comparable.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Conditions {
+    /// Start of the measurement in UTC, RFC 3339.
+    pub started_at: String,
+    /// Name and version that the service reports; `None` if the generator did not start it.
+    pub program: Option<String>,
+    /// Cargo profile of the program; `None` if it is not in a directory of cargo.
+    pub profile: Option<String>,
+    /// `None` if the kernel does not report it.
+    pub cpu_model: Option<String>,
+    /// Cores available to this process. Service, Postgres and generator share them.
+    pub cores: usize,
+    pub memory_mib: Option<u64>,
+    pub kernel: Option<String>,
+    /// Median time to write and sync 8 KiB, in milliseconds; `None` if the disk of the database is unknown.
+    pub disk_sync_ms: Option<f64>,
+    /// `None` if the database is not accessible.
+    pub database: Option<DatabaseSettings>,
+    /// One-minute load average before the run.
+    pub load_before: Option<f64>,
+    /// One-minute load average after the run, which includes the run.
+    pub load_after: Option<f64>,
+}
+
+impl Conditions {
+    /// Observes the conditions before a run. `program` is the service's program, `disk` a directory on the disk of its
+    /// database.
+    #[must_use]
+    pub fn observe(program: Option<&Path>, disk: Option<&Path>) -> Self {
+        Self {
+            started_at: now_rfc3339(),
+            program: program.and_then(read_version),
+            profile: program.and_then(profile_of),
+            cpu_model: read_value("/proc/cpuinfo", "model name"),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_mib: read_value("/proc/meminfo", "MemTotal").and_then(|text| parse_mib(&text)),
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
+                .ok()
+                .map(|release| format!("Linux {}", release.trim())),
+            disk_sync_ms: disk.and_then(|directory| measure_disk_sync(directory).ok()),
+            database: None,
+            load_before: load_average(),
+            load_after: None,
+        }
+    }
+
+    /// Adds the database and the load average after the run.
+    #[must_use]
+    pub fn completed(self, database: Option<DatabaseSettings>) -> Self {
+        Self {
+            database,
+            load_after: load_average(),
+            ..self
+        }
+    }
+
+    /// Names and values as shown in reports.
+    #[must_use]
+    pub fn rows(&self) -> Vec<(&'static str, String)> {
+        let unknown = || "unknown".to_owned();
+        let number = |value: Option<f64>| value.map_or_else(unknown, |value| format!("{value:.2}"));
+        let program = match &self.program {
+            Some(version) => {
+                let profile = self.profile.as_deref().unwrap_or("unknown");
+                format!("{version}, profile {profile}")
+            }
+            None => "unknown: a running service".to_owned(),
+        };
+        let memory = self.memory_mib.map_or_else(unknown, |mib| format!("{mib} MiB"));
+        let machine = [
+            format!("{} cores", self.cores),
+            self.cpu_model.clone().unwrap_or_else(unknown),
+            format!("memory {memory}"),
+            self.kernel.clone().unwrap_or_else(unknown),
+        ];
+        let disk_sync = match self.disk_sync_ms {
+            Some(ms) => format!("{} ms to write and sync 8 KiB (median)", format_value(Some(ms))),
+            None => unknown(),
+        };
+        let database = self.database.as_ref();
+        let (before, after) = (number(self.load_before), number(self.load_after));
+        vec![
+            ("date", self.started_at.clone()),
+            ("program", program),
+            ("machine", machine.join(", ")),
+            ("disk", disk_sync),
+            ("Postgres", database.map_or_else(unknown, ToString::to_string)),
+            ("load average", format!("{before} before, {after} after")),
+        ]
+    }
+}
+
+impl fmt::Display for Conditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "conditions")?;
+        let mut rows = self.rows().into_iter();
+        rows.try_for_each(|(name, value)| writeln!(f, "  {name:<14}{value}"))
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a report states when it was taken; this is the only place that reads the wall clock"
+)]
+fn now_rfc3339() -> String {
+    let now = OffsetDateTime::now_utc().replace_nanosecond(0);
+    now.ok()
+        .and_then(|now| now.format(&Rfc3339).ok())
+        .unwrap_or_default()
+}
+
+/// What `PROGRAM --version` prints.
+fn read_version(program: &Path) -> Option<String> {
+    let output = Command::new(program).arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
+
+fn profile_of(program: &Path) -> Option<String> {
+    let directory = program.parent()?.file_name()?.to_str()?;
+    PROFILES.contains(&directory).then(|| directory.to_owned())
+}
+
+/// The first value of a file of lines `name : value`.
+fn read_value(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    parse_value(&text, name)
+}
+
+fn parse_value(text: &str, name: &str) -> Option<String> {
+    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = pairs.find(|(found, _)| found.trim() == name)?;
+    Some(value.trim().to_owned())
+}
+
+/// Parses `8125432 kB`.
+fn parse_mib(text: &str) -> Option<u64> {
+    let kib: u64 = text.strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib / 1_024)
+}
+
+/// The one-minute load average; `None` if the system does not report it.
+#[must_use]
+pub fn load_average() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// Median time in milliseconds to overwrite a page of a file and sync it, as a commit does.
+fn measure_disk_sync(directory: &Path) -> io::Result<f64> {
+    let file: File = tempfile::tempfile_in(directory)?;
+    let page = [0x5a; PAGE_BYTES];
+    file.write_all_at(&page, 0)?;
+    file.sync_all()?;
+    let (started, mut times) = (Instant::now(), Vec::new());
+    while times.len() < MAX_SYNCS && (times.is_empty() || started.elapsed() < SYNC_TIME) {
+        let before = Instant::now();
+        file.write_all_at(&page, 0)?;
+        file.sync_data()?;
+        times.push(before.elapsed());
+    }
+    times.sort_unstable();
+    Ok(times[times.len() / 2].as_secs_f64() * 1_000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profile_is_the_directory_of_cargo() {
+        for (path, profile) in [
+            ("target/release/vouchsafe", Some("release")),
+            ("/x/target/dist/vouchsafe", Some("dist")),
+            ("/usr/bin/vouchsafe", None),
+            ("vouchsafe", None),
+        ] {
+            assert_eq!(profile_of(Path::new(path)).as_deref(), profile, "{path}");
+        }
+    }
+
+    #[test]
+    fn proc_values_are_parsed() {
+        let text = "processor\t: 0\nmodel name\t: AMD EPYC: 7B13\nmodel name\t: other\n";
+        assert_eq!(parse_value(text, "model name").as_deref(), Some("AMD EPYC: 7B13"));
+        assert_eq!(parse_value(text, "model"), None);
+        assert_eq!(parse_mib("8125432 kB"), Some(7_934));
+        assert_eq!(parse_mib("8125432"), None);
+    }
+
+    #[test]
+    fn unknown_conditions_are_shown_as_unknown() {
+        let rows = Conditions::default().completed(None).rows();
+        let text: Vec<_> = rows
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect();
+        assert_eq!(text[1], "program: unknown: a running service");
+        assert_eq!(text[3..5], ["disk: unknown", "Postgres: unknown"]);
+    }
+
+    #[test]
+    fn sync_of_a_page_takes_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let conditions = Conditions::observe(None, Some(directory.path()));
+        assert!(conditions.disk_sync_ms > Some(0.0), "{conditions:?}");
+        assert!(
+            conditions.started_at.ends_with('Z') && conditions.cores > 0,
+            "{conditions:?}"
+        );
+        assert!(measure_disk_sync(Path::new("/nonexistent")).is_err());
+    }
+}
