@@ -1,4 +1,4 @@
-//! Background tasks of a node: lease renewal, cache refresh, stock expiry, audit checkpoints, certification, purging.
+//! Background tasks of a node: lease renewal, cache refresh, stock expiry, code indexes, audit checkpoints, certification, purging.
 //!
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use actix_web::web;
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use tracing::{info, warn};
-use vouchsafe_store::LEASE_S;
+use tracing::{error, info, warn};
+use vouchsafe_security::vault::seal::Vault;
+use vouchsafe_store::{CodeIndexUpdate, LEASE_S, UnindexedCode};
 
 use crate::config_change;
 use crate::housekeeping::recorder::run_recorder;
@@ -25,6 +26,9 @@ const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Bounds the delay of the audit entry and of the stored state only: shelves and stock levels check the expiry themselves.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
+
+/// One indexed lookup. Bounds how long an import waits for the codes of an older node.
+const CODE_INDEX_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Until its checkpoint is written, a change of an audit entry by another database user is undetectable.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
@@ -55,6 +59,7 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
         poll_changes(service),
         purge(service),
         expire_stock(service),
+        index_codes(service),
         write_checkpoints(service),
         run_recorder(service)
     );
@@ -115,6 +120,51 @@ async fn expire_all_stock(service: &Service) -> Result<(), sqlx::Error> {
             return Ok(());
         }
     }
+}
+
+/// Computes the code indexes of codes that version 0.2.0 stored, also while it still runs on another node.
+async fn index_codes(service: &web::Data<Service>) {
+    let mut tick = ticker(CODE_INDEX_INTERVAL);
+    loop {
+        tick.tick().await;
+        if let Err(error) = index_all_codes(service).await {
+            warn!(error.message = format!("{error:#}"), "cannot index codes against duplicates");
+        }
+    }
+}
+
+async fn index_all_codes(service: &web::Data<Service>) -> anyhow::Result<()> {
+    loop {
+        let codes = service.store.stock.list_unindexed_codes().await?;
+        if codes.is_empty() {
+            return Ok(());
+        }
+        let vault = service.keyring.vault();
+        let vault = if codes.iter().all(|code| vault.has_key(code.sealed.key_id)) {
+            vault
+        } else {
+            service.keyring.reload().await?
+        };
+        let count = codes.len();
+        let updates = web::block(move || compute_indexes(&vault, &codes)).await?;
+        let shared = service.store.stock.store_code_indexes(updates).await?;
+        info!(codes = count, "codes indexed against duplicates");
+        for code_id in shared {
+            warn!(code.id = code_id.0, "a code of a brand is stored twice, with different PINs");
+        }
+    }
+}
+
+fn compute_indexes(vault: &Vault, codes: &[UnindexedCode]) -> Vec<CodeIndexUpdate> {
+    let compute = |stored: &UnindexedCode| {
+        let code = vault.open(stored.code_id, &stored.sku, &stored.sealed);
+        let code = code.inspect_err(|error| error!(error.message = %error, "cannot index a code"));
+        CodeIndexUpdate {
+            code_id: stored.code_id,
+            code_index: code.ok().map(|code| vault.code_index(&stored.brand, &code)),
+        }
+    };
+    codes.iter().map(compute).collect()
 }
 
 async fn write_checkpoints(service: &Service) {

@@ -16,18 +16,21 @@ use vouchsafe_wire::operator::stock::void::{NamedCode, VoidRequest};
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs};
 use super::examples::examples;
-use super::output::Column;
+use super::table::{Column, column};
 use super::upload::{self, UploadSource};
 
+/// Rejected lines in the summary of an import: enough to recognise the mistake.
+const SHOWN_REJECTIONS: usize = 10;
+
 const COLUMNS: [Column; 8] = [
-    ("PRODUCT", "product_id"),
-    ("DENOMINATION", "denomination"),
-    ("LOADED", "loaded"),
-    ("FREE", "free"),
-    ("SOLD", "sold"),
-    ("VOID", "void"),
-    ("EXPIRED", "expired"),
-    ("NEXT EXPIRY", "next_expiry"),
+    column("PRODUCT", "product_id"),
+    column("DENOMINATION", "denomination"),
+    column("LOADED", "loaded"),
+    column("FREE", "free"),
+    column("SOLD", "sold"),
+    column("VOID", "void"),
+    column("EXPIRED", "expired"),
+    column("NEXT EXPIRY", "next_expiry"),
 ];
 
 #[derive(Debug, Subcommand)]
@@ -35,6 +38,7 @@ pub enum Action {
     /// Import vouchers. Can be repeated: no voucher is imported twice.
     #[command(after_help = examples![
         "vouchsafe stock import vouchers.csv --product sbx-instant --denomination 25",
+        "vouchsafe stock import vouchers.csv --product sbx-instant --denomination 25 --vendor mock --batch delivery-4711 --strict",
         "vouchsafe stock import - --format ndjson --product sbx-instant --denomination 25 < vouchers.ndjson",
     ])]
     Import {
@@ -45,6 +49,9 @@ pub enum Action {
         /// Format of the file [default: ndjson for .ndjson and .jsonl, else csv].
         #[arg(long)]
         format: Option<Format>,
+        /// Exit with 1 if lines are rejected; the others are imported all the same.
+        #[arg(long)]
+        strict: bool,
     },
     /// List stock levels by SKU.
     #[command(after_help = examples!["vouchsafe stock levels --product sbx-instant"])]
@@ -73,15 +80,24 @@ pub enum Format {
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
-        Action::Import { file, query, format } => {
+        Action::Import {
+            file,
+            query,
+            format,
+            strict,
+        } => {
             let content_type = match format.unwrap_or_else(|| detect_format(&file)) {
                 Format::Csv => "text/csv",
                 Format::Ndjson => "application/x-ndjson",
             };
             let source = UploadSource::open(&file)?;
             let response = upload::send(source, "/stock", &query, content_type, admin).await?;
-            admin.show(response, |response| {
-                Ok(format_import_report(&serde_json::from_str(response)?))
+            let report: ImportReport =
+                serde_json::from_str(&response).context("unexpected response format")?;
+            let output = admin.show(response, |_| Ok(format_import_report(&report)))?;
+            Ok(CommandOutput {
+                succeeded: report.rejected_count == 0 || !strict,
+                ..output
             })
         }
         Action::Levels(args) => admin.list("/stock", &args, &COLUMNS).await,
@@ -109,18 +125,22 @@ pub(super) fn detect_format(file: &Path) -> Format {
 
 fn format_import_report(report: &ImportReport) -> String {
     let ImportReport {
+        vendor,
+        batch,
         imported,
         duplicates,
         rejected_count,
         rejected,
     } = report;
-    let mut text = format!("imported {imported}, duplicates {duplicates}, rejected {rejected_count}");
-    for Rejection { line, reason } in rejected {
-        text.push_str(&format!("\n  line {line}: {reason}"));
+    let mut text = format!(
+        "imported {imported}, duplicates {duplicates}, rejected {rejected_count} (vendor {vendor}, batch {batch})"
+    );
+    for Rejection { line, reason } in rejected.iter().take(SHOWN_REJECTIONS) {
+        text.push_str(&format!("\n  line {line} rejected: {reason}"));
     }
-    let omitted = rejected_count.saturating_sub(rejected.len() as u64);
+    let omitted = rejected_count.saturating_sub(SHOWN_REJECTIONS as u64);
     if omitted > 0 {
-        text.push_str(&format!("\n  … and {omitted} more"));
+        text.push_str(&format!("\n  … and {omitted} more; --json lists the first 1,000"));
     }
     text
 }
@@ -164,6 +184,30 @@ fn format_void_report(report: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn import_summary_names_the_first_rejections() {
+        let mut report = ImportReport::new("acme".to_owned(), "b-1".to_owned());
+        report.add_stored(5, 1);
+        assert_eq!(
+            format_import_report(&report),
+            "imported 5, duplicates 1, rejected 0 (vendor acme, batch b-1)"
+        );
+        let rejected = |line| Rejection {
+            line,
+            reason: "the line is not UTF-8".to_owned(),
+        };
+        report.rejected_count = 12;
+        report.rejected = (2..14).map(rejected).collect();
+        let text = format_import_report(&report);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].contains("rejected 12"), "{text}");
+        assert_eq!(lines[1], "  line 2 rejected: the line is not UTF-8");
+        assert_eq!(
+            (lines.len(), lines[11]),
+            (12, "  … and 2 more; --json lists the first 1,000")
+        );
+    }
 
     #[test]
     fn code_line_is_parsed_like_an_import() {

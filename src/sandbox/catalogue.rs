@@ -6,7 +6,8 @@ use time::macros::date;
 use vouchsafe_domain::category::Category;
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::{
-    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
+    ApprovalPolicy, CodeIdentity, DenominationRange, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku,
+    SupplyRoute,
 };
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
@@ -25,6 +26,9 @@ const CATEGORIES: [(&str, &str); 4] = [
 ];
 
 const VENDOR: &str = "mock";
+
+/// Name of the imported mock stock in reconciliations.
+const BATCH: &str = "sandbox";
 
 const EXPIRY: Date = date!(2099 - 12 - 31);
 
@@ -233,6 +237,7 @@ impl ProductSeed {
             route: self.route,
             approval: self.approval,
             returnable: self.route == SupplyRoute::Vendor,
+            code_identity: CodeIdentity::Code,
             min_validity_days: 0,
             low_stock_at: 20,
             discontinued: false,
@@ -262,6 +267,7 @@ impl ProductSeed {
             vouchers.push(NewVoucher {
                 code_id,
                 blind_index: vault.blind_index(&product.brand, &code),
+                code_index: vault.code_index(&product.brand, &code),
                 sealed: vault.seal(code_id, &sku, &code)?,
                 expiry: Some(EXPIRY),
                 vendor_reference: None,
@@ -271,12 +277,18 @@ impl ProductSeed {
             sku,
             brand: product.brand.clone(),
             currency: product.currency,
+            code_identity: product.code_identity,
         };
+        let named = service
+            .store
+            .stock
+            .open_batch(VENDOR.to_owned(), BATCH.to_owned());
+        let origin = StockOrigin::Import(named.await?);
         let batch = StockBatch {
             target,
             vouchers,
             stock_ids: ids.stock,
-            origin: StockOrigin::Import,
+            origin,
         };
         service.store.stock.import(batch, AuditActor::service()).await?;
         Ok(())

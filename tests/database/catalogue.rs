@@ -3,7 +3,7 @@
 use time::Date;
 use vouchsafe_domain::category::Category;
 use vouchsafe_domain::money::Amount;
-use vouchsafe_domain::product::{Product, Sku};
+use vouchsafe_domain::product::{CodeIdentity, Product, Sku};
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::master_key::MasterKey;
@@ -61,14 +61,25 @@ pub(super) async fn open_keyring(store: &PgStore) -> Keyring {
 }
 
 pub(super) fn seal_voucher(vault: &Vault, code_id: CodeId, code: &str, expiry: Option<Date>) -> NewVoucher {
+    seal_code(vault, code_id, (code, ""), expiry)
+}
+
+pub(super) fn seal_code(
+    vault: &Vault,
+    code_id: CodeId,
+    (code, pin): (&str, &str),
+    expiry: Option<Date>,
+) -> NewVoucher {
     let code = VoucherCode::parse(CodeParts {
         code,
+        pin: Some(pin),
         ..CodeParts::default()
     })
     .unwrap();
     NewVoucher {
         code_id,
         blind_index: vault.blind_index(BRAND, &code),
+        code_index: vault.code_index(BRAND, &code),
         sealed: vault.seal(code_id, &sku(), &code).unwrap(),
         expiry,
         vendor_reference: None,
@@ -76,16 +87,31 @@ pub(super) fn seal_voucher(vault: &Vault, code_id: CodeId, code: &str, expiry: O
 }
 
 pub(super) async fn import(store: &PgStore, stock_ids: Vec<i64>, vouchers: Vec<NewVoucher>) -> ImportOutcome {
+    import_as(store, CodeIdentity::Code, stock_ids, vouchers).await
+}
+
+pub(super) async fn import_as(
+    store: &PgStore,
+    code_identity: CodeIdentity,
+    stock_ids: Vec<i64>,
+    vouchers: Vec<NewVoucher>,
+) -> ImportOutcome {
     let target = ImportTarget {
         sku: sku(),
         brand: BRAND.to_owned(),
         currency: build::usd(),
+        code_identity,
     };
+    let named = store
+        .stock
+        .open_batch("mock".to_owned(), "test".to_owned())
+        .await
+        .unwrap();
     let batch = StockBatch {
         target,
         vouchers,
         stock_ids,
-        origin: StockOrigin::Import,
+        origin: StockOrigin::Import(named),
     };
     store.stock.import(batch, AuditActor::service()).await.unwrap()
 }

@@ -3,11 +3,13 @@
 use sqlx::{Executor as _, PgConnection};
 use time::macros::date;
 use tokio::runtime::Handle;
+use vouchsafe_domain::product::{CodeIdentity, Product};
 use vouchsafe_domain::stock::level::StockLevel;
 use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{
-    AuditActor, ExpiryBatch, ImportOutcome, ImportSummary, PgStore, PutProductOutcome, verify,
+    AuditActor, CodeIndexUpdate, ExpiryBatch, ImportOutcome, ImportSummary, PgStore, PutProductOutcome,
+    verify,
 };
 
 use vouchsafe_test_harness::Database;
@@ -25,6 +27,27 @@ impl TestShop {
         let keyring = catalogue::open_keyring(&store).await;
         catalogue::seed(&store, product(BRAND)).await;
         Self { store, keyring }
+    }
+
+    /// Imports one voucher, identified by the code or by code and PIN.
+    async fn import_pair(&self, identity: CodeIdentity, code: &str, pin: &str) -> (u64, u64, usize) {
+        let vault = self.keyring.sealing_vault().await.unwrap();
+        let ids = self.store.stock.generate_ids(1).await.unwrap();
+        let voucher = catalogue::seal_code(&vault, ids.codes[0], (code, pin), None);
+        let outcome = catalogue::import_as(&self.store, identity, ids.stock, vec![voucher]).await;
+        let ImportOutcome::Stored(summary) = outcome else {
+            panic!("{outcome:?}")
+        };
+        (summary.imported, summary.duplicates, summary.conflicts.len())
+    }
+
+    async fn set_identity(&self, code_identity: CodeIdentity) {
+        let product = Product {
+            code_identity,
+            ..product(BRAND)
+        };
+        let put = self.store.products.put(product, AuditActor::service());
+        put.await.unwrap();
     }
 
     /// Imports vouchers with these codes; the first expires last.
@@ -97,6 +120,7 @@ async fn chunks_hold_500_vouchers_by_expiry() {
         ImportOutcome::Stored(ImportSummary {
             imported: 1_200,
             duplicates: 0,
+            conflicts: Vec::new(),
             earliest
         })
     );
@@ -144,6 +168,85 @@ async fn overlapping_concurrent_imports_store_each_code_once() {
         (1, 3_500, 3_500)
     );
     let mut connection = database.connect().await;
+    assert_invariants(&mut connection).await;
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_imports_of_a_code_with_different_pins_store_one() {
+    let database = Database::create().await;
+    let shop = TestShop::open(&database).await;
+    let pins = ["1", "2", "3", "4", "5", "6"];
+    let imports = pins.map(|pin| shop.import_pair(CodeIdentity::Code, "ONE", pin));
+    let mut outcomes = futures_util::future::join_all(imports).await;
+    outcomes.sort_unstable();
+    assert_eq!(outcomes, [[(0, 0, 1); 5].as_slice(), &[(1, 0, 0)]].concat());
+    shop.set_identity(CodeIdentity::CodeAndPin).await;
+    let imports = pins.map(|pin| shop.import_pair(CodeIdentity::CodeAndPin, "ONE", pin));
+    let mut outcomes = futures_util::future::join_all(imports).await;
+    outcomes.sort_unstable();
+    assert_eq!(outcomes, [&[(0, 1, 0)], [(1, 0, 0); 5].as_slice()].concat());
+    shop.set_identity(CodeIdentity::Code).await;
+    assert_eq!(shop.import_pair(CodeIdentity::Code, "ONE", "3").await, (0, 1, 0));
+    assert_eq!(shop.import_pair(CodeIdentity::Code, "ONE", "9").await, (0, 0, 1));
+    assert_invariants(&mut database.connect().await).await;
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_imported_until_old_codes_are_indexed() {
+    let database = Database::create().await;
+    let shop = TestShop::open(&database).await;
+    shop.set_identity(CodeIdentity::CodeAndPin).await;
+    for (code, pin) in [("A", "1"), ("A", "2"), ("B", "1"), ("C", "1")] {
+        assert_eq!(
+            shop.import_pair(CodeIdentity::CodeAndPin, code, pin).await,
+            (1, 0, 0)
+        );
+    }
+    shop.set_identity(CodeIdentity::Code).await;
+    let mut connection = database.connect().await;
+    // As version 0.2.0 stores them, one damaged.
+    connection
+        .execute("UPDATE codes SET code_index = NULL, ciphertext = CASE WHEN code_id % 4 = 0 THEN '' ELSE ciphertext END")
+        .await
+        .unwrap();
+    assert_eq!(shop.import_codes(0..1).await, ImportOutcome::IndexIncomplete);
+    let codes = shop.store.stock.list_unindexed_codes().await.unwrap();
+    assert_eq!(codes.len(), 4);
+    let vault = shop.keyring.vault();
+    let updates = codes.iter().map(|stored| CodeIndexUpdate {
+        code_id: stored.code_id,
+        code_index: vault
+            .open(stored.code_id, &stored.sku, &stored.sealed)
+            .ok()
+            .map(|code| vault.code_index(&stored.brand, &code)),
+    });
+    let updates: Vec<_> = updates.collect();
+    assert_eq!(
+        updates
+            .iter()
+            .filter(|update| update.code_index.is_none())
+            .count(),
+        1
+    );
+    let shared = shop.store.stock.store_code_indexes(updates).await.unwrap();
+    assert_eq!(shared, [codes[1].code_id], "the second voucher with this code");
+    assert!(shop.store.stock.list_unindexed_codes().await.unwrap().is_empty());
+    for (code, pin, expected) in [
+        ("A", "1", (0, 1, 0)),
+        ("A", "2", (0, 1, 0)),
+        ("A", "3", (0, 0, 1)),
+        ("B", "2", (0, 0, 1)),
+        ("C", "1", (0, 1, 0)),
+        ("D", "1", (1, 0, 0)),
+    ] {
+        assert_eq!(
+            shop.import_pair(CodeIdentity::Code, code, pin).await,
+            expected,
+            "{code} {pin}"
+        );
+    }
     assert_invariants(&mut connection).await;
     database.remove().await;
 }

@@ -88,10 +88,23 @@ async fn commands_cover_sale_from_partner_to_codes() {
     std::fs::write(file.path(), codes).unwrap();
     let path = file.path().to_str().unwrap();
     let import = format!("stock import {path} --product {product} --denomination 25");
+    let import = format!("{import} --batch b-1");
     let import = words(&import);
     assert_eq!(
         run_ok(&import),
-        "imported 2, duplicates 0, rejected 1\n  line 4: the code is missing\n"
+        "imported 2, duplicates 0, rejected 1 (vendor mock, batch b-1)\n  line 4 rejected: the code is missing\n"
+    );
+    let strict = run(&[&import[..], &["--strict"]].concat());
+    assert_eq!(strict.status.code(), Some(1));
+    assert_eq!(
+        utf8(&strict.stdout),
+        "imported 0, duplicates 2, rejected 1 (vendor mock, batch b-1)\n  line 4 rejected: the code is missing\n"
+    );
+    let strict = run(&[&import[..], &["--strict", "--json"]].concat());
+    assert_eq!(strict.status.code(), Some(1));
+    assert!(
+        utf8(&strict.stdout).contains("\"rejected_count\":1"),
+        "{strict:?}"
     );
     assert_eq!(run_json(&import)["duplicates"], json!(2));
     let top_up = run_ok(&["wallet", "top-up", partner_id, "USD", "100", "--reference", "r"]);
@@ -142,8 +155,9 @@ async fn commands_cover_sale_from_partner_to_codes() {
     assert_eq!(voided, "voided 1\n");
     assert!(run_ok(&["actors", "--kind", "wallet"]).contains(partner_id));
     assert!(run_ok(&["audit", "--subject", partner_id]).contains("partner.create"));
-    let shown = run_ok(&["partner", "suspend", partner_id]);
+    let shown = run_ok(&["partner", "suspend", partner_id, "--block-codes"]);
     assert!(shown.contains("suspended            true"), "{shown}");
+    assert!(shown.contains("codes_blocked        true"), "{shown}");
     assert!(utf8(&call(&["GET", "/wallets"]).stdout).contains("PARTNER_SUSPENDED"));
     run_ok(&["partner", "resume", partner_id]);
     let issued = run_json(&["credential", "issue", partner_id, "--allow", "127.0.0.1"]);

@@ -13,7 +13,7 @@ use vouchsafe_test_harness::{
     json_of, shared, text_of, unique,
 };
 
-async fn import(
+pub(crate) async fn import(
     operator: &mut Operator,
     sale: &Sale,
     content_type: &str,
@@ -26,7 +26,7 @@ async fn import(
     operator.call(Method::POST, &path, content_type, body).await
 }
 
-async fn stock_level(operator: &mut Operator, sale: &Sale) -> Value {
+pub(crate) async fn stock_level(operator: &mut Operator, sale: &Sale) -> Value {
     operator
         .get(&format!("/admin/v1/stock?product_id={}", sale.product_id))
         .await["data"][0]
@@ -37,7 +37,7 @@ fn lines(prefix: &str, count: usize) -> String {
     (0..count).map(|n| format!("{prefix}-{n},{n:04}\n")).collect()
 }
 
-fn import_counts(response: &ApiResponse) -> (u64, u64, u64) {
+pub(crate) fn import_counts(response: &ApiResponse) -> (u64, u64, u64) {
     let report = expect_success(response, 200);
     let count = |name: &str| report[name].as_u64().unwrap();
     (count("imported"), count("duplicates"), count("rejected_count"))
@@ -116,32 +116,6 @@ async fn concurrent_imports_of_same_file_import_each_code_once() {
         "{first:?} {second:?}"
     );
     assert_eq!(stock_level(&mut operator, &sale).await["free"], json!(12_000));
-}
-
-#[tokio::test]
-async fn code_is_unique_per_brand_and_pin() {
-    let mut operator = Operator::of(shared());
-    let brand = unique("brand");
-    let one = operator
-        .add_product_with(json!({ "brand": brand }), "25", 0)
-        .await;
-    let other = operator
-        .add_product_with(json!({ "brand": brand.to_uppercase() }), "25", 0)
-        .await;
-    let other_brand = operator.add_stocked_product(0).await;
-    let file = "code,pin\nSAME,1\nSAME,1\n SAME , 1 \nSAME,2\nSAME,\n";
-    assert_eq!(
-        import_counts(&import(&mut operator, &one, "text/csv", file).await),
-        (3, 2, 0)
-    );
-    assert_eq!(
-        import_counts(&import(&mut operator, &other, "text/csv", file).await),
-        (0, 5, 0)
-    );
-    assert_eq!(
-        import_counts(&import(&mut operator, &other_brand, "text/csv", file).await),
-        (3, 2, 0)
-    );
 }
 
 #[tokio::test]

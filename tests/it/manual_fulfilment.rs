@@ -107,6 +107,14 @@ async fn invalid_fulfilment_is_rejected_without_quoting_codes() {
             "vouchers[1]",
         ),
         (
+            json!({ "vouchers": [{ "code": "CNRYHAND-3", "pin": "1" }, { "code": "CNRYHAND-3", "pin": "2" }] }),
+            "vouchers[1]",
+        ),
+        (
+            json!({ "vouchers": [{ "code": "CNRYHAND-4", "url": "javascript:alert(1)" }] }),
+            "vouchers[0]",
+        ),
+        (
             json!({ "product_id": sale.product_id, "vouchers": codes(1) }),
             "product_id",
         ),

@@ -20,7 +20,9 @@ use super::ledger::WalletKey;
 use super::money::{Amount, Currency};
 use super::order::{Actor, Fulfilment, PricedLine, PricedOrder};
 use super::payout::{Payout, PayoutDestination, PayoutMilestone, PayoutStatus};
-use super::product::{ApprovalPolicy, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute};
+use super::product::{
+    ApprovalPolicy, CodeIdentity, ExpiryKind, ExpiryPolicy, Product, Redemption, Sku, SupplyRoute,
+};
 use super::voucher::Expiry;
 
 /// Timestamp of everything that a test creates.
@@ -62,6 +64,7 @@ pub fn product(product_id: &str) -> Product {
         route: SupplyRoute::Stock,
         approval: ApprovalPolicy::Rule,
         returnable: false,
+        code_identity: CodeIdentity::Code,
         min_validity_days: 0,
         low_stock_at: 0,
         discontinued: false,

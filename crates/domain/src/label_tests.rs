@@ -14,10 +14,13 @@ use crate::ledger::LedgerKind;
 use crate::limits::RequestClass;
 use crate::order::{FulfilmentSource, OrderStatus, PendingReason};
 use crate::payout::PayoutStatus;
+use crate::product::CodeIdentity;
 use crate::purchase::view::{LastResponse, PurchaseState};
 use crate::reconciliation::DriftKind;
+use crate::reconciliation::allocations::VoucherSource;
 use crate::reconciliation::drift::DriftResolution;
 use crate::reconciliation::result::RecordsSource;
+use crate::sandbox_fault::FaultKind;
 use crate::vendor::AdapterKind;
 use crate::webhook::{DisabledReason, WebhookStatus};
 
@@ -39,11 +42,13 @@ fn enum_has_same_text_in_api_and_database() {
     assert_one_text::<AdapterKind>();
     assert_one_text::<Check>();
     assert_one_text::<CheckState>();
+    assert_one_text::<CodeIdentity>();
     assert_one_text::<DeliveryState>();
     assert_one_text::<DisabledReason>();
     assert_one_text::<DriftKind>();
     assert_one_text::<DriftResolution>();
     assert_one_text::<EventKind>();
+    assert_one_text::<FaultKind>();
     assert_one_text::<FulfilmentSource>();
     assert_one_text::<LastResponse>();
     assert_one_text::<LedgerKind>();
@@ -53,5 +58,6 @@ fn enum_has_same_text_in_api_and_database() {
     assert_one_text::<PurchaseState>();
     assert_one_text::<RecordsSource>();
     assert_one_text::<RequestClass>();
+    assert_one_text::<VoucherSource>();
     assert_one_text::<WebhookStatus>();
 }

@@ -131,6 +131,19 @@ labels! {
     }
 }
 
+labels! {
+    /// What identifies a voucher of the product among those of its brand.
+    #[derive(Default)]
+    pub enum CodeIdentity: "snake_case",
+        "What identifies a voucher of the product among those of its brand: `code` (the same code with another PIN is a \
+         conflict) or `code_and_pin` (it is another voucher)." {
+        #[default]
+        Code,
+        /// The brand issues one code with several PINs.
+        CodeAndPin,
+    }
+}
+
 /// Face values between two bounds in equal steps; all in minor units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DenominationRange {
@@ -225,6 +238,8 @@ pub struct Product {
     pub approval: ApprovalPolicy,
     /// Whether the vendor accepts returns of bought vouchers.
     pub returnable: bool,
+    /// What identifies one of its vouchers.
+    pub code_identity: CodeIdentity,
     /// Minimum remaining validity of an allocated voucher, in days.
     pub min_validity_days: u16,
     /// Stock level below which the availability is `LOW_STOCK`.

@@ -16,9 +16,10 @@ use crate::ledger::LedgerKind;
 use crate::money::Currency;
 use crate::order::{FulfilmentSource, OrderStatus, PendingReason};
 use crate::payout::PayoutStatus;
-use crate::product::{ApprovalPolicy, ProductId, SupplyRoute};
+use crate::product::{ApprovalPolicy, CodeIdentity, ProductId, SupplyRoute};
 use crate::purchase::view::LastResponse;
 use crate::reconciliation::DriftKind;
+use crate::reconciliation::allocations::VoucherSource;
 use crate::reconciliation::drift::DriftResolution;
 use crate::reconciliation::result::RecordsSource;
 use crate::vendor::AdapterKind;
@@ -61,6 +62,7 @@ text_column! {
     AdapterKind => |kind| kind.into_str(),
     ApprovalPolicy => |policy| policy.into_str(),
     Check => |check| check.into_str(),
+    CodeIdentity => |identity| identity.into_str(),
     Currency => |currency| currency.as_str(),
     DeliveryState => |state| state.into_str(),
     DisabledReason => |reason| reason.into_str(),
@@ -76,6 +78,7 @@ text_column! {
     ProductId => |product_id| product_id.as_str(),
     RecordsSource => |source| source.into_str(),
     SupplyRoute => |route| route.into_str(),
+    VoucherSource => |source| source.into_str(),
 }
 
 /// A column of type `text[]`.

@@ -30,6 +30,16 @@ pub enum AdapterKind {
     Manual,
 }
 
+impl AdapterKind {
+    /// The adapters that list their sales, for reconciliation.
+    pub const WITH_RECORDS: [Self; 2] = [Self::Mock, Self::Http];
+
+    #[must_use]
+    pub fn has_records(self) -> bool {
+        Self::WITH_RECORDS.contains(&self)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected `mock`, `http` or `manual`")]
 pub struct UnknownAdapter;

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | key and secret: present once, well formed, known, correct, in force | [`AccessError::InvalidCredentials`] |
 //! | the address is on the partner's list, and on the credential's if it has one | [`AccessError::IpNotAllowed`] |
-//! | the partner is not suspended | [`AccessError::PartnerSuspended`] |
+//! | the partner is not suspended, or reads the codes of its orders | [`AccessError::PartnerSuspended`] |
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ use time::OffsetDateTime;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::approval::ApprovalRule;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
-use vouchsafe_domain::limits::Limits;
+use vouchsafe_domain::limits::{Limits, RequestClass};
 use vouchsafe_domain::partner::Partner;
 use vouchsafe_domain::scope::Scope;
 
@@ -39,8 +39,20 @@ const DUMMY_SECRET_HASH: ApiSecretHash = ApiSecretHash::from_bytes([0; 32]);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartnerStatus {
     Active,
-    /// Suspended by an operator.
-    Suspended,
+    /// Suspended by an operator. The codes that it has paid for stay readable unless the operator blocks those too.
+    Suspended {
+        codes_blocked: bool,
+    },
+}
+
+impl PartnerStatus {
+    /// Whether requests of this class are served.
+    const fn admits(self, class: RequestClass) -> bool {
+        match self {
+            Self::Active => true,
+            Self::Suspended { codes_blocked } => !codes_blocked && matches!(class, RequestClass::Vouchers),
+        }
+    }
 }
 
 /// The data of a partner that authentication and authorization need.
@@ -69,7 +81,9 @@ impl From<&Partner> for PartnerAccess {
             allowlist: partner.allowlist.clone(),
             scope: partner.catalogue.clone().map(Arc::new),
             status: if partner.suspended {
-                PartnerStatus::Suspended
+                PartnerStatus::Suspended {
+                    codes_blocked: partner.codes_blocked,
+                }
             } else {
                 PartnerStatus::Active
             },
@@ -203,7 +217,7 @@ impl AccessRegistry {
 
     /// Authenticates a request.
     ///
-    /// `address` is the client's, after trusted proxies were resolved.
+    /// `address` is the client's, after trusted proxies were resolved; `class` is that of the request.
     ///
     /// # Errors
     /// [`AccessError`], in the order of the table above.
@@ -211,6 +225,7 @@ impl AccessRegistry {
         &self,
         headers: &AuthHeaders<'_>,
         address: ClientAddress,
+        class: RequestClass,
         now: OffsetDateTime,
     ) -> Result<Caller, AccessError> {
         let (credential, secret) = self
@@ -226,7 +241,7 @@ impl AccessRegistry {
         let Some(known) = admitted else {
             return Err(AccessError::IpNotAllowed { partner_id, address });
         };
-        if partner.status == PartnerStatus::Suspended {
+        if !partner.status.admits(class) {
             return Err(AccessError::PartnerSuspended { partner_id });
         }
         Ok(Caller {

@@ -9,7 +9,8 @@ use time::OffsetDateTime;
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::view::ProductView;
 use vouchsafe_domain::product::{
-    ApprovalPolicy, DenominationRange, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute,
+    ApprovalPolicy, CodeIdentity, DenominationRange, ExpiryPolicy, Product, ProductId, Redemption,
+    SupplyRoute,
 };
 
 use super::audit::{self, AuditActor, to_bigint};
@@ -37,8 +38,8 @@ macro_rules! select_products {
                       range_min AS "range_min: Amount", range_max AS "range_max: Amount",
                       range_step AS "range_step: Amount", expiry_policy AS "expiry_policy: Json<ExpiryPolicy>",
                       redemption AS "redemption: Json<Redemption>", route AS "route: SupplyRoute",
-                      approval AS "approval: ApprovalPolicy", returnable, min_validity_days, low_stock_at, discontinued,
-                      updated_at
+                      approval AS "approval: ApprovalPolicy", returnable, code_identity AS "code_identity: CodeIdentity",
+                      min_validity_days, low_stock_at, discontinued, updated_at
                  FROM products "# + $rest
             $(, $argument)*
         )
@@ -60,6 +61,7 @@ macro_rules! select_products {
                 route: row.route,
                 approval: row.approval,
                 returnable: row.returnable,
+                code_identity: row.code_identity,
                 min_validity_days: min_validity_days.map_err(|error| sqlx::Error::Decode(error.into()))?,
                 low_stock_at: row.low_stock_at.cast_unsigned(),
                 discontinued: row.discontinued,
@@ -186,8 +188,8 @@ async fn write(connection: &mut PgConnection, product: &Product) -> Result<Offse
     sqlx::query_scalar!(
         "INSERT INTO products (product_id, name, brand, category_id, vendor, currency, countries, denominations,
                                range_min, range_max, range_step, expiry_policy, redemption, route, approval,
-                               returnable, min_validity_days, low_stock_at, discontinued)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+                               returnable, code_identity, min_validity_days, low_stock_at, discontinued)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
          ON CONFLICT (product_id) DO UPDATE
             SET name = EXCLUDED.name,
                 brand = EXCLUDED.brand,
@@ -204,6 +206,7 @@ async fn write(connection: &mut PgConnection, product: &Product) -> Result<Offse
                 route = EXCLUDED.route,
                 approval = EXCLUDED.approval,
                 returnable = EXCLUDED.returnable,
+                code_identity = EXCLUDED.code_identity,
                 min_validity_days = EXCLUDED.min_validity_days,
                 low_stock_at = EXCLUDED.low_stock_at,
                 discontinued = EXCLUDED.discontinued,
@@ -225,6 +228,7 @@ async fn write(connection: &mut PgConnection, product: &Product) -> Result<Offse
         product.route as _,
         product.approval as _,
         product.returnable,
+        product.code_identity as _,
         i32::from(product.min_validity_days),
         i32::try_from(product.low_stock_at).unwrap_or(i32::MAX),
         product.discontinued,

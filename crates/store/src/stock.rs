@@ -1,30 +1,28 @@
 //! Stock import: sealed codes, stock rows, and the chunks in which nodes claim them.
-//!
-//! The unique blind index admits each code and PIN of a brand once, also between concurrent imports of one file. Codes are
-//! inserted in blind index order, so concurrent imports cannot deadlock.
 
 mod chunks;
+mod code_index;
 mod expire;
+mod import;
 mod levels;
 mod void;
 
 use std::collections::HashSet;
 
-use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
 use time::Date;
 use uuid::Uuid;
 use vouchsafe_domain::ids::{OrderId, StockId};
 use vouchsafe_domain::money::Currency;
-use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::product::{CodeIdentity, Sku};
 use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_security::vault::blind_index::BlindIndex;
 use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
-use self::chunks::{ChunkRange, split_into_chunks};
-use super::audit::{self, AuditActor, NO_STATE, to_bigint};
+use super::audit::{AuditActor, to_bigint};
 use super::database::Database;
 
+pub use self::code_index::{CodeIndexUpdate, UnindexedCode};
 pub use self::expire::ExpiryBatch;
 pub use self::void::{VoidOutcome, VoidTarget};
 
@@ -40,6 +38,16 @@ pub struct ImportTarget {
     pub brand: String,
     /// Currency of the face value.
     pub currency: Currency,
+    /// Whether vouchers may share a code.
+    pub code_identity: CodeIdentity,
+}
+
+/// A batch of imported stock, as an operator named it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportBatch {
+    import_id: i64,
+    pub vendor: String,
+    pub batch: String,
 }
 
 /// Ids for vouchers to be imported. Unused ids are lost, which is harmless.
@@ -55,8 +63,10 @@ pub struct NewStockIds {
 #[derive(Debug)]
 pub struct NewVoucher {
     pub code_id: CodeId,
-    /// Keyed hash that detects duplicates.
+    /// Keyed hash of code and PIN.
     pub blind_index: BlindIndex,
+    /// Keyed hash of the code.
+    pub code_index: BlindIndex,
     pub sealed: SealedBlob,
     /// Last valid day; `None` means that it never expires.
     pub expiry: Option<Date>,
@@ -76,57 +86,62 @@ pub struct StockBatch {
 }
 
 /// Source of imported vouchers, which determines their reservation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StockOrigin {
     /// An import: reserved for the orders that wait for the SKU, or for sale if there are none.
-    Import,
+    Import(ImportBatch),
     /// Sold by a vendor under this purchase: reserved for its order.
     Purchase(Uuid),
     /// An operator fulfils an order by hand: reserved for it like a purchase, but not attributed to the vendor.
-    Manual { order_id: OrderId, purchase_id: Uuid },
+    Manual {
+        order_id: OrderId,
+        purchase_id: Uuid,
+        batch: ImportBatch,
+    },
 }
 
 impl StockOrigin {
-    const fn purchase_id(self) -> Option<Uuid> {
+    const fn purchase_id(&self) -> Option<Uuid> {
         match self {
-            Self::Purchase(purchase_id) => Some(purchase_id),
-            Self::Import | Self::Manual { .. } => None,
+            Self::Purchase(purchase_id) => Some(*purchase_id),
+            Self::Import(_) | Self::Manual { .. } => None,
         }
     }
 
-    const fn reservation_id(self) -> Option<Uuid> {
+    const fn reservation_id(&self) -> Option<Uuid> {
         match self {
-            Self::Purchase(purchase_id) | Self::Manual { purchase_id, .. } => Some(purchase_id),
-            Self::Import => None,
+            Self::Purchase(purchase_id) | Self::Manual { purchase_id, .. } => Some(*purchase_id),
+            Self::Import(_) => None,
+        }
+    }
+
+    const fn batch(&self) -> Option<&ImportBatch> {
+        match self {
+            Self::Import(batch) | Self::Manual { batch, .. } => Some(batch),
+            Self::Purchase(_) => None,
         }
     }
 }
 
 /// Counts of an imported batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportSummary {
     pub imported: u64,
     /// Codes that were in stock before, or occur twice in the batch.
     pub duplicates: u64,
+    /// Indexes of the vouchers that were rejected: the brand has their code with another PIN.
+    pub conflicts: Vec<usize>,
     /// Earliest expiry of the new vouchers.
     pub earliest: Option<Expiry>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportOutcome {
     Stored(ImportSummary),
-    /// Rejected: brand or currency of the product has changed since the batch was prepared.
+    /// Rejected: brand, currency or code identity of the product has changed since the batch was prepared.
     ProductChanged,
-}
-
-/// Audited state of an import.
-#[derive(Serialize)]
-struct ImportAuditState {
-    /// Set if the subject of the audit entry is not the SKU.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sku: Option<String>,
-    imported: u64,
-    duplicates: u64,
+    /// Rejected: some codes of an earlier version have no code index yet, so conflicts with them would not be found.
+    IndexIncomplete,
 }
 
 /// The stock of vouchers and their sealed codes.
@@ -144,7 +159,27 @@ impl Stock {
             .await
     }
 
-    /// Finds out which of these codes were imported before.
+    /// Creates the batch of a vendor with this name, or continues it.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn open_batch(&self, vendor: String, batch: String) -> Result<ImportBatch, sqlx::Error> {
+        let statement = sqlx::query_as!(
+            ImportBatch,
+            "INSERT INTO stock_imports (vendor, batch)
+             VALUES ($1, $2)
+             ON CONFLICT (vendor, batch) DO UPDATE SET vendor = EXCLUDED.vendor
+             RETURNING import_id, vendor, batch",
+            vendor,
+            batch,
+        );
+        self.0
+            .fetch_optional(statement)
+            .await?
+            .ok_or(sqlx::Error::RowNotFound)
+    }
+
+    /// Finds out which of these blind indexes and code indexes belong to codes imported before.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -154,10 +189,12 @@ impl Stock {
     ) -> Result<HashSet<BlindIndex>, sqlx::Error> {
         let bytes: Vec<&[u8]> = indexes.iter().map(|index| &index.as_bytes()[..]).collect();
         let statement = sqlx::query!(
-            "SELECT blind_index FROM codes WHERE blind_index = ANY ($1)",
+            r#"SELECT blind_index AS "index!" FROM codes WHERE blind_index = ANY ($1)
+                UNION ALL
+               SELECT code_index FROM codes WHERE code_index = ANY ($1)"#,
             bytes as _,
         );
-        let known = self.0.fetch_all(statement.map(|row| row.blind_index)).await?;
+        let known = self.0.fetch_all(statement.map(|row| row.index)).await?;
         let known: HashSet<Vec<u8>> = known.into_iter().collect();
         let indexes = indexes.into_iter();
         Ok(indexes
@@ -171,7 +208,7 @@ impl Stock {
     /// [`sqlx::Error`] when the database does not answer. The batch may have been imported.
     pub async fn import(&self, batch: StockBatch, actor: AuditActor) -> Result<ImportOutcome, sqlx::Error> {
         self.0
-            .run(move |pool| async move { import(&pool, &batch, &actor).await })
+            .run(move |pool| async move { import::import(&pool, &batch, &actor).await })
             .await
     }
 }
@@ -208,131 +245,4 @@ async fn next_stock_ids(connection: &mut PgConnection, count: usize) -> Result<V
     )
     .fetch_all(connection)
     .await
-}
-
-async fn import(pool: &PgPool, batch: &StockBatch, actor: &AuditActor) -> Result<ImportOutcome, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    if !is_current(&mut transaction, &batch.target).await? {
-        return Ok(ImportOutcome::ProductChanged);
-    }
-    let new = insert_codes(&mut transaction, batch).await?;
-    let mut fresh: Vec<&NewVoucher> = batch
-        .vouchers
-        .iter()
-        .filter(|voucher| new.contains(&voucher.code_id.0))
-        .collect();
-    fresh.sort_by_key(|voucher| (Expiry::from_date(voucher.expiry), voucher.code_id));
-    insert_stock(&mut transaction, batch, &fresh).await?;
-    let imported = ImportSummary {
-        imported: fresh.len() as u64,
-        duplicates: (batch.vouchers.len() - fresh.len()) as u64,
-        earliest: fresh.first().map(|voucher| Expiry::from_date(voucher.expiry)),
-    };
-    if imported.imported > 0 {
-        let sku = batch.target.sku.to_string();
-        let (action, subject, sku) = match batch.origin {
-            StockOrigin::Import | StockOrigin::Purchase(_) => ("stock.import", sku, None),
-            StockOrigin::Manual { order_id, .. } => ("order.fulfil", order_id.to_string(), Some(sku)),
-        };
-        let entry = ImportAuditState {
-            sku,
-            imported: imported.imported,
-            duplicates: imported.duplicates,
-        };
-        audit::write(&mut transaction, actor, action, &subject, NO_STATE, Some(&entry)).await?;
-    }
-    transaction.commit().await?;
-    Ok(ImportOutcome::Stored(imported))
-}
-
-/// Checks that brand and currency are unchanged, and locks the product row until the transaction ends.
-async fn is_current(connection: &mut PgConnection, target: &ImportTarget) -> Result<bool, sqlx::Error> {
-    let found = sqlx::query!(
-        r#"SELECT brand, currency AS "currency: Currency" FROM products WHERE product_id = $1 FOR SHARE"#,
-        target.sku.product_id as _,
-    );
-    let found = found.fetch_optional(connection).await?;
-    Ok(found.is_some_and(|product| product.brand == target.brand && product.currency == target.currency))
-}
-
-/// Inserts the codes that are new and returns their ids.
-async fn insert_codes(
-    connection: &mut PgConnection,
-    batch: &StockBatch,
-) -> Result<HashSet<i64>, sqlx::Error> {
-    let mut vouchers: Vec<&NewVoucher> = batch.vouchers.iter().collect();
-    vouchers.sort_unstable_by_key(|voucher| voucher.blind_index.as_bytes());
-    let column = |of: fn(&NewVoucher) -> &[u8]| vouchers.iter().map(|v| of(v)).collect::<Vec<&[u8]>>();
-    let inserted = sqlx::query_scalar!(
-        "INSERT INTO codes (code_id, product_id, denomination, blind_index, key_id, nonce, ciphertext, purchase_id,
-                            vendor_reference, bought_at)
-         SELECT v.code_id, $1, $2, v.blind_index, v.key_id, v.nonce, v.ciphertext, $8, v.vendor_reference,
-                CASE WHEN $8::uuid IS NOT NULL THEN clock_timestamp() END
-           FROM unnest($3::bigint[], $4::bytea[], $5::integer[], $6::bytea[], $7::bytea[], $9::text[])
-                AS v (code_id, blind_index, key_id, nonce, ciphertext, vendor_reference)
-         ON CONFLICT (blind_index) DO NOTHING
-         RETURNING code_id",
-        batch.target.sku.product_id as _,
-        batch.target.sku.denomination as _,
-        &vouchers.iter().map(|v| v.code_id.0).collect::<Vec<_>>(),
-        column(|v| v.blind_index.as_bytes()) as _,
-        &vouchers.iter().map(|v| v.sealed.key_id.0).collect::<Vec<_>>(),
-        column(|v| &v.sealed.nonce) as _,
-        column(|v| &v.sealed.ciphertext) as _,
-        batch.origin.purchase_id(),
-        vouchers.iter().map(|v| v.vendor_reference.as_deref()).collect::<Vec<_>>() as _,
-    );
-    Ok(inserted.fetch_all(connection).await?.into_iter().collect())
-}
-
-/// Inserts chunks of consecutive ids and their stock rows.
-async fn insert_stock(
-    connection: &mut PgConnection,
-    batch: &StockBatch,
-    fresh: &[&NewVoucher],
-) -> Result<(), sqlx::Error> {
-    let stock_ids = batch
-        .stock_ids
-        .get(..fresh.len())
-        .ok_or_else(|| sqlx::Error::Encode("the batch has fewer stock ids than new vouchers".into()))?;
-    let expiries: Vec<Expiry> = fresh
-        .iter()
-        .map(|voucher| Expiry::from_date(voucher.expiry))
-        .collect();
-    let pieces = split_into_chunks(stock_ids, &expiries);
-    let column = |of: fn(&ChunkRange) -> i64| pieces.iter().map(of).collect::<Vec<_>>();
-    let piece_of_each = pieces
-        .iter()
-        .flat_map(|piece| std::iter::repeat_n(piece.first_stock_id, piece.len()));
-    sqlx::query!(
-        "WITH made AS (
-            INSERT INTO chunks (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id,
-                                reservation_id)
-            SELECT $1, $2, c.first_expiry, c.last_expiry, c.first_stock_id, c.last_stock_id,
-                   -- One reservation for the whole batch: waiting orders are served from it in one pass.
-                   COALESCE($11, (SELECT gen_random_uuid() WHERE EXISTS (SELECT FROM orders_waiting_for_stock_v1($1, $2, NULL, 1))))
-              FROM unnest($3::date[], $4::date[], $5::bigint[], $6::bigint[])
-                   AS c (first_expiry, last_expiry, first_stock_id, last_stock_id)
-            RETURNING chunk_id, first_stock_id
-         )
-         INSERT INTO stock (stock_id, chunk_id, code_id, expiry)
-         SELECT s.stock_id, m.chunk_id, s.code_id, s.expiry
-           FROM unnest($7::bigint[], $8::bigint[], $9::bigint[], $10::date[])
-                AS s (stock_id, first_stock_id, code_id, expiry)
-           JOIN made AS m ON m.first_stock_id = s.first_stock_id",
-        batch.target.sku.product_id as _,
-        batch.target.sku.denomination as _,
-        pieces.iter().map(|piece| piece.first_expiry.date()).collect::<Vec<_>>() as _,
-        pieces.iter().map(|piece| piece.last_expiry.date()).collect::<Vec<_>>() as _,
-        &column(|piece| piece.first_stock_id),
-        &column(|piece| piece.last_stock_id),
-        stock_ids,
-        &piece_of_each.collect::<Vec<_>>(),
-        &fresh.iter().map(|voucher| voucher.code_id.0).collect::<Vec<_>>(),
-        fresh.iter().map(|voucher| voucher.expiry).collect::<Vec<_>>() as _,
-        batch.origin.reservation_id(),
-    )
-    .execute(connection)
-    .await
-    .map(drop)
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::{ApprovalPolicy, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute};
+use super::{ApprovalPolicy, CodeIdentity, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute};
 use crate::money::{Currency, Money};
 
 /// A product with all of its fields.
@@ -40,6 +40,8 @@ pub struct ProductView<'a> {
     approval: ApprovalPolicy,
     /// Whether vouchers can be returned.
     returnable: bool,
+    /// What identifies a voucher among those of the brand.
+    code_identity: CodeIdentity,
     /// Minimum remaining validity of an allocated voucher. Days.
     min_validity_days: u16,
     /// Number of free vouchers below which availability is `LOW_STOCK`.
@@ -96,6 +98,7 @@ impl<'a> ProductView<'a> {
             route: product.route,
             approval: product.approval,
             returnable: product.returnable,
+            code_identity: product.code_identity,
             min_validity_days: product.min_validity_days,
             low_stock_at: product.low_stock_at,
             discontinued: product.discontinued,

@@ -3,6 +3,7 @@
 //! A voucher is identified by its vendor's reference, which is permanent and not secret. Codes are neither requested
 //! nor compared: no type here can hold one.
 
+pub mod allocations;
 pub mod day;
 pub mod drift;
 pub mod merge;

@@ -1,7 +1,7 @@
 //! Detection of voucher codes used as references in vendor records.
 //!
-//! References are stored and shown, codes must not be. The blind index finds codes among the references, except codes
-//! with a PIN, whose index depends on it.
+//! References are stored and shown, codes must not be. The code index finds codes among the references, with and without a
+//! PIN. A code that shares its text with an earlier one is found by that one.
 
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::reconciliation::RecordLine;
@@ -28,11 +28,17 @@ pub async fn first_leaked_code(
             ..CodeParts::default()
         };
         let code = VoucherCode::parse(parts).ok()?;
-        Some(vault.blind_index(&product.brand, &code))
+        // The blind index finds a code without a PIN that has no code index yet.
+        Some([
+            vault.code_index(&product.brand, &code),
+            vault.blind_index(&product.brand, &code),
+        ])
     };
     let indexes: Vec<_> = lines.iter().map(index).collect();
-    let candidates = indexes.iter().flatten().copied().collect();
+    let candidates = indexes.iter().flatten().flatten().copied().collect();
     let codes = stock.find_known_codes(candidates).await?;
-    let is_code = |index: &Option<BlindIndex>| index.is_some_and(|index| codes.contains(&index));
+    let is_code = |indexes: &Option<[BlindIndex; 2]>| {
+        indexes.is_some_and(|indexes| indexes.iter().any(|index| codes.contains(index)))
+    };
     Ok(indexes.iter().position(is_code))
 }

@@ -1,7 +1,7 @@
 //! Import of purchased vouchers into stock: encrypted, and reserved for the purchase.
 //!
-//! A code and PIN of a brand is stored once, ever. A voucher whose code was sold before, to us or under another
-//! purchase, is reported to operators by the vendor's reference and never sold.
+//! A code of a brand is stored once, ever (a code and PIN, if the product's vouchers are identified by both). A voucher whose
+//! code was sold before, to us or under another purchase, is reported to operators by the vendor's reference and never sold.
 
 use std::collections::HashSet;
 
@@ -24,6 +24,8 @@ pub(super) enum IntakeError {
     /// An operator has changed the product meanwhile.
     #[error("the product has changed in the catalogue or was removed")]
     ProductChanged,
+    #[error("codes of an earlier version are being indexed against duplicates; it continues by itself")]
+    IndexIncomplete,
 }
 
 impl ProcurementService {
@@ -46,6 +48,7 @@ impl ProcurementService {
         match self.store.stock.import(batch, AuditActor::service()).await? {
             ImportOutcome::Stored(_) => {}
             ImportOutcome::ProductChanged => return Err(IntakeError::ProductChanged),
+            ImportOutcome::IndexIncomplete => return Err(IntakeError::IndexIncomplete),
         }
         let known = self.known_references(request).await?;
         let references = new.into_iter().map(|voucher| voucher.reference.to_string());
@@ -75,6 +78,7 @@ impl ProcurementService {
             },
             brand: product.brand.clone(),
             currency: request.denomination.currency,
+            code_identity: product.code_identity,
         };
         let vault = self.keyring.sealing_vault().await?;
         let ids = self.store.stock.generate_ids(vouchers.len()).await?;
@@ -82,6 +86,7 @@ impl ProcurementService {
             Ok(NewVoucher {
                 code_id,
                 blind_index: vault.blind_index(&target.brand, &voucher.code),
+                code_index: vault.code_index(&target.brand, &voucher.code),
                 sealed: vault.seal(code_id, &target.sku, &voucher.code)?,
                 expiry: voucher.expiry,
                 vendor_reference: Some(voucher.reference.to_string()),

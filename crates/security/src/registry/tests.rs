@@ -1,5 +1,6 @@
 //! Tests of authentication and of changes that apply to the next call.
 
+use strum::VariantArray as _;
 use time::Duration;
 use time::macros::datetime;
 
@@ -52,12 +53,20 @@ impl Persona {
     }
 
     fn calls(&self, registry: &AccessRegistry, from: &str) -> Result<Caller, AccessError> {
-        authenticate_with(
-            registry,
+        self.calls_class(registry, from, RequestClass::General)
+    }
+
+    fn calls_class(
+        &self,
+        registry: &AccessRegistry,
+        from: &str,
+        class: RequestClass,
+    ) -> Result<Caller, AccessError> {
+        let headers = headers(
             UniqueHeader::Single(self.key.as_bytes()),
             UniqueHeader::Single(self.secret.as_bytes()),
-            from,
-        )
+        );
+        registry.authenticate(&headers, known(from), class, NOW)
     }
 }
 
@@ -81,14 +90,17 @@ fn authenticate_with(
     secret: UniqueHeader<'_>,
     from: &str,
 ) -> Result<Caller, AccessError> {
-    let headers = AuthHeaders {
+    registry.authenticate(&headers(key, secret), known(from), RequestClass::General, NOW)
+}
+
+const fn headers<'a>(key: UniqueHeader<'a>, secret: UniqueHeader<'a>) -> AuthHeaders<'a> {
+    AuthHeaders {
         api_key: key,
         api_secret: secret,
         timestamp: UniqueHeader::Missing,
         signature: UniqueHeader::Missing,
         idempotency_key: UniqueHeader::Missing,
-    };
-    registry.authenticate(&headers, known(from), NOW)
+    }
 }
 
 fn known(address: &str) -> ClientAddress {
@@ -249,7 +261,11 @@ fn suspension_and_allowlist_apply_to_the_next_call() {
     let partner_id = acme.partner_id;
     assert!(acme.calls(&registry, HOME).is_ok());
 
-    registry.upsert_partner(partner(partner_id, &[HOME], PartnerStatus::Suspended));
+    let suspended = |codes_blocked| {
+        let status = PartnerStatus::Suspended { codes_blocked };
+        registry.upsert_partner(partner(partner_id, &[HOME], status));
+    };
+    suspended(false);
     assert_eq!(
         acme.calls(&registry, HOME).err(),
         Some(AccessError::PartnerSuspended { partner_id })
@@ -258,6 +274,14 @@ fn suspension_and_allowlist_apply_to_the_next_call() {
     assert!(
         matches!(refusal, Some(AccessError::IpNotAllowed { .. })),
         "the address is checked first"
+    );
+    let mut classes = RequestClass::VARIANTS.to_vec();
+    classes.retain(|class| acme.calls_class(&registry, HOME, *class).is_ok());
+    assert_eq!(classes, [RequestClass::Vouchers], "what it has paid for");
+    suspended(true);
+    assert_eq!(
+        acme.calls_class(&registry, HOME, RequestClass::Vouchers).err(),
+        Some(AccessError::PartnerSuspended { partner_id })
     );
 
     registry.upsert_partner(partner(partner_id, &["198.51.100.1"], PartnerStatus::Active));

@@ -1,9 +1,10 @@
 //! Blind index: keyed hash for detecting duplicate codes.
 //!
-//! An HMAC of brand, code and PIN is stored with the encrypted code under a unique index, so that the database rejects
-//! a duplicate without knowing the code. The key never changes and serves no other purpose. The brand is compared
-//! trimmed and without regard to case, code and PIN exactly as stored (trimmed). There is no Unicode normalisation:
-//! vendors print codes in ASCII, and two encodings of a letter count as two codes.
+//! Two HMACs are stored with the encrypted code, each under a unique index, so that the database rejects a duplicate
+//! without knowing the code: the blind index of brand, code and PIN, and the code index of brand and code, which finds
+//! the same code with another PIN. The key never changes and serves no other purpose. The brand is compared trimmed and
+//! without regard to case, code and PIN exactly as stored (trimmed). There is no Unicode normalisation: vendors print
+//! codes in ASCII, and two encodings of a letter count as two codes.
 //!
 //! An attacker with both the key and the index could find short codes by trying them all. The key is therefore stored
 //! wrapped like the data keys, and the index is never shown.
@@ -15,6 +16,10 @@ use sha2::Sha256;
 
 use super::aead::KeyBytes;
 use super::code::VoucherCode;
+
+/// Begins the message of a code index. No brand is as long, so the message differs from that of every blind index, also
+/// of a code without a PIN.
+const CODE_INDEX_PREFIX: [u8; 8] = [0xff; 8];
 
 /// The keyed hash of a code of a brand, 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,15 +45,25 @@ impl BlindIndexKey {
         Self(bytes)
     }
 
-    /// Brand and code are prefixed with their lengths and the PIN comes last, so that the parts cannot run into each
-    /// other.
+    /// Index of brand, code and PIN. Brand and code are prefixed with their lengths and the PIN comes last, so that the
+    /// parts cannot run into each other.
     pub(super) fn compute(&self, brand: &str, code: &VoucherCode) -> BlindIndex {
-        let brand = brand.trim().to_lowercase();
         let (code, pin) = code.identity();
+        self.hash(&[], brand, code, pin)
+    }
+
+    /// Index of brand and code.
+    pub(super) fn compute_without_pin(&self, brand: &str, code: &VoucherCode) -> BlindIndex {
+        self.hash(&CODE_INDEX_PREFIX, brand, code.identity().0, "")
+    }
+
+    fn hash(&self, prefix: &[u8], brand: &str, code: &str, pin: &str) -> BlindIndex {
+        let brand = brand.trim().to_lowercase();
         let Ok(mac) = Hmac::<Sha256>::new_from_slice(&*self.0) else {
             unreachable!("HMAC accepts keys of any length");
         };
         let framed = mac
+            .chain_update(prefix)
             .chain_update(length_prefix(&brand))
             .chain_update(&brand)
             .chain_update(length_prefix(code))
@@ -126,6 +141,29 @@ mod tests {
     }
 
     #[test]
+    fn code_index_ignores_the_pin_only() {
+        let code_index = |brand: &str, code: &str, pin: Option<&str>| {
+            let parts = CodeParts {
+                code,
+                pin,
+                ..CodeParts::default()
+            };
+            let code = VoucherCode::parse(parts).unwrap();
+            BlindIndexKey::new(Zeroizing::new([1; 32])).compute_without_pin(brand, &code)
+        };
+        let one = code_index("Acme", "AB-12", Some("42"));
+        assert_eq!(code_index(" acme", "AB-12 ", None), one);
+        for (brand, code) in [("Acm", "eAB-12"), ("Acme", "AB-1"), ("Acme", "AB-1242")] {
+            assert_ne!(code_index(brand, code, Some("42")), one, "{brand} {code}");
+        }
+        assert_ne!(
+            index(1, "Acme", "AB-12", None),
+            one,
+            "the two kinds of index differ"
+        );
+    }
+
+    #[test]
     fn index_is_stable_across_versions() {
         let message = b"\0\0\0\0\0\0\0\x04acme\0\0\0\0\0\0\0\x02AB42";
         let mac = Hmac::<Sha256>::new_from_slice(&[1; 32])
@@ -133,6 +171,19 @@ mod tests {
             .chain_update(message);
         let expected: [u8; 32] = mac.finalize().into_bytes().into();
         assert_eq!(index(1, "Acme", "AB", Some("42")).as_bytes(), &expected);
+        let without_pin = b"\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\x04acme\0\0\0\0\0\0\0\x02AB";
+        let mac = Hmac::<Sha256>::new_from_slice(&[1; 32])
+            .unwrap()
+            .chain_update(without_pin);
+        let expected: [u8; 32] = mac.finalize().into_bytes().into();
+        let parts = CodeParts {
+            code: "AB",
+            pin: Some("42"),
+            ..CodeParts::default()
+        };
+        let code = VoucherCode::parse(parts).unwrap();
+        let found = BlindIndexKey::new(Zeroizing::new([1; 32])).compute_without_pin("Acme", &code);
+        assert_eq!(found.as_bytes(), &expected);
         assert_eq!(format!("{:?}", index(1, "Acme", "AB", None)), "BlindIndex(***)");
     }
 }

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use strum::{IntoStaticStr, VariantArray};
+use url::Url;
 use zeroize::Zeroizing;
 
 /// First byte of an encoded code. Another layout gets another byte; this one stays readable.
@@ -21,7 +22,7 @@ pub enum CodePart {
     Pin,
     /// Printed on the card, for support.
     Serial,
-    /// The redemption page.
+    /// The redemption page: an `http` or `https` URL, since partners show it as a link to their customers.
     Url,
 }
 
@@ -56,6 +57,9 @@ pub enum InvalidCode {
     /// A control character, as broken imports contain them.
     #[error("{part} contains a control character")]
     Control { part: CodePart },
+    /// For example a `javascript:` URL.
+    #[error("url is not an http or https URL with a host")]
+    NotAWebUrl,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -86,8 +90,12 @@ impl VoucherCode {
         }
         let pin = validate_part(CodePart::Pin, optional(pin))?;
         let serial = validate_part(CodePart::Serial, optional(serial))?;
+        let url = validate_part(CodePart::Url, optional(url))?;
+        if !url.is_empty() && !is_web_url(&url) {
+            return Err(InvalidCode::NotAWebUrl);
+        }
         Ok(Self {
-            texts: [code, pin, serial, validate_part(CodePart::Url, optional(url))?],
+            texts: [code, pin, serial, url],
         })
     }
 
@@ -157,6 +165,17 @@ fn validate_part(part: CodePart, text: &str) -> Result<Zeroizing<String>, Invali
         return Err(InvalidCode::Control { part });
     }
     Ok(Zeroizing::new(text.to_owned()))
+}
+
+/// Whether the text is an absolute `http` or `https` URL with a host. The prefix is checked on the text itself: the parser
+/// also accepts `https:example.com` and `https:/example.com`, which not every client does.
+fn is_web_url(text: &str) -> bool {
+    let has_prefix = ["http://", "https://"].iter().any(|prefix| {
+        text.get(..prefix.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+            && !text[prefix.len()..].starts_with(['/', '\\'])
+    });
+    has_prefix && Url::parse(text).is_ok_and(|url| url.has_host())
 }
 
 fn read_text(rest: &mut &[u8]) -> Option<Zeroizing<String>> {

@@ -5,10 +5,11 @@
 //! | master key | [`master_key`], [`key_file`] | a setting; in the sandbox a file in the data directory, never the database |
 //! | data keys, wrapped by the master key | [`data_key`] | the database |
 //! | encrypted codes, bound to their row and SKU; encrypted vendor credentials | [`seal`] | the database |
-//! | blind index against duplicate codes | [`blind_index`] | the database |
+//! | blind index and code index against duplicate codes | [`blind_index`] | the database |
 //! | plaintext code | [`code`] | memory, during an import or one response, wiped afterwards |
 //!
-//! Only the retrieval endpoint decrypts codes. Types that hold a code or a key have no `Serialize`, and their `Debug`
+//! Only the retrieval endpoint decrypts codes, and the job that computes the code index of codes that an earlier version
+//! stored without one. Types that hold a code or a key have no `Serialize`, and their `Debug`
 //! output is redacted.
 
 mod aead;

@@ -180,10 +180,16 @@ impl Vault {
         Ok(VoucherCode::decode(&plain)?)
     }
 
-    /// The blind index of a code, which detects duplicates within a brand.
+    /// The blind index of a code and its PIN, which detects duplicates within a brand.
     #[must_use]
     pub fn blind_index(&self, brand: &str, code: &VoucherCode) -> BlindIndex {
         self.blind_index.compute(brand, code)
+    }
+
+    /// The index of a code without its PIN, which finds the same code with another PIN within a brand.
+    #[must_use]
+    pub fn code_index(&self, brand: &str, code: &VoucherCode) -> BlindIndex {
+        self.blind_index.compute_without_pin(brand, code)
     }
 }
 

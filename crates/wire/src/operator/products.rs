@@ -11,8 +11,8 @@ use vouchsafe_domain::arguments::enum_parser;
 use vouchsafe_domain::iso_date;
 use vouchsafe_domain::money::{Amount, AmountText, Currency};
 use vouchsafe_domain::product::{
-    ApprovalPolicy, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId, Redemption, SupplyRoute,
-    check_slug, expiry_value_schema,
+    ApprovalPolicy, CodeIdentity, DenominationRange, ExpiryKind, ExpiryPolicy, Product, ProductId,
+    Redemption, SupplyRoute, check_slug, expiry_value_schema,
 };
 
 use super::text::{validate_name, validate_text};
@@ -132,6 +132,18 @@ pub struct ProductRequest {
         arg(long, help = "Mark vouchers as returnable to the vendor")
     )]
     returnable: bool,
+    /// What identifies a voucher among those of the brand; default `code`.
+    #[serde(default, deserialize_with = "json::enum_value")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            default_value = "code",
+            value_parser = enum_parser::<CodeIdentity>(),
+            help = "`code_and_pin` if the brand issues one code with several PINs"
+        )
+    )]
+    code_identity: CodeIdentity,
     /// Days for which a voucher must still be valid when it is allocated.
     #[serde(default)]
     #[schema(maximum = 3_650)]
@@ -269,6 +281,7 @@ impl ProductRequest {
             route: self.route,
             approval: self.approval,
             returnable: self.returnable,
+            code_identity: self.code_identity,
             min_validity_days: self.min_validity_days,
             low_stock_at,
             discontinued: self.discontinued,

@@ -70,6 +70,7 @@ fn product() -> Value {
     product["route"] = "stock".into();
     product["approval"] = "rule".into();
     product["returnable"] = false.into();
+    product["code_identity"] = "code".into();
     product["min_validity_days"] = 0.into();
     product["low_stock_at"] = 20.into();
     product["discontinued"] = false.into();

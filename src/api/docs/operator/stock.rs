@@ -29,14 +29,15 @@ pub(crate) fn levels(operation: Operation) -> Operation {
 
 pub(crate) fn import(operation: Operation) -> Operation {
     let report = json!({
-        "imported": 99, "duplicates": 0, "rejected_count": 1, "rejected": [{ "line": 3, "reason": "expired on 2026-01-31" }],
+        "vendor": "acme-cards", "batch": "delivery-4711", "imported": 99, "duplicates": 0, "rejected_count": 1, "rejected": [{ "line": 3, "reason": "expired on 2026-01-31" }],
     });
     write_operation(operation, "importStock")
         .describe(
             STOCK,
             "Import vouchers",
             "Imports a file of any size and commits every 10,000 lines; a pause of more than 10 seconds aborts the import. A \
-             voucher is imported once, so an interrupted import can be repeated.",
+             voucher is imported once, so an interrupted import can be repeated. The same code of a brand with another PIN is \
+             rejected, unless the product's `code_identity` is `code_and_pin`.",
         )
         .query::<ImportQuery>()
         .text_body(vec![("text/csv", CSV), ("application/x-ndjson", NDJSON)])

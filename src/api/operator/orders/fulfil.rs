@@ -14,11 +14,11 @@ use uuid::Uuid;
 use vouchsafe_actors::flows::{self, ProcureError};
 use vouchsafe_actors::ports::vendors::ReservedDelivery;
 use vouchsafe_domain::order::{FulfilmentSource, Order, PendingReason};
-use vouchsafe_domain::product::{Product, Sku};
-use vouchsafe_store::{AuditActor, ImportSummary, StockOrigin};
+use vouchsafe_domain::product::{CodeIdentity, Product, Sku};
+use vouchsafe_store::{AuditActor, StockOrigin};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
-use vouchsafe_wire::operator::stock::row::VoucherRow;
+use vouchsafe_wire::operator::stock::row::{CODE_CONFLICT, VoucherRow};
 
 use super::{find, order_body};
 use crate::api::error::ApiError;
@@ -70,21 +70,37 @@ pub(in crate::api::operator) async fn fulfil(
 }
 
 /// Leaves out codes that are stored already, and repetitions.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for the same code with another PIN.
 async fn filter_new(
     service: &Service,
     product: &Product,
     rows: Vec<VoucherRow>,
 ) -> Result<Vec<VoucherRow>, ApiError> {
     let vault = service.keyring.vault();
-    let indexes: Vec<_> = rows
-        .iter()
-        .map(|row| vault.blind_index(&product.brand, &row.code))
-        .collect();
-    let mut known = service.store.stock.find_known_codes(indexes.clone()).await?;
-    let new_rows = rows.into_iter().zip(indexes);
-    Ok(new_rows
-        .filter_map(|(row, index)| known.insert(index).then_some(row))
-        .collect())
+    let index = |row: &VoucherRow| {
+        let (brand, code) = (&product.brand, &row.code);
+        [vault.blind_index(brand, code), vault.code_index(brand, code)]
+    };
+    let indexes: Vec<_> = rows.iter().map(index).collect();
+    let candidates = indexes.iter().flatten().copied().collect();
+    let mut known = service.store.stock.find_known_codes(candidates).await?;
+    let mut new_rows = Vec::new();
+    for (position, (row, [blind_index, code_index])) in rows.into_iter().zip(indexes).enumerate() {
+        if !known.insert(blind_index) {
+            continue;
+        }
+        if !known.insert(code_index) && product.code_identity == CodeIdentity::Code {
+            return Err(code_conflict(position));
+        }
+        new_rows.push(row);
+    }
+    Ok(new_rows)
+}
+
+fn code_conflict(position: usize) -> ApiError {
+    ApiError::invalid_field(format!("vouchers[{position}]"), CODE_CONFLICT)
 }
 
 /// Creates the purchases of an order that was accepted just now, and reads the order again.
@@ -152,6 +168,11 @@ async fn store_for_order(
     actor: &AuditActor,
 ) -> Result<u64, ApiError> {
     let target = ingest::import_target(product, sku.clone());
+    let batch = service
+        .store
+        .stock
+        .open_batch(product.vendor.clone(), order.order_id.to_string())
+        .await?;
     let mut stored = 0;
     for pending_line in pending_lines {
         let rest = new_rows.split_off(pending_line.pending.min(new_rows.len()));
@@ -165,17 +186,22 @@ async fn store_for_order(
             .await
             .map_err(ingest::keyring_error)?;
         let ids = service.store.stock.generate_ids(rows.len()).await?;
-        let target = target.clone();
-        let sealed = web::block(move || ingest::seal_batch(&vault, &target, &rows, ids)).await;
-        let mut batch = sealed
-            .map_err(|_| ApiError::unavailable())?
-            .map_err(|error| ingest::seal_error(&error))?;
-        batch.origin = StockOrigin::Manual {
+        let origin = StockOrigin::Manual {
             order_id: order.order_id,
             purchase_id: pending_line.purchase_id,
+            batch: batch.clone(),
         };
-        let ImportSummary { imported, .. } = ingest::store_batch(service, batch, actor.clone()).await?;
-        stored += imported;
+        let target = target.clone();
+        let sealed = web::block(move || ingest::seal_batch(&vault, &target, &rows, ids, origin)).await;
+        let sealed = sealed
+            .map_err(|_| ApiError::unavailable())?
+            .map_err(|error| ingest::seal_error(&error))?;
+        let summary = ingest::store_batch(service, sealed, actor.clone()).await?;
+        // Imported by another call since the check. What is stored stays reserved for the order, and the call can be repeated.
+        if let Some(position) = summary.conflicts.first() {
+            return Err(code_conflict(*position));
+        }
+        stored += summary.imported;
     }
     Ok(stored)
 }

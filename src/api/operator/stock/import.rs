@@ -12,12 +12,14 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_domain::money::AmountText;
 use vouchsafe_domain::product::Sku;
-use vouchsafe_store::{AuditActor, ImportTarget, StockBatch};
+use vouchsafe_store::{AuditActor, ImportBatch, ImportTarget, StockBatch, StockOrigin};
 use vouchsafe_wire::error_body::InvalidRequest;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::stock::blocks::Block;
 use vouchsafe_wire::operator::stock::format::{Format, ParsedBlock};
-use vouchsafe_wire::operator::stock::import::{ImportQuery, ImportReport, fixed_date, parse_denomination};
+use vouchsafe_wire::operator::stock::import::{
+    ImportQuery, ImportReport, fixed_date, parse_batch, parse_denomination,
+};
 use vouchsafe_wire::operator::stock::row::{ExpiryDefaults, LineError};
 
 use super::ingest;
@@ -46,10 +48,13 @@ pub(in crate::api::operator) async fn import(
             return Err(ApiError::new(Code::UnsupportedMediaType, message));
         }
     };
-    let (target, expiry_defaults) = parse_target(&service, &request)?;
+    let query: ImportQuery = parse_query(&request)?;
+    let (target, vendor, expiry_defaults) = parse_target(&service, &query)?;
+    let batch = open_batch(&service, &query, vendor).await?;
     let source = ImportStream {
         service: service.clone(),
         target,
+        batch,
         expiry_defaults,
         blocks: LineBlocks::new(
             payload,
@@ -61,23 +66,21 @@ pub(in crate::api::operator) async fn import(
     Ok(HttpResponse::Ok().json(run_import(&service, source, actor).await?))
 }
 
-/// Parses the SKU of the import, with the default expiry of its vouchers.
+/// Parses the SKU of the import, with the default vendor and the default expiry of its vouchers.
 fn parse_target(
     service: &Service,
-    request: &HttpRequest,
-) -> Result<(ImportTarget, ExpiryDefaults), ApiError> {
-    let ImportQuery {
-        product_id,
-        denomination,
-    } = parse_query(request)?;
+    query: &ImportQuery,
+) -> Result<(ImportTarget, String, ExpiryDefaults), ApiError> {
     let catalogue = service.catalogue.current();
-    let product = product_id
+    let product = query
+        .product_id
         .parse()
         .ok()
         .and_then(|id| catalogue.get(&id))
         .ok_or_else(product_not_found)?;
+    let denomination = query.denomination.as_deref();
     let denomination = denomination.ok_or_else(|| ApiError::invalid_field("denomination", "is missing"))?;
-    let denomination = parse_denomination(product, &AmountText::from(denomination.as_str()))?;
+    let denomination = parse_denomination(product, &AmountText::from(denomination))?;
     let sku = Sku {
         product_id: product.product_id.clone(),
         denomination,
@@ -86,7 +89,25 @@ fn parse_target(
         today: service.clock.now().date(),
         default_expiry: fixed_date(product),
     };
-    Ok((ingest::import_target(product, sku), expiry_defaults))
+    let vendor = product.vendor.clone();
+    Ok((ingest::import_target(product, sku), vendor, expiry_defaults))
+}
+
+/// Opens the batch that the query names, of an existing vendor.
+async fn open_batch(
+    service: &Service,
+    query: &ImportQuery,
+    default_vendor: String,
+) -> Result<ImportBatch, ApiError> {
+    let batch = parse_batch(query.batch.as_deref(), service.clock.now())?;
+    let vendor = match &query.vendor {
+        Some(vendor) if service.store.vendors.find(vendor.clone()).await?.is_none() => {
+            return Err(ApiError::invalid_field("vendor", "no such vendor"));
+        }
+        Some(vendor) => vendor.clone(),
+        None => default_vendor,
+    };
+    Ok(service.store.stock.open_batch(vendor, batch).await?)
 }
 
 /// Commits each block while the next one is received and encrypted.
@@ -95,13 +116,21 @@ async fn run_import(
     mut source: ImportStream,
     actor: AuditActor,
 ) -> Result<ImportReport, ApiError> {
-    let mut report = ImportReport::default();
+    let mut report = ImportReport::new(source.batch.vendor.clone(), source.batch.batch.clone());
     let mut ready = source.next().await?;
-    while let Some(SealedBlock { batch, rejected }) = ready {
-        report.add_rejected(&rejected);
+    while let Some(SealedBlock {
+        batch,
+        lines,
+        mut rejected,
+    }) = ready
+    {
         let (stored, next) = tokio::join!(ingest::store_batch(service, batch, actor.clone()), source.next());
         let stored = stored?;
         report.add_stored(stored.imported, stored.duplicates);
+        let conflicts = stored.conflicts.iter().filter_map(|index| lines.get(*index));
+        rejected.extend(conflicts.map(|line| (*line, LineError::Conflict)));
+        rejected.sort_unstable_by_key(|(line, _)| *line);
+        report.add_rejected(&rejected);
         ready = next?;
     }
     let ImportReport {
@@ -122,6 +151,8 @@ async fn run_import(
 /// An encrypted block, ready to commit.
 struct SealedBlock {
     batch: StockBatch,
+    /// Line number of each voucher.
+    lines: Vec<u64>,
     rejected: Vec<(u64, LineError)>,
 }
 
@@ -129,6 +160,7 @@ struct SealedBlock {
 struct ImportStream {
     service: web::Data<Service>,
     target: ImportTarget,
+    batch: ImportBatch,
     expiry_defaults: ExpiryDefaults,
     blocks: LineBlocks,
     /// Absent while a block is being read.
@@ -160,13 +192,23 @@ impl ImportStream {
             .map_err(ingest::keyring_error)?;
         let ids = self.service.store.stock.generate_ids(block.lines).await?;
         let (target, expiry_defaults) = (self.target.clone(), self.expiry_defaults);
+        let origin = StockOrigin::Import(self.batch.clone());
         let mut format = self.format.take().ok_or_else(ApiError::unavailable)?;
         let sealing = web::block(move || {
             let parsed = format.read(&block, expiry_defaults);
-            let ParsedBlock { rows, rejected } = parsed.map_err(InvalidRequest::from)?;
-            let batch = ingest::seal_batch(&vault, &target, &rows, ids)
+            let ParsedBlock {
+                rows,
+                lines,
+                rejected,
+            } = parsed.map_err(InvalidRequest::from)?;
+            let batch = ingest::seal_batch(&vault, &target, &rows, ids, origin)
                 .map_err(|error| ingest::seal_error(&error))?;
-            Ok::<_, ApiError>((SealedBlock { batch, rejected }, format))
+            let block = SealedBlock {
+                batch,
+                lines,
+                rejected,
+            };
+            Ok::<_, ApiError>((block, format))
         });
         let (sealed, format) = sealing.await.map_err(|_| ApiError::unavailable())??;
         self.format = Some(format);

@@ -19,6 +19,7 @@ pub(in crate::api::operator) fn import_target(product: &Product, sku: Sku) -> Im
         sku,
         brand: product.brand.clone(),
         currency: product.currency,
+        code_identity: product.code_identity,
     }
 }
 
@@ -28,11 +29,13 @@ pub(in crate::api::operator) fn seal_batch(
     target: &ImportTarget,
     rows: &[VoucherRow],
     ids: NewStockIds,
+    origin: StockOrigin,
 ) -> Result<StockBatch, SealError> {
     let seal = |(row, &code_id): (&VoucherRow, _)| {
         Ok::<_, SealError>(NewVoucher {
             code_id,
             blind_index: vault.blind_index(&target.brand, &row.code),
+            code_index: vault.code_index(&target.brand, &row.code),
             sealed: vault.seal(code_id, &target.sku, &row.code)?,
             expiry: row.expiry,
             vendor_reference: None,
@@ -47,7 +50,7 @@ pub(in crate::api::operator) fn seal_batch(
         target: target.clone(),
         vouchers,
         stock_ids: ids.stock,
-        origin: StockOrigin::Import,
+        origin,
     })
 }
 
@@ -63,9 +66,9 @@ pub(in crate::api::operator) async fn store_batch(
         if let ImportOutcome::Stored(ImportSummary {
             earliest: Some(earliest),
             ..
-        }) = outcome
+        }) = &outcome
         {
-            owned_service.engine.inventory.notify_restocked(&sku, earliest);
+            owned_service.engine.inventory.notify_restocked(&sku, *earliest);
         }
         Ok(outcome)
     });
@@ -73,7 +76,11 @@ pub(in crate::api::operator) async fn store_batch(
         ImportOutcome::Stored(imported) => Ok(imported),
         ImportOutcome::ProductChanged => Err(ApiError::invalid_field(
             "product_id",
-            "brand or currency changed during the import; repeat the import",
+            "brand, currency or code_identity changed during the import; repeat the import",
+        )),
+        ImportOutcome::IndexIncomplete => Err(ApiError::new(
+            Code::ServiceUnavailable,
+            "codes of an earlier version are being indexed against duplicates; repeat the import in a minute",
         )),
     }
 }

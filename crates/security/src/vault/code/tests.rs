@@ -45,8 +45,8 @@ fn parts_present_are_returned_in_order() {
 fn invalid_part_is_refused_by_name() {
     use InvalidCode::{Control, Missing, TooLong};
     let text = |n: usize| "x".repeat(n);
-    let (t128, t129, t512, t513, t2048, t2049) =
-        (text(128), text(129), text(512), text(513), text(2048), text(2049));
+    let (t128, t129, t512, t513, t2049) = (text(128), text(129), text(512), text(513), text(2049));
+    let t2048 = format!("https://x.example/{}", text(2_030));
     let good = CodeParts {
         code: "AB",
         ..CodeParts::default()
@@ -139,13 +139,54 @@ fn invalid_part_is_refused_by_name() {
 }
 
 #[test]
+fn url_without_web_scheme_or_host_is_refused() {
+    let parse = |url| {
+        VoucherCode::parse(CodeParts {
+            code: "AB",
+            url: Some(url),
+            ..CodeParts::default()
+        })
+    };
+    for url in [
+        "https://x.example",
+        "http://x.example:8080/redeem?c=1#top",
+        "HTTPS://X.EXAMPLE/",
+        " https://[::1]/ ",
+        "https://b\u{fc}cher.example/",
+        "",
+    ] {
+        assert!(parse(url).is_ok(), "{url}");
+    }
+    for url in [
+        "javascript:alert(1)",
+        "JavaScript://x.example/%0aalert(1)",
+        "data:text/html,x",
+        "ftp://x.example/",
+        "//x.example/",
+        "x.example",
+        "https:x.example",
+        "https:/x.example",
+        "https:///x.example",
+        "https://\\x.example",
+        "https://",
+        "https://?c=1",
+        "https://#x",
+        "https://:443/",
+        "https://user@/",
+        "https://x example/",
+        "https://x.example:99999/",
+        "\u{fc}ttps://x.example",
+    ] {
+        assert_eq!(parse(url).err(), Some(InvalidCode::NotAWebUrl), "{url}");
+    }
+}
+
+#[test]
 fn encoding_is_stable_across_versions() {
-    let code = VoucherCode::parse(CodeParts {
-        code: "AB",
-        url: Some("u"),
-        ..CodeParts::default()
-    })
-    .unwrap();
+    // Codes of earlier versions may have any text as url.
+    let code = VoucherCode {
+        texts: ["AB", "", "", "u"].map(|text| Zeroizing::new(text.to_owned())),
+    };
     let bytes = b"\x01\x00\x02AB\x00\x00\x00\x00\x00\x01u";
     assert_eq!(code.encode()[..], bytes[..]);
     assert_eq!(parts_of(&VoucherCode::decode(bytes).unwrap()), parts_of(&code));
@@ -184,7 +225,7 @@ proptest! {
         code in "[^\\s\\p{C}]{1,64}",
         pin in prop::option::of("[^\\p{C}]{0,16}"),
         serial in prop::option::of("[^\\p{C}]{0,16}"),
-        url in prop::option::of("[^\\p{C}]{0,64}"),
+        url in prop::option::of("https://[a-z0-9]{1,20}\\.example/[a-z0-9?=&]{0,40}"),
     ) {
         let parts = CodeParts {
             code: &code,

@@ -7,7 +7,7 @@ use crate::json::JsonObject;
 
 /// The options with a value of a product. clap leaves the group of a struct empty if some fields are flattened, as the
 /// expiry policy is.
-pub(super) const OPTIONS: [&str; 12] = [
+pub(super) const OPTIONS: [&str; 13] = [
     "name",
     "brand",
     "category_id",
@@ -18,6 +18,7 @@ pub(super) const OPTIONS: [&str; 12] = [
     "denomination_range",
     "route",
     "approval",
+    "code_identity",
     "min_validity_days",
     "low_stock_at",
 ];
@@ -91,7 +92,7 @@ mod tests {
             "denomination_range": { "min": "10", "max": "50", "step": "5" },
             "expiry_policy": { "type": "MONTHS_FROM_ISSUE", "value": 12 },
             "redemption": { "instructions": "", "terms": "" }, "route": "stock", "approval": "rule",
-            "returnable": false, "min_validity_days": 0, "low_stock_at": null, "discontinued": false,
+            "returnable": false, "code_identity": "code", "min_validity_days": 0, "low_stock_at": null, "discontinued": false,
         });
         assert_eq!(parse(line).unwrap(), json!([expected, null]));
     }

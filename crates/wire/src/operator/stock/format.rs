@@ -17,6 +17,8 @@ pub enum Format {
 #[derive(Debug, Default)]
 pub struct ParsedBlock {
     pub rows: Vec<VoucherRow>,
+    /// Line number of each row.
+    pub lines: Vec<u64>,
     pub rejected: Vec<(u64, LineError)>,
 }
 
@@ -47,7 +49,10 @@ impl Format {
                 Self::Ndjson => decode_line(line).and_then(|line| ndjson::parse_row(line, expiry_defaults)),
             };
             match row {
-                Ok(row) => parsed.rows.push(row),
+                Ok(row) => {
+                    parsed.rows.push(row);
+                    parsed.lines.push(number);
+                }
                 Err(reason) => parsed.rejected.push((number, reason)),
             }
         }

@@ -1,14 +1,16 @@
 //! Query and result of `POST /stock`.
 
 use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
-use vouchsafe_domain::iso_date;
 use vouchsafe_domain::money::{Amount, AmountText};
 use vouchsafe_domain::product::{ExpiryKind, Product};
+use vouchsafe_domain::{iso_date, timestamp};
 
 use super::row::LineError;
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;
+use crate::operator::text::validate_text;
 
 /// Rejections listed in the response (contract §10).
 const MAX_REJECTIONS: usize = 1_000;
@@ -17,6 +19,10 @@ const MAX_REJECTIONS: usize = 1_000;
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = ImportReport)]
 pub struct ImportReport {
+    /// Vendor of the vouchers.
+    pub vendor: String,
+    /// Name of the batch.
+    pub batch: String,
     /// Number of new vouchers.
     pub imported: u64,
     /// Number of vouchers imported before.
@@ -37,6 +43,16 @@ pub struct Rejection {
 }
 
 impl ImportReport {
+    /// Starts the report of an import into this batch.
+    #[must_use]
+    pub fn new(vendor: String, batch: String) -> Self {
+        Self {
+            vendor,
+            batch,
+            ..Self::default()
+        }
+    }
+
     /// Counts the vouchers of a committed block.
     pub const fn add_stored(&mut self, imported: u64, duplicates: u64) {
         self.imported += imported;
@@ -69,6 +85,37 @@ pub struct ImportQuery {
     #[param(required, example = "25.00")]
     #[cfg_attr(feature = "clap", arg(long, value_name = "AMOUNT", required = true))]
     pub denomination: Option<String>,
+    /// Vendor of the vouchers. Default: the product's vendor.
+    #[param(example = "acme-cards")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, help = "Vendor of the vouchers [default: the product's vendor]")
+    )]
+    pub vendor: Option<String>,
+    /// Name of the batch, by which reconciliation counts its vouchers; at most 128 characters. Default: the time of the import.
+    #[param(example = "delivery-4711")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help = "Name of the batch, for reconciliation [default: the time of the import]"
+        )
+    )]
+    pub batch: Option<String>,
+}
+
+/// In characters.
+const MAX_BATCH_NAME: usize = 128;
+
+/// The name of a batch, by default the time of its import.
+///
+/// # Errors
+/// `VALIDATION_FAILED`.
+pub fn parse_batch(name: Option<&str>, now: OffsetDateTime) -> Result<String, InvalidRequest> {
+    match name {
+        Some(name) => validate_text("batch", name, MAX_BATCH_NAME),
+        None => Ok(timestamp::format(now).unwrap_or_default()),
+    }
 }
 
 /// Parses a face value in the product's currency, including discontinued ones.

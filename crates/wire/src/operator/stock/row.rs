@@ -12,6 +12,10 @@ use super::blocks::MAX_LINE_BYTES;
 /// Some editors prepend it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// Why a code is rejected that the brand has already.
+pub const CODE_CONFLICT: &str =
+    "the brand has this code with another PIN, and the product's code_identity is `code`";
+
 #[derive(Debug)]
 pub struct VoucherRow {
     pub code: VoucherCode,
@@ -52,6 +56,8 @@ pub enum LineError {
     NotADate,
     #[error("expired on {0}")]
     Expired(Date),
+    #[error("{CODE_CONFLICT}")]
+    Conflict,
 }
 
 /// Context for parsing a voucher.
