@@ -111,6 +111,8 @@ pub struct DeliveryPage {
     pub has_more: bool,
     /// Time until the next row is due, if there is one.
     pub next_due_in: Option<Duration>,
+    /// A retry was requested for the events up to this number.
+    pub retry_to: i64,
 }
 
 /// Storage of events and deliveries.

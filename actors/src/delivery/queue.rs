@@ -12,9 +12,10 @@
 //! | waiting while the endpoint fails | nothing: it lies past the cursor like a new event |
 //!
 //! Rules: of each order at most one delivery is in flight, the earliest one. While the endpoint fails, its oldest delivery
-//! probes it on the retry schedule; each other one has its last attempt when its retry window ends, or at once if a retry was
-//! requested. A delivery is given up only after an attempt. The cursor passes an event only once it is delivered or has a row. A delivery that is replayed while an attempt is in flight is attempted again
-//! afterwards, whatever the outcome of that attempt.
+//! probes it on the retry schedule; each other one has its last attempt when its retry window ends, and one more at once if a
+//! retry was requested. A delivery is given up only after an attempt. The cursor passes an event only once it is delivered or has
+//! a row. A delivery that is replayed while an attempt is in flight is attempted again afterwards, whatever the outcome of that
+//! attempt.
 
 mod failing;
 mod types;
@@ -123,6 +124,11 @@ impl DeliveryQueue {
         })
     }
 
+    /// Takes over up to which event a retry was requested.
+    pub const fn set_retry_to(&mut self, retry_to: i64) {
+        self.retry_to = retry_to;
+    }
+
     /// Adds the deliveries that were read for `request`, in order of their event numbers. Events up to `scanned_to` were
     /// scanned.
     pub fn load(&mut self, request: ReadRequest, page: Vec<LoadedDelivery>, scanned_to: i64) {
@@ -139,19 +145,14 @@ impl DeliveryQueue {
 
     /// Returns the next delivery to attempt and marks it as in flight; `None` if none is due or the concurrency is used up.
     pub fn start_next(&mut self, now: Duration) -> Option<QueuedDelivery> {
-        let (delivery, max_in_flight) = if self.is_failing() {
+        let delivery = if self.is_failing() {
             let schedule = self.failing_schedule();
-            let delivery = self
-                .heads()
-                .find(|delivery| schedule.attempt_at(delivery) <= now)?;
-            (*delivery, schedule.max_in_flight(delivery, now))
+            *self.heads().find(|delivery| schedule.can_start(delivery, now))?
+        } else if self.in_flight.len() < self.concurrency {
+            *self.heads().find(|delivery| delivery.due_at <= now)?
         } else {
-            let delivery = self.heads().find(|delivery| delivery.due_at <= now)?;
-            (*delivery, self.concurrency)
-        };
-        if self.in_flight.len() >= max_in_flight {
             return None;
-        }
+        };
         self.heads.remove(&delivery.number);
         self.in_flight.insert(delivery.number, delivery);
         Some(delivery)
@@ -178,12 +179,6 @@ impl DeliveryQueue {
     #[must_use]
     pub fn in_flight_count(&self) -> usize {
         self.in_flight.len()
-    }
-
-    /// The endpoint's failure state.
-    #[must_use]
-    pub const fn health(&self) -> EndpointHealth {
-        self.health
     }
 
     /// Records the outcome of an attempt and returns its delivery, if it was in flight. `plan` returns the time of the next
@@ -303,6 +298,7 @@ impl DeliveryQueue {
     fn record_success(&mut self, delivery: QueuedDelivery) {
         if self.is_failing() {
             self.recovered = true;
+            self.retry_to = 0;
             self.make_all_due();
         }
         self.health = EndpointHealth::default();
@@ -335,13 +331,19 @@ impl DeliveryQueue {
             failed.attempts
         };
         self.health.not_before = plan(attempts, Duration::MAX).unwrap_or(at);
-        let due = plan(attempts, delivery.give_up_at);
+        let due = match plan(attempts, delivery.give_up_at) {
+            // A requested retry is one attempt: afterwards the delivery waits for a probe to succeed again.
+            Some(_) if was_failing && self.is_retry_requested(&delivery) => Some(delivery.give_up_at),
+            due => due,
+        };
         self.push_update(
             &failed,
             due.map_or(DeliveryOutcome::Failed, DeliveryOutcome::RetryAt),
         );
         self.remove(&failed);
-        if due.is_some() || failed.has_row {
+        // The followers of a failing endpoint get rows too, so that the scan reaches other orders: the last attempts of many
+        // orders run in parallel, those of one order do not.
+        if due.is_some() || failed.has_row || self.is_failing() {
             self.block_order(failed.order_id);
         }
         if self.is_failing() && (!was_failing || self.in_flight.is_empty()) {

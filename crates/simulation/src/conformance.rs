@@ -130,6 +130,7 @@ macro_rules! conformance_cases {
             failing_endpoint_retries_oldest_and_ignores_new_events
             failing_endpoint_reads_ending_windows_first
             requested_retry_makes_everything_due
+            requested_retry_of_a_working_endpoint_keeps_its_lease
             recovery_makes_failed_deliveries_due
             delivery_expires_a_day_after_its_event
             gone_receiver_is_disabled

@@ -52,7 +52,7 @@ pub(super) async fn retry(
     let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
     let webhook = service.store.webhooks.retry(None, webhook_id, actor).await?;
     let webhook = webhook.ok_or_else(webhooks::not_found)?;
-    service.deliveries.release(webhook_id).await;
+    webhooks::notify_of_retry(&service, &webhook).await;
     Ok(HttpResponse::Accepted().json(WebhookOfPartner::from(webhook)))
 }
 

@@ -114,3 +114,33 @@ async fn next_events_are_read_by_number_under_early_plans() {
         reader.subject.remove().await;
     }
 }
+
+/// After an outage many rows are due at once: a page of them must not cost the whole backlog.
+#[tokio::test(flavor = "multi_thread")]
+async fn due_rows_of_a_long_backlog_are_read_page_by_page() {
+    const ROWS: i64 = 5_000;
+    let _log = lock_log().await;
+    let reader = Reader::open(ROWS).await;
+    sqlx::query(
+        "INSERT INTO deliveries (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, next_at, give_up_at, event_at)
+         SELECT $1, $2, i, gen_random_uuid(), gen_random_uuid(), 'WAITING', 1, now(), now(), now() FROM generate_series(1, $3) AS i",
+    )
+    .bind(build::partner(1).as_uuid())
+    .bind(reader.webhook_id.as_uuid())
+    .bind(ROWS)
+    .execute(reader.subject.pool())
+    .await
+    .unwrap();
+    let mut begin = 0;
+    for _ in 0..READS_UNTIL_PLAN_IS_CACHED {
+        begin = reader.subject.log().len();
+        assert_eq!(reader.read(ROWS).await, (0, 64));
+    }
+    let explained = plans(&reader.subject.log()[begin..]);
+    let rows: f64 = explained.iter().map(|plan| rows_read(&plan["Plan"])).sum();
+    assert!(
+        rows > 64.0 && rows <= MAX_ROWS,
+        "read {rows} rows: {explained:#?}"
+    );
+    reader.subject.remove().await;
+}

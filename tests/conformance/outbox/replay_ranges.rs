@@ -1,6 +1,7 @@
 //! Replays of time ranges: all pages of a range, and its limit.
 
 use vouchsafe_domain::delivery::replay::ReplayRequest;
+use vouchsafe_domain::event::EventStep;
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{CaseFixture as _, EndpointChange, Subject as _};
@@ -9,6 +10,9 @@ use vouchsafe_store::{AuditActor, MAX_REPLAYED, ReplayOutcome};
 use super::plans::insert_events;
 use super::{Fixture, committed_at};
 use crate::subject::PgSubject;
+
+/// Bytes of the padding of a large event: 100 of them are more than one request reads.
+const LARGE: i32 = 1_000_000;
 
 async fn replay_all(endpoint: &Fixture<'_>) -> ReplayOutcome {
     let first = committed_at(endpoint.subject.pool(), 1).await;
@@ -39,6 +43,50 @@ async fn range_is_replayed_up_to_its_limit() {
     endpoint.change(EndpointChange::SetEventKinds(kinds)).await;
     assert_eq!(replay_all(&endpoint).await, ReplayOutcome::Scheduled(0));
     insert_events(&subject, limit + 1, limit + 1).await;
+    assert_eq!(replay_all(&endpoint).await, ReplayOutcome::TooManyEvents);
+    subject.remove().await;
+}
+
+/// An endpoint that selects few events of many large orders would read them all. The size is known without reading them: the
+/// last event could not be decoded.
+#[tokio::test(flavor = "multi_thread")]
+async fn range_of_large_orders_is_rejected_unread() {
+    let subject = PgSubject::new().await;
+    let endpoint = Fixture::create(&subject).await;
+    subject.append_event(build::partner(1), 1).await;
+    insert_events(&subject, 2, 101).await;
+    let kinds = EventKinds::of(&[EventKind::OrderRefunded]).unwrap();
+    endpoint.change(EndpointChange::SetEventKinds(kinds)).await;
+    assert_eq!(replay_all(&endpoint).await, ReplayOutcome::Scheduled(0));
+    let padded = sqlx::query(
+        "UPDATE events SET body = body || repeat(' ', $1) || CASE number WHEN 101 THEN '?' ELSE '' END",
+    );
+    padded.bind(LARGE).execute(subject.pool()).await.unwrap();
+    assert_eq!(replay_all(&endpoint).await, ReplayOutcome::TooManyEvents);
+    subject.remove().await;
+}
+
+/// Few commits may have many events: the scan ends when they are too many, before the last event, which cannot be decoded.
+#[tokio::test(flavor = "multi_thread")]
+async fn range_with_too_many_events_of_few_orders_is_read_up_to_the_limit() {
+    let subject = PgSubject::new().await;
+    let endpoint = Fixture::create(&subject).await;
+    subject.append_event(build::partner(1), 1).await;
+    insert_events(&subject, 2, 100).await;
+    let mut bundle = build::event_bundle(1, 1);
+    bundle.steps = vec![EventStep::Issued {
+        first: 0,
+        count: 1_000,
+    }];
+    let enlarged = sqlx::query(
+        "UPDATE events SET number = number * 1000, count = 1000, body = CASE number WHEN 100 THEN '?' ELSE $1 END",
+    );
+    let enlarged = enlarged.bind(serde_json::to_string(&bundle).unwrap());
+    enlarged.execute(subject.pool()).await.unwrap();
+    sqlx::query("UPDATE feeds SET last_number = 101000")
+        .execute(subject.pool())
+        .await
+        .unwrap();
     assert_eq!(replay_all(&endpoint).await, ReplayOutcome::TooManyEvents);
     subject.remove().await;
 }

@@ -55,6 +55,8 @@ pub(super) struct ActiveEndpoint {
     at_limit: bool,
     saved_at: Duration,
     saved_cursor: i64,
+    /// The time of the next attempt changed with a read: it must be written, in case this process ends before the attempt.
+    save_requested: bool,
     last_active_at: Duration,
     _hold: OpenHold,
 }
@@ -88,6 +90,7 @@ impl ActiveEndpoint {
             releasing: false,
             at_limit: false,
             saved_at: requested_at,
+            save_requested: false,
             last_active_at: now,
             _hold: hold,
         }
@@ -130,7 +133,8 @@ impl ActiveEndpoint {
             return due;
         }
         while self.queue.next_due_at().is_some_and(|at| at <= now) {
-            let Some(permit) = limiter.try_acquire(self.queue.in_flight_count()) else {
+            let permit = limiter.try_acquire(self.queue.in_flight_count(), self.queue.is_failing());
+            let Some(permit) = permit else {
                 self.at_limit = true;
                 break;
             };
@@ -208,7 +212,7 @@ impl ActiveEndpoint {
 
     /// Whether the cursor must be written or the lease renewed.
     fn is_save_due(&self, now: Duration) -> bool {
-        now >= self.next_save_at()
+        self.save_requested || now >= self.next_save_at()
     }
 
     fn next_save_at(&self) -> Duration {
@@ -247,7 +251,6 @@ impl ActiveEndpoint {
             self.poll_requested = false;
         }
         let failing = self.queue.is_failing();
-        let planned = self.queue.next_due_at().unwrap_or(self.queue.health().not_before);
         let mut flush = FlushRequest {
             lease: self.endpoint.lease,
             sequence: self.flushes,
@@ -258,10 +261,11 @@ impl ActiveEndpoint {
             delivered: 0,
             failed: 0,
             gone: self.gone,
-            retry_in: failing.then(|| planned.saturating_sub(now)),
+            retry_in: failing.then(|| self.queue.failing_due_at().saturating_sub(now)),
             lease_action: action,
         };
         if flush.has_writes() {
+            self.save_requested = false;
             flush.delivered = std::mem::take(&mut self.delivered);
             flush.failed = std::mem::take(&mut self.failed);
         }
@@ -291,7 +295,9 @@ impl ActiveEndpoint {
                 .iter()
                 .map(|pending| to_loaded(pending, now))
                 .collect();
+            self.queue.set_retry_to(page.retry_to);
             self.queue.load(request, read, page.scanned_to);
+            self.save_requested = self.queue.is_failing();
             let events = page.pending.into_iter();
             self.events
                 .extend(events.map(|pending| (pending.event.number, pending.event)));

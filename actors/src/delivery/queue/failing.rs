@@ -21,15 +21,14 @@ impl FailingSchedule<'_> {
     /// A probe follows the backoff; a requested retry is due at once; every other delivery has its last attempt when its
     /// retry window ends.
     pub(super) fn attempt_at(&self, delivery: &QueuedDelivery) -> Duration {
-        let health = self.queue.health;
-        let planned =
-            if self.queue.is_retry_requested(delivery) || delivery.attempts > 0 && self.is_probe(delivery) {
-                delivery.due_at
-            } else if self.is_probe(delivery) {
-                health.not_before
-            } else {
-                delivery.give_up_at
-            };
+        let not_before = self.queue.health.not_before;
+        let planned = match (self.is_probe(delivery), self.queue.is_retry_requested(delivery)) {
+            (false, false) => delivery.give_up_at,
+            (false, true) => delivery.due_at,
+            // Without a failure of its own it continues the backoff of the endpoint.
+            (true, false) if delivery.attempts == 0 => not_before,
+            (true, _) => delivery.due_at.min(not_before),
+        };
         let planned = planned.min(delivery.give_up_at);
         let interval = if self.queue.is_retry_requested(delivery) || planned == delivery.give_up_at {
             LAST_ATTEMPTS_INTERVAL
@@ -39,13 +38,15 @@ impl FailingSchedule<'_> {
         planned.max(self.queue.earliest_retry(interval))
     }
 
-    /// Probes are sent one at a time.
-    pub(super) fn max_in_flight(&self, delivery: &QueuedDelivery, now: Duration) -> usize {
-        if delivery.give_up_at <= now || self.queue.is_retry_requested(delivery) {
+    /// Whether the delivery may be attempted now. A probe is sent alone.
+    pub(super) fn can_start(&self, delivery: &QueuedDelivery, now: Duration) -> bool {
+        let is_requested = self.queue.is_retry_requested(delivery) && delivery.due_at <= now;
+        let max_in_flight = if is_requested || delivery.give_up_at <= now {
             MAX_CONCURRENCY
         } else {
             1
-        }
+        };
+        self.attempt_at(delivery) <= now && self.queue.in_flight.len() < max_in_flight
     }
 
     fn is_probe(&self, delivery: &QueuedDelivery) -> bool {
@@ -64,9 +65,18 @@ impl DeliveryQueue {
         }
     }
 
-    /// Whether the partner or an operator requested an attempt of everything that waited, and this delivery did.
-    const fn is_retry_requested(&self, delivery: &QueuedDelivery) -> bool {
+    /// Whether the partner or an operator requested an attempt of everything that waited, and this delivery did. The store
+    /// made it due; after that attempt it is due when its retry window ends, like the others.
+    pub(super) const fn is_retry_requested(&self, delivery: &QueuedDelivery) -> bool {
         delivery.number <= self.retry_to
+    }
+
+    /// While the endpoint fails: when its next attempt is due. With nothing in memory only the store knows, so whoever leases
+    /// the endpoint next must read at once.
+    #[must_use]
+    pub fn failing_due_at(&self) -> Duration {
+        self.next_due_at()
+            .unwrap_or_else(|| self.earliest_retry(LAST_ATTEMPTS_INTERVAL))
     }
 
     /// Adds the deliveries of a failing endpoint whose retry windows end first.

@@ -127,16 +127,17 @@ impl Endpoint {
     pub(super) fn revoke_lease(&mut self, now: DbTime) {
         self.lease += 1;
         self.leased_until = None;
-        if self.status.failures > 0 {
-            self.due_at = Some(now);
-        }
         self.make_all_due(now);
     }
 
     /// Makes everything that waits due, also while the endpoint fails.
     pub(super) fn request_retry(&mut self, feed: Feed<'_>, now: DbTime) {
         self.retry_to = feed.newest();
-        self.revoke_lease(now);
+        if self.status.failures >= FAILING_THRESHOLD {
+            self.lease += 1;
+            self.leased_until = None;
+        }
+        self.make_all_due(now);
     }
 
     /// Gives the lease to a process that never flushes.
@@ -194,6 +195,7 @@ impl Endpoint {
             self.append_attempt(*number, attempt);
         }
         if changes.recovered {
+            self.retry_to = 0;
             self.make_all_due(now);
         }
         let first_due = self.deliveries.values().filter_map(Delivery::due_at).min();
@@ -202,7 +204,7 @@ impl Endpoint {
 
     /// Replays these events, each with its own 24 hours.
     pub(super) fn replay(&mut self, numbers: RangeInclusive<i64>, feed: Feed<'_>, now: DbTime) {
-        if self.status.failures == 0 || self.due_at.is_none() {
+        if self.status.failures < FAILING_THRESHOLD || self.due_at.is_none() {
             self.due_at = Some(now);
         }
         let mut orders = BTreeSet::new();
@@ -259,6 +261,9 @@ impl Endpoint {
     }
 
     fn make_all_due(&mut self, now: DbTime) {
+        if self.status.failures > 0 || self.due_at.is_some() {
+            self.due_at = Some(now);
+        }
         for delivery in self.deliveries.values_mut() {
             delivery.next_at = delivery.next_at.min(now);
         }

@@ -249,6 +249,7 @@ impl Page<'_> {
             scanned_to: after,
             has_more: false,
             next_due_in: next_due.map(|due| due.since(self.now)),
+            retry_to: self.endpoint.retry_to,
         };
         let mut remaining = limit.min(PAGE);
         for number in after + 1..=self.feed.newest() {

@@ -14,81 +14,27 @@ use super::endpoint::{EndpointKey, EndpointSnapshot};
 use crate::audit::to_bigint;
 use crate::events::{EventRow, MAX_PAGE_ROWS};
 
-/// Which rows to read. Only the first waiting row of an order is read.
-pub(super) struct RowQuery {
-    numbers: RangeInclusive<i64>,
-    limit: usize,
-    /// Whether to leave out rows that are not due.
-    due_only: bool,
-    /// Whether the order is that of a failing endpoint's next attempts instead of the event numbers.
-    by_next_attempt: bool,
-}
-
-impl RowQuery {
-    /// The rows up to the read position.
-    pub(super) const fn before_scan(request: ReadRequest) -> Self {
-        match request {
-            ReadRequest::Due { after, .. } => Self::within_scan(request, 0..=after),
-            ReadRequest::Oldest { after, limit } => Self {
-                numbers: 0..=after,
-                limit,
-                due_only: false,
-                by_next_attempt: true,
-            },
-        }
-    }
-
-    /// The rows among the events that are scanned.
-    pub(super) const fn within_scan(request: ReadRequest, numbers: RangeInclusive<i64>) -> Self {
-        Self {
-            numbers,
-            limit: MAX_PAGE_ROWS,
-            due_only: matches!(request, ReadRequest::Due { .. }),
-            by_next_attempt: false,
-        }
-    }
-
-    pub(super) async fn read(
-        self,
-        pool: &PgPool,
-        endpoint: &EndpointSnapshot,
-    ) -> Result<Vec<PendingDelivery>, sqlx::Error> {
+/// Selects rows of deliveries, in this order, with their events.
+macro_rules! select_rows {
+    ($endpoint:expr, $rows:literal, $order:literal, $($argument:expr),+ $(,)?) => {
         sqlx::query!(
             r#"SELECT e.number, e.order_id AS "order_id: OrderId", e.body, e.created_at,
-                    d.number AS number_due,
-                    d.attempts,
-                    d.replays,
-                    extract(epoch FROM d.next_at - now())::float8 AS "due_s!",
-                    d.give_up_at
-               FROM (SELECT d.partner_id, d.number, d.attempts, d.replays, d.next_at, d.give_up_at,
-                            CASE
-                                WHEN NOT $7 THEN NULL
-                                WHEN d.number <= $8 THEN LEAST(d.next_at, d.give_up_at)
-                                ELSE d.give_up_at
-                            END AS next_attempt
-                       FROM deliveries AS d
-                      WHERE d.partner_id = $1
-                        AND d.webhook_id = $2
-                        AND d.state = 'WAITING'
-                        AND d.next_at < CASE WHEN $3 THEN now() + interval '1 microsecond' ELSE 'infinity'::timestamptz END
-                        AND d.number BETWEEN $5 AND $6
-                      ORDER BY next_attempt, d.number
-                      LIMIT $4) AS d
-              CROSS JOIN LATERAL (
-                    SELECT *
-                      FROM events AS e
-                     WHERE e.partner_id = d.partner_id AND e.number <= d.number
-                     ORDER BY e.number DESC
-                     LIMIT 1) AS e
-              ORDER BY d.next_attempt, d.number"#,
-            endpoint.key.partner_id as _,
-            endpoint.key.webhook_id as _,
-            self.due_only,
-            to_bigint(self.limit),
-            self.numbers.start(),
-            self.numbers.end(),
-            self.by_next_attempt,
-            endpoint.retry_to,
+                      d.number AS number_due,
+                      d.attempts,
+                      d.replays,
+                      extract(epoch FROM d.next_at - now())::float8 AS "due_s!",
+                      d.give_up_at
+                 FROM ("# + $rows + r#") AS d
+                CROSS JOIN LATERAL (
+                      SELECT *
+                        FROM events AS e
+                       WHERE e.partner_id = d.partner_id AND e.number <= d.number
+                       ORDER BY e.number DESC
+                       LIMIT 1) AS e
+                ORDER BY "# + $order,
+            $endpoint.key.partner_id as _,
+            $endpoint.key.webhook_id as _,
+            $($argument),+
         )
         .try_map(|row| {
             let event = EventRow {
@@ -97,7 +43,7 @@ impl RowQuery {
                 body: row.body,
                 created_at: row.created_at,
             };
-            let events = event.into_committed_events(endpoint.key.partner_id)?;
+            let events = event.into_committed_events($endpoint.key.partner_id)?;
             Ok(PendingDelivery {
                 order_id: events.bundle.order_id,
                 event: WebhookEvent {
@@ -109,12 +55,81 @@ impl RowQuery {
                 has_row: true,
                 is_blocked: false,
                 due_in: time::Duration::seconds_f64(row.due_s),
-                give_up_in: row.give_up_at - endpoint.now,
+                give_up_in: row.give_up_at - $endpoint.now,
             })
         })
-        .fetch_all(pool)
-        .await
+    };
+}
+
+/// Reads the rows up to the read position: those that are due by number, or those of a failing endpoint in the order of their next
+/// attempts. Only the first waiting row of an order is read.
+pub(super) async fn read_before_scan(
+    pool: &PgPool,
+    endpoint: &EndpointSnapshot,
+    request: ReadRequest,
+) -> Result<Vec<PendingDelivery>, sqlx::Error> {
+    match request {
+        ReadRequest::Due { after, .. } => read_by_number(pool, endpoint, request, 0..=after).await,
+        ReadRequest::Oldest { after, limit } => read_by_next_attempt(pool, endpoint, after, limit).await,
     }
+}
+
+/// Reads the rows with these event numbers that are due, or those that a failing endpoint may attempt. The order of the primary
+/// key ends the scan after a page, however many rows wait.
+pub(super) async fn read_by_number(
+    pool: &PgPool,
+    endpoint: &EndpointSnapshot,
+    request: ReadRequest,
+    numbers: RangeInclusive<i64>,
+) -> Result<Vec<PendingDelivery>, sqlx::Error> {
+    let due_only = matches!(request, ReadRequest::Due { .. });
+    select_rows!(
+        endpoint,
+        "SELECT *
+           FROM deliveries AS d
+          WHERE d.partner_id = $1
+            AND d.webhook_id = $2
+            AND d.state = 'WAITING'
+            AND d.next_at < CASE WHEN $3 THEN now() + interval '1 microsecond' ELSE 'infinity'::timestamptz END
+            AND d.number BETWEEN $5 AND $6
+          ORDER BY d.number
+          LIMIT $4",
+        "d.number",
+        due_only,
+        to_bigint(MAX_PAGE_ROWS),
+        numbers.start(),
+        numbers.end(),
+    )
+    .fetch_all(pool)
+    .await
+}
+
+/// Sorts all rows of the endpoint that do not wait for another one.
+async fn read_by_next_attempt(
+    pool: &PgPool,
+    endpoint: &EndpointSnapshot,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<PendingDelivery>, sqlx::Error> {
+    select_rows!(
+        endpoint,
+        "SELECT d.*,
+                LEAST(CASE WHEN d.number <= $5 THEN d.next_at END, d.give_up_at) AS next_attempt
+           FROM deliveries AS d
+          WHERE d.partner_id = $1
+            AND d.webhook_id = $2
+            AND d.state = 'WAITING'
+            AND d.next_at < 'infinity'
+            AND d.number <= $3
+          ORDER BY next_attempt, d.number
+          LIMIT $4",
+        "d.next_attempt, d.number",
+        after,
+        to_bigint(limit),
+        endpoint.retry_to,
+    )
+    .fetch_all(pool)
+    .await
 }
 
 pub(super) async fn read_next_due(pool: &PgPool, key: EndpointKey) -> Result<Option<Duration>, sqlx::Error> {

@@ -110,6 +110,7 @@ async fn write_progress(
                 delivered = p.delivered + CASE WHEN p.last_flush < $11 THEN $6::bigint ELSE 0 END,
                 refused = p.refused + CASE WHEN p.last_flush < $11 THEN $7::bigint ELSE 0 END,
                 last_flush = GREATEST(p.last_flush, $11),
+                retry_to = CASE WHEN $14 THEN 0 ELSE p.retry_to END,
                 leased_until = now() + $8,
                 due_at = CASE
                     WHEN NOT $9 THEN p.due_at
@@ -145,6 +146,7 @@ async fn write_progress(
         request.sequence,
         holder.node.name,
         holder.node.incarnation,
+        request.changes.recovered,
     );
     let partner_id = partner_id.fetch_optional(connection).await?;
     Ok(partner_id.map(|partner_id| EndpointKey {

@@ -7,7 +7,7 @@ use sqlx::PgPool;
 use vouchsafe_actors::delivery::outbox::DeliveryPage;
 use vouchsafe_actors::delivery::queue::ReadRequest;
 
-use super::due_rows::{RowQuery, read_next_due};
+use super::due_rows::{read_before_scan, read_next_due};
 use super::endpoint::{LeaseHolder, load_endpoint};
 use super::scan::scan_events;
 
@@ -20,10 +20,13 @@ pub(super) async fn read_page(
     let Some(endpoint) = load_endpoint(pool, holder).await? else {
         return Ok(None);
     };
-    let mut page = DeliveryPage::default();
+    let mut page = DeliveryPage {
+        retry_to: endpoint.retry_to,
+        ..DeliveryPage::default()
+    };
     let (ReadRequest::Due { after, limit } | ReadRequest::Oldest { after, limit }) = request;
     if endpoint.has_rows {
-        page.pending = RowQuery::before_scan(request).read(pool, &endpoint).await?;
+        page.pending = read_before_scan(pool, &endpoint, request).await?;
         page.next_due_in = read_next_due(pool, endpoint.key).await?;
     }
     page.scanned_to = after;

@@ -6,6 +6,7 @@
 use sqlx::{PgPool, Postgres, Transaction};
 use time::OffsetDateTime;
 use uuid::Uuid;
+use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
 use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::delivery::view::DeliveryView;
@@ -23,6 +24,10 @@ use crate::events::{EventRow, FEED_DAYS, MAX_PAGE_ROWS, find_event};
 /// Bounds the transaction of one replay request.
 pub const MAX_REPLAYED: usize = 10_000;
 
+/// Stored bytes of the events that one request may read to find those of the endpoint's kinds: a thousand orders of 1,000
+/// vouchers.
+const MAX_READ_BYTES: i64 = 64 * 1_024 * 1_024;
+
 /// Result of a replay request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayOutcome {
@@ -31,7 +36,7 @@ pub enum ReplayOutcome {
     WebhookNotFound,
     /// The event is not in the partner's feed.
     EventNotFound,
-    /// More than [`MAX_REPLAYED`].
+    /// More than [`MAX_REPLAYED`] events or commits, or more than [`MAX_READ_BYTES`].
     TooManyEvents,
 }
 
@@ -120,7 +125,7 @@ async fn replay(
         }
         ReplayRequest::TimeRange(from, to) => {
             let range = TimeRange::find(pool, partner_id, from, to).await?;
-            if range.count_commits(pool).await? > MAX_REPLAYED {
+            if range.is_too_large(pool).await? {
                 return Ok(ReplayOutcome::TooManyEvents);
             }
             range.read_numbers(pool, &kinds).await?
@@ -175,11 +180,11 @@ impl TimeRange {
         .await
     }
 
-    /// Counts the commits without reading their events, up to one more than may be replayed.
-    async fn count_commits(&self, pool: &PgPool) -> Result<usize, sqlx::Error> {
-        let count = sqlx::query_scalar!(
-            r#"SELECT count(*) AS "count!"
-               FROM (SELECT
+    /// Counts commits and bytes without reading the events, up to one commit more than may be replayed.
+    async fn is_too_large(&self, pool: &PgPool) -> Result<bool, sqlx::Error> {
+        let size = sqlx::query!(
+            r#"SELECT count(*) AS "commits!", COALESCE(sum(octet_length(e.body)), 0) AS "bytes!"
+               FROM (SELECT body
                        FROM events
                       WHERE partner_id = $1 AND number > $2 AND number <= $6 AND created_at >= $3 AND created_at < $4
                       ORDER BY number
@@ -191,10 +196,11 @@ impl TimeRange {
             to_bigint(MAX_REPLAYED + 1),
             self.up_to,
         );
-        Ok(usize::try_from(count.fetch_one(pool).await?).unwrap_or(usize::MAX))
+        let size = size.fetch_one(pool).await?;
+        Ok(size.commits > to_bigint(MAX_REPLAYED) || size.bytes > MAX_READ_BYTES)
     }
 
-    /// Reads the numbers of the events of these kinds, one page of events at a time.
+    /// Reads the numbers of the events of these kinds, one page of events at a time, until they are too many.
     async fn read_numbers(
         &self,
         pool: &PgPool,
@@ -228,6 +234,9 @@ impl TimeRange {
                 let subscribed = (events.first_number..=events.last_number()).filter(is_subscribed);
                 numbers.extend(subscribed.map(|number| (number, events.bundle.order_id)));
             }
+            if numbers.len() > MAX_REPLAYED {
+                return Ok(numbers);
+            }
         }
     }
 }
@@ -242,13 +251,14 @@ async fn write_replays(
     let ids: Vec<Uuid> = numbers.iter().map(|_| Uuid::now_v7()).collect();
     let (numbers, orders): (Vec<i64>, Vec<OrderId>) = numbers.iter().copied().unzip();
     let mut transaction = pool.begin().await?;
-    // Makes the endpoint due on all nodes, and keeps waiting rows from ending meanwhile.
+    // Makes the endpoint due on all nodes unless it fails, and keeps waiting rows from ending meanwhile.
     let found = sqlx::query!(
         "UPDATE webhook_progress
-            SET due_at = CASE WHEN failing_since IS NULL OR due_at IS NULL THEN now() ELSE due_at END
+            SET due_at = CASE WHEN failures < $3 OR due_at IS NULL THEN now() ELSE due_at END
           WHERE partner_id = $1 AND webhook_id = $2",
         key.partner_id as _,
         key.webhook_id as _,
+        FAILING_THRESHOLD.cast_signed(),
     );
     // The endpoint was removed since it was read.
     if found.execute(&mut *transaction).await?.rows_affected() == 0 {

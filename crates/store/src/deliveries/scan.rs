@@ -10,7 +10,7 @@ use vouchsafe_actors::delivery::retry::RETRY_WINDOW;
 use vouchsafe_domain::delivery::{CommittedEvents, WebhookEvent};
 use vouchsafe_domain::ids::OrderId;
 
-use super::due_rows::RowQuery;
+use super::due_rows::read_by_number;
 use super::endpoint::{EndpointKey, EndpointSnapshot};
 use crate::audit::to_bigint;
 use crate::events::{EventRow, MAX_PAGE_BYTES, MAX_PAGE_ROWS};
@@ -116,9 +116,7 @@ impl RowsAhead {
         after: i64,
         last: i64,
     ) -> Result<Self, sqlx::Error> {
-        let due = RowQuery::within_scan(request, after + 1..=last)
-            .read(pool, endpoint)
-            .await?;
+        let due = read_by_number(pool, endpoint, request, after + 1..=last).await?;
         let end = due.last().filter(|_| due.len() == MAX_PAGE_ROWS);
         Ok(Self {
             stored: find_stored_numbers(pool, endpoint.key, after, last).await?,

@@ -356,7 +356,7 @@ async fn set_enabled(
 }
 
 /// Revokes the lease and makes failed deliveries due at once, because the settings have changed.
-pub(super) async fn revoke_lease(
+async fn revoke_lease(
     connection: &mut PgConnection,
     partner_id: PartnerId,
     webhook_id: WebhookId,
@@ -365,7 +365,7 @@ pub(super) async fn revoke_lease(
         "UPDATE webhook_progress AS p
             SET lease = p.lease + 1,
                 leased_until = NULL,
-                due_at = CASE WHEN p.failing_since IS NULL THEN p.due_at ELSE now() END
+                due_at = CASE WHEN COALESCE(p.due_at, p.failing_since) IS NOT NULL THEN now() END
           WHERE p.partner_id = $1 AND p.webhook_id = $2",
         partner_id as _,
         webhook_id as _,

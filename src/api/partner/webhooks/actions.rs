@@ -2,6 +2,8 @@
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
+use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
+use vouchsafe_domain::webhook::Webhook;
 use vouchsafe_store::{MAX_REPLAYED, ReplayOutcome, WebhookSecretRotation};
 use vouchsafe_wire::partner::webhooks::body::WebhookBody;
 use vouchsafe_wire::partner::webhooks::replay::ReplayResultBody;
@@ -54,8 +56,17 @@ pub(in crate::api::partner) async fn retry(
         .retry(Some(partner_id), webhook_id, actor)
         .await?;
     let webhook = webhook.ok_or_else(not_found)?;
-    service.deliveries.release(webhook_id).await;
+    notify_of_retry(&service, &webhook).await;
     Ok(HttpResponse::Accepted().json(WebhookBody::of(&webhook, None)))
+}
+
+/// A failing endpoint has lost its lease, so that its actor notices only when it writes; one that works reads what is due.
+pub(in crate::api) async fn notify_of_retry(service: &Service, webhook: &Webhook) {
+    if webhook.failures >= i64::from(FAILING_THRESHOLD) {
+        service.deliveries.release(webhook.webhook_id).await;
+    } else {
+        service.deliveries.wake(webhook.webhook_id).await;
+    }
 }
 
 /// Delivers events again, with a new retry period of 24 hours.
@@ -83,7 +94,8 @@ pub(in crate::api::partner) async fn replay(
         ReplayOutcome::TooManyEvents => Err(ApiError::invalid_field(
             "from",
             format!(
-                "the range has more than {MAX_REPLAYED} events or changes of orders; choose a shorter one"
+                "the range has more than {MAX_REPLAYED} events or changes of orders, or too many large orders; choose a \
+                 shorter one"
             ),
         )),
     }

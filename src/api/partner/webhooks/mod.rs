@@ -15,6 +15,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::webhooks::body::WebhookBody;
 use vouchsafe_wire::partner::webhooks::request;
 
+pub(in crate::api) use self::actions::notify_of_retry;
 pub(super) use self::actions::{replay, retry, rotate};
 pub(super) use self::test::test;
 use crate::api::error::ApiError;

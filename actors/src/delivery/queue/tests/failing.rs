@@ -92,12 +92,18 @@ fn each_delivery_of_a_failing_endpoint_is_attempted_when_its_retry_window_ends()
     assert_eq!(
         take_outcomes(&mut queue),
         (
-            7,
-            vec![(7, DeliveryOutcome::Failed), (9, DeliveryOutcome::Failed)]
+            9,
+            vec![
+                (7, DeliveryOutcome::Failed),
+                (8, DeliveryOutcome::Blocked),
+                (9, DeliveryOutcome::Failed)
+            ]
         ),
-        "given up after their own attempts"
+        "given up after their own attempts; the next of an order gets a row, so that the scan goes on"
     );
-    load(&mut queue, vec![oldest, ends_at(8, 7, 51)], 9);
+    let mut next_of_order = row(8, 7, 0, 52);
+    next_of_order.delivery.give_up_at = secs(51);
+    load(&mut queue, vec![oldest, next_of_order], 9);
     assert_eq!(start_all(&mut queue, 52), Vec::<i64>::new(), "spread over time");
     assert_eq!(start_all(&mut queue, 53), [8]);
 }
@@ -147,17 +153,50 @@ fn requested_retry_attempts_what_waited_once_while_the_endpoint_fails() {
         [1, 2, 3, 4, 5, 7],
         "not the eighth, which is newer"
     );
-    for number in [1, 2, 3, 4, 5, 7] {
-        fail(&mut queue, number, 2);
-    }
     let mut again = failed_rows();
-    again.iter_mut().for_each(|read| read.delivery.due_at = secs(12));
+    for read in &mut again {
+        let delivery = &mut read.delivery;
+        fail(&mut queue, delivery.number, 2);
+        let updates = queue.take_changes().updates;
+        assert_eq!(
+            updates[0].outcome,
+            DeliveryOutcome::RetryAt(delivery.give_up_at),
+            "one attempt each"
+        );
+        delivery.due_at = delivery.give_up_at;
+    }
+    fail(&mut queue, 7, 2);
+    assert_eq!(queue.next_read(), oldest(7));
     load(&mut queue, again, 8);
+    assert_eq!(start_all(&mut queue, 11), Vec::<i64>::new());
+    assert_eq!(start_all(&mut queue, 12), [1], "the oldest probes again");
+    assert_eq!(start_all(&mut queue, 99), Vec::<i64>::new());
+}
+
+#[test]
+fn recovery_ends_a_requested_retry() {
+    let mut queue = failing();
+    drop(queue.take_changes());
+    queue.set_retry_to(7);
+    let mut due = failed_rows();
+    due.iter_mut().for_each(|read| read.delivery.due_at = secs(1));
+    load(&mut queue, due, 7);
+    assert_eq!(start_all(&mut queue, 2), [1, 2, 3, 4, 5]);
+    succeed(&mut queue, 1, 2);
+    assert!(!queue.is_retry_requested(&event(1, 1).delivery));
+}
+
+#[test]
+fn next_attempt_of_an_empty_queue_is_as_early_as_it_can_be() {
+    let mut queue = failing();
+    drop(queue.take_changes());
     assert_eq!(
-        start_all(&mut queue, 11),
-        Vec::<i64>::new(),
-        "each on its own schedule"
+        queue.failing_due_at(),
+        secs(2),
+        "if this process ends now, the next one reads at once"
     );
+    load(&mut queue, failed_rows(), 7);
+    assert_eq!(queue.failing_due_at(), secs(11));
 }
 
 #[test]

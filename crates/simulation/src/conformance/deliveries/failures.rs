@@ -137,6 +137,62 @@ pub async fn requested_retry_makes_everything_due<S: Subject>(endpoint: Endpoint
     assert_eq!((numbers(&page), due_in), (vec![1, 2, 3, 4], vec![false; 4]));
 }
 
+/// A requested retry of an endpoint that works repeats no attempt in flight: the lease stays, and the failed delivery is due at
+/// once, also for a later holder. A replay is due at once there as well.
+pub async fn requested_retry_of_a_working_endpoint_keeps_its_lease<S: Subject>(
+    endpoint: EndpointFixture<'_, S>,
+) {
+    endpoint.commit_all(&[1, 2]).await;
+    let process = endpoint.start("one").await;
+    let mut holder = process.acquire().await.unwrap();
+    holder.flush(Flush::failed(1, 1, 9, 8 * HOUR)).await.unwrap();
+    holder.flush(Flush::up_to(2)).await.unwrap();
+    endpoint.change(EndpointChange::RequestRetry).await;
+    let page = holder.read(due(2)).await.expect("the lease stays");
+    assert_eq!((numbers(&page), page.retry_to), (vec![1], 2));
+    holder.release(Flush::up_to(2)).await;
+    let mut holder = process.acquire().await.expect("the endpoint is due");
+    let failed_again = Flush {
+        failures: 1,
+        ..Flush::failed(1, 1, 10, 8 * HOUR)
+    };
+    holder.flush(failed_again).await.unwrap();
+    holder
+        .release(Flush {
+            failures: 1,
+            ..Flush::up_to(2)
+        })
+        .await;
+    assert!(process.acquire().await.is_none(), "the next attempt is in hours");
+    endpoint.change(EndpointChange::RequestRetry).await;
+    let holder = process
+        .acquire()
+        .await
+        .expect("one failure is not a failing endpoint");
+    holder
+        .release(Flush {
+            failures: 1,
+            recovered: true,
+            ..Flush::failed(1, 1, 11, 8 * HOUR)
+        })
+        .await;
+    let mut holder = process.acquire().await.expect("recovery makes rows due");
+    assert_eq!(holder.opened.retry_to, 0, "recovery ends a requested retry");
+    let failed_again = Flush {
+        failures: 1,
+        ..Flush::failed(1, 1, 12, 8 * HOUR)
+    };
+    holder.flush(failed_again).await.unwrap();
+    holder
+        .release(Flush {
+            failures: 1,
+            ..Flush::up_to(2)
+        })
+        .await;
+    endpoint.replay(2..=2).await;
+    assert!(process.acquire().await.is_some(), "a replay is due");
+}
+
 /// Recovery makes rows that wait for an attempt due at once; rows blocked by their order stay blocked.
 pub async fn recovery_makes_failed_deliveries_due<S: Subject>(endpoint: EndpointFixture<'_, S>) {
     endpoint.commit_all(&[1, 2, 2, 3]).await;

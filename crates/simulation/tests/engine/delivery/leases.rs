@@ -1,12 +1,14 @@
 //! Endpoint leases: lost leases, store outages, graceful shutdown.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::sleep;
 use vouchsafe_simulation::FlushLatency;
+use vouchsafe_simulation::conformance::EndpointChange;
 
 use super::harness::run;
-use super::receiver::{ACCEPT, ReceiverBehavior};
+use super::receiver::{ACCEPT, FAIL, ReceiverBehavior};
 
 #[tokio::test(start_paused = true)]
 async fn endpoint_is_delivered_by_one_process_at_a_time() {
@@ -86,6 +88,47 @@ async fn drain_finishes_and_writes_attempts_in_flight() {
             assert!(harness.deliveries.leased().is_empty());
         },
     )
+    .await;
+}
+
+/// No process knows the next attempt between a failure and the following read: it must not leave the long backoff of the probe
+/// as the time at which the next process continues.
+#[tokio::test(start_paused = true)]
+async fn requested_retry_continues_in_the_next_process() {
+    const ORDERS: u32 = 100;
+    run(FAIL, async |harness| {
+        for order in 1..=ORDERS {
+            harness.append(order);
+        }
+        harness.run_until(3_600).await;
+        let attempted = || {
+            harness
+                .receiver
+                .numbers()
+                .into_iter()
+                .collect::<BTreeSet<_>>()
+                .len()
+        };
+        assert!(attempted() < 20, "the others wait behind the oldest");
+        harness
+            .db
+            .change_endpoint(harness.webhook_id, EndpointChange::RequestRetry);
+        harness.run_for(3).await;
+        harness.deliveries.drain().await;
+        assert!(attempted() < ORDERS as usize);
+        let next_process = harness.start_second_process();
+        for _ in 0..30 {
+            next_process.wake(harness.webhook_id).await;
+            sleep(Duration::from_secs(1)).await;
+        }
+        assert_eq!(attempted(), ORDERS as usize);
+        let attempts = harness.receiver.numbers().len();
+        sleep(Duration::from_secs(300)).await;
+        assert!(
+            harness.receiver.numbers().len() <= attempts + 1,
+            "one attempt each, then the others wait again"
+        );
+    })
     .await;
 }
 
