@@ -1,4 +1,4 @@
-# Functions of the scripts in .ci: running a step, and installing its tools below target/tools, once per version.
+# Functions of the scripts in .ci: running a step, starting the service, and installing tools below target/tools, once per version.
 # shellcheck shell=bash
 
 tools=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/target/tools
@@ -67,4 +67,70 @@ debian_program() {
     "${as_root[@]}" apt-get update -q >&2
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
         apt-get install -q -y --no-install-recommends "$package" >&2
+}
+
+# Seconds until a started service must be ready: initdb on a busy machine.
+SERVICE_START_TIMEOUT_S=90
+
+free_ports() {
+    python3 - <<'PYTHON'
+import socket
+sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+print(*(listener.getsockname()[1] for listener in sockets))
+PYTHON
+}
+
+# start_service: starts a sandbox service of the program $VOUCHSAFE on an empty data directory and free loopback ports, without
+# rate limits, and exports PARTNER_URL, DOCS_URL, ADMIN_URL, DATA_DIR, VOUCHSAFE_API_KEY, VOUCHSAFE_API_SECRET and OPERATOR_TOKEN.
+# It is stopped when the script exits.
+start_service() {
+    local partner admin limit since=$SECONDS
+    service_state=$(mktemp -d)
+    # The Postgres user must be able to traverse it.
+    chmod 755 "$service_state"
+    trap stop_service EXIT
+    read -r partner admin < <(free_ports)
+    export DATA_DIR=$service_state/data DOCS_URL=http://127.0.0.1:$partner ADMIN_URL=http://127.0.0.1:$admin
+    export PARTNER_URL=$DOCS_URL/api/v1
+    for limit in ORDERS GENERAL AUTH VOUCHERS; do
+        export "VOUCHSAFE_LIMIT_$limit=1000000/60"
+    done
+    env -u DATABASE_URL "$VOUCHSAFE" serve --data-dir "$DATA_DIR" --http-addr "127.0.0.1:$partner" \
+        --admin-addr "127.0.0.1:$admin" --reconciliation-preview on \
+        >"$service_state/out" 2>"$service_state/log" </dev/null &
+    service_pid=$!
+    until curl -sf -o "$service_state/ready" "$ADMIN_URL/readyz"; do
+        if ! kill -0 "$service_pid" 2>/dev/null || [ $((SECONDS - since)) -gt "$SERVICE_START_TIMEOUT_S" ]; then
+            tail -n 30 "$service_state/log" >&2
+            echo "the service did not become ready" >&2
+            return 1
+        fi
+        sleep 0.2
+    done
+    VOUCHSAFE_API_KEY=$(partner_field api_key)
+    VOUCHSAFE_API_SECRET=$(partner_field api_secret)
+    OPERATOR_TOKEN=$(tr -d '\n' <"$DATA_DIR/operator-token")
+    export VOUCHSAFE_API_KEY VOUCHSAFE_API_SECRET OPERATOR_TOKEN
+}
+
+partner_field() {
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$DATA_DIR/sandbox-partner.json" "$1"
+}
+
+# The service stops its Postgres before it exits.
+stop_service() {
+    if [ -n "${service_pid:-}" ]; then
+        kill "$service_pid" 2>/dev/null || true
+        wait "$service_pid" || true
+        service_pid=
+    fi
+    rm -rf "$service_state"
+}
+
+# verify_service: fails if an invariant of the service's database is broken, and shows it.
+verify_service() {
+    if ! "$VOUCHSAFE" verify --data-dir "$DATA_DIR" >"$service_state/verify"; then
+        cat "$service_state/verify" >&2
+        return 1
+    fi
 }

@@ -7,6 +7,7 @@ mod commands;
 mod languages;
 mod postman;
 mod programs;
+mod python;
 mod receivers;
 #[path = "../../docs/partner/receivers/verify.rs"]
 #[allow(dead_code, unreachable_pub, reason = "a standalone program")]

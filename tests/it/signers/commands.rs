@@ -72,6 +72,8 @@ fn quick_start_commands_end_with_code() {
         r#""status":"DELIVERED""#,
         "idempotent-replayed: true",
         "SANDBOX-SBX-INSTANT-2500-",
+        r#""delivered":2,"pending":1,"failed":0"#,
+        r#""delivered":2,"pending":0,"failed":1"#,
     ] {
         assert!(
             printed.contains(expected),
@@ -81,12 +83,13 @@ fn quick_start_commands_end_with_code() {
     let first = printed.find("HTTP/1.1 201 Created").unwrap();
     let replayed = printed.find("idempotent-replayed").unwrap();
     assert!(first < replayed, "{printed}");
-    let codes = printed.lines().last().unwrap();
-    let start = codes.rfind(r#"{"order_id""#).unwrap();
+    let within_codes = printed.rfind(r#""credentials""#).unwrap();
+    let start = printed[..within_codes].rfind(r#"{"order_id""#).unwrap();
+    let mut from_codes = serde_json::Deserializer::from_str(&printed[start..]).into_iter::<Value>();
     assert_same_fields(
         "quick-start.md",
         &code_blocks("quick-start.md", "json")[0],
-        &codes[start..],
+        &from_codes.next().unwrap().unwrap().to_string(),
     );
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::programs::{DOCS, DocsWorkspace};
 use super::rust_receiver;
-use crate::contract::python::Python;
+use super::python::Python;
 use vouchsafe_test_harness::{ReceivedEvent, Receiver, WAIT_TIMEOUT, shared, wait_until};
 
 const JAVASCRIPT_LIBRARY: &str = "standardwebhooks@1.0.0";

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 /// Must be installed; `./dev test` installs it.
 const INTERPRETER: &str = "python3";
 
-pub(crate) struct Python {
+pub(super) struct Python {
     home: PathBuf,
     /// Directory of the suite, with its `requirements.txt` and its modules.
     suite: &'static str,
@@ -17,7 +17,7 @@ pub(crate) struct Python {
 
 impl Python {
     /// Returns the environment of the suite in this directory and creates it if it is missing.
-    pub(crate) fn of(suite: &'static str) -> Self {
+    pub(super) fn of(suite: &'static str) -> Self {
         let requirements = format!("{suite}/requirements.txt");
         let hash = hex::encode(Sha256::digest(fs::read(&requirements).unwrap()));
         let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -33,12 +33,12 @@ impl Python {
         Self { home, suite }
     }
 
-    pub(crate) fn program_path(&self, name: &str) -> PathBuf {
+    pub(super) fn program_path(&self, name: &str) -> PathBuf {
         self.home.join("bin").join(name)
     }
 
     /// Returns a command for a program of the environment. It runs in this directory and can import this suite's modules.
-    pub(crate) fn program(&self, name: &str, directory: &Path) -> Command {
+    pub(super) fn program(&self, name: &str, directory: &Path) -> Command {
         let mut command = Command::new(self.program_path(name));
         command
             .current_dir(directory)

@@ -1,9 +1,12 @@
-"""Places an order with the client generated from the served document and reads it back.
+"""Imports every module of the generated clients, places an order with that of partners and lists partners with that of operators.
 
-Arguments: the service's URL and the directory of the generated package. Prints nothing and exits with 0 on success.
+Prints nothing and exits with 0 on success.
 """
 
-import sys
+import importlib
+import os
+import pkgutil
+import uuid
 
 import httpx
 
@@ -24,16 +27,30 @@ class Signature(httpx.Auth):
         yield request
 
 
-def main(base_url: str, generated: str) -> None:
-    sys.path.insert(0, generated)
-    from vouchsafe_client import Client
-    from vouchsafe_client.api.catalogue import get_product, list_products
-    from vouchsafe_client.api.money import list_wallets
-    from vouchsafe_client.api.orders import get_order, get_voucher_codes, place_order
-    from vouchsafe_client.models import Error, Order, OrderRequest, OrderRequestItem
+def import_all(name: str) -> None:
+    package = importlib.import_module(name)
+    for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+        importlib.import_module(module.name)
 
+
+def list_partners() -> None:
+    from vouchsafe_operator import AuthenticatedClient
+    from vouchsafe_operator.api.partners import list_partners
+
+    client = AuthenticatedClient(base_url=os.environ["ADMIN_URL"], token=os.environ["OPERATOR_TOKEN"])
+    assert list_partners.sync(client=client).data, "the sandbox has a partner"
+
+
+def place_order_and_read_it() -> None:
+    from vouchsafe_partner import Client
+    from vouchsafe_partner.api.catalogue import get_product, list_products
+    from vouchsafe_partner.api.money import list_wallets
+    from vouchsafe_partner.api.orders import get_order, get_voucher_codes, place_order
+    from vouchsafe_partner.models import ErrorResponse, Order, OrderRequest, OrderRequestItem, OrderStatus
+
+    keys = [str(uuid.uuid4()) for _ in range(2)]
     auth = Signature(Credentials.from_environment())
-    client = Client(base_url=base_url, httpx_args={"auth": auth}, timeout=httpx.Timeout(20))
+    client = Client(base_url=os.environ["DOCS_URL"], httpx_args={"auth": auth}, timeout=httpx.Timeout(20))
 
     products = list_products.sync(client=client, currency="USD", limit=100)
     assert "sbx-instant" in [product.product_id for product in products.data], products
@@ -42,15 +59,15 @@ def main(base_url: str, generated: str) -> None:
 
     item = OrderRequestItem(product_id=product.product_id, denomination=product.denominations[0], quantity=2)
     request = OrderRequest(items=[item], reference="generated")
-    placed = place_order.sync_detailed(client=client, body=request, idempotency_key="generated-1")
+    placed = place_order.sync_detailed(client=client, body=request, idempotency_key=keys[0])
     assert placed.status_code == 201 and isinstance(placed.parsed, Order), placed
-    again = place_order.sync_detailed(client=client, body=request, idempotency_key="generated-1")
+    again = place_order.sync_detailed(client=client, body=request, idempotency_key=keys[0])
     assert again.content == placed.content, again
     assert again.headers["Idempotent-Replayed"] == "true", again
 
     order = get_order.sync(placed.parsed.order_id, client=client)
     assert order == placed.parsed, (order, placed.parsed)
-    assert (order.status, order.reference, order.total_amount) == ("DELIVERED", "generated", 50), order
+    assert (order.status, order.reference, order.total_amount) == (OrderStatus.DELIVERED, "generated", 50), order
     codes = get_voucher_codes.sync(order.order_id, client=client)
     expected = [voucher.voucher_id for voucher in order.vouchers]
     assert [voucher.voucher_id for voucher in codes.data] == expected, "the codes belong to the order's vouchers"
@@ -59,10 +76,13 @@ def main(base_url: str, generated: str) -> None:
     [dollars] = [wallet for wallet in list_wallets.sync(client=client).data if wallet.currency == "USD"]
     costly = OrderRequestItem(product_id="sbx-instant", denomination=25, quantity=1000)
     assert dollars.balance > 0, dollars
-    refused = place_order.sync(client=client, body=OrderRequest(items=[costly] * 2), idempotency_key="generated-2")
-    assert isinstance(refused, Error) and refused.error.code == "VALIDATION_FAILED", refused
+    refused = place_order.sync(client=client, body=OrderRequest(items=[costly] * 2), idempotency_key=keys[1])
+    assert isinstance(refused, ErrorResponse) and refused.error.code == "VALIDATION_FAILED", refused
     assert refused.error.details[0].field == "items" and not refused.error.retryable, refused
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    import_all("vouchsafe_partner")
+    import_all("vouchsafe_operator")
+    place_order_and_read_it()
+    list_partners()
