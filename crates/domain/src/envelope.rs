@@ -3,6 +3,9 @@
 //! A payload is frozen at emission and nothing is looked up later, so every attempt and the event feed send the same
 //! content. No type here has a field that could hold a code.
 
+#[cfg(feature = "utoipa")]
+mod schema;
+
 use serde::Serialize;
 use time::{Date, OffsetDateTime};
 
@@ -14,10 +17,12 @@ use super::money::{Currency, Money};
 use super::order::{Actor, FulfilmentSource, OrderStatus, PendingReason};
 use super::product::ProductId;
 
+#[cfg(feature = "utoipa")]
+pub use self::schema::Event;
+
 /// An event, as webhooks and the event feed deliver it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "utoipa", schema(as = Event))]
 pub struct Envelope {
     /// What happened.
     pub event: EventKind,
@@ -27,12 +32,12 @@ pub struct Envelope {
     #[serde(with = "super::timestamp")]
     pub created_at: OffsetDateTime,
     /// The order or voucher that the event is about.
+    #[cfg_attr(feature = "utoipa", schema(value_type = Object))]
     pub data: EventData,
 }
 
 /// The subject of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum EventData {
     /// The order, for `order.*` events.
@@ -44,7 +49,6 @@ pub enum EventData {
 /// The order as it was at the event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "utoipa", schema(as = OrderEventData))]
 pub struct OrderEventData {
     /// The order's id.
     pub order_id: OrderId,
@@ -68,15 +72,19 @@ pub struct OrderEventData {
     pub pending_reason: Option<Option<PendingReason>>,
     /// Only in `order.partially_delivered`: number of allocated units.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "utoipa", schema(nullable = false))]
     pub delivered: Option<u32>,
     /// Only in `order.partially_delivered`: number of units still to come.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "utoipa", schema(nullable = false))]
     pub pending: Option<u32>,
     /// Only in `order.partially_delivered`: number of units that will not be delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "utoipa", schema(nullable = false))]
     pub failed: Option<u32>,
     /// Only in `order.cancelled`: who cancelled the order.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "utoipa", schema(nullable = false))]
     pub by: Option<Actor>,
     /// Only in `order.cancelled`: the reason, or null.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,13 +92,13 @@ pub struct OrderEventData {
     pub reason: Option<Option<String>>,
     /// Only in `order.refunded`: the refund.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "utoipa", schema(nullable = false))]
     pub refund: Option<Refund>,
 }
 
 /// A voucher of an order, without its code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "utoipa", schema(as = EventVoucher))]
 pub struct EventVoucher {
     /// The voucher's product.
     pub product_id: ProductId,
@@ -127,7 +135,6 @@ labels! {
 /// A voucher that was allocated to an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "utoipa", schema(as = VoucherEventData))]
 pub struct VoucherEventData {
     /// The order's id.
     pub order_id: OrderId,

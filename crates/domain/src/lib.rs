@@ -33,6 +33,7 @@ pub mod period;
 pub mod product;
 pub mod purchase;
 pub mod reconciliation;
+pub mod sandbox_fault;
 #[cfg(feature = "utoipa")]
 pub mod schema;
 pub mod scope;
@@ -45,3 +46,4 @@ pub mod vendor;
 pub mod voucher;
 pub mod wallet;
 pub mod webhook;
+pub mod whole_number;

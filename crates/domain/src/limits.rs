@@ -42,9 +42,11 @@ pub enum RequestClass {
 #[serde(deny_unknown_fields)]
 pub struct Limit {
     /// Number of requests.
+    #[serde(deserialize_with = "crate::whole_number::required")]
     #[cfg_attr(feature = "utoipa", schema(minimum = 1, maximum = 1_000_000_000))]
     pub quota: u32,
     /// Length of the window in seconds.
+    #[serde(deserialize_with = "crate::whole_number::required")]
     #[cfg_attr(feature = "utoipa", schema(minimum = 1, maximum = 86_400))]
     pub window_s: u32,
 }

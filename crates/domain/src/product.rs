@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 #[cfg(feature = "utoipa")]
 use utoipa::openapi::Schema;
 #[cfg(feature = "utoipa")]
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
 
 use super::money::{Amount, Currency, Money};
 use crate::labels::labels;
@@ -272,19 +272,16 @@ impl Product {
 #[cfg(feature = "utoipa")]
 #[must_use]
 pub fn expiry_value_schema() -> Schema {
-    let date = ObjectBuilder::new()
-        .schema_type(Type::String)
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Date)));
-    let months = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
-    let nothing = ObjectBuilder::new().schema_type(Type::Null);
-    OneOfBuilder::new()
-        .item(date)
-        .item(months)
-        .item(nothing)
+    // One list of types: the format applies to the text, the minimum to the number. Generators stumble over null in `oneOf`.
+    let types = SchemaType::from_iter([Type::String, Type::Integer, Type::Null]);
+    let value = ObjectBuilder::new()
+        .schema_type(types)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Date)))
+        .minimum(Some(1))
         .description(Some(
             "The last valid day for `FIXED_DATE`, a number of months for `MONTHS_FROM_ISSUE`, null for `NONE`.",
-        ))
-        .into()
+        ));
+    Schema::from(value.build())
 }
 
 #[cfg(test)]

@@ -15,9 +15,10 @@ use super::ids::{
 };
 use super::money::{AmountText, Currency, Money};
 use super::product::{MAX_SLUG_LENGTH, ProductId};
+use super::webhook::MAX_URL_BYTES;
 
 /// Digits of example ids. The time comes first, so that ids sort by it.
-const EXAMPLE_DIGITS: &str = "0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
+pub const EXAMPLE_DIGITS: &str = "0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
 
 /// Maximum bytes of a filter value: enough for 128 characters of any script and for every id.
 pub const MAX_FILTER_BYTES: usize = 512;
@@ -56,6 +57,10 @@ described! {
     AmountText => amount_text();
     FilterText => filter_text();
     DateOrTime => date_or_time();
+    Country => country();
+    CountryFilter => country_filter();
+    CurrencyFilter => currency_filter();
+    HttpUrl => http_url();
 }
 
 /// Text of a list filter.
@@ -65,6 +70,22 @@ pub enum FilterText {}
 /// End of a time range.
 #[derive(Debug)]
 pub enum DateOrTime {}
+
+/// A country.
+#[derive(Debug)]
+pub enum Country {}
+
+/// A country as a filter, which takes either case.
+#[derive(Debug)]
+pub enum CountryFilter {}
+
+/// A currency as a filter, which takes either case.
+#[derive(Debug)]
+pub enum CurrencyFilter {}
+
+/// A URL of a web server.
+#[derive(Debug)]
+pub enum HttpUrl {}
 
 /// Schema of a prefixed id in its only spelling.
 #[must_use]
@@ -123,9 +144,45 @@ fn currency() -> Object {
         .build()
 }
 
+fn currency_filter() -> Object {
+    text("An ISO 4217 currency code in either case.")
+        .pattern(Some("^[A-Za-z]{3}$"))
+        .examples(["USD"])
+        .build()
+}
+
+fn country() -> Object {
+    text("An ISO 3166-1 alpha-2 country code.")
+        .pattern(Some("^[A-Z]{2}$"))
+        .examples(["US"])
+        .build()
+}
+
+fn country_filter() -> Object {
+    text("An ISO 3166-1 alpha-2 country code in either case.")
+        .pattern(Some("^[A-Za-z]{2}$"))
+        .examples(["US"])
+        .build()
+}
+
+fn http_url() -> Object {
+    text("A URL with the scheme https or http.")
+        .format(Some(SchemaFormat::Custom("uri".to_owned())))
+        .max_length(Some(MAX_URL_BYTES))
+        .pattern(Some(r"^https?://\S+$"))
+        .examples(["https://shop.example/vouchsafe"])
+        .build()
+}
+
+/// Format of a number that generated clients keep exact.
+fn decimal() -> SchemaFormat {
+    SchemaFormat::Custom("decimal".to_owned())
+}
+
 fn money() -> Object {
     ObjectBuilder::new()
         .schema_type(Type::Number)
+        .format(Some(decimal()))
         .description(Some(
             "An exact amount, written with the decimals of its currency (`25.00` USD, `25` JPY, `25.000` KWD). Read it as \
              a decimal: a binary float does not hold every amount.",
@@ -137,6 +194,7 @@ fn money() -> Object {
 fn amount_text() -> Object {
     ObjectBuilder::new()
         .schema_type(SchemaType::from_iter([Type::Number, Type::String]))
+        .format(Some(decimal()))
         .description(Some(
             "An amount as a decimal number, or as a text with one. It has no more decimals than its currency, and no \
              exponent.",

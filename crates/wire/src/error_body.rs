@@ -87,7 +87,7 @@ impl FieldErrors {
 
 /// The body of every error response.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Error)]
+#[schema(as = ErrorResponse)]
 pub struct ErrorBody<'a> {
     /// The error.
     error: ErrorFields<'a>,

@@ -40,7 +40,6 @@ pub struct PageParameters {
     )]
     limit: PageLimit,
     /// `next_cursor` of the previous page. It is valid only for the same list with the same filters.
-    #[param(example = "AAECAwQFBgdzYngtaW5zdGFudA")]
     #[cfg_attr(
         feature = "clap",
         arg(long, help = "Cursor of the next page, from the output of the previous one")

@@ -31,7 +31,7 @@ pub struct ApprovalRule {
     #[serde(default)]
     pub other_currencies: OtherCurrencies,
     /// Number of first orders of the partner that wait.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::whole_number::required")]
     pub first_orders: u32,
 }
 

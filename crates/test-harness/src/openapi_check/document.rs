@@ -132,7 +132,7 @@ impl Document {
         assert!(response.header("x-trace-id").is_some(), "{response:?}");
         self.assert_valid(
             code,
-            &json!({ "$ref": "#/components/schemas/Error" }),
+            &json!({ "$ref": "#/components/schemas/ErrorResponse" }),
             &json_of(response),
         );
     }

@@ -69,7 +69,7 @@ pub struct ProductRequest {
     #[cfg_attr(feature = "clap", arg(long))]
     currency: Currency,
     /// ISO 3166 codes (two capital letters) of the countries where it can be redeemed; empty: everywhere.
-    #[schema(max_items = 300)]
+    #[schema(value_type = Vec<vouchsafe_domain::schema::Country>, max_items = 300)]
     #[cfg_attr(
         feature = "clap",
         arg(
@@ -145,12 +145,12 @@ pub struct ProductRequest {
     )]
     code_identity: CodeIdentity,
     /// Days for which a voucher must still be valid when it is allocated.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::required")]
     #[schema(maximum = 3_650)]
     #[cfg_attr(feature = "clap", arg(long, default_value_t = 0, value_name = "DAYS"))]
     min_validity_days: u16,
     /// Stock level below which availability is `LOW_STOCK`; default 20.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(maximum = 100_000)]
     #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     low_stock_at: Option<u32>,
@@ -354,13 +354,15 @@ impl DenominationRangeRequest {
 
 impl ExpiryPolicyRequest {
     fn parse(self) -> Result<ExpiryPolicy, String> {
+        // A number is stored without its zero fraction.
         let value = self.value.filter(|value| !value.is_null());
+        let value = value.map(|value| vouchsafe_domain::whole_number::of(&value).map_or(value, Into::into));
         let right = match (self.kind, &value) {
             (ExpiryKind::None, value) => value.is_none(),
-            (ExpiryKind::FixedDate, value) => value
-                .as_ref()
-                .and_then(|v| iso_date::parse_date(v.as_str()?))
-                .is_some(),
+            (ExpiryKind::FixedDate, value) => {
+                let day = value.as_ref().and_then(serde_json::Value::as_str);
+                day.and_then(iso_date::parse_date).is_some()
+            }
             (ExpiryKind::MonthsFromIssue, value) => {
                 let months = value.as_ref().and_then(serde_json::Value::as_u64);
                 months.is_some_and(|months| (1..=MAX_MONTHS).contains(&months))

@@ -3,6 +3,7 @@
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
+use vouchsafe_domain::schema::HttpUrl;
 use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::secret::expose;
@@ -28,7 +29,7 @@ pub struct VendorRequest {
     adapter: AdapterKind,
     /// URL of the vendor's API, for `http` only: https, or http to the same machine.
     #[serde(default)]
-    #[schema(max_length = 2_048)]
+    #[schema(value_type = Option<HttpUrl>)]
     #[cfg_attr(feature = "clap", arg(long, help = "URL of the vendor's API, for http only"))]
     url: Option<String>,
     /// Bearer token for the vendor, for `http` only; never shown. If omitted, the stored one stays unless the URL
@@ -50,7 +51,7 @@ pub struct VendorRequest {
     )]
     pub credentials: Option<SecretString>,
     /// Maximum number of purchases in flight; default 4.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(minimum = 1, maximum = 64)]
     #[cfg_attr(
         feature = "clap",

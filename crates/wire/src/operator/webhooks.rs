@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
+use vouchsafe_domain::schema::HttpUrl;
 use vouchsafe_domain::webhook::{DisabledReason, Webhook, WebhookStatus};
 
 /// A webhook endpoint, its partner and state.
@@ -15,6 +16,7 @@ pub struct WebhookOfPartner {
     /// Endpoint ID.
     pub webhook_id: WebhookId,
     /// URL.
+    #[schema(value_type = HttpUrl)]
     url: String,
     /// Subscribed events.
     events: Vec<EventKind>,

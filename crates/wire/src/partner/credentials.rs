@@ -16,7 +16,7 @@ use crate::partner::limits::{overlap_s, overlap_schema};
 #[schema(as = RotateRequest)]
 #[serde(deny_unknown_fields)]
 pub struct RotateCredentialBody {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(schema_with = credential_overlap_schema)]
     overlap_seconds: Option<u32>,
 }

@@ -7,7 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::money::{Amount, Currency, Money};
 use vouchsafe_domain::product::view::DenominationRangeView;
 use vouchsafe_domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Sku, SupplyRoute};
-use vouchsafe_domain::schema::FilterText;
+use vouchsafe_domain::schema::{Country, CountryFilter, CurrencyFilter, FilterText};
 use vouchsafe_domain::stock::FreeVouchers;
 
 use crate::filter::ListFilter;
@@ -44,6 +44,7 @@ pub struct ProductBody<'a> {
     /// Currency of the denominations.
     currency: Currency,
     /// Countries where vouchers can be redeemed (ISO 3166-1 alpha-2). Empty means everywhere.
+    #[schema(value_type = Vec<Country>)]
     countries: &'a [String],
     /// Fixed face values, ascending.
     denominations: Vec<Money>,
@@ -80,11 +81,11 @@ struct StockBody {
 #[into_params(parameter_in = Query)]
 pub struct ProductFilter {
     /// Filter by currency.
-    #[param(inline)]
+    #[param(value_type = Option<CurrencyFilter>, inline)]
     currency: Option<Currency>,
     /// Filter by country of redemption (ISO 3166-1 alpha-2, for example `US`).
     #[serde(default, deserialize_with = "deserialize_country")]
-    #[param(value_type = Option<FilterText>, inline, example = "US")]
+    #[param(value_type = Option<CountryFilter>, inline)]
     country: Option<String>,
     /// Filter by category.
     #[serde(default, deserialize_with = "deserialize_category_id")]

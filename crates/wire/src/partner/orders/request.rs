@@ -14,10 +14,11 @@ use vouchsafe_domain::catalogue::{MAX_LINES, MAX_VOUCHERS, RequestedLine, Reques
 use vouchsafe_domain::money::{AmountText, Currency};
 use vouchsafe_domain::order::Fulfilment;
 use vouchsafe_domain::product::ProductId;
+use vouchsafe_domain::whole_number;
 
 use crate::error_body::{FieldErrors, InvalidRequest};
 use crate::json::{self, JsonObject};
-use crate::partner::limits::{NO_NUL, REFERENCE, whole_number};
+use crate::partner::limits::{self, NO_NUL, REFERENCE};
 
 /// Maximum keys of the metadata object (contract §3).
 const MAX_METADATA_KEYS: usize = 50;
@@ -60,6 +61,7 @@ struct Item {
     product_id: String,
     /// Face value: one of the product's denominations, or a step of its denomination range.
     denomination: AmountText,
+    #[serde(deserialize_with = "whole_number::required")]
     #[schema(schema_with = quantity_schema)]
     quantity: u32,
 }
@@ -71,7 +73,7 @@ fn reference_schema() -> ObjectBuilder {
 }
 
 fn quantity_schema() -> ObjectBuilder {
-    whole_number(1, MAX_VOUCHERS, "Number of vouchers.")
+    limits::whole_number(1, MAX_VOUCHERS, "Number of vouchers.")
 }
 
 /// Parses and validates an order request.
@@ -274,7 +276,7 @@ mod tests {
             format!(r#"{{"items":[{{"product_id":"p","denomination":25,"quantity":{quantity}}}]}}"#)
                 .into_bytes()
         };
-        for quantity in ["0", "1001", "-1", "1.0", "4294967296", "\"1\"", "null"] {
+        for quantity in ["0", "1001", "-1", "1.5", "4294967296", "\"1\"", "null"] {
             assert_eq!(field(&item(quantity)), "items[0].quantity", "{quantity}");
         }
         assert_eq!(field(br#"{"items":[["p",25,1]]}"#), "items[0]");

@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::ids::WebhookId;
+use vouchsafe_domain::schema::HttpUrl;
 use vouchsafe_domain::webhook::{DisabledReason, Webhook, WebhookStatus};
 
 /// A webhook endpoint.
@@ -14,6 +15,7 @@ pub struct WebhookBody<'a> {
     /// Identifies the endpoint.
     pub webhook_id: WebhookId,
     /// URL of the endpoint.
+    #[schema(value_type = HttpUrl)]
     url: &'a str,
     /// Subscribed events.
     events: Vec<EventKind>,

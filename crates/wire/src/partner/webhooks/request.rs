@@ -1,14 +1,18 @@
 //! Parsing and validation of the webhook request bodies.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use strum::VariantArray as _;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::schema::ObjectBuilder;
+use utoipa::openapi::{Ref, RefOr, Schema};
 use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_domain::ids::{EventId, WebhookId};
 use vouchsafe_domain::period::{InvalidTimestamp, parse_timestamp};
+use vouchsafe_domain::schema::{DateOrTime, HttpUrl};
 use vouchsafe_domain::webhook::MAX_URL_BYTES;
 
 use crate::error_body::InvalidRequest;
@@ -20,9 +24,9 @@ use crate::partner::limits::{DESCRIPTION, overlap_s, overlap_schema};
 #[schema(as = WebhookRequest)]
 #[serde(deny_unknown_fields)]
 pub struct PutWebhookBody {
-    /// Required for a new endpoint.
+    /// URL of the endpoint: https to a public host. In the sandbox also http to the local machine. Required for a new endpoint.
     #[serde(default)]
-    #[schema(schema_with = url_schema)]
+    #[schema(value_type = Option<HttpUrl>)]
     url: Option<String>,
     /// Events to subscribe to. All events by default.
     #[serde(default)]
@@ -45,19 +49,9 @@ pub struct PutWebhookBody {
 #[schema(as = WebhookRotateRequest)]
 #[serde(deny_unknown_fields)]
 pub struct RotateSecretBody {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(schema_with = secret_overlap_schema)]
     overlap_seconds: Option<u32>,
-}
-
-fn url_schema() -> ObjectBuilder {
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .description(Some(
-            "URL of the endpoint: https to a public host. In the sandbox also http to the local machine.",
-        ))
-        .max_length(Some(MAX_URL_BYTES))
-        .examples(["https://shop.example/vouchsafe"])
 }
 
 fn description_schema() -> ObjectBuilder {
@@ -78,22 +72,77 @@ pub struct TestWebhookBody {
     event: Option<EventKind>,
 }
 
-/// The events to deliver again: one event, or a time range.
+/// The events to deliver again, as [`ReplayEventsBody`] permits.
 #[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = WebhookReplayRequest)]
 #[serde(deny_unknown_fields)]
-pub struct ReplayEventsBody {
+struct ReplayFields {
     /// Event to deliver again.
     #[serde(default)]
+    #[schema(nullable = false)]
     event_id: Option<EventId>,
     /// Start of the range, inclusive: a date (midnight UTC) or an RFC 3339 time.
     #[serde(default)]
-    #[schema(examples("2026-11-20T12:00:00Z"))]
+    #[schema(value_type = Option<DateOrTime>, nullable = false)]
     from: Option<String>,
     /// End of the range, exclusive. Default: now.
     #[serde(default)]
-    #[schema(examples("2026-11-21"))]
+    #[schema(value_type = Option<DateOrTime>)]
     to: Option<String>,
+}
+
+/// The events to deliver again: one event, or a time range.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub struct ReplayEventsBody(JsonObject<ReplayFields>);
+
+impl ReplayEventsBody {
+    /// The alternatives: name, description, required fields, optional fields.
+    const ALTERNATIVES: [(&str, &str, &[&str], &[&str]); 2] = [
+        (
+            "WebhookReplayEvent",
+            "One event to deliver again.",
+            &["event_id"],
+            &[],
+        ),
+        (
+            "WebhookReplayRange",
+            "The events of a time range to deliver again.",
+            &["from"],
+            &["to"],
+        ),
+    ];
+}
+
+impl utoipa::PartialSchema for ReplayEventsBody {
+    fn schema() -> RefOr<Schema> {
+        let alternatives = Self::ALTERNATIVES.iter();
+        let request = alternatives.fold(utoipa::openapi::OneOfBuilder::new(), |request, (name, ..)| {
+            request.item(Ref::from_schema_name(*name))
+        });
+        let request = request.description(Some("The events to deliver again: one event, or a time range."));
+        Schema::from(request.build()).into()
+    }
+}
+
+impl ToSchema for ReplayEventsBody {
+    fn name() -> Cow<'static, str> {
+        "WebhookReplayRequest".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        ReplayFields::schemas(schemas);
+        let RefOr::T(Schema::Object(fields)) = <ReplayFields as utoipa::PartialSchema>::schema() else {
+            return;
+        };
+        for (name, description, required, optional) in Self::ALTERNATIVES {
+            let mut alternative = fields.clone();
+            alternative.description = Some(description.to_owned());
+            let is_kept = |field: &str| required.contains(&field) || optional.contains(&field);
+            alternative.properties.retain(|field, _| is_kept(field));
+            alternative.required = required.iter().map(|field| (*field).to_owned()).collect();
+            schemas.push((name.to_owned(), Schema::from(alternative).into()));
+        }
+    }
 }
 
 /// A validated endpoint.
@@ -178,7 +227,7 @@ pub fn parse_test_event(body: &[u8]) -> Result<EventKind, InvalidRequest> {
 /// # Errors
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse_replay(body: &[u8], now: OffsetDateTime) -> Result<ReplayRequest, InvalidRequest> {
-    let JsonObject(ReplayEventsBody { event_id, from, to }) = json::parse(body)?;
+    let ReplayEventsBody(JsonObject(ReplayFields { event_id, from, to })) = json::parse(body)?;
     match (event_id, from, to) {
         (Some(event_id), None, None) => Ok(ReplayRequest::Event(event_id)),
         (None, Some(from), to) => {
