@@ -10,7 +10,9 @@ pub(super) mod orders;
 mod payouts;
 mod products;
 pub(super) mod reconciliation;
+mod sandbox;
 mod transactions;
+mod voucher_access;
 mod vouchers;
 mod wallets;
 pub(super) mod webhooks;
@@ -23,7 +25,7 @@ use bytes::Bytes;
 use utoipa::openapi::OpenApi;
 use vouchsafe_security::framing::API_PREFIX;
 
-use super::docs::openapi::{self, Endpoint, endpoints, register, resources};
+use super::docs::openapi::{self, Endpoint, endpoints, json_schema, register, resources};
 use super::docs::pages::{self, DocsSite};
 use super::docs::partner as docs;
 use super::health;
@@ -36,18 +38,26 @@ use crate::settings::Preview;
 pub(super) static DOCUMENTATION: LazyLock<DocsSite> =
     LazyLock::new(|| DocsSite::new(&openapi::to_value(&document(Preview::Off))));
 
+/// The JSON Schemas of bodies and events, without the preview.
+static SCHEMAS: LazyLock<json_schema::Files> =
+    LazyLock::new(|| json_schema::files(&openapi::to_value(&document(Preview::Off))));
+
 /// Registers the routes of the partner listener. Operator routes are 404 here.
 pub(crate) fn routes(config: &mut web::ServiceConfig) {
     let preview = resources(reconciliation::preview());
     let preview = preview.map(|resource| resource.guard(reconciliation::is_preview_on));
+    let sandbox = resources(sandbox::endpoints());
+    let sandbox = sandbox.map(|resource| resource.guard(sandbox::is_sandbox));
     let api = resources(endpoints())
         .chain(preview)
+        .chain(sandbox)
         .fold(web::scope(API_PREFIX), Scope::service)
         .default_service(web::to(route_not_found));
     register(config, public_endpoints());
     config
         .service(api.wrap(from_fn(rate_limit_headers::write_headers)))
         .configure(|config| pages::routes(config, &DOCUMENTATION))
+        .configure(|config| json_schema::routes(config, &SCHEMAS))
         .default_service(web::to(route_not_found));
 }
 
@@ -76,6 +86,7 @@ fn endpoints() -> Vec<Endpoint> {
         POST "/credentials/rotate" => credentials::rotate, docs::credentials::rotate;
         GET "/orders/{order_id}" => orders::get, docs::orders::get;
         GET "/orders/{order_id}/vouchers" => vouchers::get, docs::orders::get_codes;
+        GET "/orders/{order_id}/vouchers/access" => voucher_access::list, docs::orders::list_code_reads;
         POST "/orders/{order_id}/cancel" => orders::cancel::cancel, docs::orders::cancel;
         GET "/products/{product_id}" => products::get, docs::catalogue::get_product;
         GET "/payouts/{payout_id}" => payouts::get, docs::money::get_payout;
@@ -103,19 +114,49 @@ pub(super) fn document(preview: Preview) -> OpenApi {
         .then(reconciliation::preview)
         .into_iter()
         .flatten();
-    let api = endpoints().into_iter().chain(preview);
+    let api = endpoints().into_iter().chain(preview).chain(sandbox::endpoints());
     let api = api.map(|endpoint| endpoint.operation(API_PREFIX));
     docs::document(api.chain(public_endpoints().map(|endpoint| endpoint.operation(""))))
 }
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+    use vouchsafe_domain::event_kind::EventKind;
+
     use super::*;
     use crate::api::docs::openapi::check::assert_complete;
 
     #[test]
     fn document_is_complete() {
         assert_complete(&openapi::to_value(&document(Preview::Off)));
+    }
+
+    #[test]
+    fn json_schemas_compile_alone_and_accept_the_samples() {
+        let document = openapi::to_value(&document(Preview::Off));
+        for (file, schema) in SCHEMAS.iter().filter(|(file, _)| !file.is_empty()) {
+            assert_eq!(schema["$id"], format!("/schemas/{file}"));
+            jsonschema::draft202012::new(schema).unwrap();
+        }
+        for kind in EventKind::VARIANTS {
+            let name: &str = kind.into();
+            let sample =
+                &document["webhooks"][name]["post"]["requestBody"]["content"]["application/json"]["example"];
+            assert!(
+                jsonschema::draft202012::is_valid(&SCHEMAS[&format!("{name}.json")], sample),
+                "{sample}"
+            );
+        }
+        for file in [
+            "order.json",
+            "order-request.json",
+            "product.json",
+            "wallet.json",
+            "webhook.json",
+        ] {
+            assert!(SCHEMAS.contains_key(file), "{file}");
+        }
     }
 
     #[test]

@@ -8,10 +8,13 @@ pub(crate) mod check;
 mod endpoint;
 mod header;
 pub(crate) mod health;
+pub(crate) mod json_schema;
 mod operation;
 mod parameter;
+mod references;
 mod response;
 mod schemas;
+mod webhook;
 
 use actix_web::HttpResponse;
 use actix_web::http::header::CONTENT_TYPE;
@@ -19,7 +22,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use utoipa::openapi::security::SecurityScheme;
 use utoipa::openapi::{
-    ComponentsBuilder, Info, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Server, Tag,
+    ComponentsBuilder, Info, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Server, Tag,
 };
 
 pub(crate) use endpoint::{Endpoint, endpoints, register, resources};
@@ -28,6 +31,7 @@ pub(crate) use operation::Operation;
 pub(crate) use parameter::{date, text};
 pub(crate) use response::OperationResponse;
 pub(crate) use schemas::Schemas;
+pub(crate) use webhook::Webhook;
 
 /// The parts of a document other than its operations.
 pub(crate) struct DocumentInfo {
@@ -40,10 +44,11 @@ pub(crate) struct DocumentInfo {
     pub(crate) security: Vec<(&'static str, SecurityScheme)>,
 }
 
-/// Builds the document of a listener.
+/// Builds the document of a listener, with the webhooks that it sends.
 pub(crate) fn build_document(
     about: DocumentInfo,
     operations: impl IntoIterator<Item = Operation>,
+    webhooks: impl IntoIterator<Item = Webhook>,
 ) -> OpenApi {
     let mut schemas = Schemas::default();
     let mut paths = Paths::new();
@@ -51,6 +56,7 @@ pub(crate) fn build_document(
         let (path, method, described) = operation.build(&mut schemas);
         paths.add_path_operation(path, vec![method], described);
     }
+    let webhooks = webhook::build(webhooks);
     let security = about.security.into_iter();
     let security = security.map(|(name, scheme)| (name.to_owned(), RefOr::T(scheme)));
     let mut components = ComponentsBuilder::new()
@@ -68,11 +74,16 @@ pub(crate) fn build_document(
         .servers(Some([Server::new("/")]))
         .tags(Some(about.tags.iter().map(tag).collect::<Vec<_>>()))
         .paths(paths)
+        .webhooks(webhooks)
         .components(Some(components))
         .build()
 }
 
 fn info(title: &str, description: &str) -> Info {
+    let license = LicenseBuilder::new()
+        .name(env!("CARGO_PKG_LICENSE"))
+        .identifier(Some(env!("CARGO_PKG_LICENSE")))
+        .build();
     InfoBuilder::new()
         .title(title)
         .description(Some(description))
@@ -82,17 +93,21 @@ fn info(title: &str, description: &str) -> Info {
             ".",
             env!("CARGO_PKG_VERSION_PATCH")
         ))
+        .license(Some(license))
         .build()
 }
 
-/// The document as a JSON value.
+/// The document as a JSON value, with references and components as all generators read them.
 pub(crate) fn to_value(document: &OpenApi) -> Value {
-    serde_json::to_value(document).unwrap_or_default()
+    let mut document = serde_json::to_value(document).unwrap_or_default();
+    references::separate(&mut document);
+    references::remove_unused(&mut document);
+    document
 }
 
 /// The document as the served bytes.
 pub(crate) fn to_bytes(document: &OpenApi) -> Bytes {
-    serde_json::to_vec(document).unwrap_or_default().into()
+    to_value(document).to_string().into()
 }
 
 /// The response of `GET /openapi.json`.

@@ -10,7 +10,7 @@ use utoipa::openapi::path::{self, OperationBuilder, Parameter, ParameterIn};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
-use utoipa::openapi::{HttpMethod, RefOr, Required, Schema};
+use utoipa::openapi::{HttpMethod, RefOr, Required, Response, Schema};
 use utoipa::{IntoParams, ToSchema};
 use vouchsafe_security::idempotency::MAX_KEY_LENGTH;
 use vouchsafe_wire::error_code::Code;
@@ -22,6 +22,10 @@ use super::header::{ResponseHeader, rate_limit_headers};
 use super::parameter::{any_text, header, parameter, text};
 use super::response::{OperationResponse, error_response};
 use super::schemas::Schemas;
+
+/// Description of the responses of the HTTP server to requests that reach no operation.
+const INVALID_HTTP: &str = "The request is not valid HTTP (400), its head takes too long (408) or is too large (431). These \
+     responses have no body and no `X-Trace-ID`.";
 
 /// The body of a request.
 enum RequestBodySpec {
@@ -265,7 +269,17 @@ impl Operation {
             }
             operation = operation.response(status.to_string(), error_response(&codes, &headers, schemas));
         }
+        let is_rejected = |status: &String| status.starts_with('4');
         let mut operation = operation.build();
+        if !operation.responses.responses.keys().any(is_rejected) {
+            let rejection = Response::new(INVALID_HTTP);
+            operation
+                .responses
+                .responses
+                .insert("4XX".to_owned(), rejection.into());
+        }
+        // An operation without requirements says so: `security: []`.
+        operation.security.get_or_insert_default();
         if matches!(self.method, HttpMethod::Head) {
             remove_bodies(&mut operation);
         }

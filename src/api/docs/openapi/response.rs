@@ -25,7 +25,8 @@ enum BodyFormat {
 pub(crate) struct OperationResponse {
     status: u16,
     description: &'static str,
-    body: Option<(BodyFormat, Value)>,
+    /// A body per media type.
+    bodies: Vec<(BodyFormat, Value)>,
     headers: Vec<ResponseHeader>,
 }
 
@@ -35,7 +36,7 @@ impl OperationResponse {
         Self {
             status,
             description,
-            body: None,
+            bodies: Vec::new(),
             headers: Vec::new(),
         }
     }
@@ -56,8 +57,13 @@ impl OperationResponse {
         Self::empty(200, description).with_body(BodyFormat::Text(media_type), Value::from(example))
     }
 
+    /// Adds a text body that the client can ask for instead.
+    pub(crate) fn or_text(self, media_type: &'static str, example: &str) -> Self {
+        self.with_body(BodyFormat::Text(media_type), Value::from(example))
+    }
+
     fn with_body(mut self, form: BodyFormat, example: Value) -> Self {
-        self.body = Some((form, example));
+        self.bodies.push((form, example));
         self
     }
 
@@ -78,7 +84,7 @@ impl OperationResponse {
             ResponseBuilder::new().description(self.description),
             |response, header| response.header_ref(header.name(), header.reference()),
         );
-        if let Some((form, example)) = self.body {
+        for (form, example) in self.bodies {
             let (media_type, schema) = match form {
                 BodyFormat::Json(add_schema) => ("application/json", add_schema(schemas)),
                 BodyFormat::Text(media_type) => (media_type, any_text().into()),

@@ -1,7 +1,7 @@
 //! Schema collection of an OpenAPI document.
 //!
-//! Enums in requests are closed. Enums that occur only in responses may get new values within v1, so they are published as
-//! strings with `x-extensible-enum`.
+//! Enums in requests are closed, and so are those whose values are final within v1. All others may get new values, so they are
+//! published as strings with `x-extensible-enum`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +9,20 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{Object, Ref, RefOr, Schema};
 use vouchsafe_wire::schema::make_extensible;
+
+/// Enums of responses that get no new values within v1, so that generated clients have types for them. versioning.md lists
+/// them.
+const FINAL_ENUMS: [&str; 9] = [
+    "Availability",
+    "CheckState",
+    "EventKind",
+    "ExpiryKind",
+    "OrderStatus",
+    "PayoutStatus",
+    "RefundScope",
+    "Source",
+    "WebhookStatus",
+];
 
 /// The schemas of a document by name.
 #[derive(Default)]
@@ -45,6 +59,7 @@ impl Schemas {
         for (name, schema) in &mut self.named {
             if let RefOr::T(Schema::Object(object)) = schema
                 && !self.request_schemas.contains(name)
+                && !FINAL_ENUMS.contains(&name.as_str())
             {
                 make_extensible(object);
             }

@@ -123,6 +123,8 @@ an operator manages daily business, an admin also manages access. Every write ad
 
 **Money** is an exact JSON number with the decimals of its currency. Requests also accept a string.
 
+**Numbers.** An integer may be written with a zero fraction: `2.0` is `2`. Other fractions are refused.
+
 **Lists** return `data`, `has_more` and `next_cursor`. Pass `next_cursor` as `cursor`, with the same filters, to get the next \
 page.
 
@@ -140,7 +142,7 @@ pub(crate) fn document(operations: impl IntoIterator<Item = Operation>) -> OpenA
         tags: TAGS,
         security: vec![(OPERATOR, SecurityScheme::Http(token))],
     };
-    openapi::build_document(info, operations)
+    openapi::build_document(info, operations, [])
 }
 
 /// A read under `/admin/v1`.

@@ -3,9 +3,11 @@
 pub(crate) mod catalogue;
 pub(crate) mod certification;
 pub(crate) mod credentials;
+mod events;
 pub(crate) mod money;
 pub(crate) mod orders;
 pub(crate) mod reconciliation;
+pub(crate) mod sandbox;
 pub(crate) mod webhooks;
 
 use utoipa::openapi::OpenApi;
@@ -21,6 +23,7 @@ const CATALOGUE: &str = "Catalogue";
 const MONEY: &str = "Money";
 const EVENTS: &str = "Events";
 const ACCESS: &str = "Access";
+const SANDBOX: &str = "Sandbox";
 
 const TAGS: &[(&str, &str)] = &[
     (
@@ -34,6 +37,10 @@ const TAGS: &[(&str, &str)] = &[
     (MONEY, "Wallets, transactions and payouts."),
     (EVENTS, "Webhook endpoints and the event feed."),
     (ACCESS, "Credentials and certification."),
+    (
+        SANDBOX,
+        "Drive orders and request faults in tests. These routes exist in the sandbox only; in production they are 404.",
+    ),
     (openapi::health::TAG, "Health checks and this document."),
 ];
 
@@ -63,8 +70,12 @@ for 24 hours, answers repetitions with the stored response and `Idempotent-Repla
 
 **Errors** share one format; branch on `code`. Every response has an `X-Trace-ID`: quote it when you contact support.
 
-**Versioning.** Within v1 we only add endpoints, optional parameters, response fields and enum values. Ignore those that you do \
-not know.";
+**Numbers.** An integer may be written with a zero fraction: `2.0` is `2`. Other fractions are refused.
+
+**Versioning.** Within v1 we only add endpoints, optional parameters, response fields and values of `x-extensible-enum`. Ignore \
+those that you do not know. Every `enum` is final.
+
+**JSON Schemas** of the bodies and events, for validators: [`/schemas/`](/schemas/).";
 
 /// The document of these operations.
 pub(crate) fn document(operations: impl IntoIterator<Item = Operation>) -> OpenApi {
@@ -74,7 +85,7 @@ pub(crate) fn document(operations: impl IntoIterator<Item = Operation>) -> OpenA
         tags: TAGS,
         security: security_schemes(),
     };
-    openapi::build_document(info, operations)
+    openapi::build_document(info, operations, events::webhooks())
 }
 
 fn security_schemes() -> Vec<(&'static str, SecurityScheme)> {

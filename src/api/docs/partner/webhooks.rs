@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
-use vouchsafe_domain::envelope::Envelope;
+use vouchsafe_domain::envelope::Event;
+use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::ids::WebhookId;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::NoFilter;
@@ -14,6 +15,7 @@ use vouchsafe_wire::partner::webhooks::request::{
 };
 use vouchsafe_wire::partner::webhooks::test::TestResultBody;
 
+use super::events::sample;
 use super::{EVENTS, signed_operation, unsigned_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse};
 
@@ -131,7 +133,7 @@ pub(crate) fn events(operation: Operation) -> Operation {
             "Lists all your events of the last 30 days, oldest first and without gaps. To catch up after an outage, pass the last \
              event that you processed as `after`.",
         )
-        .list::<EventFilter, Envelope>("A page of events.", event())
+        .list::<EventFilter, Event>("A page of events.", sample(EventKind::OrderDelivered))
         .errors(&[Code::EventNotFound])
 }
 
@@ -153,15 +155,4 @@ fn webhook(secret: Option<&str>) -> Value {
         webhook["secret"] = secret.into();
     }
     webhook
-}
-
-fn event() -> Value {
-    json!({
-        "event": "order.delivered", "event_id": EVENT_ID, "created_at": "2026-11-20T12:00:00.123456Z",
-        "data": {
-            "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "status": "DELIVERED", "total_amount": 25.5,
-            "currency": "USD", "fulfilled_from": "cache",
-            "vouchers": [{ "product_id": "amzn-us", "expiry": "2027-12-31" }], "sequence": 3,
-        },
-    })
 }
