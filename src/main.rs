@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     };
     let local_service = LocalService::of(&settings.data_dir, settings.serve_settings());
     match settings.command {
-        Some(Command::Client(command)) => cli::run(command, &local_service),
+        Some(Command::Client(command)) => cli::run(command, settings.json, &local_service),
         Some(Command::VendorSimulator(args)) => cli::vendor_simulator::run(args),
         Some(Command::Serve(_)) | None => {
             let serve = settings.serve_settings();

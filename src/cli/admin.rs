@@ -14,12 +14,10 @@ use vouchsafe_wire::query;
 
 use super::client::{ErrorResponse, build_client, parse_url, send};
 use super::id::ObjectRef;
-use super::output::{self, Column};
-use super::{CommandOutput, LocalService};
+use super::output;
+use super::table::Column;
+use super::{CONNECTION_OPTIONS, CommandOutput, LocalService};
 use crate::secrets::OPERATOR_TOKEN_FILE;
-
-/// Place of the options of all operator commands in the help: after those of the command.
-const ADMIN_OPTIONS_ORDER: usize = 900;
 
 /// Options of all operator commands.
 #[derive(Debug, Args)]
@@ -28,7 +26,7 @@ pub(super) struct AdminOptions {
     #[arg(
         long,
         global = true,
-        display_order = ADMIN_OPTIONS_ORDER + 1,
+        help_heading = CONNECTION_OPTIONS,
         env = "VOUCHSAFE_ADMIN_URL",
         value_name = "URL"
     )]
@@ -38,16 +36,12 @@ pub(super) struct AdminOptions {
     #[arg(
         long,
         global = true,
-        display_order = ADMIN_OPTIONS_ORDER + 2,
+        help_heading = CONNECTION_OPTIONS,
         env = "VOUCHSAFE_OPERATOR_TOKEN",
         hide_env_values = true,
         value_name = "TOKEN"
     )]
     operator_token: Option<SecretString>,
-
-    /// Print the response as JSON.
-    #[arg(long, global = true, display_order = ADMIN_OPTIONS_ORDER)]
-    json: bool,
 }
 
 /// A group of operator commands.
@@ -112,11 +106,14 @@ pub(super) struct AdminClient {
 impl AdminClient {
     /// # Errors
     /// If the URL is invalid or there is no token.
-    pub(super) fn new(options: AdminOptions, local_service: &LocalService) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        options: AdminOptions,
+        json: bool,
+        local_service: &LocalService,
+    ) -> anyhow::Result<Self> {
         let AdminOptions {
             admin_url,
             operator_token,
-            json,
         } = options;
         let url = admin_url.as_deref().unwrap_or(&local_service.admin_url);
         parse_url(url, "--admin-url")?;
@@ -203,9 +200,12 @@ impl AdminClient {
         query: &impl Serialize,
         columns: &[Column],
     ) -> anyhow::Result<CommandOutput> {
-        let path = format!("{path}?{}", query::to_string(query)?);
-        let response = self.execute(self.request(Method::GET, &path)).await?;
-        self.show(response, |response| output::format_list(response, columns))
+        let query = query::to_string(query)?;
+        let request = self.request(Method::GET, &format!("{path}?{query}"));
+        let response = self.execute(request).await?;
+        self.show(response, |response| {
+            output::format_list(response, columns, &query)
+        })
     }
 
     pub(super) const fn is_json_output(&self) -> bool {

@@ -12,7 +12,7 @@ const VENDORS: &str = "`vouchsafe vendor list` lists all vendors with their adap
 
 const ORDER: &str = "`vouchsafe order show ORDER_ID` shows its status and timeline";
 
-const ADVICE_BY_CODE: [(Code, &str); 16] = [
+const ADVICE_BY_CODE: [(Code, &str); 17] = [
     (Code::PartnerNotFound, PARTNERS),
     (Code::CredentialNotFound, CREDENTIALS),
     (Code::OrderNotFound, ORDERS),
@@ -39,6 +39,10 @@ const ADVICE_BY_CODE: [(Code, &str); 16] = [
         Code::InvalidCredentials,
         "set the operator token with --operator-token or VOUCHSAFE_OPERATOR_TOKEN; a sandbox stores it in its data \
          directory, see --data-dir",
+    ),
+    (
+        Code::InvalidCursor,
+        "repeat the options that \"Next page\" shows: an age such as 1h is another time in each command",
     ),
     (
         Code::CertificationRequired,

@@ -8,16 +8,18 @@ use clap::Args;
 use reqwest::Method;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_security::credential::ApiSecret;
 use vouchsafe_security::framing::{API_PREFIX, CanonicalRequest, SignedRequest, Timestamp};
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::signature::sign;
+use vouchsafe_wire::error_code::Code;
 
 use super::client::{build_client, parse_url};
 use super::examples::examples;
 use super::exit::UsageError;
-use super::{CommandOutput, LocalService, print_error};
+use super::{CONNECTION_OPTIONS, CommandOutput, LocalService, print_error};
 use crate::sandbox::PARTNER_FILE;
 
 /// Response headers printed with the status.
@@ -40,25 +42,22 @@ pub struct CallArgs {
     body: Option<String>,
 
     /// Base URL of the partner API [default: from VOUCHSAFE_HTTP_ADDR].
-    #[arg(long, env = "VOUCHSAFE_URL", value_name = "URL")]
+    #[arg(long, env = "VOUCHSAFE_URL", help_heading = CONNECTION_OPTIONS, value_name = "URL")]
     url: Option<String>,
 
     /// File with `api_key` and `api_secret` [default: the sandbox partner's, in the data directory].
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = CONNECTION_OPTIONS, value_name = "FILE")]
     credentials: Option<PathBuf>,
 
     /// Idempotency-Key of a POST [default: a new one].
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-
-    /// Print the response body only, without status and headers.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Content of the credentials file. Has no `Debug`, so that it cannot be logged.
 #[derive(Deserialize)]
 struct Credentials {
+    partner_id: Option<String>,
     #[serde(deserialize_with = "deserialize_secret")]
     api_key: SecretString,
     #[serde(deserialize_with = "deserialize_secret")]
@@ -69,12 +68,15 @@ fn deserialize_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Secr
     String::deserialize(deserializer).map(SecretString::from)
 }
 
-pub(super) async fn run(args: CallArgs, local_service: &LocalService) -> anyhow::Result<CommandOutput> {
-    let credentials = read_credentials(
-        args.credentials
-            .unwrap_or_else(|| local_service.data_dir.join(PARTNER_FILE))
-            .as_path(),
-    )?;
+pub(super) async fn run(
+    args: CallArgs,
+    json: bool,
+    local_service: &LocalService,
+) -> anyhow::Result<CommandOutput> {
+    let file = args
+        .credentials
+        .unwrap_or_else(|| local_service.data_dir.join(PARTNER_FILE));
+    let credentials = read_credentials(&file)?;
     let method: Method = args.method.to_ascii_uppercase().parse().context("METHOD")?;
     let body = args
         .body
@@ -107,7 +109,35 @@ pub(super) async fn run(args: CallArgs, local_service: &LocalService) -> anyhow:
     if !body.is_empty() {
         request = request.header("Content-Type", "application/json").body(body);
     }
-    send_and_print(request, base_url, args.json).await
+    let output = send_and_print(request, base_url, json).await?;
+    if let Some(advice) = credential_advice(&output.text, &file, credentials.partner_id.as_deref()) {
+        print_error(&advice);
+    }
+    Ok(output)
+}
+
+/// What to do after a rotation, with the response that replaces the credentials and with those that have ended.
+fn credential_advice(response: &str, file: &Path, partner_id: Option<&str>) -> Option<String> {
+    let response: Value = serde_json::from_str(response).ok()?;
+    let file = file.display();
+    if let Some(end) = response["previous_expires_at"]
+        .as_str()
+        .filter(|_| response["api_secret"].is_string())
+    {
+        return Some(format!(
+            "The new secret is shown only here. Save this response in a file and name it with --credentials FILE.\n\
+             {file} still has the old credentials, which end at {end}."
+        ));
+    }
+    if response["error"]["code"] != Code::InvalidCredentials.as_str() {
+        return None;
+    }
+    let partner_id = partner_id.unwrap_or("PARTNER_ID");
+    Some(format!(
+        "The credentials in {file} no longer work: they were rotated or revoked, or belong to another service.\n\
+         Name others with --credentials FILE, or issue new ones:\n  \
+         vouchsafe credential issue {partner_id} --json > FILE"
+    ))
 }
 
 /// Prints status and headers to standard error, the body to standard output.

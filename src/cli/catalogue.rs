@@ -11,23 +11,23 @@ use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::call::read_text;
 use super::examples::examples;
 use super::id::{CategoryRef, ObjectRef as _, ProductRef};
-use super::output::Column;
+use super::table::{Column, column, text};
 
 const CATEGORY_COLUMNS: [Column; 3] = [
-    ("CATEGORY", "category_id"),
-    ("NAME", "name"),
-    ("PARENT", "parent_id"),
+    column("CATEGORY", "category_id"),
+    text("NAME", "name", 16),
+    column("PARENT", "parent_id"),
 ];
 
 const PRODUCT_COLUMNS: [Column; 8] = [
-    ("PRODUCT", "product_id"),
-    ("NAME", "name"),
-    ("BRAND", "brand"),
-    ("CATEGORY", "category_id"),
-    ("CURRENCY", "currency"),
-    ("DENOMINATIONS", "denominations"),
-    ("ROUTE", "route"),
-    ("DISCONTINUED", "discontinued"),
+    column("PRODUCT", "product_id"),
+    text("NAME", "name", 16),
+    column("CURRENCY", "currency"),
+    text("DENOMINATIONS", "denominations", 14),
+    column("ROUTE", "route"),
+    column("CATEGORY", "category_id"),
+    text("BRAND", "brand", 10),
+    column("DISCONTINUED", "discontinued"),
 ];
 
 #[derive(Debug, Subcommand)]
@@ -53,8 +53,12 @@ pub enum ProductAction {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "\
+    vouchsafe product put [OPTIONS] <PRODUCT_ID> --name <NAME> --brand <BRAND>
+                             --category <CATEGORY> --currency <CURRENCY>
+       vouchsafe product put <PRODUCT_ID> --from <JSON>")]
 #[command(after_help = examples![
-    "vouchsafe product put books-usd --name Books --brand books --category books --currency USD --denomination 25",
+    "vouchsafe product put b --name B --brand b --category books --currency USD --denomination 25",
     "vouchsafe product put books-usd --from @product.json",
 ])]
 pub struct PutProductArgs {

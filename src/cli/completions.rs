@@ -1,6 +1,6 @@
 //! `vouchsafe completions`: shell completion scripts.
 
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use clap_complete::{Shell, generate};
 
 use super::CommandOutput;
@@ -19,6 +19,6 @@ pub struct CompletionsArgs {
 
 pub(super) fn run(args: &CompletionsArgs) -> anyhow::Result<CommandOutput> {
     let mut script = Vec::new();
-    generate(args.shell, &mut Cli::command(), "vouchsafe", &mut script);
+    generate(args.shell, &mut Cli::commands(), "vouchsafe", &mut script);
     Ok(String::from_utf8(script)?.into())
 }

@@ -8,15 +8,15 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, NO_BODY, RequestArgs};
 use super::examples::examples;
 use super::id::{CredentialRef, ObjectRef as _, PartnerRef};
-use super::output::Column;
+use super::table::{Column, column};
 
 const COLUMNS: [Column; 6] = [
-    ("CREDENTIAL", "credential_id"),
-    ("LIVE", "live"),
-    ("FROM", "not_before"),
-    ("UNTIL", "not_after"),
-    ("REVOKED", "revoked_at"),
-    ("ROTATED", "rotated_at"),
+    column("CREDENTIAL", "credential_id"),
+    column("LIVE", "live"),
+    column("UNTIL", "not_after"),
+    column("REVOKED", "revoked_at"),
+    column("FROM", "not_before"),
+    column("ROTATED", "rotated_at"),
 ];
 
 #[derive(Debug, Subcommand)]

@@ -15,12 +15,19 @@ use sqlx::postgres::PgConnectOptions;
 use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PrivatePostgres};
 use vouchsafe_security::secret::expose;
 
+use super::CONNECTION_OPTIONS;
 use super::exit::{UnreachableError, UsageError};
 
 #[derive(Debug, Args)]
 pub(super) struct DatabaseArgs {
     /// URL of the database [default: the private Postgres in the data directory].
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    #[arg(
+        long,
+        env = "DATABASE_URL",
+        hide_env_values = true,
+        help_heading = CONNECTION_OPTIONS,
+        value_name = "URL"
+    )]
     database_url: Option<SecretString>,
 }
 

@@ -8,17 +8,17 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::DriftRef;
-use super::output::Column;
+use super::table::{Column, column, text};
 
 const COLUMNS: [Column; 8] = [
-    ("DRIFT", "drift_id"),
-    ("DATE", "date"),
-    ("VENDOR", "vendor"),
-    ("KIND", "kind"),
-    ("DIFFERENCES", "differences"),
-    ("ORDER", "order_id"),
-    ("VENDOR RECORD", "vendor_record"),
-    ("RESOLUTION", "resolution"),
+    column("DRIFT", "drift_id"),
+    column("DATE", "date"),
+    column("VENDOR", "vendor"),
+    column("KIND", "kind"),
+    column("RESOLUTION", "resolution"),
+    text("DIFFERENCES", "differences", 12),
+    column("ORDER", "order_id"),
+    text("VENDOR RECORD", "vendor_record", 14),
 ];
 
 #[derive(Debug, Subcommand)]

@@ -15,10 +15,6 @@ use super::examples::examples;
 pub struct MigrateArgs {
     #[command(flatten)]
     database: DatabaseArgs,
-
-    /// Print the result as JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Serialize)]
@@ -27,14 +23,14 @@ struct MigrateReport {
     functions: usize,
 }
 
-pub(super) async fn run(args: MigrateArgs, data_dir: &Path) -> anyhow::Result<CommandOutput> {
+pub(super) async fn run(args: MigrateArgs, json: bool, data_dir: &Path) -> anyhow::Result<CommandOutput> {
     let migrate = async |options| schema::migrate(&options).await;
     let migrated = args.database.run(data_dir, "migrate", migrate).await?;
     let report = MigrateReport {
         migration: migrated.migration,
         functions: migrated.functions,
     };
-    Ok(CommandOutput::from(if args.json {
+    Ok(CommandOutput::from(if json {
         serde_json::to_string(&report)?
     } else {
         format!(

@@ -1,7 +1,7 @@
 //! Client commands: partner requests, operator commands, and checks of the database.
 //!
-//! Results go to standard output, everything else to standard error; `--json` prints the response unchanged. [`ExitStatus`]
-//! lists the exit codes. The help of every command has a working example.
+//! Results go to standard output, everything else to standard error; `--json` prints the response unchanged, except that all
+//! output ends with a line feed. [`ExitStatus`] lists the exit codes. The help of every command has a working example.
 
 mod admin;
 mod advice;
@@ -25,6 +25,7 @@ pub mod program;
 mod purchase;
 mod reconciliation;
 mod stock;
+mod table;
 mod upload;
 mod vendor;
 pub mod vendor_simulator;
@@ -50,6 +51,9 @@ use self::admin::{AdminClient, AdminCommand, AdminQuery, ListArgs};
 use self::client::ErrorResponse;
 use self::examples::examples;
 use crate::settings::ServeSettings;
+
+/// Heading of the options that say which service or database a command uses.
+const CONNECTION_OPTIONS: &str = "Connection options";
 
 /// Client commands.
 #[derive(Debug, Subcommand)]
@@ -98,13 +102,13 @@ pub enum Command {
     /// List live actors, the busiest first.
     #[command(after_help = examples!["vouchsafe actors --kind inventory --limit 20"])]
     Actors(AdminQuery<ActorsQuery>),
-    /// List audit entries, newest first.
+    /// List audit entries, newest first; --json includes the state before and after.
     #[command(after_help = examples![
         "vouchsafe audit --subject PARTNER_ID",
-        "vouchsafe audit --action credential.issue --from 2026-11-01 --json",
+        "vouchsafe audit --action credential.issue --since 2d --json",
     ])]
     Audit(AdminQuery<ListArgs<AuditFilter>>),
-    /// Run schema migrations and install SQL functions, before an upgrade and in production before the first start.
+    /// Run schema migrations, before an upgrade and in production before the first start.
     Migrate(migrate::MigrateArgs),
     /// Check every invariant in the database, with the service running or stopped.
     Verify(verify::VerifyArgs),
@@ -169,19 +173,16 @@ fn connectable_address(address: SocketAddr) -> SocketAddr {
 }
 
 #[must_use]
-pub fn run(command: Command, local_service: &LocalService) -> ExitCode {
+pub fn run(command: Command, json: bool, local_service: &LocalService) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(dispatch(command, local_service)),
+        Ok(runtime) => runtime.block_on(dispatch(command, json, local_service)),
         Err(error) => Err(error.into()),
     };
     match outcome {
-        Ok(CommandOutput {
-            text,
-            succeeded: done,
-        }) => {
+        Ok(CommandOutput { text, succeeded }) => {
             print_output(&text);
-            if done {
+            if succeeded {
                 ExitStatus::Success
             } else {
                 ExitStatus::Failure
@@ -201,10 +202,14 @@ pub fn run(command: Command, local_service: &LocalService) -> ExitCode {
     }
 }
 
-async fn dispatch(command: Command, local_service: &LocalService) -> anyhow::Result<CommandOutput> {
-    let admin = |options| AdminClient::new(options, local_service);
+async fn dispatch(
+    command: Command,
+    json: bool,
+    local_service: &LocalService,
+) -> anyhow::Result<CommandOutput> {
+    let admin = |options| AdminClient::new(options, json, local_service);
     match command {
-        Command::Call(args) => call::run(args, local_service).await,
+        Command::Call(args) => call::run(args, json, local_service).await,
         Command::Partner(args) => partner::run(args.action, &admin(args.options)?).await,
         Command::Credential(args) => credential::run(args.action, &admin(args.options)?).await,
         Command::Category(args) => catalogue::category(args.action, &admin(args.options)?).await,
@@ -220,13 +225,13 @@ async fn dispatch(command: Command, local_service: &LocalService) -> anyhow::Res
         Command::Webhook(args) => webhook::run(args.action, &admin(args.options)?).await,
         Command::Actors(args) => monitoring::actors(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => monitoring::audit(&args.query, &admin(args.options)?).await,
-        Command::Migrate(args) => migrate::run(args, &local_service.data_dir).await,
-        Command::Verify(args) => verify::run(args, &local_service.data_dir).await,
+        Command::Migrate(args) => migrate::run(args, json, &local_service.data_dir).await,
+        Command::Verify(args) => verify::run(args, json, &local_service.data_dir).await,
         Command::Completions(args) => completions::run(&args),
     }
 }
 
-/// Ignores a closed standard output: the reader of a pipe may have exited.
+/// Ends the output with a line feed. Ignores a closed standard output: the reader of a pipe may have exited.
 fn print_output(text: &str) {
     if !text.is_empty() {
         let end = if text.ends_with('\n') { "" } else { "\n" };

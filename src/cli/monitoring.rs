@@ -5,24 +5,23 @@ use vouchsafe_wire::operator::actors::ActorsQuery;
 
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs};
-use super::output::Column;
+use super::table::{Column, column, text};
 
 const ACTOR_COLUMNS: [Column; 6] = [
-    ("KIND", "kind"),
-    ("KEY", "key"),
-    ("MAILBOX", "mailbox_depth"),
-    ("HANDLED", "handled"),
-    ("RESTARTS", "restarts"),
-    ("STATE", "state"),
+    column("KIND", "kind"),
+    column("KEY", "key"),
+    column("MAILBOX", "mailbox_depth"),
+    column("HANDLED", "handled"),
+    column("RESTARTS", "restarts"),
+    column("STATE", "state"),
 ];
 
-const AUDIT_COLUMNS: [Column; 6] = [
-    ("ENTRY", "audit_id"),
-    ("AT", "at"),
-    ("OPERATOR", "operator"),
-    ("ACTION", "action"),
-    ("SUBJECT", "subject"),
-    ("AFTER", "after"),
+const AUDIT_COLUMNS: [Column; 5] = [
+    column("ENTRY", "audit_id"),
+    column("AT", "at"),
+    text("ACTION", "action", 18),
+    text("SUBJECT", "subject", 12),
+    text("OPERATOR", "operator", 12),
 ];
 
 pub(super) async fn actors(query: &ActorsQuery, admin: &AdminClient) -> anyhow::Result<CommandOutput> {

@@ -10,17 +10,17 @@ use vouchsafe_wire::operator::orders::fulfil::FulfilRequest;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::{ObjectRef as _, OrderRef};
-use super::output::Column;
+use super::table::{Column, column, text};
 use super::{CommandOutput, vouchers};
 
 const COLUMNS: [Column; 7] = [
-    ("ORDER", "order_id"),
-    ("PARTNER", "partner_id"),
-    ("STATUS", "status"),
-    ("TOTAL", "total_amount"),
-    ("CURRENCY", "currency"),
-    ("REFERENCE", "reference"),
-    ("CREATED", "created_at"),
+    column("ORDER", "order_id"),
+    column("PARTNER", "partner_id"),
+    text("STATUS", "status", 12),
+    column("REASON", "pending_reason"),
+    column("TOTAL", "total_amount currency"),
+    text("REFERENCE", "reference", 24),
+    column("CREATED", "created_at"),
 ];
 
 type DecisionArgs = RequestArgs<OrderRef, ReasonRequest>;
@@ -29,7 +29,7 @@ type DecisionArgs = RequestArgs<OrderRef, ReasonRequest>;
 pub enum Action {
     /// List orders of all partners, newest first.
     #[command(after_help = examples![
-        "vouchsafe order list --status PENDING --from 2026-11-20",
+        "vouchsafe order list --pending-reason APPROVAL --since 2d",
         "vouchsafe order list --partner PARTNER_ID --reference PO-4711 --json",
     ])]
     List(Box<ListArgs<OrderSearch>>),

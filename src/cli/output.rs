@@ -8,9 +8,10 @@ use anyhow::Context as _;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use vouchsafe_domain::period::parse_timestamp;
+use vouchsafe_wire::query;
 
-/// Heading of a column and name of its field.
-pub(super) type Column = (&'static str, &'static str);
+use super::table::{Column, format_table, wrap};
 
 /// Fields of an object in their original order.
 struct OrderedFields(Vec<(String, Box<RawValue>)>);
@@ -40,9 +41,28 @@ impl<'de> Visitor<'de> for OrderedFieldsVisitor {
 }
 
 impl OrderedFields {
-    fn cell(&self, name: &str) -> String {
-        let found = self.0.iter().find(|(known, _)| known == name);
-        found.map_or_else(|| "-".to_owned(), |(_, value)| format_cell(value))
+    /// The values of these fields that are not null. `list.last.field` is a field of the last object in a list.
+    fn cell(&self, fields: &str) -> String {
+        let values = fields.split(' ').filter_map(|path| self.find(path));
+        let values: Vec<_> = values.filter(|value| value != NULL).collect();
+        if values.is_empty() {
+            NULL.to_owned()
+        } else {
+            values.join(" ")
+        }
+    }
+
+    fn find(&self, path: &str) -> Option<String> {
+        let (name, of_last) = match path.split_once(".last.") {
+            Some((name, of_last)) => (name, Some(of_last)),
+            None => (path, None),
+        };
+        let value = &self.0.iter().find(|(known, _)| known == name)?.1;
+        let Some(of_last) = of_last else {
+            return Some(without_fraction(format_cell(value)));
+        };
+        let objects: Vec<Self> = serde_json::from_str(value.get()).ok()?;
+        objects.last()?.find(of_last)
     }
 }
 
@@ -53,11 +73,16 @@ struct ListBody {
     next_cursor: Option<String>,
 }
 
-/// Formats a value without quotes; `null` is a dash.
+/// A value that is null.
+const NULL: &str = "-";
+
+/// Formats a value without quotes. Control characters become spaces: vendors and receivers send some of the texts.
 fn format_cell(value: &RawValue) -> String {
     let text = value.get();
     match text.bytes().next() {
-        Some(b'"') => serde_json::from_str(text).unwrap_or_else(|_| text.to_owned()),
+        Some(b'"') => serde_json::from_str(text)
+            .unwrap_or_else(|_| text.to_owned())
+            .replace(char::is_control, " "),
         Some(b'[') => match serde_json::from_str::<Vec<Box<RawValue>>>(text) {
             Ok(values) => values
                 .iter()
@@ -66,8 +91,16 @@ fn format_cell(value: &RawValue) -> String {
                 .join(", "),
             Err(_) => text.to_owned(),
         },
-        Some(b'n') => "-".to_owned(),
+        Some(b'n') => NULL.to_owned(),
         _ => text.to_owned(),
+    }
+}
+
+/// Removes the fraction of a second from a time.
+fn without_fraction(text: String) -> String {
+    match text.split_once('.') {
+        Some((seconds, _)) if parse_timestamp(&text).is_some() => format!("{seconds}Z"),
+        _ => text,
     }
 }
 
@@ -112,58 +145,75 @@ fn nested_objects(value: &RawValue) -> Option<Vec<OrderedFields>> {
 
 /// Formats the list in a field of an object as a table.
 pub(super) fn format_field_table(body: &str, field: &str, columns: &[Column]) -> anyhow::Result<String> {
+    Ok(format_rows(&list_in(body, field)?, columns))
+}
+
+fn list_in(body: &str, field: &str) -> anyhow::Result<Vec<OrderedFields>> {
     let object: OrderedFields = serde_json::from_str(body)?;
     let list = object.0.into_iter().find(|(name, _)| name == field);
     let list = list.with_context(|| format!("it has no {field}"))?.1;
-    Ok(format_rows(
-        &serde_json::from_str::<Vec<OrderedFields>>(list.get())?,
-        columns,
-    ))
+    Ok(serde_json::from_str(list.get())?)
 }
 
-/// Formats a list as a table, with the cursor of the next page.
-pub(super) fn format_list(body: &str, columns: &[Column]) -> anyhow::Result<String> {
+/// Formats the texts in a list of an object as paragraphs, without those of objects whose field has the value.
+pub(super) fn format_paragraphs(
+    body: &str,
+    field: &str,
+    texts: [&str; 2],
+    without: (&str, &str),
+) -> anyhow::Result<String> {
+    let [name, text] = texts;
+    let objects = list_in(body, field)?;
+    let shown = objects
+        .iter()
+        .filter(|object| object.cell(without.0) != without.1);
+    let paragraphs = shown.map(|object| {
+        format!(
+            "\n{}",
+            wrap(&format!("{}: {}", object.cell(name), object.cell(text)))
+        )
+    });
+    Ok(paragraphs.collect())
+}
+
+/// Formats a list as a table, with the options of the next page. A column with the ID that `query` names is the same in every
+/// row and is left out.
+pub(super) fn format_list(body: &str, columns: &[Column], query: &str) -> anyhow::Result<String> {
     let list: ListBody = serde_json::from_str(body)?;
-    let mut text = format_rows(&list.data, columns);
+    let filters = query::split(query).unwrap_or_default();
+    let is_filtered = |column: &Column| {
+        column.fields.ends_with("_id") && filters.iter().any(|(name, _)| name == column.fields)
+    };
+    let kept = columns.iter().enumerate();
+    let kept = kept.filter(|(index, column)| *index == 0 || !is_filtered(column));
+    let columns: Vec<_> = kept.map(|(_, column)| *column).collect();
+    let mut text = format_rows(&list.data, &columns);
     if list.data.is_empty() {
         text.push_str("\n(no entries)");
     }
     if let Some(cursor) = list.next_cursor {
-        text.push_str(&format!("\nNext page: --cursor {cursor}"));
+        // A cursor is bound to the filters: an age such as 1h would be another time now.
+        let times = [("from", "--since"), ("to", "--until")]
+            .into_iter()
+            .filter_map(|(name, option)| {
+                let (_, time) = filters.iter().find(|(known, _)| known == name)?;
+                Some(format!("{option} {time} "))
+            });
+        let times: String = times.collect();
+        text.push_str(&format!("\nNext page: {times}--cursor {cursor}"));
     }
     Ok(text)
 }
 
-/// A line of headings, then one line per object.
 fn format_rows(objects: &[OrderedFields], columns: &[Column]) -> String {
-    let heads = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
-    let row = |fields: &OrderedFields| columns.iter().map(|(_, name)| fields.cell(name)).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(objects.iter().map(row)).collect();
-    align_columns(&rows)
-}
-
-fn align_columns(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+    let row = |object: &OrderedFields| columns.iter().map(|column| object.cell(column.fields)).collect();
+    format_table(columns, &objects.iter().map(row).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::table::column;
 
     #[test]
     fn object_prints_one_field_per_line() {
@@ -175,28 +225,69 @@ mod tests {
     }
 
     #[test]
-    fn list_in_object_prints_as_table() {
-        let body = r#"{"id":"p1","points":[{"name":"one","at":null}]}"#;
-        let columns = [("NAME", "name"), ("WHEN", "at")];
+    fn list_in_object_prints_as_table_and_paragraphs() {
+        let body =
+            r#"{"id":"p1","points":[{"name":"one","at":null,"advice":"do it"},{"name":"two","at":"x"}]}"#;
+        let columns = [column("NAME", "name"), column("WHEN", "at")];
         assert_eq!(
             format_field_table(body, "points", &columns).unwrap(),
-            "NAME  WHEN\none   -"
+            "NAME  WHEN\none   -\ntwo   x"
         );
         assert!(format_field_table(body, "others", &columns).is_err());
+        let paragraphs = format_paragraphs(body, "points", ["name", "advice"], ("at", "x"));
+        assert_eq!(paragraphs.unwrap(), "\none: do it");
     }
 
     #[test]
     fn list_prints_as_table_with_next_cursor() {
-        let columns = [("PRODUCT", "product_id"), ("PRICE", "price"), ("GONE", "gone")];
-        let body = r#"{"data":[{"price":25.00,"product_id":"ä"},{"product_id":"longer-one","price":1}],
+        let columns = [
+            column("PRODUCT", "product_id"),
+            column("PRICE", "price currency"),
+            column("GONE", "gone"),
+        ];
+        let body = r#"{"data":[{"price":25.00,"currency":"USD","product_id":"ä"},{"product_id":"longer-one","price":1}],
             "has_more":true,"next_cursor":"abc"}"#;
-        let expected =
-            "PRODUCT     PRICE  GONE\nä           25.00  -\nlonger-one  1      -\nNext page: --cursor abc";
-        assert_eq!(format_list(body, &columns).unwrap(), expected);
+        let expected = "PRODUCT     PRICE      GONE\nä           25.00 USD  -\nlonger-one  1          -\nNext page: --cursor abc";
+        assert_eq!(format_list(body, &columns, "limit=2").unwrap(), expected);
         let empty = r#"{"data":[],"has_more":false,"next_cursor":null}"#;
         assert_eq!(
-            format_list(empty, &columns[..1]).unwrap(),
+            format_list(empty, &columns[..1], "").unwrap(),
             "PRODUCT\n(no entries)"
+        );
+    }
+
+    #[test]
+    fn filtered_list_leaves_out_the_known_id_and_repeats_the_times() {
+        let columns = [
+            column("WEBHOOK", "webhook_id"),
+            column("PARTNER", "partner_id"),
+            column("STATUS", "status"),
+        ];
+        let body = r#"{"data":[{"webhook_id":"w","partner_id":"p","status":"s"}],"has_more":true,"next_cursor":"c"}"#;
+        assert_eq!(
+            format_list(
+                body,
+                &columns,
+                "webhook_id=w&partner_id=p&status=s&from=2026-11-20T12%3A00%3A00Z"
+            )
+            .unwrap(),
+            "WEBHOOK  STATUS\nw        s\nNext page: --since 2026-11-20T12:00:00Z --cursor c"
+        );
+    }
+
+    #[test]
+    fn cell_shows_seconds_the_last_attempt_and_no_control_characters() {
+        let columns = [
+            column("AT", "at"),
+            column("RESPONSE", "attempts.last.status attempts.last.fault"),
+            column("NOTE", "note"),
+        ];
+        let body = r#"{"data":[
+            {"at":"2026-11-20T12:00:00.123456Z","attempts":[{"status":200,"fault":null},{"status":null,"fault":"timeout"}]},
+            {"at":null,"attempts":[],"note":"a\u001b[31mb\nc"}],"has_more":false,"next_cursor":null}"#;
+        assert_eq!(
+            format_list(body, &columns, "").unwrap(),
+            "AT                    RESPONSE  NOTE\n2026-11-20T12:00:00Z  timeout   -\n-                     -         a [31mb c"
         );
     }
 }

@@ -2,28 +2,33 @@
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
+use vouchsafe_domain::certification::result::CheckState;
+use vouchsafe_domain::partner::PartnerFilter;
 use vouchsafe_wire::operator::partners::{NewPartner, PartnerPatch};
 
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, NO_BODY};
 use super::examples::examples;
 use super::id::{ObjectRef as _, PartnerRef};
-use super::output::{self, Column};
+use super::output;
+use super::table::{Column, column, text};
 
 const COLUMNS: [Column; 5] = [
-    ("PARTNER", "partner_id"),
-    ("NAME", "name"),
-    ("SUSPENDED", "suspended"),
-    ("ALLOWLIST", "allowlist"),
-    ("CREATED", "created_at"),
+    column("PARTNER", "partner_id"),
+    text("NAME", "name", 16),
+    column("SUSPENDED", "suspended"),
+    column("CREATED", "created_at"),
+    text("ALLOWLIST", "allowlist", 14),
 ];
 
-const CERTIFICATION_COLUMNS: [Column; 5] = [
-    ("CHECK", "check"),
-    ("STATE", "state"),
-    ("AT", "at"),
-    ("REASON", "reason"),
-    ("ADVICE", "advice"),
+/// State of a check that needs no advice.
+const PASSED: &str = CheckState::Passed.into_str();
+
+const CERTIFICATION_COLUMNS: [Column; 4] = [
+    column("CHECK", "check"),
+    column("STATE", "state"),
+    column("AT", "at"),
+    text("REASON", "reason", 30),
 ];
 
 #[derive(Debug, Subcommand)]
@@ -35,12 +40,12 @@ pub enum Action {
     ])]
     Create(NewPartner),
     /// List partners, newest first.
-    #[command(after_help = examples!["vouchsafe partner list --limit 20"])]
-    List(ListArgs),
+    #[command(after_help = examples!["vouchsafe partner list --name example"])]
+    List(ListArgs<PartnerFilter>),
     /// Show a partner with its credentials.
     #[command(after_help = examples!["vouchsafe partner show PARTNER_ID"])]
     Show(PartnerRef),
-    /// Change the terms of a partner, effective at once.
+    /// Change one or more terms of a partner, effective at once.
     Set(Box<SetArgs>),
     /// Show the certification checks of a partner in the sandbox.
     #[command(after_help = examples![
@@ -54,9 +59,18 @@ pub enum Action {
         #[arg(long)]
         start_over: bool,
     },
-    /// Suspend a partner: its requests are rejected.
-    #[command(after_help = examples!["vouchsafe partner suspend PARTNER_ID"])]
-    Suspend(PartnerRef),
+    /// Suspend a partner: its requests are rejected, except reading the codes of its orders.
+    #[command(after_help = examples![
+        "vouchsafe partner suspend PARTNER_ID",
+        "vouchsafe partner suspend PARTNER_ID --block-codes",
+    ])]
+    Suspend {
+        #[command(flatten)]
+        partner: PartnerRef,
+        /// Reject reading codes too.
+        #[arg(long)]
+        block_codes: bool,
+    },
     /// Resume a suspended partner.
     #[command(after_help = examples!["vouchsafe partner resume PARTNER_ID"])]
     Resume(PartnerRef),
@@ -67,6 +81,7 @@ pub enum Action {
     "vouchsafe partner set PARTNER_ID --limit orders=500/60 --limit general=default",
     r#"vouchsafe partner set PARTNER_ID --approval-rule '{"amount_over":{"USD":500}}' --cancel-window 3600"#,
 ])]
+#[command(override_usage = "vouchsafe partner set [OPTIONS] <PARTNER_ID>")]
 #[group(id = "terms", required = true, multiple = true, args = TERMS)]
 pub struct SetArgs {
     #[command(flatten)]
@@ -95,8 +110,8 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
             return certification(admin, &partner, start_over).await;
         }
         Action::Set(args) => (args.partner, args.patch),
-        Action::Suspend(partner) => (partner, PartnerPatch::suspend(true)),
-        Action::Resume(partner) => (partner, PartnerPatch::suspend(false)),
+        Action::Suspend { partner, block_codes } => (partner, PartnerPatch::suspend(block_codes)),
+        Action::Resume(partner) => (partner, PartnerPatch::resume()),
     };
     admin.change(Method::PATCH, &partner.path(), Some(&patch)).await
 }
@@ -112,6 +127,8 @@ async fn certification(
     }
     let response = admin.call(Method::GET, &path, NO_BODY).await?;
     admin.show(response, |response| {
-        output::format_field_table(response, "checks", &CERTIFICATION_COLUMNS)
+        let table = output::format_field_table(response, "checks", &CERTIFICATION_COLUMNS)?;
+        let advice = output::format_paragraphs(response, "checks", ["check", "advice"], ("state", PASSED))?;
+        Ok(format!("{table}\n{advice}"))
     })
 }

@@ -8,16 +8,15 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::{ObjectRef as _, PayoutRef};
-use super::output::Column;
+use super::table::{Column, column, text};
 
-const COLUMNS: [Column; 7] = [
-    ("PAYOUT", "payout_id"),
-    ("PARTNER", "partner_id"),
-    ("STATUS", "status"),
-    ("AMOUNT", "amount"),
-    ("CURRENCY", "currency"),
-    ("REFERENCE", "reference"),
-    ("CREATED", "created_at"),
+const COLUMNS: [Column; 6] = [
+    column("PAYOUT", "payout_id"),
+    column("PARTNER", "partner_id"),
+    column("STATUS", "status"),
+    column("AMOUNT", "amount currency"),
+    text("REFERENCE", "reference", 24),
+    column("CREATED", "created_at"),
 ];
 
 type DecisionArgs = RequestArgs<PayoutRef, PayoutDecisionRequest>;

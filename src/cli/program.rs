@@ -5,42 +5,50 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::examples::examples;
 use super::id;
+use super::table::MAX_WIDTH;
 use super::vendor_simulator::SimulatorArgs;
 use crate::cli;
 use crate::settings::ServeSettings;
 
-/// Places in the help of every command: after its own options and those of operator commands, before `--help` (999).
-const DATA_DIR_ORDER: usize = 910;
-const CONFIG_ORDER: usize = 911;
+/// Heading of the options that every command has.
+const GLOBAL_OPTIONS: &str = "Global options";
+
+/// Commands that print no response.
+const WITHOUT_JSON: [&str; 3] = ["serve", "vendor-simulator", "completions"];
 
 /// Vouchsafe: partners order vouchers over a signed REST API.
 #[derive(Debug, Parser)]
-#[command(name = "vouchsafe", version, about, max_term_width = 110, after_help = cli::after_help())]
+#[command(name = "vouchsafe", version, about, max_term_width = MAX_WIDTH, after_help = cli::after_help())]
 pub struct Cli {
-    /// Settings file with one NAME=value per line; names are those of the environment variables.
-    #[arg(
-        long,
-        global = true,
-        display_order = CONFIG_ORDER,
-        env = "VOUCHSAFE_CONFIG",
-        value_name = "FILE"
-    )]
-    pub config: Option<PathBuf>,
+    /// Print the response as JSON.
+    #[arg(long, global = true, help_heading = GLOBAL_OPTIONS)]
+    pub json: bool,
 
     /// Data directory of the service: private Postgres, keys, tokens.
     #[arg(
         long,
         global = true,
-        display_order = DATA_DIR_ORDER,
+        help_heading = GLOBAL_OPTIONS,
         env = "VOUCHSAFE_DATA_DIR",
         default_value = ".vouchsafe",
         value_name = "DIR"
     )]
     pub data_dir: PathBuf,
+
+    /// Settings file with one NAME=value per line; names are those of the environment variables.
+    #[arg(
+        long,
+        global = true,
+        help_heading = GLOBAL_OPTIONS,
+        env = "VOUCHSAFE_CONFIG",
+        value_name = "FILE"
+    )]
+    pub config: Option<PathBuf>,
 
     #[command(flatten)]
     serve: ServeSettings,
@@ -76,19 +84,36 @@ pub enum SettingsError {
 }
 
 impl Cli {
-    ///
+    /// The commands and options. `--json` is hidden where it does not apply.
+    #[must_use]
+    pub fn commands() -> clap::Command {
+        let hidden = clap::Arg::new("json")
+            .long("json")
+            .action(ArgAction::SetTrue)
+            .hide(true);
+        WITHOUT_JSON.into_iter().fold(Self::command(), |command, name| {
+            command.mut_subcommand(name, |command| command.arg(&hidden))
+        })
+    }
+
     /// # Errors
     /// [`SettingsError`] for invalid arguments, environment variables and files.
     pub fn read(arguments: &[OsString]) -> Result<Self, SettingsError> {
-        let first = Self::command().ignore_errors(true).get_matches_from(arguments);
+        let first = Self::commands().ignore_errors(true).get_matches_from(arguments);
         let file = first
             .get_one::<PathBuf>("config")
             .map(|path| read_file(path))
             .transpose()?;
-        let command = id::with_validation(Self::command());
+        let command = id::with_validation(Self::commands());
         let command = with_defaults(command, &file.unwrap_or_default());
         let matches = command.clone().try_get_matches_from(arguments)?;
         let mut settings = Self::from_arg_matches(&matches)?;
+        let name = matches.subcommand_name().unwrap_or("serve");
+        if settings.json && WITHOUT_JSON.contains(&name) {
+            let message =
+                "--json applies to commands with a response; for JSON log lines use --log-format json";
+            return Err(command.clone().error(ErrorKind::ArgumentConflict, message).into());
+        }
         if matches.subcommand_name() == Some("serve") {
             let matches_without_serve = parse_without_serve(&command, arguments)?;
             settings.command = None;
@@ -123,7 +148,7 @@ fn parse_without_serve(
             Err(error) => last_error = Some(error),
         }
     }
-    Err(last_error.unwrap_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidSubcommand)))
+    Err(last_error.unwrap_or_else(|| clap::Error::new(ErrorKind::InvalidSubcommand)))
 }
 
 /// Parses `NAME=value` lines; ignores blank lines and lines that begin with `#`.
@@ -138,7 +163,7 @@ fn read_file(path: &Path) -> Result<Vec<(String, String)>, SettingsError> {
         .map(str::trim)
         .zip(1..)
         .filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
-    let known = environment_variables(&Cli::command());
+    let known = environment_variables(&Cli::commands());
     lines
         .map(|(line, number)| {
             let (name, value) = line
@@ -242,6 +267,27 @@ mod tests {
             read(&["--lanes", "7", "serve", "--lanes", "8"]).is_err(),
             "given twice"
         );
+    }
+
+    #[test]
+    fn json_is_valid_before_and_after_the_subcommand() {
+        for arguments in [
+            &["--json", "order", "list"][..],
+            &["order", "--json", "list"],
+            &["order", "list", "--json"],
+            &["--json", "verify"],
+            &["call", "--json", "GET", "/wallets"],
+        ] {
+            assert!(read(arguments).unwrap().json, "{arguments:?}");
+        }
+        for arguments in [
+            &["--json"][..],
+            &["serve", "--json"],
+            &["--json", "completions", "bash"],
+        ] {
+            let error = read(arguments).unwrap_err().to_string();
+            assert!(error.contains("--log-format json"), "{arguments:?}: {error}");
+        }
     }
 
     #[test]

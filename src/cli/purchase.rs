@@ -8,18 +8,18 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::PurchaseRef;
-use super::output::Column;
+use super::table::{Column, column, text};
 
 const COLUMNS: [Column; 9] = [
-    ("PURCHASE", "purchase_id"),
-    ("ORDER", "order_id"),
-    ("VENDOR", "vendor"),
-    ("STATE", "state"),
-    ("LAST RESPONSE", "last_response"),
-    ("QUANTITY", "quantity"),
-    ("SOLD", "sold"),
-    ("IMPORTED", "imported"),
-    ("MESSAGE", "last_message"),
+    column("PURCHASE", "purchase_id"),
+    column("VENDOR", "vendor"),
+    column("STATE", "state"),
+    column("RESPONSE", "last_response"),
+    column("QUANTITY", "quantity"),
+    column("SOLD", "sold"),
+    column("IMPORTED", "imported"),
+    column("ORDER", "order_id"),
+    text("MESSAGE", "last_message", 20),
 ];
 
 #[derive(Debug, Subcommand)]

@@ -9,15 +9,15 @@ use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::call::read_text;
 use super::examples::examples;
 use super::id::VendorRef;
-use super::output::Column;
+use super::table::{Column, column, text};
 
 const COLUMNS: [Column; 6] = [
-    ("VENDOR", "vendor_id"),
-    ("ADAPTER", "adapter"),
-    ("URL", "url"),
-    ("CREDENTIALS", "has_credentials"),
-    ("CONCURRENCY", "concurrency"),
-    ("UPDATED", "updated_at"),
+    column("VENDOR", "vendor_id"),
+    column("ADAPTER", "adapter"),
+    text("URL", "url", 20),
+    column("CREDENTIALS", "has_credentials"),
+    column("CONCURRENCY", "concurrency"),
+    column("UPDATED", "updated_at"),
 ];
 
 #[derive(Debug, Subcommand)]
@@ -25,7 +25,7 @@ pub enum Action {
     /// Create or replace a vendor.
     #[command(after_help = examples![
         "vouchsafe vendor put by-hand --adapter manual",
-        "vouchsafe vendor put acme-cards --adapter http --url https://vendor.example --credentials @credential.txt",
+        "vouchsafe vendor put acme --adapter http --url https://acme.example --credentials @credential.txt",
     ])]
     Put(RequestArgs<VendorRef, VendorRequest>),
     /// List vendors, without credentials.

@@ -11,14 +11,14 @@ use super::database::DatabaseArgs;
 use super::examples::examples;
 
 #[derive(Debug, Args)]
-#[command(after_help = examples!["vouchsafe verify", "vouchsafe verify --data-dir .vouchsafe --json"])]
+#[command(after_help = examples!["vouchsafe verify --verbose", "vouchsafe verify --data-dir .vouchsafe --json"])]
 pub struct VerifyArgs {
+    /// Print the invariants that hold, too.
+    #[arg(long)]
+    verbose: bool,
+
     #[command(flatten)]
     database: DatabaseArgs,
-
-    /// Print the result as JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Serialize)]
@@ -27,17 +27,17 @@ struct VerifyReport<'a> {
     invariants: &'a [Finding],
 }
 
-pub(super) async fn run(args: VerifyArgs, data_dir: &Path) -> anyhow::Result<CommandOutput> {
+pub(super) async fn run(args: VerifyArgs, json: bool, data_dir: &Path) -> anyhow::Result<CommandOutput> {
     let check = async |options| verify(&options).await;
     let findings = args.database.run(data_dir, "check", check).await?;
     let holds = findings.iter().all(|finding| finding.holds);
-    let text = if args.json {
+    let text = if json {
         serde_json::to_string(&VerifyReport {
             holds,
             invariants: &findings,
         })?
     } else {
-        format_findings(&findings)
+        format_findings(&findings, args.verbose)
     };
     Ok(CommandOutput {
         text,
@@ -45,9 +45,10 @@ pub(super) async fn run(args: VerifyArgs, data_dir: &Path) -> anyhow::Result<Com
     })
 }
 
-fn format_findings(findings: &[Finding]) -> String {
-    let width = findings
-        .iter()
+/// Broken invariants, those that hold if `verbose`, and a summary as the last line.
+fn format_findings(findings: &[Finding], verbose: bool) -> String {
+    let shown = || findings.iter().filter(|finding| verbose || !finding.holds);
+    let width = shown()
         .map(|finding| finding.name.len())
         .max()
         .unwrap_or_default();
@@ -58,7 +59,7 @@ fn format_findings(findings: &[Finding]) -> String {
         holds,
         rows,
         has_more,
-    } in findings
+    } in shown()
     {
         lines.push(format!(
             "{}  {name:width$}  {description}",

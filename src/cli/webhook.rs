@@ -9,25 +9,26 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, NO_BODY};
 use super::examples::examples;
 use super::id::{DeliveryRef, ObjectRef as _, WebhookRef};
-use super::output::Column;
+use super::table::{Column, column, text};
 
 const COLUMNS: [Column; 7] = [
-    ("WEBHOOK", "webhook_id"),
-    ("PARTNER", "partner_id"),
-    ("STATUS", "status"),
-    ("BACKLOG", "backlog"),
-    ("FAILURES", "consecutive_failures"),
-    ("NEXT ATTEMPT", "next_attempt_at"),
-    ("URL", "url"),
+    column("WEBHOOK", "webhook_id"),
+    column("PARTNER", "partner_id"),
+    column("STATUS", "status"),
+    column("BACKLOG", "backlog"),
+    column("NEXT ATTEMPT", "next_attempt_at"),
+    text("URL", "url", 20),
+    column("FAILURES", "consecutive_failures"),
 ];
 
-const DELIVERY_COLUMNS: [Column; 6] = [
-    ("DELIVERY", "delivery_id"),
-    ("WEBHOOK", "webhook_id"),
-    ("EVENT", "event_id"),
-    ("STATUS", "status"),
-    ("FAILED", "failed_attempts"),
-    ("NEXT ATTEMPT", "next_attempt_at"),
+const DELIVERY_COLUMNS: [Column; 7] = [
+    column("DELIVERY", "delivery_id"),
+    column("WEBHOOK", "webhook_id"),
+    column("STATUS", "status"),
+    column("RESPONSE", "attempts.last.status attempts.last.fault"),
+    column("ATTEMPTS", "failed_attempts"),
+    column("NEXT ATTEMPT", "next_attempt_at"),
+    column("EVENT", "event_id"),
 ];
 
 #[derive(Debug, Subcommand)]
@@ -44,7 +45,8 @@ pub enum Action {
     /// Attempt every waiting delivery of an endpoint now, also while the endpoint fails.
     #[command(after_help = examples!["vouchsafe webhook retry WEBHOOK_ID"])]
     Retry(WebhookRef),
-    /// List deliveries that failed, wait or were replayed, newest first; --json includes the attempts.
+    /// List deliveries that failed, wait or were replayed, newest first, with the last response or fault; --json includes all
+    /// attempts.
     #[command(after_help = examples![
         "vouchsafe webhook deliveries --status FAILED",
         "vouchsafe webhook deliveries --partner PARTNER_ID --json",

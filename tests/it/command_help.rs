@@ -1,4 +1,4 @@
-//! CLI help: every example works, and operator routes and commands correspond.
+//! CLI help: every example works, lines fit a terminal, and operator routes and commands correspond.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -7,24 +7,24 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-use clap::CommandFactory as _;
 use tempfile::TempDir;
 use vouchsafe::cli::program::Cli;
 
 use crate::commands::{run, utf8};
 use vouchsafe_test_harness::{Listener, program};
 
-struct CommandDoc {
+pub(crate) struct CommandDoc {
     command_line: String,
+    help: String,
     has_json: bool,
-    is_operator_command: bool,
+    pub(crate) is_operator_command: bool,
     is_group: bool,
-    examples: Vec<String>,
+    pub(crate) examples: Vec<String>,
 }
 
 /// Returns every command, including command groups.
-fn commands() -> Vec<CommandDoc> {
-    let mut root = Cli::command();
+pub(crate) fn commands() -> Vec<CommandDoc> {
+    let mut root = Cli::commands();
     root.build();
     let mut found = Vec::new();
     let mut open = vec![(root, "vouchsafe".to_owned())];
@@ -41,13 +41,21 @@ fn commands() -> Vec<CommandDoc> {
 }
 
 fn read_command_doc(command: &clap::Command, words: String, is_group: bool) -> CommandDoc {
-    let has = |name: &str| command.get_arguments().any(|argument| argument.get_id() == name);
+    let has = |name: &str| {
+        let mut arguments = command.get_arguments();
+        arguments.any(|argument| argument.get_id() == name && !argument.is_hide_set())
+    };
+    let text = command.clone().render_long_help().to_string();
     let help = command.get_after_help().map(ToString::to_string);
     let help = help.unwrap_or_else(|| panic!("{words}: the help has no examples"));
     let examples = help
         .strip_prefix("Examples:\n")
         .unwrap_or_else(|| panic!("{words}: {help}"));
+    // A wrapped example cannot be copied.
+    let too_long = help.lines().find(|line| line.chars().count() > 100);
+    assert_eq!(too_long, None, "{words}");
     CommandDoc {
+        help: text,
         has_json: has("json"),
         is_operator_command: has("admin_url"),
         is_group,
@@ -71,7 +79,7 @@ fn with_ids(example: &str) -> String {
 }
 
 /// Creates the files that the examples name.
-fn create_example_files() -> TempDir {
+pub(crate) fn create_example_files() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (name, content) in [
         ("vouchers.csv", "code\nA-1\n"),
@@ -90,7 +98,12 @@ fn create_example_files() -> TempDir {
 }
 
 /// Runs a command line in a shell, after this preamble.
-fn run_in_shell(preamble: &str, line: &str, directory: &Path, environment: &[(&str, &str)]) -> Output {
+pub(crate) fn run_in_shell(
+    preamble: &str,
+    line: &str,
+    directory: &Path,
+    environment: &[(&str, &str)],
+) -> Output {
     let mut shell = Command::new("sh");
     shell
         .args(["-c", &format!("{preamble}\n{line}")])
@@ -105,7 +118,7 @@ fn help_examples_parse_as_their_command() {
     let directory = create_example_files();
     for command in commands() {
         assert!(
-            (1..=2).contains(&command.examples.len()),
+            (1..=3).contains(&command.examples.len()),
             "{}",
             command.command_line
         );
@@ -118,6 +131,40 @@ fn help_examples_parse_as_their_command() {
             let arguments = arguments_of(example, directory.path());
             let read = Cli::read(&arguments.iter().map(Into::into).collect::<Vec<_>>());
             assert!(read.is_ok(), "{example}: {}", read.unwrap_err());
+        }
+    }
+}
+
+#[test]
+fn help_fits_a_terminal_with_connection_options_last() {
+    for command in commands() {
+        let line = &command.command_line;
+        for text in command.help.lines() {
+            assert!(text.chars().count() <= 100, "{line}: {text}");
+        }
+        let usage = command.help.split("Usage: ").nth(1).unwrap();
+        let usage = usage.lines().next().unwrap();
+        assert!(usage.starts_with(line) && !usage.contains('|'), "{line}: {usage}");
+        let headings: Vec<_> = command
+            .help
+            .lines()
+            .filter(|text| text.ends_with(':') && !text.starts_with(' '))
+            .collect();
+        let position = |heading: &str| headings.iter().position(|found| *found == heading);
+        assert!(
+            position("Options:") < position("Global options:"),
+            "{line}: {headings:?}"
+        );
+        if command.is_operator_command {
+            let own = command.help.split("\nConnection options:\n").next().unwrap();
+            assert!(
+                !own.contains("--admin-url") && !own.contains("--operator-token"),
+                "{line}: {own}"
+            );
+            assert!(
+                position("Connection options:") > position("Options:"),
+                "{line}: {headings:?}"
+            );
         }
     }
 }
@@ -141,7 +188,7 @@ fn arguments_of(line: &str, directory: &Path) -> Vec<String> {
 #[tokio::test]
 async fn operator_routes_and_commands_correspond() {
     let routes = routes();
-    let (url, requests) = start_recording_server();
+    let (url, requests) = start_recording_server(|_| EMPTY_PAGE.to_owned());
     let directory = create_example_files();
     let shell_function = format!("vouchsafe() {{ {} \"$@\"; }}", program().display());
     let environment = [
@@ -169,7 +216,7 @@ async fn operator_routes_and_commands_correspond() {
     assert!(uncovered.is_empty(), "routes without a command: {uncovered:?}");
 }
 
-fn routes() -> BTreeSet<(String, String)> {
+pub(crate) fn routes() -> BTreeSet<(String, String)> {
     let document = Listener::Operator.document();
     let paths = document.served()["paths"].as_object().unwrap().iter();
     let own = paths.filter(|(template, _)| template.starts_with("/admin/v1"));
@@ -180,7 +227,7 @@ fn routes() -> BTreeSet<(String, String)> {
     .collect()
 }
 
-fn is_path_match(template: &str, path: &str) -> bool {
+pub(crate) fn is_path_match(template: &str, path: &str) -> bool {
     let (expected, actual) = (template.split('/'), path.split('/'));
     expected.clone().count() == actual.clone().count()
         && expected
@@ -188,18 +235,23 @@ fn is_path_match(template: &str, path: &str) -> bool {
             .all(|(expected, actual)| expected.starts_with('{') || expected == actual)
 }
 
-/// Starts a server that responds to every request with an empty list and first reports method and path.
-fn start_recording_server() -> (String, Receiver<(String, String)>) {
+const EMPTY_PAGE: &str = r#"{"data":[],"has_more":false,"next_cursor":null}"#;
+
+/// Starts a server that reports method and path of each request, and responds with a body for the path.
+pub(crate) fn start_recording_server(
+    respond: impl Fn(&str) -> String + Send + 'static,
+) -> (String, Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (sender, requests) = channel();
     std::thread::spawn(move || {
         for connection in listener.incoming() {
             let mut connection = connection.unwrap();
-            if sender.send(read_request_line(&connection)).is_err() {
+            let (method, path) = read_request_line(&connection);
+            let body = respond(&path);
+            if sender.send((method, path)).is_err() {
                 return;
             }
-            let body = r#"{"data":[],"has_more":false,"next_cursor":null}"#;
             let head = format!(
                 "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close",
                 body.len()

@@ -77,6 +77,10 @@ async fn commands_cover_sale_from_partner_to_codes() {
     );
     let partner_id = created["partner_id"].as_str().unwrap();
     assert!(run_ok(&["partner", "list"]).contains(&name));
+    let by_name = run_json(&["partner", "list", "--name", &name.to_uppercase()[1..]]);
+    assert_eq!(by_name["data"].as_array().unwrap().len(), 1, "{by_name}");
+    let none = run_ok(&["--json", "partner", "list", "--name", "no such name"]);
+    assert_eq!(none, "{\"data\":[],\"has_more\":false,\"next_cursor\":null}\n");
     run_ok(&["category", "put", &category, "--name", "Cards"]);
     run_ok(&words(&format!(
         "product put {product} --name Card --brand {product} --category {category} --currency USD \
@@ -260,10 +264,15 @@ async fn verify_works_with_service_running_or_stopped() {
             utf8(&output.stdout),
             utf8(&output.stderr)
         );
+        let summary = utf8(&output.stdout);
         assert!(
-            utf8(&output.stdout).trim_end().ends_with("invariants hold."),
-            "{}",
-            utf8(&output.stdout)
+            summary.ends_with("invariants hold.\n") && summary.lines().count() == 1,
+            "{summary}"
+        );
+        let verbose = utf8(&run_with(&service, &["verify", "--verbose"], None).stdout);
+        assert!(
+            verbose.ends_with(&summary) && verbose.contains("ok      money.conservation"),
+            "{verbose}"
         );
     }
     service.restart();
@@ -275,6 +284,16 @@ async fn verify_works_with_service_running_or_stopped() {
         .execute(&mut connection)
         .await
         .unwrap();
+    let failures = utf8(&run_with(&service, &["verify"], None).stdout);
+    assert!(
+        failures.starts_with("BROKEN  money.conservation") && !failures.contains("\nok "),
+        "{failures}"
+    );
+    let summary = failures.lines().last().unwrap();
+    assert!(
+        summary.starts_with("1 of ") && summary.ends_with(" invariants are broken."),
+        "{failures}"
+    );
     let output = run_with(&service, &["verify", "--json"], None);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let broken: Vec<_> = report["invariants"]

@@ -14,6 +14,7 @@ mod client_addresses;
 mod code_reads;
 mod codes;
 mod command_help;
+mod command_tables;
 mod commands;
 mod conditional_requests;
 mod credential_commands;

@@ -121,17 +121,82 @@ async fn order_commands_find_orders() {
         table.contains("REFERENCE") && table.contains(order_id) && table.contains(&reference),
         "{table}"
     );
-    let found = run_json(&["order", "list", "--reference", &reference, "--from", "2020-01-01"]);
+    let found = run_json(&["order", "list", "--reference", &reference, "--since", "1h"]);
     assert_eq!(ids(found["data"].as_array().unwrap()), [&order["order_id"]]);
-    let none = run_json(&["order", "list", "--order", order_id, "--to", "2020-01-01"]);
-    assert_eq!(none["data"], json!([]));
+    for until in ["2020-01-01", "30m"] {
+        let none = run_json(&["order", "list", "--order", order_id, "--until", until]);
+        assert_eq!(none["data"], json!([]), "{until}");
+    }
     let shown = run_ok(&["order", "show", order_id]);
     assert!(
         shown.contains("voucher_id") && shown.contains(&partner.partner_id),
         "{shown}"
     );
-    let refused = run_error(&["order", "list", "--status", "SOLD"]);
-    assert!(refused.contains("PARTIALLY_DELIVERED"), "{refused}");
+    for (option, value, expected) in [
+        ("--status", "SOLD", "PARTIALLY_DELIVERED"),
+        ("--since", "yesterday", "an age such as 30m"),
+        ("--pending-reason", "MONEY", "APPROVAL"),
+    ] {
+        let refused = run_error(&["order", "list", option, value]);
+        assert!(refused.contains(expected), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn pending_orders_are_listed_with_their_reason() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("1000").await;
+    place_order(&mut operator, &mut partner, "stock", "delivered").await;
+    let bought = place_order(&mut operator, &mut partner, "vendor", "bought").await;
+    operator
+        .patch_partner(&partner, &json!({ "approval_rule": { "first_orders": 9 } }))
+        .await;
+    let approval = place_order(&mut operator, &mut partner, "stock", "approval").await;
+    let partner_id = partner.partner_id.as_str();
+    for (reason, expected) in [("VENDOR", &bought), ("APPROVAL", &approval)] {
+        let list = [
+            "order",
+            "list",
+            "--partner",
+            partner_id,
+            "--pending-reason",
+            reason,
+        ];
+        let found = run_json(&list);
+        assert_eq!(ids(found["data"].as_array().unwrap()), [&expected["order_id"]]);
+        let table = run_ok(&list);
+        let row: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(row[1..3], ["PENDING", reason], "{table}");
+    }
+    let query = format!("partner_id={partner_id}&pending_reason=VENDOR");
+    for (more, expected) in [("", 1), ("&status=PENDING", 1), ("&status=DELIVERED", 0)] {
+        let path = format!("/admin/v1/orders?{query}{more}");
+        let found = operator.get(&path).await;
+        assert_eq!(found["data"].as_array().unwrap().len(), expected, "{path}");
+    }
+}
+
+/// A cursor is bound to its filters, and an age is another time in each command: the note names the time.
+#[tokio::test]
+async fn next_page_of_an_age_is_listed_with_the_options_shown() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("1000").await;
+    let first = place_order(&mut operator, &mut partner, "stock", "first").await;
+    place_order(&mut operator, &mut partner, "stock", "second").await;
+    let list = ["order", "list", "--partner", &partner.partner_id, "--limit", "1"];
+    let page = run_ok(&[&list[..], &["--since", "1h"]].concat());
+    let next = page
+        .lines()
+        .find_map(|line| line.strip_prefix("Next page: "))
+        .unwrap();
+    let next: Vec<_> = next.split(' ').collect();
+    let second_page = run_ok(&[&list[..], &next].concat());
+    assert!(
+        second_page.contains(first["order_id"].as_str().unwrap()),
+        "{second_page}"
+    );
+    let cursor = [&list[..], &["--since", "1h"], &next[next.len() - 2..]].concat();
+    assert!(run_error(&cursor).contains("an age such as 1h is another time"));
 }
 
 #[tokio::test]
@@ -159,7 +224,7 @@ async fn audit_log_filters_by_time() {
         let found = operator.get(&format!("{base}{query}")).await;
         assert_eq!(found["data"].as_array().unwrap(), expected, "{query}");
     }
-    let entries = run_json(&["audit", "--subject", &partner.partner_id, "--from", at(0)]);
+    let entries = run_json(&["audit", "--subject", &partner.partner_id, "--since", at(0)]);
     assert_eq!(entries["data"].as_array().unwrap().len(), 1);
     let page = format!("{base}&from=soon");
     let response = operator.call_json(Method::GET, &page, "").await;

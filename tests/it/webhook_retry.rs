@@ -9,6 +9,7 @@ use vouchsafe_test_harness::{
     Behavior, Operator, Receiver, WAIT_TIMEOUT, eventually, expect_error, expect_success, shared,
 };
 
+use crate::commands::run_ok;
 use crate::deliveries::register_webhook;
 
 /// One more than the failures after which an endpoint is failing: the last order waits without an attempt.
@@ -30,6 +31,14 @@ async fn requested_retry_attempts_every_order_of_a_failing_endpoint() {
     })
     .await;
     let id = webhook["webhook_id"].as_str().unwrap();
+    let table = run_ok(&["webhook", "deliveries", "--webhook", id, "--status", "WAITING"]);
+    let mut rows = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    assert!(
+        rows.any(|row| row[1..].starts_with(&["WAITING", "500"])),
+        "{table}"
+    );
     let path = format!("/webhooks/{id}/retry");
     let retried = expect_success(&partner.send_signed(Method::POST, &path, "").await, 202);
     assert_eq!(retried["webhook_id"], webhook["webhook_id"]);
