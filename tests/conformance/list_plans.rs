@@ -157,6 +157,12 @@ async fn check_audit_log(lists: &ListFixture) {
         subject: text("p1"),
         ..any()
     };
+    let code_reads = AuditFilter {
+        operator: text("a partner"),
+        action: text("codes.retrieve"),
+        subject: text("o1"),
+        ..any()
+    };
     let period = Period {
         from: day(0),
         to: day(0).map(|at| at + Duration::HOUR),
@@ -167,6 +173,7 @@ async fn check_audit_log(lists: &ListFixture) {
         ("an operator", operator, 9),
         ("an action", action, 9),
         ("a subject", subject, 1),
+        ("the code reads of an order", code_reads, 1),
         ("an hour", hour, 26),
     ] {
         let description = format!("audit: {description}");

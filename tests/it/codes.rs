@@ -140,18 +140,6 @@ async fn every_code_read_is_audited_and_first_is_recorded() {
 }
 
 #[tokio::test]
-async fn code_read_leaves_order_unchanged() {
-    let mut operator = Operator::of(shared());
-    let sale = operator.add_stocked_product(2).await;
-    let mut partner = operator.add_partner("100").await;
-    let (order_id, _) = order_both(&mut partner, &sale).await;
-    let path = format!("/orders/{order_id}");
-    let before = partner.get(&path).await;
-    expect_success(&partner.get_codes(&order_id).await, 200);
-    assert_eq!(partner.get(&path).await.body, before.body);
-}
-
-#[tokio::test]
 async fn audit_log_lists_each_code_read() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;

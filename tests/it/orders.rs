@@ -35,14 +35,14 @@ async fn order_in_stock_returns_whole_order_without_codes() {
     let product = &sale.product_id;
     let voucher = |id: &str| {
         format!(
-            r#"{{"voucher_id":"{id}","product_id":"{product}","denomination":25.00,"expiry":"2099-12-31"}}"#
+            r#"{{"voucher_id":"{id}","product_id":"{product}","denomination":25.00,"expiry":"2099-12-31","first_retrieved_at":null}}"#
         )
     };
     let expected = [
         format!(r#"{{"order_id":"{order_id}","status":"DELIVERED","total_amount":50.00,"currency":"USD","#),
         r#""fulfilled_from":"cache","reference":null,"metadata":null,"#.to_owned(),
         format!(r#""items":[{{"product_id":"{product}","denomination":25.00,"quantity":2,"#),
-        r#""delivered":2,"pending":0,"failed":0}],"#.to_owned(),
+        r#""delivered":2,"pending":0,"failed":0,"cancelled":0}],"#.to_owned(),
         format!(r#""vouchers":[{},{}],"#, voucher(&first), voucher(&second)),
         r#""refunded_amount":0.00,"closed":true,"pending_reason":null,"#.to_owned(),
         format!(r#""timeline":[{{"status":"DELIVERED","at":"{at}","by":"partner","reason":null}}],"#),

@@ -81,7 +81,7 @@ pub async fn cancel_order(
         if is_cancelled_by_partner(&stored.order) {
             return Ok(OrderDecision::Unchanged(stored.order.clone()));
         }
-        check_cancellable(stored, command.window, now, &is_returnable)?;
+        check_cancellable(&stored.order, command.window, now, &is_returnable)?;
         let mut transition = OrderTransition::new(stored.order.clone(), TransactionId::generate(), now);
         transition.cancel(&cause);
         Ok(OrderDecision::Advance(transition, Vec::new()))
@@ -104,7 +104,7 @@ pub async fn revoke_order(engine: &Engine, command: RevokeOrder) -> Result<Order
     };
     let decide = async |stored: &StoredOrder, _: &_| {
         let now = engine.clock.now();
-        let returned = returnable_vouchers(stored, now);
+        let returned = returnable_vouchers(&stored.order, now);
         if returned.is_empty() && is_ended_by_operator(&stored.order) {
             return Ok(OrderDecision::Unchanged(stored.order.clone()));
         }
@@ -149,23 +149,26 @@ fn is_ended_by_operator(order: &Order) -> bool {
 }
 
 fn check_cancellable(
-    stored: &StoredOrder,
+    order: &Order,
     window: Duration,
     now: OffsetDateTime,
     is_returnable: &impl Fn(&ProductId) -> bool,
 ) -> Result<(), CancelError> {
-    let order = &stored.order;
     if order.status == OrderStatus::Refunded {
         return Err(CancelError::NothingToCancel);
     }
-    if !stored.retrieved.is_empty() {
+    if order
+        .vouchers
+        .iter()
+        .any(|held| held.first_retrieved_at.is_some())
+    {
         return Err(CancelError::Retrieved);
     }
     let until = order.created_at.checked_add(window);
     if let Some(until) = until.filter(|until| now > *until) {
         return Err(CancelError::TooLate(until));
     }
-    if returnable_vouchers(stored, now).len() < order.vouchers.len() {
+    if returnable_vouchers(order, now).len() < order.vouchers.len() {
         return Err(CancelError::Expired);
     }
     let unreturnable = order
@@ -178,10 +181,10 @@ fn check_cancellable(
 }
 
 /// The vouchers that were not retrieved and have not expired.
-fn returnable_vouchers(stored: &StoredOrder, now: OffsetDateTime) -> Vec<VoucherId> {
+fn returnable_vouchers(order: &Order, now: OffsetDateTime) -> Vec<VoucherId> {
     let today = Expiry::with_remaining_days(now.date(), 0);
-    let held = stored.order.vouchers.iter();
-    held.filter(|held| held.voucher.expiry >= today && !stored.retrieved.contains(&held.voucher_id))
+    let held = order.vouchers.iter();
+    held.filter(|held| held.voucher.expiry >= today && held.first_retrieved_at.is_none())
         .map(|held| held.voucher_id)
         .collect()
 }

@@ -87,12 +87,9 @@ pub async fn deliver_reserved(
         if reserved.is_empty() {
             return Ok(OrderDecision::Unchanged(order.clone()));
         }
-        let vouchers = reserved.into_iter().map(|voucher| Allocation {
-            voucher_id: VoucherId::generate(),
-            line: number,
-            sku: line.sku(),
-            voucher,
-        });
+        let vouchers = reserved
+            .into_iter()
+            .map(|voucher| Allocation::new(VoucherId::generate(), number, line.sku(), voucher));
         let mut transition = start_transition(engine, order);
         transition.start_processing(&Cause::SYSTEM, order.pending_reason);
         transition.issue(vouchers.collect(), source);

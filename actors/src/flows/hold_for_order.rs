@@ -123,12 +123,9 @@ fn allocate(
             continue;
         };
         let count = vouchers.len().min(quantity_for(index, line) as usize);
-        allocations.extend(vouchers.drain(..count).map(|voucher| Allocation {
-            voucher_id: VoucherId::generate(),
-            line: index,
-            sku: sku.clone(),
-            voucher,
-        }));
+        let taken = vouchers.drain(..count);
+        allocations
+            .extend(taken.map(|voucher| Allocation::new(VoucherId::generate(), index, sku.clone(), voucher)));
     }
     allocations
 }

@@ -191,15 +191,13 @@ mod tests {
             .zip(&order.lines)
             .flat_map(|(line, l)| std::iter::repeat_n((line, l.sku.clone()), l.quantity as usize));
         skus.zip(1..)
-            .map(|((line, sku), n)| Allocation {
-                voucher_id: VoucherId::generate(),
-                line,
-                sku,
-                voucher: StockVoucher {
+            .map(|((line, sku), n)| {
+                let stocked = StockVoucher {
                     expiry: Expiry::on(date!(2027 - 01 - 01)),
                     stock_id: StockId(n),
                     chunk_id: ChunkId(1),
-                },
+                };
+                Allocation::new(VoucherId::generate(), line, sku, stocked)
             })
             .collect()
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 pub use self::labels::{Actor, Fulfilment, FulfilmentSource, OrderStatus, PendingReason};
-use super::ids::{OrderId, PartnerId, VoucherId};
+use super::ids::{OrderId, PartnerId};
 use super::money::{Amount, Money};
 use super::product::{ApprovalPolicy, Sku, SupplyRoute};
 use super::voucher::Allocation;
@@ -49,8 +49,6 @@ pub struct StoredOrder {
     pub order: Order,
     /// Sequence number of its last event.
     pub last_sequence: u32,
-    /// Vouchers whose codes were retrieved.
-    pub retrieved: Vec<VoucherId>,
 }
 
 /// A priced line: known product, allowed denomination.

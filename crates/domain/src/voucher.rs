@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use time::Date;
+use time::{Date, OffsetDateTime};
 
 use super::ids::{ChunkId, StockId, VoucherId};
 use super::product::Sku;
@@ -76,6 +76,22 @@ pub struct Allocation {
     pub sku: Sku,
     /// The stock row and its expiry.
     pub voucher: StockVoucher,
+    /// When its code was first retrieved, as of the read of the order.
+    pub first_retrieved_at: Option<OffsetDateTime>,
+}
+
+impl Allocation {
+    /// Allocates a voucher whose code nobody has retrieved.
+    #[must_use]
+    pub const fn new(voucher_id: VoucherId, line: u16, sku: Sku, voucher: StockVoucher) -> Self {
+        Self {
+            voucher_id,
+            line,
+            sku,
+            voucher,
+            first_retrieved_at: None,
+        }
+    }
 }
 
 #[cfg(test)]

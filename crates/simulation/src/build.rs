@@ -38,11 +38,9 @@ fn allocations(name: &str, basket: &[(&Sku, &[StockVoucher])]) -> Vec<Allocation
     let vouchers = (0..)
         .zip(basket)
         .flat_map(|(line, (sku, held))| held.iter().map(move |voucher| (line, (*sku).clone(), *voucher)));
-    let allocate = |(index, (line, sku, voucher)): (usize, (u16, Sku, StockVoucher))| Allocation {
-        voucher_id: VoucherId::from_uuid(uuid("voucher", &format!("{name}/{index}"))),
-        line,
-        sku,
-        voucher,
+    let allocate = |(index, (line, sku, voucher)): (usize, (u16, Sku, StockVoucher))| {
+        let voucher_id = VoucherId::from_uuid(uuid("voucher", &format!("{name}/{index}")));
+        Allocation::new(voucher_id, line, sku, voucher)
     };
     vouchers.enumerate().map(allocate).collect()
 }

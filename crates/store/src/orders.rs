@@ -44,7 +44,7 @@ struct OrderRow {
     created_at: OffsetDateTime,
     updated_at: OffsetDateTime,
     voucher_ids: Vec<VoucherId>,
-    retrieved: Vec<bool>,
+    first_retrieved_at: Vec<Option<OffsetDateTime>>,
     voucher_lines: Vec<i16>,
     stock_ids: Vec<StockId>,
     chunk_ids: Vec<ChunkId>,
@@ -194,14 +194,13 @@ fn finish_order_query(query: &mut QueryBuilder<Postgres>) -> &mut QueryBuilder<P
            FROM o
           CROSS JOIN LATERAL (
                 SELECT COALESCE(array_agg(h.voucher_id), '{}') AS voucher_ids,
-                       COALESCE(array_agg(h.retrieved), '{}') AS retrieved,
+                       COALESCE(array_agg(h.first_retrieved_at), '{}') AS first_retrieved_at,
                        COALESCE(array_agg(h.line), '{}') AS voucher_lines,
                        COALESCE(array_agg(h.stock_id), '{}') AS stock_ids,
                        COALESCE(array_agg(h.chunk_id), '{}') AS chunk_ids,
                        COALESCE(array_agg(h.expiry), '{}') AS expiries
                   FROM (
-                    SELECT a.voucher_id, a.first_retrieved_at IS NOT NULL AS retrieved, a.line, a.stock_id, s.chunk_id,
-                           s.expiry
+                    SELECT a.voucher_id, a.first_retrieved_at, a.line, a.stock_id, s.chunk_id, s.expiry
                       FROM allocations AS a
                       JOIN stock AS s ON s.stock_id = a.stock_id
                      WHERE a.partner_id = o.partner_id AND a.order_id = o.order_id AND a.returned_at IS NULL
@@ -220,10 +219,7 @@ impl TryFrom<OrderRow> for StoredOrder {
     type Error = sqlx::Error;
 
     fn try_from(row: OrderRow) -> Result<Self, sqlx::Error> {
-        let held = row.voucher_ids.iter().zip(&row.retrieved);
-        let retrieved = held.filter(|(_, retrieved)| **retrieved);
         Ok(Self {
-            retrieved: retrieved.map(|(id, _)| *id).collect(),
             last_sequence: row.last_sequence.cast_unsigned(),
             order: row.try_into()?,
         })
@@ -271,24 +267,27 @@ impl OrderRow {
             .zip(&self.voucher_lines)
             .zip(&self.stock_ids)
             .zip(&self.chunk_ids);
-        let rows = rows.zip(&self.expiries);
-        rows.map(|((((voucher_id, line), stock_id), chunk_id), expiry)| {
-            let number = u16::try_from(*line).ok()?;
-            let line = lines.get(usize::from(number))?;
-            Some(Allocation {
-                voucher_id: *voucher_id,
-                line: number,
-                sku: Sku {
-                    product_id: line.product_id.clone(),
-                    denomination: line.denomination,
-                },
-                voucher: StockVoucher {
-                    expiry: Expiry::from_date(*expiry),
-                    stock_id: *stock_id,
-                    chunk_id: *chunk_id,
-                },
-            })
-        })
+        let rows = rows.zip(self.expiries.iter().zip(&self.first_retrieved_at));
+        rows.map(
+            |((((voucher_id, line), stock_id), chunk_id), (expiry, first_retrieved_at))| {
+                let number = u16::try_from(*line).ok()?;
+                let line = lines.get(usize::from(number))?;
+                Some(Allocation {
+                    voucher_id: *voucher_id,
+                    line: number,
+                    sku: Sku {
+                        product_id: line.product_id.clone(),
+                        denomination: line.denomination,
+                    },
+                    voucher: StockVoucher {
+                        expiry: Expiry::from_date(*expiry),
+                        stock_id: *stock_id,
+                        chunk_id: *chunk_id,
+                    },
+                    first_retrieved_at: *first_retrieved_at,
+                })
+            },
+        )
         .collect()
     }
 }

@@ -121,20 +121,14 @@ impl Builder {
         };
         let claimed = self.node.claim_stock(request).await.unwrap();
         let chunk = &claimed.chunks[0];
-        let vouchers = chunk
-            .vouchers
-            .iter()
-            .take(2)
-            .map(|&(stock_id, expiry)| Allocation {
-                voucher_id: VoucherId::generate(),
-                line: 0,
-                sku: self.sku.clone(),
-                voucher: StockVoucher {
-                    expiry,
-                    stock_id,
-                    chunk_id: chunk.chunk_id,
-                },
-            });
+        let vouchers = chunk.vouchers.iter().take(2).map(|&(stock_id, expiry)| {
+            let stocked = StockVoucher {
+                expiry,
+                stock_id,
+                chunk_id: chunk.chunk_id,
+            };
+            Allocation::new(VoucherId::generate(), 0, self.sku.clone(), stocked)
+        });
         let at = SystemClock::new().now();
         let (first, second) = (OrderId::generate_at(at), OrderId::generate_at(at));
         let delivered = Order::delivered(

@@ -10,38 +10,30 @@ use super::*;
 const DAY: Duration = Duration::hours(24);
 
 /// An order of one voucher with this expiry, accepted at [`fixtures::NOW`].
-fn delivered(expiry: Expiry) -> StoredOrder {
+fn delivered(expiry: Expiry) -> Order {
     let sku = fixtures::sku("gift", 1_000);
-    let voucher = Allocation {
-        voucher_id: VoucherId::generate(),
-        line: 0,
-        sku: sku.clone(),
-        voucher: StockVoucher {
-            expiry,
-            stock_id: StockId(1),
-            chunk_id: ChunkId(1),
-        },
+    let stocked = StockVoucher {
+        expiry,
+        stock_id: StockId(1),
+        chunk_id: ChunkId(1),
     };
+    let voucher = Allocation::new(VoucherId::generate(), 0, sku.clone(), stocked);
     let priced = fixtures::priced_order(&[(&sku, 1)]);
     let (order_id, partner_id) = (fixtures::order_id("k"), fixtures::partner(1));
-    StoredOrder {
-        order: Order::delivered(order_id, partner_id, &priced, vec![voucher], fixtures::NOW),
-        last_sequence: 3,
-        retrieved: Vec::new(),
-    }
+    Order::delivered(order_id, partner_id, &priced, vec![voucher], fixtures::NOW)
 }
 
-fn verdict(stored: &StoredOrder, now: OffsetDateTime) -> Result<(), CancelError> {
-    check_cancellable(stored, DAY, now, &|_| false)
+fn verdict(order: &Order, now: OffsetDateTime) -> Result<(), CancelError> {
+    check_cancellable(order, DAY, now, &|_| false)
 }
 
 #[test]
 fn order_is_cancellable_until_its_window_ends() {
-    let stored = delivered(Expiry::NEVER);
+    let order = delivered(Expiry::NEVER);
     let until = fixtures::NOW + DAY;
-    assert_eq!(verdict(&stored, until), Ok(()));
+    assert_eq!(verdict(&order, until), Ok(()));
     let late = until + Duration::microseconds(1);
-    assert_eq!(verdict(&stored, late), Err(CancelError::TooLate(until)));
+    assert_eq!(verdict(&order, late), Err(CancelError::TooLate(until)));
 }
 
 #[test]
@@ -55,17 +47,17 @@ fn voucher_is_returnable_on_its_last_valid_day_only() {
 #[test]
 fn retrieved_unreturnable_or_refunded_order_is_not_cancellable() {
     let mut read = delivered(Expiry::NEVER);
-    read.retrieved = vec![read.order.vouchers[0].voucher_id];
+    read.vouchers[0].first_retrieved_at = Some(fixtures::NOW);
     assert_eq!(verdict(&read, fixtures::NOW), Err(CancelError::Retrieved));
     let mut bought = delivered(Expiry::NEVER);
-    bought.order.lines[0].bought = 1;
-    let product = bought.order.lines[0].product_id.clone();
+    bought.lines[0].bought = 1;
+    let product = bought.lines[0].product_id.clone();
     assert_eq!(
         verdict(&bought, fixtures::NOW),
         Err(CancelError::NotReturnable(product))
     );
     assert_eq!(check_cancellable(&bought, DAY, fixtures::NOW, &|_| true), Ok(()));
     let mut over = delivered(Expiry::NEVER);
-    over.order.status = OrderStatus::Refunded;
+    over.status = OrderStatus::Refunded;
     assert_eq!(verdict(&over, fixtures::NOW), Err(CancelError::NothingToCancel));
 }

@@ -113,12 +113,9 @@ fn allocate(priced: &PricedOrder, stock_holds: &[StockHold]) -> Vec<Allocation> 
             .get_mut(&line.sku)
             .into_iter()
             .flat_map(|v| v.drain(..line.quantity as usize));
-        allocations.extend(vouchers.map(|voucher| Allocation {
-            voucher_id: VoucherId::generate(),
-            line: index,
-            sku: line.sku.clone(),
-            voucher,
-        }));
+        allocations.extend(
+            vouchers.map(|voucher| Allocation::new(VoucherId::generate(), index, line.sku.clone(), voucher)),
+        );
     }
     allocations
 }

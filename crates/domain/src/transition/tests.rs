@@ -22,16 +22,13 @@ fn pending(quantities: &[u32]) -> Order {
 }
 
 fn vouchers(order: &Order, lines: &[u16]) -> Vec<Allocation> {
-    let voucher = |&line: &u16| Allocation {
-        voucher_id: VoucherId::generate(),
-        line,
-        sku: order.lines[usize::from(line)].sku(),
-        voucher: StockVoucher {
-            expiry: Expiry::NEVER,
-            stock_id: StockId(1),
-            chunk_id: ChunkId(1),
-        },
+    let stocked = StockVoucher {
+        expiry: Expiry::NEVER,
+        stock_id: StockId(1),
+        chunk_id: ChunkId(1),
     };
+    let sku = |line: u16| order.lines[usize::from(line)].sku();
+    let voucher = |&line: &u16| Allocation::new(VoucherId::generate(), line, sku(line), stocked);
     lines.iter().map(voucher).collect()
 }
 

@@ -18,6 +18,7 @@ use super::fault::FaultKind;
 use super::lane::MemoryLane;
 use super::state::State;
 use super::tables::Owner;
+use crate::build::NOW;
 
 /// Store of one incarnation of a node. The next incarnation supersedes it.
 #[derive(Debug, Clone)]
@@ -93,11 +94,14 @@ impl MemoryDatabase {
     fn stored_order(&self, order_id: OrderId) -> Option<StoredOrder> {
         self.with(|state| {
             let row = state.tables.orders.get(&order_id)?;
-            let held = row.order.vouchers.iter().map(|held| held.voucher_id);
+            let mut order = row.order.clone();
+            for held in &mut order.vouchers {
+                let is_retrieved = state.tables.retrieved.contains(&held.voucher_id);
+                held.first_retrieved_at = is_retrieved.then_some(NOW);
+            }
             Some(StoredOrder {
-                order: row.order.clone(),
+                order,
                 last_sequence: row.last_sequence,
-                retrieved: held.filter(|id| state.tables.retrieved.contains(id)).collect(),
             })
         })
     }

@@ -71,7 +71,7 @@ impl DeliveredOrder<'_> {
         let voucher_json = |sold: &SoldVoucher| {
             let expiry = sold.expiry.format(DATE).unwrap_or_default();
             let id = sold.voucher_id.simple();
-            format!(r#"{{"voucher_id":"vch_{id}",{product},"expiry":"{expiry}"}}"#)
+            format!(r#"{{"voucher_id":"vch_{id}",{product},"expiry":"{expiry}","first_retrieved_at":null}}"#)
         };
         let items: Vec<String> = vouchers.iter().map(voucher_json).collect();
         items.join(",")
@@ -122,6 +122,7 @@ mod tests {
                 "product_id": "sbx-\"x",
                 "denomination": 25.5,
                 "expiry": "2027-12-31",
+                "first_retrieved_at": null,
             })
         );
         let view = vouchsafe_api_client::wire::OrderView::parse(text.as_bytes()).unwrap();

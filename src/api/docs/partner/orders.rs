@@ -5,9 +5,11 @@ use utoipa::PartialSchema as _;
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::filter::OrderFilter;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::partner::orders::body::OrderBody;
 use vouchsafe_wire::partner::orders::cancel::CancelRequest;
 use vouchsafe_wire::partner::orders::request::OrderRequest;
+use vouchsafe_wire::partner::voucher_access::VoucherAccessBody;
 use vouchsafe_wire::partner::vouchers::VoucherCodesBody;
 
 use super::{ORDERS, signed_operation, unsigned_operation};
@@ -92,6 +94,24 @@ pub(crate) fn get_codes(operation: Operation) -> Operation {
         .errors(&[Code::OrderNotFound, Code::OrderNotReady])
 }
 
+pub(crate) fn list_code_reads(operation: Operation) -> Operation {
+    let read = json!({
+        "at": "2026-11-20T12:05:00.123456Z", "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+        "address": "203.0.113.7", "vouchers": 1, "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
+    });
+    unsigned_operation(operation, "listVoucherAccess")
+        .describe(
+            ORDERS,
+            "List the reads of an order's codes",
+            "Lists every response with codes of the order, newest first, with the credential and the address of its request, \
+             whichever of your credentials sent it. The entries come from the append-only audit log. They never contain a \
+             code.",
+        )
+        .path_parameter("order_id", "Order id.", OrderId::schema())
+        .list::<NoFilter, VoucherAccessBody>("A page of reads.", read)
+        .errors(&[Code::OrderNotFound])
+}
+
 pub(crate) fn cancel(operation: Operation) -> Operation {
     signed_operation(operation, "cancelOrder")
         .describe(
@@ -128,10 +148,11 @@ pub(crate) fn delivered_order() -> Value {
         "metadata": { "campaign": "spring" },
         "items": [{
             "product_id": "sbx-instant", "denomination": 25, "quantity": 1, "delivered": 1, "pending": 0, "failed": 0,
+            "cancelled": 0,
         }],
         "vouchers": [{
             "voucher_id": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e60", "product_id": "sbx-instant", "denomination": 25,
-            "expiry": "2027-11-20",
+            "expiry": "2027-11-20", "first_retrieved_at": null,
         }],
         "refunded_amount": 0,
         "closed": true,
@@ -143,16 +164,30 @@ pub(crate) fn delivered_order() -> Value {
 }
 
 fn cancelled_order() -> Value {
+    refunded_order("partner", "ordered twice")
+}
+
+/// Example of an order whose approval was rejected.
+pub(crate) fn rejected_order() -> Value {
+    refunded_order("operator", "decided by the partner in the sandbox")
+}
+
+/// Example of an order of which a vendor delivered nothing.
+pub(crate) fn unfilled_order() -> Value {
+    refunded_order("system", "the rest is not available")
+}
+
+fn refunded_order(by: &str, reason: &str) -> Value {
     let mut order = delivered_order();
     let at = order["created_at"].clone();
     order["status"] = json!("REFUNDED");
     order["fulfilled_from"] = Value::Null;
     order["items"][0]["delivered"] = json!(0);
-    order["items"][0]["failed"] = json!(1);
+    order["items"][0]["cancelled"] = json!(1);
     order["vouchers"] = json!([]);
     order["refunded_amount"] = order["total_amount"].clone();
-    for (status, reason) in [("CANCELLED", json!("ordered twice")), ("REFUNDED", Value::Null)] {
-        let milestone = json!({ "status": status, "at": at, "by": "partner", "reason": reason });
+    for (status, reason) in [("CANCELLED", json!(reason)), ("REFUNDED", Value::Null)] {
+        let milestone = json!({ "status": status, "at": at, "by": by, "reason": reason });
         order["timeline"]
             .as_array_mut()
             .into_iter()

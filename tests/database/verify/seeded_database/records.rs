@@ -20,15 +20,13 @@ use super::Builder;
 
 impl Builder {
     pub(super) fn delivered_record(&self, vouchers: &[(StockId, Expiry)], chunk_id: ChunkId) -> Record {
-        let held = vouchers.iter().map(|&(stock_id, expiry)| Allocation {
-            voucher_id: VoucherId::generate(),
-            line: 0,
-            sku: self.sku.clone(),
-            voucher: StockVoucher {
+        let held = vouchers.iter().map(|&(stock_id, expiry)| {
+            let stocked = StockVoucher {
                 expiry,
                 stock_id,
                 chunk_id,
-            },
+            };
+            Allocation::new(VoucherId::generate(), 0, self.sku.clone(), stocked)
         });
         let at = SystemClock::new().now();
         let priced = self.priced(u32::try_from(vouchers.len()).unwrap());

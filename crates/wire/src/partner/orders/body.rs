@@ -69,8 +69,10 @@ struct ItemBody<'a> {
     delivered: u32,
     /// Number of vouchers still to be delivered.
     pending: u32,
-    /// Number of vouchers that will not be delivered.
+    /// Number of vouchers that could not be delivered, or that an operator took back, of an order that was not cancelled.
     failed: u32,
+    /// Number of vouchers of a cancelled order: all of them.
+    cancelled: u32,
 }
 
 /// A voucher of an order, without its code.
@@ -87,6 +89,10 @@ struct VoucherBody<'a> {
     #[serde(with = "vouchsafe_domain::iso_date::option")]
     #[schema(required)]
     expiry: Option<Date>,
+    /// When its code was first read. Null until then.
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    #[schema(required)]
+    first_retrieved_at: Option<OffsetDateTime>,
 }
 
 impl<'a> OrderBody<'a> {
@@ -109,11 +115,7 @@ impl<'a> OrderBody<'a> {
             fulfilled_from: order.fulfilled_from,
             reference: order.reference.as_deref(),
             metadata: order.metadata.as_deref().map(serde_json::from_str).transpose()?,
-            items: order
-                .lines
-                .iter()
-                .map(|line| ItemBody::of(line, currency))
-                .collect(),
+            items: order.lines.iter().map(|line| ItemBody::of(line, order)).collect(),
             vouchers: order
                 .vouchers
                 .iter()
@@ -136,14 +138,19 @@ impl<'a> OrderBody<'a> {
 }
 
 impl<'a> ItemBody<'a> {
-    fn of(line: &'a OrderLine, currency: Currency) -> Self {
+    fn of(line: &'a OrderLine, order: &Order) -> Self {
+        let (failed, cancelled) = match order.status {
+            OrderStatus::Cancelled | OrderStatus::Refunded => (0, line.failed),
+            _ => (line.failed, 0),
+        };
         Self {
             product_id: &line.product_id,
-            denomination: line.denomination.of(currency),
+            denomination: line.denomination.of(order.total.currency),
             quantity: line.quantity,
             delivered: line.delivered,
             pending: line.pending(),
-            failed: line.failed,
+            failed,
+            cancelled,
         }
     }
 }
@@ -155,6 +162,7 @@ impl<'a> VoucherBody<'a> {
             product_id: &allocation.sku.product_id,
             denomination: allocation.sku.denomination.of(currency),
             expiry: allocation.voucher.expiry.date(),
+            first_retrieved_at: allocation.first_retrieved_at,
         }
     }
 }

@@ -1,0 +1,39 @@
+//! `GET /orders/{order_id}/vouchers/access`: the reads of an order's codes, newest first, from the audit log.
+
+use actix_web::{HttpResponse, web};
+use vouchsafe_domain::audit_log::AuditFilter;
+use vouchsafe_wire::partner::voucher_access::VoucherAccessBody;
+
+use super::orders;
+use crate::api::error::ApiError;
+use crate::api::list_request::list_response;
+use crate::api::partner::authenticated_list::AuthenticatedList;
+use crate::service::Service;
+
+pub(super) async fn list(
+    service: web::Data<Service>,
+    AuthenticatedList { caller, page, .. }: AuthenticatedList,
+    order_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let (partner_id, order_id) = (caller.partner_id(), orders::parse_id(&order_id)?);
+    let status = service.store.orders.find_status(partner_id, order_id).await?;
+    if status.is_none() {
+        return Err(orders::not_found(order_id));
+    }
+    let reads = AuditFilter {
+        operator: Some(partner_id.to_string()),
+        action: Some("codes.retrieve".to_owned()),
+        subject: Some(order_id.to_string()),
+        ..AuditFilter::default()
+    };
+    let rows = service
+        .store
+        .audit_log
+        .list(reads, page.after()?, page.fetch_limit())
+        .await?;
+    let entries: Vec<_> = rows
+        .into_iter()
+        .map(VoucherAccessBody::of)
+        .collect::<Result<_, _>>()?;
+    Ok(list_response(&page, entries, VoucherAccessBody::audit_id))
+}
