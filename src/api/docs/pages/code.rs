@@ -1,6 +1,7 @@
 //! Code blocks and language tabs.
 //!
-//! Tabs are radio buttons, so they work without the script; it only remembers the chosen language.
+//! Tabs are radio buttons, so they work without the script; it only remembers the chosen language. Browsers without `:has()`
+//! show all languages, one below the other.
 
 use maud::{Markup, html};
 
@@ -15,9 +16,14 @@ pub(super) struct Tab {
     pub(super) code: String,
 }
 
-/// Renders a code block. It can scroll, so the keyboard must reach it.
-pub(super) fn block(language: &str, code: &str) -> Markup {
-    html! { div.code { pre tabindex="0" { code { (highlight(language, code)) } } } }
+/// Renders a code block below its caption, by default the language. It can scroll, so the keyboard must reach it.
+pub(super) fn block(language: &str, caption: &Markup, code: &str) -> Markup {
+    html! {
+        figure.code {
+            figcaption { @if caption.0.is_empty() { span { (label(language)) } } @else { (caption) } }
+            pre tabindex="0" { code { (highlight(language, code)) } }
+        }
+    }
 }
 
 /// Renders code in several languages; `group` is unique on its page.
@@ -33,7 +39,7 @@ pub(super) fn tabs(group: &str, tabs: &[Tab]) -> Markup {
                 }
             }
             @for tab in tabs {
-                div.tab data-language=(tab.language) { (tab.caption) (block(&tab.language, &tab.code)) }
+                div.tab data-language=(tab.language) { (block(&tab.language, &tab.caption, &tab.code)) }
             }
         }
     }
@@ -47,6 +53,9 @@ fn label(language: &str) -> &str {
         "java" => "Java",
         "rust" => "Rust",
         "lua" => "Lua",
+        "json" => "JSON",
+        "http" => "HTTP",
+        "" | "text" => "Text",
         other => other,
     }
 }

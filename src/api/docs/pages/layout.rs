@@ -1,10 +1,11 @@
-//! HTML layout of the documentation pages: head, search, navigation, outline and content.
+//! HTML layout of the documentation pages: head, search, navigation, outline, content and links to the neighbours.
 
 use maud::{DOCTYPE, Markup, html};
 
 use super::outline::{Section, sections};
 
 /// A page of the site.
+#[derive(Default)]
 pub(super) struct Page {
     /// Path below `/docs/`; empty for the overview.
     pub(super) path: String,
@@ -32,45 +33,76 @@ pub(super) fn render(pages: &[Page], page: &Page) -> Markup {
                 link rel="stylesheet" href="/docs/style.css";
                 script src="/docs/script.js" defer {}
             }
-            body.with-examples[page.examples.is_some()] {
+            body {
                 a.skip href="#content" { "Skip to content" }
                 header {
+                    // Narrow windows show the navigation as a popover: it needs no script, and Escape closes it.
+                    button.menu type="button" popovertarget="menu" { "Menu" }
                     a.home href="/docs" { "Vouchsafe " span { "docs" } }
                     // The script shows the search.
                     search hidden {
-                        input #search type="search" placeholder="Search ( / )" aria-label="Search" autocomplete="off" spellcheck="false";
+                        input #search type="search" placeholder="Search" aria-label="Search the documentation"
+                            aria-keyshortcuts="/" autocomplete="off" spellcheck="false" enterkeyhint="search";
+                        kbd aria-hidden="true" { "/" }
                         div #results hidden {}
                     }
                 }
-                nav.pages aria-label="Pages" {
-                    details { summary { "Menu" } (navigation(pages, page)) }
-                }
-                (outline(&page.content))
-                main id="content" {
-                    article { (page.content) }
+                nav #menu.pages popover aria-label="Pages" { (navigation(pages, page)) }
+                main id="content" class=[page.examples.is_some().then_some("with-examples")] {
+                    (outline(&page.content))
+                    article {
+                        @if !page.group.is_empty() { p.group { (page.group) } }
+                        (page.content)
+                    }
                     @if let Some(examples) = &page.examples { div.examples { (examples) } }
+                    (neighbours(pages, page))
                 }
+                // Read out by screen readers when its text changes.
+                div #status role="status" {}
             }
         }
     }
 }
 
-/// Renders the list of all pages. The groups of guides and of the current page are open.
+/// Renders the page for paths without a page.
+pub(super) fn render_not_found(pages: &[Page]) -> Markup {
+    let page = Page {
+        // No page has this path.
+        path: "404".to_owned(),
+        name: "Page not found".to_owned(),
+        content: html! {
+            h1 id="page-not-found" { "Page not found" }
+            p { "The documentation has no page at this address. Search for it, or begin with one of these:" }
+            ul {
+                li { a href="/docs" { "Overview" } }
+                li { a href="/docs/quick-start" { "Quick start" } }
+                li { a href="/docs/reference" { "API reference" } }
+            }
+        },
+        ..Page::default()
+    };
+    render(pages, &page)
+}
+
+/// Renders the list of all pages. The groups of guides and of the current page are open; a single page needs no group.
 fn navigation(pages: &[Page], current: &Page) -> Markup {
+    let link = |page: &Page| {
+        html! {
+            a href=(href(&page.path)) aria-current=[(page.path == current.path).then_some("page")] {
+                span { (breakable(&page.name)) }
+                @if let Some(method) = page.method { " " (method_badge(method)) }
+            }
+        }
+    };
     html! {
         @for group in pages.chunk_by(|one, next| one.group == next.group) {
             @let name = group[0].group.as_str();
-            details open[name == pages[0].group || name == current.group] {
-                summary { (name) }
-                ul {
-                    @for page in group {
-                        li {
-                            a href=(href(&page.path)) aria-current=[(page.path == current.path).then_some("page")] {
-                                (page.name)
-                                @if let Some(method) = page.method { " " (method_badge(method)) }
-                            }
-                        }
-                    }
+            @if group.len() == 1 {
+                p { (link(&group[0])) }
+            } @else {
+                details open[name == pages[0].group || name == current.group] {
+                    summary { (name) }
+                    ul { @for page in group { li { (link(page)) } } }
                 }
             }
         }
@@ -84,16 +116,46 @@ fn outline(content: &Markup) -> Markup {
     html! {
         @if sections.len() > 1 {
             nav.outline aria-label="On this page" {
-                details {
+                details open {
                     summary { "On this page" }
                     ul {
                         @for section in &sections {
-                            li.sub[section.level == 3] { a href={ "#" (section.id) } { (section.title) } }
+                            li.sub[section.level == 3] { a href={ "#" (section.id) } { (breakable(&section.title)) } }
                         }
                     }
                 }
             }
         }
+    }
+}
+
+/// Renders links to the previous and the next page.
+fn neighbours(pages: &[Page], page: &Page) -> Markup {
+    let at = pages.iter().position(|other| other.path == page.path);
+    let previous = at.and_then(|at| pages.get(at.checked_sub(1)?));
+    let next = at.and_then(|at| pages.get(at + 1));
+    html! {
+        @if previous.is_some() || next.is_some() {
+            nav.neighbours aria-label="Previous and next page" {
+                @if let Some(page) = previous { a rel="prev" href=(href(&page.path)) { span { "Previous" } (page.name) } }
+                @if let Some(page) = next { a rel="next" href=(href(&page.path)) { span { "Next" } (page.name) } }
+            }
+        }
+    }
+}
+
+/// Renders a name that may break after its underscores.
+pub(super) fn breakable(name: &str) -> Markup {
+    html! { @for part in name.split_inclusive('_') { (part) @if part.ends_with('_') { wbr; } } }
+}
+
+/// Renders a heading that links to itself.
+pub(super) fn heading(level: u8, id: &str, title: &Markup) -> Markup {
+    let title = html! { a href={ "#" (id) } { (title) } };
+    match level {
+        1 => html! { h1 id=(id) { (title) } },
+        2 => html! { h2 id=(id) { (title) } },
+        _ => html! { h3 id=(id) { (title) } },
     }
 }
 

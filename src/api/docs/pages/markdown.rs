@@ -1,23 +1,49 @@
-//! Markdown to HTML renderer: adds heading anchors, rewrites links between files to pages, highlights code, escapes HTML.
+//! Markdown to HTML renderer: adds heading anchors, rewrites links between files to pages, links endpoints, highlights code,
+//! escapes HTML.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use maud::{Markup, PreEscaped, html};
-use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::code::{self, Tab};
-use super::layout::href;
+use super::layout::{heading, href};
+
+/// URL paths of the pages that code such as `GET /orders` leads to.
+pub(super) type CodeLinks = HashMap<String, String>;
 
 /// Renders Markdown. Heading anchors follow GitHub's scheme, so that links work in the repository too.
-pub(super) fn render(text: &str) -> Markup {
+pub(super) fn render(text: &str, links: &CodeLinks) -> Markup {
     let mut events: Vec<Event<'_>> = Parser::new_ext(text, Options::ENABLE_TABLES)
         .map(html_as_text)
         .map(rewrite_link)
         .collect();
     name_headings(&mut events);
+    let events = link_code(events, links);
     let mut page = String::with_capacity(text.len() * 2);
     pulldown_cmark::html::push_html(&mut page, render_blocks(&events).into_iter());
     PreEscaped(page)
+}
+
+/// Links code to its page, outside of links and headings.
+fn link_code<'a>(events: Vec<Event<'a>>, links: &CodeLinks) -> Vec<Event<'a>> {
+    let mut is_linkable = true;
+    let linked = events.into_iter().map(|event| {
+        match &event {
+            Event::Start(Tag::Link { .. } | Tag::Heading { .. }) => is_linkable = false,
+            Event::End(TagEnd::Link | TagEnd::Heading(_)) => is_linkable = true,
+            Event::Code(code) if is_linkable => {
+                if let Some(target) = links.get(&**code) {
+                    return Event::InlineHtml(
+                        html! { a href=(target) { code { (code) } } }.into_string().into(),
+                    );
+                }
+            }
+            _ => {}
+        }
+        event
+    });
+    linked.collect()
 }
 
 /// Renders code blocks, and lets wide tables scroll. Consecutive files, each a link with its code, become tabs.
@@ -36,18 +62,49 @@ fn render_blocks<'a>(events: &[Event<'a>]) -> Vec<Event<'a>> {
             rendered.push(Event::Html(code::tabs(&group, &tabs).into_string().into()));
             at = end;
         } else if let Some((language, text, length)) = code_block(&events[at..]) {
-            rendered.push(Event::Html(code::block(language, &text).into_string().into()));
+            let block = code::block(language, &Markup::default(), &text);
+            rendered.push(Event::Html(block.into_string().into()));
+            at += length;
+        } else if let Some((heading, length)) = linked_heading(&events[at..]) {
+            rendered.push(Event::Html(heading.into()));
             at += length;
         } else {
             let is_table = matches!(event, Event::Start(Tag::Table(_)));
-            rendered.extend(is_table.then_some(Event::Html("<div class=\"scroll\" tabindex=\"0\">".into())));
+            rendered
+                .extend(is_table.then_some(Event::Html("<section class=\"scroll\" tabindex=\"0\">".into())));
             rendered.push(event.clone());
             let is_table_end = matches!(event, Event::End(TagEnd::Table));
-            rendered.extend(is_table_end.then_some(Event::Html("</div>\n".into())));
+            rendered.extend(is_table_end.then_some(Event::Html("</section>\n".into())));
             at += 1;
         }
     }
     rendered
+}
+
+/// The section heading at the start of these events, with a link to itself, and the number of its events.
+fn linked_heading(events: &[Event<'_>]) -> Option<(String, usize)> {
+    let Some(Event::Start(Tag::Heading {
+        level, id: Some(id), ..
+    })) = events.first()
+    else {
+        return None;
+    };
+    let end = events
+        .iter()
+        .position(|event| matches!(event, Event::End(TagEnd::Heading(_))))?;
+    let inner = &events[1..end];
+    let has_link = inner
+        .iter()
+        .any(|event| matches!(event, Event::Start(Tag::Link { .. })));
+    if *level == HeadingLevel::H1 || has_link {
+        return None;
+    }
+    let mut title = String::new();
+    pulldown_cmark::html::push_html(&mut title, inner.iter().cloned());
+    Some((
+        heading(*level as u8, id, &PreEscaped(title)).into_string() + "\n",
+        end + 1,
+    ))
 }
 
 /// The code block at the start of these events: language, code and number of events.
@@ -95,7 +152,7 @@ fn html_as_text(event: Event<'_>) -> Event<'_> {
     }
 }
 
-/// Rewrites links to files; links within the page and to other hosts stay unchanged.
+/// Rewrites links to files; links within the page, to absolute paths and to other hosts stay unchanged.
 fn rewrite_link(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Start(Tag::Link {
@@ -114,7 +171,7 @@ fn rewrite_link(event: Event<'_>) -> Event<'_> {
 }
 
 fn page_link(link: CowStr<'_>) -> CowStr<'_> {
-    if link.starts_with('#') || link.contains(':') {
+    if link.starts_with(['#', '/']) || link.contains(':') {
         return link;
     }
     match link.split_once('#') {
@@ -190,7 +247,16 @@ mod tests {
                 "[x](signers/sign.py)",
                 "<p><a href=\"/docs/signers/sign.py\">x</a></p>\n",
             ),
+            (
+                "## A `b`\n",
+                "<h2 id=\"a-b\"><a href=\"#a-b\">A <code>b</code></a></h2>\n",
+            ),
+            (
+                "## [x](README.md)\n",
+                "<h2 id=\"x\"><a href=\"/docs\">x</a></h2>\n",
+            ),
             ("[x](#here)", "<p><a href=\"#here\">x</a></p>\n"),
+            ("[x](/schemas/)", "<p><a href=\"/schemas/\">x</a></p>\n"),
             ("a <b>b</b> & c", "<p>a &lt;b&gt;b&lt;/b&gt; &amp; c</p>\n"),
             (
                 "<script>alert(1)</script>\n",
@@ -199,36 +265,48 @@ mod tests {
             ("`<b>`", "<p><code>&lt;b&gt;</code></p>\n"),
             (
                 "```json\n<1>\n```\n",
-                "<div class=\"code\"><pre tabindex=\"0\"><code>&lt;<span class=\"n\">1</span>&gt;\n</code></pre></div>",
+                "<figure class=\"code\"><figcaption><span>JSON</span></figcaption><pre tabindex=\"0\"><code>&lt;<span class=\"n\">1</span>&gt;\n\
+                 </code></pre></figure>",
             ),
         ] {
-            assert_eq!(render(text).into_string(), expected, "{text}");
+            assert_eq!(render(text, &CodeLinks::new()).into_string(), expected, "{text}");
         }
     }
 
     #[test]
     fn consecutive_files_become_tabs() {
         let file = |name: &str, language: &str| format!("[{name}]({name})\n\n```{language}\nx\n```\n\n");
-        let one = render(&file("a.sh", "sh")).into_string();
+        let one = render(&file("a.sh", "sh"), &CodeLinks::new()).into_string();
         assert!(
             !one.contains("<fieldset>") && one.contains("<p><a href=\"/docs/a.sh\">a.sh</a></p>"),
             "{one}"
         );
-        let two = render(&(file("a.sh", "sh") + &file("a.py", "python"))).into_string();
+        let two = render(&(file("a.sh", "sh") + &file("a.py", "python")), &CodeLinks::new()).into_string();
         assert_eq!(two.matches("type=\"radio\"").count(), 2, "{two}");
         assert!(
-            two.contains("data-language=\"python\"><a href=\"/docs/a.py\">"),
+            two.contains(
+                "data-language=\"python\"><figure class=\"code\"><figcaption><a href=\"/docs/a.py\">"
+            ),
             "{two}"
         );
     }
 
     #[test]
     fn tables_scroll_and_take_the_focus() {
-        let page = render("| a |\n|---|\n| b |\n").into_string();
+        let page = render("| a |\n|---|\n| b |\n", &CodeLinks::new()).into_string();
         assert!(
-            page.starts_with("<div class=\"scroll\" tabindex=\"0\"><table>"),
+            page.starts_with("<section class=\"scroll\" tabindex=\"0\"><table>"),
             "{page}"
         );
-        assert!(page.trim_end().ends_with("</table>\n</div>"), "{page}");
+        assert!(page.trim_end().ends_with("</table>\n</section>"), "{page}");
+    }
+
+    #[test]
+    fn code_is_linked_outside_of_links_and_headings() {
+        let links = CodeLinks::from([("GET /a".to_owned(), "/docs/a".to_owned())]);
+        let page = render("`GET /a`, [`GET /a`](#x), `GET /b`\n\n# `GET /a`\n", &links).into_string();
+        let expected = "<p><a href=\"/docs/a\"><code>GET /a</code></a>, <a href=\"#x\"><code>GET /a</code></a>, <code>GET /b</code></p>\n\
+                        <h1 id=\"get-a\"><code>GET /a</code></h1>\n";
+        assert_eq!(page, expected);
     }
 }

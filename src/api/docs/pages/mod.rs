@@ -13,16 +13,17 @@ mod site;
 
 use std::sync::LazyLock;
 
+use actix_web::http::StatusCode;
 use actix_web::http::header::{
     ACCEPT_ENCODING, AcceptEncoding, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    ETAG, Encoding, Header as _, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    ETAG, Encoding, EntityTag, Header as _, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
 pub(crate) use site::DocsSite;
 use site::{FAVICON, StaticFile};
 
 use crate::api::etag::is_cached_by_client;
-use crate::api::routing::{resource, route_not_found};
+use crate::api::routing::resource;
 
 /// Allows only our own style sheet, script, search index and icon.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
@@ -70,12 +71,11 @@ async fn redirect() -> HttpResponse {
 
 async fn respond(site: &DocsSite, request: &HttpRequest, path: &str) -> HttpResponse {
     match site.file(path) {
-        Some(file) if is_cached_by_client(request, &file.etag) => HttpResponse::NotModified()
-            .insert_header((ETAG, file.etag.clone()))
-            .insert_header((VARY, "Accept-Encoding"))
-            .finish(),
-        Some(file) => file_response(file, accepts_gzip(request)),
-        None => route_not_found().await,
+        Some(file) if is_cached_by_client(request, &file.etag) => {
+            response(StatusCode::NOT_MODIFIED, &file.etag).finish()
+        }
+        Some(file) => file_response(StatusCode::OK, file, request),
+        None => file_response(StatusCode::NOT_FOUND, &site.not_found, request),
     }
 }
 
@@ -87,17 +87,24 @@ fn accepts_gzip(request: &HttpRequest) -> bool {
     accepted.and_then(|accepted| accepted.negotiate(supported.iter())) == Some(Encoding::gzip())
 }
 
-fn file_response(file: &StaticFile, is_compressed: bool) -> HttpResponse {
-    let mut response = HttpResponse::Ok();
+/// A response with the headers that a file and its 304 share.
+fn response(status: StatusCode, etag: &EntityTag) -> HttpResponseBuilder {
+    let mut response = HttpResponse::build(status);
+    response
+        .insert_header((CACHE_CONTROL, "no-cache"))
+        .insert_header((ETAG, etag.clone()))
+        .insert_header((VARY, "Accept-Encoding"));
+    response
+}
+
+fn file_response(status: StatusCode, file: &StaticFile, request: &HttpRequest) -> HttpResponse {
+    let mut response = response(status, &file.etag);
     response
         .insert_header((CONTENT_TYPE, file.content_type))
-        .insert_header((CACHE_CONTROL, "no-cache"))
-        .insert_header((ETAG, file.etag.clone()))
-        .insert_header((VARY, "Accept-Encoding"))
         .insert_header((CONTENT_SECURITY_POLICY, CONTENT_POLICY))
         .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .insert_header((REFERRER_POLICY, "no-referrer"));
-    if is_compressed {
+    if accepts_gzip(request) {
         return response
             .insert_header((CONTENT_ENCODING, "gzip"))
             .body(file.gzip());

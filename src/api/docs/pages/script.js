@@ -1,51 +1,106 @@
 // Search, copy buttons and the chosen language of the documentation. The pages are complete without it.
 "use strict";
 
+const status = document.getElementById("status");
+
+function element(name, ...children) {
+  const made = document.createElement(name);
+  made.append(...children);
+  return made;
+}
+
 // Copy buttons
-function copy(text) {
+async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   // Over plain HTTP browsers have only the old command.
   const area = document.body.appendChild(document.createElement("textarea"));
+  const focused = document.activeElement;
   area.value = text;
   area.select();
-  document.execCommand("copy");
+  const done = document.execCommand("copy");
   area.remove();
-  return Promise.resolve();
+  focused.focus();
+  if (!done) throw new Error("copying is not allowed");
 }
 
 for (const block of document.querySelectorAll(".code")) {
-  const button = document.createElement("button");
+  const button = element("button", "Copy");
   button.type = "button";
-  button.textContent = "Copy";
+  let reset;
   button.addEventListener("click", async () => {
-    await copy(block.querySelector("code").textContent);
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    const text = block.querySelector("code").textContent;
+    button.textContent = await copy(text).then(() => "Copied", () => "Not copied");
+    status.textContent = button.textContent;
+    clearTimeout(reset);
+    reset = setTimeout(() => { button.textContent = "Copy"; status.textContent = ""; }, 2000);
   });
-  block.append(button);
+  block.querySelector("figcaption").append(button);
 }
 
 // Language tabs: a choice holds for all tabs, on later pages too.
 function choose(language) {
-  for (const input of document.querySelectorAll(".tabs input")) {
-    if (input.value === language) input.checked = true;
+  for (const tab of document.querySelectorAll(".tabs input")) {
+    if (tab.value === language) tab.checked = true;
   }
 }
 
 document.addEventListener("change", ({ target }) => {
   if (!target.matches(".tabs input")) return;
+  // Tabs above grow and shrink: the chosen ones stay where they are.
+  const before = target.getBoundingClientRect().top;
   choose(target.value);
+  scrollBy({ top: target.getBoundingClientRect().top - before, behavior: "instant" });
   try { localStorage.setItem("language", target.value); } catch { /* storage is disabled */ }
 });
 try { choose(localStorage.getItem("language")); } catch { /* storage is disabled */ }
 
+// Only blocks that scroll take the focus.
+const resized = new ResizeObserver((blocks) => {
+  for (const { target } of blocks) {
+    if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+    else target.removeAttribute("tabindex");
+  }
+});
+for (const block of document.querySelectorAll("pre, .scroll")) resized.observe(block);
+
+// Outline: closed where it stands above the text, otherwise it marks the section that is read.
+const outline = document.querySelector(".outline details");
+const narrow = matchMedia("(max-width: 64rem)");
+if (outline) {
+  const links = [...outline.querySelectorAll("a")];
+  const headings = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
+  const mark = () => {
+    const current = headings.findLastIndex((heading) => heading.getBoundingClientRect().top < 120);
+    links.forEach((link, at) => (at === current ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current")));
+  };
+  const fold = () => { outline.open = !narrow.matches; };
+  narrow.addEventListener("change", fold);
+  document.addEventListener("scroll", mark, { passive: true });
+  fold();
+  mark();
+}
+
+// The menu begins at the current page.
+const menu = document.getElementById("menu");
+const reveal = () => menu.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+menu.addEventListener("toggle", reveal);
+reveal();
+
 // Search
 const input = document.getElementById("search");
+const search = input.parentElement;
 const results = document.getElementById("results");
-let entries;
+const MOST = 12;
+let index;
 
-function find(query) {
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+function load() {
+  index ??= fetch("/docs/search.json").then((response) => (response.ok ? response.json() : Promise.reject(response.status)));
+  // A failure is not kept: the next letter asks again.
+  index.catch(() => { index = undefined; });
+  return index;
+}
+
+function find(entries, words) {
   const rank = ([address, page, heading, text]) => {
     const [title, section, body] = [page, heading, text].map((part) => part.toLowerCase());
     let sum = 0;
@@ -57,58 +112,87 @@ function find(query) {
     return sum + (address.includes("/schemas/") ? 0 : 0.5);
   };
   const ranked = entries.map((entry) => [rank(entry), entry]).filter(([points]) => points);
-  return [words, ranked.sort((one, other) => other[0] - one[0]).slice(0, 12).map(([, entry]) => entry)];
+  return ranked.sort((one, other) => other[0] - one[0]).map(([, entry]) => entry);
 }
 
-function element(name, text, ...children) {
-  const made = document.createElement(name);
-  made.append(text, ...children);
-  return made;
+// The text with its words marked
+function marked(text, words) {
+  const lower = text.toLowerCase();
+  const parts = [];
+  for (let at = 0; at < text.length;) {
+    const starts = words.map((word) => [lower.indexOf(word, at), word]).filter(([start]) => start >= 0);
+    const [start, word] = starts.sort((one, other) => one[0] - other[0] || other[1].length - one[1].length)[0] ?? [text.length, ""];
+    parts.push(text.slice(at, start));
+    if (word) parts.push(element("mark", text.slice(start, start + word.length)));
+    at = start + Math.max(word.length, 1);
+  }
+  return parts;
 }
 
-function snippet(text, word) {
-  const start = Math.max(0, text.toLowerCase().indexOf(word) - 40);
-  return (start ? "…" : "") + text.slice(start, start + 120);
+function snippet(text, words) {
+  const found = words.map((word) => text.toLowerCase().indexOf(word)).filter((at) => at >= 0);
+  const start = Math.max(0, Math.min(...found, text.length) - 40);
+  return marked((start ? "…" : "") + text.slice(start, start + 120), words);
 }
 
 async function show() {
-  entries ??= await (await fetch("/docs/search.json")).json();
-  const [words, found] = find(input.value);
-  results.hidden = !words.length;
-  const rows = found.map(([address, page, heading, text]) => {
-    const link = element("a", element("strong", heading ? `${page} › ${heading}` : page), element("span", snippet(text, words[0])));
+  const query = input.value;
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return close();
+  let found = [];
+  let message;
+  try {
+    found = find(await load(), words);
+    message = found.length ? `${found.length} ${found.length === 1 ? "result" : "results"}` : `No results for “${query.trim()}”`;
+  } catch {
+    message = "The search is not available";
+  }
+  // The reader has typed on, or left.
+  if (input.value !== query || !search.contains(document.activeElement)) return;
+  const rows = found.slice(0, MOST).map(([address, page, heading, text]) => {
+    const title = heading ? `${page} › ${heading}` : page;
+    const link = element("a", element("strong", ...marked(title, words)), element("span", ...snippet(text, words)));
     link.href = address;
     return element("li", link);
   });
-  const count = element("p", rows.length ? `${rows.length === 12 ? "First 12" : rows.length} results` : "No results");
-  count.setAttribute("role", "status");
-  results.replaceChildren(count, element("ul", "", ...rows));
+  results.replaceChildren(element("p", found.length > MOST ? `First ${MOST} of ${message}` : message));
+  if (rows.length) results.append(element("ul", ...rows));
+  results.hidden = false;
+  status.textContent = message;
 }
 
 function close() {
   results.hidden = true;
+  status.textContent = "";
 }
 
-input.parentElement.hidden = false;
+search.hidden = false;
 input.addEventListener("input", show);
-input.addEventListener("focus", () => { if (input.value) show(); });
-input.parentElement.addEventListener("keydown", (event) => {
-  const links = [...results.querySelectorAll("a")];
+input.addEventListener("click", show);
+input.addEventListener("focus", () => load().catch(() => {}));
+search.addEventListener("keydown", (event) => {
+  const links = results.hidden ? [] : [...results.querySelectorAll("a")];
   const at = links.indexOf(document.activeElement);
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (event.key === "Escape") {
-    close();
+    // The first Escape closes the results, the second one empties the field.
+    if (!results.hidden) event.preventDefault();
     input.focus();
+    close();
   } else if (event.key === "Enter" && at < 0 && links.length) {
-    location.href = links[0].href;
-  } else if (step && links.length) {
-    (links[at + step] ?? input).focus();
+    links[0].click();
+  } else if (step) {
+    if (results.hidden) show();
+    else (links[at + step] ?? (step < 0 ? input : links[at]))?.focus();
     event.preventDefault();
   }
 });
-document.addEventListener("click", (event) => { if (!input.parentElement.contains(event.target) || event.target.closest("a")) close(); });
+search.addEventListener("focusout", ({ relatedTarget }) => { if (!search.contains(relatedTarget)) close(); });
+// Pressing a result must not end the focus: that would close the results before the click.
+results.addEventListener("mousedown", (event) => event.preventDefault());
+results.addEventListener("click", ({ target }) => { if (target.closest("a")) close(); });
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "/" || event.target.matches("input, textarea")) return;
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea")) return;
   input.focus();
   event.preventDefault();
 });

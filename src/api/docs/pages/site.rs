@@ -30,7 +30,7 @@ macro_rules! partner_docs {
 }
 
 /// The pages in navigation order: file, title, Markdown.
-pub(super) const PAGES: [(&str, &str, &str); 13] = partner_docs! {
+pub(super) const PAGES: [(&str, &str, &str); 14] = partner_docs! {
     "README.md" "Overview";
     "quick-start.md" "Quick start";
     "signing.md" "Signing";
@@ -41,18 +41,21 @@ pub(super) const PAGES: [(&str, &str, &str); 13] = partner_docs! {
     "webhooks.md" "Webhooks and events";
     "errors.md" "Errors";
     "limits.md" "Limits";
+    "load-tests.md" "Load tests";
     "certification.md" "Certification";
     "versioning.md" "Versioning";
     "reconciliation.md" "Reconciliation (planned)";
 };
 
 /// Files served verbatim, besides the style sheet: path, content type, content.
-pub(super) const FILES: [(&str, &str, &str); 14] = partner_docs! {
+pub(super) const FILES: [(&str, &str, &str); 16] = partner_docs! {
     "signers/sign.sh" TEXT;
     "signers/sign.py" TEXT;
     "signers/sign.mjs" TEXT;
     "signers/Sign.java" TEXT;
     "signers/sign.rs" TEXT;
+    "signers/k6.js" TEXT;
+    "signers/wrk.lua" TEXT;
     "signers/vectors.json" JSON;
     "receivers/verify.sh" TEXT;
     "receivers/verify.py" TEXT;
@@ -76,6 +79,9 @@ pub(super) const FAVICON: &str = "favicon.svg";
 
 /// The search index: an array of `[address, page, heading, text]`.
 pub(super) const SEARCH: &str = "search.json";
+
+/// The page with a section for each error code.
+const ERRORS: &str = "errors.md";
 
 /// Group of the guides in the navigation.
 const GUIDES: &str = "Guides";
@@ -117,20 +123,36 @@ impl StaticFile {
 #[derive(Debug)]
 pub(crate) struct DocsSite {
     files: BTreeMap<String, StaticFile>,
+    /// The page for all other paths.
+    pub(super) not_found: StaticFile,
+}
+
+/// The sections of the page on errors that a code such as `INVALID_CURSOR` leads to.
+fn error_links() -> impl Iterator<Item = (String, String)> {
+    let page = PAGES.iter().find(|(file, _, _)| *file == ERRORS);
+    let lines = page.into_iter().flat_map(|(_, _, text)| text.lines());
+    lines.filter_map(|line| {
+        let code = line.strip_prefix("### ")?;
+        Some((
+            code.to_owned(),
+            format!("{}#{}", href(ERRORS), markdown::anchor_of(code)),
+        ))
+    })
 }
 
 impl DocsSite {
     /// Renders the guides and the API reference of an OpenAPI document.
     pub(crate) fn new(document: &Value) -> Self {
+        let mut links = reference::code_links(document);
+        links.extend(error_links());
         let guides = PAGES.iter().map(|(file, name, text)| Page {
             path: slug(file).to_owned(),
             name: (*name).to_owned(),
-            method: None,
             group: GUIDES.to_owned(),
-            content: markdown::render(text),
-            examples: None,
+            content: markdown::render(text, &links),
+            ..Page::default()
         });
-        let pages: Vec<Page> = guides.chain(reference::pages(document)).collect();
+        let pages: Vec<Page> = guides.chain(reference::pages(document, &links)).collect();
         let index = pages
             .iter()
             .flat_map(|page| search_entries(&href(&page.path), &page.name, &page.content.0));
@@ -144,7 +166,11 @@ impl DocsSite {
             let html = layout::render(&pages, page).into_string();
             (page.path.clone(), StaticFile::new(HTML, html))
         }));
-        Self { files }
+        let not_found = layout::render_not_found(&pages).into_string();
+        Self {
+            files,
+            not_found: StaticFile::new(HTML, not_found),
+        }
     }
 
     /// The file at a path below `/docs/`; the empty path is the overview.

@@ -3,79 +3,143 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::document::{Document, entries, items, text};
-use super::{Entry, entry_section, prose, schema};
+use super::document::{Document, Response, entries, items, text};
+use super::{Entry, entry_section, schema};
 use crate::api::docs::pages::code;
+use crate::api::docs::pages::layout::{breakable, heading};
 
 /// Renders the request body, if there is one.
 pub(super) fn request(document: &Document<'_>, body: &Value) -> Markup {
     let body = document.resolve(body);
+    let required = schema::required(body["required"] == true);
     html! {
         @if body["content"].is_object() {
-            h2 id="body" { "Body" (schema::required(body["required"] == true)) }
-            (prose(text(body, "description")))
-            @for (media_type, content) in entries(&body["content"]) {
-                p.soft { code { (media_type) } " " (schema::type_name(&content["schema"])) }
-                (schema::fields(document, &content["schema"]))
+            (heading(2, "body", &html! { "Body" }))
+            (document.prose(text(body, "description")))
+            @for (media_type, content) in entries(&body["content"]) { (media(document, media_type, content, &required)) }
+        }
+    }
+}
+
+/// Renders the media type and the fields of a body.
+fn media(document: &Document<'_>, media_type: &str, content: &Value, required: &Markup) -> Markup {
+    html! {
+        p.soft { code { (media_type) } " " (schema::type_name(&content["schema"])) (required) }
+        (schema::fields(document, &content["schema"]))
+    }
+}
+
+/// Renders the 2xx responses. A body that an earlier one has already is only referred to.
+pub(super) fn successes(document: &Document<'_>, responses: &[Response<'_>]) -> Markup {
+    let schemas = |response: &Response<'_>| -> Vec<Value> {
+        let contents = entries(&response.value["content"]);
+        contents.map(|(_, content)| content["schema"].clone()).collect()
+    };
+    html! {
+        @for (index, response) in responses.iter().enumerate() {
+            @let body = schemas(response);
+            @let same = responses[..index].iter().find(|earlier| !body.is_empty() && schemas(earlier) == body);
+            (heading(2, &id(response), &html! { "Response " (response.status) }))
+            (document.prose(text(response.value, "description")))
+            @if let Some(same) = same {
+                p.soft { "The body has the fields of " a href={ "#" (id(same)) } { "response " (same.status) } "." }
+            } @else {
+                @for (media_type, content) in entries(&response.value["content"]) {
+                    (media(document, media_type, content, &Markup::default()))
+                }
             }
         }
     }
 }
 
-/// Renders a 2xx response with headers and fields.
-pub(super) fn success(document: &Document<'_>, status: &str, response: &Value) -> Markup {
-    let response = document.resolve(response);
-    html! {
-        h2 id={ "response-" (status) } { "Response " (status) }
-        (prose(text(response, "description")))
-        @for (media_type, content) in entries(&response["content"]) {
-            p.soft { code { (media_type) } " " (schema::type_name(&content["schema"])) }
-            (schema::fields(document, &content["schema"]))
-        }
-        (headers(document, &response["headers"]))
-    }
+fn id(response: &Response<'_>) -> String {
+    format!("response-{}", response.status)
 }
 
 /// Renders the example of a response.
-pub(super) fn response_example(document: &Document<'_>, status: &str, response: &Value) -> Markup {
-    let response = document.resolve(response);
+pub(super) fn response_example(document: &Document<'_>, response: &Response<'_>) -> Markup {
     html! {
-        @for example in entries(&response["content"]).filter_map(|(_, content)| example(document, content)) {
-            h2 { "Response " (status) }
-            (code::block("json", &plain_or_json(example)))
+        @for example in entries(&response.value["content"]).filter_map(|(_, content)| example(document, content)) {
+            h2 { "Response " (response.status) }
+            (json_block(example))
         }
     }
 }
 
-/// Renders all other responses as one list; their bodies link to the schema.
-pub(super) fn errors<'a>(
-    document: &Document<'a>,
-    responses: impl Iterator<Item = (&'a str, &'a Value)>,
-) -> Markup {
-    let entry = |(status, response): (&'a str, &'a Value)| {
-        let response = document.resolve(response);
-        let bodies = entries(&response["content"]).map(|(_, content)| schema::type_name(&content["schema"]));
-        Entry {
-            name: status,
-            is_required: false,
-            kind: html! { @for body in bodies { (body) } },
-            meaning: prose(text(response, "description")),
-        }
-    };
-    entry_section(2, "Errors and other responses", responses.map(entry).collect())
+/// Renders an example.
+pub(super) fn json_block(example: &Value) -> Markup {
+    let language = if example.is_string() { "text" } else { "json" };
+    code::block(language, &Markup::default(), &plain_or_json(example))
 }
 
-fn headers(document: &Document<'_>, headers: &Value) -> Markup {
-    let entry = |(name, header)| {
-        let header = document.resolve(header);
-        Entry {
-            name,
-            is_required: false,
-            kind: schema::type_name(&header["schema"]),
-            meaning: schema::meaning(&header["schema"], text(header, "description")),
-        }
+/// Renders all other responses as a table: a row for each error code, or one for a response without codes.
+pub(super) fn others(document: &Document<'_>, responses: &[Response<'_>]) -> Markup {
+    let codes = |response: &Response<'_>| -> Vec<(String, String)> {
+        let contents = entries(&response.value["content"]);
+        let examples = contents.flat_map(|(_, content)| entries(&content["examples"]));
+        let row = |(code, example): (&str, &Value)| {
+            let message = &document.resolve(example)["value"]["error"]["message"];
+            Some((code.to_owned(), message.as_str()?.to_owned()))
+        };
+        examples.filter_map(row).collect()
     };
-    entry_section(3, "Response headers", entries(headers).map(entry).collect())
+    let row = |status: &str, code: Markup, meaning: &str| {
+        html! { tr { td { (status) } td { (code) } td { (document.prose(meaning)) } } }
+    };
+    html! {
+        @if !responses.is_empty() {
+            (heading(2, "errors-and-other-responses", &html! { "Errors and other responses" }))
+            @if let Some(kind) = responses.iter().find_map(|response| error_type(response)) {
+                p.soft { "Error bodies: " (kind) }
+            }
+            section.scroll tabindex="0" {
+                table.errors {
+                    thead { tr { th { "Status" } th { "Code" } th { "Meaning" } } }
+                    tbody {
+                        @for response in responses {
+                            @let codes = codes(response);
+                            @for (code, message) in &codes { (row(response.status, code_link(document, code), message)) }
+                            @if codes.is_empty() {
+                                (row(response.status, Markup::default(), text(response.value, "description")))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn error_type(response: &Response<'_>) -> Option<Markup> {
+    let (_, content) = entries(&response.value["content"]).next()?;
+    Some(schema::type_name(&content["schema"]))
+}
+
+fn code_link(document: &Document<'_>, code: &str) -> Markup {
+    html! {
+        @let name = html! { code { (breakable(code)) } };
+        @if let Some(link) = document.link(code) { a href=(link) { (name) } } @else { (name) }
+    }
+}
+
+/// Renders the headers of the 2xx responses, each once.
+pub(super) fn headers(document: &Document<'_>, responses: &[Response<'_>]) -> Markup {
+    let mut list: Vec<Entry<'_>> = Vec::new();
+    for (name, header) in responses
+        .iter()
+        .flat_map(|response| entries(&response.value["headers"]))
+    {
+        let header = document.resolve(header);
+        if list.iter().all(|entry| entry.name != name) {
+            list.push(Entry {
+                name,
+                is_required: false,
+                kind: schema::type_name(&header["schema"]),
+                meaning: schema::meaning(document, &header["schema"], text(header, "description")),
+            });
+        }
+    }
+    entry_section("Response headers", list)
 }
 
 /// The first example of a body, or else that of its schema.

@@ -1,8 +1,10 @@
 //! Reader of an OpenAPI document: missing values are empty, and cyclic references end.
 
+use maud::Markup;
 use serde_json::Value;
+use vouchsafe_security::framing::API_PREFIX;
 
-use crate::api::docs::pages::markdown::anchor_of;
+use crate::api::docs::pages::markdown::{self, CodeLinks, anchor_of};
 
 /// HTTP methods in display order.
 const METHODS: [&str; 8] = [
@@ -18,6 +20,7 @@ const UNTAGGED: &str = "Other routes";
 /// Accessor for an OpenAPI document.
 pub(super) struct Document<'a> {
     root: &'a Value,
+    links: &'a CodeLinks,
 }
 
 pub(super) struct Operation<'a> {
@@ -28,6 +31,12 @@ pub(super) struct Operation<'a> {
     pub(super) value: &'a Value,
 }
 
+/// A response of an operation.
+pub(super) struct Response<'a> {
+    pub(super) status: &'a str,
+    pub(super) value: &'a Value,
+}
+
 /// A group of operations.
 pub(super) struct Tag<'a> {
     pub(super) name: &'a str,
@@ -35,8 +44,18 @@ pub(super) struct Tag<'a> {
 }
 
 impl<'a> Document<'a> {
-    pub(super) fn new(root: &'a Value) -> Self {
-        Self { root }
+    pub(super) fn new(root: &'a Value, links: &'a CodeLinks) -> Self {
+        Self { root, links }
+    }
+
+    /// Renders Markdown of the document.
+    pub(super) fn prose(&self, text: &str) -> Markup {
+        markdown::render(text, self.links)
+    }
+
+    /// The page that explains this code.
+    pub(super) fn link(&self, code: &str) -> Option<&'a str> {
+        self.links.get(code).map(String::as_str)
     }
 
     /// The value at a path such as `components/schemas`, or null.
@@ -69,6 +88,15 @@ impl<'a> Document<'a> {
 
     /// All operations, grouped by path.
     pub(super) fn operations(&self) -> Vec<Operation<'a>> {
+        self.operations_of("paths")
+    }
+
+    /// The requests that the service sends: the path of each is the name of its event.
+    pub(super) fn webhooks(&self) -> Vec<Operation<'a>> {
+        self.operations_of("webhooks")
+    }
+
+    fn operations_of(&self, field: &str) -> Vec<Operation<'a>> {
         let of_path = |(path, shared): (&'a str, &'a Value)| {
             let present = METHODS.into_iter().filter(|method| shared[*method].is_object());
             present.map(move |method| Operation {
@@ -78,7 +106,15 @@ impl<'a> Document<'a> {
                 value: &shared[method],
             })
         };
-        entries(self.get("paths")).flat_map(of_path).collect()
+        entries(self.get(field)).flat_map(of_path).collect()
+    }
+
+    /// The responses of an operation, in the order of their status.
+    pub(super) fn responses(&self, operation: &Operation<'a>) -> impl Iterator<Item = Response<'a>> {
+        entries(&operation.value["responses"]).map(|(status, response)| Response {
+            status,
+            value: self.resolve(response),
+        })
     }
 
     /// The parameters of an operation, those of its path first.
@@ -125,6 +161,12 @@ impl<'a> Operation<'a> {
     /// The summary, or else the path.
     pub(super) fn name(&self) -> &'a str {
         self.value["summary"].as_str().unwrap_or(self.path)
+    }
+
+    /// Method and path, as texts name the operation.
+    pub(super) fn request_line(&self) -> String {
+        let path = self.path.strip_prefix(API_PREFIX).unwrap_or(self.path);
+        format!("{} {path}", self.method.to_uppercase())
     }
 
     /// The `operationId`, or else a name made from method and path.

@@ -1,42 +1,51 @@
-//! API reference, rendered from an OpenAPI 3.1 document: an overview, a page per endpoint and a page per schema.
+//! API reference, rendered from an OpenAPI 3.1 document: an overview, a page per endpoint, per webhook event and per schema.
 //!
 //! Text of the document is escaped, so it cannot inject HTML.
 
 mod body;
 mod document;
+mod events;
 mod samples;
 mod schema;
 
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::layout::{Page, href, method_badge};
-use super::markdown;
+use super::layout::{Page, heading, href, method_badge};
+use super::markdown::{CodeLinks, anchor_of};
 use document::{Document, Operation, Tag, entries, items, text};
 
-/// Group of the overview in the navigation.
+/// Name of the overview.
 const OVERVIEW: &str = "API reference";
 
 /// Path of the overview below `/docs/`.
 const ROOT: &str = "reference";
 
+/// The pages of the endpoints that code in a text can name, such as `GET /orders`.
+pub(super) fn code_links(document: &Value) -> CodeLinks {
+    let no_links = CodeLinks::new();
+    let operations = Document::new(document, &no_links).operations();
+    let link = |operation: &Operation<'_>| (operation.request_line(), href(&path_of(operation)));
+    operations.iter().map(link).collect()
+}
+
 /// Renders all pages of the reference, without the layout.
-pub(super) fn pages(document: &Value) -> Vec<Page> {
-    let document = Document::new(document);
+pub(super) fn pages(document: &Value, links: &CodeLinks) -> Vec<Page> {
+    let document = Document::new(document, links);
     let operations = document.operations();
     let tags = document.tags(&operations);
     let mut pages = vec![Page {
         path: ROOT.to_owned(),
-        name: "Endpoints".to_owned(),
-        method: None,
+        name: OVERVIEW.to_owned(),
         group: OVERVIEW.to_owned(),
         content: overview(&document, &operations, &tags),
-        examples: None,
+        ..Page::default()
     }];
     for tag in &tags {
         let of_tag = operations_of_tag(&operations, tag.name);
         pages.extend(of_tag.map(|operation| endpoint(&document, operation)));
     }
+    pages.extend(events::pages(&document));
     pages.extend(schema::pages(&document));
     pages
 }
@@ -45,10 +54,10 @@ fn overview(document: &Document<'_>, operations: &[Operation<'_>], tags: &[Tag<'
     html! {
         h1 id="api-reference" { (document.text_at("/info/title")) }
         p.soft { "Version " (document.text_at("/info/version")) ", also as an " a href="/openapi.json" { "OpenAPI document" } }
-        (prose(document.text_at("/info/description")))
+        (document.prose(document.text_at("/info/description")))
         @for tag in tags {
-            h2 id={ "tag-" (markdown::anchor_of(tag.name)) } { (tag.name) }
-            (prose(tag.description))
+            (heading(2, &format!("tag-{}", anchor_of(tag.name)), &html! { (tag.name) }))
+            (document.prose(tag.description))
             ul.endpoints {
                 @for operation in operations_of_tag(operations, tag.name) {
                     li {
@@ -58,32 +67,32 @@ fn overview(document: &Document<'_>, operations: &[Operation<'_>], tags: &[Tag<'
                 }
             }
         }
+        (events::list(document))
         (security_schemes(document))
     }
 }
 
 fn endpoint(document: &Document<'_>, operation: &Operation<'_>) -> Page {
     let value = operation.value;
-    let is_success = |status: &str| status.starts_with('2');
+    let (successes, others): (Vec<_>, Vec<_>) = document
+        .responses(operation)
+        .partition(|response| response.status.starts_with('2'));
     let content = html! {
         h1 id=(operation.anchor()) { (operation.name()) }
         (endpoint_line(operation))
         @if value["deprecated"] == true { p { strong { "Deprecated." } } }
-        (prose(text(value, "description")))
+        (document.prose(text(value, "description")))
         (required_security(document, operation))
         (parameters(document, operation))
         (body::request(document, &value["requestBody"]))
-        @for (status, response) in entries(&value["responses"]).filter(|(status, _)| is_success(status)) {
-            (body::success(document, status, response))
-        }
-        (body::errors(document, entries(&value["responses"]).filter(|(status, _)| !is_success(status))))
+        (body::successes(document, &successes))
+        (body::others(document, &others))
+        (body::headers(document, &successes))
     };
     let examples = html! {
         h2 id="request" { "Request" }
         (samples::request(document, operation))
-        @for (status, response) in entries(&value["responses"]).filter(|(status, _)| is_success(status)) {
-            (body::response_example(document, status, response))
-        }
+        @for response in &successes { (body::response_example(document, response)) }
     };
     Page {
         path: path_of(operation),
@@ -110,11 +119,6 @@ fn operations_of_tag<'o, 'a>(
     operations.iter().filter(move |operation| operation.tag() == tag)
 }
 
-/// Renders Markdown of the document.
-fn prose(text: &str) -> Markup {
-    markdown::render(text)
-}
-
 /// A described name: a field, parameter, header or status.
 struct Entry<'a> {
     name: &'a str,
@@ -137,12 +141,12 @@ fn entry_list<'a>(list: impl Iterator<Item = Entry<'a>>) -> Markup {
     }
 }
 
-/// Renders a heading and a list, or nothing if the list is empty.
-fn entry_section(level: u8, title: &str, list: Vec<Entry<'_>>) -> Markup {
-    let id = markdown::anchor_of(title);
+/// Renders a heading and a list, required entries first, or nothing if the list is empty.
+fn entry_section(title: &str, mut list: Vec<Entry<'_>>) -> Markup {
+    list.sort_by_key(|entry| !entry.is_required);
     html! {
         @if !list.is_empty() {
-            @if level == 2 { h2 id=(id) { (title) } } @else { h3 { (title) } }
+            (heading(2, &anchor_of(title), &html! { (title) }))
             (entry_list(list.into_iter()))
         }
     }
@@ -163,7 +167,7 @@ fn required_security(document: &Document<'_>, operation: &Operation<'_>) -> Mark
                     @if alternative.is_empty() { "nothing" }
                     @for (index, scheme) in alternative.iter().enumerate() {
                         @if index > 0 { " and " }
-                        a href={ "/docs/reference#security-" (markdown::anchor_of(scheme)) } { (scheme) }
+                        a href={ "/docs/reference#security-" (anchor_of(scheme)) } { (scheme) }
                     }
                 }
                 "."
@@ -180,9 +184,9 @@ fn parameters(document: &Document<'_>, operation: &Operation<'_>) -> Markup {
             name: text(parameter, "name"),
             is_required: parameter["required"] == true,
             kind: schema::type_name(&parameter["schema"]),
-            meaning: schema::meaning(&parameter["schema"], text(parameter, "description")),
+            meaning: schema::meaning(document, &parameter["schema"], text(parameter, "description")),
         });
-        entry_section(2, title, list.collect())
+        entry_section(title, list.collect())
     };
     html! {
         (section("path", "Path parameters"))
@@ -193,13 +197,13 @@ fn parameters(document: &Document<'_>, operation: &Operation<'_>) -> Markup {
 
 fn security_schemes(document: &Document<'_>) -> Markup {
     html! {
-        h2 id="security" { "Security" }
+        (heading(2, "security", &html! { "Security" }))
         ul.entries {
             @for (name, scheme) in entries(document.get("components/securitySchemes")) {
                 @let scheme = document.resolve(scheme);
-                li id={ "security-" (markdown::anchor_of(name)) } {
+                li id={ "security-" (anchor_of(name)) } {
                     p { code { (name) } " " span.soft { (text(scheme, "in")) " " (text(scheme, "name")) (text(scheme, "scheme")) } }
-                    (prose(text(scheme, "description")))
+                    (document.prose(text(scheme, "description")))
                 }
             }
         }

@@ -56,7 +56,7 @@ pub(super) fn request(document: &Document<'_>, operation: &Operation<'_>) -> Mar
                 @if sample.authentication == Authentication::Signed { "; signers: " a href="/docs/signing#signers" { "signing" } }
             }
         } @else {
-            (code::block("sh", &sample.shell()))
+            (code::block("sh", &Markup::default(), &sample.shell()))
         }
     }
 }

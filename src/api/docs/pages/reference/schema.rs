@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::document::{Document, entries, items, text};
-use super::{Entry, ROOT, entry_list, prose};
+use super::{Entry, ROOT, entry_list};
 use crate::api::docs::pages::layout::{Page, href};
 
 /// Maximum depth of nested objects in one table; deeper ones show only their type. Our schemas are less deep.
@@ -26,15 +26,14 @@ pub(super) fn pages(document: &Document<'_>) -> Vec<Page> {
     let page = |(name, schema): (&str, &Value)| Page {
         path: path_of(name),
         name: name.to_owned(),
-        method: None,
         group: GROUP.to_owned(),
         content: html! {
             h1 id={ "schema-" (name) } { (name) }
             p.soft { (type_name(schema)) }
-            (meaning(schema, description(schema)))
+            (meaning(document, schema, description(schema)))
             (fields(document, schema))
         },
-        examples: None,
+        ..Page::default()
     };
     entries(document.get("components/schemas")).map(page).collect()
 }
@@ -87,10 +86,10 @@ fn join(parts: impl Iterator<Item = Markup>, between: &str) -> Markup {
 }
 
 /// Renders the description and the constraints of a value.
-pub(super) fn meaning(schema: &Value, description: &str) -> Markup {
+pub(super) fn meaning(document: &Document<'_>, schema: &Value, description: &str) -> Markup {
     let rules = rules(schema);
     html! {
-        (prose(description))
+        (document.prose(description))
         @if !rules.is_empty() { p.soft { (join(rules.into_iter(), "; ")) } }
     }
 }
@@ -154,7 +153,7 @@ pub(super) fn fields(document: &Document<'_>, schema: &Value) -> Markup {
                 name: &row.name,
                 is_required: row.required,
                 kind: type_name(row.schema),
-                meaning: meaning(row.schema, description(row.schema)),
+                meaning: meaning(document, row.schema, description(row.schema)),
             })))
         }
     }
