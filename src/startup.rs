@@ -262,8 +262,7 @@ async fn build_service(
         .await
         .context("take the node's next incarnation")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let engine = start_engine(settings, &node, &clock, &metrics, threads).await?;
-    let engine = Arc::new(engine);
+    let engine = Arc::new(start_engine(settings, &node, &clock, &metrics, threads).await?);
     let catalogue = Arc::new(load_catalogue(&store).await?);
     let purchasing = ProcurementService::new(
         store.clone(),
@@ -286,6 +285,7 @@ async fn build_service(
     let equipment = build_context(&node, event_sender, &clock, metrics.deliveries());
     let deliveries = Spawner::on_arbiter(threads.deliveries.clone());
     Ok(Service {
+        sandbox_faults: purchasing.sandbox_faults(),
         procurement: Procurement::new(procurement, Arc::clone(&engine), Arc::new(purchasing)),
         environment: settings.environment,
         gate: Arc::new(ReadinessGate::default()),
@@ -310,6 +310,7 @@ async fn build_service(
 fn reconciliation_job(service: &Service) -> ReconciliationJob {
     ReconciliationJob {
         reconciliations: service.store.reconciliations.clone(),
+        purchases: service.store.purchases.clone(),
         stock: service.store.stock.clone(),
         vendors: service.store.vendors.clone(),
         catalogue: Arc::clone(&service.catalogue),

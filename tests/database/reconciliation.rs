@@ -1,5 +1,6 @@
 //! Reconciliation in the store: drifts, retained results, due days and exclusive runs.
 
+mod allocations;
 mod drifts;
 mod due_days;
 mod exclusivity;

@@ -1,6 +1,7 @@
 //! Reconciliation against a simulated vendor whose records lack vouchers, contain unsold ones or differ: exactly these drifts
 //! are found, over HTTP and by file upload, and the vendor's records show that each purchase was paid once.
 
+mod allocations;
 mod harness;
 mod invalid_input;
 
@@ -203,7 +204,8 @@ async fn assert_upload_gives_same_drifts(harness: &mut ReconciliationHarness) {
         let path = format!("/admin/v1/reconciliation/{day}/records?vendor={VENDOR}");
         let file = records_csv(&records, day);
         let response = harness.operator.call(Method::POST, &path, "text/csv", file).await;
-        assert_eq!(expect_success(&response, 200)["vendors"][0]["source"], "csv");
+        let day = expect_success(&response, 200);
+        assert_eq!(harness::of_vendor(&day, VENDOR)["source"], "csv");
     }
     assert_eq!(harness.summary_counts(&days).await, [9, 22, 20, 1, 2]);
     assert_eq!(harness.drifts().await, before);
@@ -219,7 +221,7 @@ async fn assert_upload_gives_same_drifts(harness: &mut ReconciliationHarness) {
     }
     let path = format!("/admin/v1/reconciliation/{}", days[1]);
     let today = harness.operator.get(&path).await;
-    assert_eq!(today["vendors"][0]["recorded"], 0);
+    assert_eq!(harness::of_vendor(&today, VENDOR)["recorded"], 0);
     assert_unfinished_day_is_rejected(harness).await;
 }
 

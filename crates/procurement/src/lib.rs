@@ -115,7 +115,8 @@ impl VendorAdapter {
         }
     }
 
-    /// The vendor's records of a UTC day, one page in memory at a time; `None` if the adapter has no records.
+    /// The vendor's records of a UTC day, one page in memory at a time; `None` if the adapter does not fetch records. Those of the
+    /// mock are derived from our purchases ([`mock::MockRecords`]).
     #[must_use]
     pub fn records(&self, day: Date) -> Option<RecordStream<'_>> {
         match self {

@@ -3,14 +3,18 @@
 //! Stateless: what was sold is a function of purchase and time. Polling returns the same vouchers, also after a
 //! restart, and nothing can be sold twice.
 
+mod records;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
+use vouchsafe_actors::ports::vendors::ForcedResponse;
 use vouchsafe_domain::clock::Clock;
-use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
+use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey, VendorReference};
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 
+pub use self::records::{MockRecords, MockRecordsError};
 use super::{FailureReason, InvalidResponse, PurchaseResult, Shortfall, VendorFailure, VendorVoucher};
 
 /// Delay of an ordinary purchase.
@@ -21,6 +25,12 @@ pub const SLOW_DELAY: Duration = Duration::from_secs(60);
 
 /// Bytes of a digest in a code: enough to be unique within a sandbox.
 const CODE_BYTES: usize = 8;
+
+/// The failure of a purchase whose response is lost.
+const TIMED_OUT: VendorFailure = VendorFailure::Unknown {
+    reason: FailureReason::TimedOut,
+    retry_after: None,
+};
 
 pub struct MockVendor {
     clock: Arc<dyn Clock>,
@@ -66,10 +76,7 @@ impl MockVendor {
     /// [`VendorFailure::NotBought`] if the product is never sold, [`VendorFailure::Unknown`] if the response is lost.
     pub fn buy(&self, request: &BuyRequest) -> Result<PurchaseResult, VendorFailure> {
         if MockBehavior::of(request.product_id.as_str()) == MockBehavior::ResponseLost {
-            return Err(VendorFailure::Unknown {
-                reason: FailureReason::TimedOut,
-                retry_after: None,
-            });
+            return Err(TIMED_OUT);
         }
         self.poll(request)
     }
@@ -102,6 +109,36 @@ impl MockVendor {
     }
 }
 
+impl MockVendor {
+    /// The response that a partner requests, to a purchase of which `sold` vouchers were sold. Later responses of the vendor
+    /// contain the same vouchers.
+    ///
+    /// # Errors
+    /// [`VendorFailure::NotBought`] if nothing was sold and nothing will be, [`VendorFailure::Unknown`] after a timeout.
+    pub fn respond(
+        request: &BuyRequest,
+        sold: u32,
+        forced: ForcedResponse,
+    ) -> Result<PurchaseResult, VendorFailure> {
+        let (sold, shortfall) = match forced {
+            ForcedResponse::TimeOut => return Err(TIMED_OUT),
+            ForcedResponse::Refuse if sold == 0 => {
+                return Err(VendorFailure::NotBought(FailureReason::NotSold));
+            }
+            ForcedResponse::Refuse => (sold, Shortfall::Final),
+            ForcedResponse::Sell(more) if sold.saturating_add(more) >= request.quantity => {
+                (request.quantity, Shortfall::None)
+            }
+            ForcedResponse::Sell(more) => (sold + more, Shortfall::Pending(None)),
+        };
+        let vouchers = (0..sold).map(|number| voucher(request, number));
+        Ok(PurchaseResult {
+            vouchers: vouchers.collect::<Result<_, _>>()?,
+            shortfall,
+        })
+    }
+}
+
 /// The voucher with this number of a purchase; deterministic.
 fn voucher(request: &BuyRequest, number: u32) -> Result<VendorVoucher, InvalidResponse> {
     let index = usize::try_from(number).unwrap_or(usize::MAX);
@@ -112,16 +149,20 @@ fn voucher(request: &BuyRequest, number: u32) -> Result<VendorVoucher, InvalidRe
         pin: Some("0000"),
         ..CodeParts::default()
     };
-    let reference = format!("mock-{}-{number}", request.key.0.as_simple());
     Ok(VendorVoucher {
-        reference: reference.parse().map_err(|_| InvalidResponse::Schema {
-            field: format!("vouchers[{index}].reference"),
-        })?,
+        reference: voucher_reference(request, number)?,
         code: VoucherCode::parse(parts).map_err(|error| InvalidResponse::Code { index, error })?,
         expiry: request.last_valid_day(),
         product_id: request.product_id.clone(),
         denomination: request.denomination,
         price: request.denomination,
+    })
+}
+
+fn voucher_reference(request: &BuyRequest, number: u32) -> Result<VendorReference, InvalidResponse> {
+    let reference = format!("mock-{}-{number}", request.key.0.as_simple());
+    reference.parse().map_err(|_| InvalidResponse::Schema {
+        field: format!("vouchers[{number}].reference"),
     })
 }
 

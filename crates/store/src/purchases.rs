@@ -8,6 +8,7 @@ mod claims;
 pub(super) mod view;
 
 use sqlx::types::Json;
+use time::OffsetDateTime;
 use uuid::Uuid;
 use vouchsafe_actors::ports::vendors::WaitingOrder;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
@@ -17,6 +18,30 @@ use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 
 use super::audit::to_bigint;
 use super::database::Database;
+
+/// Selects [`Purchase`]s with the rest of a statement.
+macro_rules! select_purchases {
+    ($rest:literal, $($argument:expr),+ $(,)?) => {
+        sqlx::query!(
+            r#"SELECT purchase_id AS "key: PurchaseKey", vendor, product_id AS "product_id: ProductId",
+                    denomination AS "denomination: Amount", currency AS "currency: Currency", quantity,
+                    expiry_policy AS "expiry_policy: Json<ExpiryPolicy>", requested_at
+               FROM purchases "# + $rest,
+            $($argument),+
+        )
+        .map(|row| Purchase {
+            vendor: row.vendor,
+            request: BuyRequest {
+                key: row.key,
+                product_id: row.product_id,
+                denomination: row.denomination.of(row.currency),
+                quantity: row.quantity.cast_unsigned(),
+                requested_at: row.requested_at,
+                expiry_policy: row.expiry_policy.0,
+            },
+        })
+    };
+}
 
 /// A purchase to be created for an order line.
 #[derive(Debug, Clone)]
@@ -118,29 +143,43 @@ impl Purchases {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or the purchase does not exist.
     pub async fn find(&self, purchase_id: Uuid) -> Result<Purchase, sqlx::Error> {
-        let statement = sqlx::query!(
-            r#"SELECT purchase_id AS "key: PurchaseKey", vendor, product_id AS "product_id: ProductId",
-                    denomination AS "denomination: Amount", currency AS "currency: Currency", quantity,
-                    expiry_policy AS "expiry_policy: Json<ExpiryPolicy>", requested_at
-               FROM purchases
-              WHERE purchase_id = $1"#,
-            purchase_id,
-        )
-        .map(|row| Purchase {
-            vendor: row.vendor,
-            request: BuyRequest {
-                key: row.key,
-                product_id: row.product_id,
-                denomination: row.denomination.of(row.currency),
-                quantity: row.quantity.cast_unsigned(),
-                requested_at: row.requested_at,
-                expiry_policy: row.expiry_policy.0,
-            },
-        });
+        let statement = select_purchases!("WHERE purchase_id = $1", purchase_id);
         self.0
             .fetch_optional(statement)
             .await?
             .ok_or(sqlx::Error::RowNotFound)
+    }
+
+    /// Lists up to `limit` requests that a vendor was sent, requested between these times, after the one with this time and id.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list_sent(
+        &self,
+        vendor: String,
+        from: OffsetDateTime,
+        to: OffsetDateTime,
+        after: Option<(OffsetDateTime, Uuid)>,
+        limit: usize,
+    ) -> Result<Vec<BuyRequest>, sqlx::Error> {
+        let (after_time, after_id) = after.unzip();
+        let statement = select_purchases!(
+            "WHERE vendor = $1
+               AND sent
+               AND requested_at >= $2
+               AND requested_at < $3
+               AND ($4::timestamptz IS NULL OR (requested_at, purchase_id) > ($4, $5::uuid))
+             ORDER BY requested_at, purchase_id
+             LIMIT $6",
+            vendor,
+            from,
+            to,
+            after_time,
+            after_id,
+            to_bigint(limit),
+        );
+        let purchases = self.0.fetch_all(statement).await?.into_iter();
+        Ok(purchases.map(|purchase| purchase.request).collect())
     }
 
     /// Lists the open purchases of an order with their line indexes.

@@ -91,15 +91,38 @@ impl ReconciliationHarness {
         (self.summary_counts(&days).await, self.drifts().await)
     }
 
-    /// Waits until the day is reconciled and returns it.
-    pub(crate) async fn wait_until_reconciled(&mut self, day: Date) -> Value {
+    /// Waits until the day is reconciled with every vendor.
+    async fn wait_until_reconciled(&mut self, day: Date) {
         let path = format!("/admin/v1/reconciliation/{day}");
         eventually("the day to be reconciled", COMPLETION_TIMEOUT, async || {
             let found = self.operator.get(&path).await;
-            let vendor = &found["vendors"][0];
-            (vendor["next_attempt_at"].is_null() && vendor["generated_at"].is_string()).then_some(found)
+            let mut vendors = found["vendors"].as_array().unwrap().iter();
+            vendors
+                .all(|vendor| vendor["next_attempt_at"].is_null() && vendor["generated_at"].is_string())
+                .then_some(())
         })
-        .await
+        .await;
+    }
+
+    /// Returns the allocations of both days by vendor, source and batch: number of vouchers, `records`, and the counts of the
+    /// comparison.
+    pub(crate) async fn allocations(&mut self) -> BTreeMap<[String; 3], (u64, String, [Option<u64>; 3])> {
+        let mut sums = BTreeMap::new();
+        for day in self.days().await {
+            let path = format!("/admin/v1/reconciliation/{day}");
+            let found = self.operator.get(&path).await;
+            for batch in found["allocations"].as_array().unwrap() {
+                let key =
+                    ["vendor", "source", "batch"].map(|name| batch[name].as_str().unwrap_or("-").to_owned());
+                let records = batch["records"].as_str().unwrap().to_owned();
+                let sum = sums.entry(key).or_insert((0, records, [None; 3]));
+                sum.0 += batch["vouchers"].as_u64().unwrap();
+                for (sum, name) in sum.2.iter_mut().zip(["matched", "drifted", "unmatched"]) {
+                    *sum = batch[name].as_u64().map(|count| count + sum.unwrap_or_default());
+                }
+            }
+        }
+        sums
     }
 
     pub(crate) async fn summary_counts(&mut self, days: &[Date]) -> [u64; 5] {
@@ -144,6 +167,12 @@ impl ReconciliationHarness {
         }
         sales
     }
+}
+
+/// Returns a vendor's comparison of a day.
+pub(crate) fn of_vendor<'d>(day: &'d Value, vendor: &str) -> &'d Value {
+    let mut vendors = day["vendors"].as_array().unwrap().iter();
+    vendors.find(|found| found["vendor"] == vendor).unwrap()
 }
 
 /// Requests the preview with an unchecked client: the shared service's document does not contain the route.

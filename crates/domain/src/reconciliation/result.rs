@@ -7,7 +7,7 @@ use time::{Date, OffsetDateTime};
 labels! {
     /// Source of a vendor's records.
     pub enum RecordsSource: "lowercase",
-        "Source of the vendor's records: `http` (vendor protocol) or `csv` (file uploaded by an operator)." {
+        "Source of the vendor's records: `http` (fetched from the vendor) or `csv` (file uploaded by an operator)." {
         Http,
         Csv,
     }
@@ -18,7 +18,7 @@ labels! {
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "utoipa", schema(as = ReconciliationSummary))]
 pub struct ReconciliationSummary {
-    /// Number of orders that the vouchers were bought for.
+    /// Number of orders: settled on the day, or for which one vendor's vouchers were bought.
     #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
     pub orders_total: i64,
     /// Number of vouchers allocated to these orders.

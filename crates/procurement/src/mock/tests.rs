@@ -32,7 +32,7 @@ fn mock_at(seconds: f64) -> MockVendor {
     MockVendor::new(Arc::new(FixedClock(Mutex::new(now))))
 }
 
-fn request(product_id: &str, quantity: u32) -> BuyRequest {
+pub(super) fn request(product_id: &str, quantity: u32) -> BuyRequest {
     BuyRequest {
         key: PurchaseKey(Uuid::from_u128(7)),
         product_id: product_id.parse().unwrap(),
@@ -99,9 +99,35 @@ fn lost_response_is_unknown_and_the_poll_finds_the_sale() {
     assert_eq!(summary(mock.poll(&request)), Ok((2, Shortfall::None)));
 }
 
+#[test]
+fn forced_response_contains_the_vouchers_of_later_polls() {
+    let slow = request("sbx-slow", 3);
+    let respond = |sold, forced| MockVendor::respond(&slow, sold, forced);
+    let not_sold = Err(VendorFailure::NotBought(FailureReason::NotSold));
+    for (sold, forced, expected) in [
+        (0, ForcedResponse::Sell(2), Ok((2, Shortfall::Pending(None)))),
+        (2, ForcedResponse::Sell(1), Ok((3, Shortfall::None))),
+        (1, ForcedResponse::Sell(u32::MAX), Ok((3, Shortfall::None))),
+        (2, ForcedResponse::Refuse, Ok((2, Shortfall::Final))),
+        (0, ForcedResponse::Refuse, not_sold),
+        (1, ForcedResponse::TimeOut, Err(TIMED_OUT)),
+    ] {
+        assert_eq!(
+            summary(respond(sold, forced)),
+            expected,
+            "{sold} sold, {forced:?}"
+        );
+    }
+    let early = texts_of(respond(1, ForcedResponse::Sell(1)).unwrap());
+    assert_eq!(early, texts(&mock_at(60.0), &slow)[..2]);
+}
+
 /// References and codes of a purchase's vouchers.
 fn texts(mock: &MockVendor, request: &BuyRequest) -> Vec<(String, Vec<String>)> {
-    let bought = mock.poll(request).unwrap();
+    texts_of(mock.poll(request).unwrap())
+}
+
+fn texts_of(bought: PurchaseResult) -> Vec<(String, Vec<String>)> {
     let texts = bought.vouchers.iter().map(|voucher| {
         let code = voucher.code.parts().map(|(_, text)| text.to_owned());
         (voucher.reference.to_string(), code.collect())

@@ -19,19 +19,23 @@ use vouchsafe_domain::reconciliation::day::midnight;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{
-    ClaimedDay, RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, Reconciliations, RecordsMessage,
+    ClaimedDay, Purchases, RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, Reconciliations, RecordsMessage,
     Stock, VendorConfigs,
 };
 
 use super::code_leak::first_leaked_code;
 use crate::http::RecordStream;
 use crate::metrics::VendorMetrics;
+use crate::mock::{MockRecords, MockRecordsError};
 use crate::{FailureReason, VendorAdapter, VendorFailure, VendorRecord};
 
 /// Poll interval for due days: a day requested by an operator starts at once.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 const METRICS_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Delay after a failed count of allocations.
+const COUNT_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Vendors that a node reconciles concurrently: each has its own connection, and sorts on the database's disk.
 const MAX_CONCURRENT: usize = 2;
@@ -56,6 +60,8 @@ enum ReconciliationError {
     RecordsUnavailable,
     #[error(transparent)]
     Vendor(#[from] VendorFailure),
+    #[error(transparent)]
+    MockRecords(#[from] MockRecordsError),
     #[error("invalid vendor records: record {0} repeats the reference of an earlier one")]
     RepeatedReference(u64),
     #[error("invalid vendor records: record {0} uses a code as reference")]
@@ -67,6 +73,7 @@ enum ReconciliationError {
 /// Reconciles the due days of all vendors.
 pub struct ReconciliationJob {
     pub reconciliations: Reconciliations,
+    pub purchases: Purchases,
     pub stock: Stock,
     pub vendors: VendorConfigs,
     pub catalogue: Arc<CurrentCatalogue>,
@@ -78,7 +85,33 @@ pub struct ReconciliationJob {
 impl ReconciliationJob {
     /// Runs for the lifetime of the service. Never returns.
     pub async fn run(&self) {
-        tokio::join!(poll_due_days(self), update_metrics(self));
+        tokio::join!(poll_due_days(self), count_due_days(self), update_metrics(self));
+    }
+}
+
+/// The records of a day, wherever the adapter has them.
+enum DayRecords<'v> {
+    Http(RecordStream<'v>),
+    Mock(MockRecords),
+}
+
+/// Counts the allocations of due days, with or without a vendor that lists its sales.
+async fn count_due_days(job: &ReconciliationJob) {
+    let mut tick = interval(POLL_INTERVAL);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        match job.reconciliations.count_due_day().await {
+            Ok(Some(day)) => {
+                info!(%day, "allocations counted");
+                tick.reset_immediately();
+            }
+            Ok(None) => {}
+            Err(error) => {
+                warn!(error.message = %error, "cannot count the allocations of a day");
+                sleep(COUNT_RETRY_DELAY).await;
+            }
+        }
     }
 }
 
@@ -138,9 +171,16 @@ async fn reconcile_day(job: &ReconciliationJob, claimed: ClaimedDay) -> String {
 
 async fn reconcile(job: &ReconciliationJob, claimed: &ClaimedDay) -> Result<(), ReconciliationError> {
     let adapter = connect(job, &claimed.vendor).await?;
-    let records = adapter
-        .records(claimed.day)
-        .ok_or(ReconciliationError::RecordsUnavailable)?;
+    let records = match (&adapter, adapter.records(claimed.day)) {
+        (VendorAdapter::Mock(_), _) => DayRecords::Mock(MockRecords::new(
+            job.purchases.clone(),
+            claimed.vendor.clone(),
+            claimed.day,
+            job.clock.now(),
+        )),
+        (_, Some(records)) => DayRecords::Http(records),
+        (_, None) => return Err(ReconciliationError::RecordsUnavailable),
+    };
     let run = ReconciliationRun {
         vendor: claimed.vendor.clone(),
         day: claimed.day,
@@ -167,7 +207,7 @@ async fn reconcile(job: &ReconciliationJob, claimed: &ClaimedDay) -> Result<(), 
 /// Streams the records of a day to the comparison. If the comparison has ended, it reports the reason itself.
 async fn stream_records(
     job: &ReconciliationJob,
-    mut records: RecordStream<'_>,
+    mut records: DayRecords<'_>,
     sender: Sender<RecordsMessage>,
 ) -> Result<(), ReconciliationError> {
     let mut sent = 0;
@@ -190,10 +230,14 @@ async fn stream_records(
 }
 
 /// The next records; empty at the end.
-async fn read_page(records: &mut RecordStream<'_>) -> Result<Vec<RecordLine>, VendorFailure> {
+async fn read_page(records: &mut DayRecords<'_>) -> Result<Vec<RecordLine>, ReconciliationError> {
     let mut page = Vec::with_capacity(RECORDS_PAGE);
     while page.len() < RECORDS_PAGE {
-        match read_record(records).await? {
+        let record = match records {
+            DayRecords::Http(records) => read_record(records).await?,
+            DayRecords::Mock(records) => records.next().await?,
+        };
+        match record {
             Some(record) => page.push(RecordLine::from(record)),
             None => break,
         }

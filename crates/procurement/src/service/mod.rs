@@ -22,8 +22,8 @@ use tracing::{error, warn};
 use uuid::Uuid;
 use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use vouchsafe_actors::ports::vendors::{
-    ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors,
-    WaitingOrder,
+    ClaimedPurchase, DuePurchase, ForcedResponse, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId,
+    Vendors, WaitingOrder,
 };
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
@@ -32,6 +32,7 @@ use vouchsafe_domain::order::{Order, OrderLine};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::purchase::view::LastResponse;
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
+use vouchsafe_domain::sandbox_fault::{FaultKind, SandboxFaults};
 use vouchsafe_domain::vendor::AdapterKind;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{NewPurchase, PgStore, PurchaseUpdate, describe};
@@ -39,6 +40,7 @@ use vouchsafe_store::{NewPurchase, PgStore, PurchaseUpdate, describe};
 use self::adapter_cache::AdapterCache;
 use self::intake::IntakeError;
 use crate::metrics::VendorMetrics;
+use crate::mock::MockVendor;
 use crate::{PurchaseResult, VendorAdapter, VendorFailure};
 
 /// How long a SKU counts as out of stock at a vendor: as long as an order would wait in vain at worst, and short enough
@@ -54,6 +56,7 @@ pub struct ProcurementService {
     catalogue: Arc<CurrentCatalogue>,
     clock: Arc<dyn Clock>,
     metrics: VendorMetrics,
+    faults: Arc<SandboxFaults>,
     adapters: AdapterCache,
 }
 
@@ -73,8 +76,15 @@ impl ProcurementService {
             catalogue,
             clock,
             metrics,
+            faults: Arc::default(),
             adapters: AdapterCache::default(),
         }
+    }
+
+    /// The faults that partners of the sandbox request.
+    #[must_use]
+    pub fn sandbox_faults(&self) -> Arc<SandboxFaults> {
+        Arc::clone(&self.faults)
     }
 
     /// The purchases for each order line with a shortfall.
@@ -111,17 +121,27 @@ impl ProcurementService {
         Ok(self.purchases_for(order).iter().any(needs_call))
     }
 
-    async fn ask_vendor(&self, claimed: ClaimedPurchase) -> Result<PurchaseRemainder, sqlx::Error> {
+    async fn ask_vendor(
+        &self,
+        claimed: ClaimedPurchase,
+        forced: Option<ForcedResponse>,
+    ) -> Result<PurchaseRemainder, sqlx::Error> {
         let key = PurchaseKey(claimed.delivery.reservation_id);
         let purchase = self.store.purchases.find(key.0).await?;
         let adapter = match self.adapter_for(&purchase.vendor).await {
             Ok(adapter) => adapter,
             Err(reason) => return self.record_blocked(key, &reason).await,
         };
-        if matches!(*adapter, VendorAdapter::Manual) {
-            return Ok(PurchaseRemainder::Manual);
-        }
-        let response = poll_or_buy(&adapter, &purchase.request, claimed.was_requested).await;
+        let response = match &*adapter {
+            VendorAdapter::Manual => return Ok(PurchaseRemainder::Manual),
+            VendorAdapter::Mock(_)
+                if let Some(forced) = forced.or_else(|| self.take_fault(claimed.delivery.partner_id)) =>
+            {
+                let sold = self.store.purchases.list_bought_references(key).await?.len();
+                MockVendor::respond(&purchase.request, u32::try_from(sold).unwrap_or(u32::MAX), forced)
+            }
+            adapter => poll_or_buy(adapter, &purchase.request, claimed.was_requested).await,
+        };
         if let Err(VendorFailure::InvalidResponse(invalid)) = &response {
             self.metrics.record_rejected_response(&purchase.vendor);
             error!(purchase.id = %key, vendor.id = purchase.vendor, %invalid,
@@ -140,6 +160,14 @@ impl ProcurementService {
             Err(IntakeError::Database(error)) => Err(error),
             Err(blocked) => self.record_blocked(key, &blocked.to_string()).await,
         }
+    }
+
+    /// The response to a purchase of this partner, if it has requested a fault of the mock vendor.
+    fn take_fault(&self, partner_id: PartnerId) -> Option<ForcedResponse> {
+        let now = self.clock.now();
+        let take = |kind| self.faults.take(partner_id, kind, now);
+        let timeout = take(FaultKind::VendorTimeout).map(|_| ForcedResponse::TimeOut);
+        timeout.or_else(|| take(FaultKind::VendorOutOfStock).map(|_| ForcedResponse::Refuse))
     }
 
     /// Records an internal reason, which operators see.
@@ -234,8 +262,9 @@ impl Vendors for ProcurementService {
     fn request_vouchers(
         &self,
         claimed: ClaimedPurchase,
+        forced: Option<ForcedResponse>,
     ) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>> {
-        Box::pin(async move { self.ask_vendor(claimed).await.map_err(unavailable) })
+        Box::pin(async move { self.ask_vendor(claimed, forced).await.map_err(unavailable) })
     }
 
     fn release_claim(

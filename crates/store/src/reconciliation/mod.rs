@@ -6,12 +6,14 @@
 //! | load the vendor's records | one page | temporary table |
 //! | merge both sides by reference | one page of each, and of the findings | temporary tables |
 //! | write the result | | records, result and drifts in one commit |
+//! | count the day's allocations | | by vendor and batch, in the same commit |
 //!
 //! Incomplete records, or records with a duplicate reference, change nothing. A comparison runs on a separate connection in a task
 //! that is never cancelled; the sender of the records may disconnect at any time.
 //!
 //! Statements on the temporary tables cannot be checked at compile time, when these tables do not exist.
 
+mod allocations;
 mod compare_sides;
 mod drifts;
 mod findings;
@@ -186,6 +188,7 @@ async fn compare(connection: &mut PgConnection, run: &ReconciliationRun) -> Resu
     compare_sides::load_held_vouchers(&mut transaction, run, span).await?;
     let tally = compare_sides::compare_records(&mut transaction, run).await?;
     let summary = findings::write(&mut transaction, run, span, tally).await?;
+    allocations::write_day(&mut transaction, run.day).await?;
     if let Some(actor) = &run.actor {
         let subject = format!("{} {}", run.vendor, run.day);
         audit::write(

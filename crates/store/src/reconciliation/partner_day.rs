@@ -1,4 +1,5 @@
-//! Reconciliation of a day as its partner sees it: vouchers bought for its own orders, from all vendors.
+//! Reconciliation of a day as its partner sees it: the vouchers of its orders that were settled on the day, and the comparison of
+//! those that were bought, from all vendors.
 
 use sqlx::PgPool;
 use time::Date;
@@ -10,7 +11,7 @@ use super::drifts;
 use crate::reconciliation::Reconciliations;
 
 impl Reconciliations {
-    /// Finds a partner's part of a day with up to `limit` drifts; `None` if no vendor was compared for the day.
+    /// Finds a partner's part of a day with up to `limit` drifts; `None` if the day was not reconciled.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -37,7 +38,8 @@ async fn find_partner_day(
         .begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         .await?;
     let generated_at = sqlx::query_scalar!(
-        "SELECT max(generated_at) FROM reconciliations WHERE day = $1",
+        "SELECT GREATEST((SELECT max(generated_at) FROM reconciliations WHERE day = $1),
+                         (SELECT generated_at FROM reconciled_days WHERE day = $1))",
         day,
     );
     let Some(generated_at) = generated_at.fetch_one(&mut *snapshot).await? else {
@@ -45,13 +47,24 @@ async fn find_partner_day(
     };
     let summary = sqlx::query_as!(
         ReconciliationSummary,
-        r#"SELECT count(DISTINCT order_id) AS "orders_total!",
-                COALESCE(sum(allocated), 0) AS "vouchers_allocated!",
-                COALESCE(sum(matched), 0) AS "matched!",
-                COALESCE(sum(drifted), 0) AS "drifted!",
-                COALESCE(sum(unmatched), 0) AS "unmatched!"
-           FROM reconciled_orders
-          WHERE partner_id = $1 AND day = $2"#,
+        r#"SELECT CASE WHEN d.day IS NULL THEN c.orders ELSE COALESCE(p.orders_total, 0) END AS "orders_total!",
+                CASE WHEN d.day IS NULL THEN c.allocated ELSE COALESCE(p.vouchers_allocated, 0) END
+                    AS "vouchers_allocated!",
+                c.matched AS "matched!",
+                c.drifted AS "drifted!",
+                c.unmatched AS "unmatched!"
+           FROM (
+                SELECT count(DISTINCT order_id) AS orders,
+                       COALESCE(sum(allocated), 0) AS allocated,
+                       COALESCE(sum(matched), 0) AS matched,
+                       COALESCE(sum(drifted), 0) AS drifted,
+                       COALESCE(sum(unmatched), 0) AS unmatched
+                  FROM reconciled_orders
+                 WHERE partner_id = $1 AND day = $2
+                ) AS c
+           -- Absent for days that version 0.2.0 reconciled.
+           LEFT JOIN reconciled_days AS d ON d.day = $2 AND d.generated_at IS NOT NULL
+           LEFT JOIN reconciled_partners AS p ON p.day = $2 AND p.partner_id = $1"#,
         partner_id as _,
         day,
     );

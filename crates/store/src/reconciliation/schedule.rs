@@ -5,15 +5,17 @@
 //! gets it; if that node dies, the day becomes due again.
 
 use time::{Date, OffsetDateTime};
+use vouchsafe_domain::vendor::AdapterKind;
 
 use super::super::audit::{self, AuditActor, NO_STATE};
+use super::allocations;
 use crate::reconciliation::Reconciliations;
 
 /// Delay after midnight, so that vendors have completed their records. Seconds.
-const AFTER_MIDNIGHT_S: i32 = 2 * 60 * 60;
+pub(super) const AFTER_MIDNIGHT_S: i32 = 2 * 60 * 60;
 
 /// How many days back missed days are compared: a long weekend and some days of reaction.
-const CATCH_UP_DAYS: i32 = 7;
+pub(super) const CATCH_UP_DAYS: i32 = 7;
 
 /// How long an operator's request is retried. Seconds.
 const REQUEST_VALID_S: i32 = 24 * 60 * 60;
@@ -43,11 +45,12 @@ pub struct ReconciliationStatus {
 }
 
 impl Reconciliations {
-    /// Claims the oldest due day of a vendor with the `http` adapter, except for these vendors.
+    /// Claims the oldest due day of a vendor whose adapter lists its sales, except for these vendors.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn claim(&self, excluded: Vec<String>) -> Result<Option<ClaimedDay>, sqlx::Error> {
+        let adapters: Vec<AdapterKind> = AdapterKind::WITH_RECORDS.to_vec();
         let statement = sqlx::query_as!(
             ClaimedDay,
             r#"WITH last_over AS (
@@ -57,13 +60,13 @@ impl Reconciliations {
                 SELECT v.vendor_id AS vendor, w.day
                   FROM vendors AS v
                   JOIN reconciliations AS w ON w.vendor = v.vendor_id AND w.requested_until > now()
-                 WHERE v.adapter = 'http'
+                 WHERE v.adapter = ANY ($5)
                  UNION
                 SELECT v.vendor_id, o.day - ago
                   FROM vendors AS v
                  CROSS JOIN last_over AS o
                  CROSS JOIN generate_series(0, $3 - 1) AS ago
-                 WHERE v.adapter = 'http'
+                 WHERE v.adapter = ANY ($5)
                    AND EXISTS (
                         SELECT
                           FROM purchases AS p
@@ -98,11 +101,13 @@ impl Reconciliations {
             f64::from(AFTER_MIDNIGHT_S),
             CATCH_UP_DAYS,
             f64::from(CLAIM_S),
+            adapters as _,
         );
         self.0.fetch_optional(statement).await
     }
 
-    /// Requests the comparison of a day with these vendors as soon as possible, and writes audit entries.
+    /// Requests the comparison of a day with these vendors and the count of its allocations as soon as possible, and writes audit
+    /// entries.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -115,6 +120,7 @@ impl Reconciliations {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
+                allocations::request_day(&mut transaction, day, REQUEST_VALID_S).await?;
                 for vendor in vendors {
                     sqlx::query!(
                         "INSERT INTO reconciliations (vendor, day, requested_until)

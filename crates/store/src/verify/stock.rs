@@ -138,6 +138,14 @@ pub(super) const INVARIANTS: &[Invariant] = &[
          HAVING count(*) > 1"
     ),
     invariant!(
+        "codes.batch",
+        "imported stock names an existing batch",
+        "SELECT format('code %s of batch %s', c.code_id, c.import_id)
+           FROM codes AS c
+          WHERE c.import_id IS NOT NULL
+            AND NOT EXISTS (SELECT FROM stock_imports AS i WHERE i.import_id = c.import_id)"
+    ),
+    invariant!(
         "codes.nonce",
         "no data key has sealed two codes with one nonce",
         "SELECT format('codes %s under key %s', string_agg(c.code_id::text, ', ' ORDER BY c.code_id), c.key_id)

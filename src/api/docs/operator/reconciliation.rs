@@ -17,7 +17,8 @@ pub(crate) fn get(operation: Operation) -> Operation {
         .describe(
             RECONCILIATION,
             "Get the reconciliation of a day",
-            "Result of comparing the vendor records of a day with purchases, by vendor.",
+            "Vouchers of the orders settled on the day, by vendor and batch, and the result of comparing the vendor records of \
+             the day with purchases, by vendor.",
         )
         .ok::<DayBody>("The result.", day())
         .errors(&[Code::ReconciliationNotFound, Code::ValidationFailed])
@@ -28,7 +29,7 @@ pub(crate) fn run(operation: Operation) -> Operation {
         .describe(
             RECONCILIATION,
             "Run the reconciliation of a day",
-            "Queues the comparison. If it fails, it is retried for a day; the previous result remains until it succeeds. A \
+            "Queues the comparison with each vendor, and the count of allocations. If it fails, it is retried for a day; the previous result remains until it succeeds. A \
              day that is not over is compared up to now.",
         )
         .optional_json_body::<RunRequest>(json!({ "vendor": "acme-cards" }))
@@ -89,15 +90,25 @@ pub(crate) fn resolve(operation: Operation) -> Operation {
 
 fn day() -> Value {
     let summary =
-        json!({ "orders_total": 12, "vouchers_allocated": 40, "matched": 39, "drifted": 1, "unmatched": 0 });
+        json!({ "orders_total": 12, "vouchers_allocated": 40, "matched": 29, "drifted": 1, "unmatched": 0 });
     json!({
         "date": "2026-11-20",
         "summary": summary.clone(),
         "vendors": [{
-            "vendor": "acme-cards", "summary": summary, "recorded": 40, "source": "http",
+            "vendor": "acme-cards", "summary": summary, "recorded": 30, "source": "http",
             "started_at": "2026-11-21T02:00:00.123456Z", "generated_at": "2026-11-21T02:00:03.123456Z", "failed_attempts": 0,
             "last_error": null, "next_attempt_at": null,
         }],
+        "allocations": [
+            {
+                "vendor": "acme-cards", "source": "purchase", "batch": null, "orders": 9, "vouchers": 30,
+                "records": "compared", "matched": 29, "drifted": 1, "unmatched": 0,
+            },
+            {
+                "vendor": "by-hand", "source": "import", "batch": "delivery-4711", "orders": 4, "vouchers": 10,
+                "records": "none", "matched": null, "drifted": null, "unmatched": null,
+            },
+        ],
     })
 }
 

@@ -1,4 +1,4 @@
-//! `/reconciliation`: results of comparing vendor records with purchases, manual runs, and record files.
+//! `/reconciliation`: allocations of a day, results of comparing vendor records with purchases, manual runs, and record files.
 //!
 //! A manual run is queued in the database; the next node that polls executes it. The response does not wait for it.
 
@@ -7,7 +7,6 @@ mod upload;
 
 use actix_web::{HttpResponse, web};
 use time::{Date, OffsetDateTime};
-use vouchsafe_domain::vendor::AdapterKind;
 use vouchsafe_wire::operator::reconciliation::{DayBody, RunRequest};
 use vouchsafe_wire::partner::reconciliation::parse_date;
 
@@ -26,11 +25,16 @@ pub(super) async fn get(
     date: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let day = parse_date(&date)?;
+    let body = find_day(&service, day).await?;
+    Ok(HttpResponse::Ok().json(body.ok_or_else(|| not_found(day))?))
+}
+
+/// The results and allocations of a day; `None` if there are neither.
+async fn find_day(service: &Service, day: Date) -> Result<Option<DayBody>, ApiError> {
     let reconciliations = service.store.reconciliations.list(day).await?;
-    if reconciliations.is_empty() {
-        return Err(not_found(day));
-    }
-    Ok(HttpResponse::Ok().json(DayBody::of(day, reconciliations)))
+    let allocations = service.store.reconciliations.find_allocations(day).await?;
+    let is_empty = reconciliations.is_empty() && allocations.is_none();
+    Ok((!is_empty).then(|| DayBody::of(day, reconciliations, allocations)))
 }
 
 /// `POST /reconciliation/{date}/run`: queues a run and returns 202.
@@ -42,10 +46,11 @@ pub(super) async fn run(
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.authorize(Role::Operator)?;
     let day = parse_started_day(&service, &date).await?.0;
-    let vendors = resolve_http_vendors(&service, request).await?;
+    let vendors = resolve_vendors(&service, request).await?;
     service.store.reconciliations.request(day, vendors, actor).await?;
-    let reconciliations = service.store.reconciliations.list(day).await?;
-    Ok(HttpResponse::Accepted().json(DayBody::of(day, reconciliations)))
+    let body = find_day(&service, day).await?;
+    let body = body.unwrap_or_else(|| DayBody::of(day, Vec::new(), None));
+    Ok(HttpResponse::Accepted().json(body))
 }
 
 /// Parses a day that has begun by the database's clock; returns it with the database's time.
@@ -58,16 +63,16 @@ async fn parse_started_day(service: &Service, text: &str) -> Result<(Date, Offse
     Ok((day, now))
 }
 
-/// All `http` vendors, or the named one if it is an `http` vendor.
-async fn resolve_http_vendors(service: &Service, request: RunRequest) -> Result<Vec<String>, ApiError> {
+/// All vendors whose adapter lists its sales, or the named one if it is one of them.
+async fn resolve_vendors(service: &Service, request: RunRequest) -> Result<Vec<String>, ApiError> {
     let all = service.store.vendors.list().await?.into_iter();
     let is_requested = |vendor_id: &str| request.vendor.as_ref().is_none_or(|only| only == vendor_id);
     let vendors: Vec<String> = all
-        .filter(|vendor| vendor.adapter == AdapterKind::Http && is_requested(&vendor.vendor_id))
+        .filter(|vendor| vendor.adapter.has_records() && is_requested(&vendor.vendor_id))
         .map(|vendor| vendor.vendor_id)
         .collect();
-    if vendors.is_empty() {
-        let message = "no such vendor with the adapter `http`; upload the records of other vendors";
+    if vendors.is_empty() && request.vendor.is_some() {
+        let message = "no such vendor, or its adapter lists no sales; upload the records of such a vendor";
         return Err(ApiError::invalid_field("vendor", message));
     }
     Ok(vendors)

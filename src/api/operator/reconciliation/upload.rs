@@ -12,10 +12,10 @@ use vouchsafe_store::{RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, Re
 use vouchsafe_wire::error_body::InvalidRequest;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::reconciliation::records::RecordReader;
-use vouchsafe_wire::operator::reconciliation::{DayBody, RecordsQuery};
+use vouchsafe_wire::operator::reconciliation::RecordsQuery;
 use vouchsafe_wire::operator::stock::blocks::Block;
 
-use super::parse_started_day;
+use super::{find_day, parse_started_day};
 use crate::api::body::{check_not_compressed, incomplete, media_type};
 use crate::api::error::ApiError;
 use crate::api::list_request::parse_query;
@@ -69,8 +69,8 @@ pub(in crate::api::operator) async fn upload(
     uploaded?;
     match compared? {
         ReconciliationOutcome::Completed => {
-            let reconciliations = service.store.reconciliations.list(day).await?;
-            Ok(HttpResponse::Ok().json(DayBody::of(day, reconciliations)))
+            let body = find_day(&service, day).await?;
+            Ok(HttpResponse::Ok().json(body.ok_or_else(ApiError::unavailable)?))
         }
         ReconciliationOutcome::Busy => Err(ApiError::new(
             Code::ReconciliationInProgress,

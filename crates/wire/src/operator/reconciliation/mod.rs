@@ -6,6 +6,9 @@ pub mod records;
 use serde::{Deserialize, Serialize};
 use time::{Date, OffsetDateTime};
 use utoipa::{IntoParams, ToSchema};
+use vouchsafe_domain::reconciliation::allocations::{
+    BatchAllocations, DayAllocations, RecordsAvailability, VoucherSource,
+};
 use vouchsafe_domain::reconciliation::result::{
     Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource,
 };
@@ -17,10 +20,43 @@ pub struct DayBody {
     /// Day in UTC.
     #[schema(format = Date)]
     date: String,
-    /// Totals of all vendors. An order with vouchers of two vendors counts for both.
+    /// Orders settled on the day and their vouchers, and the results of all vendors.
     summary: ReconciliationSummary,
-    /// Results by vendor.
+    /// Comparisons with the records of the vendors that list their sales, by vendor.
     vendors: Vec<VendorBody>,
+    /// Vouchers of the orders settled on the day, by vendor and batch; null before they were counted.
+    #[schema(required)]
+    allocations: Option<Vec<BatchBody>>,
+}
+
+/// Vouchers of one vendor and batch that orders settled on the day have.
+#[derive(Serialize, ToSchema)]
+#[schema(as = BatchAllocations)]
+struct BatchBody {
+    /// Vendor ID.
+    vendor: String,
+    /// Source of the vouchers.
+    source: VoucherSource,
+    /// Batch of the import; null for purchases, and for imports before batches had names.
+    #[schema(required)]
+    batch: Option<String>,
+    /// Number of orders that have at least one of the vouchers.
+    #[schema(minimum = 0)]
+    orders: i64,
+    /// Number of vouchers.
+    #[schema(minimum = 0)]
+    vouchers: i64,
+    /// Whether vendor records exist for the vouchers.
+    records: RecordsAvailability,
+    /// Number of vouchers that match the vendor's records; null without records.
+    #[schema(required, minimum = 0)]
+    matched: Option<i64>,
+    /// Number of vouchers that differ from the vendor's records; null without records.
+    #[schema(required, minimum = 0)]
+    drifted: Option<i64>,
+    /// Number of vouchers that the vendor's records lack; null without records.
+    #[schema(required, minimum = 0)]
+    unmatched: Option<i64>,
 }
 
 /// Reconciliation of a day with one vendor.
@@ -74,25 +110,49 @@ pub struct RecordsQuery {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct RunRequest {
-    /// Vendor ID. Default: all vendors with the adapter `http`.
+    /// Vendor ID. Default: all vendors whose adapter lists its sales (`http` and `mock`).
     #[serde(default)]
     #[cfg_attr(
         feature = "clap",
-        arg(long, help = "Vendor ID [default: all vendors with the adapter http]")
+        arg(long, help = "Vendor ID [default: all vendors that list their sales]")
     )]
     pub vendor: Option<String>,
 }
 
 impl DayBody {
-    /// The results of a day by vendor, and their sum.
+    /// The allocations of a day, its results by vendor, and their sum.
     #[must_use]
-    pub fn of(day: Date, reconciliations: Vec<Reconciliation>) -> Self {
+    pub fn of(day: Date, reconciliations: Vec<Reconciliation>, allocations: Option<DayAllocations>) -> Self {
         let vendors: Vec<VendorBody> = reconciliations.into_iter().map(VendorBody::from).collect();
         let summaries = vendors.iter().filter_map(|vendor| vendor.summary);
+        let mut summary = summaries.fold(ReconciliationSummary::default(), ReconciliationSummary::combine);
+        if let Some(counted) = &allocations {
+            summary.orders_total = counted.orders_total;
+            summary.vouchers_allocated = counted.vouchers_allocated;
+        }
+        let batches = allocations.map(|counted| counted.batches.into_iter().map(BatchBody::from).collect());
         Self {
             date: day.to_string(),
-            summary: summaries.fold(ReconciliationSummary::default(), ReconciliationSummary::combine),
+            summary,
             vendors,
+            allocations: batches,
+        }
+    }
+}
+
+impl From<BatchAllocations> for BatchBody {
+    fn from(batch: BatchAllocations) -> Self {
+        let compared = |count| (batch.records != RecordsAvailability::None).then_some(count);
+        Self {
+            source: batch.source,
+            orders: batch.orders,
+            vouchers: batch.vouchers,
+            records: batch.records,
+            matched: compared(batch.matched),
+            drifted: compared(batch.drifted),
+            unmatched: compared(batch.unmatched),
+            vendor: batch.vendor,
+            batch: batch.batch,
         }
     }
 }
