@@ -24,17 +24,17 @@ pub(super) struct Line {
 }
 
 /// A figure with one or two lines; `y_label` names quantity and unit.
-pub(super) fn chart(y_label: &str, window_s: u64, lines: &[Line]) -> anyhow::Result<Markup> {
+pub(super) fn chart(title: &str, y_label: &str, window_s: u64, lines: &[Line]) -> anyhow::Result<Markup> {
     let svg = draw(y_label, window_s, lines)?;
     Ok(html! {
         figure {
             figcaption {
-                (y_label) " over time"
+                (title)
                 @for (index, line) in lines.iter().enumerate().filter(|_| lines.len() > 1) {
                     span.key { i class=(format!("line{index}")) {} (line.name) }
                 }
             }
-            div.chart role="img" aria-label=(format!("{y_label} over time")) { (PreEscaped(svg)) }
+            div.chart role="img" tabindex="0" aria-label=(format!("{title}: {y_label}")) { (PreEscaped(svg)) }
         }
     })
 }

@@ -33,10 +33,10 @@ pub(super) fn render(report: &Report) -> anyhow::Result<String> {
             body {
                 main {
                     h1 { (title) }
-                    @for warning in report.warnings() { p.warning { strong { "Warning: " } (warning) } }
                     @if let Some(first) = report.runs.first() {
                         (definitions("Conditions", first.conditions.rows()))
                     }
+                    @for warning in report.warnings() { p.warning { strong { "Warning: " } (warning) } }
                     @if report.runs.len() > 1 { (summary_table(&report.runs)) }
                     @for run in runs { (run) }
                 }
@@ -61,8 +61,13 @@ fn run_section(run: &RunReport) -> anyhow::Result<Markup> {
         line("p50", |window| window.p50_ms),
         line("p99", |window| window.p99_ms),
     ];
-    let rate_chart = chart("orders per second", series.window_s, &rates)?;
-    let latency_chart = chart("latency, ms", series.window_s, &latencies)?;
+    let rate_chart = chart(
+        "Throughput over time",
+        "orders per second",
+        series.window_s,
+        &rates,
+    )?;
+    let latency_chart = chart("Latency over time", "latency, ms", series.window_s, &latencies)?;
     let follow_up = run.follow_up.to_string();
     Ok(html! {
         section id=(run.name()) {
@@ -151,7 +156,7 @@ fn run_rows(run: &RunReport) -> Vec<(&'static str, String)> {
 fn definitions(title: &str, rows: Vec<(&'static str, String)>) -> Markup {
     html! {
         h3 { (title) }
-        div.scroll {
+        div.scroll tabindex="0" {
             table {
                 @for (name, value) in rows { tr { th scope="row" { (name) } td { (value) } } }
             }
@@ -167,14 +172,14 @@ fn figure_table<const N: usize>(
 ) -> Markup {
     html! {
         h3 { (title) }
-        div.scroll {
+        div.scroll tabindex="0" {
             table.figures {
                 thead { tr { @for cell in head { th scope="col" { (cell) } } } }
                 tbody {
                     @for row in rows {
                         tr {
                             @for (index, cell) in row.iter().enumerate() {
-                                @if index == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+                                @if index == 0 { th scope="row" { (cell) } } @else { td.failed[is_failure(cell)] { (cell) } }
                             }
                         }
                     }
@@ -182,6 +187,10 @@ fn figure_table<const N: usize>(
             }
         }
     }
+}
+
+fn is_failure(cell: &str) -> bool {
+    ["FAILED", "MISSED"].iter().any(|word| cell.ends_with(word))
 }
 
 fn summary_table(runs: &[RunReport]) -> Markup {
@@ -219,7 +228,7 @@ fn cost_table(costs: &OrderCosts) -> Markup {
 fn check_table(title: &str, checks: &[Check]) -> Markup {
     html! {
         h3 { (title) }
-        div.scroll {
+        div.scroll tabindex="0" {
             table {
                 @for check in checks {
                     tr {

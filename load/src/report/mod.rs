@@ -7,6 +7,7 @@ mod chart;
 mod html;
 mod thresholds;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -26,6 +27,9 @@ pub use self::thresholds::check_thresholds;
 
 /// Name of a run without a scenario.
 const PLAIN_RUN: &str = "load run";
+
+/// No disk syncs faster than this; a file system in memory does.
+const MIN_DISK_SYNC_MS: f64 = 0.01;
 
 /// Report of one or more runs on the same machine.
 #[derive(Clone, Debug, Serialize)]
@@ -93,16 +97,22 @@ impl Report {
         Ok(std::fs::write(path, html::render(self)?)?)
     }
 
-    /// Reasons to doubt the figures of a run, with its name.
-    fn warnings(&self) -> impl Iterator<Item = String> {
-        let named = |run: &'_ RunReport| {
-            let name = run.name().to_owned();
-            run.warnings
-                .clone()
-                .into_iter()
-                .map(move |warning| format!("{name}: {warning}"))
-        };
-        self.runs.iter().flat_map(named)
+    /// Reasons to doubt the figures, each once, with the names of the runs unless it holds for all.
+    fn warnings(&self) -> Vec<String> {
+        let mut runs_by_warning: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for run in &self.runs {
+            for warning in &run.warnings {
+                runs_by_warning.entry(warning).or_default().push(run.name());
+            }
+        }
+        let warnings = runs_by_warning.into_iter().map(|(warning, runs)| {
+            if runs.len() == self.runs.len() {
+                warning.to_owned()
+            } else {
+                format!("{}: {warning}", runs.join(", "))
+            }
+        });
+        warnings.collect()
     }
 }
 
@@ -187,6 +197,9 @@ fn find_warnings(conditions: &Conditions, usage: &ResourceUsage) -> Vec<String> 
         .is_some_and(|database| !database.is_durable())
     {
         warnings.push("commits are not durable (fsync, synchronous_commit): figures do not count".to_owned());
+    }
+    if conditions.disk_sync_ms.is_some_and(|ms| ms < MIN_DISK_SYNC_MS) {
+        warnings.push("syncs do not reach a disk: set TMPDIR to a directory on one".to_owned());
     }
     if conditions.profile.as_deref() == Some("debug") {
         warnings.push("the program is a debug build: figures do not count".to_owned());
