@@ -1,55 +1,10 @@
 //! Load harness against the real program: deploys, seeds, loads, audits and stops it. The harness's own tests use a stub.
 
-use sqlx::{Connection, PgConnection};
-use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_lab::nodes::{NodesPlan, measure_nodes};
-use vouchsafe_load::audit::{audit, read_wallets};
 use vouchsafe_load::deployment::TestDeployment;
-use vouchsafe_load::deployment::seed::{SeedData, product_id, seed};
-use vouchsafe_load::run::driver::{LoadPlan, run_load};
-use vouchsafe_load::run::progress::Progress;
 use vouchsafe_load::scenario_run::{GeneratorOptions, run_scenario};
-use vouchsafe_load::traffic::pace::{Pace, RunLength};
 use vouchsafe_load::traffic::scenario::Scenario;
-use vouchsafe_load::traffic::workload::Workload;
 use vouchsafe_test_harness::program;
-
-/// Enough to fill batches, few enough for a debug build.
-const ORDERS: u64 = 200;
-
-#[test]
-fn deployment_under_load_passes_audit_and_cleans_up() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let mut deployment = runtime.block_on(TestDeployment::start(program())).unwrap();
-    let data_dir = deployment.data_dir();
-    let seed_data = SeedData::even(1, ORDERS, 1, 25 * ORDERS);
-    let buyers = runtime.block_on(seed(deployment.operator(), &seed_data)).unwrap();
-
-    let mut auditor = PartnerClient::new(&deployment.base_url(), buyers[0].credentials.clone()).unwrap();
-    let opening = runtime.block_on(read_wallets(&mut auditor)).unwrap();
-    let plan = LoadPlan::single_partner(
-        deployment.base_url(),
-        buyers[0].credentials.clone(),
-        Workload::one_sku(&product_id(0), "25", 1).unwrap(),
-        Pace::Closed { connections: 16 },
-        RunLength::Orders(ORDERS),
-    );
-    let ran = run_load(plan, &Progress::default()).unwrap();
-    assert_eq!(ran.tally.latency_us.len(), ORDERS, "{:?}", ran.tally.measured);
-    let audit = runtime.block_on(audit(&mut auditor, ran.tally.acknowledgements, Some(opening)));
-    assert!(audit.has_passed(), "{audit}");
-
-    let postgres = deployment.postgres().unwrap();
-    for options in [postgres.service_options(), postgres.superuser_options()] {
-        let connection = runtime.block_on(PgConnection::connect_with(&options)).unwrap();
-        runtime.block_on(connection.close()).unwrap();
-    }
-    deployment.stop().unwrap();
-    assert!(!data_dir.exists(), "{} was not removed", data_dir.display());
-}
 
 /// Several partners and SKUs, some of which run out, orders of several items, duplicates, all kinds of reads, and a Postgres
 /// that pauses now and then.
@@ -69,7 +24,7 @@ const FULL_SCENARIO: &str = r#"{
 }"#;
 
 #[test]
-fn full_scenario_passes_every_audit_check() {
+fn full_scenario_passes_every_audit_check_and_cleans_up() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -80,6 +35,7 @@ fn full_scenario_passes_every_audit_check() {
         threads: 2,
         samples: 20,
     };
+    let data_dir = deployment.data_dir();
     let scenario = Scenario::parse(FULL_SCENARIO.as_bytes()).unwrap();
     let report = run_scenario(&scenario, &mut deployment, options).unwrap();
     assert!(report.audit.has_passed(), "{report}");
@@ -107,7 +63,9 @@ fn full_scenario_passes_every_audit_check() {
         "{report}"
     );
     assert!(report.scenario.as_ref().unwrap().pauses > Some(0), "{report}");
+    assert_eq!(report.metrics.series.windows.len(), 1, "{report}");
     deployment.stop().unwrap();
+    assert!(!data_dir.exists(), "{} was not removed", data_dir.display());
 }
 
 #[test]

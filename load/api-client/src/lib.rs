@@ -1,10 +1,9 @@
-//! HTTP client of the API: connection, signature, credentials, typed responses, exact amounts; operation history with
+//! HTTP client of the API: connection, signature, credentials, typed responses; operation history with
 //! a recorder and a checker.
 //!
 //! Rule: this crate shares no code with the service, so a bug of the service cannot hide in the code that checks it.
 
 pub mod history;
-pub mod money;
 pub mod origin;
 pub mod partner;
 pub mod partner_file;

@@ -1,10 +1,11 @@
 //! Typed views of API responses. They borrow from the body and skip unknown fields, so parsing an order on the hot
 //! path builds no tree.
 
+use std::borrow::Cow;
+
+use rust_decimal::Decimal;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-use super::money::{Amount, AmountError};
 
 /// Allocation and money of an order response (POST and GET).
 #[derive(Debug, Deserialize)]
@@ -42,9 +43,30 @@ impl<'a> OrderView<'a> {
     ///
     /// # Errors
     /// If the number is not a plain decimal.
-    pub fn total(&self) -> Result<Amount, AmountError> {
+    pub fn total(&self) -> Result<Decimal, rust_decimal::Error> {
         self.total_amount.get().parse()
     }
+}
+
+/// The body of an order as if no code had been read: reading codes changes nothing else of a delivered order.
+#[must_use]
+pub fn without_first_reads(body: &[u8]) -> Cow<'_, [u8]> {
+    const READ: &str = r#""first_retrieved_at":""#;
+    let Ok(text) = str::from_utf8(body) else {
+        return body.into();
+    };
+    let mut parts = text.split(READ);
+    let first = parts.next().unwrap_or_default();
+    if first.len() == text.len() {
+        return body.into();
+    }
+    let mut unread = first.to_owned();
+    for part in parts {
+        unread.push_str(r#""first_retrieved_at":null"#);
+        // The rest begins after the closing quote of the time.
+        unread.push_str(part.split_once('"').map_or(part, |(_, rest)| rest));
+    }
+    unread.into_bytes().into()
 }
 
 /// Parses the 16 bytes of a voucher id; `None` unless it is `vch_` and 32 lower-case hex digits.
@@ -147,9 +169,28 @@ mod tests {
             ("ord_1", "DELIVERED", "USD")
         );
         assert_eq!(order.total_amount.get(), "25.00");
-        assert_eq!(order.total().unwrap(), "25".parse().unwrap());
+        assert_eq!(order.total().unwrap(), Decimal::from(25));
         assert_eq!(order.vouchers[0].voucher_id, "vch_0");
         assert!(OrderView::parse(br#"{"order_id":"ord_1"}"#).is_err());
+    }
+
+    #[test]
+    fn order_without_first_reads_equals_the_unread_order() {
+        let order = |first: &str, second: &str| {
+            format!(
+                r#"{{"reference":"\"first_retrieved_at\":\"","vouchers":[{{"first_retrieved_at":{first}}},{{"first_retrieved_at":{second}}}]}}"#
+            )
+        };
+        let unread = order("null", "null");
+        let time = r#""2026-11-24T10:00:00.000001Z""#;
+        for read in [
+            &unread,
+            &order(time, "null"),
+            &order("null", time),
+            &order(time, time),
+        ] {
+            assert_eq!(without_first_reads(read.as_bytes()), unread.as_bytes(), "{read}");
+        }
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use rust_decimal::Decimal;
 use serde::Deserialize;
 use vouchsafe_api_client::ApiResponse;
-use vouchsafe_api_client::money::Amount;
 use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::wire::{ListView, WalletView, order_number};
 
@@ -14,7 +14,7 @@ use crate::tally::acknowledgements::PartnerAcknowledgements;
 const PAGE: usize = 100;
 
 /// Spendable balances by currency.
-pub type WalletBalances = BTreeMap<String, Amount>;
+pub type WalletBalances = BTreeMap<String, Decimal>;
 
 /// A partner with its state before the run.
 pub struct AuditedPartner {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use vouchsafe_api_client::money::Amount;
+use rust_decimal::Decimal;
 use vouchsafe_api_client::wire::{OrderView, order_number, voucher_number};
 use vouchsafe_api_client::{ApiResponse, RequestFailure};
 
@@ -29,13 +29,13 @@ pub struct Sample {
 /// Acknowledged orders of one partner.
 #[derive(Clone, Debug, Default)]
 pub struct PartnerAcknowledgements {
-    pub totals: BTreeMap<String, Amount>,
+    pub totals: BTreeMap<String, Decimal>,
     /// 16-byte order ids; omits malformed ids.
     pub orders: Vec<u128>,
 }
 
 impl PartnerAcknowledgements {
-    fn add(&mut self, currency: &str, total: Amount) {
+    fn add(&mut self, currency: &str, total: Decimal) {
         match self.totals.get_mut(currency) {
             Some(sum) => *sum += total,
             // Allocates the key once per currency instead of once per order.

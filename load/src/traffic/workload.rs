@@ -1,9 +1,9 @@
 //! Request bodies of orders.
 
 use bytes::Bytes;
+use rust_decimal::Decimal;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use vouchsafe_api_client::money::Amount;
 
 /// A workload with one fixed order body.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl Workload {
     /// # Errors
     /// If the denomination is not an exact amount in JSON notation.
     pub fn one_sku(product_id: &str, denomination: &str, quantity: u32) -> anyhow::Result<Self> {
-        denomination.parse::<Amount>()?;
+        denomination.parse::<Decimal>()?;
         let denomination: &RawValue = serde_json::from_str(denomination)?;
         let order = OrderRequest {
             items: [Item::new(product_id, denomination, quantity)],

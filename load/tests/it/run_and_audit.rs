@@ -76,7 +76,7 @@ fn correct_service_passes() {
     assert_eq!(result.tally.latency_us.len(), ORDERS);
     assert!(result.measured_for > Duration::ZERO);
     assert!(
-        audit.to_string().contains("USD 1000000 − 1000 = 999000"),
+        audit.to_string().contains("USD 1000000.00 − 1000.00 = 999000.00"),
         "{audit}"
     );
 }

@@ -83,7 +83,7 @@ BEGIN
     )
     SELECT string_agg(
                '{"voucher_id":"vch_' || replace(n.voucher_id::text, '-', '') || '",' || p_product
-                   || ',"expiry":"' || n.expiry || '"}',
+                   || ',"expiry":"' || n.expiry || '","first_retrieved_at":null}',
                ',' ORDER BY n.expiry, n.stock_id)
       INTO v_list
       FROM numbered AS n;
