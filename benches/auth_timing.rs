@@ -28,7 +28,7 @@ use vouchsafe_api_client::signer::{API_KEY, API_SECRET, SIGNATURE};
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_domain::limits::Limits;
+use vouchsafe_domain::limits::{Limits, RequestClass};
 use vouchsafe_security::client_address::ClientAddress;
 use vouchsafe_security::credential::{ApiKeyPair, ApiSecret, generate_key_pair};
 use vouchsafe_security::environment::Environment;
@@ -223,7 +223,7 @@ fn in_process() -> Timings {
         let now = clock.now();
         let started = Instant::now();
         let verified = register
-            .authenticate(&presented, address, now)
+            .authenticate(&presented, address, RequestClass::Orders, now)
             .is_ok_and(|caller| verify(&caller.secret, &presented, request, now));
         timings.add(defect, started.elapsed());
         assert!(!black_box(verified));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::signer::{API_KEY, API_SECRET};
 
-use vouchsafe_test_harness::{Operator, Partner, expect_error, expect_success, order_body, shared};
+use vouchsafe_test_harness::{Operator, Partner, expect_error, expect_success, id_of, order_body, shared};
 
 /// Returns the error without the parts that differ per request.
 fn error_without_trace(response: &ApiResponse, status: u16, code: &str) -> (Value, Vec<String>) {
@@ -197,13 +197,19 @@ async fn credential_allowlist_narrows_partner_allowlist() {
 #[tokio::test]
 async fn suspension_and_allowlist_apply_to_the_next_request() {
     let mut operator = Operator::of(shared());
-    let sale = operator.add_stocked_product(1).await;
+    let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
+    let paid = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
     operator
         .patch_partner(&partner, &json!({ "suspended": true }))
         .await;
     expect_error(&partner.get("/wallets").await, 403, "PARTNER_SUSPENDED");
     expect_error(&partner.order(&sale, 1).await, 403, "PARTNER_SUSPENDED");
+    assert_eq!(partner.count_codes(&paid).await, 1, "codes that it has paid for");
+    operator
+        .patch_partner(&partner, &json!({ "codes_blocked": true }))
+        .await;
+    expect_error(&partner.get_codes(&paid).await, 403, "PARTNER_SUSPENDED");
     operator
         .patch_partner(
             &partner,

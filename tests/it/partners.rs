@@ -53,6 +53,7 @@ async fn created_partner_secret_is_shown_once() {
       "cancel_window_s": 86400,
       "catalogue": null,
       "certified_at": null,
+      "codes_blocked": false,
       "limits": {
         "orders": {
           "quota": 5,
@@ -129,6 +130,7 @@ async fn partner_patch_merges_and_null_removes() {
         "products": []
       },
       "certified_at": "2026-01-02T02:04:05.000000Z",
+      "codes_blocked": false,
       "limits": {
         "general": {
           "quota": 9,
@@ -159,6 +161,7 @@ async fn partner_patch_merges_and_null_removes() {
       "cancel_window_s": 86400,
       "catalogue": null,
       "certified_at": null,
+      "codes_blocked": false,
       "limits": {
         "orders": {
           "quota": 1,

@@ -84,7 +84,7 @@ codes! {
         "Call from an address on your allowlist, or ask the operator to add the address in the message.";
     /// The partner account is suspended.
     PartnerSuspended = 403 "PARTNER_SUSPENDED" false
-        "Contact the operator. All requests fail until the suspension is lifted.";
+        "Contact the operator. Until the suspension is lifted, you can still read the codes of your orders with `GET /orders/{order_id}/vouchers`, unless the operator has blocked that too; all other requests fail.";
     /// The operator's role does not permit the request.
     Forbidden = 403 "FORBIDDEN" false
         "Operators only: use the token of an operator with a sufficient role.";
@@ -138,10 +138,10 @@ codes! {
         "The message gives the reason. For example, an order cannot be cancelled after a code of it was retrieved.";
     /// The order is not waiting for approval.
     OrderNotAwaitingApproval = 409 "ORDER_NOT_AWAITING_APPROVAL" false
-        "Operators only: read the order. It was already decided, or needed no approval. You may still be able to cancel it.";
+        "Returned to operators, and in the sandbox. Read the order: it was already decided, or needed no approval. You may still be able to cancel it.";
     /// The order is not waiting for vouchers from a vendor.
     OrderNotFulfillable = 409 "ORDER_NOT_FULFILLABLE" false
-        "Operators only: read the order. It is waiting for approval, or is final. Vouchers that were already added are delivered.";
+        "Returned to operators, and in the sandbox. Read the order: it is waiting for approval, or is final. Vouchers that were already added are delivered.";
     /// Another reconciliation with the vendor is in progress.
     ReconciliationInProgress = 409 "RECONCILIATION_IN_PROGRESS" true
         "Operators only: wait until it ends, then send the file again.";

@@ -186,7 +186,7 @@ impl<'a> IncomingRequest<'a> {
         let (presented, now) = (auth_headers(self.request), self.service.clock.now());
         let registry = &self.service.registry;
         registry
-            .authenticate(&presented, self.address, now)
+            .authenticate(&presented, self.address, self.class, now)
             .map_err(|error| self.reject(access_error(error)))
     }
 

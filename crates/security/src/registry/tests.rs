@@ -354,7 +354,9 @@ fn unreadable_address_is_refused() {
     };
     let partner_id = acme.partner_id;
     assert_eq!(
-        registry.authenticate(&headers, address, NOW).err(),
+        registry
+            .authenticate(&headers, address, RequestClass::General, NOW)
+            .err(),
         Some(AccessError::IpNotAllowed { partner_id, address })
     );
 }

@@ -14,6 +14,7 @@ use super::limits_patch::{LimitsPatch, limit_range};
 use crate::error_body::{FieldError, InvalidRequest};
 use crate::operator::patch_field::{
     Nullable, Timestamp, deserialize_nullable_object, deserialize_some, deserialize_some_object,
+    deserialize_some_whole_number,
 };
 
 /// A year, in seconds: most vouchers have expired by then.
@@ -43,7 +44,7 @@ pub struct PartnerPatch {
     #[schema(nullable = false)]
     #[cfg_attr(feature = "clap", command(flatten))]
     limits: Option<LimitsPatch>,
-    /// Whether the partner's requests are rejected.
+    /// Whether the partner's requests are rejected, except reading the codes of its orders.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -52,6 +53,15 @@ pub struct PartnerPatch {
     #[schema(nullable = false)]
     #[cfg_attr(feature = "clap", arg(skip))]
     suspended: Option<bool>,
+    /// Whether a suspension also rejects reading the codes of the partner's orders.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_some"
+    )]
+    #[schema(nullable = false)]
+    #[cfg_attr(feature = "clap", arg(skip))]
+    codes_blocked: Option<bool>,
     /// Which orders wait for approval; null: none.
     #[serde(
         default,
@@ -84,7 +94,7 @@ pub struct PartnerPatch {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "deserialize_some"
+        deserialize_with = "deserialize_some_whole_number"
     )]
     #[schema(value_type = Option<u32>, maximum = 31_536_000)]
     #[cfg_attr(feature = "clap", arg(
@@ -125,11 +135,22 @@ pub struct PartnerPatch {
 }
 
 impl PartnerPatch {
-    /// Suspends a partner, or ends its suspension.
+    /// Suspends a partner, also from reading the codes of its orders if `codes_blocked`.
     #[must_use]
-    pub fn suspend(suspended: bool) -> Self {
+    pub fn suspend(codes_blocked: bool) -> Self {
         Self {
-            suspended: Some(suspended),
+            suspended: Some(true),
+            codes_blocked: Some(codes_blocked),
+            ..Self::default()
+        }
+    }
+
+    /// Ends the suspension of a partner.
+    #[must_use]
+    pub fn resume() -> Self {
+        Self {
+            suspended: Some(false),
+            codes_blocked: Some(false),
             ..Self::default()
         }
     }
@@ -190,6 +211,7 @@ impl PartnerPatch {
         }
         assign_if_some(&mut partner.allowlist, self.allowlist);
         assign_if_some(&mut partner.suspended, self.suspended);
+        assign_if_some(&mut partner.codes_blocked, self.codes_blocked);
         assign_if_some(&mut partner.approval_rule, self.approval_rule);
         assign_if_some(&mut partner.catalogue, self.catalogue);
         let window = self
@@ -289,6 +311,7 @@ mod tests {
     fn invalid_value_names_its_field() {
         for (text, field) in [
             (r#"{"suspended":null}"#, "suspended"),
+            (r#"{"codes_blocked":null}"#, "codes_blocked"),
             (r#"{"allowlist":null}"#, "allowlist"),
             (r#"{"allowlist":["nowhere"]}"#, "allowlist"),
             (r#"{"limits":null}"#, "limits"),
