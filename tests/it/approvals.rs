@@ -179,7 +179,7 @@ async fn approved_order_with_unavailable_remainder_is_refunded() {
     );
     assert_eq!(
         (line_counts(&none), &none["refunded_amount"]),
-        ([0, 0, 1], &json!(25.0))
+        ([0, 0, 0], &json!(25.0))
     );
     assert_eq!(partner.usd_balances().await, (125.0, 0.0));
     assert_verified().await;
@@ -232,7 +232,7 @@ async fn rejected_order_is_refunded() {
     );
     assert_eq!(
         (line_counts(&order), &order["refunded_amount"]),
-        ([0, 0, 1], &json!(25.0))
+        ([0, 0, 0], &json!(25.0))
     );
     assert_eq!(partner.usd_balances().await, (100.0, 0.0));
     let audited = decisions_in_audit_log(&mut operator, &order_id).await;

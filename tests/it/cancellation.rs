@@ -35,6 +35,17 @@ async fn cancelled_order_is_refunded_and_restocked() {
             ("REFUNDED", "partner", None)
         ]
     );
+    let item = &order["items"][0];
+    assert_eq!(
+        (
+            &item["delivered"],
+            &item["pending"],
+            &item["failed"],
+            &item["cancelled"]
+        ),
+        (&json!(0), &json!(0), &json!(0), &item["quantity"]),
+        "units of a cancelled order are not failed"
+    );
     assert_eq!(partner.balance("USD").await, "100.00");
     assert_eq!(partner.read(&format!("/orders/{}", id_of(&placed))).await, order);
     let refused_codes = partner.get_codes(&id_of(&placed)).await;

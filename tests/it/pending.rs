@@ -30,7 +30,7 @@ async fn vendor_order_is_accepted_pending_and_paid() {
         format!(r#"{{"order_id":"{order_id}","status":"PENDING","total_amount":75.00,"currency":"USD","#),
         r#""fulfilled_from":null,"reference":null,"metadata":null,"#.to_owned(),
         format!(r#""items":[{{"product_id":"{product}","denomination":25.00,"quantity":3,"#),
-        r#""delivered":0,"pending":3,"failed":0}],"vouchers":[],"#.to_owned(),
+        r#""delivered":0,"pending":3,"failed":0,"cancelled":0}],"vouchers":[],"#.to_owned(),
         r#""refunded_amount":0.00,"closed":false,"pending_reason":"VENDOR","#.to_owned(),
         format!(r#""timeline":[{{"status":"PENDING","at":"{at}","by":"partner","reason":null}}],"#),
         format!(r#""created_at":"{at}","updated_at":"{at}"}}"#),

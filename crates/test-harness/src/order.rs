@@ -22,10 +22,11 @@ pub fn statuses(order: &Value) -> Vec<&str> {
     stages(order).into_iter().map(|(status, ..)| status).collect()
 }
 
-/// Returns the delivered, pending and failed counts of the first line, which add up to its quantity.
+/// Returns the delivered, pending and failed counts of the first line; with the cancelled they add up to its quantity.
 pub fn line_counts(order: &Value) -> [u64; 3] {
     let line = &order["items"][0];
     let counts = ["delivered", "pending", "failed"].map(|field| line[field].as_u64().unwrap());
-    assert_eq!(counts.iter().sum::<u64>(), line["quantity"], "{line}");
+    let cancelled = line["cancelled"].as_u64().unwrap();
+    assert_eq!(counts.iter().sum::<u64>() + cancelled, line["quantity"], "{line}");
     counts
 }

@@ -103,7 +103,7 @@ fn refunded_order() -> Value {
     order["vouchers"] = json!([]);
     order["refunded_amount"] = order["total_amount"].clone();
     for item in order["items"].as_array_mut().into_iter().flatten() {
-        item["failed"] = item["quantity"].clone();
+        item["cancelled"] = item["quantity"].clone();
         item["delivered"] = 0.into();
     }
     if let Some(timeline) = order["timeline"].as_array_mut() {
