@@ -8,7 +8,7 @@ use clap::Args;
 use reqwest::Method;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_security::credential::ApiSecret;
 use vouchsafe_security::framing::{API_PREFIX, CanonicalRequest, SignedRequest, Timestamp};
@@ -21,6 +21,7 @@ use super::examples::examples;
 use super::exit::UsageError;
 use super::{CONNECTION_OPTIONS, CommandOutput, LocalService, print_error};
 use crate::sandbox::PARTNER_FILE;
+use crate::secrets::write_private;
 
 /// Response headers printed with the status.
 const SHOWN_HEADERS: [&str; 4] = ["location", "idempotent-replayed", "retry-after", "x-trace-id"];
@@ -28,7 +29,7 @@ const SHOWN_HEADERS: [&str; 4] = ["location", "idempotent-replayed", "retry-afte
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     "vouchsafe call GET '/products?currency=EUR'",
-    r#"vouchsafe call POST /orders '{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}'"#,
+    r#"vouchsafe call POST /orders '{"items":[{"product_id":"sbx-slow","denomination":25,"quantity":1}]}'"#,
 ])]
 pub struct CallArgs {
     /// HTTP method, in upper or lower case.
@@ -58,6 +59,8 @@ pub struct CallArgs {
 #[derive(Deserialize)]
 struct Credentials {
     partner_id: Option<String>,
+    /// Known if a `call` has rotated the stored credentials.
+    expires_at: Option<String>,
     #[serde(deserialize_with = "deserialize_secret")]
     api_key: SecretString,
     #[serde(deserialize_with = "deserialize_secret")]
@@ -73,10 +76,9 @@ pub(super) async fn run(
     json: bool,
     local_service: &LocalService,
 ) -> anyhow::Result<CommandOutput> {
-    let file = args
-        .credentials
-        .unwrap_or_else(|| local_service.data_dir.join(PARTNER_FILE));
-    let credentials = read_credentials(&file)?;
+    let stored_file = local_service.data_dir.join(PARTNER_FILE);
+    let file = args.credentials.as_ref().unwrap_or(&stored_file);
+    let credentials = read_credentials(file)?;
     let method: Method = args.method.to_ascii_uppercase().parse().context("METHOD")?;
     let body = args
         .body
@@ -110,33 +112,50 @@ pub(super) async fn run(
         request = request.header("Content-Type", "application/json").body(body);
     }
     let output = send_and_print(request, base_url, json).await?;
-    if let Some(advice) = credential_advice(&output.text, &file, credentials.partner_id.as_deref()) {
+    let response: Value = serde_json::from_str(&output.text).unwrap_or_default();
+    if let Some(end) = end_of_rotated(&response).filter(|_| args.credentials.is_none()) {
+        // A data directory may be read-only; then later calls do not name the end.
+        drop(store_end(file, end));
+    }
+    if let Some(advice) = credential_advice(&response, &credentials, file) {
         print_error(&advice);
     }
     Ok(output)
 }
 
-/// What to do after a rotation, with the response that replaces the credentials and with those that have ended.
-fn credential_advice(response: &str, file: &Path, partner_id: Option<&str>) -> Option<String> {
-    let response: Value = serde_json::from_str(response).ok()?;
+/// When the credentials of a rotation end, from its response.
+fn end_of_rotated(response: &Value) -> Option<&str> {
+    response.get("api_secret")?;
+    response["previous_expires_at"].as_str()
+}
+
+/// Adds the end of the stored credentials to their file.
+fn store_end(file: &Path, end: &str) -> anyhow::Result<()> {
+    let mut stored: Map<String, Value> = serde_json::from_str(&std::fs::read_to_string(file)?)?;
+    stored.insert("expires_at".to_owned(), end.into());
+    write_private(file, &format!("{:#}\n", Value::Object(stored)))
+}
+
+/// What to do with the response of a rotation, and with credentials that end or have ended.
+fn credential_advice(response: &Value, credentials: &Credentials, file: &Path) -> Option<String> {
     let file = file.display();
-    if let Some(end) = response["previous_expires_at"]
-        .as_str()
-        .filter(|_| response["api_secret"].is_string())
-    {
+    if let Some(end) = end_of_rotated(response) {
         return Some(format!(
             "The new secret is shown only here. Save this response in a file and name it with --credentials FILE.\n\
              {file} still has the old credentials, which end at {end}."
         ));
     }
-    if response["error"]["code"] != Code::InvalidCredentials.as_str() {
-        return None;
+    if response["error"]["code"] == Code::InvalidCredentials.as_str() {
+        let partner_id = credentials.partner_id.as_deref().unwrap_or("PARTNER_ID");
+        return Some(format!(
+            "The credentials in {file} no longer work: they were rotated or revoked, or belong to another service.\n\
+             Name others with --credentials FILE, or issue new ones:\n  \
+             vouchsafe credential issue {partner_id} --json > FILE"
+        ));
     }
-    let partner_id = partner_id.unwrap_or("PARTNER_ID");
+    let end = credentials.expires_at.as_ref()?;
     Some(format!(
-        "The credentials in {file} no longer work: they were rotated or revoked, or belong to another service.\n\
-         Name others with --credentials FILE, or issue new ones:\n  \
-         vouchsafe credential issue {partner_id} --json > FILE"
+        "The credentials in {file} were rotated and end at {end}. Name the new ones with --credentials FILE."
     ))
 }
 

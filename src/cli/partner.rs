@@ -79,7 +79,7 @@ pub enum Action {
 #[derive(Debug, Args)]
 #[command(after_help = examples![
     "vouchsafe partner set PARTNER_ID --limit orders=500/60 --limit general=default",
-    r#"vouchsafe partner set PARTNER_ID --approval-rule '{"amount_over":{"USD":500}}' --cancel-window 3600"#,
+    r#"vouchsafe partner set PARTNER_ID --approval-rule '{"amount_over":{"USD":500}}' --cancel-window 600"#,
 ])]
 #[command(override_usage = "vouchsafe partner set [OPTIONS] <PARTNER_ID>")]
 #[group(id = "terms", required = true, multiple = true, args = TERMS)]

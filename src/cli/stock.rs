@@ -38,7 +38,7 @@ pub enum Action {
     /// Import vouchers. Can be repeated: no voucher is imported twice.
     #[command(after_help = examples![
         "vouchsafe stock import vouchers.csv --product sbx-instant --denomination 25",
-        "vouchsafe stock import vouchers.csv --product sbx-instant --denomination 25 --batch d-4711 --strict",
+        "vouchsafe stock import vouchers.csv --product sbx-instant --denomination 25 --batch 4711 --strict",
         "vouchsafe stock import - --format ndjson --product sbx-instant --denomination 25 < vouchers.ndjson",
     ])]
     Import {

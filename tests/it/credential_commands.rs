@@ -1,6 +1,6 @@
 //! `vouchsafe credential`: issue, list and revoke.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::{run, run_error, run_json, run_ok, utf8};
 use vouchsafe_test_harness::unique;
@@ -42,46 +42,50 @@ async fn call_after_rotation_says_which_credentials_are_old() {
         "127.0.0.1",
     ]);
     let directory = tempfile::tempdir().unwrap();
-    let (old, new) = (
-        directory.path().join("old.json"),
-        directory.path().join("new.json"),
-    );
+    let [stored, new] = ["sandbox-partner.json", "new.json"].map(|name| directory.path().join(name));
     let mut credential = created["credential"].clone();
     credential["partner_id"] = created["partner_id"].clone();
-    std::fs::write(&old, credential.to_string()).unwrap();
-    let call = |file: &std::path::Path, arguments: &[&str]| {
-        let file = file.to_str().unwrap();
-        run(&[&["call", "--json", "--credentials", file], arguments].concat())
+    std::fs::write(&stored, credential.to_string()).unwrap();
+    let call = |arguments: &[&str]| {
+        let data_dir = directory.path().to_str().unwrap();
+        let output = run(&[&["--json", "--data-dir", data_dir, "call"], arguments].concat());
+        (output.status.code(), utf8(&output.stdout), utf8(&output.stderr))
     };
-    let rotated = call(
-        &old,
-        &["POST", "/credentials/rotate", r#"{"overlap_seconds":600}"#],
-    );
-    let (response, notes) = (utf8(&rotated.stdout), utf8(&rotated.stderr));
-    let end = serde_json::from_str::<serde_json::Value>(&response).unwrap()["previous_expires_at"].clone();
+    let (_, _, notes) = call(&["GET", "/wallets"]);
+    assert_eq!(notes, "");
+    let (_, response, notes) = call(&["POST", "/credentials/rotate", r#"{"overlap_seconds":600}"#]);
+    let rotated: Value = serde_json::from_str(&response).unwrap();
+    let end = rotated["previous_expires_at"].as_str().unwrap();
     assert!(
-        notes.contains("--credentials FILE") && notes.contains(end.as_str().unwrap()),
+        notes.contains("--credentials FILE") && notes.contains(end),
         "{notes}"
     );
     assert!(
-        notes.contains(old.to_str().unwrap()) && !notes.contains("vss_"),
+        notes.contains(stored.to_str().unwrap()) && !notes.contains("vss_"),
+        "{notes}"
+    );
+    // During the overlap the stored credentials work, and the command says that they end.
+    let (code, _, notes) = call(&["GET", "/wallets"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        notes.contains("were rotated and end at") && notes.contains(end),
         "{notes}"
     );
     // The response is a credentials file.
     std::fs::write(&new, response).unwrap();
-    assert!(call(&new, &["GET", "/wallets"]).status.success());
+    let (code, _, notes) = call(&["--credentials", new.to_str().unwrap(), "GET", "/wallets"]);
+    assert_eq!((code, notes.as_str()), (Some(0), ""));
     run_ok(&[
         "credential",
         "revoke",
         credential["credential_id"].as_str().unwrap(),
     ]);
-    let refused = call(&old, &["GET", "/wallets"]);
-    let notes = utf8(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(1), "{notes}");
+    let (code, _, notes) = call(&["GET", "/wallets"]);
     let issue = format!(
         "vouchsafe credential issue {} --json",
         created["partner_id"].as_str().unwrap()
     );
+    assert_eq!(code, Some(1));
     assert!(
         notes.contains(&issue) && notes.contains("no longer work"),
         "{notes}"
