@@ -7,6 +7,7 @@ use vouchsafe_actors::engine::Engine;
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
+use vouchsafe_domain::sandbox_fault::SandboxFaults;
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::rate_limiter::RateLimiter;
@@ -45,4 +46,6 @@ pub(crate) struct Service {
     pub(crate) metrics: Metrics,
     /// Observes partners for certification; `None` in production.
     pub(crate) certification: Option<Arc<Observer>>,
+    /// Requested by partners in the sandbox; always empty in production.
+    pub(crate) sandbox_faults: Arc<SandboxFaults>,
 }

@@ -1,8 +1,10 @@
 //! Production environment: certified credentials only, no mock vendor, no start without keys or durability.
 
 use hyper::Method;
+use hyper::header::HeaderMap;
 use serde_json::{Value, json};
 use sqlx::ConnectOptions as _;
+use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
 use vouchsafe_private_postgres::Durability;
 
@@ -110,7 +112,7 @@ async fn production_drops_no_response_and_observes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn production_has_no_certification_routes() {
+async fn production_has_no_sandbox_routes() {
     let database = Database::create_on(Durability::Durable).await;
     let service = start_production(&database);
     let mut operator = Operator::of(&service);
@@ -121,6 +123,22 @@ async fn production_has_no_certification_routes() {
         expect_error(&response, 404, "ROUTE_NOT_FOUND");
     }
     expect_error(&partner.get("/certification").await, 404, "ROUTE_NOT_FOUND");
+    let credentials = partner.client.credentials().clone();
+    let mut client = PartnerClient::new(&service.base_url(), credentials).unwrap();
+    for path in [
+        "faults",
+        "orders/ord_1/approve",
+        "orders/ord_1/reject",
+        "orders/ord_1/advance",
+        "orders/ord_1/fail",
+    ] {
+        let (path, headers) = (format!("/sandbox/{path}"), HeaderMap::new());
+        let response = client
+            .send_signed(Method::POST, &path, "", headers)
+            .await
+            .unwrap();
+        expect_error(&response, 404, "ROUTE_NOT_FOUND");
+    }
     // Endpoint tests in production send no wrong signature.
     let body = r#"{"url":"https://shop.invalid/"}"#;
     let created = expect_success(&partner.send_signed(Method::POST, "/webhooks", body).await, 201);

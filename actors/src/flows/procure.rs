@@ -25,7 +25,9 @@ use super::fulfil_order::{deliver_reserved, end_fulfilment, start_fulfilment};
 use super::idempotent::FlowError;
 use crate::engine::Engine;
 use crate::ports::store::Unavailable;
-use crate::ports::vendors::{ClaimedPurchase, PurchaseRemainder, ReservedDelivery, Vendors, WaitingOrder};
+use crate::ports::vendors::{
+    ClaimedPurchase, ForcedResponse, PurchaseRemainder, ReservedDelivery, Vendors, WaitingOrder,
+};
 
 /// Minimum and maximum delay before a vendor is asked about a purchase again; in between it is a quarter of the purchase's
 /// age.
@@ -81,7 +83,8 @@ pub async fn advance_waiting_order(
     Ok(())
 }
 
-/// Requests a purchase from its vendor once, unless another node has claimed it, and delivers the result.
+/// Requests a purchase from its vendor once, unless it is claimed or not due, and delivers the result. Returns whether it was
+/// requested. A forced response replaces that of a mock vendor.
 ///
 /// # Errors
 /// [`ProcureError`] if the purchase cannot be claimed, or if the release of its claim is not known to be stored; an
@@ -90,13 +93,14 @@ pub async fn advance_purchase(
     engine: &Engine,
     vendors: &dyn Vendors,
     purchase_id: Uuid,
-) -> Result<(), ProcureError> {
+    forced: Option<ForcedResponse>,
+) -> Result<bool, ProcureError> {
     let Some(claimed) = vendors.claim_purchase(purchase_id).await? else {
-        return Ok(());
+        return Ok(false);
     };
     let age = (engine.clock.now() - claimed.requested_at).try_into();
     let delay = poll_delay(age.unwrap_or_default());
-    let after = match request_vouchers(engine, vendors, claimed).await {
+    let after = match request_vouchers(engine, vendors, claimed, forced).await {
         Ok(PurchaseRemainder::Done) => None,
         Ok(PurchaseRemainder::Pending(minimum)) => Some(delay.max(minimum.unwrap_or_default())),
         Ok(PurchaseRemainder::Manual) => Some(delay),
@@ -105,13 +109,15 @@ pub async fn advance_purchase(
             Some(delay)
         }
     };
-    Ok(vendors.release_claim(purchase_id, after).await?)
+    vendors.release_claim(purchase_id, after).await?;
+    Ok(true)
 }
 
 async fn request_vouchers(
     engine: &Engine,
     vendors: &dyn Vendors,
     claimed: ClaimedPurchase,
+    forced: Option<ForcedResponse>,
 ) -> Result<PurchaseRemainder, ProcureError> {
     let ClaimedPurchase {
         delivery,
@@ -120,7 +126,7 @@ async fn request_vouchers(
     } = claimed;
     // A purchase that was never requested and is not needed any more is not bought.
     let remainder = if was_requested || is_still_needed(engine, delivery).await? {
-        vendors.request_vouchers(claimed).await?
+        vendors.request_vouchers(claimed, forced).await?
     } else {
         PurchaseRemainder::Done
     };

@@ -74,6 +74,17 @@ pub struct ClaimedPurchase {
     pub was_requested: bool,
 }
 
+/// A response of the sandbox's mock vendor that a partner requests, instead of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForcedResponse {
+    /// It sells this many further vouchers.
+    Sell(u32),
+    /// It sells nothing more.
+    Refuse,
+    /// It does not respond in time.
+    TimeOut,
+}
+
 /// The part of a purchase that the vendor has not delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PurchaseRemainder {
@@ -141,13 +152,15 @@ pub trait Vendors: Send + Sync + 'static {
     ) -> StoreFuture<'_, Result<Option<ClaimedPurchase>, Unavailable>>;
 
     /// Sends one request to the vendor: to sell or, if it may have received one before, to report what it sold. Newly sold
-    /// vouchers are stored as stock reserved for the purchase before this returns.
+    /// vouchers are stored as stock reserved for the purchase before this returns. A forced response replaces that of a mock
+    /// vendor.
     ///
     /// # Errors
     /// [`Unavailable`] if the service itself failed; a failure of the vendor is [`PurchaseRemainder::Pending`].
     fn request_vouchers(
         &self,
         claimed: ClaimedPurchase,
+        forced: Option<ForcedResponse>,
     ) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>>;
 
     /// Releases a claim. The purchase is due again after `after`; `None` if nothing more will come.

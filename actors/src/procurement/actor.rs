@@ -128,7 +128,8 @@ impl ProcurementActor {
                 return;
             };
             let (engine, vendors) = (Arc::clone(&self.engine), Arc::clone(&self.vendors));
-            let advanced = async move { flows::advance_purchase(&engine, &*vendors, purchase_id).await };
+            let advanced =
+                async move { flows::advance_purchase(&engine, &*vendors, purchase_id, None).await };
             ctx.spawn(advanced.into_actor(self).map(move |advanced, actor, ctx| {
                 if let Err(error) = advanced {
                     warn!(purchase.id = %purchase_id, error.message = %error, "cannot release purchase claim");

@@ -18,11 +18,12 @@ use self::actor::ProcurementActor;
 use self::actor::message::Poll;
 #[cfg(feature = "testing")]
 use self::actor::probe::Panic;
+use uuid::Uuid;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 
 use crate::engine::Engine;
 use crate::flows::{self, ProcureError};
-use crate::ports::vendors::{VendorCapacity, VendorId, Vendors, WaitingOrder};
+use crate::ports::vendors::{ForcedResponse, VendorCapacity, VendorId, Vendors, WaitingOrder};
 use crate::supervisor::{ActorStats, ActorTotals, Directory, Spawner};
 
 /// The procurement of one node.
@@ -78,6 +79,19 @@ impl Procurement {
             was_purchased: false,
         };
         flows::advance_waiting_order(&self.engine, &*self.vendors, order).await
+    }
+
+    /// Advances a due purchase with this response of a mock vendor; another vendor is asked. Returns false while the purchase is
+    /// claimed, or not due.
+    ///
+    /// # Errors
+    /// [`ProcureError`]; the next poll continues.
+    pub async fn force_response(
+        &self,
+        purchase_id: Uuid,
+        forced: ForcedResponse,
+    ) -> Result<bool, ProcureError> {
+        flows::advance_purchase(&self.engine, &*self.vendors, purchase_id, Some(forced)).await
     }
 
     /// The counters of every vendor's actor.

@@ -1,12 +1,13 @@
-//! Sandbox middleware: records observations for certifications, and drops the responses to `sbx-lost-answer` orders.
+//! Sandbox middleware: records observations for certifications, and drops or delays responses to orders.
 //!
 //! An order of product `sbx-lost-answer` commits, and the server drops the connection without a response (contract §11). It lets
-//! a partner test that its client retries with the same key; the retry gets the stored response. Production does not register
-//! this middleware.
+//! a partner test that its client retries with the same key; the retry gets the stored response. A partner may request the same
+//! for its next orders. Production does not register this middleware.
 
 use std::cell::Cell;
 use std::future;
 use std::rc::Rc;
+use std::time::Duration;
 
 use actix_web::body::{BodyStream, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -18,6 +19,7 @@ use time::OffsetDateTime;
 use vouchsafe_domain::certification::observation::{ObservationKind, RequestHash};
 use vouchsafe_domain::delivery::{DeliveryFault, SendResult};
 use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::sandbox_fault::FaultKind;
 use vouchsafe_security::headers::X_SIGNATURE;
 
 use crate::api::error::ApiError;
@@ -28,13 +30,14 @@ use crate::service::Service;
 
 /// The error of a body stream that breaks before its first byte.
 #[derive(Debug, thiserror::Error)]
-#[error("the sandbox dropped the response to an order of {LOST_RESPONSE_PRODUCT}")]
+#[error("the sandbox dropped the response to an order")]
 struct LostResponse;
 
 /// Observes one request.
 struct RequestObserver {
     service: web::Data<Service>,
     is_response_lost: Cell<bool>,
+    response_delay: Cell<Option<Duration>>,
 }
 
 /// Middleware of the partner listener in the sandbox.
@@ -46,9 +49,13 @@ pub(crate) async fn observe_request<B: MessageBody>(
     let observer = Rc::new(RequestObserver {
         service: service.ok_or_else(ApiError::unavailable)?,
         is_response_lost: Cell::new(false),
+        response_delay: Cell::new(None),
     });
     request_outcome::register(&request, observer.clone());
     let response = next.call(request).await?;
+    if let Some(delay) = observer.response_delay.get() {
+        tokio::time::sleep(delay).await;
+    }
     Ok(if observer.is_response_lost.get() {
         drop_connection(response)
     } else {
@@ -64,10 +71,16 @@ fn drop_connection<B>(response: ServiceResponse<B>) -> ServiceResponse<EitherBod
 
 impl OutcomeListener for RequestObserver {
     fn notify(&self, partner_id: PartnerId, outcome: RequestOutcome<'_>) {
-        if let RequestOutcome::OrderAnswered(answer) = outcome
-            && is_response_lost(answer)
-        {
-            self.is_response_lost.set(true);
+        if let RequestOutcome::OrderAnswered(answer) = outcome {
+            let take = |kind| {
+                let now = self.service.clock.now();
+                self.service.sandbox_faults.take(partner_id, kind, now)
+            };
+            let is_placed = answer.status < 300 && !answer.replayed;
+            let is_lost = is_response_lost(answer) || (is_placed && take(FaultKind::LostResponse).is_some());
+            self.is_response_lost.set(is_lost);
+            self.response_delay
+                .set(take(FaultKind::SlowResponse).and_then(|fault| fault.delay));
         }
         if let Some(observer) = &self.service.certification {
             record(observer, partner_id, self.service.clock.now(), outcome);

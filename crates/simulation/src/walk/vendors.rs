@@ -15,8 +15,8 @@ use uuid::Uuid;
 pub use self::faults::VendorFault;
 use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use vouchsafe_actors::ports::vendors::{
-    ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId, Vendors,
-    WaitingOrder,
+    ClaimedPurchase, DuePurchase, ForcedResponse, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId,
+    Vendors, WaitingOrder,
 };
 use vouchsafe_domain::clock::Clock as _;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
@@ -249,6 +249,7 @@ impl Vendors for NodeVendors {
     fn request_vouchers(
         &self,
         claimed: ClaimedPurchase,
+        _: Option<ForcedResponse>,
     ) -> StoreFuture<'_, Result<PurchaseRemainder, Unavailable>> {
         Box::pin(self.vendors.request_vouchers(claimed.delivery.reservation_id))
     }

@@ -50,7 +50,7 @@ impl Purchases {
                 SET last_response = $2,
                     last_response_at = clock_timestamp(),
                     last_message = $3,
-                    sold = COALESCE($4, sold),
+                    sold = GREATEST(sold, $4), -- what was sold stays sold
                     quarantined = CASE WHEN $4 IS NULL THEN quarantined ELSE $5 END
               WHERE purchase_id = $1 AND NOT ended",
             update.key as _,

@@ -9,5 +9,7 @@ pub mod orders;
 pub mod payouts;
 pub mod products;
 pub mod reconciliation;
+pub mod sandbox;
+pub mod voucher_access;
 pub mod vouchers;
 pub mod webhooks;

@@ -18,6 +18,7 @@ use vouchsafe_wire::partner::orders::request;
 use vouchsafe_wire::preference::{PREFER, PREFERENCE_APPLIED, WaitPreference};
 
 use super::idempotency::{KeyedRequest, into_parts, stored_response};
+use super::sandbox;
 use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::header::header_value;
 use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, VerifiedRequest};
@@ -31,6 +32,7 @@ pub(super) async fn place(
     signed: VerifiedRequest<Orders>,
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = signed.caller.partner_id();
+    sandbox::faults::check_available(&service, partner_id)?;
     let keyed = KeyedRequest::new(&request, partner_id, IdempotencyScope::PlaceOrder, &signed.body)?;
     let order = match request::parse(&signed.body) {
         Ok(order) => order,

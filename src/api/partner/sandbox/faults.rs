@@ -1,0 +1,59 @@
+//! `/sandbox/faults`: faults that the next orders of a partner meet.
+
+use actix_web::{HttpResponse, web};
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::sandbox_fault::FaultKind;
+use vouchsafe_security::environment::Environment;
+use vouchsafe_wire::partner::sandbox::{FaultBody, parse_fault};
+
+use crate::api::error::ApiError;
+use crate::api::list_request::sorted_list_response;
+use crate::api::middleware::authentication::{General, VerifiedRequest};
+use crate::api::partner::authenticated_list::AuthenticatedList;
+use crate::service::Service;
+
+/// Requests a fault, instead of an earlier one of its kind.
+pub(super) async fn put(
+    service: web::Data<Service>,
+    signed: VerifiedRequest<General>,
+) -> Result<HttpResponse, ApiError> {
+    let fault = parse_fault(&signed.body, service.clock.now())?;
+    service
+        .sandbox_faults
+        .put(signed.caller.partner_id(), fault.clone());
+    Ok(HttpResponse::Created().json(FaultBody::of(&fault)))
+}
+
+pub(super) async fn list(
+    service: web::Data<Service>,
+    AuthenticatedList { caller, page, .. }: AuthenticatedList,
+) -> Result<HttpResponse, ApiError> {
+    let faults = service
+        .sandbox_faults
+        .list(caller.partner_id(), service.clock.now());
+    sorted_list_response(
+        &page,
+        faults.iter().map(FaultBody::of).collect(),
+        FaultBody::label,
+    )
+}
+
+pub(super) async fn clear(service: web::Data<Service>, signed: VerifiedRequest<General>) -> HttpResponse {
+    service.sandbox_faults.clear(signed.caller.partner_id());
+    HttpResponse::NoContent().finish()
+}
+
+/// Rejects an order of a partner that has requested it.
+pub(in crate::api::partner) fn check_available(
+    service: &Service,
+    partner_id: PartnerId,
+) -> Result<(), ApiError> {
+    if service.environment == Environment::Production {
+        return Ok(());
+    }
+    let now = service.clock.now();
+    let fault = service
+        .sandbox_faults
+        .take(partner_id, FaultKind::ServiceUnavailable, now);
+    fault.map_or(Ok(()), |_| Err(ApiError::unavailable()))
+}

@@ -1,0 +1,31 @@
+//! `/sandbox`: a partner plays operator, vendor and fault for its own orders. Sandbox only; in production these routes are 404.
+
+pub(super) mod faults;
+mod orders;
+
+use actix_web::guard::GuardContext;
+use actix_web::web;
+use vouchsafe_security::environment::Environment;
+
+use crate::api::docs::openapi::{Endpoint, endpoints};
+use crate::api::docs::partner::sandbox as docs;
+use crate::service::Service;
+
+/// The endpoints, which [`is_sandbox`] guards.
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    endpoints! {
+        POST "/sandbox/faults" => faults::put, docs::put_fault;
+        GET "/sandbox/faults" => faults::list, docs::list_faults;
+        DELETE "/sandbox/faults" => faults::clear, docs::clear_faults;
+        POST "/sandbox/orders/{order_id}/approve" => orders::approve, docs::approve_order;
+        POST "/sandbox/orders/{order_id}/reject" => orders::reject, docs::reject_order;
+        POST "/sandbox/orders/{order_id}/advance" => orders::advance, docs::advance_order;
+        POST "/sandbox/orders/{order_id}/fail" => orders::fail, docs::fail_order;
+    }
+}
+
+/// The guard that hides the routes in production.
+pub(super) fn is_sandbox(request: &GuardContext<'_>) -> bool {
+    let service = request.app_data::<web::Data<Service>>();
+    service.is_some_and(|service| service.environment == Environment::Sandbox)
+}
