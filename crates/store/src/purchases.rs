@@ -150,7 +150,8 @@ impl Purchases {
             .ok_or(sqlx::Error::RowNotFound)
     }
 
-    /// Lists up to `limit` requests that a vendor was sent, requested between these times, after the one with this time and id.
+    /// Lists up to `limit` requests that a vendor was sent and has not declined, requested between these times, after the one with
+    /// this time and id.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -166,6 +167,7 @@ impl Purchases {
         let statement = select_purchases!(
             "WHERE vendor = $1
                AND sent
+               AND last_response IS DISTINCT FROM 'NOT_SOLD'
                AND requested_at >= $2
                AND requested_at < $3
                AND ($4::timestamptz IS NULL OR (requested_at, purchase_id) > ($4, $5::uuid))
