@@ -128,7 +128,10 @@ async fn index_codes(service: &web::Data<Service>) {
     loop {
         tick.tick().await;
         if let Err(error) = index_all_codes(service).await {
-            warn!(error.message = format!("{error:#}"), "cannot index codes against duplicates");
+            warn!(
+                error.message = format!("{error:#}"),
+                "cannot index codes against duplicates"
+            );
         }
     }
 }
@@ -150,7 +153,10 @@ async fn index_all_codes(service: &web::Data<Service>) -> anyhow::Result<()> {
         let shared = service.store.stock.store_code_indexes(updates).await?;
         info!(codes = count, "codes indexed against duplicates");
         for code_id in shared {
-            warn!(code.id = code_id.0, "a code of a brand is stored twice, with different PINs");
+            warn!(
+                code.id = code_id.0,
+                "a code of a brand is stored twice, with different PINs"
+            );
         }
     }
 }

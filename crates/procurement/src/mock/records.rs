@@ -137,7 +137,9 @@ mod tests {
             let found: Vec<_> = records.iter().map(|record| record.reference.clone()).collect();
             assert_eq!(found, expected, "{product_id}");
             assert!(
-                records.iter().all(|record| record.denomination.amount.minor() == minor),
+                records
+                    .iter()
+                    .all(|record| record.denomination.amount.minor() == minor),
                 "{product_id}"
             );
         }

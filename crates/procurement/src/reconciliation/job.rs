@@ -19,8 +19,8 @@ use vouchsafe_domain::reconciliation::day::midnight;
 use vouchsafe_domain::reconciliation::result::RecordsSource;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{
-    ClaimedDay, Purchases, RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, Reconciliations, RecordsMessage,
-    Stock, VendorConfigs,
+    ClaimedDay, Purchases, RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, Reconciliations,
+    RecordsMessage, Stock, VendorConfigs,
 };
 
 use super::code_leak::first_leaked_code;

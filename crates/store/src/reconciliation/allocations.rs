@@ -26,7 +26,12 @@ impl Reconciliations {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The day stays due.
     pub async fn count_due_day(&self) -> Result<Option<Date>, sqlx::Error> {
-        if self.0.run(|pool| async move { find_due_day(&pool).await }).await?.is_none() {
+        if self
+            .0
+            .run(|pool| async move { find_due_day(&pool).await })
+            .await?
+            .is_none()
+        {
             return Ok(None);
         }
         let options = self.0.connect_options().options(SESSION_SETTINGS);

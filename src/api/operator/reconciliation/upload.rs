@@ -11,8 +11,8 @@ use vouchsafe_procurement::reconciliation::job::PAGES_AHEAD;
 use vouchsafe_store::{RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun, RecordsMessage};
 use vouchsafe_wire::error_body::InvalidRequest;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::reconciliation::records::RecordReader;
 use vouchsafe_wire::operator::reconciliation::RecordsQuery;
+use vouchsafe_wire::operator::reconciliation::records::RecordReader;
 use vouchsafe_wire::operator::stock::blocks::Block;
 
 use super::{find_day, parse_started_day};
