@@ -44,7 +44,8 @@ impl<'a> OrderView<'a> {
     /// # Errors
     /// If the number is not a plain decimal.
     pub fn total(&self) -> Result<Decimal, rust_decimal::Error> {
-        self.total_amount.get().parse()
+        // `FromStr` also accepts exponents and rounds.
+        Decimal::from_str_exact(self.total_amount.get())
     }
 }
 

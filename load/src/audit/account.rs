@@ -95,11 +95,8 @@ pub async fn read_wallets(client: &mut PartnerClient) -> Result<WalletBalances, 
         .json()
         .map_err(|error| format!("GET /wallets: invalid response: {error}"))?;
     let balance = |wallet: WalletView<'_>| {
-        let amount = wallet
-            .balance
-            .get()
-            .parse()
-            .map_err(|error| format!("balance: {error}"))?;
+        let amount =
+            Decimal::from_str_exact(wallet.balance.get()).map_err(|error| format!("balance: {error}"))?;
         Ok((wallet.currency.to_owned(), amount))
     };
     list.data.into_iter().map(balance).collect()

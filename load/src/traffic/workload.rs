@@ -39,7 +39,7 @@ impl Workload {
     /// # Errors
     /// If the denomination is not an exact amount in JSON notation.
     pub fn one_sku(product_id: &str, denomination: &str, quantity: u32) -> anyhow::Result<Self> {
-        denomination.parse::<Decimal>()?;
+        Decimal::from_str_exact(denomination)?;
         let denomination: &RawValue = serde_json::from_str(denomination)?;
         let order = OrderRequest {
             items: [Item::new(product_id, denomination, quantity)],

@@ -1,7 +1,5 @@
 //! Error responses of the peer: status, code and retryability.
 
-use std::fmt;
-
 use actix_web::http::StatusCode;
 use actix_web::http::header::RETRY_AFTER;
 use actix_web::{HttpResponse, ResponseError};
@@ -137,22 +135,11 @@ fn pascal_case(code: &str) -> String {
 }
 
 /// A stored response, returned for the first time or replayed.
-#[derive(Clone, PartialEq, Eq)]
 pub(super) struct StoredResponse {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
     /// Whether it is a replay.
     pub(super) replayed: bool,
-}
-
-impl fmt::Debug for StoredResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "StoredResponse {{ status: {}, replayed: {} }}",
-            self.status, self.replayed
-        )
-    }
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub(super) fn parse_order(body: &[u8], product_id: &str) -> Result<PricedOrder, 
         return Err(Refusal::ProductNotFound(item.product_id.clone()));
     }
     // A number, or a string of digits.
-    let denomination = item.denomination.get().trim_matches('"').parse();
+    let denomination = Decimal::from_str_exact(item.denomination.get().trim_matches('"'));
     if denomination != Ok(Decimal::new(DENOMINATION, DECIMALS)) {
         return Err(Refusal::DenominationNotAllowed(item.product_id.clone()));
     }
