@@ -131,6 +131,7 @@ async fn check_orders(lists: &ListFixture) {
             let all = OrderSearch {
                 partner_id: None,
                 order_id: None,
+                pending_reason: None,
                 filter: filter.clone(),
             };
             let read = lists.store.orders.search(all, before, 26);
