@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use time::{OffsetDateTime, UtcOffset};
 use vouchsafe_domain::clock::truncate_to_micros;
+use vouchsafe_domain::whole_number;
 
 use crate::json::JsonObject;
 
@@ -27,6 +28,17 @@ where
     D: Deserializer<'de>,
 {
     T::deserialize(deserializer).map(Some)
+}
+
+/// Like [`deserialize_some`], for whole numbers.
+pub(super) fn deserialize_some_whole_number<'de, T, D>(
+    deserializer: D,
+) -> Result<Option<Nullable<T>>, D::Error>
+where
+    T: TryFrom<u64>,
+    D: Deserializer<'de>,
+{
+    whole_number::optional(deserializer).map(Some)
 }
 
 /// Like [`deserialize_some`], for objects only: a derived `Deserialize` also accepts an array of the field values.

@@ -25,7 +25,7 @@ const SCHEMAS: &str = "#/components/schemas/";
 /// Formats of JSON Schema that our types use. Validators reject formats that they do not know.
 const FORMATS: [&str; 3] = ["date", "date-time", "uri"];
 
-/// Suffix of the schemas of pages, which are no objects of their own.
+/// Suffix of the schemas of pages. Their entries have files.
 const PAGE: &str = "List";
 
 /// Registers the routes of the files, with and without the slash of the index.
@@ -59,7 +59,7 @@ pub(crate) fn files(document: &Value) -> Files {
         let responses = responses.map(|(_, response)| response);
         responses.chain([&operation["requestBody"]]).filter_map(body_name)
     });
-    let bodies = bodies.filter(|name| !name.ends_with(PAGE));
+    let bodies = bodies.map(|name| name.strip_suffix(PAGE).unwrap_or(name));
     let bodies = bodies.map(|name| (format!("{}.json", kebab_case(name)), name));
     let events = operations(&document["webhooks"]).filter_map(|(kind, operation)| {
         Some((format!("{kind}.json"), body_name(&operation["requestBody"])?))

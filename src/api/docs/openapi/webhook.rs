@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::path::{OperationBuilder, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::{HttpMethod, Paths, Ref, Required, Response};
@@ -56,7 +57,9 @@ impl Webhook {
             .description(Some(self.description))
             .parameters(Some(headers))
             .request_body(Some(body.build()))
-            .securities(Some([]));
+            .securities(Some([]))
+            // openapi-generator writes client methods for webhooks, and their file over that of the tag's operations.
+            .extensions(Some(Extensions::from_iter([("x-internal", true)])));
         let responses = self.responses.iter();
         let operation = responses.fold(operation, |operation, (status, meaning)| {
             operation.response(*status, Response::new(*meaning))

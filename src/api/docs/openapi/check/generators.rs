@@ -29,6 +29,9 @@ pub(super) fn assert_readable(document: &Value) {
             );
         }
     }
+    for (name, item) in document["webhooks"].as_object().into_iter().flatten() {
+        assert_eq!(item["post"]["x-internal"], true, "{name}");
+    }
     assert_eq!(schemas["Money"]["format"], "decimal");
     for (name, property) in STATUSES.iter().filter(|(name, _)| schemas[*name].is_object()) {
         let property = &schemas[*name]["properties"][*property];
