@@ -164,10 +164,12 @@ fn within(field: &str, requested: Option<u32>, default: u32, max: u32) -> Result
 
 #[cfg(test)]
 mod tests {
-    use vouchsafe_domain::fixtures::NOW;
+    use time::macros::datetime;
 
     use super::*;
     use crate::error_code::Code;
+
+    const NOW: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
 
     #[test]
     fn fault_is_bounded_in_count_time_and_delay() {
