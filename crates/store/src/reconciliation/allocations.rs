@@ -210,24 +210,6 @@ pub(super) async fn write_day(connection: &mut PgConnection, day: Date) -> Resul
     .map(drop)
 }
 
-/// Requests that a day be counted as soon as possible.
-pub(super) async fn request_day(
-    connection: &mut PgConnection,
-    day: Date,
-    valid_s: i32,
-) -> Result<(), sqlx::Error> {
-    sqlx::query!(
-        "INSERT INTO reconciled_days (day, requested_until)
-         VALUES ($1, now() + make_interval(secs => $2))
-         ON CONFLICT (day) DO UPDATE SET requested_until = EXCLUDED.requested_until",
-        day,
-        f64::from(valid_s),
-    )
-    .execute(connection)
-    .await
-    .map(drop)
-}
-
 async fn find_allocations(pool: &PgPool, day: Date) -> Result<Option<DayAllocations>, sqlx::Error> {
     // One snapshot, so that totals and batches belong to the same result.
     let mut snapshot = pool

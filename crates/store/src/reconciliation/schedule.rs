@@ -8,7 +8,6 @@ use time::{Date, OffsetDateTime};
 use vouchsafe_domain::vendor::AdapterKind;
 
 use super::super::audit::{self, AuditActor, NO_STATE};
-use super::allocations;
 use crate::reconciliation::Reconciliations;
 
 /// Delay after midnight, so that vendors have completed their records. Seconds.
@@ -120,7 +119,15 @@ impl Reconciliations {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
-                allocations::request_day(&mut transaction, day, REQUEST_VALID_S).await?;
+                sqlx::query!(
+                    "INSERT INTO reconciled_days (day, requested_until)
+                     VALUES ($1, now() + make_interval(secs => $2))
+                     ON CONFLICT (day) DO UPDATE SET requested_until = EXCLUDED.requested_until",
+                    day,
+                    f64::from(REQUEST_VALID_S),
+                )
+                .execute(&mut *transaction)
+                .await?;
                 for vendor in vendors {
                     sqlx::query!(
                         "INSERT INTO reconciliations (vendor, day, requested_until)
