@@ -32,7 +32,7 @@ enum Command {
     /// Load a running service, report and audit
     Run(Box<RunArgs>),
     /// Start a private service, run a scenario, report, audit and stop it; for each file
-    Scenario(ScenarioArgs),
+    Scenario(Box<ScenarioArgs>),
     /// Check a recorded history (one JSON event per line)
     Check {
         /// History file

@@ -198,7 +198,9 @@ fn find_differences(earlier: &Value, current: &Value) -> Vec<String> {
         differences.push(format!("disk sync, ms: {before} then, {now} now"));
     }
     let warnings = earlier["warnings"].as_array().into_iter().flatten();
-    differences.extend(warnings.filter_map(|warning| Some(format!("then: {}", warning.as_str()?))));
+    differences.extend(
+        warnings.filter_map(|warning| Some(format!("warning of the baseline: {}", warning.as_str()?))),
+    );
     differences
 }
 

@@ -255,7 +255,7 @@ fn baseline_gives_ratios_and_differing_conditions() {
             "postgres, CPU µs per order",
             "profile: dist then, release now",
             "disk sync, ms: 1.000 then, 0.250 now",
-            "then: other work used the machine",
+            "warning of the baseline: other work used the machine",
         ] {
             assert!(text.contains(expected), "{expected} is not in {text}");
         }
