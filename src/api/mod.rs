@@ -12,3 +12,4 @@ pub(crate) mod operator;
 pub(crate) mod partner;
 mod request_outcome;
 pub(crate) mod routing;
+mod static_file;

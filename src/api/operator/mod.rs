@@ -25,8 +25,7 @@ mod webhooks;
 use std::sync::LazyLock;
 
 use actix_web::middleware::from_fn;
-use actix_web::{HttpResponse, Scope, web};
-use bytes::Bytes;
+use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa::openapi::OpenApi;
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::payout::PayoutOutcome;
@@ -37,6 +36,7 @@ use crate::api::docs::pages::{self, DocsSite};
 use crate::api::health;
 use crate::api::middleware::operator::authenticate;
 use crate::api::routing::route_not_found;
+use crate::api::static_file::StaticFile;
 use crate::config_change;
 use crate::service::Service;
 
@@ -64,6 +64,7 @@ pub(crate) fn configure_routes(config: &mut web::ServiceConfig) {
 fn public_endpoints() -> impl Iterator<Item = Endpoint> {
     let own = endpoints! {
         GET "/openapi.json" => serve_document, openapi::health::document;
+        HEAD "/openapi.json" => serve_document, |operation| openapi::health::document(operation).id("headOpenApi");
         GET "/metrics" => metrics, docs::monitoring::metrics;
     };
     health::endpoints().into_iter().chain(own)
@@ -132,9 +133,9 @@ fn document() -> OpenApi {
 }
 
 /// `GET /openapi.json`.
-async fn serve_document() -> HttpResponse {
-    static BYTES: LazyLock<Bytes> = LazyLock::new(|| openapi::to_bytes(&document()));
-    openapi::document_response(&BYTES)
+async fn serve_document(request: HttpRequest) -> HttpResponse {
+    static FILE: LazyLock<StaticFile> = LazyLock::new(|| openapi::to_file(&document()));
+    FILE.respond(&request)
 }
 
 /// `GET /metrics`.

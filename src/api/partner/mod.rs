@@ -20,8 +20,7 @@ pub(super) mod webhooks;
 use std::sync::LazyLock;
 
 use actix_web::middleware::from_fn;
-use actix_web::{HttpResponse, Scope, web};
-use bytes::Bytes;
+use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa::openapi::OpenApi;
 use vouchsafe_security::framing::API_PREFIX;
 
@@ -31,6 +30,7 @@ use super::docs::partner as docs;
 use super::health;
 use super::middleware::rate_limit_headers;
 use super::routing::route_not_found;
+use super::static_file::StaticFile;
 use crate::service::Service;
 use crate::settings::Preview;
 
@@ -63,7 +63,10 @@ pub(crate) fn routes(config: &mut web::ServiceConfig) {
 
 /// The endpoints without authentication.
 fn public_endpoints() -> impl Iterator<Item = Endpoint> {
-    let own = endpoints! { GET "/openapi.json" => serve_document, openapi::health::document; };
+    let own = endpoints! {
+        GET "/openapi.json" => serve_document, openapi::health::document;
+        HEAD "/openapi.json" => serve_document, |operation| openapi::health::document(operation).id("headOpenApi");
+    };
     own.into_iter().chain(health::endpoints())
 }
 
@@ -99,13 +102,14 @@ fn endpoints() -> Vec<Endpoint> {
 }
 
 /// `GET /openapi.json`.
-async fn serve_document(service: web::Data<Service>) -> HttpResponse {
-    static BYTES: LazyLock<Bytes> = LazyLock::new(|| openapi::to_bytes(&document(Preview::Off)));
-    static WITH_PREVIEW: LazyLock<Bytes> = LazyLock::new(|| openapi::to_bytes(&document(Preview::On)));
-    openapi::document_response(match service.reconciliation_preview {
-        Preview::Off => &BYTES,
+async fn serve_document(service: web::Data<Service>, request: HttpRequest) -> HttpResponse {
+    static FILE: LazyLock<StaticFile> = LazyLock::new(|| openapi::to_file(&document(Preview::Off)));
+    static WITH_PREVIEW: LazyLock<StaticFile> = LazyLock::new(|| openapi::to_file(&document(Preview::On)));
+    let file = match service.reconciliation_preview {
+        Preview::Off => &FILE,
         Preview::On => &WITH_PREVIEW,
-    })
+    };
+    file.respond(&request)
 }
 
 /// The OpenAPI document, with or without the reconciliation preview.

@@ -16,9 +16,6 @@ mod response;
 mod schemas;
 mod webhook;
 
-use actix_web::HttpResponse;
-use actix_web::http::header::CONTENT_TYPE;
-use bytes::Bytes;
 use serde_json::Value;
 use utoipa::openapi::security::SecurityScheme;
 use utoipa::openapi::{
@@ -32,6 +29,8 @@ pub(crate) use parameter::{date, text};
 pub(crate) use response::OperationResponse;
 pub(crate) use schemas::Schemas;
 pub(crate) use webhook::Webhook;
+
+use crate::api::static_file::StaticFile;
 
 /// The parts of a document other than its operations.
 pub(crate) struct DocumentInfo {
@@ -105,14 +104,7 @@ pub(crate) fn to_value(document: &OpenApi) -> Value {
     document
 }
 
-/// The document as the served bytes.
-pub(crate) fn to_bytes(document: &OpenApi) -> Bytes {
-    to_value(document).to_string().into()
-}
-
-/// The response of `GET /openapi.json`.
-pub(crate) fn document_response(bytes: &Bytes) -> HttpResponse {
-    HttpResponse::Ok()
-        .insert_header((CONTENT_TYPE, "application/json"))
-        .body(bytes.clone())
+/// The document as a served file.
+pub(crate) fn to_file(document: &OpenApi) -> StaticFile {
+    StaticFile::new("application/json", to_value(document).to_string())
 }

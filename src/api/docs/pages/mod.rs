@@ -15,14 +15,12 @@ use std::sync::LazyLock;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
-    ACCEPT_ENCODING, AcceptEncoding, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    ETAG, Encoding, EntityTag, Header as _, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    CONTENT_SECURITY_POLICY, HeaderValue, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 pub(crate) use site::DocsSite;
-use site::{FAVICON, StaticFile};
+use site::FAVICON;
 
-use crate::api::etag::is_cached_by_client;
 use crate::api::routing::resource;
 
 /// Allows only our own style sheet, script, search index and icon.
@@ -70,46 +68,20 @@ async fn redirect() -> HttpResponse {
 }
 
 async fn respond(site: &DocsSite, request: &HttpRequest, path: &str) -> HttpResponse {
-    match site.file(path) {
-        Some(file) if is_cached_by_client(request, &file.etag) => {
-            response(StatusCode::NOT_MODIFIED, &file.etag).finish()
-        }
-        Some(file) => file_response(StatusCode::OK, file, request),
-        None => file_response(StatusCode::NOT_FOUND, &site.not_found, request),
+    let mut response = match site.file(path) {
+        Some(file) => file.respond(request),
+        None => site.not_found.respond_with(StatusCode::NOT_FOUND, request),
+    };
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, CONTENT_POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+    ] {
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
     }
-}
-
-fn accepts_gzip(request: &HttpRequest) -> bool {
-    // Without the header any encoding is acceptable, but simple clients do not decode.
-    let is_sent = request.headers().contains_key(ACCEPT_ENCODING);
-    let accepted = AcceptEncoding::parse(request).ok().filter(|_| is_sent);
-    let supported = [Encoding::gzip(), Encoding::identity()];
-    accepted.and_then(|accepted| accepted.negotiate(supported.iter())) == Some(Encoding::gzip())
-}
-
-/// A response with the headers that a file and its 304 share.
-fn response(status: StatusCode, etag: &EntityTag) -> HttpResponseBuilder {
-    let mut response = HttpResponse::build(status);
     response
-        .insert_header((CACHE_CONTROL, "no-cache"))
-        .insert_header((ETAG, etag.clone()))
-        .insert_header((VARY, "Accept-Encoding"));
-    response
-}
-
-fn file_response(status: StatusCode, file: &StaticFile, request: &HttpRequest) -> HttpResponse {
-    let mut response = response(status, &file.etag);
-    response
-        .insert_header((CONTENT_TYPE, file.content_type))
-        .insert_header((CONTENT_SECURITY_POLICY, CONTENT_POLICY))
-        .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .insert_header((REFERRER_POLICY, "no-referrer"));
-    if accepts_gzip(request) {
-        return response
-            .insert_header((CONTENT_ENCODING, "gzip"))
-            .body(file.gzip());
-    }
-    response.body(file.body.clone())
 }
 
 #[cfg(test)]

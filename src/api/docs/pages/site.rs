@@ -1,19 +1,13 @@
 //! Contents of `/docs`: the rendered pages and the static files.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::sync::OnceLock;
 
-use actix_web::http::header::EntityTag;
-use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use super::layout::{self, Page, href, slug};
 use super::outline::search_entries;
 use super::{markdown, reference};
-use crate::api::etag::entity_tag;
+use crate::api::static_file::StaticFile;
 
 const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -85,39 +79,6 @@ const ERRORS: &str = "errors.md";
 
 /// Group of the guides in the navigation.
 const GUIDES: &str = "Guides";
-
-/// A file in its served form.
-#[derive(Debug)]
-pub(super) struct StaticFile {
-    pub(super) content_type: &'static str,
-    /// A weak tag: it is the same with and without compression.
-    pub(super) etag: EntityTag,
-    pub(super) body: Bytes,
-    gzip: OnceLock<Bytes>,
-}
-
-impl StaticFile {
-    fn new(content_type: &'static str, body: impl Into<Bytes>) -> Self {
-        let body = body.into();
-        Self {
-            content_type,
-            etag: EntityTag::new_weak(entity_tag(&body).tag().to_owned()),
-            body,
-            gzip: OnceLock::new(),
-        }
-    }
-
-    /// The compressed body. It is compressed once, for the first client that accepts it.
-    pub(super) fn gzip(&self) -> Bytes {
-        let compress = || {
-            let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-            let written = encoder.write_all(&self.body).and_then(|()| encoder.finish());
-            // Writing to memory does not fail.
-            written.unwrap_or_default().into()
-        };
-        self.gzip.get_or_init(compress).clone()
-    }
-}
 
 /// All files below `/docs`.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ use super::site::{ASSETS, FILES, PAGES, SEARCH};
 use super::*;
 use crate::api::docs::openapi::to_value;
 use crate::api::partner::{DOCUMENTATION, document};
+use crate::api::static_file::StaticFile;
 use crate::settings::Preview;
 
 fn page(slug: &str) -> String {
