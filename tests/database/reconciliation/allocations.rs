@@ -227,7 +227,7 @@ async fn batches_have_vendor_records_or_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn days_are_counted_once_and_on_request() {
-    let mut shop = TestShop::open().await;
+    let shop = TestShop::open().await;
     let count = async || shop.store.reconciliations.count_due_day().await.unwrap();
     assert_eq!(count().await, None, "no deployment");
     let mut connection = shop.database.connect().await;

@@ -3,7 +3,7 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::harness::{ReconciliationHarness, add_counts, get_preview};
+use super::harness::{BatchCounts, ReconciliationHarness, add_counts, get_preview};
 use vouchsafe_test_harness::{Partner, Sale, expect_success, unique};
 
 /// Imports vouchers of a product into a batch of a vendor.
@@ -31,7 +31,7 @@ fn allocation(
     vouchers: u64,
     records: &str,
     counts: [Option<u64>; 3],
-) -> ([String; 3], (u64, String, [Option<u64>; 3])) {
+) -> ([String; 3], BatchCounts) {
     let key = [vendor, source, batch].map(str::to_owned);
     (key, (vouchers, records.to_owned(), counts))
 }

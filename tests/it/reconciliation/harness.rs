@@ -23,6 +23,9 @@ const COMPLETION_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) const VENDOR: &str = "simulated";
 
+/// Number of vouchers, `records`, and the counts of the comparison.
+pub(crate) type BatchCounts = (u64, String, [Option<u64>; 3]);
+
 pub(crate) struct ReconciliationHarness {
     pub(crate) service: Instance,
     pub(crate) operator: Operator,
@@ -104,9 +107,8 @@ impl ReconciliationHarness {
         .await;
     }
 
-    /// Returns the allocations of both days by vendor, source and batch: number of vouchers, `records`, and the counts of the
-    /// comparison.
-    pub(crate) async fn allocations(&mut self) -> BTreeMap<[String; 3], (u64, String, [Option<u64>; 3])> {
+    /// Returns the allocations of both days by vendor, source and batch.
+    pub(crate) async fn allocations(&mut self) -> BTreeMap<[String; 3], BatchCounts> {
         let mut sums = BTreeMap::new();
         for day in self.days().await {
             let path = format!("/admin/v1/reconciliation/{day}");
