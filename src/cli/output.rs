@@ -176,13 +176,14 @@ pub(super) fn format_paragraphs(
     Ok(paragraphs.collect())
 }
 
-/// Formats a list as a table, with the options of the next page. A column with the ID that `query` names is the same in every
-/// row and is left out.
+/// Formats a list as a table, with the options of the next page. A column whose value `query` names is the same in every row
+/// and is left out, except states.
 pub(super) fn format_list(body: &str, columns: &[Column], query: &str) -> anyhow::Result<String> {
     let list: ListBody = serde_json::from_str(body)?;
     let filters = query::split(query).unwrap_or_default();
     let is_filtered = |column: &Column| {
-        column.fields.ends_with("_id") && filters.iter().any(|(name, _)| name == column.fields)
+        let names_object = column.fields.ends_with("_id") || ["vendor", "date"].contains(&column.fields);
+        names_object && filters.iter().any(|(name, _)| name == column.fields)
     };
     let kept = columns.iter().enumerate();
     let kept = kept.filter(|(index, column)| *index == 0 || !is_filtered(column));

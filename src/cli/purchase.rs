@@ -12,13 +12,13 @@ use super::table::{Column, column, text};
 
 const COLUMNS: [Column; 9] = [
     column("PURCHASE", "purchase_id"),
-    column("VENDOR", "vendor"),
+    column("ORDER", "order_id"),
     column("STATE", "state"),
     column("RESPONSE", "last_response"),
+    column("VENDOR", "vendor"),
     column("QUANTITY", "quantity"),
     column("SOLD", "sold"),
     column("IMPORTED", "imported"),
-    column("ORDER", "order_id"),
     text("MESSAGE", "last_message", 20),
 ];
 

@@ -57,6 +57,9 @@ pub enum Action {
     #[command(after_help = examples!["vouchsafe stock levels --product sbx-instant"])]
     Levels(ListArgs<LevelFilter>),
     /// Take vouchers out of sale; sold vouchers stay sold.
+    #[command(override_usage = "\
+        vouchsafe stock void --product <PRODUCT> --denomination <AMOUNT> --reason <REASON>
+       vouchsafe stock void --product <PRODUCT> --codes <FILE> --reason <REASON>")]
     #[command(after_help = examples![
         "vouchsafe stock void --product sbx-instant --denomination 25 --reason 'recalled by the brand'",
         "vouchsafe stock void --product sbx-instant --codes codes.csv --reason 'sent by mistake'",

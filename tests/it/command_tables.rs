@@ -12,10 +12,11 @@ use vouchsafe_test_harness::{Listener, program};
 const LONGEST_SLUG: &str = "a-slug-of-sixty-four-characters-which-is-the-longest-one-allowed";
 
 /// Fields with a label of the API, and its longest label where an example has another.
-const LABELS: [(&str, Option<&str>); 7] = [
+const LABELS: [(&str, Option<&str>); 8] = [
     ("pending_reason", Some("APPROVAL")),
     ("fault", Some("connection")),
     ("last_response", Some("OUT_OF_STOCK")),
+    ("currency", None),
     ("status", None),
     ("state", None),
     ("kind", None),

@@ -29,13 +29,9 @@ async fn import_progress_is_shown_on_terminal_only() {
     );
     assert_eq!(terminal_output(&[&import[..], &["--json"]].concat()), "");
     let output = run(&import);
-    assert_eq!(
-        (utf8(&output.stdout), utf8(&output.stderr)),
-        (
-            format!("imported 0, duplicates {VOUCHERS}, rejected 0\n"),
-            String::new()
-        )
-    );
+    let summary = format!("imported 0, duplicates {VOUCHERS}, rejected 0 ");
+    assert!(utf8(&output.stdout).starts_with(&summary));
+    assert_eq!(utf8(&output.stderr), "");
 }
 
 fn import_arguments<'a>(path: &'a str, sale: &'a Sale) -> [&'a str; 7] {
