@@ -299,6 +299,11 @@ fn guides_link_endpoints_and_error_codes() {
             "",
             "<a href=\"/docs/reference/placeOrder\"><code>POST /orders</code></a>",
         ),
+        ("", "<a href=\"/docs/reference\"><code>/docs/reference</code></a>"),
+        (
+            "webhooks",
+            "<a href=\"/docs/reference/events/order.delivered\"><code>order.delivered</code></a>",
+        ),
         (
             "orders",
             "<a href=\"/docs/errors#insufficient_inventory\"><code>INSUFFICIENT_INVENTORY</code></a>",

@@ -7,6 +7,7 @@ use super::document::{Document, Response, entries, items, text};
 use super::{Entry, entry_section, schema};
 use crate::api::docs::pages::code;
 use crate::api::docs::pages::layout::{breakable, heading};
+use crate::api::docs::pages::markdown::anchor_of;
 
 /// Renders the request body, if there is one.
 pub(super) fn request(document: &Document<'_>, body: &Value) -> Markup {
@@ -72,8 +73,8 @@ pub(super) fn json_block(example: &Value) -> Markup {
     code::block(language, &Markup::default(), &plain_or_json(example))
 }
 
-/// Renders all other responses as a table: a row for each error code, or one for a response without codes.
-pub(super) fn others(document: &Document<'_>, responses: &[Response<'_>]) -> Markup {
+/// Renders responses as a table: a row for each error code, or one for a response without codes.
+pub(super) fn table(document: &Document<'_>, title: &str, responses: &[Response<'_>]) -> Markup {
     let codes = |response: &Response<'_>| -> Vec<(String, String)> {
         let contents = entries(&response.value["content"]);
         let examples = contents.flat_map(|(_, content)| entries(&content["examples"]));
@@ -83,18 +84,19 @@ pub(super) fn others(document: &Document<'_>, responses: &[Response<'_>]) -> Mar
         };
         examples.filter_map(row).collect()
     };
+    let has_codes = responses.iter().any(|response| !codes(response).is_empty());
     let row = |status: &str, code: Markup, meaning: &str| {
-        html! { tr { td { (status) } td { (code) } td { (document.prose(meaning)) } } }
+        html! { tr { td { (status) } @if has_codes { td { (code) } } td { (document.prose(meaning)) } } }
     };
     html! {
         @if !responses.is_empty() {
-            (heading(2, "errors-and-other-responses", &html! { "Errors and other responses" }))
+            (heading(2, &anchor_of(title), &html! { (title) }))
             @if let Some(kind) = responses.iter().find_map(|response| error_type(response)) {
                 p.soft { "Error bodies: " (kind) }
             }
             section.scroll tabindex="0" {
-                table.errors {
-                    thead { tr { th { "Status" } th { "Code" } th { "Meaning" } } }
+                table {
+                    thead { tr { th { "Status" } @if has_codes { th { "Code" } } th { "Meaning" } } }
                     tbody {
                         @for response in responses {
                             @let codes = codes(response);

@@ -4,9 +4,9 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::document::{Document, Operation, entries, text};
-use super::{ROOT, body, parameters};
+use super::{ROOT, body, parameters, schema};
 use crate::api::docs::pages::layout::{Page, heading, href};
-use crate::api::docs::pages::markdown::anchor_of;
+use crate::api::docs::pages::markdown::{CodeLinks, anchor_of};
 
 /// Group of the events in the navigation.
 const GROUP: &str = "Webhook events";
@@ -22,15 +22,36 @@ pub(super) fn pages(document: &Document<'_>) -> Vec<Page> {
             content: html! {
                 h1 id=(anchor_of(&event.path.replace('.', "-"))) { (event.path) }
                 (document.prose(text(event.value, "description")))
-                (parameters(document, event))
                 (body::request(document, &event.value["requestBody"]))
-                (body::successes(document, &responses))
+                (data(document, event))
+                (parameters(document, event))
+                (body::table(document, "Your response", &responses))
             },
             examples: Some(examples(document, event)),
             ..Page::default()
         }
     };
     document.webhooks().iter().map(page).collect()
+}
+
+/// The page of each event by its name.
+pub(super) fn code_links(document: &Document<'_>) -> CodeLinks {
+    let link = |event: &Operation<'_>| (event.path.to_owned(), href(&path_of(event)));
+    document.webhooks().iter().map(link).collect()
+}
+
+/// Renders the fields below `data`, which differ between events.
+fn data(document: &Document<'_>, event: &Operation<'_>) -> Markup {
+    let body = document.resolve(&event.value["requestBody"]);
+    let schemas = entries(&body["content"]).map(|(_, content)| document.resolve(&content["schema"]));
+    let data = schemas.map(|schema| &schema["properties"]["data"]);
+    html! {
+        @for data in data.filter(|data| !data.is_null()) {
+            (heading(2, "data", &html! { "Data" }))
+            p.soft { (schema::type_name(data)) }
+            (schema::fields(document, data))
+        }
+    }
 }
 
 /// Renders the examples of the payload, each with its name if there are several.

@@ -21,12 +21,15 @@ const OVERVIEW: &str = "API reference";
 /// Path of the overview below `/docs/`.
 const ROOT: &str = "reference";
 
-/// The pages of the endpoints that code in a text can name, such as `GET /orders`.
+/// The pages that code in a text can name: the overview by its address, `GET /orders`, `order.delivered`.
 pub(super) fn code_links(document: &Value) -> CodeLinks {
     let no_links = CodeLinks::new();
-    let operations = Document::new(document, &no_links).operations();
+    let document = Document::new(document, &no_links);
+    let mut links = events::code_links(&document);
+    links.insert(href(ROOT), href(ROOT));
     let link = |operation: &Operation<'_>| (operation.request_line(), href(&path_of(operation)));
-    operations.iter().map(link).collect()
+    links.extend(document.operations().iter().map(link));
+    links
 }
 
 /// Renders all pages of the reference, without the layout.
@@ -86,7 +89,7 @@ fn endpoint(document: &Document<'_>, operation: &Operation<'_>) -> Page {
         (parameters(document, operation))
         (body::request(document, &value["requestBody"]))
         (body::successes(document, &successes))
-        (body::others(document, &others))
+        (body::table(document, "Errors and other responses", &others))
         (body::headers(document, &successes))
     };
     let examples = html! {

@@ -198,7 +198,10 @@ fn collect_rows<'a>(
         } else {
             field
         };
-        if inside["$ref"].is_null() {
+        let is_named = [inside, &inside["allOf"][0]]
+            .iter()
+            .any(|schema| !schema["$ref"].is_null());
+        if !is_named {
             collect_rows(document, field, &name, left - 1, rows);
         }
     }

@@ -45,7 +45,7 @@ fn sample() -> Value {
         "webhooks": { "order.sold": { "post": {
             "summary": "An order was sold",
             "requestBody": { "required": true, "content": { "application/json": {
-                "schema": { "$ref": "#/components/schemas/Base" },
+                "schema": { "type": "object", "properties": { "data": { "$ref": "#/components/schemas/Base" } } },
                 "examples": { "now": { "summary": "Sold <now>", "value": { "at": "<then>" } } },
             } } },
             "responses": { "204": { "description": "Received." } },
@@ -146,6 +146,8 @@ fn page_shows_every_part_of_the_document() {
         "<tr><td>409</td><td><code>OTHER</code></td><td><p>See <a href=\"/docs/reference/post-orders\"><code>POST /orders</code></a>.</p>",
         "<a href=\"/docs/reference/events/order.sold\">order.sold</a><p>An order was sold</p>",
         "[reference/events/order.sold] <h1 id=\"order-sold\">order.sold</h1>",
+        "<h2 id=\"data\"><a href=\"#data\">Data</a></h2><p class=\"soft\"><a href=\"/docs/reference/schemas/Base\">Base</a></p>",
+        "<thead><tr><th>Status</th><th>Meaning</th></tr></thead><tbody><tr><td>204</td><td><p>Received.</p>",
         "<h2>Sold &lt;now&gt;</h2>",
         "<span class=\"s\">&quot;&lt;then&gt;&quot;</span>",
         "<span class=\"p\">&quot;expiry&quot;</span>: <span class=\"s\">&quot;&lt;b&gt;&quot;</span>",
