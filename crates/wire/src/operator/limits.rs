@@ -5,7 +5,6 @@ use utoipa::PartialSchema;
 use vouchsafe_domain::catalogue::MAX_LINES;
 use vouchsafe_domain::limits::{Limit, MAX_QUOTA, MAX_WINDOW_S};
 use vouchsafe_domain::vendor::MAX_CONCURRENCY;
-use vouchsafe_domain::webhook::MAX_URL_BYTES;
 use vouchsafe_security::vault::code::CodePart;
 
 use super::categories::CategoryRequest;
@@ -81,7 +80,6 @@ fn documented_limits_equal_validated_limits() {
             documented::<PartnerPatch>("cancel_window_s"),
             MAX_CANCEL_WINDOW_S as usize,
         ),
-        (documented::<VendorRequest>("url"), MAX_URL_BYTES),
         (documented::<OrderRequest>("items"), MAX_LINES),
         (documented::<ReconciledDayBody>("drifts"), MAX_DRIFTS),
         (documented::<Limit>("quota"), MAX_QUOTA as usize),
