@@ -1,0 +1,68 @@
+// Checks the documentation of both listeners in a browser; prints what is wrong, and fails if there is anything.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { env, exit } from "node:process";
+import { checkBehaviour, search } from "./behaviour.mjs";
+import { Browser, VIEWS } from "./browser.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+// Dark differs from light in its colours only.
+const RULES = { dark: { runOnly: ["color-contrast", "link-in-text-block"] } };
+
+// The script reacts to a new width in the next frame.
+const RUN_AXE = `return (async () => {
+  for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
+  const { violations } = await axe.run(document, { resultTypes: ["violations"], ...arguments[0] });
+  return violations.map(({ id, nodes }) => id + ": " + nodes.map((node) => node.target + " " + node.html.slice(0, 100)).join("; "));
+})()`;
+
+let findings = 0;
+
+async function check(browser, name, view) {
+  const found = await browser.run(RUN_AXE, RULES[view] ?? {});
+  const width = await browser.run("return document.scrollingElement.scrollWidth");
+  if (width > VIEWS[view][1]) found.push(`scrolls sideways: ${width} px`);
+  found.push(...(await browser.complaints()));
+  found.forEach((finding) => console.error(`${view}: ${name}: ${finding}`));
+  findings += found.length;
+}
+
+async function checkPages(browser, url, paths) {
+  for (const path of paths) {
+    await browser.view(VIEWS.light);
+    await browser.open(url + path);
+    for (const view of Object.keys(VIEWS)) {
+      await browser.view(VIEWS[view]);
+      await check(browser, path, view);
+    }
+  }
+  for (const view of Object.keys(VIEWS)) {
+    await browser.view(VIEWS[view]);
+    await browser.open(`${url}/docs`);
+    await search(browser, "order");
+    await check(browser, "search", view);
+  }
+  await browser.open(`${url}/docs`);
+  await browser.click(".menu");
+  await check(browser, "menu", "phone");
+}
+
+const browser = await Browser.start();
+try {
+  const checked = new Set();
+  for (const url of [env.DOCS_URL, env.ADMIN_URL]) {
+    await browser.open(`${url}/docs`);
+    const paths = await browser.run("return [...new Set([...document.querySelectorAll('.pages a')].map((link) => link.pathname))]");
+    await checkBehaviour(browser, url, paths);
+    await browser.devtools("Page.addScriptToEvaluateOnNewDocument", { source: axe });
+    // The guides are the same on both listeners.
+    const unchecked = paths.filter((path) => path.startsWith("/docs/reference") || !checked.has(path));
+    await checkPages(browser, url, unchecked);
+    unchecked.forEach((path) => checked.add(path));
+    console.log(`${url}: ${unchecked.length} pages in ${Object.keys(VIEWS)}`);
+  }
+} finally {
+  await browser.stop();
+}
+exit(findings ? 1 : 0);
