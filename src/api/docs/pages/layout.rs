@@ -12,6 +12,8 @@ pub(super) struct Page {
     pub(super) name: String,
     /// HTTP method of an endpoint's page.
     pub(super) method: Option<&'static str>,
+    /// What the search finds besides the text, such as `GET /orders`.
+    pub(super) keywords: String,
     /// Group in the navigation. Pages of a group follow each other.
     pub(super) group: String,
     pub(super) content: Markup,

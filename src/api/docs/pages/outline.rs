@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::layout::Page;
+
 /// Elements within a line of text; all others separate words.
 const INLINE: [&str; 6] = ["a", "code", "em", "span", "strong", "b"];
 
@@ -58,18 +60,16 @@ pub(super) fn sections(html: &str) -> Vec<Section> {
 }
 
 /// The entries of a page in the search index: address, page, heading, text.
-pub(super) fn search_entries(path: &str, page: &str, html: &str) -> Vec<Value> {
+pub(super) fn search_entries(path: &str, page: &Page) -> Vec<Value> {
     let entry = |section: &Section| {
-        let is_page = section.level == 1;
-        let address = if is_page {
-            path.to_owned()
-        } else {
-            format!("{path}#{}", section.id)
-        };
-        let heading = if is_page { "" } else { &section.title };
-        json!([address, page, heading, section.text])
+        if section.level == 1 {
+            let text = format!("{} {}", page.keywords, section.text);
+            return json!([path, page.name, "", text.trim()]);
+        }
+        let address = format!("{path}#{}", section.id);
+        json!([address, page.name, section.title, section.text])
     };
-    sections(html).iter().map(entry).collect()
+    sections(&page.content.0).iter().map(entry).collect()
 }
 
 fn unescape(text: &str) -> String {
@@ -81,6 +81,8 @@ fn unescape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use maud::PreEscaped;
+
     use super::*;
 
     #[test]
@@ -97,8 +99,17 @@ mod tests {
             section(2, "c", "C", "x"),
         ];
         assert_eq!(sections(html), expected);
-        let entries = search_entries("/docs/p", "Page", html);
-        assert_eq!(entries[0], json!(["/docs/p", "Page", "", "One1 two &lt; <"]));
+        let page = Page {
+            name: "Page".to_owned(),
+            keywords: "GET /p".to_owned(),
+            content: PreEscaped(html.to_owned()),
+            ..Page::default()
+        };
+        let entries = search_entries("/docs/p", &page);
+        assert_eq!(
+            entries[0],
+            json!(["/docs/p", "Page", "", "GET /p One1 two &lt; <"])
+        );
         assert_eq!(entries[1], json!(["/docs/p#c", "Page", "C", "x"]));
         assert_eq!(sections("plain"), []);
     }

@@ -100,16 +100,18 @@ function load() {
   return index;
 }
 
+// The entries with all words: titles count most, then headings, then how often the text has the word; schemas come last.
 function find(entries, words) {
   const rank = ([address, page, heading, text]) => {
     const [title, section, body] = [page, heading, text].map((part) => part.toLowerCase());
-    let sum = 0;
+    let sum = body.startsWith(words.join(" ")) ? 12 : 0;
     for (const word of words) {
-      const points = (title.includes(word) ? (heading ? 3 : 12) : 0) + (section.includes(word) ? 6 : 0) + (body.includes(word) ? 1 : 0);
+      const inTitle = title.includes(word) ? (heading ? 3 : 12) : 0;
+      const points = inTitle + (section.includes(word) ? 6 : 0) + Math.min(body.split(word).length - 1, 4) / 2;
       if (!points) return 0;
       sum += points;
     }
-    return sum + (address.includes("/schemas/") ? 0 : 0.5);
+    return address.includes("/schemas/") ? sum / 4 : sum;
   };
   const ranked = entries.map((entry) => [rank(entry), entry]).filter(([points]) => points);
   return ranked.sort((one, other) => other[0] - one[0]).map(([, entry]) => entry);

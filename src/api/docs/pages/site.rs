@@ -116,7 +116,7 @@ impl DocsSite {
         let pages: Vec<Page> = guides.chain(reference::pages(document, &links)).collect();
         let index = pages
             .iter()
-            .flat_map(|page| search_entries(&href(&page.path), &page.name, &page.content.0));
+            .flat_map(|page| search_entries(&href(&page.path), page));
         let index = Value::from_iter(index).to_string();
         let static_files = FILES.iter().chain(&ASSETS);
         let mut files: BTreeMap<_, _> = static_files

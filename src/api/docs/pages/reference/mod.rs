@@ -101,6 +101,7 @@ fn endpoint(document: &Document<'_>, operation: &Operation<'_>) -> Page {
         path: path_of(operation),
         name: operation.name().to_owned(),
         method: Some(operation.method),
+        keywords: operation.request_line(),
         group: operation.tag().to_owned(),
         content,
         examples: Some(examples),
