@@ -104,7 +104,8 @@ function load() {
 function find(entries, words) {
   const rank = ([address, page, heading, text]) => {
     const [title, section, body] = [page, heading, text].map((part) => part.toLowerCase());
-    let sum = body.startsWith(words.join(" ")) ? 12 : 0;
+    const phrase = words.join(" ");
+    let sum = (section || title).startsWith(phrase) || (!section && body.startsWith(phrase)) ? 8 : 0;
     for (const word of words) {
       const inTitle = title.includes(word) ? (heading ? 3 : 12) : 0;
       const points = inTitle + (section.includes(word) ? 6 : 0) + Math.min(body.split(word).length - 1, 4) / 2;
