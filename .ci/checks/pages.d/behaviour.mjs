@@ -8,6 +8,11 @@ const FOCUSED = "return document.activeElement.id || document.activeElement.oute
 const SHOWN_TABS =
   "return [...document.querySelectorAll('.tab')].filter((tab) => tab.checkVisibility()).map((tab) => tab.dataset.language)";
 
+// Whether the first result is in sight: neither covered nor clipped.
+const IN_SIGHT = `
+  const { x, y, width, height } = document.querySelector("#results a, #results p").getBoundingClientRect();
+  return document.elementFromPoint(x + width / 2, y + height / 2)?.closest("#results") !== null`;
+
 // Opens the search with these words, and waits for its results.
 export async function search(browser, words) {
   await browser.type("/");
@@ -15,6 +20,7 @@ export async function search(browser, words) {
   await browser.run("document.getElementById('search').value = ''");
   await browser.type(words);
   await browser.wait(RESULTS);
+  assert(await browser.run(IN_SIGHT), "the results are hidden");
 }
 
 async function searchFinds(browser, url) {

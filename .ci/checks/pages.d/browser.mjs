@@ -25,24 +25,36 @@ export class Browser {
 
   static async start() {
     const browser = new Browser();
+    browser.#url = `http://127.0.0.1:${await browser.#startDriver()}`;
     browser.#data = mkdtempSync(join(tmpdir(), "chromium-"));
-    const driver = (browser.#driver = spawn("chromedriver", ["--port=0"], { stdio: ["ignore", "pipe", "inherit"] }));
+    const options = { args: [...ARGUMENTS, `--user-data-dir=${browser.#data}`] };
+    const alwaysMatch = { "goog:loggingPrefs": { browser: "WARNING" }, "goog:chromeOptions": options };
+    try {
+      const { sessionId } = await browser.#call("POST", "/session", { capabilities: { alwaysMatch } });
+      browser.#url += `/session/${sessionId}`;
+    } catch (error) {
+      browser.#driver.kill();
+      throw error;
+    }
+    return browser;
+  }
+
+  // Starts the driver on a free port, and returns the port. It takes the same port of IPv4 and IPv6, which may be free of one only.
+  async #startDriver(attempts = 5) {
+    const driver = (this.#driver = spawn("chromedriver", ["--port=0"], { stdio: ["ignore", "pipe", "inherit"] }));
+    let output = "";
     const port = await new Promise((resolve, reject) => {
-      let output = "";
       driver.on("error", reject);
-      driver.on("exit", () => reject(new Error(output)));
+      driver.on("exit", () => resolve(undefined));
       driver.stdout.on("data", (data) => {
         output += data;
         const started = /started successfully on port (\d+)/.exec(output);
         if (started) resolve(started[1]);
       });
     });
-    browser.#url = `http://127.0.0.1:${port}`;
-    const options = { args: [...ARGUMENTS, `--user-data-dir=${browser.#data}`] };
-    const alwaysMatch = { "goog:loggingPrefs": { browser: "WARNING" }, "goog:chromeOptions": options };
-    const { sessionId } = await browser.#call("POST", "/session", { capabilities: { alwaysMatch } });
-    browser.#url += `/session/${sessionId}`;
-    return browser;
+    if (port) return port;
+    if (attempts === 1) throw new Error(output);
+    return this.#startDriver(attempts - 1);
   }
 
   async stop() {
