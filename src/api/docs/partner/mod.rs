@@ -75,7 +75,7 @@ for 24 hours, answers repetitions with the stored response and `Idempotent-Repla
 **Versioning.** Within v1 we only add endpoints, optional parameters, response fields and values of `x-extensible-enum`. Ignore \
 those that you do not know. Every `enum` is final.
 
-**JSON Schemas** of the bodies and events, for validators: [`/schemas/`](/schemas/).";
+**JSON Schemas** of the bodies and events, for validators: [/schemas/](/schemas/).";
 
 /// The document of these operations.
 pub(crate) fn document(operations: impl IntoIterator<Item = Operation>) -> OpenApi {
