@@ -20,6 +20,7 @@ use vouchsafe_domain::certification::observation::{ObservationKind, RequestHash}
 use vouchsafe_domain::delivery::{DeliveryFault, SendResult};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::sandbox_fault::FaultKind;
+use vouchsafe_security::environment::Environment;
 use vouchsafe_security::headers::X_SIGNATURE;
 
 use crate::api::error::ApiError;
@@ -61,6 +62,16 @@ pub(crate) async fn observe_request<B: MessageBody>(
     } else {
         response.map_into_left_body()
     })
+}
+
+/// Rejects an order of a partner that has requested it in the sandbox.
+pub(crate) fn check_available(service: &Service, partner_id: PartnerId) -> Result<(), ApiError> {
+    if service.environment == Environment::Production {
+        return Ok(());
+    }
+    let (kind, now) = (FaultKind::ServiceUnavailable, service.clock.now());
+    let fault = service.sandbox_faults.take(partner_id, kind, now);
+    fault.map_or(Ok(()), |_| Err(ApiError::unavailable()))
 }
 
 /// Closes the connection before any byte of the response is sent. Status and headers stay for the outer middleware.

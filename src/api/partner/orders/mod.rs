@@ -18,10 +18,10 @@ use vouchsafe_wire::partner::orders::request;
 use vouchsafe_wire::preference::{PREFER, PREFERENCE_APPLIED, WaitPreference};
 
 use super::idempotency::{KeyedRequest, into_parts, stored_response};
-use super::sandbox;
 use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::header::header_value;
 use crate::api::middleware::authentication::{AuthenticatedCaller, Orders, VerifiedRequest};
+use crate::api::middleware::sandbox_observer;
 use crate::api::request_outcome::{self, OrderAnswer, RequestOutcome};
 use crate::service::Service;
 pub(super) use list::list;
@@ -32,7 +32,7 @@ pub(super) async fn place(
     signed: VerifiedRequest<Orders>,
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = signed.caller.partner_id();
-    sandbox::faults::check_available(&service, partner_id)?;
+    sandbox_observer::check_available(&service, partner_id)?;
     let keyed = KeyedRequest::new(&request, partner_id, IdempotencyScope::PlaceOrder, &signed.body)?;
     let order = match request::parse(&signed.body) {
         Ok(order) => order,

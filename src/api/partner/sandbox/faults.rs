@@ -1,9 +1,6 @@
 //! `/sandbox/faults`: faults that the next orders of a partner meet.
 
 use actix_web::{HttpResponse, web};
-use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_domain::sandbox_fault::FaultKind;
-use vouchsafe_security::environment::Environment;
 use vouchsafe_wire::partner::sandbox::{FaultBody, parse_fault};
 
 use crate::api::error::ApiError;
@@ -41,19 +38,4 @@ pub(super) async fn list(
 pub(super) async fn clear(service: web::Data<Service>, signed: VerifiedRequest<General>) -> HttpResponse {
     service.sandbox_faults.clear(signed.caller.partner_id());
     HttpResponse::NoContent().finish()
-}
-
-/// Rejects an order of a partner that has requested it.
-pub(in crate::api::partner) fn check_available(
-    service: &Service,
-    partner_id: PartnerId,
-) -> Result<(), ApiError> {
-    if service.environment == Environment::Production {
-        return Ok(());
-    }
-    let now = service.clock.now();
-    let fault = service
-        .sandbox_faults
-        .take(partner_id, FaultKind::ServiceUnavailable, now);
-    fault.map_or(Ok(()), |_| Err(ApiError::unavailable()))
 }

@@ -1,6 +1,6 @@
 //! `/sandbox`: a partner plays operator, vendor and fault for its own orders. Sandbox only; in production these routes are 404.
 
-pub(super) mod faults;
+mod faults;
 mod orders;
 
 use actix_web::guard::GuardContext;
