@@ -1,5 +1,6 @@
 //! Prometheus metrics of the service, served under `/metrics`.
 
+mod format;
 mod process;
 
 use std::sync::atomic::AtomicU64;
@@ -22,6 +23,8 @@ use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_webhooks::metrics::EndpointMetrics;
 use vouchsafe_wire::error_code::Code;
 
+pub(crate) use self::format::MetricsFormat;
+use self::process::ResidentMemory;
 use crate::telemetry::Telemetry;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -103,9 +106,11 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// Registers all metrics, including those of span export if it is enabled.
     pub(crate) fn new(telemetry: &Telemetry) -> Self {
-        let mut registry = Registry::with_prefix("vouchsafe");
+        let mut root = Registry::default();
+        root.register_collector(Box::new(ResidentMemory));
+        let registry = root.sub_registry_with_prefix("vouchsafe");
         let metrics = Self {
-            own: OwnMetrics::register(&mut registry),
+            own: OwnMetrics::register(registry),
             http_response_seconds: Family::new_with_constructor(|| {
                 Histogram::new(exponential_buckets(0.000_25, 2.0, 16))
             }),
@@ -121,12 +126,15 @@ impl Metrics {
             Unit::Seconds,
             metrics.http_response_seconds.clone(),
         );
-        metrics.journal.register(&mut registry);
-        metrics.vendors.register(&mut registry);
-        metrics.deliveries.register(&mut registry);
-        metrics.endpoints.register(&mut registry);
-        telemetry.register(&mut registry);
-        Self { registry, ..metrics }
+        metrics.journal.register(registry);
+        metrics.vendors.register(registry);
+        metrics.deliveries.register(registry);
+        metrics.endpoints.register(registry);
+        telemetry.register(registry);
+        Self {
+            registry: root,
+            ..metrics
+        }
     }
 
     /// The metrics of the journal, for the engine.
@@ -185,9 +193,10 @@ impl Metrics {
             .inc();
     }
 
-    /// Renders all metrics in the Prometheus text format.
+    /// Renders all metrics.
     pub(crate) fn render(
         &self,
+        format: MetricsFormat,
         engine: &Engine,
         procurement: &Procurement,
         deliveries: &Deliveries,
@@ -201,13 +210,16 @@ impl Metrics {
         self.own
             .records_in_flight
             .set(i64::try_from(engine.in_flight()).unwrap_or(i64::MAX));
+        self.encode(format)
+    }
+
+    fn encode(&self, format: MetricsFormat) -> String {
         let mut text = String::new();
         if encode(&mut text, &self.registry).is_err() {
             // Writing into a string fails only out of memory.
             text.clear();
         }
-        process::append_resident_memory(&mut text);
-        text
+        format.render(text)
     }
 
     fn refresh_rate_limits(&self, rate_limits: &RateLimiter) {
@@ -239,4 +251,123 @@ impl Metrics {
 /// Sets a counter to the total that the actors maintain.
 fn set_counter(counter: &Counter<u64, AtomicU64>, value: u64) {
     counter.inner().store(value, std::sync::atomic::Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use vouchsafe_domain::delivery::AttemptOutcome;
+    use vouchsafe_domain::ids::WebhookId;
+
+    use super::*;
+
+    const OPERATIONS_PAGE: &str = include_str!("../docs/operations.md");
+
+    /// Metrics that have a series in each family.
+    fn recorded() -> Metrics {
+        let metrics = Metrics::new(&Telemetry::disabled());
+        metrics.record_response("partner", "GET", 200, 0.001);
+        metrics.record_rate_limited(RequestClass::Orders);
+        metrics.record_authentication_failure(Code::InvalidSignature);
+        metrics.refresh_actors("wallet", ActorTotals::default());
+        metrics.vendors().record_rejected_response("mock");
+        metrics.vendors().record_failed_reconciliation("mock");
+        metrics
+            .vendors()
+            .set_reconciliation("mock", 0, Some(1_767_225_600));
+        let webhook_id = WebhookId::generate();
+        metrics
+            .deliveries()
+            .record_attempt(webhook_id, AttemptOutcome::Delivered, Duration::from_millis(5));
+        metrics
+    }
+
+    /// Type and help text of each family in the Prometheus text format.
+    fn families(text: &str) -> BTreeMap<&str, (&str, &str)> {
+        let mut families = BTreeMap::new();
+        let mut lines = text.lines().peekable();
+        while let Some(line) = lines.next() {
+            let Some((name, help)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' '))
+            else {
+                continue;
+            };
+            let described = lines.next().and_then(|line| line.strip_prefix("# TYPE "));
+            let (of, kind) = described.and_then(|rest| rest.split_once(' ')).unwrap();
+            assert_eq!(of, name);
+            let sample = lines.peek().unwrap();
+            assert!(sample.starts_with(name), "{name} has no series: {sample}");
+            assert!(
+                families.insert(name, (kind, help)).is_none(),
+                "{name} is registered twice"
+            );
+        }
+        families
+    }
+
+    #[test]
+    fn metrics_have_help_and_names_of_their_type_and_unit() {
+        let text = recorded().encode(MetricsFormat::PrometheusText);
+        let families = families(&text);
+        assert!(families.len() > 25, "{families:?}");
+        for (name, (kind, help)) in families {
+            assert!(
+                help.len() > 10 && help.ends_with('.') && !help.contains('\\'),
+                "{name}: {help}"
+            );
+            assert!(
+                ["counter", "gauge", "histogram"].contains(&kind),
+                "{name}: {kind}"
+            );
+            assert_eq!(name.ends_with("_total"), kind == "counter", "{name}: {kind}");
+            let is_plain = |c: char| c.is_ascii_lowercase() || c == '_';
+            assert!(name.chars().all(is_plain), "{name}");
+            assert!(
+                name.starts_with("vouchsafe_") || name.starts_with("process_"),
+                "{name}"
+            );
+            let words: Vec<_> = name.split('_').collect();
+            for foreign in [
+                "ms",
+                "milliseconds",
+                "minutes",
+                "hours",
+                "days",
+                "kb",
+                "kib",
+                "percent",
+                "time",
+                "duration",
+            ] {
+                assert!(
+                    !words.contains(&foreign),
+                    "{name}: {foreign}; use seconds, bytes or a ratio"
+                );
+            }
+            let is_time = ["Time ", "Duration ", "Age ", "Start "]
+                .iter()
+                .any(|word| help.starts_with(word));
+            assert_eq!(is_time, name.ends_with("_seconds"), "{name}: {help}");
+        }
+    }
+
+    #[test]
+    fn every_metric_is_in_the_operations_page() {
+        let text = recorded().encode(MetricsFormat::PrometheusText);
+        for name in families(&text).into_keys() {
+            let is_listed = ["`", "{"]
+                .iter()
+                .any(|end| OPERATIONS_PAGE.contains(&format!("`{name}{end}")));
+            assert!(is_listed, "docs/operations.md does not list {name}");
+        }
+    }
+
+    #[test]
+    fn open_metrics_end_with_their_mark() {
+        let text = recorded().encode(MetricsFormat::OpenMetrics);
+        assert!(text.contains("# UNIT vouchsafe_http_response_seconds seconds\n"));
+        assert!(text.contains("# TYPE vouchsafe_http_responses counter\n"));
+        assert!(text.ends_with("\n# EOF\n"));
+    }
 }

@@ -101,6 +101,12 @@ pub fn start_span(span: &Span, trace_id: &str, parent: Option<Traceparent<'_>>) 
 }
 
 impl Telemetry {
+    /// Without span export, and without a change of the process's logging.
+    #[cfg(test)]
+    pub(crate) const fn disabled() -> Self {
+        Self { export: None }
+    }
+
     /// Registers the metrics of exported and dropped spans, if export is enabled.
     pub(crate) fn register(&self, metrics: &mut MetricsRegistry) {
         if let Some(export) = &self.export {

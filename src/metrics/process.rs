@@ -1,24 +1,41 @@
 //! Process metrics: resident memory, read from `/proc`.
 
-use std::fmt::Write as _;
+use std::fmt;
 
-/// Inserts the resident memory before the closing `# EOF`, on systems with `/proc`.
-pub(super) fn append_resident_memory(text: &mut String) {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
+
+/// Resident memory, on systems with `/proc`.
+#[derive(Debug)]
+pub(super) struct ResidentMemory;
+
+impl Collector for ResidentMemory {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let Some(bytes) = resident_bytes(&status) else {
+            return Ok(());
+        };
+        let gauge = ConstGauge::new(bytes);
+        let help = "Resident memory of the process.";
+        let bytes = Some(&Unit::Bytes);
+        gauge.encode(encoder.encode_descriptor(
+            "process_resident_memory",
+            help,
+            bytes,
+            gauge.metric_type(),
+        )?)
+    }
+}
+
+fn resident_bytes(status: &str) -> Option<i64> {
     let kib = status.lines().find_map(|line| {
         line.strip_prefix("VmRSS:")?
             .trim()
             .strip_suffix(" kB")?
-            .parse::<u64>()
+            .parse::<i64>()
             .ok()
-    });
-    let Some(kib) = kib else { return };
-    let end = text.rfind("# EOF").unwrap_or(text.len());
-    text.truncate(end);
-    // Writing into a string does not fail.
-    let _ = writeln!(
-        text,
-        "# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes {}\n# EOF",
-        kib * 1024
-    );
+    })?;
+    kib.checked_mul(1024)
 }

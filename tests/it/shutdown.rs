@@ -148,14 +148,19 @@ async fn metrics_cover_journal_actors_and_responses() {
         .call_without_token(hyper::Method::GET, "/metrics", &[])
         .await;
     let metrics = text_of(&response);
-    assert!(
-        response
-            .header("content-type")
-            .unwrap()
-            .starts_with("application/openmetrics-text"),
-        "{response:?}"
+    assert_eq!(
+        response.header("content-type"),
+        Some("text/plain; version=0.0.4; charset=utf-8")
     );
-    assert!(metrics.ends_with("# EOF\n"));
+    assert!(metrics.ends_with('\n') && !metrics.contains("# EOF"));
+    let accept = [(
+        "accept",
+        "application/openmetrics-text;version=1.0.0,text/plain;q=0.5",
+    )];
+    let open_metrics = operator
+        .call_without_token(hyper::Method::GET, "/metrics", &accept)
+        .await;
+    assert!(text_of(&open_metrics).ends_with("# EOF\n"), "{open_metrics:?}");
     for (name, at_least) in [
         (r#"vouchsafe_actors{kind="wallet"}"#, 1.0),
         (r#"vouchsafe_actors{kind="inventory"}"#, 1.0),

@@ -24,6 +24,7 @@ mod webhooks;
 
 use std::sync::LazyLock;
 
+use actix_web::http::header::{Accept, Header as _, VARY};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa::openapi::OpenApi;
@@ -38,6 +39,7 @@ use crate::api::middleware::operator::authenticate;
 use crate::api::routing::route_not_found;
 use crate::api::static_file::StaticFile;
 use crate::config_change;
+use crate::metrics::MetricsFormat;
 use crate::service::Service;
 
 /// Prefix of the routes that need a token.
@@ -139,10 +141,15 @@ async fn serve_document(request: HttpRequest) -> HttpResponse {
 }
 
 /// `GET /metrics`.
-async fn metrics(service: web::Data<Service>) -> HttpResponse {
+async fn metrics(service: web::Data<Service>, request: HttpRequest) -> HttpResponse {
+    // A header that is not ASCII expresses no preference.
+    let accept = Accept::parse(&request).unwrap_or_else(|_| Accept::star());
+    let format = MetricsFormat::negotiate(&accept);
     HttpResponse::Ok()
-        .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
+        .content_type(format.content_type())
+        .insert_header((VARY, "Accept"))
         .body(service.metrics.render(
+            format,
             &service.engine,
             &service.procurement,
             &service.deliveries,

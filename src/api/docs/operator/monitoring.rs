@@ -7,6 +7,7 @@ use vouchsafe_wire::operator::actors::{ActorList as Actors, ActorsQuery};
 
 use super::{MONITORING, SERVICE, read_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse};
+use crate::metrics::MetricsFormat;
 
 pub(crate) fn actors(operation: Operation) -> Operation {
     let sum = json!({
@@ -46,16 +47,22 @@ pub(crate) fn audit(operation: Operation) -> Operation {
 }
 
 pub(crate) fn metrics(operation: Operation) -> Operation {
+    let [plain, open_metrics] =
+        [MetricsFormat::PrometheusText, MetricsFormat::OpenMetrics].map(MetricsFormat::content_type);
     operation
         .id("getMetrics")
         .describe(
             SERVICE,
             "Get metrics",
-            "For Prometheus, in the OpenMetrics text format.",
+            "For Prometheus: the text format 0.0.4, or OpenMetrics if `Accept` prefers it.",
         )
-        .response(OperationResponse::text(
-            "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            "Metrics.",
-            "# EOF\n",
-        ))
+        .response(
+            OperationResponse::text(
+                plain,
+                "Metrics.",
+                "# HELP vouchsafe_records_in_flight Journal records between decision and verdict.\n\
+                 # TYPE vouchsafe_records_in_flight gauge\nvouchsafe_records_in_flight 0\n",
+            )
+            .or_text(open_metrics, "# EOF\n"),
+        )
 }
