@@ -1,13 +1,11 @@
-//! Tests of the partner documentation: signers and receivers in five languages, the commands of its pages and the Postman
-//! collection, against the test vectors and a real service.
+//! Tests of the partner documentation: signers and receivers in five languages, and the commands of its pages, against the test
+//! vectors and a real service.
 //!
 //! A missing program fails the test with an installation hint.
 
 mod commands;
 mod languages;
-mod postman;
 mod programs;
-mod python;
 mod receivers;
 #[path = "../../docs/partner/receivers/verify.rs"]
 #[allow(dead_code, unreachable_pub, reason = "a standalone program")]
@@ -26,9 +24,6 @@ use vouchsafe_test_harness::shared;
 
 use self::languages::languages;
 use self::programs::{DOCS, DocsWorkspace};
-
-/// Directory of this suite.
-const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/signers");
 
 /// A minimal sandbox order.
 const ORDER: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;

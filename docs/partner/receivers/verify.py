@@ -14,9 +14,9 @@ def verify(secret: str, webhook_id: str, timestamp: str, signatures: str, body: 
     """Returns whether one of the signatures is valid. The body is the raw bytes."""
     key = base64.b64decode(secret.removeprefix("whsec_"))
     mac = hmac.new(key, f"{webhook_id}.{timestamp}.".encode() + body, hashlib.sha256).digest()
-    expected = "v1," + base64.b64encode(mac).decode()
+    expected = b"v1," + base64.b64encode(mac)
     fresh = abs(now - int(timestamp)) <= 300
-    return fresh and any(hmac.compare_digest(expected, one) for one in signatures.split())
+    return fresh and any(hmac.compare_digest(expected, one.encode()) for one in signatures.split())
 
 
 if __name__ == "__main__":

@@ -18,9 +18,18 @@ enum Invocation {
     Function,
 }
 
-/// Returns all five signers, compiled where necessary.
-pub(crate) fn languages(workspace: &DocsWorkspace) -> [Language<'_>; 5] {
-    let source = |file: &str| format!("{DOCS}/signers/{file}");
+/// Returns the signers of all five languages, compiled where necessary. Each is a symbolic link in another directory than the
+/// working directory.
+pub(crate) fn languages(workspace: &DocsWorkspace) -> [Language<'_>; 6] {
+    let links = workspace.path().join("linked");
+    std::fs::create_dir(&links).unwrap();
+    let source = |file: &str| {
+        let link = links.join(file);
+        std::os::unix::fs::symlink(format!("{DOCS}/signers/{file}"), &link).unwrap();
+        link.to_str().unwrap().to_owned()
+    };
+    let javascript = source("sign.mjs");
+    let unresolved = ["--preserve-symlinks", "--preserve-symlinks-main", &javascript].map(str::to_owned);
     let classes = workspace.path().to_str().unwrap().to_owned();
     workspace.run("javac", &["-d", &classes, &source("Sign.java")], "");
     let run = |name, program, arguments: &[String]| Language {
@@ -31,7 +40,8 @@ pub(crate) fn languages(workspace: &DocsWorkspace) -> [Language<'_>; 5] {
     [
         run("shell", "bash", &[source("sign.sh")]),
         run("python", "python3", &[source("sign.py")]),
-        run("javascript", "node", &[source("sign.mjs")]),
+        run("javascript", "node", &[javascript]),
+        run("javascript-unresolved", "node", &unresolved),
         run("java", "java", &["-cp".to_owned(), classes, "Sign".to_owned()]),
         Language {
             name: "rust",
