@@ -105,7 +105,7 @@ impl Cli {
             .map(|path| read_file(path))
             .transpose()?;
         let command = id::with_validation(Self::commands());
-        let command = with_defaults(command, &file.unwrap_or_default());
+        let command = with_full_usage(with_defaults(command, &file.unwrap_or_default()));
         let matches = command.clone().try_get_matches_from(arguments)?;
         let mut settings = Self::from_arg_matches(&matches)?;
         let name = matches.subcommand_name().unwrap_or("serve");
@@ -187,6 +187,19 @@ fn environment_variables(command: &clap::Command) -> BTreeSet<String> {
     variables
         .chain(command.get_subcommands().flat_map(environment_variables))
         .collect()
+}
+
+/// Shows the usage of the help in errors, too. clap would name the options that were given, also those of the environment:
+/// `vouchsafe order list --data-dir <DIR>`.
+fn with_full_usage(mut command: clap::Command) -> clap::Command {
+    command.build();
+    set_usage(command)
+}
+
+fn set_usage(mut command: clap::Command) -> clap::Command {
+    let usage = command.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").to_owned();
+    command.override_usage(usage).mut_subcommands(set_usage)
 }
 
 /// Sets the values of the file as defaults of the arguments with these environment variables.
@@ -287,6 +300,24 @@ mod tests {
         ] {
             let error = read(arguments).unwrap_err().to_string();
             assert!(error.contains("--log-format json"), "{arguments:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn usage_in_an_error_is_that_of_the_help() {
+        for (arguments, usage) in [
+            (
+                &["--data-dir", "d", "order", "list", "--x"][..],
+                "vouchsafe order list [OPTIONS]",
+            ),
+            (
+                &["partner", "show", "--json"],
+                "vouchsafe partner show [OPTIONS] <PARTNER_ID>",
+            ),
+            (&["--log", "info", "--x"], "vouchsafe [OPTIONS] [COMMAND]"),
+        ] {
+            let error = read(arguments).unwrap_err().to_string();
+            assert!(error.contains(&format!("Usage: {usage}\n")), "{error}");
         }
     }
 

@@ -112,10 +112,12 @@ fn measure(index: usize, column: &Column, rows: &[Vec<String>]) -> FittedColumn 
     }
 }
 
-/// Whether a text has the form of a generated ID, such as `ord_` and 32 hex digits.
+/// Whether a text begins with a generated ID, such as `ord_` and 32 hex digits.
 fn is_id(text: &str) -> bool {
-    text.split_once('_')
-        .is_some_and(|(_, rest)| rest.len() == 32 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    let digits = text
+        .split_once('_')
+        .and_then(|(_, rest)| rest.as_bytes().get(..32));
+    digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// Replaces the middle of a text that is wider than `width`.
