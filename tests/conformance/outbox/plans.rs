@@ -36,15 +36,22 @@ struct Reader {
 
 /// Inserts events with these numbers.
 pub(super) async fn insert_events(subject: &PgSubject, first: i64, last: i64) {
+    let body = serde_json::to_string(&build::event_bundle(1, 1)).unwrap();
+    insert_commits(subject, first, last, 1, &body).await;
+}
+
+/// Inserts commits of `count` events each, the first with number `first` and none after number `last`.
+pub(super) async fn insert_commits(subject: &PgSubject, first: i64, last: i64, count: i32, body: &str) {
     sqlx::query(
         "INSERT INTO events (partner_id, number, count, order_id, first_sequence, body, created_at)
-         SELECT $1, i, 1, $2, 1, $3, now() FROM generate_series($4, $5) AS i",
+         SELECT $1, i, $6, $2, 1, $3, now() FROM generate_series($4, $5, $6) AS i",
     )
     .bind(build::partner(1).as_uuid())
     .bind(build::numbered_order_id(1).as_uuid())
-    .bind(serde_json::to_string(&build::event_bundle(1, 1)).unwrap())
+    .bind(body)
     .bind(first)
     .bind(last)
+    .bind(count)
     .execute(subject.pool())
     .await
     .unwrap();
@@ -131,6 +138,9 @@ async fn due_rows_of_a_long_backlog_are_read_page_by_page() {
     .execute(reader.subject.pool())
     .await
     .unwrap();
+    // As autovacuum does within a minute.
+    let analyzed = sqlx::query("ANALYZE deliveries").execute(reader.subject.pool());
+    analyzed.await.unwrap();
     let mut begin = 0;
     for _ in 0..READS_UNTIL_PLAN_IS_CACHED {
         begin = reader.subject.log().len();

@@ -7,12 +7,9 @@ use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{CaseFixture as _, EndpointChange, Subject as _};
 use vouchsafe_store::{AuditActor, MAX_REPLAYED, ReplayOutcome};
 
-use super::plans::insert_events;
+use super::plans::{insert_commits, insert_events};
 use super::{Fixture, committed_at};
 use crate::subject::PgSubject;
-
-/// Bytes of the padding of a large event: 100 of them are more than one request reads.
-const LARGE: i32 = 1_000_000;
 
 async fn replay_all(endpoint: &Fixture<'_>) -> ReplayOutcome {
     let first = committed_at(endpoint.subject.pool(), 1).await;
@@ -47,21 +44,21 @@ async fn range_is_replayed_up_to_its_limit() {
     subject.remove().await;
 }
 
-/// An endpoint that selects few events of many large orders would read them all. The size is known without reading them: the
-/// last event could not be decoded.
+/// An endpoint that selects few events of many large orders would read them all. Their size is known without reading them: the last
+/// event could not be decoded.
 #[tokio::test(flavor = "multi_thread")]
 async fn range_of_large_orders_is_rejected_unread() {
+    const LARGE: usize = 1_000_000;
     let subject = PgSubject::new().await;
     let endpoint = Fixture::create(&subject).await;
     subject.append_event(build::partner(1), 1).await;
-    insert_events(&subject, 2, 101).await;
     let kinds = EventKinds::of(&[EventKind::OrderRefunded]).unwrap();
     endpoint.change(EndpointChange::SetEventKinds(kinds)).await;
+    let body = serde_json::to_string(&build::event_bundle(1, 1)).unwrap();
+    let padding = " ".repeat(LARGE);
+    insert_commits(&subject, 2, 60, 1, &(body + &padding)).await;
     assert_eq!(replay_all(&endpoint).await, ReplayOutcome::Scheduled(0));
-    let padded = sqlx::query(
-        "UPDATE events SET body = body || repeat(' ', $1) || CASE number WHEN 101 THEN '?' ELSE '' END",
-    );
-    padded.bind(LARGE).execute(subject.pool()).await.unwrap();
+    insert_commits(&subject, 61, 100, 1, &format!("undecodable{padding}")).await;
     assert_eq!(replay_all(&endpoint).await, ReplayOutcome::TooManyEvents);
     subject.remove().await;
 }
@@ -69,24 +66,18 @@ async fn range_of_large_orders_is_rejected_unread() {
 /// Few commits may have many events: the scan ends when they are too many, before the last event, which cannot be decoded.
 #[tokio::test(flavor = "multi_thread")]
 async fn range_with_too_many_events_of_few_orders_is_read_up_to_the_limit() {
+    const VOUCHERS: u32 = 1_000;
     let subject = PgSubject::new().await;
     let endpoint = Fixture::create(&subject).await;
     subject.append_event(build::partner(1), 1).await;
-    insert_events(&subject, 2, 100).await;
     let mut bundle = build::event_bundle(1, 1);
     bundle.steps = vec![EventStep::Issued {
         first: 0,
-        count: 1_000,
+        count: VOUCHERS,
     }];
-    let enlarged = sqlx::query(
-        "UPDATE events SET number = number * 1000, count = 1000, body = CASE number WHEN 100 THEN '?' ELSE $1 END",
-    );
-    let enlarged = enlarged.bind(serde_json::to_string(&bundle).unwrap());
-    enlarged.execute(subject.pool()).await.unwrap();
-    sqlx::query("UPDATE feeds SET last_number = 101000")
-        .execute(subject.pool())
-        .await
-        .unwrap();
+    let (body, count) = (serde_json::to_string(&bundle).unwrap(), VOUCHERS.cast_signed());
+    insert_commits(&subject, 2, 100_001, count, &body).await;
+    insert_commits(&subject, 100_002, 101_001, count, "undecodable").await;
     assert_eq!(replay_all(&endpoint).await, ReplayOutcome::TooManyEvents);
     subject.remove().await;
 }

@@ -62,11 +62,12 @@ impl Persona {
         from: &str,
         class: RequestClass,
     ) -> Result<Caller, AccessError> {
-        let headers = headers(
-            UniqueHeader::Single(self.key.as_bytes()),
-            UniqueHeader::Single(self.secret.as_bytes()),
-        );
-        registry.authenticate(&headers, known(from), class, NOW)
+        registry.authenticate(&self.headers(), known(from), class, NOW)
+    }
+
+    fn headers(&self) -> AuthHeaders<'_> {
+        let [key, secret] = [&self.key, &self.secret].map(|text| UniqueHeader::Single(text.as_bytes()));
+        headers(key, secret)
     }
 }
 
@@ -261,11 +262,8 @@ fn suspension_and_allowlist_apply_to_the_next_call() {
     let partner_id = acme.partner_id;
     assert!(acme.calls(&registry, HOME).is_ok());
 
-    let suspended = |codes_blocked| {
-        let status = PartnerStatus::Suspended { codes_blocked };
-        registry.upsert_partner(partner(partner_id, &[HOME], status));
-    };
-    suspended(false);
+    let suspended = |codes_blocked| partner(partner_id, &[HOME], PartnerStatus::Suspended { codes_blocked });
+    registry.upsert_partner(suspended(false));
     assert_eq!(
         acme.calls(&registry, HOME).err(),
         Some(AccessError::PartnerSuspended { partner_id })
@@ -278,7 +276,7 @@ fn suspension_and_allowlist_apply_to_the_next_call() {
     let mut classes = RequestClass::VARIANTS.to_vec();
     classes.retain(|class| acme.calls_class(&registry, HOME, *class).is_ok());
     assert_eq!(classes, [RequestClass::Vouchers], "what it has paid for");
-    suspended(true);
+    registry.upsert_partner(suspended(true));
     assert_eq!(
         acme.calls_class(&registry, HOME, RequestClass::Vouchers).err(),
         Some(AccessError::PartnerSuspended { partner_id })
@@ -342,21 +340,13 @@ fn revocation_applies_at_once_and_stays() {
 fn unreadable_address_is_refused() {
     let registry = sandbox();
     let acme = Persona::join(&registry, &["0.0.0.0/0", "::/0"]);
-    let headers = AuthHeaders {
-        api_key: UniqueHeader::Single(acme.key.as_bytes()),
-        api_secret: UniqueHeader::Single(acme.secret.as_bytes()),
-        timestamp: UniqueHeader::Missing,
-        signature: UniqueHeader::Missing,
-        idempotency_key: UniqueHeader::Missing,
-    };
     let address = ClientAddress::Unreadable {
         proxy: HOME.parse().unwrap(),
     };
     let partner_id = acme.partner_id;
+    let refused = registry.authenticate(&acme.headers(), address, RequestClass::General, NOW);
     assert_eq!(
-        registry
-            .authenticate(&headers, address, RequestClass::General, NOW)
-            .err(),
+        refused.err(),
         Some(AccessError::IpNotAllowed { partner_id, address })
     );
 }

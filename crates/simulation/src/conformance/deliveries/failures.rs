@@ -145,7 +145,7 @@ pub async fn requested_retry_of_a_working_endpoint_keeps_its_lease<S: Subject>(
     endpoint.commit_all(&[1, 2]).await;
     let process = endpoint.start("one").await;
     let mut holder = process.acquire().await.unwrap();
-    holder.flush(Flush::failed(1, 1, 9, 8 * HOUR)).await.unwrap();
+    holder.flush(Flush::failed(1, 1, 1, 8 * HOUR)).await.unwrap();
     holder.flush(Flush::up_to(2)).await.unwrap();
     endpoint.change(EndpointChange::RequestRetry).await;
     let page = holder.read(due(2)).await.expect("the lease stays");
@@ -154,7 +154,7 @@ pub async fn requested_retry_of_a_working_endpoint_keeps_its_lease<S: Subject>(
     let mut holder = process.acquire().await.expect("the endpoint is due");
     let failed_again = Flush {
         failures: 1,
-        ..Flush::failed(1, 1, 10, 8 * HOUR)
+        ..Flush::failed(1, 1, 2, 8 * HOUR)
     };
     holder.flush(failed_again).await.unwrap();
     holder
@@ -173,14 +173,14 @@ pub async fn requested_retry_of_a_working_endpoint_keeps_its_lease<S: Subject>(
         .release(Flush {
             failures: 1,
             recovered: true,
-            ..Flush::failed(1, 1, 11, 8 * HOUR)
+            ..Flush::failed(1, 1, 3, 8 * HOUR)
         })
         .await;
     let mut holder = process.acquire().await.expect("recovery makes rows due");
     assert_eq!(holder.opened.retry_to, 0, "recovery ends a requested retry");
     let failed_again = Flush {
         failures: 1,
-        ..Flush::failed(1, 1, 12, 8 * HOUR)
+        ..Flush::failed(1, 1, 4, 8 * HOUR)
     };
     holder.flush(failed_again).await.unwrap();
     holder
