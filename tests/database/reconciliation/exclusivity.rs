@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use sqlx::Executor as _;
 use time::macros::date;
 use tokio::sync::mpsc::channel;
-use vouchsafe_store::{ReconciliationOutcome, RecordsMessage};
+use vouchsafe_store::{AuditActor, ReconciliationOutcome, RecordsMessage};
 
 use super::test_shop::{TestShop, VENDOR, at, vendor_record};
 
@@ -109,5 +110,33 @@ async fn vendor_is_compared_once_at_a_time_and_survives_disconnect() {
     tokio::time::timeout(Duration::from_secs(30), completed)
         .await
         .unwrap();
+    shop.close().await;
+}
+
+/// A comparison locks its vendor's row, then the row of the day.
+#[tokio::test(flavor = "multi_thread")]
+async fn request_during_comparison_waits_without_deadlock() {
+    let mut shop = TestShop::open().await;
+    let reconciliations = shop.store.reconciliations.clone();
+    let request = || reconciliations.request(DAY, vec![VENDOR.to_owned()], AuditActor::service());
+    request().await.unwrap();
+    let lock = "BEGIN; UPDATE reconciliations SET attempts = 0";
+    shop.connection.execute(lock).await.unwrap();
+    let comparison = async {
+        let is_blocking = "SELECT EXISTS (
+            SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid)))";
+        while !sqlx::query_scalar::<_, bool>(is_blocking)
+            .fetch_one(&mut shop.connection)
+            .await
+            .unwrap()
+        {
+            tokio::task::yield_now().await;
+        }
+        let end = "UPDATE reconciled_days SET requested_until = NULL; COMMIT";
+        shop.connection.execute(end).await
+    };
+    let (request, comparison) = tokio::join!(request(), comparison);
+    request.unwrap();
+    comparison.unwrap();
     shop.close().await;
 }

@@ -119,15 +119,6 @@ impl Reconciliations {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
-                sqlx::query!(
-                    "INSERT INTO reconciled_days (day, requested_until)
-                     VALUES ($1, now() + make_interval(secs => $2))
-                     ON CONFLICT (day) DO UPDATE SET requested_until = EXCLUDED.requested_until",
-                    day,
-                    f64::from(REQUEST_VALID_S),
-                )
-                .execute(&mut *transaction)
-                .await?;
                 for vendor in vendors {
                     sqlx::query!(
                         "INSERT INTO reconciliations (vendor, day, requested_until)
@@ -151,6 +142,16 @@ impl Reconciliations {
                     )
                     .await?;
                 }
+                // Last: a comparison locks its vendor's row before the row of the day, too.
+                sqlx::query!(
+                    "INSERT INTO reconciled_days (day, requested_until)
+                     VALUES ($1, now() + make_interval(secs => $2))
+                     ON CONFLICT (day) DO UPDATE SET requested_until = EXCLUDED.requested_until",
+                    day,
+                    f64::from(REQUEST_VALID_S),
+                )
+                .execute(&mut *transaction)
+                .await?;
                 transaction.commit().await
             })
             .await
