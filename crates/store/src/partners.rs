@@ -7,8 +7,8 @@ use time::OffsetDateTime;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::Limits;
-use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
+use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_domain::scope::Scope;
 
 use super::audit::{self, AuditActor, to_bigint};
