@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Call, CodeFact, Event, EventKind, OrderFacts};
 use crate::ApiResponse;
-use crate::wire::{CodesView, OrderView};
+use crate::wire::{CodesView, OrderView, without_first_reads};
 
 /// Turns an invocation event into the completion event of a response.
 pub(crate) fn complete_event(event: &mut Event, response: &ApiResponse) {
@@ -14,7 +14,11 @@ pub(crate) fn complete_event(event: &mut Event, response: &ApiResponse) {
         _ => EventKind::Info,
     };
     event.status = Some(response.status.as_u16());
-    event.body_hash = Some(sha256_hex(&response.body));
+    event.body_hash = Some(match event.f {
+        // Reading codes changes what a later read of the order shows.
+        Call::GetOrder => sha256_hex(&without_first_reads(&response.body)),
+        Call::Order | Call::Codes => sha256_hex(&response.body),
+    });
     if event.kind != EventKind::Ok {
         event.code = response.error_code();
         return;

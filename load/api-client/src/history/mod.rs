@@ -76,7 +76,7 @@ pub struct Event {
     /// `error.code` of an error response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// SHA-256 of the response body, hex.
+    /// SHA-256 of the response body, hex; of an order that is read, as if no code had been read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_hash: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
