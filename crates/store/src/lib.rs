@@ -74,8 +74,8 @@ pub use reconciliation::{
 pub use reserved_stock::Reservations;
 pub use rotation::{RotationOutcome, RotationRequest, RotationResult};
 pub use stock::{
-    CodeIndexUpdate, ExpiryBatch, ImportBatch, ImportOutcome, ImportSummary, ImportTarget, NewStockIds, NewVoucher, Stock, StockBatch,
-    StockOrigin, UnindexedCode, VoidOutcome, VoidTarget,
+    CodeIndexUpdate, ExpiryBatch, ImportBatch, ImportOutcome, ImportSummary, ImportTarget, NewStockIds,
+    NewVoucher, Stock, StockBatch, StockOrigin, UnindexedCode, VoidOutcome, VoidTarget,
 };
 pub use transactions::Transactions;
 pub use vendors::{PutVendorOutcome, VendorConfig, VendorConfigs, VendorWithCredential};
