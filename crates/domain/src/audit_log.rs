@@ -80,15 +80,15 @@ fn serialize_json<S: Serializer>(text: &Option<String>, serializer: S) -> Result
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct AuditFilter {
     /// Filter by operator.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::FilterText>, inline, example = "admin"))]
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "admin"))]
     #[cfg_attr(feature = "clap", arg(long))]
     pub operator: Option<String>,
     /// Filter by action.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::FilterText>, inline, example = "partner.change"))]
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "partner.change"))]
     #[cfg_attr(feature = "clap", arg(long, help = "Filter by action, e.g. partner.change"))]
     pub action: Option<String>,
     /// Filter by subject.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::FilterText>, inline, example = "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"))]
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"))]
     #[cfg_attr(feature = "clap", arg(long, help = "Filter by subject, an ID"))]
     pub subject: Option<String>,
     #[serde(flatten)]

@@ -40,6 +40,8 @@ pub mod scope;
 #[cfg(feature = "sqlx")]
 mod sql;
 pub mod stock;
+#[cfg(feature = "utoipa")]
+pub mod text_schema;
 pub mod timestamp;
 pub mod transition;
 pub mod vendor;

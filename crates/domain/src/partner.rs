@@ -60,7 +60,7 @@ pub struct Partner {
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PartnerFilter {
     /// Filter by a part of the name. ASCII letters match in either case.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::FilterText>, inline, example = "example"))]
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "example"))]
     #[cfg_attr(feature = "clap", arg(long, value_name = "TEXT"))]
     pub name: Option<String>,
 }

@@ -2,6 +2,9 @@
 //!
 //! A date means its midnight in UTC. A range that ends before it begins is empty.
 
+#[cfg(feature = "clap")]
+pub mod time_option;
+
 use serde::{Deserialize, Serialize};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime, UtcOffset};
@@ -15,23 +18,23 @@ use crate::iso_date::parse_date;
 pub struct Period {
     /// Start of the time range, inclusive: a date (midnight UTC) or an RFC 3339 time.
     #[serde(default, with = "bound")]
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::DateOrTime>, inline, example = "2026-11-20"))]
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::DateOrTime>, inline, example = "2026-11-20"))]
     #[cfg_attr(feature = "clap", arg(
         long = "since",
         visible_alias = "from",
         value_name = "TIME",
-        value_parser = crate::arguments::parse_time,
+        value_parser = time_option::parse_time,
         help = "Start of the time range, inclusive: a time, a date (midnight UTC), or an age such as 30m, 1h or 2d"
     ))]
     pub from: Option<OffsetDateTime>,
     /// End of the time range, exclusive: a date (midnight UTC) or an RFC 3339 time.
     #[serde(default, with = "bound")]
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::DateOrTime>, inline, example = "2026-11-21T12:00:00Z"))]
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::DateOrTime>, inline, example = "2026-11-21T12:00:00Z"))]
     #[cfg_attr(feature = "clap", arg(
         long = "until",
         visible_alias = "to",
         value_name = "TIME",
-        value_parser = crate::arguments::parse_time,
+        value_parser = time_option::parse_time,
         help = "End of the time range, exclusive"
     ))]
     pub to: Option<OffsetDateTime>,

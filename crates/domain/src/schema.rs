@@ -3,9 +3,7 @@
 //! A schema accepts exactly what the type's own reader and writer do.
 
 use serde_json::json;
-use utoipa::openapi::schema::{
-    AnyOfBuilder, KnownFormat, Object, ObjectBuilder, SchemaFormat, SchemaType, Type,
-};
+use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaFormat, SchemaType, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -15,30 +13,14 @@ use super::ids::{
 };
 use super::money::{AmountText, Currency, Money};
 use super::product::{MAX_SLUG_LENGTH, ProductId};
+use super::text_schema::{described, text};
 use super::webhook::MAX_URL_BYTES;
 
 /// Digits of example ids. The time comes first, so that ids sort by it.
 pub const EXAMPLE_DIGITS: &str = "0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
 
-/// Maximum bytes of a filter value: enough for 128 characters of any script and for every id.
-pub const MAX_FILTER_BYTES: usize = 512;
-
 /// Pattern of a decimal number as a text.
 const DECIMAL: &str = r"^-?[0-9]+(\.[0-9]+)?$";
-
-macro_rules! described {
-    ($($name:ident => $schema:expr;)+) => {
-        $(
-            impl PartialSchema for $name {
-                fn schema() -> RefOr<Schema> {
-                    $schema.into()
-                }
-            }
-
-            impl ToSchema for $name {}
-        )+
-    };
-}
 
 described! {
     PartnerId => prefixed_id(Self::PREFIX, "The id of a partner");
@@ -55,33 +37,8 @@ described! {
     Currency => currency();
     Money => money();
     AmountText => amount_text();
-    FilterText => filter_text();
-    DateOrTime => date_or_time();
-    Country => country();
-    CountryFilter => country_filter();
-    CurrencyFilter => currency_filter();
     HttpUrl => http_url();
 }
-
-/// Text of a list filter.
-#[derive(Debug)]
-pub enum FilterText {}
-
-/// End of a time range.
-#[derive(Debug)]
-pub enum DateOrTime {}
-
-/// A country.
-#[derive(Debug)]
-pub enum Country {}
-
-/// A country as a filter, which takes either case.
-#[derive(Debug)]
-pub enum CountryFilter {}
-
-/// A currency as a filter, which takes either case.
-#[derive(Debug)]
-pub enum CurrencyFilter {}
 
 /// A URL of a web server.
 #[derive(Debug)]
@@ -111,57 +68,10 @@ pub fn slug(description: &str, example: &str) -> Object {
     .build()
 }
 
-fn text(description: &str) -> ObjectBuilder {
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .description(Some(description))
-}
-
-fn filter_text() -> Object {
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .max_length(Some(MAX_FILTER_BYTES))
-        .pattern(Some(r"^[^\u0000]*$"))
-        .build()
-}
-
-fn date_or_time() -> Schema {
-    let text = |format| {
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .format(Some(SchemaFormat::KnownFormat(format)))
-    };
-    AnyOfBuilder::new()
-        .item(text(KnownFormat::Date))
-        .item(text(KnownFormat::DateTime))
-        .into()
-}
-
 fn currency() -> Object {
     text("An ISO 4217 currency code that is in use, in capital letters.")
         .pattern(Some("^[A-Z]{3}$"))
         .examples(["USD"])
-        .build()
-}
-
-fn currency_filter() -> Object {
-    text("An ISO 4217 currency code in either case.")
-        .pattern(Some("^[A-Za-z]{3}$"))
-        .examples(["USD"])
-        .build()
-}
-
-fn country() -> Object {
-    text("An ISO 3166-1 alpha-2 country code.")
-        .pattern(Some("^[A-Z]{2}$"))
-        .examples(["US"])
-        .build()
-}
-
-fn country_filter() -> Object {
-    text("An ISO 3166-1 alpha-2 country code in either case.")
-        .pattern(Some("^[A-Za-z]{2}$"))
-        .examples(["US"])
         .build()
 }
 

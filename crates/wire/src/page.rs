@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa::IntoParams;
 use utoipa::openapi::path::Parameter;
 use utoipa::openapi::{RefOr, Schema};
-use vouchsafe_domain::schema::MAX_FILTER_BYTES;
+use vouchsafe_domain::text_schema::MAX_FILTER_BYTES;
 
 use crate::error_body::InvalidRequest;
 use crate::error_code::Code;

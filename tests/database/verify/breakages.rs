@@ -152,6 +152,7 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
             "UPDATE codes SET blind_index = sha256('the same')",
         ],
     ),
+    ("codes.batch", &["UPDATE codes SET import_id = -1"]),
     (
         "codes.nonce",
         &["UPDATE codes SET nonce = substr(sha256('the same'), 1, 12)"],

@@ -56,6 +56,6 @@ pub struct TransactionFilter {
     #[cfg_attr(feature = "utoipa", param(inline))]
     pub kind: Option<LedgerKind>,
     /// Filter by currency.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::CurrencyFilter>, inline))]
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::CurrencyFilter>, inline))]
     pub currency: Option<Currency>,
 }

@@ -24,7 +24,7 @@ pub struct ProductView<'a> {
     /// Currency of the denominations.
     currency: Currency,
     /// ISO 3166 codes of the countries of redemption; empty means all.
-    #[cfg_attr(feature = "utoipa", schema(value_type = Vec<crate::schema::Country>))]
+    #[cfg_attr(feature = "utoipa", schema(value_type = Vec<crate::text_schema::Country>))]
     countries: &'a [String],
     /// Listed face values, ascending.
     denominations: Vec<Money>,

@@ -56,7 +56,7 @@ pub enum LastResponse {
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PurchaseFilter {
     /// Filter by vendor.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::FilterText>, inline, example = "acme-cards"))]
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "acme-cards"))]
     #[cfg_attr(feature = "clap", arg(long, value_name = "VENDOR_ID"))]
     pub vendor: Option<String>,
     /// Filter by state. Purchases in `refused` are retried too.

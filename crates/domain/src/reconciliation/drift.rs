@@ -52,7 +52,7 @@ pub struct DriftFilter {
     #[cfg_attr(feature = "clap", arg(long = "date", value_name = "DATE", value_parser = crate::iso_date::parse_argument))]
     pub day: Option<Date>,
     /// Filter by vendor.
-    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::schema::FilterText>, inline, example = "acme-cards"))]
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "acme-cards"))]
     #[cfg_attr(feature = "clap", arg(long))]
     pub vendor: Option<String>,
     /// Filter by kind.

@@ -69,7 +69,7 @@ pub struct ProductRequest {
     #[cfg_attr(feature = "clap", arg(long))]
     currency: Currency,
     /// ISO 3166 codes (two capital letters) of the countries where it can be redeemed; empty: everywhere.
-    #[schema(value_type = Vec<vouchsafe_domain::schema::Country>, max_items = 300)]
+    #[schema(value_type = Vec<vouchsafe_domain::text_schema::Country>, max_items = 300)]
     #[cfg_attr(
         feature = "clap",
         arg(

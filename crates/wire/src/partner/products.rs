@@ -7,8 +7,8 @@ use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::money::{Amount, Currency, Money};
 use vouchsafe_domain::product::view::DenominationRangeView;
 use vouchsafe_domain::product::{ExpiryPolicy, Product, ProductId, Redemption, Sku, SupplyRoute};
-use vouchsafe_domain::schema::{Country, CountryFilter, CurrencyFilter, FilterText};
 use vouchsafe_domain::stock::FreeVouchers;
+use vouchsafe_domain::text_schema::{Country, CountryFilter, CurrencyFilter, FilterText};
 
 use crate::filter::ListFilter;
 

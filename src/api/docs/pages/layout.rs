@@ -3,23 +3,7 @@
 use maud::{DOCTYPE, Markup, html};
 
 use super::outline::{Section, sections};
-
-/// A page of the site.
-#[derive(Default)]
-pub(super) struct Page {
-    /// Path below `/docs/`; empty for the overview.
-    pub(super) path: String,
-    pub(super) name: String,
-    /// HTTP method of an endpoint's page.
-    pub(super) method: Option<&'static str>,
-    /// What the search finds besides the text, such as `GET /orders`.
-    pub(super) keywords: String,
-    /// Group in the navigation. Pages of a group follow each other.
-    pub(super) group: String,
-    pub(super) content: Markup,
-    /// Examples in the right column.
-    pub(super) examples: Option<Markup>,
-}
+use super::page::Page;
 
 /// Renders a page with its layout.
 pub(super) fn render(pages: &[Page], page: &Page) -> Markup {

@@ -8,6 +8,7 @@ mod highlight;
 mod layout;
 mod markdown;
 mod outline;
+mod page;
 pub(crate) mod reference;
 mod site;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::layout::Page;
+use super::page::Page;
 
 /// Elements within a line of text; all others separate words.
 const INLINE: [&str; 6] = ["a", "code", "em", "span", "strong", "b"];

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::layout::{self, Page, href, slug};
+use super::layout::{self, href, slug};
 use super::outline::search_entries;
+use super::page::Page;
 use super::{markdown, reference};
 use crate::api::static_file::StaticFile;
 

@@ -1,7 +1,7 @@
 //! Values of the command-line options of a partner's terms: `none` and `default` stand for `null`.
 
 use serde::de::DeserializeOwned;
-use vouchsafe_domain::arguments;
+use vouchsafe_domain::period::time_option;
 
 use crate::operator::patch_field::{Nullable, Timestamp};
 
@@ -18,7 +18,7 @@ pub(super) fn parse_window(text: &str) -> Result<Nullable<u32>, &'static str> {
 pub(super) fn parse_time(text: &str) -> Result<Nullable<Timestamp>, String> {
     match text {
         "none" => Ok(None),
-        time => match arguments::parse_time(time) {
+        time => match time_option::parse_time(time) {
             Ok(time) => Ok(Some(Timestamp(time))),
             Err(error) => Err(format!("{error}; or none")),
         },

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::product::ProductId;
-use vouchsafe_domain::schema::FilterText;
 use vouchsafe_domain::stock::level::StockLevel;
+use vouchsafe_domain::text_schema::FilterText;
 
 use crate::filter::ListFilter;
 

@@ -12,7 +12,8 @@ use vouchsafe_domain::delivery::replay::ReplayRequest;
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_domain::ids::{EventId, WebhookId};
 use vouchsafe_domain::period::{InvalidTimestamp, parse_timestamp};
-use vouchsafe_domain::schema::{DateOrTime, HttpUrl};
+use vouchsafe_domain::schema::HttpUrl;
+use vouchsafe_domain::text_schema::DateOrTime;
 use vouchsafe_domain::webhook::MAX_URL_BYTES;
 
 use crate::error_body::InvalidRequest;

@@ -5,8 +5,9 @@ use serde_json::Value;
 
 use super::document::{Document, Operation, entries, text};
 use super::{ROOT, body, parameters, schema};
-use crate::api::docs::pages::layout::{Page, heading, href};
+use crate::api::docs::pages::layout::{heading, href};
 use crate::api::docs::pages::markdown::{CodeLinks, anchor_of};
+use crate::api::docs::pages::page::Page;
 
 /// Group of the events in the navigation.
 const GROUP: &str = "Webhook events";

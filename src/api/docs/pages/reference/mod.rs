@@ -11,8 +11,9 @@ mod schema;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::layout::{Page, heading, href, method_badge};
+use super::layout::{heading, href, method_badge};
 use super::markdown::{CodeLinks, anchor_of};
+use super::page::Page;
 use document::{Document, Operation, Tag, entries, items, text};
 
 /// Name of the overview.

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::document::{Document, entries, items, text};
 use super::{Entry, ROOT, entry_list};
-use crate::api::docs::pages::layout::{Page, href};
+use crate::api::docs::pages::layout::href;
+use crate::api::docs::pages::page::Page;
 
 /// Maximum depth of nested objects in one table; deeper ones show only their type. Our schemas are less deep.
 const MAX_NESTING: usize = 6;
