@@ -129,7 +129,6 @@ impl JournalBench {
                 loaded_chunks: self.chunks.clone(),
                 target_quantity: CHUNK,
                 not_before: Expiry::PAST,
-                demanded: 0,
             };
             let claimed = self.store.claim_stock(request).await.unwrap();
             self.chunks

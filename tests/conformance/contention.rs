@@ -29,7 +29,6 @@ fn stock_request() -> StockRequest {
         loaded_chunks: Vec::new(),
         target_quantity: 20,
         not_before: Expiry::PAST,
-        demanded: 0,
     }
 }
 

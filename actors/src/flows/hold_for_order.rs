@@ -19,8 +19,9 @@ const MAX_HOLD_ATTEMPTS: u32 = 5;
 /// The vouchers held for an order, allocated to its lines.
 pub(super) struct PickedStock {
     pub(super) vouchers: Vec<Allocation>,
-    /// Whether some of the shortfall is reserved for waiting orders: it may still become available.
-    pub(super) has_reserved: bool,
+    /// Whether another node has some of the shortfall, or some is reserved for waiting orders: it may still become
+    /// available.
+    pub(super) has_unclaimable: bool,
     holds: Vec<StockHold>,
 }
 
@@ -58,9 +59,9 @@ pub(super) async fn hold_for_order(
         demands.entry(line.sku()).or_insert((0, days)).0 += quantity_for(index, line) as usize;
     }
     let today = engine.clock.now().date();
-    let (mut holds, mut has_reserved) = (Vec::new(), false);
+    let (mut holds, mut has_unclaimable) = (Vec::new(), false);
     for (sku, (quantity, days)) in demands {
-        let (hold, is_reserved) = hold_available(
+        let (hold, is_unclaimable) = hold_available(
             engine,
             &sku,
             quantity,
@@ -69,16 +70,16 @@ pub(super) async fn hold_for_order(
         )
         .await?;
         holds.extend(hold);
-        has_reserved |= is_reserved;
+        has_unclaimable |= is_unclaimable;
     }
     Ok(PickedStock {
         vouchers: allocate(order, &quantity_for, &holds),
-        has_reserved,
+        has_unclaimable,
         holds,
     })
 }
 
-/// Holds `quantity` vouchers, or as many as are available here; also returns whether some of the rest is reserved. The
+/// Holds `quantity` vouchers, or as many as are available here; also returns whether some of the rest is unclaimable. The
 /// shelf waits for open holds first, so that nothing is given up that could still become available.
 async fn hold_available(
     engine: &Engine,
@@ -87,17 +88,17 @@ async fn hold_available(
     not_before: Expiry,
     deadline: &DecisionDeadline,
 ) -> Result<(Option<StockHold>, bool), FlowError> {
-    let mut has_reserved = false;
+    let mut has_unclaimable = false;
     for _ in 0..MAX_HOLD_ATTEMPTS {
         if quantity == 0 {
-            return Ok((None, has_reserved));
+            return Ok((None, has_unclaimable));
         }
         let held = engine.inventory.hold(sku, quantity, not_before, deadline);
         match held.await? {
-            Supply::Held(hold) => return Ok((Some(hold), has_reserved)),
+            Supply::Held(hold) => return Ok((Some(hold), has_unclaimable)),
             Supply::SoldOut(available) => quantity = available.min(quantity - 1),
-            Supply::Reserved(available) => {
-                has_reserved = true;
+            Supply::OwnedByOtherNode(available) | Supply::Reserved(available) => {
+                has_unclaimable = true;
                 quantity = available.min(quantity - 1);
             }
         }

@@ -7,7 +7,6 @@ mod batch;
 mod claim;
 mod clock;
 mod commit;
-mod demands;
 mod endpoint;
 mod fault;
 mod feed;

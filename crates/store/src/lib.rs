@@ -35,7 +35,6 @@ mod rotation;
 pub mod schema;
 mod stock;
 mod stock_claims;
-mod stock_demands;
 mod transactions;
 mod vendors;
 pub mod verify;

@@ -50,6 +50,4 @@ pub(in crate::inventory) enum StockChange {
     Restocked(Expiry),
     /// Vouchers may have been taken out.
     Invalidated,
-    /// Another node needs this number of vouchers.
-    Demanded(usize),
 }
