@@ -121,7 +121,7 @@ mod tests {
                  text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
                 OpenMetrics,
             ),
-            // Prometheus that is told to prefer its text format.
+            // Prometheus configured to prefer its text format.
             (
                 "text/plain;version=0.0.4;q=0.5,application/openmetrics-text;version=1.0.0;q=0.4,*/*;q=0.1",
                 PrometheusText,
