@@ -129,6 +129,7 @@ impl JournalBench {
                 loaded_chunks: self.chunks.clone(),
                 target_quantity: CHUNK,
                 not_before: Expiry::PAST,
+                demanded: 0,
             };
             let claimed = self.store.claim_stock(request).await.unwrap();
             self.chunks

@@ -1,4 +1,5 @@
-//! Background tasks of a node: lease renewal, cache refresh, stock expiry, code indexes, audit checkpoints, certification, purging.
+//! Background tasks of a node: lease renewal, stock sharing, cache refresh, stock expiry, code indexes, audit checkpoints,
+//! certification, purging.
 //!
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
@@ -61,7 +62,8 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
         expire_stock(service),
         index_codes(service),
         write_checkpoints(service),
-        run_recorder(service)
+        run_recorder(service),
+        service.engine.share_stock()
     );
 }
 
@@ -89,6 +91,9 @@ async fn purge(service: &Service) {
         service.registry.evict_ended(service.clock.now());
         if let Err(error) = service.store.responses.purge_expired().await {
             warn!(error.message = %error, "cannot purge expired idempotency keys");
+        }
+        if let Err(error) = service.node.purge_stock_demands().await {
+            warn!(error.message = %error, "cannot purge ended stock demands");
         }
         if let Err(error) = service.store.deliveries.purge_ended().await {
             warn!(error.message = %error, "cannot purge old deliveries");

@@ -227,6 +227,10 @@ async fn run_service(
         drained = tokio::time::timeout(DRAIN_DEADLINE, drain(&service, &listeners)) => drained.is_ok(),
         () = renew_lease(&service) => false,
     };
+    // Only now: a record in flight would find its stock gone.
+    if drained && let Err(error) = service.node.end_lease().await {
+        warn!(error.message = %error, "cannot end the node lease; other nodes take its stock over on demand");
+    }
     if !drained {
         warn!(
             "shutdown incomplete after {} s; the next start settles the records in flight",

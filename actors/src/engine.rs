@@ -1,7 +1,10 @@
 //! The engine of one node: its actors, journal and idempotency keys.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::warn;
 use vouchsafe_domain::clock::Clock;
 
 use crate::delivery::commit_notifier::CommitNotifier;
@@ -16,6 +19,9 @@ use crate::wallet::Wallets;
 
 /// Default number of lanes: two overlap their commits where fsync is slow.
 pub const DEFAULT_LANES: u16 = 2;
+
+/// How long an order on another node waits for this node to notice its demand; well below the takeover delay.
+const DEMAND_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The parts of an engine.
 pub struct EngineParts<'a> {
@@ -101,6 +107,18 @@ impl Engine {
         left: usize,
     ) -> Vec<tokio::sync::OwnedSemaphorePermit> {
         self.journal.occupy_admission(partner_id, left)
+    }
+
+    /// Releases stock that orders on other nodes wait for. Never returns.
+    pub async fn share_stock(&self) {
+        let mut tick = interval(DEMAND_POLL_INTERVAL);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tick.tick().await;
+            if let Err(error) = self.inventory.serve_demands().await {
+                warn!(error.message = %error, "cannot poll for stock demands of other nodes");
+            }
+        }
     }
 
     /// Stops admission and waits until every record in flight has its verdict.

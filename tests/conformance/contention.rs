@@ -29,6 +29,7 @@ fn stock_request() -> StockRequest {
         loaded_chunks: Vec::new(),
         target_quantity: 20,
         not_before: Expiry::PAST,
+        demanded: 0,
     }
 }
 

@@ -22,6 +22,7 @@ fn stock_request(sku: Sku, loaded_chunks: Vec<ChunkId>, target_quantity: usize) 
         loaded_chunks,
         target_quantity,
         not_before: build::day(0),
+        demanded: 0,
     }
 }
 

@@ -245,6 +245,7 @@ async fn claim(store: &PgNode) {
         loaded_chunks: Vec::new(),
         target_quantity: 1,
         not_before: build::day(0),
+        demanded: 0,
     };
     let claimed = store.claim_stock(request(gift())).await.unwrap();
     assert_eq!(

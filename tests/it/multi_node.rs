@@ -1,10 +1,11 @@
-//! Two nodes on one database: configuration changes reach both, and certification covers both.
+//! Two nodes on one database: configuration changes reach both, certification covers both, and each sells the stock of the other.
 
 use serde_json::json;
 use sqlx::ConnectOptions as _;
+use vouchsafe_api_client::ApiResponse;
 
 use vouchsafe_test_harness::{
-    Instance, Operator, Partner, WAIT_TIMEOUT, eventually, expect_error, expect_success, unique,
+    Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, unique,
 };
 
 const MASTER_KEY: (&str, &str) = (
@@ -75,4 +76,53 @@ async fn certification_spans_both_nodes() {
             .then_some(())
     };
     eventually("the rate limit check to fail", WAIT_TIMEOUT, failed).await;
+}
+
+/// Places an order; sends it again while the service says that it cannot decide now, as on a slow machine.
+async fn order_at_last(partner: &mut Partner, sale: &Sale, quantity: u32) -> ApiResponse {
+    let key = unique("key");
+    let decide = async || {
+        let response = partner.order_with_key(&key, sale, quantity).await;
+        (response.status != 503).then_some(response)
+    };
+    eventually("an order to be decided", WAIT_TIMEOUT, decide).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_sells_stock_that_another_node_owns() {
+    let [first, second] = start_two_nodes();
+    let mut operator = Operator::of(&first);
+    let sale = operator.add_stocked_product(40).await;
+    let mut partner = operator.add_partner("10000").await;
+    let mut at_second = partner.connect_to(&second.base_url());
+    wait_for_status(&mut at_second, 200, &format!("/products/{}", sale.product_id)).await;
+    expect_success(&order_at_last(&mut partner, &sale, 1).await, 201);
+    // More than one chunk, so that the first node must give up what it has left of its own.
+    expect_success(&order_at_last(&mut at_second, &sale, 38).await, 201);
+    expect_success(&order_at_last(&mut partner, &sale, 1).await, 201);
+    let sold_out = order_at_last(&mut at_second, &sale, 1).await;
+    expect_error(&sold_out, 409, "INSUFFICIENT_INVENTORY");
+    first.assert_verified();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stock_of_a_stopped_or_killed_node_is_sold_by_the_other() {
+    let [first, mut second] = start_two_nodes();
+    let mut operator = Operator::of(&first);
+    let mut partner = operator.add_partner("10000").await;
+    for killed in [false, true] {
+        let sale = operator.add_stocked_product(3).await;
+        let mut at_second = partner.connect_to(&second.base_url());
+        wait_for_status(&mut at_second, 200, &format!("/products/{}", sale.product_id)).await;
+        expect_success(&at_second.order(&sale, 1).await, 201);
+        if killed {
+            second.kill();
+        } else {
+            assert_eq!(second.stop(), Some(0));
+        }
+        expect_success(&order_at_last(&mut partner, &sale, 2).await, 201);
+        second.spawn();
+        second.wait_until_ready();
+    }
+    first.assert_verified();
 }

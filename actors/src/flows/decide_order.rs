@@ -66,7 +66,7 @@ pub async fn decide_order(engine: &Engine, command: DecideOrder) -> Result<Order
             return Ok(OrderDecision::Advance(transition, Vec::new()));
         }
         let picked = hold_for_order(engine, order, |_, line| line.pending(), deadline).await?;
-        if picked.has_unclaimable {
+        if picked.has_reserved {
             return Err(FlowError::Unavailable.into());
         }
         transition.start_processing(&cause, picked.pending_reason_after(order));

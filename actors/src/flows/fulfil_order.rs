@@ -45,8 +45,8 @@ pub async fn start_fulfilment(
             return Ok(OrderDecision::Unchanged(order.clone()));
         }
         let pending_reason = picked.pending_reason_after(order);
-        if pending_reason.is_none() && picked.has_unclaimable {
-            // The missing vouchers may not be bought, but another node has some: give nothing up.
+        if pending_reason.is_none() && picked.has_reserved {
+            // The missing vouchers may not be bought, but some are reserved: give nothing up.
             return Err(FlowError::Unavailable);
         }
         let mut transition = start_transition(engine, order);
@@ -114,14 +114,14 @@ pub async fn end_fulfilment(
             return Ok(OrderDecision::Unchanged(order.clone()));
         }
         let picked = hold_for_order(engine, order, |_, line| line.pending(), deadline).await?;
-        if picked.has_unclaimable && picked.vouchers.is_empty() {
+        if picked.has_reserved && picked.vouchers.is_empty() {
             return Err(FlowError::Unavailable);
         }
         let mut transition = start_transition(engine, order);
         transition.start_processing(&Cause::SYSTEM, order.pending_reason);
         transition.issue(picked.vouchers.clone(), FulfilmentSource::Cache);
-        // Stock of another node is delivered there, or here once its lease has expired, before anything is refunded.
-        if !transition.order().closed && !picked.has_unclaimable {
+        // Reserved stock that other orders leave is delivered before anything is refunded.
+        if !transition.order().closed && !picked.has_reserved {
             transition.fail_pending(&unavailable_cause());
         }
         Ok(OrderDecision::Advance(transition, picked.holds()))

@@ -19,9 +19,8 @@ const MAX_HOLD_ATTEMPTS: u32 = 5;
 /// The vouchers held for an order, allocated to its lines.
 pub(super) struct PickedStock {
     pub(super) vouchers: Vec<Allocation>,
-    /// Whether another node has some of the shortfall, or some is reserved for waiting orders: it may still become
-    /// available.
-    pub(super) has_unclaimable: bool,
+    /// Whether some of the shortfall is reserved for waiting orders: it may still become available.
+    pub(super) has_reserved: bool,
     holds: Vec<StockHold>,
 }
 
@@ -59,9 +58,9 @@ pub(super) async fn hold_for_order(
         demands.entry(line.sku()).or_insert((0, days)).0 += quantity_for(index, line) as usize;
     }
     let today = engine.clock.now().date();
-    let (mut holds, mut has_unclaimable) = (Vec::new(), false);
+    let (mut holds, mut has_reserved) = (Vec::new(), false);
     for (sku, (quantity, days)) in demands {
-        let (hold, is_unclaimable) = hold_available(
+        let (hold, is_reserved) = hold_available(
             engine,
             &sku,
             quantity,
@@ -70,16 +69,16 @@ pub(super) async fn hold_for_order(
         )
         .await?;
         holds.extend(hold);
-        has_unclaimable |= is_unclaimable;
+        has_reserved |= is_reserved;
     }
     Ok(PickedStock {
         vouchers: allocate(order, &quantity_for, &holds),
-        has_unclaimable,
+        has_reserved,
         holds,
     })
 }
 
-/// Holds `quantity` vouchers, or as many as are available here; also returns whether some of the rest is unclaimable. The
+/// Holds `quantity` vouchers, or as many as are available here; also returns whether some of the rest is reserved. The
 /// shelf waits for open holds first, so that nothing is given up that could still become available.
 async fn hold_available(
     engine: &Engine,
@@ -88,17 +87,17 @@ async fn hold_available(
     not_before: Expiry,
     deadline: &DecisionDeadline,
 ) -> Result<(Option<StockHold>, bool), FlowError> {
-    let mut has_unclaimable = false;
+    let mut has_reserved = false;
     for _ in 0..MAX_HOLD_ATTEMPTS {
         if quantity == 0 {
-            return Ok((None, has_unclaimable));
+            return Ok((None, has_reserved));
         }
         let held = engine.inventory.hold(sku, quantity, not_before, deadline);
         match held.await? {
-            Supply::Held(hold) => return Ok((Some(hold), has_unclaimable)),
+            Supply::Held(hold) => return Ok((Some(hold), has_reserved)),
             Supply::SoldOut(available) => quantity = available.min(quantity - 1),
-            Supply::OwnedByOtherNode(available) | Supply::Reserved(available) => {
-                has_unclaimable = true;
+            Supply::Reserved(available) => {
+                has_reserved = true;
                 quantity = available.min(quantity - 1);
             }
         }

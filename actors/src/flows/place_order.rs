@@ -181,7 +181,7 @@ async fn decide(
         let not_before = Expiry::with_remaining_days(at.date(), demand.min_validity_days);
         match hold_stock(engine, sku, &demand, not_before, deadline).await? {
             Supply::Held(hold) => stock_holds.push(hold),
-            Supply::SoldOut(_) | Supply::OwnedByOtherNode(_) | Supply::Reserved(_)
+            Supply::SoldOut(_) | Supply::Reserved(_)
                 if demand.can_be_bought && !engine.out_of_stock.contains(sku) =>
             {
                 backorder = true;
@@ -194,7 +194,7 @@ async fn decide(
                 };
                 return Ok(Decision::Refuse(refusal));
             }
-            Supply::OwnedByOtherNode(_) | Supply::Reserved(_) => return Err(FlowError::Unavailable),
+            Supply::Reserved(_) => return Err(FlowError::Unavailable),
         }
     }
     let rule = command.approval_rule.as_deref();

@@ -7,6 +7,7 @@ mod hold;
 pub(super) mod message;
 #[cfg(feature = "testing")]
 pub(super) mod probe;
+mod sale_rate;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use actix::{
     Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handler, MessageResult, WrapFuture as _,
 };
+use tokio::time::Instant;
 use tracing::warn;
 
 use self::claim::ClaimState;
@@ -22,6 +24,7 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_domain::voucher::Expiry;
 
+use self::sale_rate::SaleRate;
 use self::message::{
     HoldVouchers, NotifyStockChange, ResolveVouchers, StockChange, VoucherRequest, VouchersResolution,
 };
@@ -29,14 +32,7 @@ use super::shelf::{Shelf, ShelfDecision};
 use crate::ports::store::{Store, Unavailable};
 use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
 
-/// Free vouchers below which more stock is claimed ahead of demand. At 10,000 vouchers a second of one SKU they last 200
-/// ms, many times as long as a claim takes.
-const LOW_WATER: usize = 2_000;
-
-/// Free vouchers that a claim aims for: 16 chunks, so that a busy SKU claims about once a second.
-const HIGH_WATER: usize = 8_000;
-
-/// Delay before a claim that failed, or brought less than requested, is retried.
+/// Delay before a claim that failed, brought less than requested, or waits for the stock of other nodes is retried.
 const CLAIM_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// A shelf's reply to a request for vouchers.
@@ -46,8 +42,6 @@ pub enum Supply {
     Held(StockHold),
     /// No node has enough, whatever the outcome of open holds. Contains the number available if all holds are released.
     SoldOut(usize),
-    /// Another node owns some. Contains the number available here if all holds are released.
-    OwnedByOtherNode(usize),
     /// Some are reserved for waiting orders, which may leave a rest. Contains the number available here if all holds are
     /// released.
     Reserved(usize),
@@ -72,6 +66,7 @@ pub(super) struct InventoryActor {
     shelf: Shelf,
     wait_queue: WaitQueue<VoucherRequest, Supply>,
     claim: ClaimState,
+    sale_rate: SaleRate,
 }
 
 impl InventoryActor {
@@ -85,6 +80,7 @@ impl InventoryActor {
             shelf: Shelf::new(),
             wait_queue: WaitQueue::default(),
             claim: ClaimState::Never,
+            sale_rate: SaleRate::start(Instant::now()),
         }
     }
 
@@ -101,6 +97,7 @@ impl InventoryActor {
         }
         match self.shelf.hold(request.quantity, request.not_before, confirmed) {
             ShelfDecision::Held(vouchers) => {
+                self.sale_rate.record_held(vouchers.len());
                 let shelf = ActorRef::to_self(&mut self.own_address, &self.lineage, ctx);
                 SupplyDecision::Now(Supply::Held(StockHold::new(shelf, self.sku.clone(), vouchers)))
             }
@@ -109,9 +106,6 @@ impl InventoryActor {
             ShelfDecision::Short(available) => match self.claim {
                 ClaimState::Exhausted(UnclaimableStock::None) => {
                     SupplyDecision::Now(Supply::SoldOut(available))
-                }
-                ClaimState::Exhausted(UnclaimableStock::OwnedByOtherNode) => {
-                    SupplyDecision::Now(Supply::OwnedByOtherNode(available))
                 }
                 ClaimState::Exhausted(UnclaimableStock::Reserved) => {
                     SupplyDecision::Now(Supply::Reserved(available))
@@ -149,14 +143,13 @@ impl InventoryActor {
         request.not_before = waiting.fold(request.not_before, Expiry::min);
         self.wait_queue.start_read();
         self.shelf.start_claim();
+        let target = self.sale_rate.start_claim(Instant::now()).max(request.quantity);
         let stock_request = StockRequest {
             sku: self.sku.clone(),
             loaded_chunks: self.shelf.loaded_chunks(),
-            target_quantity: HIGH_WATER
-                .max(request.quantity)
-                .saturating_sub(self.shelf.free())
-                .max(1),
+            target_quantity: target.saturating_sub(self.shelf.free()).max(1),
             not_before: request.not_before,
+            demanded: self.demanded(),
         };
         let store = Arc::clone(&self.store);
         let holds = first.then(|| Arc::clone(&self.lineage.holds));
@@ -171,6 +164,12 @@ impl InventoryActor {
             .into_actor(self)
             .map(move |claimed, actor, ctx| actor.finish_claim(claimed, request, ctx));
         ctx.spawn(claimed);
+    }
+
+    /// Vouchers that waiting requests lack. At least one if any waits: what is free may expire too soon for it.
+    fn demanded(&self) -> usize {
+        let waiting = self.wait_queue.requests().map(|waiting| waiting.quantity).sum::<usize>();
+        waiting.saturating_sub(self.shelf.free()).max(usize::from(waiting > 0))
     }
 
     fn finish_claim(
@@ -194,13 +193,13 @@ impl InventoryActor {
                 self.wait_queue.invalidate_reads();
                 self.retry_waiting(ctx);
             }
-            (true, None) => {
+            (true, None) if claimed.unclaimable != UnclaimableStock::OwnedByOtherNode => {
                 self.claim = ClaimState::Exhausted(claimed.unclaimable);
                 self.wait_queue.finish_read();
                 self.retry_waiting(ctx);
             }
-            // Stock exists, but another transaction has locked it.
-            (true, Some(_)) => {
+            // Stock exists, but another transaction has locked it, or other nodes are asked to release it.
+            (true, _) => {
                 self.claim = ClaimState::InFlight { first: false };
                 self.schedule_claim(request, ctx);
             }
@@ -218,8 +217,27 @@ impl InventoryActor {
         });
     }
 
+    /// Gives up stock that another node needs.
+    fn give_up(&mut self, quantity: usize, ctx: &mut Context<Self>) {
+        if !self.claim.is_shelf_known() {
+            return;
+        }
+        self.shelf.give_up(quantity);
+        if matches!(self.claim, ClaimState::Exhausted(_)) {
+            self.claim = ClaimState::Answered;
+        }
+        let (store, sku, kept) = (Arc::clone(&self.store), self.sku.clone(), self.shelf.loaded_chunks());
+        let release = async move { store.release_stock(sku, kept).await };
+        let released = release.into_actor(self).map(|released, actor, _| {
+            if let Err(error) = released {
+                warn!(sku = %actor.sku, error.message = %error, "cannot release stock; the other node asks again");
+            }
+        });
+        ctx.spawn(released);
+    }
+
     fn claim_ahead(&mut self, request: VoucherRequest, ctx: &mut Context<Self>) {
-        if self.shelf.free() < LOW_WATER && self.shelf.can_grow() {
+        if self.shelf.free() < self.sale_rate.low_water() && self.shelf.can_grow() {
             self.claim(request, ctx);
         }
     }
@@ -296,6 +314,7 @@ impl Handler<NotifyStockChange> for InventoryActor {
         match change {
             StockChange::Restocked(earliest) => self.shelf.expect_stock(earliest),
             StockChange::Invalidated => self.shelf.invalidate_all(),
+            StockChange::Demanded(quantity) => self.give_up(quantity, ctx),
         }
         self.wait_queue.invalidate_reads();
         self.retry_waiting(ctx);

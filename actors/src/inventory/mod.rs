@@ -12,23 +12,27 @@ use actor::probe::{GetShelf, Panic};
 pub use actor::{StockHold, Supply};
 use tracing::{Instrument as _, debug_span};
 use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::stock::StockDemand;
 use vouchsafe_domain::voucher::Expiry;
 
 use crate::SPANS;
-use crate::ports::store::Store;
+use crate::ports::store::{Store, Unavailable};
 use crate::supervisor::{ActorStats, ActorTotals, DecisionDeadline, DecisionError, Directory, Spawner};
 
 /// The inventory actors of this node.
 pub struct Inventory {
     actors: Directory<Sku, InventoryActor>,
+    store: Arc<dyn Store>,
 }
 
 impl Inventory {
     /// Creates an empty inventory; each shelf claims its stock on its first request.
     pub fn new(spawner: Spawner, store: Arc<dyn Store>) -> Self {
-        let factory = move |sku, lineage| InventoryActor::new(sku, Arc::clone(&store), lineage);
+        let shelf_store = Arc::clone(&store);
+        let factory = move |sku, lineage| InventoryActor::new(sku, Arc::clone(&shelf_store), lineage);
         Self {
             actors: Directory::new(spawner, factory),
+            store,
         }
     }
 
@@ -65,6 +69,23 @@ impl Inventory {
     /// it has claimed them again.
     pub fn invalidate(&self, sku: &Sku) {
         self.notify(sku, StockChange::Invalidated);
+    }
+
+    /// Releases stock that orders on other nodes wait for: each SKU's shelf chooses what it gives up. Run it several times a
+    /// second; the other node waits for it.
+    ///
+    /// # Errors
+    /// [`Unavailable`] if the store does not answer; the other nodes ask again.
+    pub async fn serve_demands(&self) -> Result<(), Unavailable> {
+        for StockDemand { sku, quantity } in self.store.list_stock_demands().await? {
+            if self.actors.find(&sku).is_some() {
+                self.notify(&sku, StockChange::Demanded(quantity));
+            } else {
+                // Stock of a shelf that is not in memory. If it starts meanwhile, its commits find the stock gone.
+                self.store.release_stock(sku, Vec::new()).await?;
+            }
+        }
+        Ok(())
     }
 
     #[allow(clippy::disallowed_methods)] // a shelf that is not in memory, or dies, reads the store later

@@ -34,8 +34,17 @@ struct Chunk {
     first: StockId,
     free: usize,
     held: usize,
+    state: ChunkState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChunkState {
+    /// Its free vouchers are for sale.
+    Open,
     /// Its free vouchers are unknown: none is sold until the chunk is claimed again.
-    suspect: bool,
+    Suspect,
+    /// Another node gets its free vouchers.
+    GivenUp,
 }
 
 /// The shelf of a SKU.
@@ -142,8 +151,8 @@ impl Shelf {
     }
 
     fn shortage(&self, quantity: usize, usable: usize, confirmed: bool) -> ShelfDecision {
-        // A suspect chunk can be claimed again once no voucher of it is held; until then its stock is unknown.
-        let unknown = || self.chunks.values().any(|chunk| chunk.suspect);
+        // A closed chunk can be claimed again once no voucher of it is held; until then its stock is unknown.
+        let unknown = || self.chunks.values().any(|chunk| chunk.state != ChunkState::Open);
         if self.can_grow() || !confirmed {
             ShelfDecision::Refill
         } else if usable + self.held >= quantity || unknown() {
@@ -181,7 +190,7 @@ impl Shelf {
             first: ids.min().unwrap_or(StockId(0)),
             free: claimed.vouchers.len(),
             held: 0,
-            suspect: false,
+            state: ChunkState::Open,
         };
         let vouchers = claimed.vouchers.iter().map(|(stock_id, expiry)| StockVoucher {
             expiry: *expiry,
@@ -212,7 +221,7 @@ impl Shelf {
         self.remove_held(vouchers);
         for voucher in vouchers {
             match self.chunks.get_mut(&voucher.chunk_id) {
-                Some(chunk) if !chunk.suspect => {
+                Some(chunk) if chunk.state == ChunkState::Open => {
                     chunk.free += 1;
                     self.free.insert(chunk.position_of(voucher));
                 }
@@ -224,15 +233,20 @@ impl Shelf {
     /// A commit rejected held vouchers: their chunks are not sold from until they have been claimed again, once no voucher
     /// of them is held.
     pub fn invalidate(&mut self, vouchers: &[StockVoucher]) {
-        let suspects: BTreeSet<ChunkId> = vouchers.iter().map(|voucher| voucher.chunk_id).collect();
-        self.free.remove_chunks(&suspects);
-        for suspect in suspects {
-            self.update_chunk(suspect, |chunk| {
-                chunk.suspect = true;
+        let suspects = vouchers.iter().map(|voucher| voucher.chunk_id).collect();
+        self.close_chunks(&suspects, ChunkState::Suspect);
+        self.release(vouchers);
+    }
+
+    /// Sells no voucher of these chunks until they have been claimed again.
+    fn close_chunks(&mut self, closed: &BTreeSet<ChunkId>, state: ChunkState) {
+        self.free.remove_chunks(closed);
+        for chunk_id in closed {
+            self.update_chunk(*chunk_id, |chunk| {
+                chunk.state = state;
                 chunk.free = 0;
             });
         }
-        self.release(vouchers);
     }
 
     fn remove_held(&mut self, vouchers: &[StockVoucher]) {
@@ -258,7 +272,7 @@ impl Shelf {
             return;
         }
         self.chunks.remove(&chunk_id);
-        if chunk.suspect {
+        if chunk.state == ChunkState::Suspect {
             // The rest of the chunk and its expiry are unknown.
             self.expect_stock(Expiry::PAST);
         }
@@ -273,10 +287,26 @@ impl Shelf {
         self.chunks.retain(|_, chunk| chunk.held > 0);
         for chunk in self.chunks.values_mut() {
             chunk.free = 0;
-            chunk.suspect = true;
+            chunk.state = ChunkState::Suspect;
         }
         self.floor = Expiry::PAST;
         self.expect_stock(Expiry::PAST);
+    }
+
+    /// Gives up whole chunks with at least `quantity` free vouchers, or all, the last to expire first. A chunk with held vouchers
+    /// stays loaded, without free ones, until the holds end.
+    pub fn give_up(&mut self, quantity: usize) {
+        let (mut given_up, mut vouchers) = (BTreeSet::new(), 0);
+        for chunk_id in self.free.chunks_last_first() {
+            if vouchers >= quantity {
+                break;
+            }
+            if given_up.insert(chunk_id) {
+                vouchers += self.chunks.get(&chunk_id).map_or(0, |chunk| chunk.free);
+            }
+        }
+        self.close_chunks(&given_up, ChunkState::GivenUp);
+        given_up.into_iter().for_each(|chunk_id| self.drop_if_empty(chunk_id));
     }
 
     fn drop_expired(&mut self, not_before: Expiry) {

@@ -8,12 +8,13 @@ use std::pin::Pin;
 
 use uuid::Uuid;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
-use vouchsafe_domain::ids::{OrderId, PartnerId, PayoutId, StockId};
+use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::order::StoredOrder;
 use vouchsafe_domain::payout::Payout;
-use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::stock::{ClaimedStock, StockDemand, StockRequest};
 use vouchsafe_domain::voucher::StockVoucher;
 
 use super::record::{Record, Verdict};
@@ -110,6 +111,19 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`Unavailable`]: chunks that were claimed nevertheless are returned by the next request.
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>>;
+
+    /// Lists the demands of other nodes for SKUs of which this node owns stock, except those that are younger than this node's
+    /// own demand for the SKU.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn list_stock_demands(&self) -> StoreFuture<'_, Result<Vec<StockDemand>, Unavailable>>;
+
+    /// Releases the chunks of a SKU that this node owns, except `kept`: each node can claim them.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn release_stock(&self, sku: Sku, kept: Vec<ChunkId>) -> StoreFuture<'_, Result<(), Unavailable>>;
 
     /// Reads the newest state of each wallet of a partner.
     ///

@@ -3,6 +3,7 @@
 pub mod level;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::ids::{ChunkId, StockId};
 use super::product::Sku;
@@ -24,6 +25,24 @@ pub struct StockRequest {
     pub target_quantity: usize,
     /// Vouchers that expire earlier are left out.
     pub not_before: Expiry,
+    /// Vouchers that waiting requests lack. If other nodes own all stock, they are asked to release as many; stock that they
+    /// do not release for [`TAKEOVER_DELAY`] is taken over. 0: no request waits.
+    pub demanded: usize,
+}
+
+/// How long nodes are asked to release stock before it is taken from them. The commit of the former owner rejects what it sells
+/// of it.
+pub const TAKEOVER_DELAY: Duration = Duration::from_millis(600);
+
+/// How long a demand counts after its last renewal. A node with waiting requests renews its demand 20 times a second; a slow
+/// database must not make it new again.
+pub const DEMAND_VALIDITY: Duration = Duration::from_secs(1);
+
+/// Stock of a SKU that another node needs and this node owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StockDemand {
+    pub sku: Sku,
+    pub quantity: usize,
 }
 
 /// A claimed chunk with its free vouchers.
@@ -49,7 +68,7 @@ pub struct ClaimedStock {
 pub enum UnclaimableStock {
     #[default]
     None,
-    /// Owned by another live node.
+    /// Owned by other live nodes.
     OwnedByOtherNode,
     /// Reserved for orders that wait for the SKU. What those orders leave is released soon.
     Reserved,

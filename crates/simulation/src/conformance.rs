@@ -90,6 +90,10 @@ macro_rules! conformance_cases {
             repeated_claim_is_harmless
             own_chunks_are_reclaimed_at_once
             chunks_of_another_node_are_claimed_after_its_lease
+            chunk_of_ended_incarnation_is_claimed_by_another_node
+            demanded_stock_is_released_by_its_owner
+            stock_that_is_not_released_is_taken_over
+            oldest_demand_is_served_first
             sold_stock_is_not_reported_as_unclaimable
             empty_chunk_is_not_claimed
             stock_expiring_too_soon_is_left_out

@@ -7,6 +7,7 @@ mod batch;
 mod claim;
 mod clock;
 mod commit;
+mod demands;
 mod endpoint;
 mod fault;
 mod feed;

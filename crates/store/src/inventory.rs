@@ -2,7 +2,7 @@
 //!
 //! | SQL function | purpose |
 //! |---|---|
-//! | `claim_chunks_v1` | assigns chunks to this node, except those that a commit has locked |
+//! | `claim_chunks_v2` | assigns chunks to this node, except those that a commit has locked |
 //! | `list_free_stock_v1` | lists their free vouchers; empty chunks are marked, and the next round replaces them |
 //! | `next_claimable_expiry_v1` | earliest expiry of the stock that remains claimable |
 //! | `unclaimable_stock_v1` | why the remaining stock is not claimable |
@@ -18,12 +18,14 @@ use time::Date;
 use time::macros::date;
 use uuid::Uuid;
 use vouchsafe_domain::ids::{ChunkId, StockId};
+use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{CHUNK_VOUCHERS, ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 use super::audit::to_bigint;
 use super::batcher::request_index;
 use super::node_identity::NodeIdentity;
+use super::stock_demands::{self, demand_validity};
 
 /// Bounds the time of one claim in a round.
 const MAX_CHUNKS: usize = 32;
@@ -80,7 +82,7 @@ pub(super) async fn claim(
 ) -> Result<ClaimedStock, sqlx::Error> {
     let mut claims = [Claim::of(request)];
     for _ in 0..MAX_ROUNDS {
-        claim_round(pool, node, &mut claims).await?;
+        claim_round(pool, node, &mut claims, Takeover::No).await?;
         if !claims[0].can_continue {
             break;
         }
@@ -89,6 +91,12 @@ pub(super) async fn claim(
     let [mut claim] = claims;
     if claim.claimed.chunks.is_empty() && claim.claimed.next_expiry.is_none() {
         claim.claimed.unclaimable = find_unclaimable_stock(pool, node, &claim.request).await?;
+    }
+    let is_owned = claim.claimed.unclaimable == UnclaimableStock::OwnedByOtherNode;
+    if is_owned && claim.request.demanded > 0 && stock_demands::renew(pool, node, &claim.request).await? {
+        let mut claims = [claim];
+        claim_round(pool, node, &mut claims, Takeover::Yes).await?;
+        [claim] = claims;
     }
     Ok(claim.claimed)
 }
@@ -100,7 +108,7 @@ pub(super) async fn claim_batch(
     requests: Vec<StockRequest>,
 ) -> Result<Vec<Option<ClaimedStock>>, sqlx::Error> {
     let mut claims: Vec<Claim> = requests.into_iter().map(Claim::of).collect();
-    claim_round(pool, node, &mut claims).await?;
+    claim_round(pool, node, &mut claims, Takeover::No).await?;
     load_next_expiry(pool, node, &mut claims).await?;
     let in_one_round = claims
         .into_iter()
@@ -132,16 +140,29 @@ impl Claim {
     }
 }
 
-/// Takes chunks without an owner, of earlier incarnations of this node, or of nodes whose lease has expired, and reads their free
-/// vouchers. Skips chunks that a commit has locked; `load_next_expiry` still sees these, so the SKU is not taken for sold out.
-async fn claim_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -> Result<(), sqlx::Error> {
+/// Whether a claim takes chunks of live nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Takeover {
+    No,
+    /// The owners were asked to release stock and did not.
+    Yes,
+}
+
+/// Takes chunks without an owner, of ended incarnations, or of nodes whose lease has expired, and reads their free vouchers. Skips
+/// chunks that a commit has locked; `load_next_expiry` still sees these, so the SKU is not taken for sold out.
+async fn claim_round(
+    pool: &PgPool,
+    node: &NodeIdentity,
+    claims: &mut [Claim],
+    takeover: Takeover,
+) -> Result<(), sqlx::Error> {
     let share = (MAX_CHUNKS_PER_BATCH / claims.len().max(1)).clamp(1, MAX_CHUNKS);
     let limit = |claim: &Claim| claim.shortfall.div_ceil(CHUNK_VOUCHERS).clamp(1, share);
     let limits: Vec<usize> = claims.iter().map(limit).collect();
     let columns = ClaimColumns::of(claims);
     let claimed: Vec<ClaimedChunkRow> = sqlx::query_as(
         "SELECT t.request, t.chunk_id, t.first_stock_id, t.last_stock_id
-           FROM claim_chunks_v1($1, $2, $3, $4, $5, $6, $7, $8) AS t",
+           FROM claim_chunks_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS t",
     )
     .bind(&node.name)
     .bind(node.incarnation)
@@ -151,6 +172,8 @@ async fn claim_round(pool: &PgPool, node: &NodeIdentity, claims: &mut [Claim]) -
     .bind(limits.iter().copied().map(to_bigint).collect::<Vec<_>>())
     .bind(columns.loaded)
     .bind(columns.loaded_to)
+    .bind(takeover == Takeover::Yes)
+    .bind(demand_validity())
     .fetch_all(pool)
     .await?;
     let (requests, chunks): (Vec<i32>, Vec<ChunkRow>) = claimed
@@ -273,6 +296,37 @@ async fn load_free_stock(pool: &PgPool, chunks: &[ChunkRow]) -> Result<Vec<FreeS
         .bind(column(|chunk| chunk.last_stock_id))
         .fetch_all(pool)
         .await
+}
+
+/// Releases the chunks of a SKU that this node owns, except `kept` and those that a commit has locked.
+pub(super) async fn release(
+    pool: &PgPool,
+    node: &NodeIdentity,
+    sku: &Sku,
+    kept: &[i64],
+) -> Result<(), sqlx::Error> {
+    let released = sqlx::query!(
+        "UPDATE chunks
+            SET node = NULL, incarnation = NULL
+          WHERE chunk_id IN (
+                SELECT c.chunk_id
+                  FROM chunks AS c
+                 WHERE c.product_id = $1
+                   AND c.denomination = $2
+                   AND NOT c.emptied
+                   AND c.reservation_id IS NULL
+                   AND c.node = $3
+                   AND c.incarnation = $4
+                   AND NOT c.chunk_id = ANY ($5)
+                   FOR NO KEY UPDATE SKIP LOCKED
+                )",
+        sku.product_id.as_str(),
+        sku.denomination.minor(),
+        node.name,
+        node.incarnation,
+        kept,
+    );
+    released.execute(pool).await.map(drop)
 }
 
 /// Excludes empty chunks from later claims. Skips chunks that a commit has locked: waiting for several locks without an order

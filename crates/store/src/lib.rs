@@ -35,6 +35,7 @@ mod rotation;
 pub mod schema;
 mod stock;
 mod stock_claims;
+mod stock_demands;
 mod transactions;
 mod vendors;
 pub mod verify;

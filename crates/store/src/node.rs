@@ -8,12 +8,13 @@ use tracing::warn;
 use uuid::Uuid;
 use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
-use vouchsafe_domain::ids::{OrderId, PartnerId, PayoutId, StockId};
+use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::order::{Order, StoredOrder};
 use vouchsafe_domain::payout::Payout;
-use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::stock::{ClaimedStock, StockDemand, StockRequest};
 use vouchsafe_domain::voucher::StockVoucher;
 use vouchsafe_domain::wallet::Wallet;
 
@@ -28,7 +29,7 @@ use super::node_identity::{self, NodeIdentity};
 use super::orders::ReadOrdersOp;
 use super::stock_claims::ClaimStockOp;
 use super::wallets::ReadWalletsOp;
-use super::{idempotency_keys, inventory, orders, payouts, stock, wallets};
+use super::{idempotency_keys, inventory, orders, payouts, stock, stock_demands, wallets};
 
 /// How long a start waits for a lane on which a batch of its predecessor still runs. Longer than the statement timeout.
 const LANE_OPEN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -97,6 +98,27 @@ impl PgNode {
         let node = self.identity.clone();
         self.database
             .run(|pool| async move { node_identity::renew(&pool, &node).await })
+            .await
+    }
+
+    /// Ends the lease: other nodes may claim this node's stock at once. Call it when every record has its verdict.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer; other nodes then take the stock over on demand.
+    pub async fn end_lease(&self) -> Result<(), sqlx::Error> {
+        let node = self.identity.clone();
+        self.database
+            .run(|pool| async move { node_identity::end_lease(&pool, &node).await })
+            .await
+    }
+
+    /// Deletes demands for stock that ended long ago.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn purge_stock_demands(&self) -> Result<(), sqlx::Error> {
+        self.database
+            .run(|pool| async move { stock_demands::purge_ended(&pool).await })
             .await
     }
 
@@ -179,6 +201,17 @@ impl Store for PgNode {
 
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
         Box::pin(self.claims.submit(request))
+    }
+
+    fn list_stock_demands(&self) -> StoreFuture<'_, Result<Vec<StockDemand>, Unavailable>> {
+        let node = self.identity.clone();
+        self.run(move |pool| async move { stock_demands::list(&pool, &node).await })
+    }
+
+    fn release_stock(&self, sku: Sku, kept: Vec<ChunkId>) -> StoreFuture<'_, Result<(), Unavailable>> {
+        let node = self.identity.clone();
+        let kept: Vec<i64> = kept.into_iter().map(|chunk| chunk.0).collect();
+        self.run(move |pool| async move { inventory::release(&pool, &node, &sku, &kept).await })
     }
 
     fn load_wallets(

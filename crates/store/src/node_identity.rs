@@ -1,6 +1,6 @@
 //! Node identity and lease: each start of a node takes its next incarnation and renews a lease while it runs.
 //!
-//! A later start of the same node fences off this one at once. Other nodes may claim its stock only after the lease expires.
+//! A later start of the same node fences off this one at once. Other nodes may claim its stock after the lease ends, or on demand.
 
 use sqlx::PgPool;
 
@@ -43,4 +43,14 @@ pub(super) async fn renew(pool: &PgPool, node: &NodeIdentity) -> Result<bool, sq
         f64::from(LEASE_S),
     );
     Ok(renewed.execute(pool).await?.rows_affected() == 1)
+}
+
+/// Ends the lease.
+pub(super) async fn end_lease(pool: &PgPool, node: &NodeIdentity) -> Result<(), sqlx::Error> {
+    let ended = sqlx::query!(
+        "UPDATE nodes SET lease_until = clock_timestamp() WHERE node = $1 AND incarnation = $2",
+        node.name,
+        node.incarnation,
+    );
+    ended.execute(pool).await.map(drop)
 }

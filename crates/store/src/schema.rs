@@ -22,9 +22,11 @@ macro_rules! sql_functions {
 const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "audit_entry_text_v1",
     "claim_chunks_v1",
+    "claim_chunks_v2",
     "commit_batch_v1",
     "free_stock_v1",
     "has_free_stock_v1",
+    "is_other_node_first_v1",
     "last_entry_before_v1",
     "last_event_before_v1",
     "list_free_stock_v1",

@@ -45,6 +45,21 @@ impl Subject for PgSubject {
             .unwrap();
     }
 
+    async fn age_demand(&self, sku: &Sku, node: &str, by: Duration) {
+        sqlx::query(
+            "UPDATE stock_demands
+                SET demanded_at = demanded_at - make_interval(secs => $4), renewed_at = clock_timestamp() + interval '1 day'
+              WHERE product_id = $1 AND denomination = $2 AND node = $3",
+        )
+        .bind(sku.product_id.as_str())
+        .bind(sku.denomination.minor())
+        .bind(node)
+        .bind(by.as_secs_f64())
+        .execute(&self.pool)
+        .await
+        .unwrap();
+    }
+
     async fn add_partner(&self, partner_id: PartnerId) {
         sqlx::query("INSERT INTO partners (partner_id, name, allowlist) VALUES ($1, 'A partner', '{}')")
             .bind(partner_id.as_uuid())

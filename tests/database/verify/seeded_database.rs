@@ -118,6 +118,7 @@ impl Builder {
             loaded_chunks: Vec::new(),
             target_quantity: 2,
             not_before: Expiry::PAST,
+            demanded: 0,
         };
         let claimed = self.node.claim_stock(request).await.unwrap();
         let chunk = &claimed.chunks[0];

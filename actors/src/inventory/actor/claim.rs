@@ -20,7 +20,7 @@ pub(super) enum ClaimState {
     },
     /// The last claim brought vouchers or was abandoned. The stock of other nodes is unknown.
     Answered,
-    /// The last claim brought nothing: this node has all it can claim.
+    /// The last claim brought nothing: the deployment has no other stock for sale.
     Exhausted(UnclaimableStock),
 }
 
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn one_claim_is_in_flight_and_shelf_is_unknown_before_the_first_response() {
-        let exhausted = ClaimState::Exhausted(UnclaimableStock::OwnedByOtherNode);
+        let exhausted = ClaimState::Exhausted(UnclaimableStock::None);
         // State before; whether the shelf is known; whether a claim may start; state after the start; state after it was
         // abandoned.
         let table = [

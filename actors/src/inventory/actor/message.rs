@@ -50,4 +50,6 @@ pub(in crate::inventory) enum StockChange {
     Restocked(Expiry),
     /// Vouchers may have been taken out.
     Invalidated,
+    /// Another node needs this number of vouchers.
+    Demanded(usize),
 }

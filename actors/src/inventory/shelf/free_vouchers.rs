@@ -62,6 +62,11 @@ impl FreeVouchers {
             .flat_map(|(&last, &first)| positions(last, first))
     }
 
+    /// The chunks of the runs, the last to be sold first. A chunk with several runs occurs several times.
+    pub(crate) fn chunks_last_first(&self) -> impl Iterator<Item = ChunkId> {
+        self.runs.keys().rev().map(|last| last.chunk_id)
+    }
+
     /// The number of vouchers, up to `quantity`, that expire no earlier than `not_before`, and the latest expiry among
     /// them.
     pub(crate) fn count_usable(&self, quantity: usize, not_before: Expiry) -> (usize, Expiry) {

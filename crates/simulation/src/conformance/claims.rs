@@ -1,7 +1,12 @@
-//! Conformance cases: stock claims. Earliest expiry first, own chunks at once, another node's chunks after its lease.
+//! Conformance cases: stock claims and demands. Earliest expiry first, own chunks at once, another node's chunks after its lease or
+//! on demand.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use vouchsafe_actors::ports::store::Store;
 use vouchsafe_domain::ids::{ChunkId, StockId};
-use vouchsafe_domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
+use vouchsafe_domain::stock::{ClaimedStock, StockDemand, StockRequest, TAKEOVER_DELAY, UnclaimableStock};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 use super::fixture::{Fixture, NODE, STALE_STOCK, claim, claim_sorted, expiries_on, gift, stock_request};
@@ -91,6 +96,95 @@ pub async fn chunks_of_another_node_are_claimed_after_its_lease<S: Subject>(mut 
         (chunk_ids(&paused), paused.unclaimable),
         (vec![], UnclaimableStock::OwnedByOtherNode)
     );
+}
+
+/// Claims [`gift`] for orders that wait for one voucher.
+async fn demand(store: &Arc<dyn Store>) -> ClaimedStock {
+    let request = StockRequest {
+        demanded: 1,
+        ..stock_request(&[], 1)
+    };
+    claim_sorted(store, request).await
+}
+
+async fn demands_of_others(store: &Arc<dyn Store>) -> Vec<StockDemand> {
+    store.list_stock_demands().await.expect("the store is reachable")
+}
+
+async fn release(store: &Arc<dyn Store>, kept: &[StockVoucher]) {
+    let kept = kept.iter().map(|voucher| voucher.chunk_id).collect();
+    store.release_stock(gift(), kept).await.expect("the store is reachable");
+}
+
+/// The owner sees the demand of another node, releases what it does not keep, and can no longer sell that.
+pub async fn demanded_stock_is_released_by_its_owner<S: Subject>(mut fixture: Fixture<'_, S>) {
+    let given_up = fixture.add_stock(1).await;
+    let kept = fixture.add_stock(1).await;
+    let other_node = fixture.subject.start_node("two").await;
+    assert_eq!(demands_of_others(&fixture.store).await, []);
+    let before = demand(&other_node).await;
+    assert_eq!(
+        (chunk_ids(&before), before.unclaimable),
+        (vec![], UnclaimableStock::OwnedByOtherNode)
+    );
+    fixture.subject.age_demand(&gift(), "two", Duration::ZERO).await;
+    let demanded = StockDemand {
+        sku: gift(),
+        quantity: 1,
+    };
+    assert_eq!(demands_of_others(&fixture.store).await, [demanded]);
+    assert_eq!(demands_of_others(&other_node).await, [], "it owns nothing");
+    release(&fixture.store, &kept).await;
+    assert_eq!(chunk_ids(&claim(&other_node, &[]).await), [given_up[0].chunk_id]);
+    assert_eq!(
+        fixture
+            .commit_one(&fixture.delivered_order("gone", &given_up))
+            .await,
+        STALE_STOCK
+    );
+    fixture.must_commit(&fixture.delivered_order("kept", &kept)).await;
+}
+
+/// A node that waits for too long takes the stock of a live one, whose commits then reject it.
+pub async fn stock_that_is_not_released_is_taken_over<S: Subject>(mut fixture: Fixture<'_, S>) {
+    let gifts = fixture.add_stock(1).await;
+    let other_node = fixture.subject.start_node("two").await;
+    demand(&other_node).await;
+    assert_eq!(chunk_ids(&demand(&other_node).await), []);
+    fixture.subject.age_demand(&gift(), "two", TAKEOVER_DELAY).await;
+    assert_eq!(chunk_ids(&demand(&other_node).await), [gifts[0].chunk_id]);
+    assert_eq!(
+        fixture.commit_one(&fixture.delivered_order("a", &gifts)).await,
+        STALE_STOCK
+    );
+}
+
+/// Released stock goes to the node that has waited longest, however long another has waited.
+pub async fn oldest_demand_is_served_first<S: Subject>(fixture: Fixture<'_, S>) {
+    let gifts = fixture.add_stock(1).await;
+    let [second, third] = [
+        fixture.subject.start_node("two").await,
+        fixture.subject.start_node("three").await,
+    ];
+    demand(&second).await;
+    demand(&third).await;
+    fixture.subject.age_demand(&gift(), "two", 2 * TAKEOVER_DELAY).await;
+    fixture.subject.age_demand(&gift(), "three", TAKEOVER_DELAY).await;
+    assert_eq!(chunk_ids(&demand(&third).await), [], "its takeover is behind the older demand");
+    release(&fixture.store, &[]).await;
+    assert_eq!(chunk_ids(&demand(&third).await), []);
+    assert_eq!(chunk_ids(&claim(&fixture.store, &[]).await), [], "the former owner does not demand it");
+    assert_eq!(chunk_ids(&demand(&second).await), [gifts[0].chunk_id]);
+    fixture.subject.age_demand(&gift(), "three", Duration::ZERO).await;
+    assert_eq!(demands_of_others(&second).await, [], "its own demand is older");
+}
+
+/// What an ended incarnation owned is for sale everywhere, although the node has a lease.
+pub async fn chunk_of_ended_incarnation_is_claimed_by_another_node<S: Subject>(fixture: Fixture<'_, S>) {
+    let gifts = fixture.add_stock(1).await;
+    let other_node = fixture.subject.start_node("two").await;
+    let _restarted = fixture.subject.start_node(NODE).await;
+    assert_eq!(chunk_ids(&claim(&other_node, &[]).await), [gifts[0].chunk_id]);
 }
 
 pub async fn sold_stock_is_not_reported_as_unclaimable<S: Subject>(mut fixture: Fixture<'_, S>) {

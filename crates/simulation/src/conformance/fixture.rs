@@ -298,6 +298,7 @@ pub fn stock_request(loaded: &[StockVoucher], target_quantity: usize) -> StockRe
         loaded_chunks,
         target_quantity,
         not_before: build::day(0),
+        demanded: 0,
     }
 }
 

@@ -1,14 +1,16 @@
-//! Stock claims of a node: unowned chunks and its own at once, another node's only after its lease.
+//! Stock claims of a node: unowned chunks and its own at once, another live node's only if it does not release them on demand.
 //!
 //! Chunks are claimed in order of expiry. A chunk locked by a running commit is skipped and reported as the next one, so
 //! that the SKU does not look sold out.
 
 use uuid::Uuid;
 use vouchsafe_domain::ids::{ChunkId, StockId};
-use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockRequest, UnclaimableStock};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::stock::{ClaimedChunk, ClaimedStock, StockDemand, StockRequest, UnclaimableStock};
 use vouchsafe_domain::voucher::{Expiry, StockVoucher};
 
 use super::MemoryDatabase;
+use super::demands;
 use super::lock::Lock;
 use super::reservations::is_for_any_waiting_order;
 use super::state::State;
@@ -40,6 +42,27 @@ impl MemoryDatabase {
     pub(super) fn claim(&self, by: &Owner, request: &StockRequest) -> ClaimedStock {
         let now = self.now();
         self.with(|state| claim(state, by, request, now))
+    }
+
+    /// Lists the demands of other nodes that this node should serve.
+    pub(super) fn list_stock_demands(&self, owner: &Owner) -> Vec<StockDemand> {
+        let now = self.now();
+        self.with(|state| demands::list(&state.tables, owner, now))
+    }
+
+    /// Releases the chunks of a SKU that this incarnation owns, except those that it keeps or a commit has locked.
+    pub(super) fn release_stock(&self, owner: &Owner, sku: &Sku, kept: &[ChunkId]) {
+        self.with(|state| {
+            let State { tables, locks, .. } = state;
+            let released = tables.chunks.iter_mut().filter(|(chunk_id, chunk)| {
+                chunk.sku == *sku
+                    && chunk.owner.as_ref() == Some(owner)
+                    && chunk.purchase.is_none()
+                    && !kept.contains(chunk_id)
+                    && !locks.is_held(&Lock::Chunk(**chunk_id))
+            });
+            released.for_each(|(_, chunk)| chunk.owner = None);
+        });
     }
 
     /// Claims the stock reserved for a purchase.
@@ -77,7 +100,25 @@ fn claim_reserved(state: &mut State, by: &Owner, purchase: Uuid) -> Vec<StockVou
 }
 
 fn claim(state: &mut State, by: &Owner, request: &StockRequest, now: DbTime) -> ClaimedStock {
-    let stock = available_stock(&state.tables, by, request, now);
+    let mut claimed = claim_available(state, by, request, now, false);
+    if claimed.unclaimable == UnclaimableStock::OwnedByOtherNode
+        && request.demanded > 0
+        && demands::renew(&mut state.tables, by, request, now)
+    {
+        claimed = claim_available(state, by, request, now, true);
+    }
+    claimed
+}
+
+/// Claims what is available; with `takeover` also what other live nodes own.
+fn claim_available(
+    state: &mut State,
+    by: &Owner,
+    request: &StockRequest,
+    now: DbTime,
+    takeover: bool,
+) -> ClaimedStock {
+    let stock = available_stock(&state.tables, by, request, now, takeover);
     for chunk_id in stock.emptied {
         state
             .tables
@@ -85,11 +126,8 @@ fn claim(state: &mut State, by: &Owner, request: &StockRequest, now: DbTime) -> 
             .entry(chunk_id)
             .and_modify(|chunk| chunk.emptied = true);
     }
-    let enough = if state.tables.is_current(by) {
-        request.target_quantity
-    } else {
-        0
-    };
+    let may_claim = state.tables.is_current(by) && !demands::is_other_node_first(&state.tables, by, &request.sku, now);
+    let enough = if may_claim { request.target_quantity } else { 0 };
     let (mut claimed, mut vouchers) = (ClaimedStock::default(), 0);
     for candidate in stock.candidates {
         if vouchers >= enough || state.locks.is_held(&Lock::Chunk(candidate.chunk_id)) {
@@ -112,7 +150,13 @@ fn claim(state: &mut State, by: &Owner, request: &StockRequest, now: DbTime) -> 
     claimed
 }
 
-fn available_stock(tables: &Tables, by: &Owner, request: &StockRequest, now: DbTime) -> AvailableStock {
+fn available_stock(
+    tables: &Tables,
+    by: &Owner,
+    request: &StockRequest,
+    now: DbTime,
+    takeover: bool,
+) -> AvailableStock {
     let mut stock = AvailableStock::default();
     let of_sku = tables.chunks.iter().filter(|(_, chunk)| {
         chunk.sku == request.sku && !chunk.emptied && chunk.purchase.is_none_or(is_for_any_waiting_order)
@@ -129,7 +173,7 @@ fn available_stock(tables: &Tables, by: &Owner, request: &StockRequest, now: DbT
         }
         if chunk.purchase.is_some() {
             stock.unclaimable = UnclaimableStock::Reserved;
-        } else if is_leased_by_other_node(tables, chunk, by, now) {
+        } else if !takeover && is_leased_by_other_node(tables, chunk, by, now) {
             if stock.unclaimable == UnclaimableStock::None {
                 stock.unclaimable = UnclaimableStock::OwnedByOtherNode;
             }
@@ -146,10 +190,11 @@ fn available_stock(tables: &Tables, by: &Owner, request: &StockRequest, now: DbT
     stock
 }
 
-/// Whether another node owns the chunk under an unexpired lease.
+/// Whether the newest incarnation of another node owns the chunk under an unexpired lease.
 fn is_leased_by_other_node(tables: &Tables, chunk: &ChunkRow, by: &Owner, now: DbTime) -> bool {
     let other_owner = chunk.owner.as_ref().filter(|owner| owner.node != by.node);
-    let lease = other_owner
+    let newest = other_owner.filter(|owner| tables.is_current(owner));
+    let lease = newest
         .and_then(|owner| tables.nodes.get(&owner.node))
         .map(|row| row.lease_until);
     lease.is_some_and(|until| until > now)

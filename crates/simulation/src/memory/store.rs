@@ -10,7 +10,8 @@ use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::order::StoredOrder;
 use vouchsafe_domain::payout::Payout;
-use vouchsafe_domain::stock::{ClaimedStock, StockRequest};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::stock::{ClaimedStock, StockDemand, StockRequest};
 use vouchsafe_domain::voucher::StockVoucher;
 
 use super::MemoryDatabase;
@@ -136,6 +137,21 @@ impl Store for MemoryStore {
 
     fn claim_stock(&self, request: StockRequest) -> StoreFuture<'_, Result<ClaimedStock, Unavailable>> {
         Box::pin(self.claim(request))
+    }
+
+    fn list_stock_demands(&self) -> StoreFuture<'_, Result<Vec<StockDemand>, Unavailable>> {
+        Box::pin(async move {
+            self.db.simulate_read(&self.owner.node).await?;
+            Ok(self.db.list_stock_demands(&self.owner))
+        })
+    }
+
+    fn release_stock(&self, sku: Sku, kept: Vec<ChunkId>) -> StoreFuture<'_, Result<(), Unavailable>> {
+        Box::pin(async move {
+            self.db.simulate_read(&self.owner.node).await?;
+            self.db.release_stock(&self.owner, &sku, &kept);
+            Ok(())
+        })
     }
 
     fn load_wallets(

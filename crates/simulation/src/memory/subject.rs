@@ -43,6 +43,17 @@ impl Subject for MemoryDatabase {
         Self::expire_lease(self, node);
     }
 
+    async fn age_demand(&self, sku: &Sku, node: &str, by: Duration) {
+        let now = self.now();
+        self.with(|state| {
+            let demands = state.tables.stock_demands.iter_mut();
+            let mut of_node = demands.filter(|((demanded, by), _)| demanded == sku && **by == *node);
+            let (_, row) = of_node.next().expect("the node demands the SKU");
+            row.demanded_at = row.demanded_at.before(by);
+            row.renewed_at = now.after(Duration::from_secs(86_400));
+        });
+    }
+
     async fn add_partner(&self, _: PartnerId) {}
 
     async fn add_chunk(&self, sku: &Sku, expiries: &[Expiry]) -> Vec<StockVoucher> {

@@ -20,6 +20,7 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
 
 pub(super) use super::clock::DbTime;
+use super::demands::DemandRow;
 use super::endpoint::Endpoint;
 use super::feed::{EventRow, Feed};
 pub(super) use super::owner::{LaneId, Owner};
@@ -98,6 +99,8 @@ pub(super) struct Tables {
     pub(super) allocations: BTreeMap<StockId, Vec<AllocationRow>>,
     pub(super) stock: BTreeMap<StockId, StockRow>,
     pub(super) chunks: BTreeMap<ChunkId, ChunkRow>,
+    /// By SKU and node.
+    pub(super) stock_demands: BTreeMap<(Sku, Arc<str>), DemandRow>,
     /// Last assigned stock id.
     pub(super) stock_ids: i64,
     pub(super) events: BTreeMap<PartnerId, Vec<EventRow>>,

@@ -130,8 +130,15 @@ impl Node {
         drop(self.spawn(async move { procurement.run().await }));
     }
 
-    /// Starts procurement and webhook deliveries, until the node ends.
+    /// Starts to release stock that other nodes need, until the node ends.
+    pub fn start_stock_sharing(&self) {
+        let engine = Arc::clone(&self.engine);
+        drop(self.spawn(async move { engine.share_stock().await }));
+    }
+
+    /// Starts procurement, webhook deliveries and stock sharing, until the node ends.
     pub fn start_background(&self) {
+        self.start_stock_sharing();
         self.start_procurement();
         drop(self.start_deliveries());
     }

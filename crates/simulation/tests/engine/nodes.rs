@@ -5,11 +5,21 @@ use std::time::Duration;
 use tokio::time::sleep;
 use vouchsafe_actors::flows::FlowError;
 use vouchsafe_simulation::Fault;
+use vouchsafe_simulation::walk::{Node, Simulation};
 
 use crate::fixture::{ALICE, BOB, SECOND, assert_settled, gift, order_request, setup, top_up_command};
 use crate::simulation_tests;
 
 const MOMENT: Duration = Duration::from_millis(1);
+
+/// Two nodes that share stock.
+async fn setup_nodes() -> (Simulation, Node, Node) {
+    let (sim, one) = setup().await;
+    let two = sim.start("two").await;
+    one.start_stock_sharing();
+    two.start_stock_sharing();
+    (sim, one, two)
+}
 
 simulation_tests! {
     async fn restarted_node_has_its_stock_at_once() {
@@ -22,75 +32,77 @@ simulation_tests! {
         assert_settled(&sim, &node).await;
     }
 
-    async fn stock_of_another_node_is_unavailable_not_sold_out() {
-        let (sim, one) = setup().await;
+    async fn node_sells_what_another_node_owns() {
+        let (sim, one, two) = setup_nodes().await;
         sim.import(&gift(), &[1; 3]);
         one.place_order(&order_request(ALICE, "k", "gift", 1)).await.expect_new();
-        let two = sim.start("two").await;
-        let request = order_request(BOB, "k", "gift", 1);
-        assert_eq!(two.place_order(&request).await.error(), Some(&FlowError::Unavailable));
+        assert!(two.place_order(&order_request(BOB, "k", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
         sim.import(&gift(), &[2]);
-        let more = order_request(BOB, "more", "gift", 2);
-        assert_eq!(two.place_order(&more).await.error(), Some(&FlowError::Unavailable), "one voucher is here, two are there");
-        assert!(two.place_order(&request).await.expect_new().starts_with("DELIVERED"));
+        let more = order_request(ALICE, "more", "gift", 2);
+        assert!(one.place_order(&more).await.expect_new().starts_with("DELIVERED"), "one voucher is here, one is there");
+        let refusal = two.place_order(&order_request(BOB, "none", "gift", 1)).await;
+        assert_eq!(refusal.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");
         assert_settled(&sim, &one).await;
         assert_settled(&sim, &two).await;
     }
 
-    async fn stock_of_another_node_is_not_sold_out_after_later_claims_and_sales() {
-        let (sim, other) = setup().await;
-        sim.import(&gift(), &[1; 6]);
-        other.place_order(&order_request(BOB, "k", "gift", 1)).await.expect_new();
-        let node = sim.start("two").await;
-        sim.import(&gift(), &[1; 8]);
-        sim.db.fail_commit("two", Fault::Slow(SECOND));
-        let whole_stock = node.start_order(&order_request(ALICE, "k", "gift", 8));
-        sleep(MOMENT).await;
-        let short = node.start_order(&order_request(BOB, "short", "gift", 5));
-        sleep(MOMENT).await;
-        node.import(&gift(), &[1]);
-        whole_stock.await.unwrap().expect_new();
-        let reply = short.await.unwrap();
-        assert_eq!(reply.error(), Some(&FlowError::Unavailable), "{}", reply.describe());
-        assert_settled(&sim, &node).await;
+    async fn nodes_that_each_need_more_than_half_serve_the_older_demand_first() {
+        let (sim, one, two) = setup_nodes().await;
+        sim.import(&gift(), &[1; 4]);
+        sim.import(&gift(), &[2; 4]);
+        one.place_order(&order_request(ALICE, "k", "gift", 1)).await.expect_new();
+        two.place_order(&order_request(BOB, "k", "gift", 1)).await.expect_new();
+        let (first, second) = tokio::join!(
+            one.start_order(&order_request(ALICE, "more", "gift", 6)),
+            two.start_order(&order_request(BOB, "more", "gift", 6)),
+        );
+        let replies = [first.unwrap().expect_new().to_owned(), second.unwrap().expect_new().to_owned()];
+        assert!(replies.iter().any(|reply| reply.starts_with("DELIVERED")), "{replies:?}");
+        assert!(replies.iter().any(|reply| *reply == "INSUFFICIENT_INVENTORY gift/1000 6 of 0"), "{replies:?}");
+        assert_settled(&sim, &one).await;
+        assert_settled(&sim, &two).await;
     }
 
-    async fn stock_claimed_by_another_node_during_wait_is_not_sold_out() {
-        let (sim, one) = setup().await;
+    async fn shortfall_with_an_open_hold_elsewhere_waits_for_its_commit() {
+        let (sim, one, two) = setup_nodes().await;
         sim.import(&gift(), &[1; 8]);
-        let two = sim.start("two").await;
         sim.db.fail_commit("one", Fault::Slow(SECOND));
         let whole_stock = one.start_order(&order_request(ALICE, "k", "gift", 8));
         sleep(MOMENT).await;
-        let short = one.start_order(&order_request(BOB, "short", "gift", 5));
-        sleep(MOMENT).await;
-        sim.import(&gift(), &[1; 5]);
-        two.place_order(&order_request(BOB, "k", "gift", 1)).await.expect_new();
+        let short = two.place_order(&order_request(BOB, "short", "gift", 5)).await;
         whole_stock.await.unwrap().expect_new();
-        let reply = short.await.unwrap();
-        assert_eq!(reply.error(), Some(&FlowError::Unavailable), "{}", reply.describe());
+        assert_eq!(short.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 5 of 0");
         assert_settled(&sim, &one).await;
+        assert_settled(&sim, &two).await;
     }
 
-    async fn stock_of_another_node_is_bought_if_vendor_sells_it() {
-        let (sim, one) = setup().await;
-        sim.import(&vouchsafe_simulation::build::sku("bought", 1_000), &[1; 3]);
+    async fn vendor_product_is_sold_from_stock_of_another_node_before_it_is_bought() {
+        let (sim, one, two) = setup_nodes().await;
+        sim.import(&vouchsafe_simulation::build::sku("bought", 1_000), &[1; 2]);
         one.place_order(&order_request(ALICE, "k", "bought", 1)).await.expect_new();
+        assert!(two.place_order(&order_request(BOB, "k", "bought", 1)).await.expect_new().starts_with("DELIVERED"));
+        assert!(two.place_order(&order_request(BOB, "k2", "bought", 1)).await.expect_new().starts_with("PENDINGVENDOR"));
+        assert_settled(&sim, &two).await;
+    }
+
+    async fn stock_of_a_killed_node_is_taken_over() {
+        let (sim, one) = setup().await;
+        sim.import(&gift(), &[1; 4]);
+        one.place_order(&order_request(ALICE, "k", "gift", 1)).await.expect_new();
+        drop(one);
         let two = sim.start("two").await;
-        assert!(two.place_order(&order_request(BOB, "k", "bought", 1)).await.expect_new().starts_with("PENDINGVENDOR"));
+        assert!(two.place_order(&order_request(BOB, "k", "gift", 3)).await.expect_new().starts_with("DELIVERED"));
         assert_settled(&sim, &two).await;
     }
 
     async fn node_paused_past_its_lease_sells_none_of_its_stock() {
-        let (sim, one) = setup().await;
+        let (sim, one, two) = setup_nodes().await;
         sim.import(&gift(), &[1; 4]);
         one.place_order(&order_request(ALICE, "k", "gift", 1)).await.expect_new();
         sim.db.expire_lease("one");
-        let two = sim.start("two").await;
         assert!(two.place_order(&order_request(BOB, "k1", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
         let request = order_request(ALICE, "k2", "gift", 1);
-        assert_eq!(one.place_order(&request).await.error(), Some(&FlowError::Unavailable));
-        assert!(two.place_order(&request).await.expect_new().starts_with("DELIVERED"));
+        assert!(one.place_order(&request).await.expect_new().starts_with("DELIVERED"), "the other node releases it");
         assert!(two.place_order(&order_request(BOB, "k2", "gift", 1)).await.expect_new().starts_with("DELIVERED"));
         let refusal = one.place_order(&order_request(ALICE, "k3", "gift", 1)).await;
         assert_eq!(refusal.expect_new(), "INSUFFICIENT_INVENTORY gift/1000 1 of 0");

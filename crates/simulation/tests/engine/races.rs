@@ -104,6 +104,7 @@ async fn race_in(
     let mut running = vec![one];
     if nodes == 2 {
         running.push(sim.start("two").await);
+        running.iter().for_each(Node::start_stock_sharing);
     }
     let mut rng = StdRng::seed_from_u64(seed);
     let slow = FaultRates::none(MAX_DELAY)

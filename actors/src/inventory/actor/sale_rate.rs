@@ -1,0 +1,91 @@
+//! Rate of sale of one SKU on this node, from which the size of a claim follows. Pure.
+//!
+//! A node owns what it sells within two seconds, and at least one chunk: what it does not sell is for sale on other nodes.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Sales that a claim provides for. A claim takes some milliseconds; most of the rest bridges a slow database.
+const CLAIM_AHEAD: Duration = Duration::from_secs(2);
+
+/// A rate is measured over at least this time: the first orders of a burst say little.
+const MIN_PERIOD: Duration = Duration::from_millis(100);
+
+/// Maximum of a claim: 16 chunks, so that the busiest SKU claims about once a second.
+const MAX_TARGET: usize = 8_000;
+
+/// The next claim begins when this share of the target is left.
+const LOW_WATER_SHARE: usize = 4;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SaleRate {
+    /// Vouchers held since the last claim.
+    held: usize,
+    claimed_at: Instant,
+    /// Free vouchers that the last claim aimed for.
+    target: usize,
+}
+
+impl SaleRate {
+    pub(super) const fn start(now: Instant) -> Self {
+        Self {
+            held: 0,
+            claimed_at: now,
+            target: 0,
+        }
+    }
+
+    pub(super) const fn record_held(&mut self, vouchers: usize) {
+        self.held = self.held.saturating_add(vouchers);
+    }
+
+    /// Free vouchers below which stock is claimed ahead of demand.
+    pub(super) const fn low_water(&self) -> usize {
+        self.target / LOW_WATER_SHARE
+    }
+
+    /// Free vouchers that a claim at this time aims for.
+    pub(super) fn start_claim(&mut self, now: Instant) -> usize {
+        let period = now.saturating_duration_since(self.claimed_at).max(MIN_PERIOD);
+        let target = self.held as u128 * CLAIM_AHEAD.as_millis() / period.as_millis().max(1);
+        *self = Self::start(now);
+        self.target = usize::try_from(target).unwrap_or(MAX_TARGET).min(MAX_TARGET);
+        self.target
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claim_provides_for_two_seconds_of_sales() {
+        let start = Instant::now();
+        // Vouchers held; milliseconds since the last claim; target and low water afterwards.
+        let table = [
+            (0, 0, 0, 0),
+            (1, 0, 20, 5),
+            (1, 10_000, 0, 0),
+            (100, 1_000, 200, 50),
+            (500, 50, 8_000, 2_000),
+            (10_000, 1_000, 8_000, 2_000),
+            (usize::MAX, 1, 8_000, 2_000),
+        ];
+        for (held, elapsed_ms, target, low_water) in table {
+            let mut rate = SaleRate::start(start);
+            rate.record_held(held);
+            let claimed = rate.start_claim(start + Duration::from_millis(elapsed_ms));
+            assert_eq!((claimed, rate.low_water()), (target, low_water), "{held} in {elapsed_ms} ms");
+        }
+    }
+
+    #[test]
+    fn each_claim_measures_from_the_one_before() {
+        let start = Instant::now();
+        let mut rate = SaleRate::start(start);
+        rate.record_held(1_000);
+        assert_eq!(rate.start_claim(start + Duration::from_secs(1)), 2_000);
+        assert_eq!(rate.start_claim(start + Duration::from_secs(2)), 0);
+    }
+}

@@ -1,0 +1,87 @@
+//! Demands for stock that other nodes own: the nodes poll them and release what they do not need.
+
+use sqlx::PgPool;
+use sqlx::postgres::types::PgInterval;
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::{ProductId, Sku};
+use vouchsafe_domain::stock::{DEMAND_VALIDITY, StockDemand, StockRequest, TAKEOVER_DELAY};
+
+use super::node_identity::NodeIdentity;
+
+/// How long a demand counts after its renewal.
+pub(super) fn demand_validity() -> PgInterval {
+    interval(DEMAND_VALIDITY)
+}
+
+fn interval(duration: std::time::Duration) -> PgInterval {
+    PgInterval {
+        months: 0,
+        days: 0,
+        microseconds: i64::try_from(duration.as_micros()).unwrap_or(i64::MAX),
+    }
+}
+
+/// Renews a node's demand. Returns whether the node may take over what it waits for: it has waited long enough, and longer than
+/// the other nodes that demand the SKU.
+pub(super) async fn renew(
+    pool: &PgPool,
+    node: &NodeIdentity,
+    request: &StockRequest,
+) -> Result<bool, sqlx::Error> {
+    let may_take_over = sqlx::query_scalar!(
+        r#"INSERT INTO stock_demands AS d (product_id, denomination, node, quantity, demanded_at, renewed_at)
+           VALUES ($1, $2, $3, $4, clock_timestamp(), clock_timestamp())
+           ON CONFLICT (product_id, denomination, node) DO UPDATE
+              SET quantity = EXCLUDED.quantity,
+                  demanded_at = CASE WHEN d.renewed_at < EXCLUDED.renewed_at - $5::interval THEN EXCLUDED.demanded_at
+                                     ELSE d.demanded_at
+                                END,
+                  renewed_at = EXCLUDED.renewed_at
+           RETURNING demanded_at <= renewed_at - $6::interval
+                     AND NOT is_other_node_first_v1(node, product_id, denomination, $5) AS "may_take_over!""#,
+        request.sku.product_id.as_str(),
+        request.sku.denomination.minor(),
+        node.name,
+        i64::try_from(request.demanded).unwrap_or(i64::MAX),
+        demand_validity(),
+        interval(TAKEOVER_DELAY),
+    );
+    may_take_over.fetch_one(pool).await
+}
+
+/// Lists the demands of other nodes for SKUs of which this node owns stock, except those behind its own demand.
+pub(super) async fn list(pool: &PgPool, node: &NodeIdentity) -> Result<Vec<StockDemand>, sqlx::Error> {
+    let demands = sqlx::query!(
+        r#"SELECT d.product_id AS "product_id: ProductId", d.denomination AS "denomination: Amount", d.quantity
+             FROM stock_demands AS d
+            WHERE d.node <> $1
+              AND d.renewed_at >= clock_timestamp() - $3::interval
+              AND is_other_node_first_v1($1, d.product_id, d.denomination, $3)
+              AND EXISTS (
+                  SELECT
+                    FROM chunks AS c
+                   WHERE c.product_id = d.product_id
+                     AND c.denomination = d.denomination
+                     AND NOT c.emptied
+                     AND c.node = $1
+                     AND c.incarnation = $2
+                  )"#,
+        node.name,
+        node.incarnation,
+        demand_validity(),
+    );
+    let demands = demands.fetch_all(pool).await?.into_iter().map(|row| StockDemand {
+        sku: Sku {
+            product_id: row.product_id,
+            denomination: row.denomination,
+        },
+        quantity: usize::try_from(row.quantity).unwrap_or_default(),
+    });
+    Ok(demands.collect())
+}
+
+/// Deletes demands that ended long ago.
+pub(super) async fn purge_ended(pool: &PgPool) -> Result<(), sqlx::Error> {
+    let deleted = sqlx::query!("DELETE FROM stock_demands WHERE renewed_at < clock_timestamp() - interval '1 minute'");
+    deleted.execute(pool).await.map(drop)
+}
