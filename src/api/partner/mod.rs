@@ -139,16 +139,18 @@ mod tests {
     #[test]
     fn json_schemas_compile_alone_and_accept_the_samples() {
         let document = openapi::to_value(&document(Preview::Off));
+        let parse = |file: &StaticFile| -> serde_json::Value { serde_json::from_slice(&file.body).unwrap() };
         for (file, schema) in SCHEMAS.iter().filter(|(file, _)| !file.is_empty()) {
+            let schema = parse(schema);
             assert_eq!(schema["$id"], format!("/schemas/{file}"));
-            jsonschema::draft202012::new(schema).unwrap();
+            jsonschema::draft202012::new(&schema).unwrap();
         }
         for kind in EventKind::VARIANTS {
             let name: &str = kind.into();
             let sample =
                 &document["webhooks"][name]["post"]["requestBody"]["content"]["application/json"]["example"];
             assert!(
-                jsonschema::draft202012::is_valid(&SCHEMAS[&format!("{name}.json")], sample),
+                jsonschema::draft202012::is_valid(&parse(&SCHEMAS[&format!("{name}.json")]), sample),
                 "{sample}"
             );
         }

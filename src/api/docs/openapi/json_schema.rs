@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use actix_web::http::header::{CONTENT_TYPE, ETag};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Map, Value, json};
 
-use super::references;
-use crate::api::etag::{entity_tag, is_cached_by_client};
+use super::{json_text, references};
 use crate::api::routing::{resource, route_not_found};
+use crate::api::static_file::StaticFile;
 
 /// Path of the files.
 const ROOT: &str = "/schemas/";
 
 /// The files by name, with an index under the empty name.
-pub(crate) type Files = BTreeMap<String, Value>;
+pub(crate) type Files = BTreeMap<String, StaticFile>;
 
 /// Dialect of the files.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -30,26 +29,18 @@ const PAGE: &str = "List";
 
 /// Registers the routes of the files, with and without the slash of the index.
 pub(crate) fn routes(config: &mut web::ServiceConfig, files: &'static LazyLock<Files>) {
-    let open = move |request: HttpRequest| async move { respond(files, &request).await };
+    let open = move |request: HttpRequest| async move { respond(files, request).await };
     for path in ["/schemas", "/schemas/{file}", ROOT] {
         let route = resource(path, "GET, HEAD");
         config.service(route.route(web::get().to(open)).route(web::head().to(open)));
     }
 }
 
-async fn respond(files: &Files, request: &HttpRequest) -> HttpResponse {
+async fn respond(files: &Files, request: HttpRequest) -> HttpResponse {
     let Some(file) = files.get(request.match_info().query("file")) else {
         return route_not_found().await;
     };
-    let bytes = file.to_string();
-    let tag = entity_tag(bytes.as_bytes());
-    if is_cached_by_client(request, &tag) {
-        return HttpResponse::NotModified().insert_header(ETag(tag)).finish();
-    }
-    HttpResponse::Ok()
-        .insert_header((CONTENT_TYPE, "application/schema+json"))
-        .insert_header(ETag(tag))
-        .body(bytes)
+    file.respond(&request)
 }
 
 /// The files of a document.
@@ -65,15 +56,20 @@ pub(crate) fn files(document: &Value) -> Files {
         Some((format!("{kind}.json"), body_name(&operation["requestBody"])?))
     });
     let named: BTreeMap<String, &str> = bodies.chain(events).collect();
-    let mut files: Files = named
+    let mut schemas: BTreeMap<String, Value> = named
         .into_iter()
         .map(|(file, name)| (file.clone(), schema(document, name, &file)))
         .collect();
-    let index = files.values().map(|schema| {
+    let index = schemas.values().map(|schema| {
         json!({ "$id": schema["$id"], "title": schema["title"], "description": schema["description"] })
     });
-    files.insert(String::new(), json!({ "schemas": index.collect::<Vec<_>>() }));
-    files
+    let index = json!({ "schemas": index.collect::<Vec<_>>() });
+    schemas.insert(String::new(), index);
+    let files = schemas.into_iter().map(|(file, schema)| {
+        let body = json_text::compact(&schema);
+        (file, StaticFile::new("application/schema+json", body))
+    });
+    files.collect()
 }
 
 /// The operations of a map of paths or webhooks, with its keys.

@@ -9,6 +9,7 @@ mod endpoint;
 mod header;
 pub(crate) mod health;
 pub(crate) mod json_schema;
+pub(crate) mod json_text;
 mod operation;
 mod parameter;
 mod references;
@@ -106,5 +107,5 @@ pub(crate) fn to_value(document: &OpenApi) -> Value {
 
 /// The document as a served file.
 pub(crate) fn to_file(document: &OpenApi) -> StaticFile {
-    StaticFile::new("application/json", to_value(document).to_string())
+    StaticFile::new("application/json", json_text::compact(&to_value(document)))
 }

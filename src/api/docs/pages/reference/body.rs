@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::document::{Document, Response, entries, items, text};
 use super::{Entry, entry_section, schema};
+use crate::api::docs::openapi::json_text;
 use crate::api::docs::pages::code;
 use crate::api::docs::pages::layout::{breakable, heading};
 use crate::api::docs::pages::markdown::anchor_of;
@@ -159,5 +160,5 @@ pub(super) fn example<'a>(document: &Document<'a>, content: &'a Value) -> Option
 pub(super) fn plain_or_json(example: &Value) -> String {
     example
         .as_str()
-        .map_or_else(|| format!("{example:#}"), ToOwned::to_owned)
+        .map_or_else(|| json_text::pretty(example), ToOwned::to_owned)
 }
