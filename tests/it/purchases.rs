@@ -164,12 +164,22 @@ async fn out_of_stock_vendor_blocks_orders_until_reconfigured() {
 
 #[tokio::test]
 async fn duplicate_vendor_code_is_quarantined() {
+    repeated_code_is_quarantined("sim-repeat-code").await;
+}
+
+#[tokio::test]
+async fn vendor_code_with_another_pin_is_quarantined() {
+    repeated_code_is_quarantined("sim-other-pin").await;
+}
+
+/// Buys twice; the first voucher of the second purchase has a code of the first one.
+async fn repeated_code_is_quarantined(product: &str) {
     let (mut operator, simulator) = (Operator::of(shared()), VendorSimulator::start(&[]));
     let vendor = add_vendor(&mut operator, &simulator).await;
     let mut partner = operator.add_partner("1000").await;
     let mut orders = Vec::new();
     for _ in 0..2 {
-        let response = place_order(&mut operator, &mut partner, &vendor, "sim-repeat-code").await;
+        let response = place_order(&mut operator, &mut partner, &vendor, product).await;
         let placed = expect_success(&response, 202);
         let order_id = id_of(&placed);
         wait_for_purchase(&mut operator, &order_id, |purchase| purchase["state"] == "ended").await;

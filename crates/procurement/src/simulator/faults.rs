@@ -26,6 +26,8 @@ pub enum Fault {
     Pending,
     /// The first voucher has the code of an earlier sale of the product.
     RepeatCode,
+    /// The first voucher has the code of an earlier sale of the product and another PIN.
+    OtherPin,
     /// The first two vouchers have the same code.
     SameCode,
     /// It sells one voucher more than requested.
@@ -49,7 +51,7 @@ pub enum Fault {
 
 impl Fault {
     /// Every fault with its name and description.
-    pub const ALL: [(Self, &str, &str); 19] = [
+    pub const ALL: [(Self, &str, &str); 20] = [
         (Self::Slow, "slow", "delays the first response by --slow-ms"),
         (
             Self::Timeout,
@@ -82,6 +84,11 @@ impl Fault {
             Self::RepeatCode,
             "repeat-code",
             "repeats a code of an earlier sale of the product",
+        ),
+        (
+            Self::OtherPin,
+            "other-pin",
+            "repeats such a code with another PIN",
         ),
         (
             Self::SameCode,

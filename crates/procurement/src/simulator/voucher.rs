@@ -73,6 +73,10 @@ pub(super) fn apply_faults(sold: &mut [SoldVoucher], faults: &[Fault], earlier: 
     for fault in faults {
         match fault {
             Fault::RepeatCode => first.code = earlier.unwrap_or(&first.code).to_owned(),
+            Fault::OtherPin => {
+                first.code = earlier.unwrap_or(&first.code).to_owned();
+                first.pin = "1111";
+            }
             Fault::SameCode => first.code = second.as_ref().unwrap_or(&first.code).clone(),
             Fault::OtherSku => first.product_id.push_str("-other"),
             Fault::Expired => first.expiry = EXPIRY.1,
