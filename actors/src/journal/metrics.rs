@@ -57,7 +57,7 @@ impl EncodeLabelValue for VerdictLabel {
             Self::KeyKnown => "key_known",
             Self::StaleBalance => "stale_balance",
             Self::StaleStock => "stale_stock",
-            Self::StateChanged => "moved",
+            Self::StateChanged => "state_changed",
             Self::Poisoned => "poisoned",
         })
     }

@@ -112,9 +112,6 @@ codes! {
     /// The purchase does not exist.
     PurchaseNotFound = 404 "PURCHASE_NOT_FOUND" false
         "Operators only: check the id; `GET /purchases` lists all purchases.";
-    /// The category does not exist.
-    CategoryNotFound = 404 "CATEGORY_NOT_FOUND" false
-        "Operators only: reserved; no route returns it yet.";
     /// The day is not reconciled yet.
     ReconciliationNotFound = 404 "RECONCILIATION_NOT_FOUND" false
         "Request a past day. A day is reconciled some hours after it ends (UTC).";

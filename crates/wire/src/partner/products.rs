@@ -99,7 +99,7 @@ fn deserialize_country<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
         return Ok(Some(country));
     }
     Err(D::Error::custom(
-        "expected two capital letters such as DE (ISO 3166-1)",
+        "expected two letters such as DE (ISO 3166-1)",
     ))
 }
 

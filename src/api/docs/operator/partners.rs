@@ -165,7 +165,7 @@ fn posting(
             PARTNERS,
             summary,
             "Posted once per reference: a repeated request returns the original entry; another amount with the same \
-             reference is rejected. References are unique per wallet.",
+             reference is rejected. Top-ups and adjustments of a wallet have separate references.",
         )
         .json_body::<PostingRequest>(json!({ "amount": amount, "reference": "wire-77" }))
         .response(OperationResponse::json::<Transaction>(201, "The ledger entry.", transaction).with_header(ResponseHeader::Replayed))
