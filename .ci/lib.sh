@@ -8,12 +8,18 @@ step() {
     "$@"
 }
 
+# python_venv DIRECTORY: an empty environment. Debian has the module in a package of its own.
+python_venv() {
+    python3 -c 'import ensurepip, venv' 2>/dev/null || debian_package python3-venv
+    python3 -m venv --clear "$1" >&2
+}
+
 # python_tool NAME==VERSION: a Python package in its own environment.
 python_tool() {
     local environment=$tools/$1
     if [ ! -x "$environment/bin/${1%%==*}" ]; then
         echo "== installing $1" >&2
-        python3 -m venv "$environment"
+        python_venv "$environment"
         "$environment/bin/pip" install --quiet --disable-pip-version-check "$1"
     fi
 }
@@ -33,7 +39,7 @@ python_environment() {
     environment=$tools/python-$(sha256sum "$1" | cut -c 1-16)
     if [ ! -e "$environment/complete" ]; then
         echo "== installing the packages of $1" >&2
-        python3 -m venv --clear "$environment" >&2
+        python_venv "$environment"
         "$environment/bin/pip" install --quiet --disable-pip-version-check --requirement "$1" >&2
         touch "$environment/complete"
     fi
@@ -46,6 +52,7 @@ npm_environment() {
     environment=$tools/npm-$(sha256sum "$1/package-lock.json" | cut -c 1-16)
     if [ ! -e "$environment/complete" ]; then
         echo "== installing the packages of $1/package-lock.json" >&2
+        debian_program npm
         mkdir -p "$environment"
         cp "$1/package.json" "$1/package-lock.json" "$1/.npmrc" "$environment"
         (cd "$environment" && npm ci --ignore-scripts --no-audit --no-fund --loglevel error) >&2
@@ -56,17 +63,20 @@ npm_environment() {
 
 # debian_program PROGRAM [PACKAGE]: installs the Debian package of a program that is missing.
 debian_program() {
-    command -v "$1" >/dev/null && return
-    local package=${2:-$1} as_root=()
+    command -v "$1" >/dev/null || debian_package "${2:-$1}"
+}
+
+debian_package() {
+    local as_root=()
     [ "$(id -u)" -eq 0 ] || as_root=(sudo)
-    echo "== missing: $1; installing with apt-get: $package" >&2
+    echo "== installing with apt-get: $1" >&2
     if ! command -v apt-get >/dev/null; then
         echo "apt-get was not found: install $1 manually, then run this command again" >&2
         return 1
     fi
     "${as_root[@]}" apt-get update -q >&2
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -q -y --no-install-recommends "$package" >&2
+        apt-get install -q -y --no-install-recommends "$1" >&2
 }
 
 # Seconds until a started service must be ready: initdb on a busy machine.
