@@ -31,7 +31,7 @@ where
         let _turn = CHANGE_LOCK.lock().await;
         work.await
     };
-    service.store.database.run_detached(serialized).await
+    service.job_store.database.run_detached(serialized).await
 }
 
 /// Reloads partners, credentials and products, which another node may have changed.
@@ -43,8 +43,8 @@ pub(crate) async fn reload(service: &web::Data<Service>) -> Result<(), sqlx::Err
     let serialized = async move {
         // Keeps a concurrent change of this node from being overwritten with the older rows loaded here.
         let _turn = CHANGE_LOCK.lock().await;
-        let (partners, credentials) = state.store.credentials.load_access().await?;
-        let products = state.store.products.load_all().await?;
+        let (partners, credentials) = state.job_store.credentials.load_access().await?;
+        let products = state.job_store.products.load_all().await?;
         for partner in partners {
             state.registry.upsert_partner(partner);
         }
@@ -57,5 +57,5 @@ pub(crate) async fn reload(service: &web::Data<Service>) -> Result<(), sqlx::Err
         state.catalogue.replace(Catalogue::new(products));
         Ok(())
     };
-    service.store.database.run_detached(serialized).await
+    service.job_store.database.run_detached(serialized).await
 }

@@ -1,5 +1,5 @@
-//! Background tasks of a node: lease renewal, stock sharing, cache refresh, stock expiry, code indexes, audit checkpoints,
-//! certification, purging.
+//! Background tasks of a node: lease renewal, stock sharing, cache refresh, stock expiry and counts, code indexes, audit
+//! checkpoints, certification, purging.
 //!
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
@@ -27,6 +27,9 @@ const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Bounds the delay of the audit entry and of the stored state only: shelves and stock levels check the expiry themselves.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Until then, stock levels count the vouchers of an emptied chunk.
+const COUNT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// One indexed lookup. Bounds how long an import waits for the codes of an older node.
 const CODE_INDEX_INTERVAL: Duration = Duration::from_secs(5);
@@ -60,6 +63,7 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
         poll_changes(service),
         purge(service),
         expire_stock(service),
+        count_stock(service),
         index_codes(service),
         write_checkpoints(service),
         run_recorder(service),
@@ -72,7 +76,7 @@ async fn poll_changes(service: &web::Data<Service>) {
     let mut applied = None;
     loop {
         tick.tick().await;
-        match service.store.audit_log.recent_change_ids().await {
+        match service.job_store.audit_log.recent_change_ids().await {
             Ok(newest) if applied.as_ref() == Some(&newest) => {}
             Ok(newest) => match config_change::reload(service).await {
                 Ok(()) => applied = Some(newest),
@@ -89,13 +93,13 @@ async fn purge(service: &Service) {
         tick.tick().await;
         service.rate_limits.evict_idle(service.clock.monotonic());
         service.registry.evict_ended(service.clock.now());
-        if let Err(error) = service.store.responses.purge_expired().await {
+        if let Err(error) = service.job_store.responses.purge_expired().await {
             warn!(error.message = %error, "cannot purge expired idempotency keys");
         }
         if let Err(error) = service.node.purge_stock_demands().await {
             warn!(error.message = %error, "cannot purge ended stock demands");
         }
-        if let Err(error) = service.store.deliveries.purge_ended().await {
+        if let Err(error) = service.job_store.deliveries.purge_ended().await {
             warn!(error.message = %error, "cannot purge old deliveries");
         }
     }
@@ -114,7 +118,7 @@ async fn expire_stock(service: &Service) {
 /// Takes expired vouchers out of sale in batches, one transaction each, and notifies the shelves.
 async fn expire_all_stock(service: &Service) -> Result<(), sqlx::Error> {
     loop {
-        let batch = service.store.stock.expire_batch().await?;
+        let batch = service.job_store.stock.expire_batch().await?;
         if batch.expired > 0 {
             info!(vouchers = batch.expired, "expired vouchers taken out of sale");
         }
@@ -123,6 +127,23 @@ async fn expire_all_stock(service: &Service) -> Result<(), sqlx::Error> {
         }
         if !batch.has_more {
             return Ok(());
+        }
+    }
+}
+
+async fn count_stock(service: &Service) {
+    let mut tick = ticker(COUNT_INTERVAL);
+    loop {
+        tick.tick().await;
+        loop {
+            match service.job_store.stock.count_emptied_chunks().await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    warn!(error.message = %error, "cannot count emptied chunks");
+                    break;
+                }
+            }
         }
     }
 }
@@ -143,7 +164,7 @@ async fn index_codes(service: &web::Data<Service>) {
 
 async fn index_all_codes(service: &web::Data<Service>) -> anyhow::Result<()> {
     loop {
-        let codes = service.store.stock.list_unindexed_codes().await?;
+        let codes = service.job_store.stock.list_unindexed_codes().await?;
         if codes.is_empty() {
             return Ok(());
         }
@@ -155,7 +176,7 @@ async fn index_all_codes(service: &web::Data<Service>) -> anyhow::Result<()> {
         };
         let count = codes.len();
         let updates = web::block(move || compute_indexes(&vault, &codes)).await?;
-        let shared = service.store.stock.store_code_indexes(updates).await?;
+        let shared = service.job_store.stock.store_code_indexes(updates).await?;
         info!(codes = count, "codes indexed against duplicates");
         for code_id in shared {
             warn!(
@@ -189,7 +210,7 @@ async fn write_checkpoints(service: &Service) {
 }
 
 async fn write_due_checkpoints(service: &Service) -> Result<(), sqlx::Error> {
-    while let Some(checkpoint) = service.store.audit_log.write_checkpoint().await? {
+    while let Some(checkpoint) = service.job_store.audit_log.write_checkpoint().await? {
         // The log proves the newest checkpoints if they are deleted from the database.
         info!(
             checkpoint.number = checkpoint.number,

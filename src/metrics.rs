@@ -20,6 +20,7 @@ use vouchsafe_actors::supervisor::ActorTotals;
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_procurement::metrics::VendorMetrics;
 use vouchsafe_security::rate_limiter::RateLimiter;
+use vouchsafe_store::ConnectionMetrics;
 use vouchsafe_webhooks::metrics::EndpointMetrics;
 use vouchsafe_wire::error_code::Code;
 
@@ -101,6 +102,7 @@ pub(crate) struct Metrics {
     vendors: VendorMetrics,
     deliveries: DeliveryMetrics,
     endpoints: EndpointMetrics,
+    connections: ConnectionMetrics,
 }
 
 impl Metrics {
@@ -118,6 +120,7 @@ impl Metrics {
             vendors: VendorMetrics::default(),
             deliveries: DeliveryMetrics::default(),
             endpoints: EndpointMetrics::default(),
+            connections: ConnectionMetrics::default(),
             registry: Registry::default(),
         };
         registry.register_with_unit(
@@ -130,6 +133,7 @@ impl Metrics {
         metrics.vendors.register(registry);
         metrics.deliveries.register(registry);
         metrics.endpoints.register(registry);
+        metrics.connections.register(registry);
         telemetry.register(registry);
         Self {
             registry: root,
@@ -155,6 +159,11 @@ impl Metrics {
     /// The metrics of webhook endpoints.
     pub(crate) fn endpoints(&self) -> EndpointMetrics {
         self.endpoints.clone()
+    }
+
+    /// The metrics of database connections.
+    pub(crate) fn connections(&self) -> ConnectionMetrics {
+        self.connections.clone()
     }
 
     /// Counts a response and its duration.

@@ -51,7 +51,7 @@ struct SeededPartner {
 pub(crate) async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<()> {
     let file = data_dir.join(PARTNER_FILE);
     if service
-        .store
+        .job_store
         .partners
         .list(PartnerFilter::default(), None, 1)
         .await?
@@ -64,7 +64,7 @@ pub(crate) async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::R
         let seeded: SeededPartner =
             serde_json::from_str(&text).with_context(|| format!("read {}", file.display()))?;
         // The data directory may have been used with another database.
-        if service.store.partners.find(seeded.partner_id).await?.is_some() {
+        if service.job_store.partners.find(seeded.partner_id).await?.is_some() {
             credit_wallets(service, seeded.partner_id).await?;
         }
     }
@@ -85,7 +85,7 @@ async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
     });
     secrets::write_private(file, &format!("{text:#}\n"))?;
     service
-        .store
+        .job_store
         .partners
         .create(partner.clone(), Some(credential.clone()), AuditActor::service())
         .await?;

@@ -28,7 +28,10 @@ pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
     /// Buys vouchers for pending orders from vendors.
     pub(crate) procurement: Procurement,
-    pub(crate) store: PgStore,
+    /// The store with the connections of background jobs, of partners' requests and of operators' requests.
+    pub(crate) job_store: PgStore,
+    pub(crate) partner_store: PgStore,
+    pub(crate) operator_store: PgStore,
     /// The store with this node's lanes and batched lookups.
     pub(crate) node: PgNode,
     pub(crate) registry: AccessRegistry,

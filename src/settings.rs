@@ -1,5 +1,6 @@
 //! Settings of the service.
 
+mod connections;
 mod limits;
 mod preview;
 
@@ -9,6 +10,7 @@ use clap::{Args, ValueEnum};
 use secrecy::SecretString;
 use vouchsafe_actors::engine::DEFAULT_LANES;
 
+use self::connections::PoolSettings;
 use self::limits::LimitSettings;
 pub use self::preview::Preview;
 use vouchsafe_security::client_address::TrustedProxies;
@@ -95,6 +97,10 @@ pub struct ServeSettings {
     /// Number of lanes that write to the database.
     #[arg(long, env = "VOUCHSAFE_LANES", default_value_t = DEFAULT_LANES, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub lanes: u16,
+
+    /// Sizes of the connection pools for requests.
+    #[command(flatten)]
+    pub connections: PoolSettings,
 
     /// Number of threads that serve partners and decide their orders; default: one per two cores.
     #[arg(long, env = "VOUCHSAFE_HTTP_WORKERS", default_value_t = default_workers(), value_parser = clap::value_parser!(u16).range(1..=256))]

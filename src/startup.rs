@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use actix_rt::ArbiterHandle;
 use actix_web::dev::ServerHandle;
 use actix_web::web;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
 use tracing::{error, info, warn};
@@ -42,7 +42,7 @@ use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
 use vouchsafe_security::secret::expose;
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{PgNode, PgStore};
+use vouchsafe_store::{ConnectionBudget, PgNode, PgStore};
 use vouchsafe_webhooks::{HttpSender, Poller, SenderConfig, UrlPolicy, build_context};
 
 use crate::certification::Observer;
@@ -255,7 +255,13 @@ async fn build_service(
     let master_key = secrets::master_key(settings, directory.path())?;
     let operator_token = secrets::operator_token(settings, directory.path())?;
     let name = secrets::node_name(directory.path())?;
-    let store = PgStore::open(options, threads.database.handle().clone());
+    let runtime = threads.database.handle().clone();
+    let store = PgStore::open_with(
+        options,
+        runtime,
+        settings.connections.sizes(),
+        &metrics.connections(),
+    );
     prepare_database(&store, settings.environment).await?;
     let keyring = Keyring::open(store.data_keys.clone(), master_key)
         .await
@@ -265,6 +271,7 @@ async fn build_service(
     let node = PgNode::start(&store.database, name)
         .await
         .context("take the node's next incarnation")?;
+    check_connections(&store, settings).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let engine = Arc::new(start_engine(settings, &node, &clock, &metrics, threads).await?);
     let catalogue = Arc::new(load_catalogue(&store).await?);
@@ -306,17 +313,19 @@ async fn build_service(
         clock,
         metrics,
         certification,
-        store,
+        partner_store: store.for_partners(),
+        operator_store: store.for_operators(),
+        job_store: store,
         node,
     })
 }
 
 fn reconciliation_job(service: &Service) -> ReconciliationJob {
     ReconciliationJob {
-        reconciliations: service.store.reconciliations.clone(),
-        purchases: service.store.purchases.clone(),
-        stock: service.store.stock.clone(),
-        vendors: service.store.vendors.clone(),
+        reconciliations: service.job_store.reconciliations.clone(),
+        purchases: service.job_store.purchases.clone(),
+        stock: service.job_store.stock.clone(),
+        vendors: service.job_store.vendors.clone(),
         catalogue: Arc::clone(&service.catalogue),
         keyring: Arc::clone(&service.keyring),
         clock: Arc::clone(&service.clock),
@@ -345,6 +354,31 @@ async fn prepare_database(store: &PgStore, environment: Environment) -> anyhow::
             prepared => return prepared.context("open the database"),
         }
     }
+}
+
+/// Compares the connections of the nodes with those of the server. Without a free one a node can lose its lease.
+async fn check_connections(store: &PgStore, settings: &ServeSettings) -> anyhow::Result<()> {
+    let budget = store.connection_budget(settings.lanes).await;
+    let ConnectionBudget {
+        per_node,
+        nodes,
+        available,
+    } = budget.context("read the limits of the database")?;
+    if per_node > available && settings.environment == Environment::Production {
+        bail!(
+            "this node needs {per_node} connections, and the database permits {available}: raise max_connections, or lower \
+             VOUCHSAFE_PARTNER_CONNECTIONS, VOUCHSAFE_OPERATOR_CONNECTIONS or VOUCHSAFE_LANES"
+        );
+    }
+    if per_node.saturating_mul(nodes) > available {
+        warn!(
+            connections.per_node = per_node,
+            connections.available = available,
+            nodes,
+            "the database permits fewer connections than the running nodes need; raise max_connections"
+        );
+    }
+    Ok(())
 }
 
 async fn start_engine(

@@ -81,6 +81,13 @@ impl From<sqlx::Error> for ApiError {
                 "a text contains the character NUL, which cannot be stored; remove it",
             );
         }
+        // Counted per connection class by the store: a line per request would tell nothing more.
+        if matches!(error, sqlx::Error::PoolTimedOut) {
+            return Self::new(
+                Code::ServiceUnavailable,
+                "too many requests wait for the database; retry the same request",
+            );
+        }
         tracing::error!(error.message = %vouchsafe_store::describe(&error), "database statement of a request failed");
         Self::unavailable()
     }

@@ -31,7 +31,7 @@ async fn liveness() -> HttpResponse {
 /// `GET /readyz`.
 async fn readiness(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
     let is_responding = matches!(
-        tokio::time::timeout(PING_DEADLINE, service.store.ping()).await,
+        tokio::time::timeout(PING_DEADLINE, service.job_store.ping()).await,
         Ok(Ok(()))
     );
     if is_responding && service.engine.can_commit() {

@@ -42,7 +42,7 @@ pub(crate) async fn run_recorder(service: &Service) {
             _ = tick.tick() => {
                 flush(service, observer).await;
                 let now = service.clock.now();
-                match service.store.observations.list_since(since).await {
+                match service.job_store.observations.list_since(since).await {
                     Ok(written) => {
                         observer.sync(&written, now);
                         since = now - POLL_OVERLAP;
@@ -92,7 +92,7 @@ async fn write_batch(service: &Service, notes: &[Note]) -> Result<(), Unavailabl
     if observations.is_empty() {
         return Ok(());
     }
-    let written = service.store.observations.write(observations).await;
+    let written = service.job_store.observations.write(observations).await;
     written.map_err(|error| unavailable(&error))
 }
 

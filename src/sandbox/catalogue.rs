@@ -166,7 +166,7 @@ pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
         credential: None,
         concurrency: DEFAULT_CONCURRENCY,
     };
-    service.store.vendors.put(vendor, AuditActor::service()).await?;
+    service.job_store.vendors.put(vendor, AuditActor::service()).await?;
     for (category_id, name) in CATEGORIES {
         let category = Category {
             category_id: category_id.to_owned(),
@@ -174,7 +174,7 @@ pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
             parent_id: None,
         };
         service
-            .store
+            .job_store
             .categories
             .put(category, AuditActor::service())
             .await?;
@@ -184,7 +184,7 @@ pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
             .build_product(service)
             .with_context(|| format!("product {}", seed.id))?;
         service
-            .store
+            .job_store
             .products
             .put(product.clone(), AuditActor::service())
             .await?;
@@ -251,7 +251,7 @@ impl ProductSeed {
             return Ok(());
         }
         let vault = service.keyring.sealing_vault().await?;
-        let ids = service.store.stock.generate_ids(self.stock).await?;
+        let ids = service.job_store.stock.generate_ids(self.stock).await?;
         let mut vouchers = Vec::with_capacity(self.stock);
         for (number, code_id) in ids.codes.into_iter().enumerate() {
             let text = format!(
@@ -280,7 +280,7 @@ impl ProductSeed {
             code_identity: product.code_identity,
         };
         let named = service
-            .store
+            .job_store
             .stock
             .open_batch(VENDOR.to_owned(), BATCH.to_owned());
         let origin = StockOrigin::Import(named.await?);
@@ -290,7 +290,7 @@ impl ProductSeed {
             stock_ids: ids.stock,
             origin,
         };
-        service.store.stock.import(batch, AuditActor::service()).await?;
+        service.job_store.stock.import(batch, AuditActor::service()).await?;
         Ok(())
     }
 }

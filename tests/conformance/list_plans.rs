@@ -7,6 +7,7 @@
 mod filled;
 
 use futures_util::future::join_all;
+use sqlx::Executor as _;
 use time::Duration;
 use uuid::Uuid;
 use vouchsafe_domain::audit_log::AuditFilter;
@@ -208,7 +209,7 @@ async fn check_lookups_by_id(lists: &ListFixture) {
     lists.assert_reads_few_rows("wallets", 2, wallets).await;
 }
 
-/// Stock levels read only the SKU's own vouchers and allocations.
+/// Stock levels read only the SKU's own vouchers and allocations, and none of chunks that are counted.
 async fn check_stock_levels(lists: &ListFixture) {
     let after = |denomination| Some(("gift".to_owned(), denomination));
     for after in [None, after(17)] {
@@ -227,6 +228,16 @@ async fn check_stock_levels(lists: &ListFixture) {
         };
         lists.assert_reads_few_rows(&description, 3, levels).await;
     }
+    // A SKU of a hundred chunks, read with and without their counts.
+    let levels = || lists.store.stock.list_levels(None, after(20), 3);
+    let count =
+        "UPDATE chunks SET emptied = true, voided = 0, expired = 0, restocked = 0 WHERE denomination = 21";
+    lists.subject.pool().execute(count).await.unwrap();
+    lists
+        .assert_reads_few_rows("stock of counted chunks", 1, levels())
+        .await;
+    let forget = "UPDATE chunks SET voided = NULL, expired = NULL, restocked = NULL WHERE denomination = 21";
+    lists.assert_reads_many_rows_without(forget, levels()).await;
 }
 
 async fn check_each_index_is_needed(lists: &ListFixture) {

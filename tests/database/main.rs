@@ -14,5 +14,6 @@ mod keyring;
 mod private_postgres;
 mod reconciliation;
 mod stock;
+mod stock_levels;
 mod verify;
 mod void;

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 use vouchsafe_actors::ports::store::Unavailable;
 
-use super::connection_pool::{ACQUIRE_TIMEOUT, ConnectionPool, DEADLINE};
+use super::connection_pool::{ACQUIRE_TIMEOUT, ConnectionPool, DEADLINE, PoolLimits};
 use super::database::Database;
 use super::error::unavailable;
 
@@ -115,7 +115,8 @@ impl<Op: BatchOp> Clone for Batcher<Op> {
 }
 
 impl<Op: BatchOp> Batcher<Op> {
-    /// Starts the workers. They end when the last clone of the batcher is dropped.
+    /// Starts the workers. They end when the last clone of the batcher is dropped. Requests that run alone use the connections
+    /// of `database`.
     pub(super) fn start(database: &Database, op: &Op, kind: BatcherKind) -> Self {
         let (queue, requests) = mpsc::unbounded_channel();
         let requests = Arc::new(Mutex::new(requests));
@@ -125,9 +126,14 @@ impl<Op: BatchOp> Batcher<Op> {
         };
         for _ in 0..workers {
             let options = database.session_options().options(settings.iter().copied());
+            let limits = PoolLimits {
+                connections: 1,
+                acquire_timeout: ACQUIRE_TIMEOUT,
+                deadline,
+            };
             let worker = BatchWorker {
                 database: database.clone(),
-                connection: ConnectionPool::new(options, 1, deadline),
+                connection: ConnectionPool::new(options, limits, None),
                 op: op.clone(),
             };
             let requests = Arc::clone(&requests);

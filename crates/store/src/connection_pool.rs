@@ -9,22 +9,62 @@ use std::io;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 /// Maximum wait for a free connection.
 pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Covers the acquire timeout and the statement timeout of the server.
+/// Covers the time to connect and the statement timeout of the server.
 pub(super) const DEADLINE: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PoolLimits {
+    pub(super) connections: u32,
+    /// Maximum wait for a free connection.
+    pub(super) acquire_timeout: Duration,
+    /// Maximum duration of work on a connection.
+    pub(super) deadline: Duration,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct PoolMetrics {
+    pub(super) in_use: Gauge,
+    pub(super) waiting: Gauge,
+    pub(super) wait_seconds: Histogram,
+    pub(super) timeouts: Counter,
+}
 
 #[derive(Debug)]
 pub(super) struct ConnectionPool {
     options: PgConnectOptions,
-    max_connections: u32,
-    deadline: Duration,
+    limits: PoolLimits,
     current: RwLock<PoolGeneration>,
+    /// One permit per connection: work holds one at a time, and waits in this queue and not in the pool's.
+    permits: Semaphore,
+    metrics: Option<PoolMetrics>,
+}
+
+/// Counts in a gauge until dropped.
+struct Counted<'a>(Option<&'a Gauge>);
+
+impl<'a> Counted<'a> {
+    fn new(gauge: Option<&'a Gauge>) -> Self {
+        gauge.map(Gauge::inc);
+        Self(gauge)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.map(Gauge::dec);
+    }
 }
 
 /// A pool and its number; replaced as a whole.
@@ -35,31 +75,52 @@ struct PoolGeneration {
 }
 
 impl ConnectionPool {
-    pub(super) fn new(options: PgConnectOptions, max_connections: u32, deadline: Duration) -> Self {
+    pub(super) fn new(options: PgConnectOptions, limits: PoolLimits, metrics: Option<PoolMetrics>) -> Self {
         let current = RwLock::new(PoolGeneration {
             number: 0,
-            pool: connect_lazily(&options, max_connections),
+            pool: connect_lazily(&options, limits),
         });
+        let permits = usize::try_from(limits.connections).unwrap_or(usize::MAX);
         Self {
             options,
-            max_connections,
-            deadline,
+            limits,
             current,
+            permits: Semaphore::new(permits),
+            metrics,
         }
     }
 
-    /// Runs work on the current pool. At the deadline the pool is replaced and the work fails.
+    /// Runs work on the current pool when a connection is free. At the deadline the pool is replaced and the work fails.
     pub(super) async fn run<T, F>(&self, work: impl FnOnce(PgPool) -> F) -> Result<T, sqlx::Error>
     where
         F: Future<Output = Result<T, sqlx::Error>>,
     {
+        let _permit = self.acquire().await?;
+        let _in_use = Counted::new(self.metrics.as_ref().map(|metrics| &metrics.in_use));
         let PoolGeneration { number, pool } = self.current();
-        match tokio::time::timeout(self.deadline, work(pool)).await {
+        match timeout(self.limits.deadline, work(pool)).await {
             Ok(done) => done,
             Err(_) => {
                 self.replace(number);
-                Err(timeout_error(self.deadline))
+                Err(timeout_error(self.limits.deadline))
             }
+        }
+    }
+
+    async fn acquire(&self) -> Result<SemaphorePermit<'_>, sqlx::Error> {
+        let started = Instant::now();
+        let metrics = self.metrics.as_ref();
+        let _waiting = Counted::new(metrics.map(|metrics| &metrics.waiting));
+        let acquired = timeout(self.limits.acquire_timeout, self.permits.acquire()).await;
+        if let Some(metrics) = metrics {
+            metrics.wait_seconds.observe(started.elapsed().as_secs_f64());
+            if acquired.is_err() {
+                metrics.timeouts.inc();
+            }
+        }
+        match acquired {
+            Ok(Ok(permit)) => Ok(permit),
+            Ok(Err(_)) | Err(_) => Err(sqlx::Error::PoolTimedOut),
         }
     }
 
@@ -79,7 +140,7 @@ impl ConnectionPool {
         warn!("database not responding, replacing all connections");
         let next = PoolGeneration {
             number: number + 1,
-            pool: connect_lazily(&self.options, self.max_connections),
+            pool: connect_lazily(&self.options, self.limits),
         };
         let replaced = std::mem::replace(&mut *current, next);
         // `close` marks the pool as closed at once; its future would wait for the dead connections.
@@ -92,10 +153,10 @@ pub(super) fn timeout_error(after: Duration) -> sqlx::Error {
     io::Error::new(io::ErrorKind::TimedOut, text).into()
 }
 
-fn connect_lazily(options: &PgConnectOptions, max_connections: u32) -> PgPool {
+fn connect_lazily(options: &PgConnectOptions, limits: PoolLimits) -> PgPool {
     PgPoolOptions::new()
-        .max_connections(max_connections)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .max_connections(limits.connections)
+        .acquire_timeout(limits.acquire_timeout)
         .test_before_acquire(false)
         .connect_lazy_with(options.clone())
 }
@@ -103,10 +164,50 @@ fn connect_lazily(options: &PgConnectOptions, max_connections: u32) -> PgPool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection_class::{ConnectionClass, ConnectionMetrics};
+
+    fn pool_of(connections: u32) -> ConnectionPool {
+        let limits = PoolLimits {
+            connections,
+            acquire_timeout: ACQUIRE_TIMEOUT,
+            deadline: DEADLINE,
+        };
+        let metrics = ConnectionMetrics::default().of(ConnectionClass::Operators);
+        ConnectionPool::new(PgConnectOptions::new(), limits, Some(metrics))
+    }
+
+    fn counts(pool: &ConnectionPool) -> (i64, i64, u64) {
+        let metrics = pool.metrics.as_ref().unwrap();
+        (
+            metrics.in_use.get(),
+            metrics.waiting.get(),
+            metrics.timeouts.get(),
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_without_a_free_connection_is_rejected_and_counted() {
+        let connections = pool_of(1);
+        let (release, released) = tokio::sync::oneshot::channel::<()>();
+        let holding = connections.run(|_| async { Ok(released.await.is_ok()) });
+        let rejected = async {
+            let rejected = connections.run(|_| std::future::ready(Ok(())));
+            tokio::pin!(rejected);
+            assert!(futures_util::poll!(&mut rejected).is_pending());
+            assert_eq!(counts(&connections), (1, 1, 0));
+            let rejected = rejected.await;
+            assert!(matches!(rejected, Err(sqlx::Error::PoolTimedOut)), "{rejected:?}");
+            release.send(()).unwrap();
+        };
+        let (held, ()) = tokio::join!(holding, rejected);
+        assert!(held.unwrap());
+        assert_eq!(counts(&connections), (0, 0, 1));
+        connections.run(|_| std::future::ready(Ok(()))).await.unwrap();
+    }
 
     #[tokio::test(start_paused = true)]
     async fn pool_with_unresponsive_connection_is_replaced_once() {
-        let connections = ConnectionPool::new(PgConnectOptions::new(), 2, DEADLINE);
+        let connections = pool_of(2);
         let PoolGeneration { pool: first_pool, .. } = connections.current();
         let run_hanging = || connections.run(|_| std::future::pending::<Result<(), sqlx::Error>>());
         let (first_outcome, second_outcome) = tokio::join!(run_hanging(), run_hanging());

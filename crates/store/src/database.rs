@@ -1,4 +1,4 @@
-//! Access to the database: connection pool, session settings, and the runtime of all database work.
+//! Access to the database: connection pools, session settings, and the runtime of all database work.
 //!
 //! All database work runs on a dedicated runtime: a socket dies with the runtime that opened it, and web workers have their
 //! own. Each operation is a spawned task, so a disconnected caller cancels nothing: a transaction cancelled half-way would
@@ -13,9 +13,10 @@ use sqlx::{PgPool, Postgres};
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
 
-use super::connection_pool::{ConnectionPool, DEADLINE};
+use super::connection_class::{ConnectionClass, ConnectionMetrics, ConnectionSettings};
+use super::connection_pool::ConnectionPool;
 
-/// Settings of every connection. A statement that exceeds a timeout fails for certain; no timeout covers COMMIT. A commit is
+/// Settings of every connection; each connection class has its own statement timeout. A statement that exceeds a timeout fails for certain; no timeout covers COMMIT. A commit is
 /// durable whatever the role's default says, and `commit_batch` relies on one snapshot per statement. JIT compilation is off
 /// because the planner overestimates most statements.
 const SESSION_SETTINGS: [(&str, &str); 6] = [
@@ -27,41 +28,66 @@ const SESSION_SETTINGS: [(&str, &str); 6] = [
     ("jit", "off"),
 ];
 
-/// Size of the shared pool. Lanes and batchers have connections of their own.
-const MAX_CONNECTIONS: u32 = 12;
-
 /// A statement with its arguments and the conversion of a row, as `sqlx::query!` returns it.
 pub(super) type Statement<F> = Map<'static, Postgres, F, PgArguments>;
 
-/// Handle to the database; clones share the pool.
+/// Handle to the database on the connections of one class; clones share the pools.
 #[derive(Debug, Clone)]
-pub struct Database(Arc<Shared>);
+pub struct Database {
+    shared: Arc<Shared>,
+    class: ConnectionClass,
+}
 
 #[derive(Debug)]
 struct Shared {
     options: PgConnectOptions,
-    connections: ConnectionPool,
+    settings: ConnectionSettings,
+    /// In the order of [`ConnectionClass::ALL`].
+    pools: [ConnectionPool; ConnectionClass::ALL.len()],
     runtime: Handle,
 }
 
 impl Database {
-    /// Creates a handle without connecting. All work runs on `runtime`.
-    pub(super) fn new(options: PgConnectOptions, runtime: Handle) -> Self {
-        let connections = ConnectionPool::new(
-            options.clone().options(SESSION_SETTINGS),
-            MAX_CONNECTIONS,
-            DEADLINE,
-        );
-        Self(Arc::new(Shared {
-            options,
-            connections,
-            runtime,
-        }))
+    /// Creates a handle for background jobs without connecting. All work runs on `runtime`.
+    pub(super) fn new(
+        options: PgConnectOptions,
+        runtime: Handle,
+        settings: ConnectionSettings,
+        metrics: &ConnectionMetrics,
+    ) -> Self {
+        let pools = ConnectionClass::ALL.map(|class| {
+            let options = options.clone().options(SESSION_SETTINGS);
+            let options = options
+                .options([("statement_timeout", class.statement_timeout())])
+                .application_name(&format!("vouchsafe {}", class.name()));
+            ConnectionPool::new(options, class.limits(settings), Some(metrics.of(class)))
+        });
+        Self {
+            shared: Arc::new(Shared {
+                options,
+                settings,
+                pools,
+                runtime,
+            }),
+            class: ConnectionClass::Jobs,
+        }
+    }
+
+    /// The same database on the connections of another class.
+    pub(super) fn on(&self, class: ConnectionClass) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            class,
+        }
+    }
+
+    pub(super) fn connection_settings(&self) -> ConnectionSettings {
+        self.shared.settings
     }
 
     /// Connection options without session settings.
     pub(super) fn connect_options(&self) -> PgConnectOptions {
-        self.0.options.clone()
+        self.shared.options.clone()
     }
 
     /// Connection options of lanes and batchers.
@@ -81,7 +107,7 @@ impl Database {
         self.spawn(work).await
     }
 
-    /// Runs work on the shared pool, as a task of the database runtime.
+    /// Runs work on a connection of this class, as a task of the database runtime.
     pub(super) fn run<T, F, W>(
         &self,
         work: W,
@@ -91,11 +117,11 @@ impl Database {
         F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
         W: FnOnce(PgPool) -> F + Send + 'static,
     {
-        let shared = Arc::clone(&self.0);
-        self.spawn(async move { shared.connections.run(work).await })
+        let (shared, class) = (Arc::clone(&self.shared), self.class);
+        self.spawn(async move { shared.pools[class as usize].run(work).await })
     }
 
-    /// Runs a statement on the shared pool and returns all rows.
+    /// Runs a statement on a connection of this class and returns all rows.
     pub(super) fn fetch_all<T, F>(
         &self,
         statement: Statement<F>,
@@ -107,7 +133,7 @@ impl Database {
         self.run(|pool| async move { statement.fetch_all(&pool).await })
     }
 
-    /// Runs a statement on the shared pool and returns its first row, if it has one.
+    /// Runs a statement on a connection of this class and returns its first row, if it has one.
     pub(super) fn fetch_optional<T, F>(
         &self,
         statement: Statement<F>,
@@ -119,7 +145,7 @@ impl Database {
         self.run(|pool| async move { statement.fetch_optional(&pool).await })
     }
 
-    /// Runs a statement without rows on the shared pool.
+    /// Runs a statement without rows on a connection of this class.
     pub(super) fn execute(
         &self,
         statement: Query<'static, Postgres, PgArguments>,
@@ -136,7 +162,7 @@ impl Database {
         T: Send + 'static,
         F: Future<Output = Result<T, sqlx::Error>> + Send + 'static,
     {
-        spawn_on(&self.0.runtime, work)
+        spawn_on(&self.shared.runtime, work)
     }
 }
 

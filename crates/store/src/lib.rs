@@ -8,6 +8,8 @@ mod categories;
 mod certification;
 mod codes;
 mod commit;
+mod connection_budget;
+mod connection_class;
 mod connection_pool;
 mod credentials;
 mod data_keys;
@@ -46,11 +48,15 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Handle;
 use vouchsafe_security::environment::Environment;
 
+use connection_class::ConnectionClass;
+
 pub use audit::{AuditActor, AuditLog};
 pub use audit_checkpoints::AuditCheckpoint;
 pub use categories::{Categories, PutCategoryOutcome};
 pub use certification::Observations;
 pub use codes::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
+pub use connection_budget::ConnectionBudget;
+pub use connection_class::{ConnectionMetrics, ConnectionSettings};
 pub use credentials::{CertificationPolicy, Credentials, IssueOutcome, MAX_LIVE_CREDENTIALS};
 pub use data_keys::{DataKeySet, DataKeys, KeyWrapper};
 pub use database::Database;
@@ -82,7 +88,8 @@ pub use transactions::Transactions;
 pub use vendors::{PutVendorOutcome, VendorConfig, VendorConfigs, VendorWithCredential};
 pub use webhooks::{MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, WebhookSecretRotation, Webhooks};
 
-/// Handle to Postgres, shared by all parts of the service: the database, and one type per kind of stored thing.
+/// Handle to Postgres: the database, and one type per kind of stored thing. All of a handle's statements use the connections of
+/// one class: background jobs, partners or operators.
 #[derive(Debug, Clone)]
 pub struct PgStore {
     pub database: Database,
@@ -104,14 +111,42 @@ pub struct PgStore {
     pub stock: Stock,
     pub transactions: Transactions,
     pub vendors: VendorConfigs,
+    pub waiting_orders: WaitingOrders,
     pub webhooks: Webhooks,
 }
 
 impl PgStore {
-    /// Creates a store without connecting. All database work runs on `runtime`.
+    /// Creates a store for background jobs without connecting. All database work runs on `runtime`.
     #[must_use]
     pub fn open(options: PgConnectOptions, runtime: Handle) -> Self {
-        let database = Database::new(options, runtime);
+        let metrics = ConnectionMetrics::default();
+        Self::open_with(options, runtime, ConnectionSettings::DEFAULT, &metrics)
+    }
+
+    /// Like [`Self::open`], with the sizes and the metrics of the connection classes.
+    #[must_use]
+    pub fn open_with(
+        options: PgConnectOptions,
+        runtime: Handle,
+        settings: ConnectionSettings,
+        metrics: &ConnectionMetrics,
+    ) -> Self {
+        Self::of(&Database::new(options, runtime, settings, metrics))
+    }
+
+    /// The same store on the connections for requests of partners.
+    #[must_use]
+    pub fn for_partners(&self) -> Self {
+        Self::of(&self.database.on(ConnectionClass::Partners))
+    }
+
+    /// The same store on the connections for requests of operators.
+    #[must_use]
+    pub fn for_operators(&self) -> Self {
+        Self::of(&self.database.on(ConnectionClass::Operators))
+    }
+
+    fn of(database: &Database) -> Self {
         Self {
             audit_log: AuditLog(database.clone()),
             categories: Categories(database.clone()),
@@ -131,9 +166,18 @@ impl PgStore {
             stock: Stock(database.clone()),
             transactions: Transactions(database.clone()),
             vendors: VendorConfigs(database.clone()),
+            waiting_orders: WaitingOrders(database.clone()),
             webhooks: Webhooks(database.clone()),
-            database,
+            database: database.clone(),
         }
+    }
+
+    /// Compares the connections that this node needs with those that the server permits. The node has taken its incarnation.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn connection_budget(&self, lanes: u16) -> Result<ConnectionBudget, sqlx::Error> {
+        connection_budget::load(&self.database, lanes).await
     }
 
     /// Checks the durability settings and the environment, migrates a sandbox database and checks the schema of a production
@@ -151,6 +195,7 @@ impl PgStore {
     /// [`sqlx::Error`] when it does not respond.
     pub async fn ping(&self) -> Result<(), sqlx::Error> {
         // Not checked at compile time: it reads no table.
-        self.database.execute(sqlx::query("SELECT 1")).await
+        let ping = sqlx::query("SELECT 1");
+        self.database.on(ConnectionClass::Lease).execute(ping).await
     }
 }

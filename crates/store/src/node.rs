@@ -20,7 +20,9 @@ use vouchsafe_domain::wallet::Wallet;
 
 use super::batcher::{Batcher, BatcherKind};
 use super::codes::{CodeRetrieval, RetrievalOutcome, RetrieveCodesOp};
+use super::connection_class::ConnectionClass;
 use super::connection_pool::timeout_error;
+use super::credentials::Credentials;
 use super::database::Database;
 use super::error::unavailable;
 use super::events::{FeedPage, FeedPosition, FeedRequest, ReadFeedsOp};
@@ -42,6 +44,7 @@ const LANE_RETRY_DELAY: Duration = Duration::from_millis(200);
 /// Handle to Postgres for one incarnation of a node.
 #[derive(Debug, Clone)]
 pub struct PgNode {
+    /// On the connections that orders need.
     database: Database,
     identity: NodeIdentity,
     claims: Batcher<ClaimStockOp>,
@@ -59,13 +62,16 @@ impl PgNode {
     pub async fn start(database: &Database, name: String) -> Result<Self, sqlx::Error> {
         let identity = database.run(|pool| async move { node_identity::start(&pool, name).await });
         let identity = identity.await?;
+        let control = database.on(ConnectionClass::Control);
+        let partners = database.on(ConnectionClass::Partners);
         Ok(Self {
-            claims: Batcher::start(database, &ClaimStockOp(identity.clone()), BatcherKind::Write),
-            retrievals: Batcher::start(database, &RetrieveCodesOp, BatcherKind::Write),
-            orders: Batcher::start(database, &ReadOrdersOp, BatcherKind::Lookup),
-            wallets: Batcher::start(database, &ReadWalletsOp, BatcherKind::Lookup),
-            feeds: Batcher::start(database, &ReadFeedsOp, BatcherKind::Lookup),
-            database: database.clone(),
+            claims: Batcher::start(&control, &ClaimStockOp(identity.clone()), BatcherKind::Write),
+            // Reads of partners that run alone have been delayed by a lock, and orders must not wait behind them.
+            retrievals: Batcher::start(&partners, &RetrieveCodesOp, BatcherKind::Write),
+            orders: Batcher::start(&partners, &ReadOrdersOp, BatcherKind::Lookup),
+            wallets: Batcher::start(&partners, &ReadWalletsOp, BatcherKind::Lookup),
+            feeds: Batcher::start(&partners, &ReadFeedsOp, BatcherKind::Lookup),
+            database: control,
             identity,
         })
     }
@@ -76,11 +82,18 @@ impl PgNode {
         &self.identity
     }
 
-    pub(super) const fn database(&self) -> &Database {
-        &self.database
+    /// The database for webhook deliveries.
+    pub(super) fn delivery_database(&self) -> Database {
+        self.database.on(ConnectionClass::Deliveries)
     }
 
-    /// Runs work for the engine on the shared pool.
+    /// Credentials on the connections that orders need: the first order with a rotated credential records its first use.
+    #[must_use]
+    pub fn credentials(&self) -> Credentials {
+        Credentials(self.database.clone())
+    }
+
+    /// Runs work for the engine on the connections that orders need.
     fn run<T, F, W>(&self, work: W) -> StoreFuture<'_, Result<T, Unavailable>>
     where
         T: Send + 'static,
@@ -97,6 +110,7 @@ impl PgNode {
     pub async fn renew_lease(&self) -> Result<bool, sqlx::Error> {
         let node = self.identity.clone();
         self.database
+            .on(ConnectionClass::Lease)
             .run(|pool| async move { node_identity::renew(&pool, &node).await })
             .await
     }
@@ -108,6 +122,7 @@ impl PgNode {
     pub async fn end_lease(&self) -> Result<(), sqlx::Error> {
         let node = self.identity.clone();
         self.database
+            .on(ConnectionClass::Lease)
             .run(|pool| async move { node_identity::end_lease(&pool, &node).await })
             .await
     }

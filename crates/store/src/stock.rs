@@ -2,6 +2,7 @@
 
 mod chunks;
 mod code_index;
+mod counts;
 mod expire;
 mod import;
 mod levels;

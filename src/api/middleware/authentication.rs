@@ -243,8 +243,8 @@ impl<'a> IncomingRequest<'a> {
     async fn record_first_use(&self, caller: &registry::Caller) -> Result<(), ApiError> {
         let recorded = self
             .service
-            .store
-            .credentials
+            .node
+            .credentials()
             .record_first_use(caller.credential_id)
             .await?;
         let Some(at) = recorded else {

@@ -15,7 +15,7 @@ pub(super) async fn list(
     ListRequest { page, filter }: ListRequest<AuditFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let rows = service
-        .store
+        .operator_store
         .audit_log
         .list(filter, page.after()?, page.fetch_limit());
     Ok(list_response(&page, rows.await?, |row| row.audit_id))

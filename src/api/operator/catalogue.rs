@@ -21,7 +21,7 @@ pub(super) async fn list_categories(
     _operator: Operator,
     ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let categories = service.store.categories.list().await?;
+    let categories = service.operator_store.categories.list().await?;
     sorted_list_response(&page, categories, |category| category.category_id.clone())
 }
 
@@ -34,7 +34,12 @@ pub(super) async fn put_category(
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.authorize(Role::Operator)?;
     let category = request.into_category(category_id.into_inner())?;
-    match service.store.categories.put(category.clone(), actor).await? {
+    match service
+        .operator_store
+        .categories
+        .put(category.clone(), actor)
+        .await?
+    {
         PutCategoryOutcome::Created => Ok(HttpResponse::Created().json(category)),
         PutCategoryOutcome::Replaced => Ok(HttpResponse::Ok().json(category)),
         PutCategoryOutcome::ParentNotFound => Err(ApiError::invalid_field("parent_id", "no such category")),
@@ -51,7 +56,10 @@ pub(super) async fn list_products(
     _operator: Operator,
     ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let products = service.store.products.list(page.after()?, page.fetch_limit());
+    let products = service
+        .operator_store
+        .products
+        .list(page.after()?, page.fetch_limit());
     let products = products.await?;
     let views = products.iter().map(ProductView::of);
     Ok(list_response(&page, views, |product| {
@@ -67,7 +75,7 @@ pub(super) async fn get_product(
 ) -> Result<HttpResponse, ApiError> {
     let product_id: ProductId = product_id.parse().map_err(|_| product_not_found())?;
     let product = service
-        .store
+        .operator_store
         .products
         .find(product_id)
         .await?
@@ -91,7 +99,7 @@ pub(super) async fn put_product(
             })?;
     let product = request.into_product(product_id, service.clock.now())?;
     let put = config_change::apply(&service, |service| async move {
-        let put = service.store.products.put(product, actor).await?;
+        let put = service.operator_store.products.put(product, actor).await?;
         if let PutProductOutcome::Created(product) | PutProductOutcome::Replaced(product) = &put {
             service.catalogue.put(product.clone());
         }

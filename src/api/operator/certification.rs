@@ -16,7 +16,7 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, ApiError> {
     require_sandbox(&service)?;
     let partner_id = partner_id::parse_id(&partner_id)?;
-    if service.store.partners.find(partner_id).await?.is_none() {
+    if service.operator_store.partners.find(partner_id).await?.is_none() {
         return Err(partner_id::not_found());
     }
     Ok(HttpResponse::Ok().json(evaluate_partner(&service, partner_id).await?))
@@ -31,7 +31,12 @@ pub(super) async fn restart(
     let actor = operator.authorize(Role::Operator)?;
     require_sandbox(&service)?;
     let partner_id = partner_id::parse_id(&partner_id)?;
-    if service.store.observations.delete(partner_id, actor).await? {
+    if service
+        .operator_store
+        .observations
+        .delete(partner_id, actor)
+        .await?
+    {
         Ok(HttpResponse::NoContent().finish())
     } else {
         Err(partner_id::not_found())

@@ -57,7 +57,7 @@ pub(super) async fn issue(
     };
     let outcome = config_change::apply(&service, |service| async move {
         let outcome = service
-            .store
+            .operator_store
             .credentials
             .issue(credential.clone(), policy, actor)
             .await?;
@@ -94,11 +94,11 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = partner_id::parse_id(&partner_id)?;
     let credentials = service
-        .store
+        .operator_store
         .credentials
         .list(partner_id, page.after()?, page.fetch_limit());
     let credentials = credentials.await?;
-    if credentials.is_empty() && service.store.partners.find(partner_id).await?.is_none() {
+    if credentials.is_empty() && service.operator_store.partners.find(partner_id).await?.is_none() {
         return Err(partner_id::not_found());
     }
     let now = service.clock.now();
@@ -117,7 +117,11 @@ pub(super) async fn revoke(
     let actor = operator.authorize(Role::Admin)?;
     let credential_id: CredentialId = credential_id.parse().map_err(|_| not_found())?;
     let revoked = config_change::apply(&service, |service| async move {
-        let revoked = service.store.credentials.revoke(credential_id, actor).await?;
+        let revoked = service
+            .operator_store
+            .credentials
+            .revoke(credential_id, actor)
+            .await?;
         if revoked.is_some() {
             service.registry.revoke(credential_id, service.clock.now());
         }

@@ -25,7 +25,7 @@ pub(super) async fn list(
     ListRequest { page, filter }: ListRequest<OrderSearch>,
 ) -> Result<HttpResponse, ApiError> {
     let orders = service
-        .store
+        .operator_store
         .orders
         .search(filter, page.after()?, page.fetch_limit());
     let orders = orders.await?;
@@ -49,7 +49,7 @@ async fn find(service: &Service, order_id: &str) -> Result<Order, ApiError> {
         order_id: Some(order_id),
         ..OrderSearch::default()
     };
-    let mut found = service.store.orders.search(search, None, 1).await?;
+    let mut found = service.operator_store.orders.search(search, None, 1).await?;
     found.pop().ok_or_else(|| not_found(order_id))
 }
 

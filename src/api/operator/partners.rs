@@ -35,7 +35,7 @@ pub(super) async fn create(
     let created = partner.clone();
     config_change::apply(&service, |service| async move {
         service
-            .store
+            .operator_store
             .partners
             .create(created.clone(), stored.clone(), actor)
             .await?;
@@ -63,7 +63,7 @@ pub(super) async fn list(
     ListRequest { page, filter }: ListRequest<PartnerFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let partners = service
-        .store
+        .operator_store
         .partners
         .list(filter, page.after()?, page.fetch_limit());
     Ok(list_response(&page, partners.await?, |partner| {
@@ -79,13 +79,13 @@ pub(super) async fn get(
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = parse_id(&partner_id)?;
     let partner = service
-        .store
+        .operator_store
         .partners
         .find(partner_id)
         .await?
         .ok_or_else(not_found)?;
     let credentials = service
-        .store
+        .operator_store
         .credentials
         .list(partner_id, None, MAX_EMBEDDED_CREDENTIALS)
         .await?;
@@ -111,7 +111,11 @@ pub(super) async fn change(
     patch.check(service.clock.now())?;
     let changed = config_change::apply(&service, |service| async move {
         let change = Box::new(|partner: &mut Partner| patch.apply(partner));
-        let changed = service.store.partners.change(partner_id, change, actor).await?;
+        let changed = service
+            .operator_store
+            .partners
+            .change(partner_id, change, actor)
+            .await?;
         if let Some(partner) = &changed {
             service.registry.upsert_partner(partner.into());
         }

@@ -24,7 +24,7 @@ pub(super) async fn list(
     ListRequest { page, filter }: ListRequest<PayoutSearch>,
 ) -> Result<HttpResponse, ApiError> {
     let payouts = service
-        .store
+        .operator_store
         .payouts
         .list(filter, page.after()?, page.fetch_limit());
     let payouts = payouts.await?;
@@ -39,7 +39,7 @@ pub(super) async fn get(
     payout_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let (partner_id, payout_id) = find(&service, &payout_id).await?;
-    let payout = service.store.payouts.find(partner_id, payout_id).await?;
+    let payout = service.operator_store.payouts.find(partner_id, payout_id).await?;
     let mut payout = payout.ok_or_else(not_found)?;
     if let Ok(actor) = operator.authorize(Role::Operator) {
         let vault = service.keyring.vault();
@@ -52,7 +52,7 @@ pub(super) async fn get(
             )
         })?;
         service
-            .store
+            .operator_store
             .payouts
             .audit_destination_read(payout_id, actor)
             .await?;
@@ -100,7 +100,7 @@ fn payout_body(payout: &Payout) -> Result<PayoutOfPartner<'_>, ApiError> {
 
 async fn find(service: &Service, payout_id: &str) -> Result<(PartnerId, PayoutId), ApiError> {
     let payout_id = payout_id.parse().map_err(|_| not_found())?;
-    let owner = service.store.payouts.find_owner(payout_id).await?;
+    let owner = service.operator_store.payouts.find_owner(payout_id).await?;
     Ok((owner.ok_or_else(not_found)?, payout_id))
 }
 

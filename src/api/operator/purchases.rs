@@ -22,7 +22,7 @@ pub(super) async fn list(
     ListRequest { page, filter }: ListRequest<PurchaseFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let purchases = service
-        .store
+        .operator_store
         .purchases
         .list(filter, page.after()?, page.fetch_limit());
     Ok(list_response(&page, purchases.await?, |purchase| {
@@ -40,7 +40,12 @@ pub(super) async fn end(
     let actor = operator.authorize(Role::Operator)?;
     let reason = request.validated()?;
     let purchase_id: Uuid = purchase_id.parse().map_err(|_| not_found())?;
-    match service.store.purchases.end(purchase_id, reason, actor).await? {
+    match service
+        .operator_store
+        .purchases
+        .end(purchase_id, reason, actor)
+        .await?
+    {
         EndPurchaseOutcome::Ended(purchase) => Ok(HttpResponse::Ok().json(purchase)),
         EndPurchaseOutcome::NotFound => Err(not_found()),
     }

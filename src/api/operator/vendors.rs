@@ -24,7 +24,7 @@ pub(super) async fn list(
     _operator: Operator,
     ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let vendors = service.store.vendors.list().await?;
+    let vendors = service.operator_store.vendors.list().await?;
     sorted_list_response(&page, vendors, |vendor| vendor.vendor_id.clone())
 }
 
@@ -53,7 +53,7 @@ pub(super) async fn put(
         credential,
         vendor_id,
     };
-    match service.store.vendors.put(terms, actor).await? {
+    match service.operator_store.vendors.put(terms, actor).await? {
         PutVendorOutcome::Created(vendor) => Ok(HttpResponse::Created().json(vendor)),
         PutVendorOutcome::Replaced(vendor) => Ok(HttpResponse::Ok().json(vendor)),
         PutVendorOutcome::CredentialMissing => Err(ApiError::invalid_field(

@@ -82,7 +82,7 @@ async fn post_entry(service: &Service, command: TopUp) -> Result<HttpResponse, A
         .await
         .map_err(posting_error)?;
     let entry = service
-        .store
+        .operator_store
         .transactions
         .find(partner_id, result.transaction_id)
         .await?;

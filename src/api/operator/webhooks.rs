@@ -21,7 +21,7 @@ pub(super) async fn list_webhooks(
     ListRequest { page, filter }: ListRequest<WebhookFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let endpoints = service
-        .store
+        .operator_store
         .webhooks
         .list(filter, page.after()?, page.fetch_limit());
     let bodies = endpoints.await?.into_iter().map(WebhookOfPartner::from);
@@ -36,7 +36,7 @@ pub(super) async fn enable(
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.authorize(Role::Operator)?;
     let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
-    let enabled = service.store.webhooks.enable(webhook_id, actor).await?;
+    let enabled = service.operator_store.webhooks.enable(webhook_id, actor).await?;
     let enabled = enabled.ok_or_else(webhooks::not_found)?;
     service.deliveries.release(webhook_id).await;
     Ok(HttpResponse::Ok().json(WebhookOfPartner::from(enabled)))
@@ -50,7 +50,11 @@ pub(super) async fn retry(
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.authorize(Role::Operator)?;
     let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
-    let webhook = service.store.webhooks.retry(None, webhook_id, actor).await?;
+    let webhook = service
+        .operator_store
+        .webhooks
+        .retry(None, webhook_id, actor)
+        .await?;
     let webhook = webhook.ok_or_else(webhooks::not_found)?;
     webhooks::notify_of_retry(&service, &webhook).await;
     Ok(HttpResponse::Accepted().json(WebhookOfPartner::from(webhook)))
@@ -63,7 +67,7 @@ pub(super) async fn list_deliveries(
     ListRequest { page, filter }: ListRequest<DeliveryFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let deliveries = service
-        .store
+        .operator_store
         .deliveries
         .list(filter, page.after()?, page.fetch_limit());
     Ok(list_response(&page, deliveries.await?, |delivery| {
@@ -80,7 +84,11 @@ pub(super) async fn replay(
     let actor = operator.authorize(Role::Operator)?;
     let not_found = || ApiError::new(Code::DeliveryNotFound, "no such delivery");
     let delivery_id = delivery_id.parse().map_err(|_| not_found())?;
-    let replayed = service.store.deliveries.replay(delivery_id, actor).await?;
+    let replayed = service
+        .operator_store
+        .deliveries
+        .replay(delivery_id, actor)
+        .await?;
     let replayed = replayed.ok_or_else(not_found)?;
     service.deliveries.wake(replayed.webhook_id).await;
     Ok(HttpResponse::Ok().json(replayed))

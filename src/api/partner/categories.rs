@@ -22,7 +22,7 @@ pub(super) async fn list(
     for product in assortment.products() {
         *counts.entry(&product.category_id).or_default() += 1;
     }
-    let categories = service.store.categories.list().await?;
+    let categories = service.partner_store.categories.list().await?;
     let bodies = categories.into_iter().filter_map(|category| {
         let product_count = *counts.get(category.category_id.as_str())?;
         let is_after_cursor = after.as_ref().is_none_or(|after| category.category_id > *after);

@@ -37,7 +37,7 @@ pub(in crate::api) async fn evaluate_partner(
     service: &Service,
     partner_id: PartnerId,
 ) -> Result<CertificationBody, ApiError> {
-    let observations = service.store.observations.list(partner_id).await?;
+    let observations = service.partner_store.observations.list(partner_id).await?;
     let results = evaluate(&observations, service.clock.now());
     Ok(CertificationBody::of(partner_id, results))
 }

@@ -37,7 +37,7 @@ pub(super) async fn rotate(
     };
     let actor = signed.caller.audit_actor();
     let rotated = config_change::apply(&service, |service| async move {
-        let rotated = service.store.credentials.rotate(rotation, actor).await?;
+        let rotated = service.partner_store.credentials.rotate(rotation, actor).await?;
         if let RotationOutcome::Rotated(rotation) = &rotated {
             apply_rotation(&service, rotation, now);
         }

@@ -61,7 +61,7 @@ pub(super) async fn list(
         filter,
     };
     let payouts = service
-        .store
+        .partner_store
         .payouts
         .list(search, page.after()?, page.fetch_limit())
         .await?;
@@ -75,7 +75,11 @@ pub(super) async fn get(
     payout_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let payout_id = payout_id.parse().map_err(|_| not_found())?;
-    let payout = service.store.payouts.find(caller.partner_id(), payout_id).await?;
+    let payout = service
+        .partner_store
+        .payouts
+        .find(caller.partner_id(), payout_id)
+        .await?;
     let payout = payout.ok_or_else(not_found)?;
     Ok(HttpResponse::Ok().json(PayoutBody::of(&payout)?))
 }

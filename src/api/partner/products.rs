@@ -26,7 +26,7 @@ pub(super) async fn list(
         products.retain(|product| product.product_id > after);
     }
     products.truncate(page.fetch_limit());
-    let free = service.store.stock.count_free(&products).await?;
+    let free = service.partner_store.stock.count_free(&products).await?;
     let bodies = products
         .into_iter()
         .map(|product| ProductBody::of(product, &free))
@@ -50,7 +50,7 @@ pub(super) async fn get(
     let product_id = product_id.parse().map_err(|_| not_found())?;
     let assortment = service.catalogue.assortment_for(caller.partner.scope.as_ref());
     let product = assortment.get(&product_id).ok_or_else(not_found)?;
-    let free = service.store.stock.count_free(&[product]).await?;
+    let free = service.partner_store.stock.count_free(&[product]).await?;
     let body = ProductBody::with_stock(product, &free);
     etag::conditional_response(&request, &body)
 }

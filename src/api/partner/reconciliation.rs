@@ -35,7 +35,7 @@ async fn get(
 ) -> Result<HttpResponse, ApiError> {
     let day = parse_date(&date)?;
     let found = service
-        .store
+        .partner_store
         .reconciliations
         .find_partner_day(caller.partner_id(), day, MAX_DRIFTS)
         .await?;

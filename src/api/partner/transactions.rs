@@ -12,7 +12,7 @@ pub(super) async fn list(
     AuthenticatedList { caller, page, filter }: AuthenticatedList<TransactionFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let found = service
-        .store
+        .partner_store
         .transactions
         .list(caller.partner_id(), filter, page.after()?, page.limit())
         .await?;

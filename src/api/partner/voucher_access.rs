@@ -16,7 +16,11 @@ pub(super) async fn list(
     order_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let (partner_id, order_id) = (caller.partner_id(), orders::parse_id(&order_id)?);
-    let status = service.store.orders.find_status(partner_id, order_id).await?;
+    let status = service
+        .partner_store
+        .orders
+        .find_status(partner_id, order_id)
+        .await?;
     if status.is_none() {
         return Err(orders::not_found(order_id));
     }
@@ -27,7 +31,7 @@ pub(super) async fn list(
         ..AuditFilter::default()
     };
     let rows = service
-        .store
+        .partner_store
         .audit_log
         .list(reads, page.after()?, page.fetch_limit())
         .await?;

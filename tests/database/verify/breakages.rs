@@ -133,6 +133,10 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
     ),
     ("stock.emptied", &["UPDATE chunks SET emptied = true"]),
     (
+        "stock.counts",
+        &["UPDATE chunks SET voided = 0, expired = 0, restocked = 0"],
+    ),
+    (
         "stock.owner",
         &["UPDATE chunks SET incarnation = incarnation + 1"],
     ),

@@ -7,6 +7,7 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Handle;
 
 use super::*;
+use crate::connection_class::{ConnectionMetrics, ConnectionSettings};
 
 /// Fails its batch, and fails alone, too.
 const FAILS: u32 = 10_001;
@@ -46,7 +47,8 @@ impl Echo {
     }
 
     fn batcher(&self, kind: BatcherKind) -> Batcher<Self> {
-        let database = Database::new(PgConnectOptions::new(), Handle::current());
+        let (settings, metrics) = (ConnectionSettings::DEFAULT, ConnectionMetrics::default());
+        let database = Database::new(PgConnectOptions::new(), Handle::current(), settings, &metrics);
         Batcher::start(&database, self, kind)
     }
 }

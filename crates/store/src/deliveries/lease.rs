@@ -104,7 +104,7 @@ impl PgNode {
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn poll_due_endpoints(&self) -> Result<DueEndpoints, sqlx::Error> {
         let node = self.identity().clone();
-        let polled = self.database().run(move |pool| async move {
+        let polled = self.delivery_database().run(move |pool| async move {
             let rows = query_endpoints(&pool, &node).await?;
             let nodes =
                 sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM nodes WHERE lease_until > now()"#);

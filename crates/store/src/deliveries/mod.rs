@@ -42,7 +42,7 @@ pub(super) use flush::make_waiting_due;
 pub use lease::DueEndpoints;
 pub use replay::{MAX_REPLAYED, ReplayOutcome};
 
-/// Connections for reads of healthy endpoints. Deliveries use these and the two below; the rest of the pool serves requests.
+/// Connections for reads of healthy endpoints. With the two below and one of the poller these are the connections of deliveries.
 const READ_CONNECTIONS: usize = 3;
 
 /// Separate from the write connection: an idle endpoint starts to deliver while a thousand others time out.
@@ -71,7 +71,7 @@ impl PgOutbox {
     #[must_use]
     pub fn new(node: &PgNode) -> Self {
         Self {
-            database: node.database().clone(),
+            database: node.delivery_database(),
             node: node.identity().clone(),
             read_permits: Arc::new(Semaphore::new(READ_CONNECTIONS)),
             lease_permits: Arc::new(Semaphore::new(LEASE_CONNECTIONS)),

@@ -23,8 +23,11 @@ impl Stock {
     }
 }
 
-/// Selects the SKUs of the page first and then counts chunk by chunk, so only the stock and allocation rows of these SKUs are
-/// read. A returned voucher has a new stock row and counts by that one alone. Not checked at compile time, because checked statements are prepared persistently: the plan depends on the filter values and
+/// Adds up the counts of emptied chunks and counts the others. Of a chunk without sales only its range is read, so the cost
+/// follows the number of chunks and what is sold of those that are not empty. The rows before returned vouchers are as many as
+/// those that came back, which a chunk's first voucher tells; see [`super::counts`].
+///
+/// Not checked at compile time, because checked statements are prepared persistently: the plan depends on the filter values and
 /// on the current table sizes.
 async fn levels(
     pool: &PgPool,
@@ -46,29 +49,55 @@ async fn levels(
          )
          SELECT p.product_id,
                 p.denomination,
-                sum(n.loaded)::bigint AS loaded,
+                sum(n.vouchers - n.restocked)::bigint AS loaded,
                 sum(n.free)::bigint AS free,
-                sum(n.sold)::bigint AS sold,
-                sum(n.void)::bigint AS void,
+                sum(n.vouchers - n.restocked - n.free - n.voided - n.expired)::bigint AS sold,
+                sum(n.voided)::bigint AS void,
                 sum(n.expired)::bigint AS expired,
                 min(n.next_expiry) AS next_expiry
            FROM page AS p
           CROSS JOIN today AS t
            JOIN chunks AS c ON c.product_id = p.product_id AND c.denomination = p.denomination
+          CROSS JOIN LATERAL (SELECT c.last_stock_id - c.first_stock_id + 1 AS vouchers) AS size
           CROSS JOIN LATERAL (
-                SELECT count(*) FILTER (WHERE a.returned_at IS NULL) AS loaded,
-                       count(*) FILTER (WHERE a.stock_id IS NULL AND (s.expiry IS NULL OR s.expiry >= t.day)) AS free,
-                       count(*) FILTER (WHERE a.order_id IS NOT NULL AND a.returned_at IS NULL) AS sold,
-                       count(*) FILTER (WHERE a.withdrawal_reason = 'void') AS void,
-                       count(*) FILTER (
-                           WHERE a.withdrawal_reason = 'expired' OR (a.stock_id IS NULL AND s.expiry < t.day)
-                       ) AS expired,
-                       min(s.expiry) FILTER (WHERE a.stock_id IS NULL AND s.expiry >= t.day) AS next_expiry
-                  FROM stock AS s
-                  LEFT JOIN allocations AS a
-                    ON a.stock_id = s.stock_id
-                   AND a.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
-                 WHERE s.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+                SELECT size.vouchers, 0 AS free, c.voided, c.expired, c.restocked, NULL::date AS next_expiry
+                 WHERE c.voided IS NOT NULL
+                 UNION ALL
+                SELECT size.vouchers,
+                       size.vouchers - a.allocated - f.expired,
+                       a.voided,
+                       a.expired + f.expired,
+                       CASE WHEN r.is_restock THEN size.vouchers ELSE 0 END,
+                       CASE WHEN a.allocated = 0 AND c.first_expiry >= t.day THEN c.first_expiry ELSE f.next_expiry END
+                  FROM (
+                        SELECT count(*) AS allocated,
+                               count(*) FILTER (WHERE a.withdrawal_reason = 'void') AS voided,
+                               count(*) FILTER (WHERE a.withdrawal_reason = 'expired') AS expired
+                          FROM allocations AS a
+                         WHERE a.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+                       ) AS a
+                 CROSS JOIN (
+                        SELECT EXISTS (
+                               SELECT
+                                 FROM stock AS s
+                                 JOIN stock AS earlier ON earlier.code_id = s.code_id AND earlier.stock_id < s.stock_id
+                                WHERE s.stock_id = c.first_stock_id
+                               ) AS is_restock
+                       ) AS r
+                 CROSS JOIN LATERAL (
+                        -- Free vouchers, one by one: only of a chunk that is partly sold or partly expired.
+                        SELECT count(*) FILTER (WHERE s.expiry < t.day) AS expired,
+                               min(s.expiry) FILTER (WHERE s.expiry >= t.day) AS next_expiry
+                          FROM stock AS s
+                          LEFT JOIN allocations AS x
+                            ON x.stock_id = s.stock_id
+                           AND x.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+                         WHERE s.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
+                           AND x.stock_id IS NULL
+                           AND a.allocated < size.vouchers
+                           AND (c.first_expiry < t.day OR (c.first_expiry IS NOT NULL AND a.allocated > 0))
+                       ) AS f
+                 WHERE c.voided IS NULL
                ) AS n
           GROUP BY p.product_id, p.denomination
           ORDER BY p.product_id, p.denomination",

@@ -93,6 +93,30 @@ pub(super) const INVARIANTS: &[Invariant] = &[
             AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)"
     ),
     invariant!(
+        "stock.counts",
+        "only an emptied chunk is counted, and its counts are those of its rows; a chunk has as many rows as its range",
+        "SELECT format('chunk %s: %s of %s rows, %s void, %s expired, %s restocked; counted %s, %s, %s', k.chunk_id, r.vouchers,
+                       k.last_stock_id - k.first_stock_id + 1, r.voided, r.expired, r.restocked, k.voided, k.expired,
+                       k.restocked)
+           FROM chunks AS k
+           LEFT JOIN (
+                 SELECT s.chunk_id,
+                        count(*) AS vouchers,
+                        count(*) FILTER (WHERE a.withdrawal_reason = 'void') AS voided,
+                        count(*) FILTER (WHERE a.withdrawal_reason = 'expired') AS expired,
+                        count(*) FILTER (WHERE s.stock_id > f.stock_id) AS restocked
+                   FROM stock AS s
+                   LEFT JOIN allocations AS a ON a.stock_id = s.stock_id
+                   JOIN (SELECT code_id, min(stock_id) AS stock_id FROM stock GROUP BY code_id) AS f ON f.code_id = s.code_id
+                  GROUP BY s.chunk_id
+                 ) AS r ON r.chunk_id = k.chunk_id
+          WHERE r.vouchers IS DISTINCT FROM k.last_stock_id - k.first_stock_id + 1
+             OR r.restocked NOT IN (0, r.vouchers)
+             OR num_nulls(k.voided, k.expired, k.restocked) NOT IN (0, 3)
+             OR (k.voided IS NOT NULL AND NOT k.emptied)
+             OR (k.voided IS NOT NULL AND (k.voided, k.expired, k.restocked) <> (r.voided, r.expired, r.restocked))"
+    ),
+    invariant!(
         "stock.owner",
         "a chunk has no owner, or an incarnation that its node has reached",
         "SELECT format('chunk %s of %s, incarnation %s', k.chunk_id, k.node, k.incarnation)

@@ -85,7 +85,7 @@ async fn filter_new(
     };
     let indexes: Vec<_> = rows.iter().map(index).collect();
     let candidates = indexes.iter().flatten().copied().collect();
-    let mut known = service.store.stock.find_known_codes(candidates).await?;
+    let mut known = service.operator_store.stock.find_known_codes(candidates).await?;
     let mut new_rows = Vec::new();
     for (position, (row, [blind_index, code_index])) in rows.into_iter().zip(indexes).enumerate() {
         if !known.insert(blind_index) {
@@ -127,7 +127,7 @@ async fn find_pending_lines(
         return Ok(Vec::new());
     }
     let open = service
-        .store
+        .operator_store
         .purchases
         .list_open(order.partner_id, order.order_id)
         .await?;
@@ -169,7 +169,7 @@ async fn store_for_order(
 ) -> Result<u64, ApiError> {
     let target = ingest::import_target(product, sku.clone());
     let batch = service
-        .store
+        .operator_store
         .stock
         .open_batch(product.vendor.clone(), order.order_id.to_string())
         .await?;
@@ -185,7 +185,7 @@ async fn store_for_order(
             .sealing_vault()
             .await
             .map_err(ingest::keyring_error)?;
-        let ids = service.store.stock.generate_ids(rows.len()).await?;
+        let ids = service.operator_store.stock.generate_ids(rows.len()).await?;
         let origin = StockOrigin::Manual {
             order_id: order.order_id,
             purchase_id: pending_line.purchase_id,
@@ -208,7 +208,11 @@ async fn store_for_order(
 
 /// Delivers the vouchers reserved under the line's purchase, and schedules a poll of the purchase, which may end with that.
 async fn deliver(service: &Service, order: &Order, pending_line: &PendingLine) -> Result<(), ApiError> {
-    service.store.purchases.expedite(pending_line.purchase_id).await?;
+    service
+        .operator_store
+        .purchases
+        .expedite(pending_line.purchase_id)
+        .await?;
     let delivery = ReservedDelivery {
         reservation_id: pending_line.purchase_id,
         source: FulfilmentSource::Vendor,

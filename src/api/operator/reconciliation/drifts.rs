@@ -18,7 +18,7 @@ pub(in crate::api::operator) async fn list(
     ListRequest { page, filter }: ListRequest<DriftFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let drifts = service
-        .store
+        .operator_store
         .drifts
         .list(filter, page.after()?, page.fetch_limit());
     let bodies = drifts.await?.into_iter().map(DriftBody::from);
@@ -39,7 +39,11 @@ pub(in crate::api::operator) async fn resolve(
         resolution,
         reason: request.validate_reason()?,
     };
-    let drift = service.store.drifts.resolve(resolve_request, actor).await?;
+    let drift = service
+        .operator_store
+        .drifts
+        .resolve(resolve_request, actor)
+        .await?;
     Ok(HttpResponse::Ok().json(DriftBody::from(drift.ok_or_else(drift_not_found)?)))
 }
 

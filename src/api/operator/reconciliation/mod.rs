@@ -31,8 +31,12 @@ pub(super) async fn get(
 
 /// The results and allocations of a day; `None` if there are neither.
 async fn find_day(service: &Service, day: Date) -> Result<Option<DayBody>, ApiError> {
-    let reconciliations = service.store.reconciliations.list(day).await?;
-    let allocations = service.store.reconciliations.find_allocations(day).await?;
+    let reconciliations = service.operator_store.reconciliations.list(day).await?;
+    let allocations = service
+        .operator_store
+        .reconciliations
+        .find_allocations(day)
+        .await?;
     let is_empty = reconciliations.is_empty() && allocations.is_none();
     Ok((!is_empty).then(|| DayBody::of(day, reconciliations, allocations)))
 }
@@ -47,7 +51,11 @@ pub(super) async fn run(
     let actor = operator.authorize(Role::Operator)?;
     let day = parse_started_day(&service, &date).await?.0;
     let vendors = resolve_vendors(&service, request).await?;
-    service.store.reconciliations.request(day, vendors, actor).await?;
+    service
+        .operator_store
+        .reconciliations
+        .request(day, vendors, actor)
+        .await?;
     let body = find_day(&service, day).await?;
     let body = body.unwrap_or_else(|| DayBody::of(day, Vec::new(), None));
     Ok(HttpResponse::Accepted().json(body))
@@ -56,7 +64,7 @@ pub(super) async fn run(
 /// Parses a day that has begun by the database's clock; returns it with the database's time.
 async fn parse_started_day(service: &Service, text: &str) -> Result<(Date, OffsetDateTime), ApiError> {
     let day = parse_date(text)?;
-    let now = service.store.reconciliations.database_time().await?;
+    let now = service.operator_store.reconciliations.database_time().await?;
     if day > now.date() {
         return Err(ApiError::invalid_field("date", "this day has not begun in UTC"));
     }
@@ -65,7 +73,7 @@ async fn parse_started_day(service: &Service, text: &str) -> Result<(Date, Offse
 
 /// All vendors whose adapter lists its sales, or the named one if it is one of them.
 async fn resolve_vendors(service: &Service, request: RunRequest) -> Result<Vec<String>, ApiError> {
-    let all = service.store.vendors.list().await?.into_iter();
+    let all = service.operator_store.vendors.list().await?.into_iter();
     let is_requested = |vendor_id: &str| request.vendor.as_ref().is_none_or(|only| only == vendor_id);
     let vendors: Vec<String> = all
         .filter(|vendor| vendor.adapter.has_records() && is_requested(&vendor.vendor_id))

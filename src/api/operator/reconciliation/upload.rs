@@ -62,7 +62,7 @@ pub(in crate::api::operator) async fn upload(
     let (uploaded, compared) = tokio::join!(
         upload.run(),
         service
-            .store
+            .operator_store
             .reconciliations
             .reconcile(reconciliation_run, messages)
     );
@@ -87,7 +87,7 @@ pub(in crate::api::operator) async fn upload(
 /// Parses the single query parameter, an existing vendor.
 async fn parse_vendor(service: &Service, request: &HttpRequest) -> Result<String, ApiError> {
     let RecordsQuery { vendor } = parse_query(request)?;
-    match service.store.vendors.find(vendor).await? {
+    match service.operator_store.vendors.find(vendor).await? {
         Some(access) => Ok(access.vendor.vendor_id),
         None => Err(ApiError::invalid_field("vendor", "no such vendor")),
     }
@@ -128,7 +128,7 @@ impl RecordsUpload<'_> {
             if let Some(code) = first_leaked_code(
                 &self.service.catalogue,
                 &self.service.keyring,
-                &self.service.store.stock,
+                &self.service.operator_store.stock,
                 &page,
             )
             .await?

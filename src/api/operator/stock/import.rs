@@ -101,13 +101,20 @@ async fn open_batch(
 ) -> Result<ImportBatch, ApiError> {
     let batch = parse_batch(query.batch.as_deref(), service.clock.now())?;
     let vendor = match &query.vendor {
-        Some(vendor) if service.store.vendors.find(vendor.clone()).await?.is_none() => {
+        Some(vendor)
+            if service
+                .operator_store
+                .vendors
+                .find(vendor.clone())
+                .await?
+                .is_none() =>
+        {
             return Err(ApiError::invalid_field("vendor", "no such vendor"));
         }
         Some(vendor) => vendor.clone(),
         None => default_vendor,
     };
-    Ok(service.store.stock.open_batch(vendor, batch).await?)
+    Ok(service.operator_store.stock.open_batch(vendor, batch).await?)
 }
 
 /// Commits each block while the next one is received and encrypted.
@@ -190,7 +197,12 @@ impl ImportStream {
             .sealing_vault()
             .await
             .map_err(ingest::keyring_error)?;
-        let ids = self.service.store.stock.generate_ids(block.lines).await?;
+        let ids = self
+            .service
+            .operator_store
+            .stock
+            .generate_ids(block.lines)
+            .await?;
         let (target, expiry_defaults) = (self.target.clone(), self.expiry_defaults);
         let origin = StockOrigin::Import(self.batch.clone());
         let mut format = self.format.take().ok_or_else(ApiError::unavailable)?;

@@ -61,8 +61,8 @@ pub(in crate::api::operator) async fn store_batch(
     actor: AuditActor,
 ) -> Result<ImportSummary, ApiError> {
     let (sku, owned_service) = (batch.target.sku.clone(), service.clone());
-    let stored = service.store.database.run_detached(async move {
-        let outcome = owned_service.store.stock.import(batch, actor).await?;
+    let stored = service.operator_store.database.run_detached(async move {
+        let outcome = owned_service.operator_store.stock.import(batch, actor).await?;
         if let ImportOutcome::Stored(ImportSummary {
             earliest: Some(earliest),
             ..

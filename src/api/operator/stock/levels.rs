@@ -18,7 +18,7 @@ pub(in crate::api::operator) async fn list_levels(
     let after: Option<SkuCursor> = page.after()?;
     let after = after.map(|key| (key.product_id, key.denomination));
     let levels = service
-        .store
+        .operator_store
         .stock
         .list_levels(filter.product_id, after, page.fetch_limit());
     let catalogue = service.catalogue.current();

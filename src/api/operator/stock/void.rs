@@ -38,7 +38,7 @@ pub(in crate::api::operator) async fn void(
             VoidTarget::Codes(product.product_id.clone(), codes.iter().map(index).collect())
         }
     };
-    let outcome = service.store.stock.void(target, reason, actor).await?;
+    let outcome = service.operator_store.stock.void(target, reason, actor).await?;
     for sku in &outcome.skus {
         service.engine.inventory.invalidate(sku);
     }

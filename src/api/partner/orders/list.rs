@@ -14,7 +14,7 @@ pub(in crate::api::partner) async fn list(
     AuthenticatedList { caller, page, filter }: AuthenticatedList<OrderFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let orders = service
-        .store
+        .partner_store
         .orders
         .list(caller.partner_id(), filter, page.after()?, page.fetch_limit())
         .await?;

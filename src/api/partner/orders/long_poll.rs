@@ -31,7 +31,10 @@ pub(super) async fn read_order(
         return Ok((order, None));
     };
     let has_changed = || async {
-        let now = service.store.orders.find_status(caller.partner_id(), order_id);
+        let now = service
+            .partner_store
+            .orders
+            .find_status(caller.partner_id(), order_id);
         Ok::<_, ApiError>(now.await? != Some(order.status))
     };
     subscription.wait(wait.duration(), has_changed).await?;

@@ -112,7 +112,7 @@ async fn open_purchases<'a>(
     service: &Service,
     order: &'a Order,
 ) -> Result<Vec<(Uuid, &'a OrderLine)>, ApiError> {
-    let purchases = &service.store.purchases;
+    let purchases = &service.partner_store.purchases;
     let open = purchases
         .list_open(order.partner_id, order.order_id)
         .await?
@@ -124,7 +124,7 @@ async fn open_purchases<'a>(
 /// Advances a purchase with this response, once the vendor's actor has released it.
 async fn force(service: &Service, purchase_id: Uuid, forced: ForcedResponse) -> Result<(), ApiError> {
     for _ in 0..CLAIM_ATTEMPTS {
-        service.store.purchases.expedite(purchase_id).await?;
+        service.partner_store.purchases.expedite(purchase_id).await?;
         let advanced = service.procurement.force_response(purchase_id, forced).await;
         if advanced.map_err(|error| procure_error(&error))? {
             return Ok(());

@@ -31,10 +31,18 @@ pub(in crate::api::partner) async fn rotate(
         overlap_s,
     };
     let actor = signed.caller.audit_actor();
-    let rotated = service.store.webhooks.rotate_secret(rotation, actor).await?;
+    let rotated = service
+        .partner_store
+        .webhooks
+        .rotate_secret(rotation, actor)
+        .await?;
     rotated.ok_or_else(not_found)?;
     service.deliveries.release(webhook_id).await;
-    let webhook = service.store.webhooks.find(Some(partner_id), webhook_id).await?;
+    let webhook = service
+        .partner_store
+        .webhooks
+        .find(Some(partner_id), webhook_id)
+        .await?;
     let webhook = webhook.ok_or_else(not_found)?;
     let secret = secret.text();
     Ok(HttpResponse::Ok()
@@ -51,7 +59,7 @@ pub(in crate::api::partner) async fn retry(
     let webhook_id = parse_id(&webhook_id)?;
     let (partner_id, actor) = (signed.caller.partner_id(), signed.caller.audit_actor());
     let webhook = service
-        .store
+        .partner_store
         .webhooks
         .retry(Some(partner_id), webhook_id, actor)
         .await?;
@@ -80,7 +88,7 @@ pub(in crate::api::partner) async fn replay(
     let replay_request = request::parse_replay(&signed.body, service.clock.now())?;
     let actor = signed.caller.audit_actor();
     let replayed = service
-        .store
+        .partner_store
         .deliveries
         .replay_events(partner_id, webhook_id, replay_request, actor)
         .await?;

@@ -47,7 +47,7 @@ pub(super) async fn put(
         new: (webhook_id, sealed),
     };
     let actor = signed.caller.audit_actor();
-    match service.store.webhooks.put(put, actor).await? {
+    match service.partner_store.webhooks.put(put, actor).await? {
         PutWebhookOutcome::Created(webhook) => {
             let secret = secret.text();
             let body = WebhookBody::of(&webhook, Some(&secret));
@@ -78,7 +78,7 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, ApiError> {
     let after: Option<WebhookId> = page.after()?;
     let mut webhooks = service
-        .store
+        .partner_store
         .webhooks
         .list_by_partner(caller.partner_id())
         .await?;
@@ -96,7 +96,7 @@ pub(super) async fn remove(
     let partner_id = signed.caller.partner_id();
     let actor = signed.caller.audit_actor();
     if !service
-        .store
+        .partner_store
         .webhooks
         .remove(partner_id, webhook_id, actor)
         .await?

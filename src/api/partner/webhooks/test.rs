@@ -34,7 +34,11 @@ pub(in crate::api::partner) async fn test(
     let webhook_id = parse_id(&webhook_id)?;
     let partner_id = signed.caller.partner_id();
     let event = request::parse_test_event(&signed.body)?;
-    let target = service.store.webhooks.find_target(partner_id, webhook_id).await?;
+    let target = service
+        .partner_store
+        .webhooks
+        .find_target(partner_id, webhook_id)
+        .await?;
     let target = Arc::new(target.ok_or_else(not_found)?);
     let serialization_error = || {
         ApiError::new(

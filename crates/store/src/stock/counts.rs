@@ -1,0 +1,63 @@
+//! Counts of emptied chunks, which stock levels add up instead of counting what was ever sold.
+//!
+//! The commit writes no counter: an update of the chunk's row would make the lanes that sell from it wait for each other. A
+//! background job counts each chunk once, after it was emptied.
+
+use sqlx::PgPool;
+
+use crate::audit::to_bigint;
+use crate::stock::Stock;
+
+/// Chunks per transaction, about 50,000 rows.
+const MAX_CHUNKS: usize = 100;
+
+impl Stock {
+    /// Counts a batch of emptied chunks and returns whether there may be more. Concurrent calls count different chunks.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer. The next call repeats the work.
+    pub async fn count_emptied_chunks(&self) -> Result<bool, sqlx::Error> {
+        let counted = self.0.run(|pool| async move { count_batch(&pool).await }).await?;
+        Ok(counted == MAX_CHUNKS as u64)
+    }
+}
+
+/// Skips locked chunks: a later batch counts them. An import stores new codes only and a return only old ones, so the first
+/// voucher of a chunk tells whether all came back.
+async fn count_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
+    let counted = sqlx::query!(
+        "WITH emptied AS MATERIALIZED (
+            SELECT c.chunk_id, c.first_stock_id, c.last_stock_id
+              FROM chunks AS c
+             WHERE c.emptied
+               AND c.voided IS NULL
+             ORDER BY c.chunk_id
+             LIMIT $1
+               FOR NO KEY UPDATE SKIP LOCKED
+         ), counted AS MATERIALIZED (
+            SELECT e.chunk_id, n.voided, n.expired,
+                   CASE WHEN r.is_restock THEN e.last_stock_id - e.first_stock_id + 1 ELSE 0 END AS restocked
+              FROM emptied AS e
+             CROSS JOIN LATERAL (
+                    SELECT count(*) FILTER (WHERE a.withdrawal_reason = 'void') AS voided,
+                           count(*) FILTER (WHERE a.withdrawal_reason = 'expired') AS expired
+                      FROM allocations AS a
+                     WHERE a.stock_id BETWEEN e.first_stock_id AND e.last_stock_id
+                   ) AS n
+             CROSS JOIN LATERAL (
+                    SELECT EXISTS (
+                           SELECT
+                             FROM stock AS s
+                             JOIN stock AS earlier ON earlier.code_id = s.code_id AND earlier.stock_id < s.stock_id
+                            WHERE s.stock_id = e.first_stock_id
+                           ) AS is_restock
+                   ) AS r
+         )
+         UPDATE chunks AS c
+            SET voided = n.voided, expired = n.expired, restocked = n.restocked
+           FROM counted AS n
+          WHERE c.chunk_id = n.chunk_id",
+        to_bigint(MAX_CHUNKS),
+    );
+    Ok(counted.execute(pool).await?.rows_affected())
+}

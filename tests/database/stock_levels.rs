@@ -1,0 +1,137 @@
+//! Stock levels from the counts of emptied chunks, compared with counting every voucher.
+
+use sqlx::{Executor as _, PgConnection};
+use time::macros::date;
+use tokio::runtime::Handle;
+use vouchsafe_domain::stock::level::StockLevel;
+use vouchsafe_store::{PgStore, verify};
+use vouchsafe_test_harness::Database;
+
+use crate::catalogue::{self, BRAND, product, seal_voucher};
+
+/// Levels counted voucher by voucher.
+const COUNTED: &str = "
+    SELECT c.product_id, c.denomination,
+           count(*) FILTER (WHERE a.returned_at IS NULL) AS loaded,
+           count(*) FILTER (WHERE a.stock_id IS NULL AND (s.expiry IS NULL OR s.expiry >= CURRENT_DATE)) AS free,
+           count(*) FILTER (WHERE a.order_id IS NOT NULL AND a.returned_at IS NULL) AS sold,
+           count(*) FILTER (WHERE a.withdrawal_reason = 'void') AS void,
+           count(*) FILTER (WHERE a.withdrawal_reason = 'expired' OR (a.stock_id IS NULL AND s.expiry < CURRENT_DATE)) AS expired,
+           min(s.expiry) FILTER (WHERE a.stock_id IS NULL AND s.expiry >= CURRENT_DATE) AS next_expiry
+      FROM stock AS s
+      JOIN chunks AS c ON c.chunk_id = s.chunk_id
+      LEFT JOIN allocations AS a ON a.stock_id = s.stock_id
+     GROUP BY c.product_id, c.denomination";
+
+/// What happens to the stock. The import makes chunks of 16 vouchers; the last ones never expire.
+const STEPS: [(&str, &str); 8] = [
+    (
+        "two chunks and a half are sold",
+        "SELECT sell(g) FROM generate_series(1, 40) AS g",
+    ),
+    (
+        "vouchers are void",
+        "INSERT INTO allocations (stock_id, withdrawal_reason) SELECT g, 'void' FROM generate_series(39, 70, 3) AS g ON CONFLICT DO NOTHING",
+    ),
+    (
+        "two chunks have expired, one of them partly",
+        "UPDATE stock SET expiry = CURRENT_DATE - 1 WHERE stock_id BETWEEN 65 AND 90;
+         UPDATE chunks SET first_expiry = CURRENT_DATE - 1 WHERE first_stock_id IN (65, 81)",
+    ),
+    (
+        "the expired vouchers of one are withdrawn",
+        "INSERT INTO allocations (stock_id, withdrawal_reason) SELECT g, 'expired' FROM generate_series(65, 80) AS g ON CONFLICT DO NOTHING",
+    ),
+    (
+        "vouchers of an emptied and of another chunk come back",
+        "SELECT restock(ARRAY[2, 3, 33])",
+    ),
+    (
+        "they are sold again, and one comes back again",
+        "SELECT sell(g) FROM generate_series(1001, 1003) AS g; SELECT restock(ARRAY[1002])",
+    ),
+    (
+        "everything is sold",
+        "SELECT sell(s.stock_id) FROM stock AS s WHERE NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)",
+    ),
+    (
+        "vouchers of chunks that are counted come back",
+        "SELECT restock(ARRAY[4, 1001])",
+    ),
+];
+
+const FUNCTIONS: &str = "
+    CREATE FUNCTION sell(bigint) RETURNS void LANGUAGE sql AS $$
+        INSERT INTO allocations (stock_id, voucher_id, partner_id, order_id, line)
+        VALUES ($1, gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 0)
+    $$;
+    CREATE FUNCTION restock(bigint[]) RETURNS void LANGUAGE sql AS $$
+        UPDATE allocations SET returned_at = now() WHERE stock_id = ANY ($1);
+        WITH back AS MATERIALIZED (
+            SELECT nextval('stock_ids') AS stock_id, s.code_id, s.expiry, c.product_id, c.denomination
+              FROM stock AS s
+              JOIN chunks AS c ON c.chunk_id = s.chunk_id
+             WHERE s.stock_id = ANY ($1)
+        ), made AS (
+            INSERT INTO chunks (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id)
+            SELECT product_id, denomination, min(expiry), max(expiry), min(stock_id), max(stock_id)
+              FROM back
+             GROUP BY product_id, denomination
+            RETURNING chunk_id
+        )
+        INSERT INTO stock (stock_id, chunk_id, code_id, expiry)
+        SELECT b.stock_id, m.chunk_id, b.code_id, b.expiry FROM back AS b, made AS m
+    $$;
+    ALTER SEQUENCE stock_ids RESTART 1001";
+
+async fn assert_levels(store: &PgStore, connection: &mut PgConnection, step: &str) {
+    let counted: Vec<StockLevel> = sqlx::query_as(COUNTED).fetch_all(&mut *connection).await.unwrap();
+    let levels = store.stock.list_levels(None, None, 10).await.unwrap();
+    assert_eq!(levels, counted, "{step}");
+    let findings = verify::check(connection).await.unwrap();
+    let counts = findings.iter().find(|finding| finding.name == "stock.counts");
+    assert!(counts.unwrap().holds, "{step}: {counts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn levels_equal_counting_before_and_after_emptied_chunks_are_counted() {
+    let database = Database::create().await;
+    let store = PgStore::open(database.options(), Handle::current());
+    let keyring = catalogue::open_keyring(&store).await;
+    catalogue::seed(&store, product(BRAND)).await;
+    let vault = keyring.sealing_vault().await.unwrap();
+    let ids = store.stock.generate_ids(200).await.unwrap();
+    assert_eq!(ids.stock[0], 1);
+    let voucher = |(number, &code_id): (usize, _)| {
+        let day = date!(2090 - 01 - 01) + time::Duration::days(i64::try_from(number).unwrap());
+        seal_voucher(
+            &vault,
+            code_id,
+            &format!("CODE-{number}"),
+            (number < 180).then_some(day),
+        )
+    };
+    let vouchers = ids.codes.iter().enumerate().map(voucher).collect();
+    catalogue::import(&store, ids.stock.clone(), vouchers).await;
+    let mut connection = database.connect().await;
+    connection.execute(sqlx::raw_sql(FUNCTIONS)).await.unwrap();
+    assert_levels(&store, &mut connection, "nothing is sold").await;
+    for (step, change) in STEPS {
+        connection.execute(sqlx::raw_sql(change)).await.unwrap();
+        assert_levels(&store, &mut connection, step).await;
+        // As a claim marks them.
+        let mark = "UPDATE chunks AS c SET emptied = true
+                     WHERE NOT emptied AND NOT EXISTS (SELECT FROM free_stock_v1(c.first_stock_id, c.last_stock_id, '-infinity'))";
+        connection.execute(mark).await.unwrap();
+        assert_levels(&store, &mut connection, step).await;
+        assert!(!store.stock.count_emptied_chunks().await.unwrap(), "{step}");
+        assert_levels(&store, &mut connection, step).await;
+    }
+    let uncounted = "SELECT count(*) FROM chunks WHERE emptied AND voided IS NULL";
+    let uncounted: i64 = sqlx::query_scalar(uncounted)
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(uncounted, 0);
+    database.remove().await;
+}
