@@ -18,9 +18,8 @@ pub enum Durability {
     ForTests,
 }
 
-/// Per node 12 connections and 7 of its batch workers (`store::batcher`), its lanes, the operator and a few spare ones.
-/// Each costs memory.
-const MAX_CONNECTIONS: u32 = 64;
+/// Two nodes with 36 connections each (`store::connection_class`), the operator and a few spare ones. Each costs memory.
+const MAX_CONNECTIONS: u32 = 100;
 
 /// Memory from which [`LARGE_BUFFERS`] are used. KiB.
 const LARGE_MACHINE_KIB: u64 = 2 * 1024 * 1024;
