@@ -9,6 +9,7 @@ use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{
     CaseFixture as _, Fixture, NODE, STALE_STOCK, Subject as _, claim, claimed_vouchers,
 };
+use vouchsafe_store::PgNode;
 
 use crate::subject::PgSubject;
 
@@ -126,5 +127,30 @@ async fn node_paused_past_its_lease_sells_none_of_the_claimed_stock() {
     );
     assert_eq!(subject.allocations().await, []);
     assert_eq!(subject.violations().await, Vec::<String>::new());
+    subject.remove().await;
+}
+
+/// The stock is free at all times, whichever node owns it: a claim that meets a release between two of its statements must not
+/// take the SKU for sold out.
+#[tokio::test(flavor = "multi_thread")]
+async fn stock_that_changes_hands_is_never_sold_out() {
+    const CLAIMS: usize = 400;
+    let subject = PgSubject::new().await;
+    let nodes = [subject.start("one").await, subject.start("two").await];
+    subject.add_chunk(&sku(1), &[build::day(1)]).await;
+    let trade = async |node: &PgNode| {
+        for _ in 0..CLAIMS {
+            let claimed = node
+                .claim_stock(stock_request(sku(1), Vec::new(), 1))
+                .await
+                .unwrap();
+            if claimed.chunks.is_empty() && claimed.next_expiry.is_none() {
+                assert_eq!(claimed.unclaimable, UnclaimableStock::OwnedByOtherNode);
+            }
+            node.release_stock(sku(1), Vec::new()).await.unwrap();
+        }
+    };
+    tokio::join!(trade(&nodes[0]), trade(&nodes[1]));
+    drop(nodes);
     subject.remove().await;
 }

@@ -24,10 +24,10 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedStock, StockRequest, UnclaimableStock};
 use vouchsafe_domain::voucher::Expiry;
 
-use self::sale_rate::SaleRate;
 use self::message::{
     HoldVouchers, NotifyStockChange, ResolveVouchers, StockChange, VoucherRequest, VouchersResolution,
 };
+use self::sale_rate::SaleRate;
 use super::shelf::{Shelf, ShelfDecision};
 use crate::ports::store::{Store, Unavailable};
 use crate::supervisor::{ActorRef, Lineage, Reply, WaitQueue};
@@ -97,7 +97,7 @@ impl InventoryActor {
         }
         match self.shelf.hold(request.quantity, request.not_before, confirmed) {
             ShelfDecision::Held(vouchers) => {
-                self.sale_rate.record_held(vouchers.len());
+                self.sale_rate.record_held(vouchers.len(), Instant::now());
                 let shelf = ActorRef::to_self(&mut self.own_address, &self.lineage, ctx);
                 SupplyDecision::Now(Supply::Held(StockHold::new(shelf, self.sku.clone(), vouchers)))
             }
@@ -168,8 +168,14 @@ impl InventoryActor {
 
     /// Vouchers that waiting requests lack. At least one if any waits: what is free may expire too soon for it.
     fn demanded(&self) -> usize {
-        let waiting = self.wait_queue.requests().map(|waiting| waiting.quantity).sum::<usize>();
-        waiting.saturating_sub(self.shelf.free()).max(usize::from(waiting > 0))
+        let waiting = self
+            .wait_queue
+            .requests()
+            .map(|waiting| waiting.quantity)
+            .sum::<usize>();
+        waiting
+            .saturating_sub(self.shelf.free())
+            .max(usize::from(waiting > 0))
     }
 
     fn finish_claim(
@@ -201,6 +207,7 @@ impl InventoryActor {
             // Stock exists, but another transaction has locked it, or other nodes are asked to release it.
             (true, _) => {
                 self.claim = ClaimState::InFlight { first: false };
+                self.retry_waiting(ctx);
                 self.schedule_claim(request, ctx);
             }
         }
@@ -217,16 +224,24 @@ impl InventoryActor {
         });
     }
 
-    /// Gives up stock that another node needs.
+    /// Gives up the stock that another node needs, and what this node has beyond its own need.
     fn give_up(&mut self, quantity: usize, ctx: &mut Context<Self>) {
         if !self.claim.is_shelf_known() {
             return;
         }
-        self.shelf.give_up(quantity);
+        let surplus = self
+            .shelf
+            .free()
+            .saturating_sub(self.sale_rate.needed(Instant::now()));
+        self.shelf.give_up(quantity.max(surplus));
         if matches!(self.claim, ClaimState::Exhausted(_)) {
             self.claim = ClaimState::Answered;
         }
-        let (store, sku, kept) = (Arc::clone(&self.store), self.sku.clone(), self.shelf.loaded_chunks());
+        let (store, sku, kept) = (
+            Arc::clone(&self.store),
+            self.sku.clone(),
+            self.shelf.loaded_chunks(),
+        );
         let release = async move { store.release_stock(sku, kept).await };
         let released = release.into_actor(self).map(|released, actor, _| {
             if let Err(error) = released {

@@ -225,6 +225,11 @@ impl Shelf {
                     chunk.free += 1;
                     self.free.insert(chunk.position_of(voucher));
                 }
+                Some(chunk) if chunk.state == ChunkState::GivenUp => {
+                    // Free again, for each node: without it a shortfall here would look final.
+                    self.expect_stock(voucher.expiry);
+                    self.drop_if_empty(voucher.chunk_id);
+                }
                 _ => self.drop_if_empty(voucher.chunk_id),
             }
         }
@@ -306,7 +311,9 @@ impl Shelf {
             }
         }
         self.close_chunks(&given_up, ChunkState::GivenUp);
-        given_up.into_iter().for_each(|chunk_id| self.drop_if_empty(chunk_id));
+        given_up
+            .into_iter()
+            .for_each(|chunk_id| self.drop_if_empty(chunk_id));
     }
 
     fn drop_expired(&mut self, not_before: Expiry) {

@@ -5,7 +5,7 @@
 //! | `claim_chunks_v2` | assigns chunks to this node, except those that a commit has locked |
 //! | `list_free_stock_v1` | lists their free vouchers; empty chunks are marked, and the next round replaces them |
 //! | `next_claimable_expiry_v1` | earliest expiry of the stock that remains claimable |
-//! | `unclaimable_stock_v1` | why the remaining stock is not claimable |
+//! | `unclaimable_stock_v2` | why the remaining stock is not claimable |
 //!
 //! Each statement but the last serves all claims of a batch ([`super::stock_claims`]).
 //!
@@ -81,24 +81,49 @@ pub(super) async fn claim(
     request: StockRequest,
 ) -> Result<ClaimedStock, sqlx::Error> {
     let mut claims = [Claim::of(request)];
+    claim_rounds(pool, node, &mut claims, Takeover::No).await?;
+    load_next_expiry(pool, node, &mut claims).await?;
+    let [claim] = &mut claims;
+    if claim.claimed.chunks.is_empty() && claim.claimed.next_expiry.is_none() {
+        claim.claimed.unclaimable = find_unclaimable_stock(pool, claim).await?;
+    }
+    let is_owned = claim.claimed.unclaimable == UnclaimableStock::OwnedByOtherNode;
+    if is_owned && claim.request.demanded > 0 && stock_demands::renew(pool, node, &claim.request).await? {
+        claim_rounds(pool, node, &mut claims, Takeover::Yes).await?;
+    }
+    end_satisfied_demands(pool, node, &claims).await?;
+    let [claim] = claims;
+    Ok(claim.claimed)
+}
+
+/// Claims until the request is satisfied or nothing more is found.
+async fn claim_rounds(
+    pool: &PgPool,
+    node: &NodeIdentity,
+    claims: &mut [Claim; 1],
+    takeover: Takeover,
+) -> Result<(), sqlx::Error> {
     for _ in 0..MAX_ROUNDS {
-        claim_round(pool, node, &mut claims, Takeover::No).await?;
+        claim_round(pool, node, claims, takeover).await?;
         if !claims[0].can_continue {
             break;
         }
     }
-    load_next_expiry(pool, node, &mut claims).await?;
-    let [mut claim] = claims;
-    if claim.claimed.chunks.is_empty() && claim.claimed.next_expiry.is_none() {
-        claim.claimed.unclaimable = find_unclaimable_stock(pool, node, &claim.request).await?;
+    Ok(())
+}
+
+/// Deletes the demands of claims that brought enough: other nodes come next, and a later demand of this node comes after theirs.
+async fn end_satisfied_demands(
+    pool: &PgPool,
+    node: &NodeIdentity,
+    claims: &[Claim],
+) -> Result<(), sqlx::Error> {
+    let satisfied = claims.iter().filter(|claim| claim.has_satisfied_demand());
+    let skus: Vec<&Sku> = satisfied.map(|claim| &claim.request.sku).collect();
+    if skus.is_empty() {
+        return Ok(());
     }
-    let is_owned = claim.claimed.unclaimable == UnclaimableStock::OwnedByOtherNode;
-    if is_owned && claim.request.demanded > 0 && stock_demands::renew(pool, node, &claim.request).await? {
-        let mut claims = [claim];
-        claim_round(pool, node, &mut claims, Takeover::Yes).await?;
-        [claim] = claims;
-    }
-    Ok(claim.claimed)
+    stock_demands::end(pool, node, &skus).await
 }
 
 /// Runs one round of claims for several SKUs. Returns `None` for a request that needs more rounds or got nothing.
@@ -110,6 +135,7 @@ pub(super) async fn claim_batch(
     let mut claims: Vec<Claim> = requests.into_iter().map(Claim::of).collect();
     claim_round(pool, node, &mut claims, Takeover::No).await?;
     load_next_expiry(pool, node, &mut claims).await?;
+    end_satisfied_demands(pool, node, &claims).await?;
     let in_one_round = claims
         .into_iter()
         .map(|claim| (!claim.can_continue && !claim.claimed.chunks.is_empty()).then_some(claim.claimed));
@@ -137,6 +163,11 @@ impl Claim {
             claimed: ClaimedStock::default(),
             request,
         }
+    }
+
+    fn has_satisfied_demand(&self) -> bool {
+        let vouchers: usize = self.claimed.chunks.iter().map(|chunk| chunk.vouchers.len()).sum();
+        self.request.demanded > 0 && vouchers >= self.request.demanded
     }
 }
 
@@ -346,17 +377,14 @@ async fn mark_emptied(pool: &PgPool, chunks: Vec<i64>) -> Result<(), sqlx::Error
 }
 
 /// Finds out why the remaining stock of a SKU cannot be claimed now.
-async fn find_unclaimable_stock(
-    pool: &PgPool,
-    node: &NodeIdentity,
-    request: &StockRequest,
-) -> Result<UnclaimableStock, sqlx::Error> {
+async fn find_unclaimable_stock(pool: &PgPool, claim: &Claim) -> Result<UnclaimableStock, sqlx::Error> {
+    let Claim { request, loaded, .. } = claim;
     let found: Option<String> = sqlx::query_scalar!(
-        "SELECT unclaimable_stock_v1($1, $2, $3, $4)",
-        &node.name,
+        "SELECT unclaimable_stock_v2($1, $2, $3, $4)",
         request.sku.product_id.as_str(),
         request.sku.denomination.minor(),
         earliest_valid_date(request),
+        loaded,
     )
     .fetch_one(pool)
     .await?;
@@ -365,7 +393,7 @@ async fn find_unclaimable_stock(
         Some("owned") => Ok(UnclaimableStock::OwnedByOtherNode),
         Some("reserved") => Ok(UnclaimableStock::Reserved),
         Some(other) => Err(sqlx::Error::Decode(
-            format!("unclaimable_stock_v1 returned {other}").into(),
+            format!("unclaimable_stock_v2 returned {other}").into(),
         )),
     }
 }

@@ -35,6 +35,7 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "orders_waiting_for_stock_v1",
     "retrieve_codes_v1",
     "unclaimable_stock_v1",
+    "unclaimable_stock_v2",
 ];
 
 /// How long a migration waits for a lock. Statements of the service queue behind a waiting `ALTER TABLE`, so it gives up soon.

@@ -34,7 +34,7 @@ pub(super) async fn renew(
            ON CONFLICT (product_id, denomination, node) DO UPDATE
               SET quantity = EXCLUDED.quantity,
                   demanded_at = CASE WHEN d.renewed_at < EXCLUDED.renewed_at - $5::interval THEN EXCLUDED.demanded_at
-                                     ELSE d.demanded_at
+                                     ELSE LEAST(d.demanded_at, EXCLUDED.demanded_at) -- the clock may have been set back
                                 END,
                   renewed_at = EXCLUDED.renewed_at
            RETURNING demanded_at <= renewed_at - $6::interval
@@ -56,6 +56,7 @@ pub(super) async fn list(pool: &PgPool, node: &NodeIdentity) -> Result<Vec<Stock
              FROM stock_demands AS d
             WHERE d.node <> $1
               AND d.renewed_at >= clock_timestamp() - $3::interval
+              AND d.renewed_at <= clock_timestamp() + interval '10 seconds'
               AND is_other_node_first_v1($1, d.product_id, d.denomination, $3)
               AND EXISTS (
                   SELECT
@@ -63,6 +64,7 @@ pub(super) async fn list(pool: &PgPool, node: &NodeIdentity) -> Result<Vec<Stock
                    WHERE c.product_id = d.product_id
                      AND c.denomination = d.denomination
                      AND NOT c.emptied
+                     AND c.reservation_id IS NULL
                      AND c.node = $1
                      AND c.incarnation = $2
                   )"#,
@@ -80,8 +82,26 @@ pub(super) async fn list(pool: &PgPool, node: &NodeIdentity) -> Result<Vec<Stock
     Ok(demands.collect())
 }
 
-/// Deletes demands that ended long ago.
+/// Ends a node's demands for some SKUs.
+pub(super) async fn end(pool: &PgPool, node: &NodeIdentity, skus: &[&Sku]) -> Result<(), sqlx::Error> {
+    let products: Vec<&str> = skus.iter().map(|sku| sku.product_id.as_str()).collect();
+    let denominations: Vec<i64> = skus.iter().map(|sku| sku.denomination.minor()).collect();
+    let ended = sqlx::query!(
+        "DELETE FROM stock_demands AS d
+          USING unnest($2::text[], $3::bigint[]) AS s (product_id, denomination)
+          WHERE d.product_id = s.product_id AND d.denomination = s.denomination AND d.node = $1",
+        node.name,
+        &products as &[&str],
+        &denominations,
+    );
+    ended.execute(pool).await.map(drop)
+}
+
+/// Deletes demands that ended long ago, or seem to be renewed in the future because the database's clock was set back.
 pub(super) async fn purge_ended(pool: &PgPool) -> Result<(), sqlx::Error> {
-    let deleted = sqlx::query!("DELETE FROM stock_demands WHERE renewed_at < clock_timestamp() - interval '1 minute'");
+    let deleted = sqlx::query!(
+        "DELETE FROM stock_demands
+          WHERE renewed_at NOT BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp() + interval '1 minute'"
+    );
     deleted.execute(pool).await.map(drop)
 }

@@ -48,7 +48,7 @@ impl Subject for PgSubject {
     async fn age_demand(&self, sku: &Sku, node: &str, by: Duration) {
         sqlx::query(
             "UPDATE stock_demands
-                SET demanded_at = demanded_at - make_interval(secs => $4), renewed_at = clock_timestamp() + interval '1 day'
+                SET demanded_at = demanded_at - make_interval(secs => $4), renewed_at = clock_timestamp() + interval '9 seconds'
               WHERE product_id = $1 AND denomination = $2 AND node = $3",
         )
         .bind(sku.product_id.as_str())

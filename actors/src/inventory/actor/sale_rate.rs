@@ -1,6 +1,7 @@
 //! Rate of sale of one SKU on this node, from which the size of a claim follows. Pure.
 //!
-//! A node owns what it sells within two seconds, and at least one chunk: what it does not sell is for sale on other nodes.
+//! A node owns what it sells within two seconds, and at least one chunk: what it does not sell is for sale on other nodes. A node
+//! that sold nothing for two seconds needs none.
 
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ pub(super) struct SaleRate {
     /// Vouchers held since the last claim.
     held: usize,
     claimed_at: Instant,
+    last_held_at: Instant,
     /// Free vouchers that the last claim aimed for.
     target: usize,
 }
@@ -32,12 +34,23 @@ impl SaleRate {
         Self {
             held: 0,
             claimed_at: now,
+            last_held_at: now,
             target: 0,
         }
     }
 
-    pub(super) const fn record_held(&mut self, vouchers: usize) {
+    pub(super) const fn record_held(&mut self, vouchers: usize, now: Instant) {
         self.held = self.held.saturating_add(vouchers);
+        self.last_held_at = now;
+    }
+
+    /// Free vouchers that this node needs itself while other nodes demand some.
+    pub(super) fn needed(&self, now: Instant) -> usize {
+        if now.saturating_duration_since(self.last_held_at) < CLAIM_AHEAD {
+            self.target
+        } else {
+            0
+        }
     }
 
     /// Free vouchers below which stock is claimed ahead of demand.
@@ -49,7 +62,8 @@ impl SaleRate {
     pub(super) fn start_claim(&mut self, now: Instant) -> usize {
         let period = now.saturating_duration_since(self.claimed_at).max(MIN_PERIOD);
         let target = self.held as u128 * CLAIM_AHEAD.as_millis() / period.as_millis().max(1);
-        *self = Self::start(now);
+        self.held = 0;
+        self.claimed_at = now;
         self.target = usize::try_from(target).unwrap_or(MAX_TARGET).min(MAX_TARGET);
         self.target
     }
@@ -74,9 +88,13 @@ mod tests {
         ];
         for (held, elapsed_ms, target, low_water) in table {
             let mut rate = SaleRate::start(start);
-            rate.record_held(held);
+            rate.record_held(held, start);
             let claimed = rate.start_claim(start + Duration::from_millis(elapsed_ms));
-            assert_eq!((claimed, rate.low_water()), (target, low_water), "{held} in {elapsed_ms} ms");
+            assert_eq!(
+                (claimed, rate.low_water()),
+                (target, low_water),
+                "{held} in {elapsed_ms} ms"
+            );
         }
     }
 
@@ -84,8 +102,18 @@ mod tests {
     fn each_claim_measures_from_the_one_before() {
         let start = Instant::now();
         let mut rate = SaleRate::start(start);
-        rate.record_held(1_000);
+        rate.record_held(1_000, start);
         assert_eq!(rate.start_claim(start + Duration::from_secs(1)), 2_000);
         assert_eq!(rate.start_claim(start + Duration::from_secs(2)), 0);
+    }
+
+    #[test]
+    fn node_without_sales_for_two_seconds_needs_no_stock() {
+        let start = Instant::now();
+        let mut rate = SaleRate::start(start);
+        rate.record_held(100, start);
+        rate.start_claim(start + Duration::from_secs(1));
+        assert_eq!(rate.needed(start + Duration::from_millis(1_999)), 200);
+        assert_eq!(rate.needed(start + Duration::from_secs(2)), 0);
     }
 }

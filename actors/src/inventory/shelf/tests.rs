@@ -224,6 +224,35 @@ fn expired_vouchers_are_dropped_by_the_next_claim() {
 }
 
 #[test]
+fn whole_chunks_are_given_up_last_to_expire_first() {
+    let mut shelf = shelf(vec![
+        chunk(1, 10, &[SOON; 2]),
+        chunk(2, 20, &[LATER; 2]),
+        chunk(3, 30, &[LATER; 2]),
+    ]);
+    shelf.give_up(3);
+    assert_eq!(shelf.loaded_chunks(), [ChunkId(1)]);
+    assert_eq!(ids(&hold(&mut shelf, 2)), [10, 11]);
+    assert_eq!(shelf.hold(1, Expiry::PAST, true), ShelfDecision::Wait);
+}
+
+#[test]
+fn voucher_released_to_a_given_up_chunk_is_claimable() {
+    let mut shelf = shelf(vec![chunk(1, 10, &[SOON; 2])]);
+    let held = hold(&mut shelf, 1);
+    shelf.give_up(1);
+    assert_eq!(shelf.loaded_chunks(), [ChunkId(1)], "a voucher of it is held");
+    assert_eq!(shelf.hold(2, Expiry::PAST, true), ShelfDecision::Wait);
+    shelf.release(&held);
+    assert_eq!(shelf.loaded_chunks(), []);
+    assert_eq!(
+        shelf.hold(2, Expiry::PAST, true),
+        ShelfDecision::Refill,
+        "the shortfall is not final"
+    );
+}
+
+#[test]
 fn sold_out_chunk_is_dropped() {
     let mut shelf = shelf(vec![chunk(1, 1, &[SOON, SOON])]);
     let held = hold(&mut shelf, 2);

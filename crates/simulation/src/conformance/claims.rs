@@ -113,7 +113,10 @@ async fn demands_of_others(store: &Arc<dyn Store>) -> Vec<StockDemand> {
 
 async fn release(store: &Arc<dyn Store>, kept: &[StockVoucher]) {
     let kept = kept.iter().map(|voucher| voucher.chunk_id).collect();
-    store.release_stock(gift(), kept).await.expect("the store is reachable");
+    store
+        .release_stock(gift(), kept)
+        .await
+        .expect("the store is reachable");
 }
 
 /// The owner sees the demand of another node, releases what it does not keep, and can no longer sell that.
@@ -159,7 +162,7 @@ pub async fn stock_that_is_not_released_is_taken_over<S: Subject>(mut fixture: F
     );
 }
 
-/// Released stock goes to the node that has waited longest, however long another has waited.
+/// Released stock goes to the node that has waited longest, however long another has waited. Its demand ends with that.
 pub async fn oldest_demand_is_served_first<S: Subject>(fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(1).await;
     let [second, third] = [
@@ -168,15 +171,42 @@ pub async fn oldest_demand_is_served_first<S: Subject>(fixture: Fixture<'_, S>) 
     ];
     demand(&second).await;
     demand(&third).await;
-    fixture.subject.age_demand(&gift(), "two", 2 * TAKEOVER_DELAY).await;
+    fixture
+        .subject
+        .age_demand(&gift(), "two", 2 * TAKEOVER_DELAY)
+        .await;
     fixture.subject.age_demand(&gift(), "three", TAKEOVER_DELAY).await;
-    assert_eq!(chunk_ids(&demand(&third).await), [], "its takeover is behind the older demand");
+    assert_eq!(
+        chunk_ids(&demand(&third).await),
+        [],
+        "its takeover is behind the older demand"
+    );
     release(&fixture.store, &[]).await;
     assert_eq!(chunk_ids(&demand(&third).await), []);
-    assert_eq!(chunk_ids(&claim(&fixture.store, &[]).await), [], "the former owner does not demand it");
+    assert_eq!(
+        chunk_ids(&claim(&fixture.store, &[]).await),
+        [],
+        "the former owner does not demand it"
+    );
+    assert_eq!(demands_of_others(&second).await, [], "its own demand is older");
     assert_eq!(chunk_ids(&demand(&second).await), [gifts[0].chunk_id]);
     fixture.subject.age_demand(&gift(), "three", Duration::ZERO).await;
-    assert_eq!(demands_of_others(&second).await, [], "its own demand is older");
+    let next = StockDemand {
+        sku: gift(),
+        quantity: 1,
+    };
+    assert_eq!(
+        demands_of_others(&second).await,
+        [next],
+        "its own demand has ended"
+    );
+    demand(&fixture.store).await;
+    release(&second, &[]).await;
+    assert_eq!(
+        chunk_ids(&demand(&third).await),
+        [gifts[0].chunk_id],
+        "a later demand comes after it"
+    );
 }
 
 /// What an ended incarnation owned is for sale everywhere, although the node has a lease.

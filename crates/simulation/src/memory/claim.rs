@@ -107,6 +107,10 @@ fn claim(state: &mut State, by: &Owner, request: &StockRequest, now: DbTime) -> 
     {
         claimed = claim_available(state, by, request, now, true);
     }
+    let vouchers: usize = claimed.chunks.iter().map(|chunk| chunk.vouchers.len()).sum();
+    if request.demanded > 0 && vouchers >= request.demanded {
+        demands::end(&mut state.tables, by, &request.sku);
+    }
     claimed
 }
 
@@ -126,7 +130,8 @@ fn claim_available(
             .entry(chunk_id)
             .and_modify(|chunk| chunk.emptied = true);
     }
-    let may_claim = state.tables.is_current(by) && !demands::is_other_node_first(&state.tables, by, &request.sku, now);
+    let may_claim =
+        state.tables.is_current(by) && !demands::is_other_node_first(&state.tables, by, &request.sku, now);
     let enough = if may_claim { request.target_quantity } else { 0 };
     let (mut claimed, mut vouchers) = (ClaimedStock::default(), 0);
     for candidate in stock.candidates {

@@ -35,10 +35,19 @@ pub(super) fn renew(tables: &mut Tables, by: &Owner, request: &StockRequest, now
     now.since(demanded_at) >= TAKEOVER_DELAY && !is_other_node_first(tables, by, &request.sku, now)
 }
 
+/// Ends a node's demand.
+pub(super) fn end(tables: &mut Tables, by: &Owner, sku: &Sku) {
+    tables.stock_demands.remove(&(sku.clone(), Arc::clone(&by.node)));
+}
+
 /// Whether another node's demand for the SKU is older than this node's, which may have none.
 pub(super) fn is_other_node_first(tables: &Tables, node: &Owner, sku: &Sku, now: DbTime) -> bool {
-    let of_sku = tables.stock_demands.iter().filter(|((demanded, _), row)| demanded == sku && row.is_valid(now));
-    let first = of_sku.min_by(|((_, a), left), ((_, b), right)| (left.demanded_at, a).cmp(&(right.demanded_at, b)));
+    let of_sku = tables
+        .stock_demands
+        .iter()
+        .filter(|((demanded, _), row)| demanded == sku && row.is_valid(now));
+    let first =
+        of_sku.min_by(|((_, a), left), ((_, b), right)| (left.demanded_at, a).cmp(&(right.demanded_at, b)));
     first.is_some_and(|((_, first), _)| *first != node.node)
 }
 
@@ -48,7 +57,10 @@ pub(super) fn list(tables: &Tables, owner: &Owner, now: DbTime) -> Vec<StockDema
         *node != owner.node
             && row.is_valid(now)
             && is_other_node_first(tables, owner, sku, now)
-            && tables.chunks.values().any(|chunk| chunk.sku == *sku && !chunk.emptied && chunk.owner.as_ref() == Some(owner))
+            && tables
+                .chunks
+                .values()
+                .any(|chunk| chunk.sku == *sku && !chunk.emptied && chunk.owner.as_ref() == Some(owner))
     });
     let demand = |((sku, _), row): (&(Sku, Arc<str>), &DemandRow)| StockDemand {
         sku: sku.clone(),

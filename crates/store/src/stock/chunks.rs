@@ -36,7 +36,10 @@ pub(super) fn split_into_chunks(stock_ids: &[i64], expiries: &[Expiry]) -> Vec<C
     let max_length = (stock_ids.len() / CHUNKS_PER_IMPORT).clamp(MIN_CHUNK_VOUCHERS, CHUNK_VOUCHERS);
     let mut pieces: Vec<ChunkRange> = Vec::new();
     for (&stock_id, &expiry) in stock_ids.iter().zip(expiries) {
-        match pieces.last_mut().filter(|piece| piece.accepts(stock_id, max_length)) {
+        match pieces
+            .last_mut()
+            .filter(|piece| piece.accepts(stock_id, max_length))
+        {
             Some(piece) => {
                 piece.last_stock_id = stock_id;
                 piece.last_expiry = expiry;
