@@ -1,21 +1,38 @@
 //! `vouchsafe verify`: checks every invariant in the database.
 
-use std::path::Path;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
-use vouchsafe_store::verify::{Finding, verify};
+use sqlx::Connection as _;
+use sqlx::postgres::PgConnectOptions;
+use vouchsafe_store::verify::{self, Finding, VerifyProgress, VerifyRun, VerifyState};
 
 use super::CommandOutput;
 use super::database::DatabaseArgs;
 use super::examples::examples;
 
+/// How often the progress is printed and the position saved. A check that is resumed repeats no more than this.
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
+
 #[derive(Debug, Args)]
-#[command(after_help = examples!["vouchsafe verify --verbose", "vouchsafe verify --data-dir .vouchsafe --json"])]
+#[command(after_help = examples![
+    "vouchsafe verify --verbose",
+    "vouchsafe verify --data-dir .vouchsafe --json",
+    "vouchsafe verify --resume verify.json",
+])]
 pub struct VerifyArgs {
     /// Print the invariants that hold, too.
     #[arg(long)]
     verbose: bool,
+
+    /// File for the position: continue the check of this file, or begin one. Removed when the check is complete.
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
 
     #[command(flatten)]
     database: DatabaseArgs,
@@ -28,8 +45,9 @@ struct VerifyReport<'a> {
 }
 
 pub(super) async fn run(args: VerifyArgs, json: bool, data_dir: &Path) -> anyhow::Result<CommandOutput> {
-    let check = async |options| verify(&options).await;
-    let findings = args.database.run(data_dir, "check", check).await?;
+    let file = args.resume.as_deref();
+    let check = async |options| check(&options, file).await;
+    let findings = args.database.run(data_dir, "check", check).await??;
     let holds = findings.iter().all(|finding| finding.holds);
     let text = if json {
         serde_json::to_string(&VerifyReport {
@@ -43,6 +61,96 @@ pub(super) async fn run(args: VerifyArgs, json: bool, data_dir: &Path) -> anyhow
         text,
         succeeded: holds,
     })
+}
+
+/// The inner error concerns the file.
+async fn check(
+    options: &PgConnectOptions,
+    file: Option<&Path>,
+) -> Result<anyhow::Result<Vec<Finding>>, sqlx::Error> {
+    let saved = match file.map(load).transpose() {
+        Ok(saved) => saved.flatten(),
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut connection = verify::connect(options).await?;
+    let mut run = match VerifyRun::resume(&mut connection, saved).await? {
+        Ok(run) => run,
+        Err(error) => return Ok(Err(error.into())),
+    };
+    let mut report = ProgressReport::new();
+    while let Some(progress) = run.step(&mut connection).await? {
+        if !report.is_due(&progress) {
+            continue;
+        }
+        report.print(&progress);
+        if let Some(Err(error)) = file.map(|file| save(file, run.state())) {
+            return Ok(Err(error));
+        }
+    }
+    connection.close().await?;
+    if let Some(file) = file {
+        // Absent if the check took less than an interval.
+        drop(fs::remove_file(file));
+    }
+    Ok(Ok(run.findings()))
+}
+
+fn load(file: &Path) -> anyhow::Result<Option<VerifyState>> {
+    let cannot = || format!("cannot continue the check of {}", file.display());
+    match fs::read(file) {
+        Ok(text) => serde_json::from_slice(&text).map(Some).with_context(cannot),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(cannot),
+    }
+}
+
+/// Replaces the file as a whole: an interrupted write leaves the previous position.
+fn save(file: &Path, state: &VerifyState) -> anyhow::Result<()> {
+    let cannot = || format!("cannot save the position to {}", file.display());
+    let mut name = file.as_os_str().to_owned();
+    name.push(".new");
+    let new_file = PathBuf::from(name);
+    fs::write(&new_file, serde_json::to_vec(state)?).with_context(cannot)?;
+    fs::rename(&new_file, file).with_context(cannot)
+}
+
+/// Progress lines on standard error: the scan, its rows and their rate.
+struct ProgressReport {
+    reported_at: Instant,
+    /// The scan in progress, its start, and its rows at the start.
+    scan: Option<(&'static str, Instant, u64)>,
+}
+
+impl ProgressReport {
+    fn new() -> Self {
+        Self {
+            reported_at: Instant::now(),
+            scan: None,
+        }
+    }
+
+    fn is_due(&mut self, progress: &VerifyProgress) -> bool {
+        if self.scan.is_none_or(|(scan, _, _)| scan != progress.scan) {
+            self.scan = Some((progress.scan, Instant::now(), progress.rows));
+        }
+        self.reported_at.elapsed() >= REPORT_INTERVAL
+    }
+
+    fn print(&mut self, progress: &VerifyProgress) {
+        self.reported_at = Instant::now();
+        let mut line = format!("verify: {}", progress.scan);
+        if let (Some((_, since, first)), 1..) = (self.scan, progress.expected) {
+            let seconds = since.elapsed().as_secs().max(1);
+            let rate = (progress.rows - first) / seconds;
+            let rows = progress.rows.min(progress.expected);
+            line.push_str(&format!(
+                ", {rows} of about {} rows, {rate} rows/s",
+                progress.expected
+            ));
+        }
+        // Nobody may be reading.
+        drop(writeln!(io::stderr(), "{line}"));
+    }
 }
 
 /// Broken invariants, those that hold if `verbose`, and a summary as the last line.

@@ -9,11 +9,14 @@ pub(crate) mod seeded_database;
 use std::collections::BTreeSet;
 
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
-use vouchsafe_store::verify::{self, Finding};
+use vouchsafe_store::verify::{self, Finding, VerifyRun};
 
 use self::breakages::BREAKAGES;
 use self::delivery_breakages as of_deliveries;
 use self::seeded_database::SeededDatabase;
+
+/// Rows per range: a range for each row, and one range for all.
+const RANGES: [u32; 2] = [1, 1_000];
 
 fn broken_names(findings: &[Finding]) -> BTreeSet<&'static str> {
     findings
@@ -30,6 +33,13 @@ async fn seeded_database_holds_all_invariants() {
     let rows: Vec<_> = findings.iter().flat_map(|finding| &finding.rows).collect();
     assert!(broken_names(&findings).is_empty(), "{rows:?}");
     assert_eq!(findings.len(), verify::invariants().count());
+    let mut connection = PgConnection::connect_with(&database_.options()).await.unwrap();
+    for rows in [1, 2, 3] {
+        let findings = verify::check_in_ranges(&mut connection, rows).await.unwrap();
+        let violations: Vec<_> = findings.iter().flat_map(|finding| &finding.rows).collect();
+        assert!(violations.is_empty(), "in ranges of {rows} rows: {violations:?}");
+    }
+    connection.close().await.unwrap();
     database_.remove().await;
 }
 
@@ -40,11 +50,13 @@ async fn each_broken_invariant_is_reported() {
         .await
         .unwrap();
     for (name, statements) in BREAKAGES {
-        let reported = broken_after(&mut connection, name, statements).await;
-        assert!(
-            reported.contains(name),
-            "{name} is broken but not reported; reported: {reported:?}"
-        );
+        for rows in RANGES {
+            let reported = broken_after(&mut connection, name, statements, rows).await;
+            assert!(
+                reported.contains(name),
+                "{name} is broken but not reported in ranges of {rows} rows; reported: {reported:?}"
+            );
+        }
     }
     connection.close().await.unwrap();
     database_.remove().await;
@@ -57,7 +69,7 @@ async fn broken_delivery_invariant_is_reported_alone() {
         .await
         .unwrap();
     for (name, statements) in of_deliveries::BREAKAGES {
-        let reported = broken_after(&mut connection, name, statements).await;
+        let reported = broken_after(&mut connection, name, statements, RANGES[0]).await;
         assert_eq!(reported, BTreeSet::from([*name]), "after {statements:?}");
     }
     connection.close().await.unwrap();
@@ -69,6 +81,7 @@ async fn broken_after(
     connection: &mut PgConnection,
     name: &str,
     statements: &[&'static str],
+    rows: u32,
 ) -> BTreeSet<&'static str> {
     let mut transaction = connection.begin().await.unwrap();
     // Disables triggers and foreign keys; a breakage drops other constraints itself.
@@ -80,14 +93,57 @@ async fn broken_after(
         let result = transaction.execute(AssertSqlSafe(*statement)).await;
         result.unwrap_or_else(|error| panic!("{name}: {statement}: {error}"));
     }
-    let findings = verify::check(&mut transaction).await.unwrap();
+    let findings = verify::check_in_ranges(&mut transaction, rows).await.unwrap();
     transaction.rollback().await.unwrap();
     broken_names(&findings)
 }
 
+/// Saves and reloads the state after every step.
+#[tokio::test(flavor = "multi_thread")]
+async fn interrupted_check_continues_at_its_position() {
+    let database_ = SeededDatabase::create().await;
+    let mut connection = PgConnection::connect_with(&database_.superuser_options())
+        .await
+        .unwrap();
+    connection
+        .execute("UPDATE orders SET closed = NOT closed")
+        .await
+        .unwrap();
+    let resume = async |saved: Option<&str>| {
+        let mut connection = verify::connect(&database_.options()).await.unwrap();
+        let saved = saved.map(|text| serde_json::from_str(text).unwrap());
+        let resumed = VerifyRun::resume(&mut connection, saved).await.unwrap();
+        (connection, resumed)
+    };
+    let mut saved: Option<String> = None;
+    let mut scans = Vec::new();
+    let findings = loop {
+        let (mut connection, resumed) = resume(saved.as_deref()).await;
+        let mut run = resumed.unwrap();
+        let step = run.step(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        let Some(progress) = step else {
+            break run.findings();
+        };
+        scans.push(progress.scan);
+        saved = Some(serde_json::to_string(run.state()).unwrap());
+    };
+    assert_eq!(broken_names(&findings), BTreeSet::from(["order.closed"]));
+    scans.dedup();
+    let unique: BTreeSet<_> = scans.iter().collect();
+    assert_eq!(scans.len(), unique.len(), "no scan begins twice: {scans:?}");
+
+    let other = saved.unwrap().replace("sandbox", "production");
+    let (other_connection, resumed) = resume(Some(&other)).await;
+    assert!(resumed.is_err(), "a check of another database is not continued");
+    other_connection.close().await.unwrap();
+    connection.close().await.unwrap();
+    database_.remove().await;
+}
+
 #[test]
 fn each_invariant_has_a_breakage() {
-    let all: BTreeSet<_> = verify::invariants().map(|invariant| invariant.name).collect();
+    let all: BTreeSet<_> = verify::invariants().map(|(name, _)| name).collect();
     let broken: BTreeSet<_> = BREAKAGES
         .iter()
         .chain(of_deliveries::BREAKAGES)

@@ -1,13 +1,21 @@
-//! Database invariants (`vouchsafe verify`): each is a query that returns the rows that violate it.
+//! Database invariants (`vouchsafe verify`): queries that return the rows that violate them.
 //!
-//! All queries read one snapshot, so the service may run meanwhile. No query returns a code, a key or a secret. The queries read
-//! whole tables: run them occasionally, not every minute.
+//! A check is a sequence of short statements ([`scan`]), each on a snapshot of its own, so the service may run meanwhile and an
+//! interrupted check continues where it stopped. Rows that are committed behind the position of a scan are left to the next
+//! check. No query returns a code, a key or a secret.
 
-/// An invariant: its name, the condition as a sentence, and a statement that returns a text per violation.
+/// An invariant of small tables: its name, the condition as a sentence, and a statement that returns a text per violation. A
+/// further condition of an invariant has no sentence.
 ///
 /// MATERIALIZED hides the limit from the planner, which would else expect to stop early and choose a slow plan.
 macro_rules! invariant {
+    ($name:literal, $sql:literal) => {
+        invariant!(@ $name, None, $sql)
+    };
     ($name:literal, $description:literal, $sql:literal) => {
+        invariant!(@ $name, Some($description), $sql)
+    };
+    (@ $name:literal, $description:expr, $sql:literal) => {
         Invariant {
             name: $name,
             description: $description,
@@ -23,12 +31,20 @@ macro_rules! invariant {
     };
 }
 
-mod audit;
+mod access;
+mod audit_log;
+mod codes;
 mod deliveries;
-mod money;
+mod events;
+mod keys;
+mod ledger;
 mod orders;
 mod reconciliation;
+mod run;
+mod scan;
 mod stock;
+mod stock_rows;
+mod wallets;
 mod webhooks;
 
 use serde::Serialize;
@@ -36,25 +52,28 @@ use sqlx::postgres::{PgArguments, PgConnectOptions};
 use sqlx::query::QueryScalar;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Postgres};
 
+pub use self::run::{VerifyProgress, VerifyRun, VerifyState};
+use self::scan::{Scan, Steps};
 use crate::audit::to_bigint;
 
 /// Maximum of violating rows to report per invariant.
 const MAX_ROWS: usize = 20;
 
-/// Planner settings for joins of whole tables with millions of rows. Without statistics the planner expects few rows and picks
-/// nested loops, with which 40,000 orders take a quarter of an hour.
-const SETTINGS: [&str; 3] = [
-    "SET LOCAL statement_timeout = 0",
-    "SET LOCAL work_mem = '64MB'",
-    "SET LOCAL enable_nestloop = off",
+/// Settings of the connection. One process: the check leaves the other processors to the service.
+const SETTINGS: [(&str, &str); 6] = [
+    ("application_name", "vouchsafe verify"),
+    ("default_transaction_read_only", "on"),
+    ("statement_timeout", "0"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("max_parallel_workers_per_gather", "0"),
+    ("jit", "off"),
 ];
 
-/// A condition that always holds.
+/// A condition on small tables, as [`invariant!`] declares it.
 #[derive(Debug, Clone, Copy)]
-pub struct Invariant {
-    pub name: &'static str,
-    /// The condition as a sentence.
-    pub description: &'static str,
+struct Invariant {
+    name: &'static str,
+    description: Option<&'static str>,
     violations: fn() -> QueryScalar<'static, Postgres, String, PgArguments>,
 }
 
@@ -70,35 +89,63 @@ pub struct Finding {
     pub has_more: bool,
 }
 
-pub fn invariants() -> impl Iterator<Item = &'static Invariant> {
-    [
-        money::INVARIANTS,
-        orders::INVARIANTS,
-        stock::INVARIANTS,
-        audit::INVARIANTS,
-        webhooks::INVARIANTS,
-        deliveries::INVARIANTS,
-        reconciliation::INVARIANTS,
-    ]
-    .into_iter()
-    .flatten()
+const SCANS: &[Scan] = &[
+    orders::SCAN,
+    ledger::SCAN,
+    events::SCAN,
+    wallets::SCAN,
+    stock_rows::SCAN,
+    codes::SCAN,
+    codes::BLIND_INDEX_SCAN,
+    codes::NONCE_SCAN,
+    keys::VOUCHER_SCAN,
+    keys::SCAN,
+    keys::BOOKING_SCAN,
+    audit_log::SCAN,
+    audit_log::CHECKPOINT_SCAN,
+    audit_log::ENTRY_SCAN,
+    audit_log::DECISION_SCAN,
+    audit_log::BOOKING_SCAN,
+    Scan::whole("stock tables", stock::INVARIANTS),
+    Scan::whole("access tables", access::INVARIANTS),
+    Scan::whole("webhook tables", webhooks::INVARIANTS),
+    Scan::whole("delivery tables", deliveries::INVARIANTS),
+    Scan::whole("reconciliation tables", reconciliation::INVARIANTS),
+];
+
+/// Names and descriptions of all invariants.
+pub fn invariants() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SCANS.iter().flat_map(|scan| {
+        let conditions = scan
+            .conditions
+            .iter()
+            .filter_map(|&(name, description)| Some((name, description?)));
+        let whole = match scan.steps {
+            Steps::Whole(invariants) => invariants,
+            Steps::Ranges { .. } | Steps::Slices(_) => &[],
+        };
+        let whole = whole
+            .iter()
+            .filter_map(|whole| Some((whole.name, whole.description?)));
+        conditions.chain(whole)
+    })
 }
 
-/// Checks every invariant on one snapshot of the database.
+/// Opens a connection for a check.
+///
+/// # Errors
+/// [`sqlx::Error`] when the database does not answer.
+pub async fn connect(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
+    options.clone().options(SETTINGS).connect().await
+}
+
+/// Checks every invariant.
 ///
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer, or is not a database of this service.
 pub async fn verify(options: &PgConnectOptions) -> Result<Vec<Finding>, sqlx::Error> {
-    let mut connection = options.connect().await?;
-    let mut snapshot = connection
-        .begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        .await?;
-    for setting in SETTINGS {
-        // Not checked at compile time: the macro takes a literal only.
-        sqlx::query(setting).execute(&mut *snapshot).await?;
-    }
-    let findings = check(&mut snapshot).await?;
-    snapshot.rollback().await?;
+    let mut connection = connect(options).await?;
+    let findings = run_to_end(&mut connection, VerifyRun::default()).await?;
     connection.close().await?;
     Ok(findings)
 }
@@ -108,24 +155,26 @@ pub async fn verify(options: &PgConnectOptions) -> Result<Vec<Finding>, sqlx::Er
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer, or is not a database of this service.
 pub async fn check(connection: &mut PgConnection) -> Result<Vec<Finding>, sqlx::Error> {
-    let mut findings = Vec::new();
-    for invariant in invariants() {
-        findings.push(invariant.check(connection).await?);
-    }
+    check_run(connection, VerifyRun::default()).await
+}
+
+/// Like [`check`], with so many rows per range.
+///
+/// # Errors
+/// Those of [`check`].
+pub async fn check_in_ranges(connection: &mut PgConnection, rows: u32) -> Result<Vec<Finding>, sqlx::Error> {
+    check_run(connection, VerifyRun::with_rows_per_step(rows)).await
+}
+
+async fn check_run(connection: &mut PgConnection, run: VerifyRun) -> Result<Vec<Finding>, sqlx::Error> {
+    // The transaction takes back the planner settings.
+    let mut transaction = connection.begin().await?;
+    let findings = run_to_end(&mut transaction, run).await?;
+    transaction.rollback().await?;
     Ok(findings)
 }
 
-impl Invariant {
-    async fn check(&self, connection: &mut PgConnection) -> Result<Finding, sqlx::Error> {
-        let mut rows = (self.violations)().fetch_all(connection).await?;
-        let has_more = rows.len() > MAX_ROWS;
-        rows.truncate(MAX_ROWS);
-        Ok(Finding {
-            name: self.name,
-            description: self.description,
-            holds: rows.is_empty(),
-            rows,
-            has_more,
-        })
-    }
+async fn run_to_end(connection: &mut PgConnection, mut run: VerifyRun) -> Result<Vec<Finding>, sqlx::Error> {
+    while run.step(connection).await?.is_some() {}
+    Ok(run.findings())
 }

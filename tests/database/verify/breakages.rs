@@ -26,12 +26,27 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         &["DELETE FROM ledger WHERE kind = 'DEBIT' AND sequence = 3"],
     ),
     (
+        "money.order_paid",
+        &["UPDATE ledger SET order_id = gen_random_uuid() WHERE kind = 'REFUND'"],
+    ),
+    (
+        "money.order_paid",
+        &["UPDATE orders SET currency = 'EUR' WHERE status = 'DELIVERED'"],
+    ),
+    (
         "money.order_units",
         &["UPDATE ledger SET amount = amount - 1 WHERE kind = 'DEBIT' AND sequence = 2"],
     ),
     (
         "money.kinds",
         &["UPDATE ledger SET order_id = gen_random_uuid() WHERE kind = 'TOP_UP'"],
+    ),
+    (
+        "money.kinds",
+        &[
+            "ALTER TABLE ledger DROP CONSTRAINT debit_of_order",
+            "UPDATE ledger SET transaction_id = gen_random_uuid() WHERE kind = 'DEBIT' AND sequence = 2",
+        ],
     ),
     (
         "money.pending",
@@ -55,6 +70,10 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         &["DELETE FROM allocations WHERE stock_id = (SELECT min(stock_id) FROM allocations)"],
     ),
     ("order.owns", &["UPDATE allocations SET line = 1"]),
+    (
+        "order.owns",
+        &["UPDATE allocations SET order_id = gen_random_uuid() WHERE order_id IS NOT NULL"],
+    ),
     (
         "order.valid",
         &["UPDATE stock SET expiry = '2020-02-29' WHERE stock_id = (SELECT min(stock_id) FROM allocations)"],
@@ -173,6 +192,20 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
     (
         "event.order",
         &["UPDATE events SET first_sequence = 2 WHERE number = 1"],
+    ),
+    (
+        "event.order",
+        &["UPDATE events SET order_id = gen_random_uuid() WHERE number = 1"],
+    ),
+    // The number of events and of orders stays.
+    (
+        "event.order",
+        &["UPDATE events SET order_id = (SELECT order_id FROM events WHERE number > 1 AND first_sequence = 1 LIMIT 1)
+            WHERE number = 1"],
+    ),
+    (
+        "event.order",
+        &["UPDATE events SET order_id = (SELECT order_id FROM events WHERE number = 1) WHERE first_sequence > 1"],
     ),
     (
         "event.body",

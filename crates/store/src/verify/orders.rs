@@ -1,127 +1,248 @@
-//! Invariants of orders: lines, vouchers, transitions, purchases and stored responses.
+//! Invariants of orders, by ranges of their key: lines, money, vouchers, transitions, purchases and operators' decisions.
 
-use super::{Invariant, MAX_ROWS, to_bigint};
+use super::scan::{FIRST_UUID, LAST_UUID, MAX_ROWS, Scan, Steps, description, scan, to_bigint, violations};
 
-pub(super) const INVARIANTS: &[Invariant] = &[
-    invariant!(
-        "order.total",
-        "the total of an order is the sum of its lines at their prices",
-        "SELECT format('order %s: total %s', o.order_id, o.total)
-           FROM orders AS o
-           LEFT JOIN jsonb_array_elements(o.lines::jsonb) AS l ON true
-          GROUP BY o.partner_id, o.order_id, o.total
-         HAVING o.total IS DISTINCT FROM sum((l ->> 'u')::bigint * (l ->> 'q')::bigint)"
-    ),
-    invariant!(
-        "order.holds",
-        "the delivered units of a line equal the vouchers of its SKU that the order has",
-        "SELECT format('order %s, line %s: %s delivered, %s allocated', o.order_id, l.line, l.item ->> 'a', h.held)
-           FROM orders AS o
-          CROSS JOIN jsonb_array_elements(o.lines::jsonb) WITH ORDINALITY AS l (item, line)
+/// Amounts are shown in minor units.
+pub(super) const SCAN: Scan = scan! {
+    "orders",
+    tables: ["orders"],
+    first: [FIRST_UUID, FIRST_UUID],
+    last: [LAST_UUID, LAST_UUID],
+    next: r#"SELECT ARRAY[o.partner_id::text, o.order_id::text] AS "key!"
+               FROM orders AS o
+              WHERE (o.partner_id, o.order_id) > (($1::text[])[1]::uuid, ($1::text[])[2]::uuid)
+              ORDER BY o.partner_id, o.order_id
+             OFFSET $2::bigint - 1
+              LIMIT 1"#,
+    // An order that was delivered from stock at once, in one line, and was not touched since is *plain*: one comparison shows that
+    // every condition below holds for it. Only the others are taken apart.
+    //
+    // The ledger is probed per order: for a range the planner might choose an index by which it reads all of a partner's.
+    with: "WITH o AS MATERIALIZED (
+             SELECT o.partner_id, o.order_id, o.status, o.currency, o.total, o.refunded, o.fulfilled_from, o.pending_reason,
+                    o.closed, o.timeline, o.codes_retrieved_at, o.created_at, o.items, o.items -> 0 AS item, m.*,
+                    left(replace(o.order_id::text, '-', ''), 16)
+                     = lpad(to_hex((extract(epoch FROM date_trunc('milliseconds', o.created_at)) * 1000)::bigint), 12, '0')
+                       || '7'
+                       || lpad(to_hex(extract(microseconds FROM o.created_at)::bigint % 1000), 3, '0') AS has_moment
+               FROM (
+                     SELECT *, o.lines::jsonb AS items
+                       FROM orders AS o
+                      WHERE (o.partner_id, o.order_id) > (($1::text[])[1]::uuid, ($1::text[])[2]::uuid)
+                        AND (o.partner_id, o.order_id) <= (($2::text[])[1]::uuid, ($2::text[])[2]::uuid)
+                     OFFSET 0
+                    ) AS o
+              CROSS JOIN LATERAL (
+                     SELECT sum(l.amount) AS net,
+                            count(*) AS entries,
+                            count(*) FILTER (WHERE l.kind = 'DEBIT') AS debits,
+                            count(*) FILTER (WHERE l.currency <> o.currency) AS foreign_entries,
+                            -sum(l.amount) FILTER (WHERE l.kind = 'DEBIT') AS debited,
+                            COALESCE(sum(l.amount) FILTER (WHERE l.kind = 'REFUND'), 0) AS paid_back
+                       FROM (
+                             SELECT l.kind, l.amount, l.currency
+                               FROM ledger AS l
+                              WHERE l.partner_id = o.partner_id AND l.transaction_id = o.order_id AND l.kind = 'DEBIT'
+                              UNION ALL
+                             SELECT l.kind, l.amount, l.currency
+                               FROM ledger AS l
+                              WHERE l.partner_id = o.partner_id AND l.order_id = o.order_id AND l.kind <> 'DEBIT'
+                            ) AS l
+                    ) AS m
+         ), a AS MATERIALIZED (
+             SELECT a.partner_id, a.order_id, a.stock_id, a.line, a.first_retrieved_at, a.returned_at, s.expiry, k.product_id,
+                    k.denomination
+               FROM (
+                     SELECT *
+                       FROM allocations AS a
+                      WHERE a.order_id IS NOT NULL
+                        AND (a.partner_id, a.order_id) > (($1::text[])[1]::uuid, ($1::text[])[2]::uuid)
+                        AND (a.partner_id, a.order_id) <= (($2::text[])[1]::uuid, ($2::text[])[2]::uuid)
+                     OFFSET 0
+                    ) AS a
+               LEFT JOIN LATERAL (SELECT * FROM stock AS s WHERE s.stock_id = a.stock_id OFFSET 0) AS s ON true
+               LEFT JOIN LATERAL (SELECT * FROM chunks AS k WHERE k.chunk_id = s.chunk_id OFFSET 0) AS k ON true
+         ), held AS MATERIALIZED (
+             SELECT a.partner_id, a.order_id, count(*) AS vouchers, min(a.product_id) AS product_id,
+                    min(a.denomination) AS denomination, min(a.expiry) AS expiry,
+                    count(a.product_id) = count(*)
+                     AND min(a.product_id) = max(a.product_id)
+                     AND min(a.denomination) = max(a.denomination)
+                     AND min(a.line) = 0
+                     AND max(a.line) = 0
+                     AND count(a.first_retrieved_at) + count(a.returned_at) = 0 AS is_plain
+               FROM a
+              GROUP BY a.partner_id, a.order_id
+         ), x AS MATERIALIZED (
+             SELECT o.*, s.*
+               FROM (
+                     SELECT o.*
+                       FROM o
+                       LEFT JOIN held AS h USING (partner_id, order_id)
+                      WHERE (
+                             o.status = 'DELIVERED'
+                             AND o.closed
+                             AND o.fulfilled_from IS NOT NULL
+                             AND o.pending_reason IS NULL
+                             AND o.timeline IS NULL
+                             AND o.refunded = 0
+                             AND o.codes_retrieved_at IS NULL
+                             AND o.has_moment
+                             AND (o.entries, o.debits, o.foreign_entries, o.debited) = (1, 1, 0, o.total)
+                             AND h.is_plain
+                             AND jsonb_array_length(o.items) = 1
+                             AND NOT o.item ? 'f'
+                             AND (o.item ->> 'a')::bigint = h.vouchers
+                             AND (o.item ->> 'q')::bigint = h.vouchers
+                             AND (o.item ->> 'u')::bigint * h.vouchers = o.total
+                             AND o.item ->> 'p' = h.product_id
+                             AND (o.item ->> 'd')::bigint = h.denomination
+                             AND (h.expiry >= (o.created_at AT TIME ZONE 'UTC')::date - 1) IS NOT FALSE
+                            ) IS NOT TRUE
+                    OFFSET 0
+                    ) AS o
+              CROSS JOIN LATERAL (
+                     SELECT sum((i ->> 'u')::bigint * (i ->> 'q')::bigint) AS value,
+                            sum((i ->> 'u')::bigint * (i ->> 'a')::bigint) AS delivered_value,
+                            sum((i ->> 'u')::bigint * ((i ->> 'q')::bigint - (i ->> 'a')::bigint
+                                                       - COALESCE((i ->> 'f')::bigint, 0))) AS pending_value,
+                            sum((i ->> 'q')::bigint) AS quantity,
+                            sum((i ->> 'a')::bigint) AS delivered,
+                            sum(COALESCE((i ->> 'f')::bigint, 0)) AS failed,
+                            bool_or((i ->> 'a')::bigint + COALESCE((i ->> 'f')::bigint, 0) > (i ->> 'q')::bigint) AS is_over,
+                            bool_or((i ->> 'a')::bigint + COALESCE((i ->> 'f')::bigint, 0) < (i ->> 'q')::bigint) AS is_open
+                       FROM jsonb_array_elements(o.items) AS i
+                    ) AS s
+         ), i AS MATERIALIZED (
+             SELECT x.partner_id, x.order_id, x.currency, x.closed, l.line - 1 AS line, l.item ->> 'p' AS product_id,
+                    (l.item ->> 'd')::bigint AS denomination, (l.item ->> 'a')::bigint AS delivered,
+                    COALESCE((l.item ->> 'f')::bigint, 0) AS failed
+               FROM x
+              CROSS JOIN jsonb_array_elements(x.items) WITH ORDINALITY AS l (item, line)
+         ), b AS MATERIALIZED (
+             SELECT a.*, x.created_at FROM a JOIN x USING (partner_id, order_id)
+         ), p AS MATERIALIZED (
+             SELECT p.*, b.codes
+               FROM (
+                     SELECT *
+                       FROM purchases AS p
+                      WHERE (p.partner_id, p.order_id) > (($1::text[])[1]::uuid, ($1::text[])[2]::uuid)
+                        AND (p.partner_id, p.order_id) <= (($2::text[])[1]::uuid, ($2::text[])[2]::uuid)
+                     OFFSET 0
+                    ) AS p
+              CROSS JOIN LATERAL (
+                     SELECT count(*) AS codes FROM codes AS c WHERE c.purchase_id = p.purchase_id OFFSET 0
+                    ) AS b
+         ), retrievals AS MATERIALIZED (
+             SELECT r.*, e.at, e.vouchers
+               FROM (
+                     SELECT 'ptn_' || replace(r.partner_id::text, '-', '') AS partner,
+                            'ord_' || replace(r.order_id::text, '-', '') AS subject,
+                            r.first_retrieved_at, r.codes_retrieved_at, r.retrieved
+                       FROM (
+                             SELECT o.partner_id, o.order_id, NULL::timestamptz, o.codes_retrieved_at, NULL::bigint
+                               FROM o
+                              WHERE o.codes_retrieved_at IS NOT NULL
+                              UNION ALL
+                             SELECT a.partner_id, a.order_id, a.first_retrieved_at, NULL, count(*)
+                               FROM a
+                              WHERE a.first_retrieved_at IS NOT NULL
+                              GROUP BY a.partner_id, a.order_id, a.first_retrieved_at
+                            ) AS r (partner_id, order_id, first_retrieved_at, codes_retrieved_at, retrieved)
+                    ) AS r
+               LEFT JOIN LATERAL (
+                     SELECT e.at, (e.after ->> 'vouchers')::integer AS vouchers
+                       FROM (SELECT * FROM audit_log AS e WHERE e.subject = r.subject OFFSET 0) AS e
+                      WHERE e.action = 'codes.retrieve'
+                        AND e.operator = r.partner
+                        AND e.at = COALESCE(r.first_retrieved_at, r.codes_retrieved_at)
+                      LIMIT 1
+                    ) AS e ON true
+         ), ",
+    "money.order_paid": "the ledger entries of an order sum up to its total minus refunds, in its currency, with one debit" =>
+        "SELECT format('order %s: total %s, refunded %s, moved %s by %s debits, %s entries in another currency', order_id, total,
+                       refunded, net, debits, foreign_entries)
+           FROM x
+          WHERE net IS DISTINCT FROM refunded - total
+             OR debits <> 1
+             OR foreign_entries > 0",
+    "money.order_units": "the debit of an order is the value of its delivered and pending units plus its refunds" =>
+        "SELECT format('order %s: debited %s, delivered %s, pending %s, paid back %s', order_id, debited, delivered_value,
+                       pending_value, paid_back)
+           FROM x
+          WHERE debited IS DISTINCT FROM delivered_value + pending_value + paid_back
+             OR pending_value < 0
+             OR (closed AND pending_value <> 0)",
+    "order.total": "the total of an order is the sum of its lines at their prices" =>
+        "SELECT format('order %s: total %s', order_id, total) FROM x WHERE total IS DISTINCT FROM value",
+    "order.holds": "the delivered units of a line equal the vouchers of its SKU that the order has" =>
+        "SELECT format('order %s, line %s: %s delivered, %s allocated', i.order_id, i.line + 1, i.delivered, h.held)
+           FROM i
            LEFT JOIN (
-                 SELECT a.partner_id, a.order_id, a.line, c.product_id, c.denomination, count(*) AS held
-                   FROM allocations AS a
-                   JOIN stock AS s ON s.stock_id = a.stock_id
-                   JOIN chunks AS c ON c.chunk_id = s.chunk_id
-                  WHERE a.order_id IS NOT NULL
-                    AND a.returned_at IS NULL
-                  GROUP BY a.partner_id, a.order_id, a.line, c.product_id, c.denomination
-                 ) AS h
-             ON h.partner_id = o.partner_id
-            AND h.order_id = o.order_id
-            AND h.line = l.line - 1
-            AND h.product_id = l.item ->> 'p'
-            AND h.denomination = (l.item ->> 'd')::bigint
-          WHERE (l.item ->> 'a')::bigint <> COALESCE(h.held, 0)"
-    ),
-    invariant!(
-        "order.owns",
-        "an allocated voucher belongs to an order line of its partner and has the line's SKU",
+                 SELECT partner_id, order_id, line, product_id, denomination, count(*) AS held
+                   FROM b
+                  WHERE returned_at IS NULL
+                  GROUP BY partner_id, order_id, line, product_id, denomination
+                 ) AS h USING (partner_id, order_id, line, product_id, denomination)
+          WHERE i.delivered <> COALESCE(h.held, 0)",
+    "order.owns": "an allocated voucher belongs to an order line of its partner and has the line's SKU" =>
         "SELECT format('stock row %s, order %s, line %s', a.stock_id, a.order_id, a.line)
-           FROM allocations AS a
-           LEFT JOIN orders AS o ON o.partner_id = a.partner_id AND o.order_id = a.order_id
-           LEFT JOIN stock AS s ON s.stock_id = a.stock_id
-           LEFT JOIN chunks AS c ON c.chunk_id = s.chunk_id
-          WHERE a.order_id IS NOT NULL
-            AND (c.product_id, c.denomination)
-                IS DISTINCT FROM (o.lines::jsonb -> a.line ->> 'p', (o.lines::jsonb -> a.line ->> 'd')::bigint)"
-    ),
-    invariant!(
-        "order.valid",
-        "no order has a voucher that had expired when the order was placed",
-        // Allows a day of clock skew.
-        "SELECT format('order %s: stock row %s expired after %s', o.order_id, a.stock_id, s.expiry)
-           FROM allocations AS a
-           JOIN orders AS o ON o.partner_id = a.partner_id AND o.order_id = a.order_id
-           JOIN stock AS s ON s.stock_id = a.stock_id
-          WHERE s.expiry < (o.created_at AT TIME ZONE 'UTC')::date - 1"
-    ),
-    invariant!(
-        "order.returned",
-        "a returned voucher counts as a failed unit of its line",
-        "SELECT format('order %s, line %s: %s returned, %s failed', o.order_id, r.line, r.vouchers,
-                       o.lines::jsonb -> r.line ->> 'f')
+           FROM b AS a
+           LEFT JOIN i USING (partner_id, order_id, line)
+          WHERE (a.product_id, a.denomination) IS DISTINCT FROM (i.product_id, i.denomination)
+          UNION ALL
+         SELECT format('order %s of %s vouchers does not exist', h.order_id, h.vouchers)
+           FROM held AS h
+           LEFT JOIN o USING (partner_id, order_id)
+          WHERE o.total IS NULL",
+    // Allows a day of clock skew.
+    "order.valid": "no order has a voucher that had expired when the order was placed" =>
+        "SELECT format('order %s: stock row %s expired after %s', order_id, stock_id, expiry)
+           FROM b
+          WHERE expiry < (created_at AT TIME ZONE 'UTC')::date - 1",
+    "order.returned": "a returned voucher counts as a failed unit of its line" =>
+        "SELECT format('order %s, line %s: %s returned, %s failed', r.order_id, r.line, r.vouchers, i.failed)
            FROM (
                  SELECT partner_id, order_id, line, count(*) AS vouchers
-                   FROM allocations
+                   FROM b
                   WHERE returned_at IS NOT NULL
                   GROUP BY partner_id, order_id, line
                  ) AS r
-           LEFT JOIN orders AS o ON o.partner_id = r.partner_id AND o.order_id = r.order_id
-          WHERE o.order_id IS NULL
-             OR r.vouchers > COALESCE((o.lines::jsonb -> r.line ->> 'f')::bigint, 0)"
-    ),
-    invariant!(
-        "order.status",
-        "the status of an order matches its delivered units, and refunded orders are refunded in full",
-        "SELECT format('order %s is %s: %s of %s delivered, %s failed, %s of %s refunded', o.order_id, o.status,
-                       l.delivered, l.quantity, l.failed, o.refunded, o.total)
-           FROM orders AS o
-          CROSS JOIN LATERAL (
-                 SELECT sum((i ->> 'q')::bigint) AS quantity,
-                        sum((i ->> 'a')::bigint) AS delivered,
-                        sum(COALESCE((i ->> 'f')::bigint, 0)) AS failed,
-                        bool_or((i ->> 'a')::bigint + COALESCE((i ->> 'f')::bigint, 0) > (i ->> 'q')::bigint) AS over
-                   FROM jsonb_array_elements(o.lines::jsonb) AS i
-                 ) AS l
-          WHERE l.over
-             OR CASE o.status
-                WHEN 'PENDING' THEN l.delivered > 0 OR l.failed > 0
-                WHEN 'PROCESSING' THEN l.delivered > 0
-                WHEN 'PARTIALLY_DELIVERED' THEN l.delivered NOT BETWEEN 1 AND l.quantity - 1
-                WHEN 'DELIVERED' THEN l.delivered <> l.quantity
-                WHEN 'CANCELLED' THEN l.delivered > 0
-                WHEN 'REFUNDED' THEN l.failed <> l.quantity OR o.refunded <> o.total
+           LEFT JOIN i USING (partner_id, order_id, line)
+          WHERE r.vouchers > COALESCE(i.failed, 0)",
+    "order.status": "the status of an order matches its delivered units, and refunded orders are refunded in full" =>
+        "SELECT format('order %s is %s: %s of %s delivered, %s failed, %s of %s refunded', order_id, status, delivered, quantity,
+                       failed, refunded, total)
+           FROM x
+          WHERE is_over
+             OR CASE status
+                WHEN 'PENDING' THEN delivered > 0 OR failed > 0
+                WHEN 'PROCESSING' THEN delivered > 0
+                WHEN 'PARTIALLY_DELIVERED' THEN delivered NOT BETWEEN 1 AND quantity - 1
+                WHEN 'DELIVERED' THEN delivered <> quantity
+                WHEN 'CANCELLED' THEN delivered > 0
+                WHEN 'REFUNDED' THEN failed <> quantity OR refunded <> total
                 ELSE false
                 END
-             OR (o.fulfilled_from IS NULL) <> (l.delivered = 0)"
-    ),
-    invariant!(
-        "order.closed",
-        "an order is closed if nothing is left to deliver, and has a pending reason while it is pending",
-        "SELECT format('order %s is %s, closed %s, pending reason %s', o.order_id, o.status, o.closed, o.pending_reason)
-           FROM orders AS o
-          WHERE o.closed <> (
-                 o.status IN ('DELIVERED', 'REFUNDED')
-                 OR (o.status = 'PARTIALLY_DELIVERED' AND NOT EXISTS (
-                     SELECT
-                       FROM jsonb_array_elements(o.lines::jsonb) AS i
-                      WHERE (i ->> 'a')::bigint + COALESCE((i ->> 'f')::bigint, 0) < (i ->> 'q')::bigint
-                     ))
-                 )
-             OR (o.status = 'PENDING' AND o.pending_reason IS NULL)
-             OR (o.closed AND o.pending_reason IS NOT NULL)"
-    ),
-    invariant!(
-        "order.stages",
-        "the timeline of an order follows the allowed transitions in time and ends with its status",
+             OR (fulfilled_from IS NULL) <> (delivered = 0)",
+    "order.closed": "an order is closed if nothing is left to deliver, and has a pending reason while it is pending" =>
+        "SELECT format('order %s is %s, closed %s, pending reason %s', order_id, status, closed, pending_reason)
+           FROM x
+          WHERE closed <> (
+                 status IN ('DELIVERED', 'REFUNDED')
+                 OR (status = 'PARTIALLY_DELIVERED' AND is_open IS NOT TRUE)
+                )
+             OR (status = 'PENDING') <> (pending_reason IS NOT NULL)
+             OR (closed AND pending_reason IS NOT NULL)",
+    // An order without a timeline stands as it was placed (order_timeline_v1).
+    "order.stages": "the timeline of an order follows the allowed transitions in time and ends with its status" =>
         "SELECT format('order %s: entry %s, %s after %s', t.order_id, t.entry, t.status, t.before)
            FROM (
                  SELECT o.order_id, e.entry, e.item ->> 'status' AS status,
                         lag(e.item ->> 'status') OVER life AS before,
                         (e.item ->> 'at')::timestamptz < lag((e.item ->> 'at')::timestamptz) OVER life AS back
-                   FROM orders AS o
-                  CROSS JOIN jsonb_array_elements(order_timeline_v1(o)) WITH ORDINALITY AS e (item, entry)
+                   FROM x AS o
+                  CROSS JOIN jsonb_array_elements(o.timeline) WITH ORDINALITY AS e (item, entry)
                  WINDOW life AS (PARTITION BY o.partner_id, o.order_id ORDER BY e.entry)
                  ) AS t
           WHERE t.back
@@ -142,111 +263,41 @@ pub(super) const INVARIANTS: &[Invariant] = &[
                      )
                 END
           UNION ALL
-         SELECT format('order %s is %s, its timeline ends at %s', o.order_id, o.status, order_timeline_v1(o) -> -1 ->> 'status')
-           FROM orders AS o
-          WHERE o.status IS DISTINCT FROM order_timeline_v1(o) -> -1 ->> 'status'"
-    ),
-    invariant!(
-        "order.currency",
-        "an open order has the currency of its products",
-        "SELECT format('order %s in %s, product %s', o.order_id, o.currency, l ->> 'p')
-           FROM orders AS o
-          CROSS JOIN jsonb_array_elements(o.lines::jsonb) AS l
-           JOIN products AS p ON p.product_id = l ->> 'p'
-          WHERE NOT o.closed AND p.currency <> o.currency"
-    ),
-    invariant!(
-        "purchase.line",
-        "a purchase belongs to an order line and has at most its quantity",
-        "SELECT format('purchase %s of order %s, line %s: %s codes of %s', p.purchase_id, p.order_id, p.line, b.codes,
-                       p.quantity)
-           FROM purchases AS p
-           LEFT JOIN orders AS o ON o.partner_id = p.partner_id AND o.order_id = p.order_id
-           LEFT JOIN (
-                 SELECT purchase_id, count(*) AS codes FROM codes WHERE purchase_id IS NOT NULL GROUP BY purchase_id
-                 ) AS b ON b.purchase_id = p.purchase_id
-          WHERE (o.lines::jsonb -> p.line ->> 'p', (o.lines::jsonb -> p.line ->> 'd')::bigint)
-                IS DISTINCT FROM (p.product_id, p.denomination)
-             OR p.quantity > (o.lines::jsonb -> p.line ->> 'q')::bigint
-             OR b.codes > p.quantity"
-    ),
-    invariant!(
-        "order.moment",
-        "the id of an order contains its creation time, by which lists find it",
+         SELECT format('order %s is %s, its timeline ends at %s', o.order_id, o.status, o.timeline -> -1 ->> 'status')
+           FROM x AS o
+          WHERE CASE
+                WHEN o.timeline IS NULL THEN o.status NOT IN ('PENDING', 'DELIVERED')
+                ELSE o.status IS DISTINCT FROM o.timeline -> -1 ->> 'status'
+                END",
+    "order.currency": "an open order has the currency of its products" =>
+        "SELECT format('order %s in %s, product %s', i.order_id, i.currency, i.product_id)
+           FROM i
+           JOIN products AS p USING (product_id)
+          WHERE NOT i.closed AND p.currency <> i.currency",
+    "purchase.line": "a purchase belongs to an order line and has at most its quantity" =>
+        "SELECT format('purchase %s of order %s, line %s: %s codes of %s', p.purchase_id, p.order_id, p.line, p.codes, p.quantity)
+           FROM p
+           LEFT JOIN o USING (partner_id, order_id)
+          WHERE (o.items -> p.line ->> 'p', (o.items -> p.line ->> 'd')::bigint) IS DISTINCT FROM (p.product_id, p.denomination)
+             OR p.quantity > (o.items -> p.line ->> 'q')::bigint
+             OR p.codes > p.quantity",
+    "order.moment": "the id of an order contains its creation time, by which lists find it" =>
         "SELECT format('order %s: created at %s', order_id, created_at)
-           FROM orders
-          WHERE left(replace(order_id::text, '-', ''), 16)
-                <> lpad(to_hex((extract(epoch FROM date_trunc('milliseconds', created_at)) * 1000)::bigint), 12, '0')
-                   || '7'
-                   || lpad(to_hex(extract(microseconds FROM created_at)::bigint % 1000), 3, '0')"
-    ),
-    invariant!(
-        "order.partner",
-        "everything that names a partner names an existing one",
+           FROM x
+          WHERE NOT has_moment",
+    "order.partner": "everything that names a partner names an existing one" =>
         "SELECT format('%s of partner %s', x.what, x.partner_id)
            FROM (
-                 SELECT DISTINCT 'an order' AS what, partner_id FROM orders
+                 SELECT DISTINCT 'an order' AS what, partner_id FROM o
                   UNION ALL
-                 SELECT DISTINCT 'a wallet', partner_id FROM wallets
-                  UNION ALL
-                 SELECT DISTINCT 'a ledger entry', partner_id FROM ledger
-                  UNION ALL
-                 SELECT DISTINCT 'a feed', partner_id FROM feeds
-                  UNION ALL
-                 SELECT DISTINCT 'a payout', partner_id FROM payouts
-                  UNION ALL
-                 SELECT DISTINCT 'a purchase', partner_id FROM purchases
-                 ) AS x
-          WHERE NOT EXISTS (SELECT FROM partners AS p WHERE p.partner_id = x.partner_id)"
-    ),
-    invariant!(
-        "key.order",
-        "a stored order response names an existing order, and each order of the last 24 hours has one",
-        "WITH stored AS MATERIALIZED (
-             SELECT convert_from(k.body, 'UTF8')::jsonb ->> 'order_id' AS order_id
-               FROM idempotency_keys AS k
-              WHERE k.status IN (201, 202)
-                AND substring(k.body FROM 1 FOR 1) = '{'
-         ), counted AS MATERIALIZED (
-             SELECT k.order_id, count(*) AS answers FROM stored AS k WHERE k.order_id IS NOT NULL GROUP BY k.order_id
-         ), existing AS MATERIALIZED (
-             SELECT 'ord_' || replace(o.order_id::text, '-', '') AS order_id, o.created_at FROM orders AS o
-         )
-         SELECT format('%s: %s stored responses', t.order_id, t.answers)
-           FROM counted AS t
-           LEFT JOIN existing AS o ON o.order_id = t.order_id
-          WHERE t.answers > 1 OR o.order_id IS NULL
-          UNION ALL
-         SELECT format('%s: no stored response', o.order_id)
-           FROM existing AS o
-           LEFT JOIN counted AS t ON t.order_id = o.order_id
-          WHERE t.order_id IS NULL
-            -- Stored for 24 hours from the commit; allows an hour of clock skew.
-            AND o.created_at > now() - interval '23 hours'"
-    ),
-    invariant!(
-        "key.booking",
-        "a stored reference of an operator's booking names one ledger entry, and each such entry has one",
-        "WITH stored AS MATERIALIZED (
-             SELECT convert_from(k.body, 'UTF8') AS transaction_id, k.expires_at
-               FROM idempotency_keys AS k
-              WHERE substring(k.body FROM 1 FOR 4) = 'txn_'
-         ), existing AS MATERIALIZED (
-             SELECT 'txn_' || replace(l.transaction_id::text, '-', '') AS transaction_id, l.kind
-               FROM ledger AS l
-              WHERE l.kind IN ('TOP_UP', 'ADJUSTMENT')
-         )
-         SELECT format('%s, %s, stored until %s', transaction_id, l.kind, t.expires_at)
-           FROM stored AS t
-           FULL JOIN existing AS l USING (transaction_id)
-          WHERE l.kind IS NULL OR t.expires_at IS DISTINCT FROM 'infinity'"
-    ),
-    invariant!(
-        "key.time",
-        "a stored response expires within 24 hours, or never",
-        "SELECT format('key %s: until %s', k.key, k.expires_at)
-           FROM idempotency_keys AS k
-          WHERE k.expires_at > now() + interval '24 hours 1 minute'
-            AND k.expires_at <> 'infinity'"
-    ),
-];
+                 SELECT DISTINCT 'a purchase', partner_id FROM p
+                ) AS x
+          WHERE NOT EXISTS (SELECT FROM partners AS p WHERE p.partner_id = x.partner_id)",
+    // One statement writes the entry, first_retrieved_at and codes_retrieved_at with one timestamp (retrieve_codes_v1).
+    "retrieval.audited": "each code retrieval has an audit entry with a credential of the order's partner" =>
+        "SELECT format('%s: %s vouchers first retrieved %s, %s in the entry of %s', subject, retrieved,
+                       COALESCE(first_retrieved_at, codes_retrieved_at), vouchers, at)
+           FROM retrievals
+          WHERE at IS NULL
+             OR (retrieved IS NOT NULL AND (vouchers IS NULL OR vouchers < retrieved))",
+};

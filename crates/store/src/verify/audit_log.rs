@@ -1,0 +1,188 @@
+//! Invariants of the audit log and its checkpoints, by ranges of entries and of checkpoints.
+
+use super::scan::{
+    FIRST_NUMBER, LAST_NUMBER, MAX_ROWS, Scan, Steps, description, scan, sliced_scan, to_bigint, violations,
+};
+
+/// From an entry of a code retrieval to its order; the scan of orders looks for the entries.
+pub(super) const SCAN: Scan = scan! {
+    "audit log",
+    tables: ["audit_log"],
+    first: [FIRST_NUMBER],
+    last: [LAST_NUMBER],
+    next: r#"SELECT ARRAY[a.audit_id::text] AS "key!"
+               FROM audit_log AS a
+              WHERE a.audit_id > ($1::text[])[1]::bigint
+              ORDER BY a.audit_id
+             OFFSET $2::bigint - 1
+              LIMIT 1"#,
+    with: "WITH entries AS MATERIALIZED (
+             SELECT a.audit_id, a.operator, a.subject, a.after ->> 'credential_id' AS credential,
+                    a.after ->> 'address' AS address, (a.after ->> 'vouchers')::integer AS vouchers,
+                    CASE WHEN a.subject ~ '^ord_[0-9a-f]{32}$' THEN right(a.subject, 32)::uuid END AS order_id,
+                    CASE WHEN a.operator ~ '^ptn_[0-9a-f]{32}$' THEN right(a.operator, 32)::uuid END AS partner_id
+               FROM audit_log AS a
+              WHERE a.audit_id > ($1::text[])[1]::bigint
+                AND a.audit_id <= ($2::text[])[1]::bigint
+                AND a.action = 'codes.retrieve'
+         ), found AS MATERIALIZED (
+             SELECT e.*, o.codes_retrieved_at
+               FROM entries AS e
+               LEFT JOIN LATERAL (
+                     SELECT o.codes_retrieved_at
+                       FROM orders AS o
+                      WHERE o.partner_id = e.partner_id AND o.order_id = e.order_id
+                     OFFSET 0
+                    ) AS o ON true
+         ), ",
+    "retrieval.audited" =>
+        "SELECT format('entry %s: %s of %s, credential %s, address %s, %s vouchers', f.audit_id, f.subject, f.operator,
+                       f.credential, f.address, f.vouchers)
+           FROM found AS f
+           LEFT JOIN credentials AS c
+             ON c.partner_id = f.partner_id
+            AND 'cred_' || replace(c.credential_id::text, '-', '') = f.credential
+          WHERE f.codes_retrieved_at IS NULL
+             OR c.credential_id IS NULL
+             OR f.address IS NULL
+             OR f.vouchers IS NULL
+             OR f.vouchers < 1",
+};
+
+pub(super) const CHECKPOINT_SCAN: Scan = scan! {
+    "audit checkpoints",
+    tables: ["audit_checkpoints"],
+    first: ["0"],
+    last: [LAST_NUMBER],
+    // A checkpoint has up to a thousand entries.
+    next: r#"SELECT ARRAY[s.number::text] AS "key!"
+               FROM audit_checkpoints AS s
+              WHERE s.number > ($1::text[])[1]::bigint
+              ORDER BY s.number
+             OFFSET $2::bigint / 1000
+              LIMIT 1"#,
+    // Includes the checkpoint before the range.
+    with: "WITH chain AS MATERIALIZED (
+             SELECT s.*, lag(s.number) OVER numbers AS number_before, lag(s.hash) OVER numbers AS hash_before
+               FROM audit_checkpoints AS s
+              WHERE s.number >= ($1::text[])[1]::bigint AND s.number <= ($2::text[])[1]::bigint
+             WINDOW numbers AS (ORDER BY s.number)
+         ), named AS MATERIALIZED (
+             SELECT c.number, e.audit_id, a.audit_id AS existing, a.text
+               FROM chain AS c
+              CROSS JOIN unnest(c.entries) AS e (audit_id)
+               LEFT JOIN LATERAL (
+                     SELECT a.audit_id, audit_entry_text_v1(a) AS text
+                       FROM audit_log AS a
+                      WHERE a.audit_id = e.audit_id
+                     OFFSET 0
+                    ) AS a ON true
+              WHERE c.number > ($1::text[])[1]::bigint
+         ), texts AS MATERIALIZED (
+             SELECT n.number, count(*) AS entries, count(n.existing) AS existing,
+                    string_agg(n.text, E'\\n' ORDER BY n.audit_id) AS text
+               FROM named AS n
+              GROUP BY n.number
+         ), ",
+    "audit.checkpoints": "audit checkpoints follow each other without gaps, and no entry was changed, removed or inserted" =>
+        "SELECT format('checkpoint %s, entries %s to %s: %s of %s exist', c.number, c.entries[1],
+                       c.entries[cardinality(c.entries)], t.existing, t.entries)
+           FROM chain AS c
+           JOIN texts AS t USING (number)
+          WHERE c.number <> COALESCE(c.number_before, 0) + 1
+             OR t.existing <> t.entries
+             OR c.hash <> sha256(COALESCE(c.hash_before, '') || convert_to(t.text, 'UTF8'))",
+};
+
+/// An entry may become visible up to 100,000 ids late, and is then in a later checkpoint.
+pub(super) const ENTRY_SCAN: Scan = sliced_scan! {
+    "entries of audit checkpoints",
+    tables: ["audit_log"],
+    with: "WITH named AS MATERIALIZED (
+             SELECT e.audit_id, count(*) AS checkpoints
+               FROM audit_checkpoints AS s
+              CROSS JOIN unnest(s.entries) AS e (audit_id)
+              WHERE e.audit_id & ($2::integer - 1) = $1::integer
+              GROUP BY e.audit_id
+         ), ",
+    "audit.checkpoints" =>
+        "SELECT format('entry %s is in %s checkpoints', n.audit_id, n.checkpoints) FROM named AS n WHERE n.checkpoints > 1
+          UNION ALL
+         SELECT format('entry %s is in no checkpoint, but later entries are', a.audit_id)
+           FROM audit_log AS a
+           LEFT JOIN named AS n USING (audit_id)
+          WHERE a.audit_id & ($2::integer - 1) = $1::integer
+            AND a.audit_id <= (SELECT max(s.entries[cardinality(s.entries)]) FROM audit_checkpoints AS s) - 100000
+            AND n.audit_id IS NULL",
+};
+
+/// Refunds are left out: they follow from the decision to cancel.
+pub(super) const DECISION_SCAN: Scan = sliced_scan! {
+    "decisions",
+    tables: ["audit_log"],
+    with: "WITH decided AS MATERIALIZED (
+             SELECT 'ord_' || replace(o.order_id::text, '-', '') AS subject, 'order' AS kind, o.timeline
+               FROM orders AS o
+              WHERE o.timeline @> '[{\"by\": \"operator\"}]'
+              UNION ALL
+             SELECT 'po_' || replace(y.payout_id::text, '-', ''), y.amount::text, y.timeline FROM payouts AS y
+         ), decisions AS MATERIALIZED (
+             SELECT d.subject,
+                    CASE
+                        WHEN d.kind <> 'order' THEN d.kind || ' ' || (m ->> 'status')
+                        WHEN m ->> 'status' = 'PROCESSING' THEN 'approved'
+                        ELSE 'ended'
+                    END AS verb,
+                    COALESCE(m ->> 'reason', '') AS reason,
+                    count(*) AS decisions
+               FROM decided AS d
+              CROSS JOIN jsonb_array_elements(d.timeline) AS m
+              WHERE hashtext(d.subject) & ($2::integer - 1) = $1::integer
+                AND m ->> 'by' = 'operator'
+                AND m ->> 'status' <> 'REFUNDED'
+              GROUP BY 1, 2, 3
+         ), entries AS MATERIALIZED (
+             SELECT subject,
+                    CASE action
+                        WHEN 'order.approve' THEN 'approved'
+                        WHEN 'order.reject' THEN 'ended'
+                        WHEN 'order.cancel' THEN 'ended'
+                        ELSE (after ->> 'amount_minor') || ' ' || (after ->> 'status')
+                    END AS verb,
+                    COALESCE(after ->> 'reason', '') AS reason,
+                    count(*) AS entries
+               FROM audit_log
+              WHERE action IN ('order.approve', 'order.reject', 'order.cancel',
+                               'payout.pay', 'payout.reject', 'payout.fail')
+                AND hashtext(subject) & ($2::integer - 1) = $1::integer
+              GROUP BY 1, 2, 3
+         ), ",
+    "decision.audited": "operators' decisions on orders and payouts and their audit entries match" =>
+        "SELECT format('%s: %s %s, audit entries %s', subject, d.decisions, verb, e.entries)
+           FROM decisions AS d
+           FULL JOIN entries AS e USING (subject, verb, reason)
+          WHERE d.decisions IS DISTINCT FROM e.entries",
+};
+
+pub(super) const BOOKING_SCAN: Scan = sliced_scan! {
+    "bookings",
+    tables: ["audit_log"],
+    with: "WITH entries AS MATERIALIZED (
+             SELECT 'txn_' || replace(l.transaction_id::text, '-', '') AS transaction, l.transaction_id, l.partner_id, l.amount,
+                    l.balance_after
+               FROM ledger AS l
+              WHERE l.kind IN ('TOP_UP', 'ADJUSTMENT')
+                AND l.kind <> 'DEBIT' -- the condition of the index
+         ), ",
+    "booking.audited": "operators' bookings and their audit entries match" =>
+        "SELECT format('entry %s of partner %s, audit entry %s', l.transaction_id, l.partner_id, a.audit_id)
+           FROM (SELECT * FROM entries WHERE hashtext(transaction) & ($2::integer - 1) = $1::integer) AS l
+           FULL JOIN (
+                 SELECT after ->> 'transaction_id' AS transaction, *
+                   FROM audit_log
+                  WHERE action IN ('wallet.top_up', 'wallet.adjust')
+                    AND hashtext(after ->> 'transaction_id') & ($2::integer - 1) = $1::integer
+                ) AS a USING (transaction)
+          WHERE (a.after ->> 'amount_minor')::bigint IS DISTINCT FROM l.amount
+             OR (a.after ->> 'balance_minor')::bigint IS DISTINCT FROM l.balance_after",
+};
