@@ -25,6 +25,7 @@ mod proxy;
 mod races;
 mod rows;
 mod subject;
+mod waiting_orders;
 
 use std::future::Future;
 

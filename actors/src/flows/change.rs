@@ -158,6 +158,18 @@ pub(super) async fn change_order<E: From<FlowError>>(
     Err(FlowError::Unavailable.into())
 }
 
+/// Commits a transition of an order as it was read, unless another change was faster.
+pub(super) async fn commit_decision(
+    engine: &Engine,
+    stored: &StoredOrder,
+    transition: OrderTransition,
+    holds: Vec<Box<dyn Hold>>,
+) -> Result<CommitAttempt, FlowError> {
+    let effects = transition.finish(stored.last_sequence);
+    let deadline = DecisionDeadline::start();
+    commit_transition(engine, stored.last_sequence, effects, None, holds, &deadline).await
+}
+
 /// Commits a transition and notifies long polls and shelves.
 async fn commit_transition(
     engine: &Engine,

@@ -8,10 +8,13 @@
 //! | deliver reserved stock | holds | vouchers issued; DELIVERED if nothing is missing any more |
 //! | end fulfilment | holds, money | the rest refunded, the order closed |
 
+use time::Date;
 use vouchsafe_domain::ids::{OrderId, PartnerId, TransactionId, VoucherId};
-use vouchsafe_domain::order::{Actor, FulfilmentSource, Order, OrderStatus, PendingReason, StoredOrder};
+use vouchsafe_domain::order::{
+    Actor, FulfilmentSource, Order, OrderLine, OrderStatus, PendingReason, StoredOrder,
+};
 use vouchsafe_domain::transition::{Cause, OrderTransition};
-use vouchsafe_domain::voucher::{Allocation, Expiry};
+use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
 
 use super::change::{self, OrderDecision};
 use super::hold_for_order::hold_for_order;
@@ -79,24 +82,42 @@ pub async fn deliver_reserved(
             return Ok(OrderDecision::Unchanged(order.clone()));
         };
         let reserved = engine.store.claim_reserved(reservation_id).await;
-        let mut reserved = reserved.map_err(|error| change::log_unavailable(&error))?;
-        let days = u16::try_from(line.min_validity_days).unwrap_or(u16::MAX);
-        let not_before = Expiry::with_remaining_days(engine.clock.now().date(), days);
-        reserved.retain(|voucher| voucher.expiry >= not_before);
-        reserved.truncate(line.pending() as usize);
-        if reserved.is_empty() {
+        let reserved = reserved.map_err(|error| change::log_unavailable(&error))?;
+        let first = first_valid(&reserved, line, engine.clock.now().date());
+        let vouchers: Vec<_> = reserved[first..]
+            .iter()
+            .take(line.pending() as usize)
+            .map(|voucher| Allocation::new(VoucherId::generate(), number, line.sku(), *voucher))
+            .collect();
+        if vouchers.is_empty() {
             return Ok(OrderDecision::Unchanged(order.clone()));
         }
-        let vouchers = reserved
-            .into_iter()
-            .map(|voucher| Allocation::new(VoucherId::generate(), number, line.sku(), voucher));
-        let mut transition = start_transition(engine, order);
-        transition.start_processing(&Cause::SYSTEM, order.pending_reason);
-        transition.issue(vouchers.collect(), source);
-        // No hold is needed: no shelf sells reserved stock, and the commit verifies each voucher.
-        Ok(OrderDecision::Advance(transition, Vec::new()))
+        Ok(OrderDecision::Advance(
+            issue_transition(engine, order, vouchers, source),
+            Vec::new(),
+        ))
     };
     change::change_order::<FlowError>(engine, partner_id, order_id, decide, |_, _| None).await
+}
+
+/// The index of the first of these vouchers, sorted by expiry, that is valid for long enough for an order line.
+pub(super) fn first_valid(vouchers: &[StockVoucher], line: &OrderLine, today: Date) -> usize {
+    let days = u16::try_from(line.min_validity_days).unwrap_or(u16::MAX);
+    let not_before = Expiry::with_remaining_days(today, days);
+    vouchers.partition_point(|voucher| voucher.expiry < not_before)
+}
+
+/// The order with these reserved vouchers. It needs no hold: no shelf sells reserved stock, and the commit verifies each voucher.
+pub(super) fn issue_transition(
+    engine: &Engine,
+    order: &Order,
+    vouchers: Vec<Allocation>,
+    source: FulfilmentSource,
+) -> OrderTransition {
+    let mut transition = start_transition(engine, order);
+    transition.start_processing(&Cause::SYSTEM, order.pending_reason);
+    transition.issue(vouchers, source);
+    transition
 }
 
 /// Ends an order with no more purchases: delivers stock that arrived meanwhile and refunds the rest.

@@ -26,7 +26,8 @@ use super::idempotent::FlowError;
 use crate::engine::Engine;
 use crate::ports::store::Unavailable;
 use crate::ports::vendors::{
-    ClaimedPurchase, ForcedResponse, PurchaseRemainder, ReservedDelivery, Vendors, WaitingOrder,
+    ClaimedPurchase, ForcedResponse, OrderPurchases, PurchaseRemainder, ReservedDelivery, Vendors,
+    WaitingOrder,
 };
 
 /// Minimum and maximum delay before a vendor is asked about a purchase again; in between it is a quarter of the purchase's
@@ -44,7 +45,7 @@ pub enum ProcureError {
     Flow(#[from] FlowError),
 }
 
-/// Advances an order without open purchases: starts it, or ends it if nothing more will come.
+/// Advances a waiting order: starts it, or ends it if nothing more will come.
 ///
 /// # Errors
 /// [`ProcureError`]; the next poll retries.
@@ -56,11 +57,15 @@ pub async fn advance_waiting_order(
     let WaitingOrder {
         partner_id,
         order_id,
-        was_purchased: bought,
+        purchases,
     } = waiting;
-    if bought {
-        end_fulfilment(engine, partner_id, order_id).await?;
-        return Ok(());
+    match purchases {
+        OrderPurchases::None => {}
+        OrderPurchases::Open => return Ok(()),
+        OrderPurchases::Ended => {
+            end_fulfilment(engine, partner_id, order_id).await?;
+            return Ok(());
+        }
     }
     let stored = engine.store.load_order(partner_id, order_id).await?;
     let Some(stored) = stored else {

@@ -34,13 +34,28 @@ pub struct VendorCapacity {
     pub concurrency: usize,
 }
 
-/// An order that waits for a vendor and has no open purchase.
+/// An order that waits for vouchers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitingOrder {
     pub partner_id: PartnerId,
     pub order_id: OrderId,
-    /// Whether it had purchases, from which nothing more will come.
-    pub was_purchased: bool,
+    pub purchases: OrderPurchases,
+}
+
+/// The purchases of a waiting order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderPurchases {
+    None,
+    /// Some are open.
+    Open,
+    /// Nothing more will come from them.
+    Ended,
+}
+
+/// A duty that one node at a time has. Dropping it leaves it to another node.
+pub trait Duty: Send {
+    /// Whether this node still has the duty.
+    fn is_held(&mut self) -> StoreFuture<'_, bool>;
 }
 
 /// A purchase that is due for a request to its vendor.
@@ -110,15 +125,19 @@ pub trait Vendors: Send + Sync + 'static {
     /// [`Unavailable`], as for every method of this trait.
     fn list_capacities(&self) -> StoreFuture<'_, Result<Vec<VendorCapacity>, Unavailable>>;
 
-    /// Lists up to `limit` waiting orders after `after`, oldest first.
+    /// Takes the duty to serve waiting orders; `None` while another node has it.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn list_waiting_orders(
-        &self,
-        after: Option<OrderId>,
-        limit: usize,
-    ) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>>;
+    fn take_serving_duty(&self) -> StoreFuture<'_, Result<Option<Box<dyn Duty>>, Unavailable>>;
+
+    /// Claims about `limit` waiting orders that are due, in equal shares for each SKU that they lack and at least one, so that a
+    /// backlog of one SKU delays no other. An order is due when it was accepted or changed, when a purchase of it ended, and
+    /// otherwise after a delay that grows with its age.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn claim_waiting_orders(&self, limit: usize) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>>;
 
     /// Whether a vendor can be asked for something the order lacks; false if operators fulfil all of it by hand.
     ///
@@ -192,15 +211,15 @@ pub trait Vendors: Send + Sync + 'static {
     /// [`Unavailable`].
     fn list_reserved_stock(&self, limit: usize) -> StoreFuture<'_, Result<Vec<ReservedStock>, Unavailable>>;
 
-    /// Finds the oldest order after `after` that waits for a SKU.
+    /// Lists up to `limit` orders that wait for a SKU, oldest first.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn find_oldest_waiting_order<'a>(
+    fn list_orders_waiting_for<'a>(
         &'a self,
         sku: &'a Sku,
-        after: Option<OrderId>,
-    ) -> StoreFuture<'a, Result<Option<(PartnerId, OrderId)>, Unavailable>>;
+        limit: usize,
+    ) -> StoreFuture<'a, Result<Vec<(PartnerId, OrderId)>, Unavailable>>;
 
     /// Releases a reservation: any shelf may claim the stock.
     ///

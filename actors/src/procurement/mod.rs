@@ -2,7 +2,7 @@
 //!
 //! | component | does | when |
 //! |---|---|---|
-//! | poller | distributes reserved stock, starts waiting orders, ends orders that cannot be filled | four times a second |
+//! | poller | distributes reserved stock, starts waiting orders, ends orders that cannot be filled | four times a second, one node at a time |
 //! | vendor actor | requests and polls purchases, with the vendor's concurrency | at each poll, and when a purchase finishes |
 //!
 //! All state is in the store. An actor that dies is restarted at the next poll and releases its claims; a node that dies
@@ -23,7 +23,9 @@ use vouchsafe_domain::ids::{OrderId, PartnerId};
 
 use crate::engine::Engine;
 use crate::flows::{self, ProcureError};
-use crate::ports::vendors::{ForcedResponse, VendorCapacity, VendorId, Vendors, WaitingOrder};
+use crate::ports::vendors::{
+    ForcedResponse, OrderPurchases, VendorCapacity, VendorId, Vendors, WaitingOrder,
+};
 use crate::supervisor::{ActorStats, ActorTotals, Directory, Spawner};
 
 /// The procurement of one node.
@@ -76,7 +78,7 @@ impl Procurement {
         let order = WaitingOrder {
             partner_id,
             order_id,
-            was_purchased: false,
+            purchases: OrderPurchases::None,
         };
         flows::advance_waiting_order(&self.engine, &*self.vendors, order).await
     }

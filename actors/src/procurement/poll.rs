@@ -1,25 +1,49 @@
 //! Procurement poller: periodically finds pending work in the store, including work left unfinished by a crash.
+//!
+//! One node at a time serves waiting orders. It does so in rounds: each SKU gets its share of a round, so a backlog of one SKU
+//! delays no other. While a round leaves work behind, the next one follows at once.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
-use vouchsafe_domain::ids::OrderId;
 
 use super::Procurement;
-use crate::flows;
+use crate::flows::{self, DistributionProgress};
 use crate::ports::store::Unavailable;
-use crate::ports::vendors::{ReservedStock, WaitingOrder};
+use crate::ports::vendors::{Duty, ReservedStock, WaitingOrder};
 
 /// Poll interval; bounds the delay before an order's purchase starts.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Maximum number of orders and of reserved stock entries per poll; bounds memory.
-const POLL_LIMIT: usize = 50;
+/// Number of orders per round: some tenths of a second, after which newer orders of other SKUs have their turn.
+const ROUND_ORDERS: usize = 256;
 
-/// How many orders advance concurrently: one that blocks delays few others.
-const SETTLE_CONCURRENCY: usize = 8;
+/// Maximum number of reservations per round; bounds memory.
+const ROUND_RESERVATIONS: usize = 256;
+
+/// How many orders advance, and of how many SKUs reserved stock is distributed, concurrently: one that blocks delays few others.
+const CONCURRENCY: usize = 8;
+
+/// What a round has left to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Round {
+    Finished,
+    /// Work was done, and more may be due.
+    Continues,
+}
+
+impl Round {
+    fn of(continues: bool) -> Self {
+        if continues {
+            Self::Continues
+        } else {
+            Self::Finished
+        }
+    }
+}
 
 impl Procurement {
     /// Polls until dropped. Every step is complete or has no effect, so dropping the future is safe.
@@ -48,48 +72,79 @@ impl Procurement {
     async fn poll_orders(&self) {
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut after = None;
+        let (mut duty, mut round) = (None, Round::Finished);
         loop {
-            tick.tick().await;
-            if let Err(error) = self.distribute_reserved_stock().await {
-                warn!(error.message = %error, "cannot read reserved stock");
+            if round == Round::Finished {
+                tick.tick().await;
             }
-            match self.advance_waiting_orders(after).await {
-                Ok(last) => after = last,
+            round = Round::Finished;
+            if !self.has_duty(&mut duty).await {
+                continue;
+            }
+            match self.distribute_reserved_stock().await {
+                Ok(distributed) => round = distributed,
+                Err(error) => warn!(error.message = %error, "cannot read reserved stock"),
+            }
+            match self.advance_waiting_orders().await {
+                Ok(Round::Finished) => {}
+                Ok(Round::Continues) => round = Round::Continues,
                 Err(error) => warn!(error.message = %error, "cannot read orders waiting for vendors"),
             }
         }
     }
 
-    async fn distribute_reserved_stock(&self) -> Result<(), Unavailable> {
-        let reserved = self.vendors.list_reserved_stock(POLL_LIMIT).await?;
-        let distribute = async |reserved: ReservedStock| {
-            let sku = reserved.sku.clone();
-            if let Err(error) = flows::distribute_reserved_stock(&self.engine, &*self.vendors, reserved).await
-            {
-                warn!(%sku, error.message = %error, "cannot distribute reserved stock; it stays reserved");
-            }
-        };
-        // Sequential: two entries of one SKU in parallel would not serve the oldest order first.
-        for reserved in reserved {
-            distribute(reserved).await;
+    /// Whether this node serves waiting orders now.
+    async fn has_duty(&self, duty: &mut Option<Box<dyn Duty>>) -> bool {
+        if let Some(held) = duty
+            && !held.is_held().await
+        {
+            *duty = None;
         }
-        Ok(())
+        if duty.is_none() {
+            match self.vendors.take_serving_duty().await {
+                Ok(taken) => *duty = taken,
+                Err(error) => {
+                    warn!(error.message = %error, "cannot find out which node serves waiting orders")
+                }
+            }
+        }
+        duty.is_some()
     }
 
-    /// Advances orders without open purchases: starts them, or ends them if nothing more will come. Returns the last
-    /// order's id, after which the next poll continues, so that orders that cannot advance do not block those behind them.
-    async fn advance_waiting_orders(&self, after: Option<OrderId>) -> Result<Option<OrderId>, Unavailable> {
-        let waiting = self.vendors.list_waiting_orders(after, POLL_LIMIT).await?;
-        let last = waiting.get(POLL_LIMIT - 1).map(|order| order.order_id);
+    async fn distribute_reserved_stock(&self) -> Result<Round, Unavailable> {
+        let mut reserved = self.vendors.list_reserved_stock(ROUND_RESERVATIONS).await?;
+        // Two reservations of one SKU at once would not serve the oldest order first.
+        let mut skus = HashSet::new();
+        reserved.retain(|reserved| skus.insert(reserved.sku.clone()));
+        let share = (ROUND_ORDERS / reserved.len().max(1)).max(1);
+        let distribute = async |reserved: ReservedStock| {
+            let distributed =
+                flows::distribute_reserved_stock(&self.engine, &*self.vendors, &reserved, share).await;
+            distributed.unwrap_or_else(|error| {
+                warn!(sku = %reserved.sku, error.message = %error, "cannot distribute reserved stock; it stays reserved");
+                DistributionProgress::Complete
+            })
+        };
+        let distributed: Vec<_> = stream::iter(reserved)
+            .map(distribute)
+            .buffer_unordered(CONCURRENCY)
+            .collect()
+            .await;
+        Ok(Round::of(distributed.contains(&DistributionProgress::HasMore)))
+    }
+
+    /// Advances waiting orders: starts them, or ends them if nothing more will come.
+    async fn advance_waiting_orders(&self) -> Result<Round, Unavailable> {
+        let waiting = self.vendors.claim_waiting_orders(ROUND_ORDERS).await?;
+        let round = Round::of(!waiting.is_empty());
         let advance = async |order: WaitingOrder| {
             if let Err(error) = flows::advance_waiting_order(&self.engine, &*self.vendors, order).await {
                 warn!(order.id = %order.order_id, error.message = %error, "cannot advance order waiting for a vendor");
             }
         };
         stream::iter(waiting)
-            .for_each_concurrent(SETTLE_CONCURRENCY, advance)
+            .for_each_concurrent(CONCURRENCY, advance)
             .await;
-        Ok(last)
+        Ok(round)
     }
 }

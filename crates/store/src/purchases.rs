@@ -10,7 +10,6 @@ pub(super) mod view;
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use vouchsafe_actors::ports::vendors::WaitingOrder;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::product::{ExpiryPolicy, ProductId};
@@ -65,41 +64,6 @@ pub struct Purchase {
 pub struct Purchases(pub(super) Database);
 
 impl Purchases {
-    /// Lists up to `limit` orders after `after` that wait for a vendor and have no open purchase, oldest first.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn list_orders_awaiting_vendor(
-        &self,
-        after: Option<OrderId>,
-        limit: usize,
-    ) -> Result<Vec<WaitingOrder>, sqlx::Error> {
-        let statement = sqlx::query_as!(
-            WaitingOrder,
-            r#"SELECT o.partner_id AS "partner_id: PartnerId",
-                    o.order_id AS "order_id: OrderId",
-                    EXISTS (
-                    SELECT
-                      FROM purchases AS p
-                     WHERE p.partner_id = o.partner_id AND p.order_id = o.order_id
-                    ) AS "was_purchased!"
-               FROM orders AS o
-              WHERE o.pending_reason = 'VENDOR'
-                AND NOT o.closed
-                AND ($2::uuid IS NULL OR o.order_id > $2)
-                AND NOT EXISTS (
-                    SELECT
-                      FROM purchases AS p
-                     WHERE p.partner_id = o.partner_id AND p.order_id = o.order_id AND NOT p.ended
-                    )
-              ORDER BY o.order_id
-              LIMIT $1"#,
-            to_bigint(limit),
-            after as _,
-        );
-        self.0.fetch_all(statement).await
-    }
-
     /// Creates purchases for an order. A line that has a purchase keeps it.
     ///
     /// # Errors

@@ -5,7 +5,6 @@
 
 use uuid::Uuid;
 use vouchsafe_actors::ports::vendors::ReservedStock;
-use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 
@@ -29,7 +28,11 @@ impl Reservations {
                 SELECT gen_random_uuid() AS reservation_id
                   FROM purchases AS p
                  WHERE p.purchase_id = $1
-                   AND EXISTS (SELECT FROM orders_waiting_for_stock_v1(p.product_id, p.denomination, NULL, 1))
+                   AND EXISTS (
+                       SELECT
+                         FROM order_demands AS d
+                        WHERE d.product_id = p.product_id AND d.denomination = p.denomination
+                       )
              )
              UPDATE chunks AS c
                 SET reservation_id = (SELECT n.reservation_id FROM next_reservation AS n)
@@ -68,26 +71,6 @@ impl Reservations {
             },
         });
         self.0.fetch_all(statement).await
-    }
-
-    /// Finds the oldest order after `after` that waits for vouchers of a SKU.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn find_oldest_waiting_order(
-        &self,
-        sku: Sku,
-        after: Option<OrderId>,
-    ) -> Result<Option<(PartnerId, OrderId)>, sqlx::Error> {
-        let statement = sqlx::query!(
-            r#"SELECT w.partner_id AS "partner_id!: PartnerId", w.order_id AS "order_id!: OrderId"
-               FROM orders_waiting_for_stock_v1($1, $2, $3, 1) AS w"#,
-            sku.product_id as _,
-            sku.denomination as _,
-            after as _,
-        )
-        .map(|row| (row.partner_id, row.order_id));
-        self.0.fetch_optional(statement).await
     }
 
     /// Releases a reservation: any shelf may claim the stock.

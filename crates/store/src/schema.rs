@@ -24,6 +24,7 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "claim_chunks_v1",
     "claim_chunks_v2",
     "commit_batch_v1",
+    "commit_batch_v2",
     "free_stock_v1",
     "has_free_stock_v1",
     "is_other_node_first_v1",

@@ -22,8 +22,8 @@ use tracing::{error, warn};
 use uuid::Uuid;
 use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use vouchsafe_actors::ports::vendors::{
-    ClaimedPurchase, DuePurchase, ForcedResponse, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId,
-    Vendors, WaitingOrder,
+    ClaimedPurchase, DuePurchase, Duty, ForcedResponse, PurchaseRemainder, ReservedStock, VendorCapacity,
+    VendorId, Vendors, WaitingOrder,
 };
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
@@ -217,12 +217,16 @@ impl Vendors for ProcurementService {
         })
     }
 
-    fn list_waiting_orders(
-        &self,
-        after: Option<OrderId>,
-        limit: usize,
-    ) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>> {
-        let orders = self.store.purchases.list_orders_awaiting_vendor(after, limit);
+    fn take_serving_duty(&self) -> StoreFuture<'_, Result<Option<Box<dyn Duty>>, Unavailable>> {
+        let duty = self.store.waiting_orders.take_serving_duty();
+        Box::pin(async move {
+            let duty = duty.await.map_err(unavailable)?;
+            Ok(duty.map(|duty| Box::new(duty) as Box<dyn Duty>))
+        })
+    }
+
+    fn claim_waiting_orders(&self, limit: usize) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>> {
+        let orders = self.store.waiting_orders.claim_due(limit);
         Box::pin(async move { orders.await.map_err(unavailable) })
     }
 
@@ -294,16 +298,13 @@ impl Vendors for ProcurementService {
         Box::pin(async move { reserved.await.map_err(unavailable) })
     }
 
-    fn find_oldest_waiting_order<'a>(
+    fn list_orders_waiting_for<'a>(
         &'a self,
         sku: &'a Sku,
-        after: Option<OrderId>,
-    ) -> StoreFuture<'a, Result<Option<(PartnerId, OrderId)>, Unavailable>> {
-        let first = self
-            .store
-            .reservations
-            .find_oldest_waiting_order(sku.clone(), after);
-        Box::pin(async move { first.await.map_err(unavailable) })
+        limit: usize,
+    ) -> StoreFuture<'a, Result<Vec<(PartnerId, OrderId)>, Unavailable>> {
+        let waiting = self.store.waiting_orders.list_for_sku(sku.clone(), limit);
+        Box::pin(async move { waiting.await.map_err(unavailable) })
     }
 
     fn release_reservation(&self, reservation_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>> {

@@ -15,8 +15,8 @@ use uuid::Uuid;
 pub use self::faults::VendorFault;
 use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use vouchsafe_actors::ports::vendors::{
-    ClaimedPurchase, DuePurchase, ForcedResponse, PurchaseRemainder, ReservedStock, VendorCapacity, VendorId,
-    Vendors, WaitingOrder,
+    ClaimedPurchase, DuePurchase, Duty, ForcedResponse, PurchaseRemainder, ReservedStock, VendorCapacity,
+    VendorId, Vendors, WaitingOrder,
 };
 use vouchsafe_domain::clock::Clock as _;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
@@ -171,6 +171,21 @@ impl Drop for InFlightCall<'_> {
     }
 }
 
+/// The duty to serve waiting orders, which ends with the node that has it.
+struct SimulatedDuty(SimulatedVendors);
+
+impl Duty for SimulatedDuty {
+    fn is_held(&mut self) -> StoreFuture<'_, bool> {
+        Box::pin(async move { self.0.try_records().is_ok() })
+    }
+}
+
+impl Drop for SimulatedDuty {
+    fn drop(&mut self) {
+        self.0.records().release_duty();
+    }
+}
+
 /// Lines of an order that can be bought: line number, SKU, quantity.
 fn purchasable_lines(order: &Order) -> impl Iterator<Item = (u16, Sku, u32)> {
     let lines = (0_u16..).zip(&order.lines);
@@ -191,21 +206,28 @@ impl Vendors for NodeVendors {
         })
     }
 
-    fn list_waiting_orders(
-        &self,
-        after: Option<OrderId>,
-        limit: usize,
-    ) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>> {
+    fn take_serving_duty(&self) -> StoreFuture<'_, Result<Option<Box<dyn Duty>>, Unavailable>> {
         Box::pin(async move {
-            let waiting = orders_after(self.vendors.db.waiting_orders(), after);
-            let records = self.vendors.try_records()?;
-            let idle = waiting.filter(|order| records.open_purchases(order.order_id).is_empty());
-            let found = idle.map(|order| WaitingOrder {
-                partner_id: order.partner_id,
-                order_id: order.order_id,
-                was_purchased: records.has_purchase(order.order_id),
-            });
-            Ok(found.take(limit).collect())
+            let is_free = self.vendors.try_records()?.take_duty();
+            Ok(is_free.then(|| Box::new(SimulatedDuty(self.vendors.clone())) as Box<dyn Duty>))
+        })
+    }
+
+    fn claim_waiting_orders(&self, limit: usize) -> StoreFuture<'_, Result<Vec<WaitingOrder>, Unavailable>> {
+        Box::pin(async move {
+            let waiting = self.vendors.db.waiting_orders();
+            let mut records = self.vendors.try_records()?;
+            let mut claimed = Vec::new();
+            for order in waiting {
+                if claimed.len() < limit && records.postpone_if_due(order.order_id, Instant::now()) {
+                    claimed.push(WaitingOrder {
+                        partner_id: order.partner_id,
+                        order_id: order.order_id,
+                        purchases: records.state_of(order.order_id),
+                    });
+                }
+            }
+            Ok(claimed)
         })
     }
 
@@ -292,11 +314,11 @@ impl Vendors for NodeVendors {
         })
     }
 
-    fn find_oldest_waiting_order<'a>(
+    fn list_orders_waiting_for<'a>(
         &'a self,
         sku: &'a Sku,
-        after: Option<OrderId>,
-    ) -> StoreFuture<'a, Result<Option<(PartnerId, OrderId)>, Unavailable>> {
+        limit: usize,
+    ) -> StoreFuture<'a, Result<Vec<(PartnerId, OrderId)>, Unavailable>> {
         Box::pin(async move {
             drop(self.vendors.try_records()?);
             let is_waiting = |order: &Order| {
@@ -305,8 +327,11 @@ impl Vendors for NodeVendors {
                     .iter()
                     .any(|line| line.pending() > 0 && line.sku() == *sku)
             };
-            let first = orders_after(self.vendors.db.waiting_orders(), after).find(is_waiting);
-            Ok(first.map(|order| (order.partner_id, order.order_id)))
+            let waiting = self.vendors.db.waiting_orders().into_iter().filter(is_waiting);
+            Ok(waiting
+                .map(|order| (order.partner_id, order.order_id))
+                .take(limit)
+                .collect())
         })
     }
 
@@ -321,10 +346,4 @@ impl Vendors for NodeVendors {
     fn list_out_of_stock(&self) -> StoreFuture<'_, Result<Vec<Sku>, Unavailable>> {
         Box::pin(async move { Ok(self.vendors.try_records()?.out_of_stock(Instant::now())) })
     }
-}
-
-/// The orders after `after`; all of them if it does not wait any more.
-fn orders_after(orders: Vec<Order>, after: Option<OrderId>) -> impl Iterator<Item = Order> {
-    let index = after.and_then(|after| orders.iter().position(|order| order.order_id == after));
-    orders.into_iter().skip(index.map_or(0, |index| index + 1))
 }

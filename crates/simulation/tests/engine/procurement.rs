@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use vouchsafe_actors::flows::{CancelOrder, cancel_order};
 use vouchsafe_domain::order::{FulfilmentSource, Order, OrderStatus};
+use vouchsafe_simulation::Fault;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::walk::vendors::vendor_of;
 use vouchsafe_simulation::walk::{Node, OrderRequest, Simulation};
@@ -173,6 +174,32 @@ simulation_tests! {
         assert_eq!(order_of(&sim, BOB).status, OrderStatus::Delivered, "the remainder is bought");
         assert_all_settled(&sim, &node).await;
     }
+
+    async fn stock_for_a_backlog_of_one_sku_delays_no_other() {
+        const BACKLOG: usize = 600;
+        let (sim, node) = setup().await;
+        sim.top_up(ALICE, 1_000_000).await;
+        for number in 0..BACKLOG {
+            node.place_order(&order_request(ALICE, &format!("k{number}"), "bought", 1)).await.expect_new();
+        }
+        node.place_order(&OrderRequest::new(BOB, "k", &[("bought", "25.00", 1)])).await.expect_new();
+        node.import(&build::sku("bought", 1_000), &[1; BACKLOG]);
+        node.import(&build::sku("bought", 2_500), &[1]);
+        sim.vendors.set_latency(600 * SECOND);
+        for _ in 0..BACKLOG {
+            sim.db.fail_commit("one", Fault::Slow(SECOND / 10));
+        }
+        node.start_procurement();
+        while order_of(&sim, BOB).status != OrderStatus::Delivered {
+            sleep(Duration::from_millis(1)).await;
+        }
+        let delivered = sim.db.orders().iter().filter(|order| order.status == OrderStatus::Delivered).count() - 1;
+        assert!(delivered < BACKLOG, "{delivered} orders were delivered first");
+        sleep(600 * SECOND).await;
+        assert_all_settled(&sim, &node).await;
+        assert!(sim.db.orders().iter().all(|order| order.fulfilled_from == Some(FulfilmentSource::Cache)));
+    }
+
     async fn remainder_of_reserved_stock_is_sold_to_new_orders() {
         let (sim, node) = setup().await;
         node.import(&build::sku("gift", 1_000), &[1]);

@@ -216,7 +216,8 @@ async fn insert_stock(
                                 reservation_id)
             SELECT $1, $2, c.first_expiry, c.last_expiry, c.first_stock_id, c.last_stock_id,
                    -- One reservation for the whole batch: waiting orders are served from it in one pass.
-                   COALESCE($11, (SELECT gen_random_uuid() WHERE EXISTS (SELECT FROM orders_waiting_for_stock_v1($1, $2, NULL, 1))))
+                   COALESCE($11, (SELECT gen_random_uuid()
+                                    WHERE EXISTS (SELECT FROM order_demands WHERE product_id = $1 AND denomination = $2)))
               FROM unnest($3::date[], $4::date[], $5::bigint[], $6::bigint[])
                    AS c (first_expiry, last_expiry, first_stock_id, last_stock_id)
             RETURNING chunk_id, first_stock_id

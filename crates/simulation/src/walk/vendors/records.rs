@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
 use vouchsafe_actors::ports::vendors::{
-    ClaimedPurchase, DuePurchase, PurchaseRemainder, ReservedDelivery, VendorId,
+    ClaimedPurchase, DuePurchase, OrderPurchases, PurchaseRemainder, ReservedDelivery, VendorId,
 };
 use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::{FulfilmentSource, Order};
@@ -18,6 +18,9 @@ use super::vendor_of;
 
 /// Time after which an unreleased claim expires.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Delay before the service looks at a waiting order again.
+const ORDER_DELAY: Duration = Duration::from_millis(250);
 
 /// How long an out-of-stock response is cached.
 const OUT_OF_STOCK_TTL: Duration = Duration::from_secs(30);
@@ -49,6 +52,10 @@ pub(super) struct PurchaseRecords {
     purchases: BTreeMap<Uuid, PurchaseRow>,
     sales: BTreeMap<Uuid, Sale>,
     sold_out: Vec<(Sku, Instant)>,
+    /// When waiting orders are due.
+    next_looks: BTreeMap<OrderId, Instant>,
+    /// Whether a node has the duty to serve waiting orders.
+    has_server: bool,
     pub(super) faults: VendorFaults,
     /// Vendor calls in flight now.
     pub(super) in_flight: usize,
@@ -96,10 +103,38 @@ impl PurchaseRecords {
             .collect()
     }
 
-    pub(super) fn has_purchase(&self, order_id: OrderId) -> bool {
-        self.purchases
+    pub(super) fn state_of(&self, order_id: OrderId) -> OrderPurchases {
+        let mut rows = self
+            .purchases
             .values()
-            .any(|row| row.delivery.order_id == order_id)
+            .filter(|row| row.delivery.order_id == order_id)
+            .peekable();
+        if rows.peek().is_none() {
+            return OrderPurchases::None;
+        }
+        if rows.all(|row| row.ended) {
+            OrderPurchases::Ended
+        } else {
+            OrderPurchases::Open
+        }
+    }
+
+    /// Whether a waiting order is due; if it is, postpones it.
+    pub(super) fn postpone_if_due(&mut self, order_id: OrderId, now: Instant) -> bool {
+        let is_due = self.next_looks.get(&order_id).is_none_or(|next| *next <= now);
+        if is_due {
+            self.next_looks.insert(order_id, now + ORDER_DELAY);
+        }
+        is_due
+    }
+
+    /// Takes the duty to serve waiting orders, unless a node has it.
+    pub(super) fn take_duty(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_server, true)
+    }
+
+    pub(super) fn release_duty(&mut self) {
+        self.has_server = false;
     }
 
     pub(super) fn is_open(&self, purchase_id: Uuid) -> bool {

@@ -1,0 +1,172 @@
+//! Orders that wait for vouchers: their demand per SKU, when they are due, and the duty to serve them.
+//!
+//! Triggers maintain `order_demands` (migrations 0012 and 0013): a change of an order and the end of a purchase make it due.
+
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::{Connection as _, Executor as _, PgConnection, Postgres};
+use vouchsafe_actors::ports::store::StoreFuture;
+use vouchsafe_actors::ports::vendors::{Duty, OrderPurchases, WaitingOrder};
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::product::Sku;
+
+use super::audit::to_bigint;
+use super::database::Database;
+
+/// Key of the advisory lock of the node that serves waiting orders. Any otherwise unused number.
+const SERVING_LOCK: i64 = 0x5653_7365_7276_6500;
+
+/// A node that stops responding without closing its connection loses the duty. It is idle for the length of a round at most.
+const SERVING_IDLE_TIMEOUT: &str = "SET idle_session_timeout = '30s'";
+
+/// A ping of the connection that takes longer counts as the loss of the duty.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Orders that wait for vouchers.
+#[derive(Debug, Clone)]
+pub struct WaitingOrders(pub(super) Database);
+
+impl WaitingOrders {
+    /// Takes the duty to serve waiting orders; `None` while another node has it. The lock ends with its connection, which leaves
+    /// the pool.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn take_serving_duty(&self) -> Result<Option<ServingDuty>, sqlx::Error> {
+        let database = self.0.clone();
+        let connection = self.0.run(|pool| async move {
+            let mut connection = pool.acquire().await?;
+            let locked =
+                sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "is_locked!""#, SERVING_LOCK);
+            if !locked.fetch_one(&mut *connection).await? {
+                return Ok(None);
+            }
+            let mut connection = PoolConnection::<Postgres>::detach(connection);
+            connection.execute(SERVING_IDLE_TIMEOUT).await?;
+            Ok(Some(connection))
+        });
+        let connection = connection.await?;
+        Ok(connection.map(|connection| ServingDuty {
+            database,
+            connection: Some(connection),
+        }))
+    }
+
+    /// Claims orders that are due: no other call returns them before they are due again. Each SKU has an equal share of `limit`,
+    /// and at least one order.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn claim_due(&self, limit: usize) -> Result<Vec<WaitingOrder>, sqlx::Error> {
+        // Visits the SKUs by skipping along the index, and of each only what is due. Claimed rows are locked, so their places are
+        // stable, and no estimate of their number makes a join of them. The delay grows with the order's age, so that
+        // the visits of an order are few, however long it waits.
+        let statement = sqlx::query!(
+            r#"WITH RECURSIVE skus AS (
+                (SELECT d.product_id, d.denomination FROM order_demands AS d ORDER BY 1, 2 LIMIT 1)
+                UNION ALL
+                SELECT n.product_id, n.denomination
+                  FROM skus AS s
+                 CROSS JOIN LATERAL (
+                       SELECT d.product_id, d.denomination
+                         FROM order_demands AS d
+                        WHERE (d.product_id, d.denomination) > (s.product_id, s.denomination)
+                        ORDER BY 1, 2
+                        LIMIT 1
+                       ) AS n
+             ), due AS MATERIALIZED (
+                SELECT s.product_id, s.denomination
+                  FROM skus AS s
+                 WHERE EXISTS (
+                       SELECT
+                         FROM order_demands AS d
+                        WHERE d.product_id = s.product_id AND d.denomination = s.denomination AND d.next_at <= now()
+                       )
+             ), claimed AS MATERIALIZED (
+                SELECT c.row_id
+                  FROM due AS s
+                 CROSS JOIN LATERAL (
+                       SELECT d.ctid AS row_id
+                         FROM order_demands AS d
+                        WHERE d.product_id = s.product_id AND d.denomination = s.denomination AND d.next_at <= now()
+                        ORDER BY d.next_at
+                        LIMIT GREATEST($1 / (SELECT count(*) FROM due), 1)
+                          FOR UPDATE SKIP LOCKED
+                       ) AS c
+             ), postponed AS (
+                UPDATE order_demands AS d
+                   SET next_at = now() + LEAST(GREATEST((now() - d.accepted_at) / 4, interval '250 ms'), interval '5 min')
+                 WHERE d.ctid = ANY (ARRAY(SELECT c.row_id FROM claimed AS c))
+                RETURNING d.partner_id, d.order_id
+             )
+             SELECT p.partner_id AS "partner_id: PartnerId", p.order_id AS "order_id: OrderId",
+                    (
+                    SELECT bool_and(u.ended)
+                      FROM purchases AS u
+                     WHERE u.partner_id = p.partner_id AND u.order_id = p.order_id
+                    ) AS have_ended
+               FROM (SELECT DISTINCT * FROM postponed) AS p
+              ORDER BY p.order_id"#,
+            to_bigint(limit),
+        )
+        .map(|row| WaitingOrder {
+            partner_id: row.partner_id,
+            order_id: row.order_id,
+            purchases: match row.have_ended {
+                None => OrderPurchases::None,
+                Some(false) => OrderPurchases::Open,
+                Some(true) => OrderPurchases::Ended,
+            },
+        });
+        self.0.fetch_all(statement).await
+    }
+
+    /// Lists up to `limit` orders that wait for a SKU, oldest first.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list_for_sku(
+        &self,
+        sku: Sku,
+        limit: usize,
+    ) -> Result<Vec<(PartnerId, OrderId)>, sqlx::Error> {
+        let statement = sqlx::query!(
+            r#"SELECT d.partner_id AS "partner_id: PartnerId", d.order_id AS "order_id: OrderId"
+                 FROM order_demands AS d
+                WHERE d.product_id = $1 AND d.denomination = $2
+                ORDER BY d.order_id
+                LIMIT $3"#,
+            sku.product_id as _,
+            sku.denomination as _,
+            to_bigint(limit),
+        )
+        .map(|row| (row.partner_id, row.order_id));
+        self.0.fetch_all(statement).await
+    }
+}
+
+/// The duty to serve waiting orders: a connection that has the advisory lock.
+#[derive(Debug)]
+pub struct ServingDuty {
+    database: Database,
+    connection: Option<PgConnection>,
+}
+
+impl Duty for ServingDuty {
+    fn is_held(&mut self) -> StoreFuture<'_, bool> {
+        Box::pin(async move {
+            let Some(mut connection) = self.connection.take() else {
+                return false;
+            };
+            let pinged = self.database.spawn(async move {
+                match tokio::time::timeout(PING_TIMEOUT, connection.ping()).await {
+                    Ok(pinged) => pinged.map(|()| connection),
+                    Err(_) => Err(sqlx::Error::PoolTimedOut),
+                }
+            });
+            self.connection = pinged.await.ok();
+            self.connection.is_some()
+        })
+    }
+}

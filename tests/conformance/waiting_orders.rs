@@ -1,0 +1,203 @@
+//! Cost of waiting orders: what orders lack is found per SKU, however many orders wait for others.
+//!
+//! Row counts come from `auto_explain`, as in `list_plans`.
+
+use sqlx::{AssertSqlSafe, Executor};
+use tokio::runtime::Handle;
+use uuid::Uuid;
+use vouchsafe_actors::ports::record::Verdict;
+use vouchsafe_actors::ports::store::Store as _;
+use vouchsafe_actors::ports::vendors::{Duty as _, OrderPurchases, WaitingOrder};
+use vouchsafe_domain::order::Actor;
+use vouchsafe_domain::product::Sku;
+use vouchsafe_domain::transition::{Cause, OrderTransition};
+use vouchsafe_simulation::build;
+use vouchsafe_simulation::conformance::Subject as _;
+use vouchsafe_store::{PgNode, PgStore};
+
+use crate::explain::{EXPLAIN, lock_log, plans, rows_read};
+use crate::subject::PgSubject;
+
+/// Orders that wait for a SKU; no test may visit a tenth of them.
+const WAITING: u32 = 20_000;
+
+const FEW_ROWS: f64 = 1_000.0;
+
+/// Inserts orders that wait for a SKU.
+pub(crate) async fn insert_waiting_orders(subject: &PgSubject, sku: &Sku, count: u32) {
+    let insert = format!(
+        "INSERT INTO orders (partner_id, order_id, status, currency, total, pending_reason, closed, last_sequence, lines,
+                             created_at, updated_at)
+         SELECT '{partner}', gen_random_uuid(), 'PENDING', 'USD', 1, 'VENDOR', false, 1,
+                '[{{\"p\":\"{product}\",\"d\":{denomination},\"q\":1,\"a\":0}}]', now(), now()
+           FROM generate_series(1, {count})",
+        partner = build::partner(2).as_uuid(),
+        product = sku.product_id,
+        denomination = sku.denomination.minor(),
+    );
+    subject.pool().execute(AssertSqlSafe(insert)).await.unwrap();
+}
+
+/// Rows that the server has read since this position of its log.
+pub(crate) fn rows_read_since(subject: &PgSubject, begin: usize) -> f64 {
+    let plans = plans(&subject.log()[begin..]);
+    assert!(!plans.is_empty(), "the server logged no plan");
+    plans.iter().map(|plan| rows_read(&plan["Plan"])).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn returned_voucher_visits_no_order_that_waits_for_another_sku() {
+    let _log = lock_log().await;
+    let subject = PgSubject::new().await;
+    let partner = build::partner(1);
+    subject.add_partner(partner).await;
+    let gifts = subject
+        .add_chunk(&build::sku("gift", 1_000), &[build::day(0)])
+        .await;
+    insert_waiting_orders(&subject, &build::sku("other", 1_000), WAITING).await;
+    let options = subject.superuser_options().options(EXPLAIN);
+    let store = PgStore::open(options, Handle::current());
+    let node = PgNode::start(&store.database, "one".to_owned()).await.unwrap();
+    let mut lane = node.open_lane(0).await.unwrap();
+    let request = vouchsafe_domain::stock::StockRequest {
+        sku: build::sku("gift", 1_000),
+        loaded_chunks: Vec::new(),
+        target_quantity: 1,
+        not_before: build::day(0),
+        demanded: 0,
+    };
+    node.claim_stock(request).await.unwrap();
+    let funded = build::top_up(build::usd_wallet(partner), "funded", 10_000);
+    let sold = build::delivered_order(partner, "sold", &[(&build::sku("gift", 1_000), &gifts)]);
+    let order_id = sold.order.as_ref().unwrap().order_id;
+    lane.commit(1, &[funded, sold]).await.unwrap();
+    let stored = node.load_order(partner, order_id).await.unwrap().unwrap();
+    let mut transition = OrderTransition::new(stored.order, build::transaction_id("back"), build::NOW);
+    transition.cancel(&Cause {
+        by: Actor::Partner,
+        reason: None,
+    });
+    let numbers = node.allocate_stock_ids(1).await.unwrap();
+    let cancelled = build::order_change("back", stored.last_sequence, transition, &numbers);
+    let begin = subject.log().len();
+    let verdicts = lane.commit(2, &[cancelled]).await.unwrap();
+    assert!(
+        matches!(verdicts[..], [Verdict::Committed(Some(_))]),
+        "{verdicts:?}"
+    );
+    let rows = rows_read_since(&subject, begin);
+    assert!(rows < FEW_ROWS, "the commit read {rows} rows");
+    subject.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn released_remainder_visits_no_order_that_waits_for_another_sku() {
+    let _log = lock_log().await;
+    let subject = PgSubject::new().await;
+    let gift = build::sku("gift", 1_000);
+    let gifts = subject.add_chunk(&gift, &[build::day(0)]).await;
+    let purchase_id = Uuid::new_v4();
+    subject.reserve_for(&gifts, Some(purchase_id)).await;
+    insert_waiting_orders(&subject, &build::sku("other", 1_000), WAITING).await;
+    let options = subject.superuser_options().options(EXPLAIN);
+    let store = PgStore::open(options, Handle::current());
+    let begin = subject.log().len();
+    let released = store.reservations.release_remainder(purchase_id).await.unwrap();
+    assert_eq!(released, Some(gift));
+    let rows = rows_read_since(&subject, begin);
+    assert!(rows < FEW_ROWS, "the release read {rows} rows");
+    subject.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn backlog_of_one_sku_delays_no_order_of_another() {
+    const ROUND: usize = 256;
+    let _log = lock_log().await;
+    let subject = PgSubject::new().await;
+    let (gift, other) = (build::sku("gift", 1_000), build::sku("other", 1_000));
+    insert_waiting_orders(&subject, &other, WAITING).await;
+    insert_waiting_orders(&subject, &gift, 1).await;
+    subject.pool().execute("ANALYZE order_demands").await.unwrap();
+    let options = subject.superuser_options().options(EXPLAIN);
+    let waiting = PgStore::open(options, Handle::current()).waiting_orders;
+    let unrelated = waiting.list_for_sku(gift, 2).await.unwrap();
+    let begin = subject.log().len();
+    let first = waiting.claim_due(ROUND).await.unwrap();
+    let rows = rows_read_since(&subject, begin);
+    assert!(rows < 4.0 * FEW_ROWS, "the claim read {rows} rows");
+    assert_eq!(
+        first.len(),
+        ROUND / 2 + 1,
+        "half a round, and the only order of the other half"
+    );
+    let is_unrelated = |order: &WaitingOrder| unrelated == [(order.partner_id, order.order_id)];
+    assert!(first.iter().any(is_unrelated));
+    let second = waiting.claim_due(ROUND).await.unwrap();
+    assert!(
+        !second.iter().any(|order| first.contains(order)),
+        "an order is claimed once until it is due again"
+    );
+    subject.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_order_is_due_when_its_purchase_ends() {
+    let subject = PgSubject::new().await;
+    let sku = build::sku("gift", 1_000);
+    insert_waiting_orders(&subject, &sku, 1).await;
+    let store = subject.store();
+    let claimed = store.waiting_orders.claim_due(1).await.unwrap();
+    assert!(
+        matches!(&claimed[..], [order] if order.purchases == OrderPurchases::None),
+        "{claimed:?}"
+    );
+    let open = "INSERT INTO purchases (purchase_id, partner_id, order_id, line, vendor, product_id, denomination, currency,
+                                       quantity, expiry_policy, requested_at)
+                SELECT order_id, partner_id, order_id, 0, 'v', product_id, denomination, 'USD', 1, '{}', now() FROM order_demands;
+                UPDATE order_demands SET next_at = now() + interval '1 hour'";
+    subject.pool().execute(open).await.unwrap();
+    assert_eq!(store.waiting_orders.claim_due(1).await.unwrap(), []);
+    subject
+        .pool()
+        .execute("UPDATE purchases SET ended = true")
+        .await
+        .unwrap();
+    let claimed = store.waiting_orders.claim_due(1).await.unwrap();
+    assert!(
+        matches!(&claimed[..], [order] if order.purchases == OrderPurchases::Ended),
+        "{claimed:?}"
+    );
+    subject
+        .pool()
+        .execute("UPDATE orders SET closed = true")
+        .await
+        .unwrap();
+    assert_eq!(store.waiting_orders.list_for_sku(sku, 1).await.unwrap(), []);
+    subject.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_orders_are_served_by_one_node_until_its_connection_ends() {
+    let subject = PgSubject::new().await;
+    let node = || PgStore::open(subject.options(), Handle::current()).waiting_orders;
+    let (one, two) = (node(), node());
+    let mut duty = one
+        .take_serving_duty()
+        .await
+        .unwrap()
+        .expect("no node has the duty");
+    assert!(duty.is_held().await);
+    assert!(one.take_serving_duty().await.unwrap().is_none());
+    assert!(two.take_serving_duty().await.unwrap().is_none());
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND database = (
+                   SELECT oid FROM pg_database WHERE datname = current_database())";
+    subject.pool().execute(end).await.unwrap();
+    let taken = loop {
+        if let Some(taken) = two.take_serving_duty().await.unwrap() {
+            break taken;
+        }
+    };
+    assert!(!duty.is_held().await, "the lock ended with its connection");
+    drop(taken);
+    subject.remove().await;
+}
