@@ -6,6 +6,7 @@ pub(crate) mod error;
 pub(crate) mod etag;
 mod header;
 mod health;
+mod ledger;
 mod list_request;
 pub(crate) mod middleware;
 pub(crate) mod operator;

@@ -78,7 +78,7 @@ pub enum Command {
     /// Import vouchers, show stock levels, void vouchers.
     #[command(after_help = examples!["vouchsafe stock levels"])]
     Stock(AdminCommand<stock::Action>),
-    /// Top up and adjust wallets.
+    /// List, top up and adjust wallets, and list their transactions.
     #[command(after_help = examples!["vouchsafe wallet top-up PARTNER_ID USD 1000.00 --reference bank-4711"])]
     Wallet(AdminCommand<wallet::Action>),
     /// List and end purchases from vendors.

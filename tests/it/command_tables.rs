@@ -12,7 +12,7 @@ use vouchsafe_test_harness::{Listener, program};
 const LONGEST_SLUG: &str = "a-slug-of-sixty-four-characters-which-is-the-longest-one-allowed";
 
 /// Fields with a label of the API, and its longest label where an example has another.
-const LABELS: [(&str, Option<&str>); 8] = [
+const LABELS: [(&str, Option<&str>); 9] = [
     ("pending_reason", Some("APPROVAL")),
     ("fault", Some("connection")),
     ("last_response", Some("OUT_OF_STOCK")),
@@ -20,6 +20,7 @@ const LABELS: [(&str, Option<&str>); 8] = [
     ("status", None),
     ("state", None),
     ("kind", None),
+    ("type", Some("PAYOUT_REVERSAL")),
     ("resolution", Some("escalated")),
 ];
 

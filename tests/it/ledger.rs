@@ -1,5 +1,6 @@
 //! Wallets and transactions as partners see them.
 
+use hyper::Method;
 use serde_json::{Value, json};
 
 use vouchsafe_test_harness::{Operator, expect_error, expect_success, id_of, shared, text_of};
@@ -115,4 +116,36 @@ async fn partner_sees_only_own_wallets() {
     assert_eq!(poor.read("/transactions").await["data"], json!([]));
     assert_eq!(poor.read("/wallets").await["data"], json!([]));
     assert_eq!(rich.balance("USD").await, "5000.00");
+}
+
+#[tokio::test]
+async fn operator_sees_wallets_and_transactions_as_the_partner_does() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(1).await;
+    let mut partner = operator.add_partner("100").await;
+    operator.top_up(&partner.partner_id, "JPY", "1000").await;
+    let order_id = id_of(&expect_success(&partner.order(&sale, 1).await, 201));
+    let root = format!("/admin/v1/partners/{}", partner.partner_id);
+    for (list, count) in [
+        ("/wallets", 2),
+        ("/wallets?limit=1", 1),
+        ("/transactions", 3),
+        ("/transactions?type=DEBIT", 1),
+        ("/transactions?currency=JPY", 1),
+        (&format!("/transactions?order_id={order_id}"), 1),
+    ] {
+        let (seen, own) = (
+            operator.get(&format!("{root}{list}")).await,
+            partner.read(list).await,
+        );
+        assert_eq!(seen["data"], own["data"], "{list}");
+        assert_eq!(seen["data"].as_array().unwrap().len(), count, "{list}");
+    }
+    for list in ["wallets", "transactions"] {
+        for partner_id in ["ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "nobody"] {
+            let path = format!("/admin/v1/partners/{partner_id}/{list}");
+            let response = operator.call_json(Method::GET, &path, "").await;
+            expect_error(&response, 404, "PARTNER_NOT_FOUND");
+        }
+    }
 }

@@ -83,6 +83,8 @@ fn endpoints() -> Vec<Endpoint> {
         POST "/partners/{partner_id}/credentials" => credentials::issue, docs::partners::issue;
         GET "/partners/{partner_id}/certification" => certification::get, docs::partners::certification;
         DELETE "/partners/{partner_id}/certification" => certification::restart, docs::partners::restart_certification;
+        GET "/partners/{partner_id}/wallets" => wallets::list, docs::partners::list_wallets;
+        GET "/partners/{partner_id}/transactions" => wallets::list_transactions, docs::partners::list_transactions;
         POST "/partners/{partner_id}/wallets/{currency}/top-ups"
             => |posting| wallets::post(posting, LedgerKind::TopUp), docs::partners::top_up;
         POST "/partners/{partner_id}/wallets/{currency}/adjustments"

@@ -1,6 +1,6 @@
-//! `/partners/{partner_id}/wallets/{currency}`: top-ups and adjustments by operators.
+//! Wallets of a partner: `/partners/{partner_id}/wallets` and `/transactions`, top-ups and adjustments by operators.
 //!
-//! The reference is the idempotency key: a repeated request returns the original ledger entry; the same reference with
+//! The reference of a posting is the idempotency key: a repeated request returns the original ledger entry; the same reference with
 //! another amount is rejected. The ledger entry and its audit entry are written in one commit.
 
 use actix_web::{HttpResponse, web};
@@ -8,17 +8,46 @@ use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
 use vouchsafe_domain::idempotency::Fingerprint;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::ledger::transaction::TransactionFilter;
 use vouchsafe_domain::money::{Currency, InvalidMoney, Money};
 use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::wallets::PostingRequest;
 
 use super::body::Json;
 use super::partner_id;
 use crate::api::error::{ApiError, keyed_request_error};
+use crate::api::ledger;
+use crate::api::list_request::ListRequest;
 use crate::api::middleware::operator::{Operator, Role};
 use crate::service::Service;
+
+/// A request for a list of a partner.
+pub(super) type PartnerList<F> = (web::Data<Service>, Operator, web::Path<String>, ListRequest<F>);
+
+/// `GET /partners/{partner_id}/wallets`.
+pub(super) async fn list(
+    (service, _, partner_id, ListRequest { page, .. }): PartnerList<WholeList>,
+) -> Result<HttpResponse, ApiError> {
+    let partner_id = find_partner(&service, &partner_id)?;
+    ledger::wallets(&service, partner_id, &page).await
+}
+
+/// `GET /partners/{partner_id}/transactions`.
+pub(super) async fn list_transactions(
+    (service, _, partner_id, ListRequest { page, filter }): PartnerList<TransactionFilter>,
+) -> Result<HttpResponse, ApiError> {
+    let partner_id = find_partner(&service, &partner_id)?;
+    ledger::transactions(&service.operator_store, partner_id, &page, filter).await
+}
+
+fn find_partner(service: &Service, partner_id: &str) -> Result<PartnerId, ApiError> {
+    let partner_id = partner_id::parse_id(partner_id)?;
+    let found = service.registry.find_partner(partner_id);
+    found.map(|_| partner_id).ok_or_else(partner_id::not_found)
+}
 
 /// A posting to a wallet.
 pub(super) type Posting = (
@@ -35,11 +64,7 @@ pub(super) async fn post(
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.authorize(Role::Operator)?;
     let (partner_id, currency) = wallet.into_inner();
-    let partner_id = partner_id::parse_id(&partner_id)?;
-    service
-        .registry
-        .find_partner(partner_id)
-        .ok_or_else(partner_id::not_found)?;
+    let partner_id = find_partner(&service, &partner_id)?;
     let currency: Currency = currency
         .parse()
         .map_err(|error: InvalidMoney| ApiError::invalid_field("currency", error.to_string()))?;

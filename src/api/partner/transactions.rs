@@ -4,6 +4,7 @@ use actix_web::{HttpResponse, web};
 use vouchsafe_domain::ledger::transaction::TransactionFilter;
 
 use crate::api::error::ApiError;
+use crate::api::ledger;
 use crate::api::partner::authenticated_list::AuthenticatedList;
 use crate::service::Service;
 
@@ -11,10 +12,5 @@ pub(super) async fn list(
     service: web::Data<Service>,
     AuthenticatedList { caller, page, filter }: AuthenticatedList<TransactionFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let found = service
-        .partner_store
-        .transactions
-        .list(caller.partner_id(), filter, page.after()?, page.limit())
-        .await?;
-    Ok(HttpResponse::Ok().json(page.body_with_next(found.entries, found.next)))
+    ledger::transactions(&service.partner_store, caller.partner_id(), &page, filter).await
 }

@@ -43,19 +43,24 @@ pub struct Transaction {
 /// Filter of ledger entries; `None` matches any.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct TransactionFilter {
     /// Time of posting.
     #[serde(flatten)]
     #[cfg_attr(feature = "utoipa", param(ignore))]
+    #[cfg_attr(feature = "clap", command(flatten))]
     pub period: Period,
     /// Filter by order.
     #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "order", value_name = "ORDER_ID"))]
     pub order_id: Option<OrderId>,
     /// Filter by type.
     #[serde(rename = "type")]
     #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "type", value_parser = crate::arguments::enum_parser::<LedgerKind>()))]
     pub kind: Option<LedgerKind>,
     /// Filter by currency.
     #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::CurrencyFilter>, inline))]
+    #[cfg_attr(feature = "clap", arg(long))]
     pub currency: Option<Currency>,
 }

@@ -1,10 +1,11 @@
 //! OpenAPI operations of partners, credentials, certification and wallets.
 
 use serde_json::{Value, json};
-use vouchsafe_domain::ledger::transaction::Transaction;
+use vouchsafe_domain::ledger::transaction::{Transaction, TransactionFilter};
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
+use vouchsafe_domain::wallet::Wallet;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::filter::NoFilter;
+use vouchsafe_wire::filter::{NoFilter, WholeList};
 use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
 use vouchsafe_wire::operator::partners::{CreatedPartner, NewPartner, PartnerPatch, PartnerWithCredentials};
 use vouchsafe_wire::operator::wallets::PostingRequest;
@@ -12,7 +13,7 @@ use vouchsafe_wire::partner::certification::CertificationBody;
 
 use super::{PARTNERS, json_write_operation, read_operation, write_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader};
-use crate::api::docs::partner::example_certification;
+use crate::api::docs::partner::{example_certification, money};
 
 pub(crate) fn list(operation: Operation) -> Operation {
     read_operation(operation, "listPartners")
@@ -132,6 +133,26 @@ pub(crate) fn restart_certification(operation: Operation) -> Operation {
         )
         .response(OperationResponse::empty(204, "The observations are deleted."))
         .errors(&[Code::RouteNotFound])
+}
+
+pub(crate) fn list_wallets(operation: Operation) -> Operation {
+    read_operation(operation, "listWallets")
+        .describe(
+            PARTNERS,
+            "List the wallets of a partner",
+            "As the partner sees them.",
+        )
+        .list::<WholeList, Wallet>("The wallets.", money::wallet())
+}
+
+pub(crate) fn list_transactions(operation: Operation) -> Operation {
+    read_operation(operation, "listTransactions")
+        .describe(
+            PARTNERS,
+            "List the transactions of a partner",
+            "All credits and debits of its wallets, newest first, as the partner sees them.",
+        )
+        .list::<TransactionFilter, Transaction>("A page of transactions.", money::transaction())
 }
 
 pub(crate) fn top_up(operation: Operation) -> Operation {

@@ -15,25 +15,23 @@ use super::{MONEY, signed_operation, unsigned_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader};
 
 pub(crate) fn list_wallets(operation: Operation) -> Operation {
-    let wallet = json!({
-        "currency": "USD", "balance": 9_974.5, "pending_orders": 25.5, "pending_payouts": 0,
-        "updated_at": "2026-11-20T12:00:00.123456Z",
-    });
     unsigned_operation(operation, "listWallets")
         .describe(
             MONEY,
             "List wallets",
             "Lists your current balance in each currency.",
         )
-        .list::<WholeList, Wallet>("The wallets.", wallet)
+        .list::<WholeList, Wallet>("The wallets.", wallet())
+}
+
+pub(crate) fn wallet() -> Value {
+    json!({
+        "currency": "USD", "balance": 9_974.5, "pending_orders": 25.5, "pending_payouts": 0,
+        "updated_at": "2026-11-20T12:00:00.123456Z",
+    })
 }
 
 pub(crate) fn list_transactions(operation: Operation) -> Operation {
-    let transaction = json!({
-        "transaction_id": "txn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "type": "DEBIT", "amount": -25.5, "currency": "USD",
-        "balance_after": 9_974.5, "sequence": 2, "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
-        "payout_id": null, "reference": null, "created_at": "2026-11-20T12:00:00.123456Z",
-    });
     unsigned_operation(operation, "listTransactions")
         .describe(
             MONEY,
@@ -41,7 +39,15 @@ pub(crate) fn list_transactions(operation: Operation) -> Operation {
             "Lists all credits and debits of your wallets, newest first. `sequence` numbers the transactions of a wallet \
              without gaps.",
         )
-        .list::<TransactionFilter, Transaction>("A page of transactions.", transaction)
+        .list::<TransactionFilter, Transaction>("A page of transactions.", transaction())
+}
+
+pub(crate) fn transaction() -> Value {
+    json!({
+        "transaction_id": "txn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "type": "DEBIT", "amount": -25.5, "currency": "USD",
+        "balance_after": 9_974.5, "sequence": 2, "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+        "payout_id": null, "reference": null, "created_at": "2026-11-20T12:00:00.123456Z",
+    })
 }
 
 pub(crate) fn request_payout(operation: Operation) -> Operation {

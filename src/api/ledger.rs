@@ -1,0 +1,40 @@
+//! Wallets and transactions of a partner, as partners and operators list them.
+
+use actix_web::HttpResponse;
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::ledger::transaction::TransactionFilter;
+use vouchsafe_domain::money::Currency;
+use vouchsafe_store::PgStore;
+use vouchsafe_wire::page::PageRequest;
+
+use super::error::ApiError;
+use super::list_request::list_response;
+use crate::service::Service;
+
+/// The page of a partner's wallets, by currency.
+pub(super) async fn wallets(
+    service: &Service,
+    partner_id: PartnerId,
+    page: &PageRequest,
+) -> Result<HttpResponse, ApiError> {
+    let wallets = service.node.list_wallets(partner_id).await?;
+    let after = page.after::<Currency>()?;
+    let wallets = wallets.into_iter();
+    let wallets = wallets.filter(|wallet| after.is_none_or(|after| wallet.currency > after));
+    let wallets = wallets.take(page.fetch_limit());
+    Ok(list_response(page, wallets, |wallet| wallet.currency))
+}
+
+/// The page of a partner's transactions, newest first.
+pub(super) async fn transactions(
+    store: &PgStore,
+    partner_id: PartnerId,
+    page: &PageRequest,
+    filter: TransactionFilter,
+) -> Result<HttpResponse, ApiError> {
+    let found = store
+        .transactions
+        .list(partner_id, filter, page.after()?, page.limit())
+        .await?;
+    Ok(HttpResponse::Ok().json(page.body_with_next(found.entries, found.next)))
+}
