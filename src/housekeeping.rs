@@ -23,6 +23,9 @@ const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_secs(LEASE_S.cast_unsign
 /// Bounds how long a credential revoked on another node stays in force here.
 const CHANGE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Refusals are limited per second.
+const REFUSAL_INTERVAL: Duration = Duration::from_secs(1);
+
 const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Bounds the delay of the audit entry and of the stored state only: shelves and stock levels check the expiry themselves.
@@ -61,6 +64,7 @@ pub(crate) async fn renew_lease(service: &Service) {
 pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
     tokio::join!(
         poll_changes(service),
+        log_suppressed_refusals(service),
         purge(service),
         expire_stock(service),
         count_stock(service),
@@ -84,6 +88,14 @@ async fn poll_changes(service: &web::Data<Service>) {
             },
             Err(error) => warn!(error.message = %error, "cannot poll for changes of other nodes"),
         }
+    }
+}
+
+async fn log_suppressed_refusals(service: &Service) {
+    let mut tick = ticker(REFUSAL_INTERVAL);
+    loop {
+        tick.tick().await;
+        service.refusals.log_suppressed(service.clock.monotonic());
     }
 }
 

@@ -11,6 +11,7 @@ mod config_change;
 mod housekeeping;
 mod metrics;
 mod readiness;
+mod refusal_log;
 mod sandbox;
 mod secrets;
 mod service;

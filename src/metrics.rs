@@ -51,6 +51,12 @@ struct CodeLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RejectionLabels {
+    code: &'static str,
+    class: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ListenerLabels {
     listener: &'static str,
 }
@@ -85,6 +91,8 @@ own_metrics! {
     restarts: ActorCounters = "actor_restarts" "Actors rebuilt from the store after a panic";
     records_in_flight: Gauge = "records_in_flight" "Journal records between decision and verdict";
     http_responses: Family<ResponseLabels, Counter> = "http_responses" "HTTP responses, by listener, method and status";
+    rejections: Family<RejectionLabels, Counter> =
+        "requests_rejected" "Requests rejected with 429 or 503, by error code and request class";
     rate_limit_windows: Gauge = "rate_limit_windows" "Rate-limit windows in memory, one per API key and class";
     failing_addresses: Gauge = "failing_addresses" "Client addresses with recent authentication failures";
     rate_limited: Family<ClassLabels, Counter> =
@@ -187,6 +195,15 @@ impl Metrics {
             .observe(seconds);
     }
 
+    /// Counts a request that was rejected with 429 or 503. A request of a partner has a class.
+    pub(crate) fn record_rejection(&self, code: Code, class: Option<RequestClass>) {
+        let labels = RejectionLabels {
+            code: code.as_str(),
+            class: class.map_or("none", |class| class.into_str()),
+        };
+        self.own.rejections.get_or_create(&labels).inc();
+    }
+
     /// Counts a request that was rejected with 429.
     pub(crate) fn record_rate_limited(&self, class: RequestClass) {
         let class = class.into_str();
@@ -279,6 +296,7 @@ mod tests {
         let metrics = Metrics::new(&Telemetry::disabled());
         metrics.record_response("partner", "GET", 200, 0.001);
         metrics.record_rate_limited(RequestClass::Orders);
+        metrics.record_rejection(Code::ServiceUnavailable, Some(RequestClass::Orders));
         metrics.record_authentication_failure(Code::InvalidSignature);
         metrics.refresh_actors("wallet", ActorTotals::default());
         metrics.vendors().record_rejected_response("mock");

@@ -19,6 +19,7 @@ use vouchsafe_webhooks::HttpSender;
 use crate::certification::Observer;
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
+use crate::refusal_log::RefusalLog;
 use crate::settings::Preview;
 
 /// The state of one service process.
@@ -47,6 +48,7 @@ pub(crate) struct Service {
     pub(crate) reconciliation_preview: Preview,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
+    pub(crate) refusals: RefusalLog,
     /// Observes partners for certification; `None` in production.
     pub(crate) certification: Option<Arc<Observer>>,
     /// Requested by partners in the sandbox; always empty in production.

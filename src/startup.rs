@@ -11,6 +11,7 @@
 //! | on a signal: close the gate, drain the journal | every request has its response, every record its verdict |
 //! | stop the private Postgres | no process is left |
 
+mod database;
 pub(crate) mod listeners;
 mod production;
 mod signals;
@@ -18,12 +19,12 @@ mod signals;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix_rt::ArbiterHandle;
 use actix_web::dev::ServerHandle;
 use actix_web::web;
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
 use tracing::{error, info, warn};
@@ -42,7 +43,7 @@ use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
 use vouchsafe_security::secret::expose;
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{ConnectionBudget, PgNode, PgStore};
+use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::{HttpSender, Poller, SenderConfig, UrlPolicy, build_context};
 
 use crate::certification::Observer;
@@ -51,6 +52,7 @@ use crate::cli::ExitStatus;
 use crate::housekeeping::{recorder, renew_lease, run_housekeeping};
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
+use crate::refusal_log::RefusalLog;
 use crate::service::Service;
 use crate::settings::ServeSettings;
 use crate::telemetry::Telemetry;
@@ -59,13 +61,8 @@ use crate::{sandbox, secrets};
 /// After this time the next start settles the records in flight (contract §11).
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 
-/// The database may be starting at the same time.
-const DATABASE_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// For the threads that serve partners to start.
 const LISTENERS_TIMEOUT: Duration = Duration::from_secs(10);
-
-const DATABASE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Threads of the database runtime: lanes mostly wait.
 const DATABASE_THREADS: usize = 2;
@@ -262,7 +259,7 @@ async fn build_service(
         settings.connections.sizes(),
         &metrics.connections(),
     );
-    prepare_database(&store, settings.environment).await?;
+    database::prepare(&store, settings.environment).await?;
     let keyring = Keyring::open(store.data_keys.clone(), master_key)
         .await
         .context("unlock the data keys")?;
@@ -271,7 +268,7 @@ async fn build_service(
     let node = PgNode::start(&store.database, name)
         .await
         .context("take the node's next incarnation")?;
-    check_connections(&store, settings).await?;
+    database::check_connections(&store, settings).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let engine = Arc::new(start_engine(settings, &node, &clock, &metrics, threads).await?);
     let catalogue = Arc::new(load_catalogue(&store).await?);
@@ -312,6 +309,7 @@ async fn build_service(
         reconciliation_preview: settings.reconciliation_preview,
         clock,
         metrics,
+        refusals: RefusalLog::default(),
         certification,
         partner_store: store.for_partners(),
         operator_store: store.for_operators(),
@@ -340,45 +338,6 @@ fn endpoint_poller(service: &Service) -> Poller<'_> {
         commit_notifier: &service.engine.commit_notifier,
         metrics: service.metrics.endpoints(),
     }
-}
-
-/// Waits for the database and migrates it.
-async fn prepare_database(store: &PgStore, environment: Environment) -> anyhow::Result<()> {
-    let started = Instant::now();
-    loop {
-        match store.prepare(environment).await {
-            Err(error) if error.is_transient() && started.elapsed() < DATABASE_TIMEOUT => {
-                warn!(error.message = %error, "waiting for the database");
-                tokio::time::sleep(DATABASE_RETRY_DELAY).await;
-            }
-            prepared => return prepared.context("open the database"),
-        }
-    }
-}
-
-/// Compares the connections of the nodes with those of the server. Without a free one a node can lose its lease.
-async fn check_connections(store: &PgStore, settings: &ServeSettings) -> anyhow::Result<()> {
-    let budget = store.connection_budget(settings.lanes).await;
-    let ConnectionBudget {
-        per_node,
-        nodes,
-        available,
-    } = budget.context("read the limits of the database")?;
-    if per_node > available && settings.environment == Environment::Production {
-        bail!(
-            "this node needs {per_node} connections, and the database permits {available}: raise max_connections, or lower \
-             VOUCHSAFE_PARTNER_CONNECTIONS, VOUCHSAFE_OPERATOR_CONNECTIONS or VOUCHSAFE_LANES"
-        );
-    }
-    if per_node.saturating_mul(nodes) > available {
-        warn!(
-            connections.per_node = per_node,
-            connections.available = available,
-            nodes,
-            "the database permits fewer connections than the running nodes need; raise max_connections"
-        );
-    }
-    Ok(())
 }
 
 async fn start_engine(

@@ -24,6 +24,10 @@ pub(crate) struct ApiError {
     pub(crate) retry_after_s: Option<u32>,
 }
 
+/// The code of an error response, in its extensions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ErrorCode(pub(crate) Code);
+
 impl ApiError {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         let retry_after_s =
@@ -123,7 +127,9 @@ impl ResponseError for ApiError {
         if let Some(seconds) = self.retry_after_s {
             response.insert_header((RETRY_AFTER, seconds));
         }
-        response.body(self.body())
+        let mut response = response.body(self.body());
+        response.extensions_mut().insert(ErrorCode(self.code));
+        response
     }
 }
 

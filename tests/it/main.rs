@@ -58,6 +58,7 @@ mod purchases;
 mod races;
 mod rate_limits;
 mod reconciliation;
+mod refusals;
 mod request_bodies;
 mod request_paths;
 mod restarts;

@@ -128,6 +128,25 @@ impl<'a> ErrorBody<'a> {
     }
 }
 
+impl ErrorBody<'_> {
+    /// The code of an error body.
+    #[must_use]
+    pub fn code_in(body: &[u8]) -> Option<Code> {
+        #[derive(Deserialize)]
+        struct Body<'a> {
+            #[serde(borrow)]
+            error: Error<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Error<'a> {
+            code: &'a str,
+        }
+        let body: Body<'_> = serde_json::from_slice(body).ok()?;
+        let code = body.error.code;
+        Code::ALL.iter().find(|known| known.as_str() == code).copied()
+    }
+}
+
 fn name_schema() -> Object {
     let names = Code::ALL.iter().map(|code| code.name());
     extensible_enum("The `code` in PascalCase.", names)
@@ -154,6 +173,18 @@ mod tests {
                 .map(|word| [&word[..1], &word[1..].to_lowercase()].concat())
                 .collect();
             assert_eq!(code.name(), pascal);
+        }
+    }
+
+    #[test]
+    fn code_is_found_in_an_error_body_only() {
+        for &code in Code::ALL {
+            let body = ErrorBody::new(code, "a \"quoted\" message", &[], String::new());
+            let body = serde_json::to_vec(&body).unwrap();
+            assert_eq!(ErrorBody::code_in(&body), Some(code));
+        }
+        for other in ["", "{}", r#"{"error":{"code":"OTHER"}}"#] {
+            assert_eq!(ErrorBody::code_in(other.as_bytes()), None, "{other}");
         }
     }
 }

@@ -34,7 +34,7 @@ use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 
-use super::rate_limit_headers;
+use super::{rate_limit_headers, refusals};
 use crate::api::body;
 use crate::api::error::ApiError;
 use crate::api::request_outcome::{self, RequestOutcome};
@@ -185,9 +185,16 @@ impl<'a> IncomingRequest<'a> {
     fn authenticate(&self) -> Result<registry::Caller, ApiError> {
         let (presented, now) = (auth_headers(self.request), self.service.clock.now());
         let registry = &self.service.registry;
-        registry
-            .authenticate(&presented, self.address, self.class, now)
-            .map_err(|error| self.reject(access_error(error)))
+        let result = registry.authenticate(&presented, self.address, self.class, now);
+        let partner_id = match &result {
+            Ok(caller) => Some(caller.partner.partner_id),
+            Err(
+                AccessError::IpNotAllowed { partner_id, .. } | AccessError::PartnerSuspended { partner_id },
+            ) => Some(*partner_id),
+            Err(AccessError::InvalidCredentials) => None,
+        };
+        refusals::attach(self.request, self.class, partner_id);
+        result.map_err(|error| self.reject(access_error(error)))
     }
 
     /// Rejects before the body is read if the rate limit is exhausted. Takes nothing from the quota.

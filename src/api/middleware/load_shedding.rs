@@ -11,6 +11,8 @@ use actix_web::http::Method;
 use actix_web::middleware::Next;
 use actix_web::{HttpResponse, ResponseError as _, web};
 use vouchsafe_actors::flows::FlowError;
+use vouchsafe_domain::limits::RequestClass;
+use vouchsafe_wire::error_code::Code;
 
 use super::trace;
 use crate::api::body;
@@ -43,6 +45,9 @@ fn overload_response(request: &ServiceRequest) -> Option<HttpResponse> {
     let started = Instant::now();
     let reject = || keyed_request_error(&FlowError::Overloaded).error_response();
     let response = trace::respond_without_span(request.headers(), reject);
+    service
+        .metrics
+        .record_rejection(Code::ServiceUnavailable, Some(RequestClass::Orders));
     service.metrics.record_response(
         "partner",
         "POST",

@@ -5,9 +5,8 @@
 
 use std::future::{Ready, ready};
 
-use actix_web::body::MessageBody;
+use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
-use actix_web::error::InternalError;
 use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use actix_web::middleware::Next;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, ResponseError as _, web};
@@ -66,10 +65,10 @@ impl FromRequest for Operator {
 }
 
 /// Middleware that rejects requests without a valid operator token.
-pub(crate) async fn authenticate(
+pub(crate) async fn authenticate<B: MessageBody>(
     request: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
     let service = request
         .app_data::<web::Data<Service>>()
         .ok_or_else(ApiError::unavailable)?;
@@ -77,14 +76,14 @@ pub(crate) async fn authenticate(
         let mut response = unauthorized().error_response();
         let scheme = HeaderValue::from_static("Bearer");
         response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
-        return Err(InternalError::from_response(unauthorized(), response).into());
+        return Ok(request.into_response(response).map_into_right_body());
     }
     let operator = Operator {
         name: OPERATOR_NAME.to_owned(),
         role: Role::Admin,
     };
     request.extensions_mut().insert(operator);
-    next.call(request).await
+    next.call(request).await.map(ServiceResponse::map_into_left_body)
 }
 
 /// The token, if there is exactly one `Authorization` header with the scheme `Bearer`.

@@ -11,6 +11,7 @@ use actix_web::middleware::Next;
 use actix_web::{HttpResponse, ResponseError as _, web};
 use vouchsafe_wire::error_code::Code;
 
+use super::refusals;
 use crate::api::error::ApiError;
 use crate::service::Service;
 
@@ -54,6 +55,7 @@ async fn serve_if_ready<B: MessageBody + 'static>(
         Ok(response) => response.status(),
         Err(error) => error.as_response_error().status_code(),
     };
+    refusals::report(&service, &result);
     service
         .metrics
         .record_response(listener, method, status.as_u16(), started.elapsed().as_secs_f64());

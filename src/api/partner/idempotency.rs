@@ -8,10 +8,10 @@ use vouchsafe_actors::ports::store::Store as _;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_security::idempotency::{IdempotencyKey, IdempotencyScope, KeyError, fingerprint};
-use vouchsafe_wire::error_body::InvalidRequest;
+use vouchsafe_wire::error_body::{ErrorBody, InvalidRequest};
 use vouchsafe_wire::error_code::Code;
 
-use crate::api::error::{ApiError, keyed_request_error};
+use crate::api::error::{ApiError, ErrorCode, keyed_request_error};
 use crate::api::middleware::authentication::auth_headers;
 use crate::service::Service;
 
@@ -85,5 +85,12 @@ pub(super) fn stored_response(
     if replayed {
         response.insert_header(("Idempotent-Replayed", "true"));
     }
-    response.body(answer.body)
+    let code = (answer.status >= 400)
+        .then(|| ErrorBody::code_in(&answer.body))
+        .flatten();
+    let mut response = response.body(answer.body);
+    if let Some(code) = code {
+        response.extensions_mut().insert(ErrorCode(code));
+    }
+    response
 }

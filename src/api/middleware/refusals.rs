@@ -1,0 +1,51 @@
+//! Refused requests: a log line per 4xx, and counters of 429 and 503.
+
+use actix_web::dev::ServiceResponse;
+use actix_web::{HttpMessage as _, HttpRequest};
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::limits::RequestClass;
+
+use crate::api::error::{ApiError, ErrorCode};
+use crate::refusal_log::RefusalKey;
+use crate::service::Service;
+
+/// The caller of a request, in its extensions.
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    class: RequestClass,
+    /// Known once the credentials are checked.
+    partner_id: Option<PartnerId>,
+}
+
+/// Attaches the class of a request, and its partner as soon as it is known.
+pub(super) fn attach(request: &HttpRequest, class: RequestClass, partner_id: Option<PartnerId>) {
+    request.extensions_mut().insert(Origin { class, partner_id });
+}
+
+/// Logs or counts the response if it refuses the request.
+pub(super) fn report<B>(service: &Service, result: &Result<ServiceResponse<B>, actix_web::Error>) {
+    let (code, origin) = match result {
+        Ok(response) if response.status().as_u16() < 400 => return,
+        Ok(response) => {
+            let code = response
+                .response()
+                .extensions()
+                .get()
+                .map(|ErrorCode(code)| *code);
+            (code, response.request().extensions().get::<Origin>().copied())
+        }
+        Err(error) => (error.as_error().map(|error: &ApiError| error.code), None),
+    };
+    let Some(code) = code else { return };
+    match code.status() {
+        429 | 503 => service
+            .metrics
+            .record_rejection(code, origin.map(|origin| origin.class)),
+        400..500 => {
+            let partner_id = origin.and_then(|origin| origin.partner_id);
+            let key = RefusalKey { partner_id, code };
+            service.refusals.record(key, service.clock.monotonic());
+        }
+        _ => {}
+    }
+}

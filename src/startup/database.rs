@@ -1,0 +1,54 @@
+//! Preparation of the database at startup: schema, and the number of connections.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use tracing::warn;
+use vouchsafe_security::environment::Environment;
+use vouchsafe_store::{ConnectionBudget, PgStore};
+
+use crate::settings::ServeSettings;
+
+/// The database may be starting at the same time.
+const DATABASE_TIMEOUT: Duration = Duration::from_secs(60);
+
+const DATABASE_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Waits for the database and migrates it.
+pub(super) async fn prepare(store: &PgStore, environment: Environment) -> anyhow::Result<()> {
+    let started = Instant::now();
+    loop {
+        match store.prepare(environment).await {
+            Err(error) if error.is_transient() && started.elapsed() < DATABASE_TIMEOUT => {
+                warn!(error.message = %error, "waiting for the database");
+                tokio::time::sleep(DATABASE_RETRY_DELAY).await;
+            }
+            prepared => return prepared.context("open the database"),
+        }
+    }
+}
+
+/// Compares the connections of the nodes with those of the server. Without a free one a node can lose its lease.
+pub(super) async fn check_connections(store: &PgStore, settings: &ServeSettings) -> anyhow::Result<()> {
+    let budget = store.connection_budget(settings.lanes).await;
+    let ConnectionBudget {
+        per_node,
+        nodes,
+        available,
+    } = budget.context("read the limits of the database")?;
+    if per_node > available && settings.environment == Environment::Production {
+        bail!(
+            "this node needs {per_node} connections, and the database permits {available}: raise max_connections, or lower \
+             VOUCHSAFE_PARTNER_CONNECTIONS, VOUCHSAFE_OPERATOR_CONNECTIONS or VOUCHSAFE_LANES"
+        );
+    }
+    if per_node.saturating_mul(nodes) > available {
+        warn!(
+            connections.per_node = per_node,
+            connections.available = available,
+            nodes,
+            "the database permits fewer connections than the running nodes need; raise max_connections"
+        );
+    }
+    Ok(())
+}
