@@ -17,6 +17,7 @@ mod command_help;
 mod command_tables;
 mod commands;
 mod conditional_requests;
+mod connection_classes;
 mod credential_commands;
 mod credential_rotation;
 mod deliveries;

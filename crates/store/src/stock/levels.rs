@@ -23,9 +23,9 @@ impl Stock {
     }
 }
 
-/// Adds up the counts of emptied chunks and counts the others. Of a chunk without sales only its range is read, so the cost
-/// follows the number of chunks and what is sold of those that are not empty. The rows before returned vouchers are as many as
-/// those that came back, which a chunk's first voucher tells; see [`super::counts`].
+/// Adds up the counts of emptied chunks and counts the others, of which one without sales costs an index probe: the cost follows
+/// the number of chunks and what is sold of those that are not empty. A returned voucher has two stock rows and counts once: the
+/// rows that came back are subtracted, of which the first row of a chunk tells ([`super::counts`]).
 ///
 /// Not checked at compile time, because checked statements are prepared persistently: the plan depends on the filter values and
 /// on the current table sizes.
@@ -44,30 +44,33 @@ async fn levels(
                AND ($2::text IS NULL OR (c.product_id, c.denomination) > ($2, $3))
              ORDER BY c.product_id, c.denomination
              LIMIT $4
+         ), c AS MATERIALIZED (
+            -- First the page's chunks: the planner would else count those of all SKUs.
+            SELECT c.*, c.last_stock_id - c.first_stock_id + 1 AS vouchers
+              FROM page AS p
+              JOIN chunks AS c ON c.product_id = p.product_id AND c.denomination = p.denomination
          ), today AS MATERIALIZED (
             SELECT (now() AT TIME ZONE 'UTC')::date AS day
          )
-         SELECT p.product_id,
-                p.denomination,
+         SELECT c.product_id,
+                c.denomination,
                 sum(n.vouchers - n.restocked)::bigint AS loaded,
                 sum(n.free)::bigint AS free,
                 sum(n.vouchers - n.restocked - n.free - n.voided - n.expired)::bigint AS sold,
                 sum(n.voided)::bigint AS void,
                 sum(n.expired)::bigint AS expired,
                 min(n.next_expiry) AS next_expiry
-           FROM page AS p
+           FROM c
           CROSS JOIN today AS t
-           JOIN chunks AS c ON c.product_id = p.product_id AND c.denomination = p.denomination
-          CROSS JOIN LATERAL (SELECT c.last_stock_id - c.first_stock_id + 1 AS vouchers) AS size
           CROSS JOIN LATERAL (
-                SELECT size.vouchers, 0 AS free, c.voided, c.expired, c.restocked, NULL::date AS next_expiry
+                SELECT c.vouchers, 0 AS free, c.voided, c.expired, c.restocked, NULL::date AS next_expiry
                  WHERE c.voided IS NOT NULL
                  UNION ALL
-                SELECT size.vouchers,
-                       size.vouchers - a.allocated - f.expired,
+                SELECT c.vouchers,
+                       c.vouchers - a.allocated - f.expired,
                        a.voided,
                        a.expired + f.expired,
-                       CASE WHEN r.is_restock THEN size.vouchers ELSE 0 END,
+                       CASE WHEN r.is_restock THEN c.vouchers ELSE 0 END,
                        CASE WHEN a.allocated = 0 AND c.first_expiry >= t.day THEN c.first_expiry ELSE f.next_expiry END
                   FROM (
                         SELECT count(*) AS allocated,
@@ -94,13 +97,13 @@ async fn levels(
                            AND x.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
                          WHERE s.stock_id BETWEEN c.first_stock_id AND c.last_stock_id
                            AND x.stock_id IS NULL
-                           AND a.allocated < size.vouchers
+                           AND a.allocated < c.vouchers
                            AND (c.first_expiry < t.day OR (c.first_expiry IS NOT NULL AND a.allocated > 0))
                        ) AS f
                  WHERE c.voided IS NULL
                ) AS n
-          GROUP BY p.product_id, p.denomination
-          ORDER BY p.product_id, p.denomination",
+          GROUP BY c.product_id, c.denomination
+          ORDER BY c.product_id, c.denomination",
     )
     .bind(product_id)
     .bind(after_product)
