@@ -218,7 +218,7 @@ pub struct Credential {
     pub secret_hash: ApiSecretHash,
     /// Narrows the partner's list; `None` leaves it unchanged.
     pub allowlist: Option<Allowlist>,
-    /// Valid from this time on.
+    /// When it was issued, by the clock of the issuing node. It is valid at once, also on a node whose clock is behind.
     pub not_before: OffsetDateTime,
     /// Valid before this time; `None` is until revoked.
     pub not_after: Option<OffsetDateTime>,
@@ -245,7 +245,7 @@ impl Credential {
         let ended = self.not_after.is_some_and(|end| now >= end);
         // Any `revoked_at` counts, even one in the future: the clock of the node that wrote it may be ahead of this
         // one.
-        self.revoked_at.is_none() && self.not_before <= now && !ended
+        self.revoked_at.is_none() && !ended
     }
 }
 

@@ -103,7 +103,7 @@ fn secret_hash_is_sha_256_of_the_text() {
 }
 
 #[test]
-fn credential_is_live_within_its_bounds_until_revoked() {
+fn credential_is_live_from_its_issue_until_it_ends_or_is_revoked() {
     let (start, end) = (datetime!(2026-11-20 12:00 UTC), datetime!(2026-11-20 13:00 UTC));
     let second = time::Duration::SECOND;
     let base = key_pair(1).to_credential(PartnerId::from_uuid(Uuid::nil()), start);
@@ -116,7 +116,7 @@ fn credential_is_live_within_its_bounds_until_revoked() {
         ..base.clone()
     };
     for (name, credential, now, live) in [
-        ("before", &base, start - second, false),
+        ("issued by a clock ahead", &base, start - second, true),
         ("at the start", &base, start, true),
         ("unbounded", &base, end + second, true),
         ("before the end", &bounded, end - second, true),
