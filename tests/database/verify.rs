@@ -106,7 +106,7 @@ async fn interrupted_check_continues_at_its_position() {
         .await
         .unwrap();
     connection
-        .execute("UPDATE orders SET closed = NOT closed")
+        .execute("UPDATE wallets SET balance = balance + 1")
         .await
         .unwrap();
     let resume = async |saved: Option<&str>| {
@@ -128,7 +128,7 @@ async fn interrupted_check_continues_at_its_position() {
         scans.push(progress.scan);
         saved = Some(serde_json::to_string(run.state()).unwrap());
     };
-    assert_eq!(broken_names(&findings), BTreeSet::from(["order.closed"]));
+    assert_eq!(broken_names(&findings), BTreeSet::from(["money.conservation"]));
     scans.dedup();
     let unique: BTreeSet<_> = scans.iter().collect();
     assert_eq!(scans.len(), unique.len(), "no scan begins twice: {scans:?}");
@@ -195,4 +195,24 @@ fn reliability_page_lists_delivery_invariants() {
         .collect();
     let checked: BTreeSet<_> = of_deliveries::BREAKAGES.iter().map(|(name, _)| *name).collect();
     assert_eq!(listed, checked);
+}
+
+/// Responses were stored while the database's clock was an hour fast.
+#[tokio::test(flavor = "multi_thread")]
+async fn clock_that_was_set_back_breaks_no_invariant() {
+    let database_ = SeededDatabase::create().await;
+    let mut connection = PgConnection::connect_with(&database_.superuser_options())
+        .await
+        .unwrap();
+    let responses = "UPDATE idempotency_keys SET expires_at = now() + interval '25 hours' WHERE status = 202";
+    let renewals = "UPDATE nodes SET latest_clock = now() + interval '1 hour'";
+    for (statements, broken) in [
+        (vec![responses], Some("key.time")),
+        (vec![responses, renewals], None),
+    ] {
+        let reported = broken_after(&mut connection, "key.time", &statements, RANGES[1]).await;
+        assert_eq!(reported, broken.into_iter().collect(), "after {statements:?}");
+    }
+    connection.close().await.unwrap();
+    database_.remove().await;
 }

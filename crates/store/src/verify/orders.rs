@@ -14,27 +14,84 @@ pub(super) const SCAN: Scan = scan! {
               ORDER BY o.partner_id, o.order_id
              OFFSET $2::bigint - 1
               LIMIT 1"#,
-    // An order that was delivered from stock at once, in one line, and was not touched since is *plain*: one comparison shows that
-    // every condition below holds for it. Only the others are taken apart.
+    // Most orders are delivered from stock at once, in one line, and not touched since. For the text of their lines, as the service
+    // writes it, one comparison shows that every condition below holds. Only the other orders (`x`) are taken apart.
     //
     // The ledger is probed per order: for a range the planner might choose an index by which it reads all of a partner's.
-    with: "WITH o AS MATERIALIZED (
+    with: r#"WITH o AS MATERIALIZED (
              SELECT o.partner_id, o.order_id, o.status, o.currency, o.total, o.refunded, o.fulfilled_from, o.pending_reason,
-                    o.closed, o.timeline, o.codes_retrieved_at, o.created_at, o.items, o.items -> 0 AS item, m.*,
+                    o.closed, o.timeline, o.codes_retrieved_at, o.created_at, o.lines,
+                    (d.currency, d.amount) = (o.currency, -o.total)
+                     AND NOT EXISTS (
+                         SELECT
+                           FROM ledger AS l
+                          WHERE l.partner_id = o.partner_id AND l.order_id = o.order_id AND l.kind <> 'DEBIT'
+                         OFFSET 0
+                        ) AS is_paid,
                     left(replace(o.order_id::text, '-', ''), 16)
-                     = lpad(to_hex((extract(epoch FROM date_trunc('milliseconds', o.created_at)) * 1000)::bigint), 12, '0')
-                       || '7'
-                       || lpad(to_hex(extract(microseconds FROM o.created_at)::bigint % 1000), 3, '0') AS has_moment
+                     = lpad(to_hex(o.created_us / 1000), 12, '0') || '7' || lpad(to_hex(o.created_us % 1000), 3, '0') AS has_moment
                FROM (
-                     SELECT *, o.lines::jsonb AS items
+                     SELECT *, (date_part('epoch', o.created_at) * 1000000)::bigint AS created_us
                        FROM orders AS o
                       WHERE (o.partner_id, o.order_id) > (($1::text[])[1]::uuid, ($1::text[])[2]::uuid)
                         AND (o.partner_id, o.order_id) <= (($2::text[])[1]::uuid, ($2::text[])[2]::uuid)
                      OFFSET 0
                     ) AS o
+               LEFT JOIN LATERAL (
+                     SELECT l.currency, l.amount
+                       FROM ledger AS l
+                      WHERE l.partner_id = o.partner_id AND l.transaction_id = o.order_id AND l.kind = 'DEBIT'
+                     OFFSET 0
+                    ) AS d ON true
+         ), a AS MATERIALIZED (
+             SELECT a.partner_id, a.order_id, a.stock_id, a.line, a.first_retrieved_at, a.returned_at, s.expiry, k.chunk_id,
+                    k.product_id, k.denomination
+               FROM (
+                     SELECT *
+                       FROM allocations AS a
+                      WHERE a.order_id IS NOT NULL
+                        AND (a.partner_id, a.order_id) > (($1::text[])[1]::uuid, ($1::text[])[2]::uuid)
+                        AND (a.partner_id, a.order_id) <= (($2::text[])[1]::uuid, ($2::text[])[2]::uuid)
+                     OFFSET 0
+                    ) AS a
+               LEFT JOIN LATERAL (SELECT * FROM stock AS s WHERE s.stock_id = a.stock_id OFFSET 0) AS s ON true
+               LEFT JOIN LATERAL (SELECT * FROM chunks AS k WHERE k.chunk_id = s.chunk_id OFFSET 0) AS k ON true
+         ), held AS MATERIALIZED (
+             SELECT a.partner_id, a.order_id, count(*) AS vouchers, min(a.product_id) AS product_id,
+                    min(a.denomination) AS denomination, min(a.expiry) AS expiry,
+                    min(a.chunk_id) = max(a.chunk_id)
+                     AND min(a.line) = 0
+                     AND max(a.line) = 0
+                     AND count(a.product_id) = count(*)
+                     AND count(a.first_retrieved_at) + count(a.returned_at) = 0 AS is_plain
+               FROM a
+              GROUP BY a.partner_id, a.order_id
+         ), x AS MATERIALIZED (
+             SELECT o.*, m.*, s.*
+               FROM (
+                     SELECT o.*, o.lines::jsonb AS items
+                       FROM o
+                       LEFT JOIN held AS h USING (partner_id, order_id)
+                      WHERE (
+                             o.status = 'DELIVERED'
+                             AND o.closed
+                             AND o.fulfilled_from IS NOT NULL
+                             AND o.pending_reason IS NULL
+                             AND o.timeline IS NULL
+                             AND o.refunded = 0
+                             AND o.codes_retrieved_at IS NULL
+                             AND o.is_paid
+                             AND o.has_moment
+                             AND h.is_plain
+                             AND o.total % h.vouchers = 0
+                             AND o.lines = '[{"p":"' || h.product_id || '","d":' || h.denomination || ',"u":'
+                                           || o.total / h.vouchers || ',"q":' || h.vouchers || ',"a":' || h.vouchers || '}]'
+                             AND (h.expiry >= (o.created_at AT TIME ZONE 'UTC')::date - 1) IS NOT FALSE
+                            ) IS NOT TRUE
+                    OFFSET 0
+                    ) AS o
               CROSS JOIN LATERAL (
                      SELECT sum(l.amount) AS net,
-                            count(*) AS entries,
                             count(*) FILTER (WHERE l.kind = 'DEBIT') AS debits,
                             count(*) FILTER (WHERE l.currency <> o.currency) AS foreign_entries,
                             -sum(l.amount) FILTER (WHERE l.kind = 'DEBIT') AS debited,
@@ -49,58 +106,6 @@ pub(super) const SCAN: Scan = scan! {
                               WHERE l.partner_id = o.partner_id AND l.order_id = o.order_id AND l.kind <> 'DEBIT'
                             ) AS l
                     ) AS m
-         ), a AS MATERIALIZED (
-             SELECT a.partner_id, a.order_id, a.stock_id, a.line, a.first_retrieved_at, a.returned_at, s.expiry, k.product_id,
-                    k.denomination
-               FROM (
-                     SELECT *
-                       FROM allocations AS a
-                      WHERE a.order_id IS NOT NULL
-                        AND (a.partner_id, a.order_id) > (($1::text[])[1]::uuid, ($1::text[])[2]::uuid)
-                        AND (a.partner_id, a.order_id) <= (($2::text[])[1]::uuid, ($2::text[])[2]::uuid)
-                     OFFSET 0
-                    ) AS a
-               LEFT JOIN LATERAL (SELECT * FROM stock AS s WHERE s.stock_id = a.stock_id OFFSET 0) AS s ON true
-               LEFT JOIN LATERAL (SELECT * FROM chunks AS k WHERE k.chunk_id = s.chunk_id OFFSET 0) AS k ON true
-         ), held AS MATERIALIZED (
-             SELECT a.partner_id, a.order_id, count(*) AS vouchers, min(a.product_id) AS product_id,
-                    min(a.denomination) AS denomination, min(a.expiry) AS expiry,
-                    count(a.product_id) = count(*)
-                     AND min(a.product_id) = max(a.product_id)
-                     AND min(a.denomination) = max(a.denomination)
-                     AND min(a.line) = 0
-                     AND max(a.line) = 0
-                     AND count(a.first_retrieved_at) + count(a.returned_at) = 0 AS is_plain
-               FROM a
-              GROUP BY a.partner_id, a.order_id
-         ), x AS MATERIALIZED (
-             SELECT o.*, s.*
-               FROM (
-                     SELECT o.*
-                       FROM o
-                       LEFT JOIN held AS h USING (partner_id, order_id)
-                      WHERE (
-                             o.status = 'DELIVERED'
-                             AND o.closed
-                             AND o.fulfilled_from IS NOT NULL
-                             AND o.pending_reason IS NULL
-                             AND o.timeline IS NULL
-                             AND o.refunded = 0
-                             AND o.codes_retrieved_at IS NULL
-                             AND o.has_moment
-                             AND (o.entries, o.debits, o.foreign_entries, o.debited) = (1, 1, 0, o.total)
-                             AND h.is_plain
-                             AND jsonb_array_length(o.items) = 1
-                             AND NOT o.item ? 'f'
-                             AND (o.item ->> 'a')::bigint = h.vouchers
-                             AND (o.item ->> 'q')::bigint = h.vouchers
-                             AND (o.item ->> 'u')::bigint * h.vouchers = o.total
-                             AND o.item ->> 'p' = h.product_id
-                             AND (o.item ->> 'd')::bigint = h.denomination
-                             AND (h.expiry >= (o.created_at AT TIME ZONE 'UTC')::date - 1) IS NOT FALSE
-                            ) IS NOT TRUE
-                    OFFSET 0
-                    ) AS o
               CROSS JOIN LATERAL (
                      SELECT sum((i ->> 'u')::bigint * (i ->> 'q')::bigint) AS value,
                             sum((i ->> 'u')::bigint * (i ->> 'a')::bigint) AS delivered_value,
@@ -158,7 +163,7 @@ pub(super) const SCAN: Scan = scan! {
                         AND e.at = COALESCE(r.first_retrieved_at, r.codes_retrieved_at)
                       LIMIT 1
                     ) AS e ON true
-         ), ",
+         ), "#,
     "money.order_paid": "the ledger entries of an order sum up to its total minus refunds, in its currency, with one debit" =>
         "SELECT format('order %s: total %s, refunded %s, moved %s by %s debits, %s entries in another currency', order_id, total,
                        refunded, net, debits, foreign_entries)
@@ -278,8 +283,9 @@ pub(super) const SCAN: Scan = scan! {
         "SELECT format('purchase %s of order %s, line %s: %s codes of %s', p.purchase_id, p.order_id, p.line, p.codes, p.quantity)
            FROM p
            LEFT JOIN o USING (partner_id, order_id)
-          WHERE (o.items -> p.line ->> 'p', (o.items -> p.line ->> 'd')::bigint) IS DISTINCT FROM (p.product_id, p.denomination)
-             OR p.quantity > (o.items -> p.line ->> 'q')::bigint
+          WHERE (o.lines::jsonb -> p.line ->> 'p', (o.lines::jsonb -> p.line ->> 'd')::bigint)
+                IS DISTINCT FROM (p.product_id, p.denomination)
+             OR p.quantity > (o.lines::jsonb -> p.line ->> 'q')::bigint
              OR p.codes > p.quantity",
     "order.moment": "the id of an order contains its creation time, by which lists find it" =>
         "SELECT format('order %s: created at %s', order_id, created_at)

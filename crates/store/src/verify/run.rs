@@ -103,7 +103,8 @@ impl VerifyRun {
         run.state.program = env!("CARGO_PKG_VERSION").to_owned();
         run.state.database = database.unwrap_or_default();
         if let Some(saved) = saved {
-            let is_known = saved.scan.is_empty() || SCANS.iter().any(|scan| scan.name == saved.scan);
+            let is_known =
+                ["", END].contains(&saved.scan.as_str()) || SCANS.iter().any(|scan| scan.name == saved.scan);
             let is_own = (&saved.program, &saved.database) == (&run.state.program, &run.state.database);
             if !is_own || !is_known {
                 return Ok(Err(ForeignState));
