@@ -2,7 +2,8 @@
 -- owner's lease has expired; with p_takeover also chunks of live nodes, whose commits then reject what they sell of them. Earliest
 -- expiry first. Skips chunks that another transaction has locked, and SKUs for which another node has waited longer.
 --
--- Differs from claim_chunks_v1 by the demands, by p_takeover and by taking chunks of another node's ended incarnations.
+-- Differs from claim_chunks_v1 by the demands, by p_takeover, by taking chunks of another node's ended incarnations and by
+-- is_lease_live_v1.
 --
 -- Each request is one element of the arrays; `request` returns its number (from 1). p_loaded concatenates the chunks that each
 -- request has loaded already; p_loaded_to holds the end of each request's part.
@@ -60,7 +61,7 @@ BEGIN
                AND (c.last_expiry IS NULL OR c.last_expiry >= v_valid_on)
                AND NOT c.chunk_id = ANY (v_loaded)
                AND (c.node IS NULL OR c.node = p_node OR p_takeover
-                    OR n.incarnation <> c.incarnation OR n.lease_until < clock_timestamp())
+                    OR n.incarnation <> c.incarnation OR NOT is_lease_live_v1(n.lease_until, n.renewed_at))
                AND EXISTS (SELECT FROM nodes AS me WHERE me.node = p_node AND me.incarnation = p_incarnation)
              ORDER BY c.first_expiry NULLS LAST, c.chunk_id
              LIMIT v_limit

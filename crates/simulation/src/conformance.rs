@@ -91,6 +91,7 @@ macro_rules! conformance_cases {
             own_chunks_are_reclaimed_at_once
             chunks_of_another_node_are_claimed_after_its_lease
             chunk_of_ended_incarnation_is_claimed_by_another_node
+            lease_renewed_by_a_fast_clock_has_ended
             demanded_stock_is_released_by_its_owner
             stock_that_is_not_released_is_taken_over
             oldest_demand_is_served_first

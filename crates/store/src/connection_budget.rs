@@ -22,7 +22,7 @@ pub(super) async fn load(database: &Database, lanes: u16) -> Result<ConnectionBu
                   - current_setting('superuser_reserved_connections')::bigint
                   - COALESCE(current_setting('reserved_connections', true)::bigint, 0) AS "available!"
              FROM nodes
-            WHERE lease_until > clock_timestamp()"#
+            WHERE is_lease_live_v1(lease_until, renewed_at)"#
     );
     let server = database
         .run(|pool| async move { server.fetch_one(&pool).await })

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `claim_chunks_v2` | assigns chunks to this node, except those that a commit has locked |
 //! | `list_free_stock_v1` | lists their free vouchers; empty chunks are marked, and the next round replaces them |
-//! | `next_claimable_expiry_v1` | earliest expiry of the stock that remains claimable |
+//! | `next_claimable_expiry_v2` | earliest expiry of the stock that remains claimable |
 //! | `unclaimable_stock_v2` | why the remaining stock is not claimable |
 //!
 //! Each statement but the last serves all claims of a batch ([`super::stock_claims`]).
@@ -245,7 +245,7 @@ async fn load_next_expiry(
 ) -> Result<(), sqlx::Error> {
     let columns = ClaimColumns::of(claims);
     let next: Vec<(i32, Option<Date>)> = sqlx::query_as(
-        "SELECT n.request, n.first_expiry FROM next_claimable_expiry_v1($1, $2, $3, $4, $5, $6) AS n",
+        "SELECT n.request, n.first_expiry FROM next_claimable_expiry_v2($1, $2, $3, $4, $5, $6) AS n",
     )
     .bind(&node.name)
     .bind(columns.products)

@@ -19,11 +19,13 @@ pub struct NodeIdentity {
 /// Takes the next incarnation of the node called `name`, and a lease.
 pub(super) async fn start(pool: &PgPool, name: String) -> Result<NodeIdentity, sqlx::Error> {
     let incarnation = sqlx::query_scalar!(
-        "INSERT INTO nodes AS n (node, incarnation, lease_until)
-         VALUES ($1, 1, clock_timestamp() + make_interval(secs => $2))
+        "INSERT INTO nodes AS n (node, incarnation, lease_until, renewed_at, latest_clock)
+         VALUES ($1, 1, clock_timestamp() + make_interval(secs => $2), clock_timestamp(), clock_timestamp())
          ON CONFLICT (node) DO UPDATE
             SET incarnation = n.incarnation + 1,
-                lease_until = EXCLUDED.lease_until
+                lease_until = EXCLUDED.lease_until,
+                renewed_at = EXCLUDED.renewed_at,
+                latest_clock = GREATEST(n.latest_clock, EXCLUDED.latest_clock)
          RETURNING incarnation",
         name,
         f64::from(LEASE_S),
@@ -36,7 +38,9 @@ pub(super) async fn start(pool: &PgPool, name: String) -> Result<NodeIdentity, s
 pub(super) async fn renew(pool: &PgPool, node: &NodeIdentity) -> Result<bool, sqlx::Error> {
     let renewed = sqlx::query!(
         "UPDATE nodes
-            SET lease_until = clock_timestamp() + make_interval(secs => $3)
+            SET lease_until = clock_timestamp() + make_interval(secs => $3),
+                renewed_at = clock_timestamp(),
+                latest_clock = GREATEST(latest_clock, clock_timestamp())
           WHERE node = $1 AND incarnation = $2",
         node.name,
         node.incarnation,

@@ -45,6 +45,18 @@ impl Subject for PgSubject {
             .unwrap();
     }
 
+    async fn advance_lease(&self, node: &str) {
+        sqlx::query(
+            "UPDATE nodes
+                SET renewed_at = renewed_at + interval '1 hour', lease_until = lease_until + interval '1 hour'
+              WHERE node = $1",
+        )
+        .bind(node)
+        .execute(&self.pool)
+        .await
+        .unwrap();
+    }
+
     async fn age_demand(&self, sku: &Sku, node: &str, by: Duration) {
         sqlx::query(
             "UPDATE stock_demands

@@ -209,6 +209,15 @@ pub async fn oldest_demand_is_served_first<S: Subject>(fixture: Fixture<'_, S>) 
     );
 }
 
+/// A node died while the database's clock was an hour fast: its lease holds no other node off after the correction.
+pub async fn lease_renewed_by_a_fast_clock_has_ended<S: Subject>(fixture: Fixture<'_, S>) {
+    let gifts = fixture.add_stock(1).await;
+    let other_node = fixture.subject.start_node("two").await;
+    assert_eq!(chunk_ids(&claim(&other_node, &[]).await), []);
+    fixture.subject.advance_lease(NODE).await;
+    assert_eq!(chunk_ids(&claim(&other_node, &[]).await), [gifts[0].chunk_id]);
+}
+
 /// What an ended incarnation owned is for sale everywhere, although the node has a lease.
 pub async fn chunk_of_ended_incarnation_is_claimed_by_another_node<S: Subject>(fixture: Fixture<'_, S>) {
     let gifts = fixture.add_stock(1).await;

@@ -70,6 +70,9 @@ pub trait Subject {
 
     fn expire_lease(&self, node: &str) -> impl Future<Output = ()>;
 
+    /// Makes the node's last renewal one by a clock that was an hour fast.
+    fn advance_lease(&self, node: &str) -> impl Future<Output = ()>;
+
     /// Makes a node's demand for a SKU this much older, and valid until it is renewed, however slow the case runs.
     fn age_demand(&self, sku: &Sku, node: &str, by: Duration) -> impl Future<Output = ()>;
 

@@ -3,6 +3,8 @@
 //! Chunks are claimed in order of expiry. A chunk locked by a running commit is skipped and reported as the next one, so
 //! that the SKU does not look sold out.
 
+use std::time::Duration;
+
 use uuid::Uuid;
 use vouchsafe_domain::ids::{ChunkId, StockId};
 use vouchsafe_domain::product::Sku;
@@ -15,6 +17,9 @@ use super::lock::Lock;
 use super::reservations::is_for_any_waiting_order;
 use super::state::State;
 use super::tables::{ChunkRow, DbTime, Owner, Tables};
+
+/// A clock that was set back by more than this voids the leases that were renewed before.
+const MAX_CLOCK_CORRECTION: Duration = Duration::from_secs(10);
 
 /// A chunk with free vouchers.
 struct Candidate {
@@ -195,12 +200,11 @@ fn available_stock(
     stock
 }
 
-/// Whether the newest incarnation of another node owns the chunk under an unexpired lease.
+/// Whether the newest incarnation of another node owns the chunk under a live lease. One that was renewed in the future is not
+/// live: the clock was set back.
 fn is_leased_by_other_node(tables: &Tables, chunk: &ChunkRow, by: &Owner, now: DbTime) -> bool {
     let other_owner = chunk.owner.as_ref().filter(|owner| owner.node != by.node);
     let newest = other_owner.filter(|owner| tables.is_current(owner));
-    let lease = newest
-        .and_then(|owner| tables.nodes.get(&owner.node))
-        .map(|row| row.lease_until);
-    lease.is_some_and(|until| until > now)
+    let row = newest.and_then(|owner| tables.nodes.get(&owner.node));
+    row.is_some_and(|row| row.lease_until > now && row.renewed_at.since(now) <= MAX_CLOCK_CORRECTION)
 }

@@ -43,6 +43,10 @@ impl Subject for MemoryDatabase {
         Self::expire_lease(self, node);
     }
 
+    async fn advance_lease(&self, node: &str) {
+        Self::advance_lease(self, node, Duration::from_secs(3_600));
+    }
+
     async fn age_demand(&self, sku: &Sku, node: &str, by: Duration) {
         let now = self.now();
         self.with(|state| {

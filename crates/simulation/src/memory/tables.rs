@@ -29,6 +29,7 @@ use crate::rows::{Holder, LedgerEntry, StoredWallet};
 #[derive(Debug, Clone)]
 pub(super) struct NodeRow {
     pub(super) incarnation: i64,
+    pub(super) renewed_at: DbTime,
     pub(super) lease_until: DbTime,
 }
 
