@@ -260,6 +260,7 @@ async fn build_service(
         &metrics.connections(),
     );
     database::prepare(&store, settings.environment).await?;
+    database::check_connections(&store, settings).await?;
     let keyring = Keyring::open(store.data_keys.clone(), master_key)
         .await
         .context("unlock the data keys")?;
@@ -268,7 +269,7 @@ async fn build_service(
     let node = PgNode::start(&store.database, name)
         .await
         .context("take the node's next incarnation")?;
-    database::check_connections(&store, settings).await?;
+    database::warn_of_missing_connections(&store, settings).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let engine = Arc::new(start_engine(settings, &node, &clock, &metrics, threads).await?);
     let catalogue = Arc::new(load_catalogue(&store).await?);

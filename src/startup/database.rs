@@ -28,20 +28,29 @@ pub(super) async fn prepare(store: &PgStore, environment: Environment) -> anyhow
     }
 }
 
-/// Compares the connections of the nodes with those of the server. Without a free one a node can lose its lease.
+/// Rejects a production database that permits fewer connections than this node needs: it could lose its lease.
 pub(super) async fn check_connections(store: &PgStore, settings: &ServeSettings) -> anyhow::Result<()> {
-    let budget = store.connection_budget(settings.lanes).await;
-    let ConnectionBudget {
-        per_node,
-        nodes,
-        available,
-    } = budget.context("read the limits of the database")?;
+    let budget = load_budget(store, settings).await?;
+    let (per_node, available) = (budget.per_node, budget.available);
     if per_node > available && settings.environment == Environment::Production {
         bail!(
             "this node needs {per_node} connections, and the database permits {available}: raise max_connections, or lower \
              VOUCHSAFE_PARTNER_CONNECTIONS, VOUCHSAFE_OPERATOR_CONNECTIONS or VOUCHSAFE_LANES"
         );
     }
+    Ok(())
+}
+
+/// Warns if the running nodes need more connections than the database permits. This node has taken its incarnation.
+pub(super) async fn warn_of_missing_connections(
+    store: &PgStore,
+    settings: &ServeSettings,
+) -> anyhow::Result<()> {
+    let ConnectionBudget {
+        per_node,
+        nodes,
+        available,
+    } = load_budget(store, settings).await?;
     if per_node.saturating_mul(nodes) > available {
         warn!(
             connections.per_node = per_node,
@@ -51,4 +60,9 @@ pub(super) async fn check_connections(store: &PgStore, settings: &ServeSettings)
         );
     }
     Ok(())
+}
+
+async fn load_budget(store: &PgStore, settings: &ServeSettings) -> anyhow::Result<ConnectionBudget> {
+    let budget = store.connection_budget(settings.lanes).await;
+    budget.context("read the limits of the database")
 }

@@ -202,6 +202,20 @@ async fn database_of_other_environment_is_rejected_without_fencing() {
     database.remove().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn database_with_too_few_connections_is_rejected_without_fencing() {
+    let database = Database::create_on(Durability::Durable).await;
+    let stderr = startup_error_with(&database, &[("VOUCHSAFE_PARTNER_CONNECTIONS", "100")]);
+    let expected = "this node needs 131 connections, and the database permits 97";
+    assert!(stderr.contains(expected), "{stderr}");
+    let nodes: i64 = sqlx::query_scalar("SELECT count(*) FROM nodes")
+        .fetch_one(&mut database.connect().await)
+        .await
+        .unwrap();
+    assert_eq!(nodes, 0);
+    database.remove().await;
+}
+
 #[test]
 fn invalid_setting_is_reported_before_database_connection() {
     for (master_key, token, expected) in [
@@ -231,6 +245,10 @@ fn invalid_setting_is_reported_before_database_connection() {
 
 /// Returns the error output of a production service that fails to start on this database.
 pub(crate) fn startup_error(database: &Database) -> String {
+    startup_error_with(database, &[])
+}
+
+fn startup_error_with(database: &Database, settings: &[(&str, &str)]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut command = std::process::Command::new(vouchsafe_test_harness::program());
     command
@@ -240,7 +258,8 @@ pub(crate) fn startup_error(database: &Database) -> String {
     command.env("DATABASE_URL", database.options().to_url_lossy().as_str());
     command
         .env("VOUCHSAFE_MASTER_KEY", MASTER_KEY)
-        .env("VOUCHSAFE_OPERATOR_TOKEN", TOKEN);
+        .env("VOUCHSAFE_OPERATOR_TOKEN", TOKEN)
+        .envs(settings.iter().copied());
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     String::from_utf8_lossy(&output.stderr).into_owned()

@@ -17,8 +17,9 @@ use super::connection_pool::{ACQUIRE_TIMEOUT, DEADLINE, PoolLimits, PoolMetrics}
 /// Connections of batch workers: two each of claims and code retrievals, one each of order, wallet and feed lookups.
 const BATCH_CONNECTIONS: u32 = 7;
 
-/// Reconciliation keeps a connection while it receives a vendor's records.
-const RECONCILIATION_CONNECTIONS: u32 = 1;
+/// Reconciliation keeps a connection while it receives a vendor's records, and the node that serves waiting orders one for its
+/// advisory lock.
+const DETACHED_CONNECTIONS: u32 = 2;
 
 /// What a connection is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +56,7 @@ impl ConnectionSettings {
         let pools = ConnectionClass::ALL
             .iter()
             .map(|class| class.limits(self).connections);
-        pools.sum::<u32>() + BATCH_CONNECTIONS + RECONCILIATION_CONNECTIONS + u32::from(lanes)
+        pools.sum::<u32>() + BATCH_CONNECTIONS + DETACHED_CONNECTIONS + u32::from(lanes)
     }
 }
 
