@@ -37,6 +37,8 @@ async fn log_lines_of_request_carry_trace_id() {
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
     expect_success(&partner.order(&sale, 1).await, 201);
+    // Opens the connection that the next read finds broken.
+    expect_success(&partner.get("/transactions").await, 200);
     ServiceDatabase::of(&service)
         .await
         .terminate_other_connections()
