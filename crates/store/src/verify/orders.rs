@@ -237,7 +237,7 @@ pub(super) const SCAN: Scan = scan! {
                  status IN ('DELIVERED', 'REFUNDED')
                  OR (status = 'PARTIALLY_DELIVERED' AND is_open IS NOT TRUE)
                 )
-             OR (status = 'PENDING') <> (pending_reason IS NOT NULL)
+             OR (status = 'PENDING' AND pending_reason IS NULL)
              OR (closed AND pending_reason IS NOT NULL)",
     // An order without a timeline stands as it was placed (order_timeline_v1).
     "order.stages": "the timeline of an order follows the allowed transitions in time and ends with its status" =>
