@@ -34,28 +34,58 @@ where
     service.job_store.database.run_detached(serialized).await
 }
 
-/// Reloads partners, credentials and products, which another node may have changed.
+/// Reads what changes of other nodes have changed; all of it if the changes are not known. Nothing else is read, so the cost of a
+/// change does not follow the number of credentials.
 ///
 /// # Errors
 /// [`sqlx::Error`] if the database fails; memory is unchanged then.
-pub(crate) async fn reload(service: &web::Data<Service>) -> Result<(), sqlx::Error> {
+pub(crate) async fn reload(
+    service: &web::Data<Service>,
+    changes: Option<Vec<i64>>,
+) -> Result<(), sqlx::Error> {
     let state = service.clone();
     let serialized = async move {
         // Keeps a concurrent change of this node from being overwritten with the older rows loaded here.
         let _turn = CHANGE_LOCK.lock().await;
-        let (partners, credentials) = state.job_store.credentials.load_access().await?;
-        let products = state.job_store.products.load_all().await?;
-        for partner in partners {
-            state.registry.upsert_partner(partner);
+        match changes {
+            Some(changes) => load_changed(&state, changes).await,
+            None => load_all(&state).await,
         }
-        // The query returns no revoked credentials; remove those from memory.
-        let live = credentials.iter().map(|credential| credential.credential_id);
-        state.registry.retain_credentials(&live.collect());
-        for credential in credentials {
-            state.registry.upsert_credential(credential);
-        }
-        state.catalogue.replace(Catalogue::new(products));
-        Ok(())
     };
     service.job_store.database.run_detached(serialized).await
+}
+
+async fn load_changed(service: &Service, changes: Vec<i64>) -> Result<(), sqlx::Error> {
+    let changed = service.job_store.audit_log.changed_objects(changes).await?;
+    let products = match changed.has_products {
+        true => Some(service.job_store.products.load_all().await?),
+        false => None,
+    };
+    let (partners, credentials) = service.job_store.credentials.load_changed_access(changed).await?;
+    for partner in partners {
+        service.registry.upsert_partner(partner);
+    }
+    for credential in credentials {
+        service.registry.upsert_credential(credential);
+    }
+    if let Some(products) = products {
+        service.catalogue.replace(Catalogue::new(products));
+    }
+    Ok(())
+}
+
+async fn load_all(service: &Service) -> Result<(), sqlx::Error> {
+    let (partners, credentials) = service.job_store.credentials.load_access().await?;
+    let products = service.job_store.products.load_all().await?;
+    for partner in partners {
+        service.registry.upsert_partner(partner);
+    }
+    // The query returns no ended credentials; remove those from memory.
+    let live = credentials.iter().map(|credential| credential.credential_id);
+    service.registry.retain_credentials(&live.collect());
+    for credential in credentials {
+        service.registry.upsert_credential(credential);
+    }
+    service.catalogue.replace(Catalogue::new(products));
+    Ok(())
 }

@@ -11,7 +11,7 @@ use actix_web::web;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{error, info, warn};
 use vouchsafe_security::vault::seal::Vault;
-use vouchsafe_store::{CodeIndexUpdate, LEASE_S, UnindexedCode};
+use vouchsafe_store::{CodeIndexUpdate, LEASE_S, UnindexedCode, unapplied_changes};
 
 use crate::config_change;
 use crate::housekeeping::recorder::run_recorder;
@@ -77,15 +77,20 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
 
 async fn poll_changes(service: &web::Data<Service>) {
     let mut tick = ticker(CHANGE_POLL_INTERVAL);
-    let mut applied = None;
+    let mut applied: Option<Vec<i64>> = None;
     loop {
         tick.tick().await;
         match service.job_store.audit_log.recent_change_ids().await {
             Ok(newest) if applied.as_ref() == Some(&newest) => {}
-            Ok(newest) => match config_change::reload(service).await {
-                Ok(()) => applied = Some(newest),
-                Err(error) => warn!(error.message = %error, "cannot load changes of other nodes"),
-            },
+            Ok(newest) => {
+                let changes = applied
+                    .as_deref()
+                    .and_then(|applied| unapplied_changes(applied, &newest));
+                match config_change::reload(service, changes).await {
+                    Ok(()) => applied = Some(newest),
+                    Err(error) => warn!(error.message = %error, "cannot load changes of other nodes"),
+                }
+            }
             Err(error) => warn!(error.message = %error, "cannot poll for changes of other nodes"),
         }
     }
@@ -107,6 +112,9 @@ async fn purge(service: &Service) {
         service.registry.evict_ended(service.clock.now());
         if let Err(error) = service.job_store.responses.purge_expired().await {
             warn!(error.message = %error, "cannot purge expired idempotency keys");
+        }
+        if let Err(error) = service.job_store.credentials.purge_ended().await {
+            warn!(error.message = %error, "cannot purge ended credentials");
         }
         if let Err(error) = service.node.purge_stock_demands().await {
             warn!(error.message = %error, "cannot purge ended stock demands");

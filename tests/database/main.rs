@@ -12,6 +12,7 @@ mod catalogue;
 mod certification;
 mod keyring;
 mod private_postgres;
+mod purges;
 mod reconciliation;
 mod stock;
 mod stock_levels;

@@ -3,10 +3,12 @@
 //! Each entry commits in the transaction of its change. The recorded states have types that hold no code and no secret.
 
 use std::fmt::Display;
+use std::str::FromStr;
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool, QueryBuilder};
 use vouchsafe_domain::audit_log::{AuditFilter, AuditRow};
+use vouchsafe_domain::ids::{CredentialId, InvalidId, PartnerId};
 
 pub use vouchsafe_domain::audit_log::AuditActor;
 
@@ -15,6 +17,33 @@ use super::period::restrict;
 
 /// More than the number of changes that can be in flight at once.
 const RECENT_CHANGES: i64 = 100;
+
+/// Partners, credentials and products that changes have changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChangedObjects {
+    pub partners: Vec<PartnerId>,
+    pub credentials: Vec<CredentialId>,
+    pub has_products: bool,
+}
+
+/// The changes that a node has not applied yet; `None` if these are perhaps not all, because none of the most recent ones is
+/// known to it.
+#[must_use]
+pub fn unapplied_changes(applied: &[i64], newest: &[i64]) -> Option<Vec<i64>> {
+    let unapplied: Vec<i64> = newest
+        .iter()
+        .copied()
+        .filter(|id| !applied.contains(id))
+        .collect();
+    let is_complete = unapplied.len() < newest.len() || to_bigint(newest.len()) < RECENT_CHANGES;
+    is_complete.then_some(unapplied)
+}
+
+fn parse_id<Id: FromStr<Err = InvalidId>>(subject: &str) -> Result<Id, sqlx::Error> {
+    subject
+        .parse()
+        .map_err(|error: InvalidId| sqlx::Error::Decode(error.into()))
+}
 
 /// Adds an entry to the open transaction of `connection`. An action is object type and verb, e.g. `partner.change`; the subject is
 /// the id of the object.
@@ -72,6 +101,27 @@ impl AuditLog {
         self.0.fetch_all(statement).await
     }
 
+    /// Returns what the changes with these ids changed.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn changed_objects(&self, ids: Vec<i64>) -> Result<ChangedObjects, sqlx::Error> {
+        let statement = sqlx::query!(
+            "SELECT action, subject FROM audit_log WHERE audit_id = ANY ($1)",
+            &ids
+        )
+        .map(|row| (row.action, row.subject));
+        let mut changed = ChangedObjects::default();
+        for (action, subject) in self.0.fetch_all(statement).await? {
+            match action.split_once('.') {
+                Some(("partner", _)) => changed.partners.push(parse_id(&subject)?),
+                Some(("credential", _)) => changed.credentials.push(parse_id(&subject)?),
+                _ => changed.has_products = true,
+            }
+        }
+        Ok(changed)
+    }
+
     /// Lists up to `limit` entries older than `before`, newest first.
     ///
     /// # Errors
@@ -122,4 +172,27 @@ async fn list(
 /// Converts a count or limit to an SQL `bigint`.
 pub(super) fn to_bigint(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_applied_one_by_one_unless_some_may_be_missing() {
+        assert_eq!(unapplied_changes(&[3, 2], &[5, 4, 3, 2]), Some(vec![5, 4]));
+        assert_eq!(
+            unapplied_changes(&[3], &[4, 3, 2]),
+            Some(vec![4, 2]),
+            "2 committed last"
+        );
+        assert_eq!(unapplied_changes(&[], &[1]), Some(vec![1]));
+        let window = |last: i64| (last - RECENT_CHANGES + 1..=last).rev().collect::<Vec<_>>();
+        assert_eq!(unapplied_changes(&window(100), &window(101)), Some(vec![101]));
+        assert_eq!(
+            unapplied_changes(&window(100), &window(200)),
+            None,
+            "the next may be missing"
+        );
+    }
 }

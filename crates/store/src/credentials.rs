@@ -3,18 +3,25 @@
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
+use uuid::Uuid;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::credential::{ApiKeyHash, ApiSecretHash, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
 use vouchsafe_security::registry::PartnerAccess;
 
-use super::audit::{self, AuditActor, NO_STATE, to_bigint};
+use super::audit::{self, AuditActor, ChangedObjects, NO_STATE, to_bigint};
 use super::database::{Database, Statement};
 use super::partners;
 
 /// Maximum of live credentials per partner (contract §3). Leaves room for overlapping rotations on several systems.
 pub const MAX_LIVE_CREDENTIALS: i64 = 5;
+
+/// How long ended credentials are listed. Days.
+pub const ENDED_DAYS: i32 = 90;
+
+/// Keeps the transaction of one purge short.
+const PURGE_ROWS: u64 = 500;
 
 /// Whether a live credential requires certification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,12 +74,44 @@ macro_rules! select_credentials {
 pub struct Credentials(pub(super) Database);
 
 impl Credentials {
-    /// Loads all partners and all credentials that are not revoked, at the start.
+    /// Loads all partners and all live credentials.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn load_access(&self) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
         self.0.run(|pool| async move { load_access(&pool).await }).await
+    }
+
+    /// Loads these partners and credentials, which may have ended.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn load_changed_access(
+        &self,
+        changed: ChangedObjects,
+    ) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
+        let partners = partners::find_all(&changed.partners).map(|partner| PartnerAccess::from(&partner));
+        let partners = self.0.fetch_all(partners).await?;
+        let ids: Vec<Uuid> = changed.credentials.iter().map(|id| id.as_uuid()).collect();
+        let credentials = select_credentials!("WHERE credential_id = ANY ($1)", &ids);
+        Ok((partners, self.0.fetch_all(credentials).await?))
+    }
+
+    /// Deletes the credentials that ended more than [`ENDED_DAYS`] days ago and returns their number. The audit log keeps their
+    /// history.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn purge_ended(&self) -> Result<u64, sqlx::Error> {
+        let mut removed = 0;
+        loop {
+            let batch = self.0.run(|pool| async move { purge_batch(&pool).await });
+            let batch = batch.await?;
+            removed += batch;
+            if batch < PURGE_ROWS {
+                return Ok(removed);
+            }
+        }
     }
 
     /// Issues a credential.
@@ -130,8 +169,35 @@ impl Credentials {
 async fn load_access(pool: &PgPool) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
     let partners = partners::all().map(|partner| PartnerAccess::from(&partner));
     let partners = partners.fetch_all(pool).await?;
-    let credentials = select_credentials!("WHERE revoked_at IS NULL");
+    let credentials =
+        select_credentials!("WHERE revoked_at IS NULL AND (not_after IS NULL OR not_after > now())");
     Ok((partners, credentials.fetch_all(pool).await?))
+}
+
+/// Deletes up to [`PURGE_ROWS`] ended credentials. Their successors become credentials without a predecessor.
+async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    let ended = sqlx::query_scalar!(
+        "SELECT credential_id
+           FROM credentials
+          WHERE LEAST(revoked_at, not_after) < now() - make_interval(days => $1)
+          ORDER BY LEAST(revoked_at, not_after)
+          LIMIT $2
+            FOR UPDATE SKIP LOCKED",
+        ENDED_DAYS,
+        PURGE_ROWS.cast_signed(),
+    );
+    let ended = ended.fetch_all(&mut *transaction).await?;
+    sqlx::query!(
+        "UPDATE credentials SET rotated_from = NULL, first_used_at = NULL WHERE rotated_from = ANY ($1)",
+        &ended,
+    )
+    .execute(&mut *transaction)
+    .await?;
+    let removed = sqlx::query!("DELETE FROM credentials WHERE credential_id = ANY ($1)", &ended);
+    let removed = removed.execute(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(removed.rows_affected())
 }
 
 async fn issue(

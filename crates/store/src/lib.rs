@@ -51,14 +51,14 @@ use vouchsafe_security::environment::Environment;
 
 use connection_class::ConnectionClass;
 
-pub use audit::{AuditActor, AuditLog};
+pub use audit::{AuditActor, AuditLog, ChangedObjects, unapplied_changes};
 pub use audit_checkpoints::AuditCheckpoint;
 pub use categories::{Categories, PutCategoryOutcome};
 pub use certification::Observations;
 pub use codes::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
 pub use connection_budget::ConnectionBudget;
 pub use connection_class::{ConnectionMetrics, ConnectionSettings};
-pub use credentials::{CertificationPolicy, Credentials, IssueOutcome, MAX_LIVE_CREDENTIALS};
+pub use credentials::{CertificationPolicy, Credentials, ENDED_DAYS, IssueOutcome, MAX_LIVE_CREDENTIALS};
 pub use data_keys::{DataKeySet, DataKeys, KeyWrapper};
 pub use database::Database;
 pub use deliveries::{DeliveryLog, DueEndpoints, MAX_REPLAYED, PgOutbox, ReplayOutcome};

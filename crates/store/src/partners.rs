@@ -4,6 +4,7 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
+use uuid::Uuid;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::Limits;
@@ -147,6 +148,14 @@ pub(super) async fn lock(
 /// All partners.
 pub(super) fn all() -> Statement<impl FnMut(PgRow) -> Result<Partner, sqlx::Error> + Send + use<>> {
     select_partners!("")
+}
+
+/// The partners with these ids.
+pub(super) fn find_all(
+    partners: &[PartnerId],
+) -> Statement<impl FnMut(PgRow) -> Result<Partner, sqlx::Error> + Send + use<>> {
+    let ids: Vec<Uuid> = partners.iter().map(|id| id.as_uuid()).collect();
+    select_partners!("WHERE partner_id = ANY ($1)", &ids)
 }
 
 async fn change(

@@ -65,7 +65,8 @@ impl Credentials {
             .await
     }
 
-    /// Records the use of a credential from a rotation and returns the time of its first use, or `None` if it was revoked.
+    /// Records the use of a credential from a rotation and returns the time of its first use, or `None` if it was revoked. Nothing
+    /// is recorded if its predecessor was purged.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -75,10 +76,10 @@ impl Credentials {
     ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
         let statement = sqlx::query!(
             r#"UPDATE credentials
-                SET first_used_at = COALESCE(first_used_at, clock_timestamp())
+                SET first_used_at = CASE WHEN rotated_from IS NOT NULL THEN COALESCE(first_used_at, clock_timestamp()) END
               WHERE credential_id = $1
                 AND revoked_at IS NULL
-             RETURNING first_used_at AS "first_used_at!""#,
+             RETURNING COALESCE(first_used_at, clock_timestamp()) AS "first_used_at!""#,
             credential_id as _,
         )
         .map(|row| row.first_used_at);

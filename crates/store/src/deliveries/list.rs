@@ -1,5 +1,6 @@
 //! Delivery lists with attempts. Only failed, blocked and replayed deliveries have rows.
 
+use sqlx::PgPool;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use vouchsafe_domain::delivery::DeliveryAttempt;
@@ -75,30 +76,40 @@ impl DeliveryLog {
         self.0.fetch_all(statement).await
     }
 
-    /// Deletes deliveries that ended before the feed's retention period, and returns their number.
+    /// Deletes deliveries that ended before the feed's retention period, in batches, and returns their number.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn purge_ended(&self) -> Result<u64, sqlx::Error> {
-        self.0
-            .run(move |pool| async move {
-                let purged = sqlx::query!(
-                    "DELETE FROM deliveries AS d
-                  USING (SELECT partner_id, webhook_id, number
-                           FROM deliveries
-                          WHERE state <> 'WAITING' AND updated_at < now() - make_interval(days => $1)
-                          ORDER BY updated_at
-                          LIMIT $2
-                            FOR UPDATE SKIP LOCKED) AS o
-                  WHERE d.partner_id = o.partner_id AND d.webhook_id = o.webhook_id AND d.number = o.number",
-                    crate::events::FEED_DAYS,
-                    PURGE_ROWS,
-                );
-                Ok(purged.execute(&pool).await?.rows_affected())
-            })
-            .await
+        let mut removed = 0;
+        loop {
+            let batch = self.0.run(|pool| async move { purge_batch(&pool).await });
+            let batch = batch.await?;
+            removed += batch;
+            if batch < PURGE_ROWS {
+                return Ok(removed);
+            }
+        }
     }
 }
 
 /// Rows per statement, which takes about ten milliseconds.
-const PURGE_ROWS: i64 = 10_000;
+const PURGE_ROWS: u64 = 10_000;
+
+/// Deletes up to [`PURGE_ROWS`] deliveries and returns their number.
+async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
+    let purged = sqlx::query!(
+        "DELETE FROM deliveries
+          WHERE ctid = ANY (ARRAY(
+                SELECT ctid
+                  FROM deliveries
+                 WHERE state <> 'WAITING' AND updated_at < now() - make_interval(days => $1)
+                 ORDER BY updated_at
+                 LIMIT $2
+                   FOR UPDATE SKIP LOCKED
+                ))",
+        crate::events::FEED_DAYS,
+        PURGE_ROWS.cast_signed(),
+    );
+    Ok(purged.execute(pool).await?.rows_affected())
+}

@@ -43,7 +43,13 @@ pub(super) const SCAN: Scan = scan! {
              ON c.partner_id = f.partner_id
             AND 'cred_' || replace(c.credential_id::text, '-', '') = f.credential
           WHERE f.codes_retrieved_at IS NULL
+             -- Ended credentials are purged.
              OR c.credential_id IS NULL
+                AND NOT EXISTS (
+                    SELECT
+                      FROM audit_log AS i
+                     WHERE i.subject = f.credential AND i.action = 'credential.issue' AND i.after ->> 'partner_id' = f.operator
+                    )
              OR f.address IS NULL
              OR f.vouchers IS NULL
              OR f.vouchers < 1",
