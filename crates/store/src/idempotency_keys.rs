@@ -1,6 +1,7 @@
 //! Idempotency keys: lookup of stored responses and purge of expired ones.
 
 use sqlx::{Executor, PgPool, Postgres};
+use time::OffsetDateTime;
 use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
 
 use super::database::Database;
@@ -18,14 +19,17 @@ impl StoredResponses {
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn purge_expired(&self) -> Result<u64, sqlx::Error> {
-        let mut removed = 0;
+        let (mut removed, mut expired_from) = (0, None);
         loop {
-            let batch = self.0.run(|pool| async move { purge_batch(&pool).await });
+            let batch = self
+                .0
+                .run(move |pool| async move { purge_batch(&pool, expired_from).await });
             let batch = batch.await?;
-            removed += batch;
-            if batch < PURGE_ROWS {
+            removed += batch.removed;
+            if batch.removed < PURGE_ROWS {
                 return Ok(removed);
             }
+            expired_from = batch.last_expiry;
         }
     }
 }
@@ -44,26 +48,42 @@ pub(super) async fn find_response(
     .await
 }
 
-/// Deletes up to [`PURGE_ROWS`] expired keys and returns their number.
-async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    // Finds expired rows by the index on `expires_at` and never scans the table. The comparison with `now()`, which is constant in
-    // a transaction, can use an index; `clock_timestamp()` could not. SKIP LOCKED waits for no row, so lock order is irrelevant.
-    transaction.execute("SET LOCAL enable_seqscan = off").await?;
-    let removed = sqlx::query!(
-        "DELETE FROM idempotency_keys
-          WHERE key IN (
-                SELECT key
-                  FROM idempotency_keys
-                 WHERE expires_at <= now()
-                 LIMIT $1
-                   FOR UPDATE SKIP LOCKED
-                )",
+/// Expired keys that a statement has deleted.
+struct PurgedBatch {
+    removed: u64,
+    last_expiry: Option<OffsetDateTime>,
+}
+
+/// Deletes up to [`PURGE_ROWS`] keys, the longest expired first, of those that expired at this time or later: those that the last
+/// batch deleted stay in the index until a vacuum.
+async fn purge_batch(
+    pool: &PgPool,
+    expired_from: Option<OffsetDateTime>,
+) -> Result<PurgedBatch, sqlx::Error> {
+    // The comparison with `now()`, which is constant in a transaction, can use an index; `clock_timestamp()` could not. SKIP LOCKED
+    // waits for no row, so lock order is irrelevant. The rows are locked, so their places are stable, and no estimate of their
+    // number makes a scan of the deletion.
+    sqlx::query!(
+        r#"WITH expired AS MATERIALIZED (
+            SELECT ctid AS row_id, expires_at
+              FROM idempotency_keys
+             WHERE expires_at <= now() AND expires_at >= COALESCE($1, '-infinity'::timestamptz)
+             ORDER BY expires_at
+             LIMIT $2
+               FOR UPDATE SKIP LOCKED
+         ), removed AS (
+            DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(SELECT e.row_id FROM expired AS e)) RETURNING expires_at
+         )
+         SELECT count(*) AS "removed!", max(expires_at) AS last_expiry FROM removed"#,
+        expired_from,
         PURGE_ROWS.cast_signed(),
-    );
-    let removed = removed.execute(&mut *transaction).await?;
-    transaction.commit().await?;
-    Ok(removed.rows_affected())
+    )
+    .map(|row| PurgedBatch {
+        removed: row.removed.cast_unsigned(),
+        last_expiry: row.last_expiry,
+    })
+    .fetch_one(pool)
+    .await
 }
 
 /// Decodes the columns of a stored response.
