@@ -285,7 +285,6 @@ mod tests {
     use std::time::Duration;
 
     use vouchsafe_domain::delivery::AttemptOutcome;
-    use vouchsafe_domain::ids::WebhookId;
 
     use super::*;
 
@@ -304,10 +303,9 @@ mod tests {
         metrics
             .vendors()
             .set_reconciliation("mock", 0, Some(1_767_225_600));
-        let webhook_id = WebhookId::generate();
         metrics
             .deliveries()
-            .record_attempt(webhook_id, AttemptOutcome::Delivered, Duration::from_millis(5));
+            .record_attempt(AttemptOutcome::Delivered, Duration::from_millis(5));
         metrics
     }
 

@@ -18,6 +18,7 @@ use crate::subject::PgSubject;
 
 mod lock_waits;
 mod plans;
+mod polls;
 mod redelivery;
 mod replay_ranges;
 

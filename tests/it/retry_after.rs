@@ -38,13 +38,13 @@ async fn register_busy_receiver(partner: &mut Partner, retry_after: &str) -> (Re
     (receiver, webhook["webhook_id"].as_str().unwrap().to_owned())
 }
 
-/// Waits until the partner sees its endpoint as failing.
-async fn wait_until_failing(partner: &mut Partner, webhook_id: &str) -> Value {
-    eventually("the endpoint to be failing", WAIT_TIMEOUT, async || {
+/// Waits until the partner sees that an attempt at its endpoint has failed.
+async fn wait_until_failed(partner: &mut Partner, webhook_id: &str) -> Value {
+    eventually("an attempt to fail", WAIT_TIMEOUT, async || {
         let webhooks = partner.read("/webhooks").await;
         let webhooks = webhooks["data"].as_array().unwrap().iter();
-        let mut failing = webhooks.filter(|webhook| webhook["status"] == "failing");
-        failing
+        let mut failed = webhooks.filter(|webhook| webhook["failing_since"].is_string());
+        failed
             .find(|webhook| webhook["webhook_id"] == webhook_id)
             .cloned()
     })
@@ -74,13 +74,13 @@ async fn retry_after_within_bounds_is_honoured() {
     let dated = register_busy_receiver(&mut partner, &http_date(date)).await;
     expect_success(&partner.order(&sale, 1).await, 201);
 
-    let next = parse_time(&wait_until_failing(&mut partner, &seconds.1).await["next_attempt_at"]);
+    let next = parse_time(&wait_until_failed(&mut partner, &seconds.1).await["next_attempt_at"]);
     let ended = only_attempt_ended_at(&mut operator, &seconds.1).await;
     assert!(
         next >= ended + REQUESTED_DELAY,
         "{next}, expected 8 s after {ended}"
     );
-    let next_dated = parse_time(&wait_until_failing(&mut partner, &dated.1).await["next_attempt_at"]);
+    let next_dated = parse_time(&wait_until_failed(&mut partner, &dated.1).await["next_attempt_at"]);
     assert!(next_dated >= date, "{next_dated}, expected {date}");
 
     for ((receiver, _), not_before) in [(&seconds, next), (&dated, next_dated)] {
@@ -124,7 +124,7 @@ async fn retry_after_beyond_twice_backoff_or_past_is_ignored() {
     }
     expect_success(&partner.order(&sale, 1).await, 201);
     for (_, webhook_id) in &listening {
-        let next = parse_time(&wait_until_failing(&mut partner, webhook_id).await["next_attempt_at"]);
+        let next = parse_time(&wait_until_failed(&mut partner, webhook_id).await["next_attempt_at"]);
         let ended = only_attempt_ended_at(&mut operator, webhook_id).await;
         assert!(
             next >= ended + Duration::from_secs(5),

@@ -164,7 +164,7 @@ impl DeliveryActor {
             actor
                 .context
                 .metrics
-                .record_attempt(actor.webhook_id, outcome, duration);
+                .record_attempt(outcome, duration);
             if let State::Active(active) = &mut actor.state
                 && active.lease() == lease
             {

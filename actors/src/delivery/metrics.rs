@@ -8,12 +8,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use vouchsafe_domain::delivery::AttemptOutcome;
-use vouchsafe_domain::ids::WebhookId;
 
 /// Labels of the attempt counter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
-    webhook: String,
     outcome: &'static str,
 }
 
@@ -41,7 +39,7 @@ impl DeliveryMetrics {
         let deliveries = registry.sub_registry_with_prefix("delivery");
         deliveries.register(
             "attempts",
-            "Delivery attempts by endpoint and outcome",
+            "Delivery attempts by outcome",
             self.attempts.clone(),
         );
         let seconds = "Duration of an attempt, until the head of the response";
@@ -56,30 +54,18 @@ impl DeliveryMetrics {
     }
 
     /// Records an attempt.
-    pub fn record_attempt(&self, webhook_id: WebhookId, outcome: AttemptOutcome, duration: Duration) {
+    pub fn record_attempt(&self, outcome: AttemptOutcome, duration: Duration) {
         let outcome = match outcome {
             AttemptOutcome::Delivered => "delivered",
             AttemptOutcome::Failed(_) => "failed",
             AttemptOutcome::Gone => "gone",
         };
-        let labels = AttemptLabels {
-            webhook: webhook_id.to_string(),
-            outcome,
-        };
-        self.attempts.get_or_create(&labels).inc();
+        self.attempts.get_or_create(&AttemptLabels { outcome }).inc();
         self.attempt_seconds.observe(duration.as_secs_f64());
     }
 
     /// Records the delay from an event's commit to its first attempt.
     pub fn record_first_attempt(&self, delay: Duration) {
         self.first_attempt_seconds.observe(delay.as_secs_f64());
-    }
-
-    /// Removes the series of an endpoint that was deleted.
-    pub fn remove_endpoint(&self, webhook_id: WebhookId) {
-        for outcome in ["delivered", "failed", "gone"] {
-            let webhook = webhook_id.to_string();
-            self.attempts.remove(&AttemptLabels { webhook, outcome });
-        }
     }
 }

@@ -28,6 +28,7 @@ use vouchsafe_domain::delivery::{
     AttemptOutcome, DeliveryOutcome, DeliveryUpdate, EndpointHealth, QueuedDelivery,
 };
 use vouchsafe_domain::ids::OrderId;
+pub use vouchsafe_domain::webhook::FAILING_THRESHOLD;
 
 /// Maximum number of deliveries of an endpoint in flight; they belong to different orders.
 pub const MAX_CONCURRENCY: usize = 16;
@@ -35,9 +36,6 @@ pub const MAX_CONCURRENCY: usize = 16;
 /// Deliveries in memory per delivery that may be in flight: enough to keep those busy while more are read. A failing
 /// endpoint has a concurrency of one, so little is read for it in vain.
 const READ_AHEAD: usize = 16;
-
-/// Consecutive failures after which the oldest delivery probes the endpoint for the others (contract §6).
-pub const FAILING_THRESHOLD: u32 = 5;
 
 /// Deliveries that are read at once for a failing endpoint.
 const FAILING_READ_LIMIT: usize = 2 * MAX_CONCURRENCY;

@@ -21,12 +21,15 @@ labels! {
     }
 }
 
+/// Consecutive failures after which an endpoint is failing: only its oldest delivery is attempted (contract §6).
+pub const FAILING_THRESHOLD: u32 = 5;
+
 labels! {
     /// Status of an endpoint.
     pub enum WebhookStatus: "lowercase",
-        "Status of an endpoint: `active`, `failing` (the last attempt failed; retries continue) or `disabled`." {
+        "Status of an endpoint: `active`, `failing` (five attempts in a row failed; retries continue) or `disabled`." {
         Active,
-        /// The last attempt failed.
+        /// [`FAILING_THRESHOLD`] attempts in a row failed.
         Failing,
         Disabled,
     }
@@ -65,11 +68,11 @@ pub struct Webhook {
 
 impl Webhook {
     #[must_use]
-    pub const fn status(&self) -> WebhookStatus {
-        match (self.disabled, self.failing_since) {
-            (Some(_), _) => WebhookStatus::Disabled,
-            (None, Some(_)) => WebhookStatus::Failing,
-            (None, None) => WebhookStatus::Active,
+    pub fn status(&self) -> WebhookStatus {
+        match self.disabled {
+            Some(_) => WebhookStatus::Disabled,
+            None if self.failures >= i64::from(FAILING_THRESHOLD) => WebhookStatus::Failing,
+            None => WebhookStatus::Active,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
-use vouchsafe_store::DueEndpoints;
+use vouchsafe_store::EndpointRoster;
 
 #[derive(Debug, Clone, Default)]
 pub struct EndpointMetrics {
@@ -31,12 +31,12 @@ impl EndpointMetrics {
         );
     }
 
-    /// Updates the gauges from a poll of due endpoints.
-    pub(crate) fn set(&self, due: &DueEndpoints) {
+    /// Updates the gauges.
+    pub(crate) fn set(&self, roster: &EndpointRoster) {
         let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.enabled.set(gauge(due.enabled.len()));
-        self.failing.set(gauge(due.failing));
-        let age = due.backlog_age.as_secs();
+        self.enabled.set(gauge(roster.enabled.len()));
+        self.failing.set(gauge(roster.failing));
+        let age = roster.backlog_age.as_secs();
         self.backlog_seconds.set(i64::try_from(age).unwrap_or(i64::MAX));
     }
 }

@@ -11,13 +11,18 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 use vouchsafe_actors::delivery::Deliveries;
 use vouchsafe_actors::delivery::commit_notifier::CommitNotifier;
+use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
-use vouchsafe_store::{DueEndpoints, PgNode};
+use vouchsafe_store::{EndpointRoster, PgNode};
 
 use crate::metrics::EndpointMetrics;
 
 /// Poll interval for work without a commit notification.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Polls per reading of all enabled endpoints: the others return due endpoints only. Bounds how long a node keeps more than its
+/// share of the endpoints.
+const POLLS_PER_ROSTER: u32 = 8;
 
 /// Finds due endpoints and wakes their delivery actors.
 pub struct Poller<'a> {
@@ -33,20 +38,28 @@ impl Poller<'_> {
     pub async fn run(&self) {
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut listening = HashMap::new();
+        let (mut roster, mut polls) = (EndpointRoster::default(), 0_u32);
         loop {
             tokio::select! {
-                partners = self.commit_notifier.notified() => self.wake_partners(&listening, &partners).await,
-                _ = tick.tick() => match self.node.poll_due_endpoints().await {
-                    Ok(due) => {
-                        self.metrics.set(&due);
-                        self.assign_endpoints(&due).await;
-                        listening = due.ready_by_partner;
-                    }
+                partners = self.commit_notifier.notified() => self.wake_partners(&roster.ready_by_partner, &partners).await,
+                _ = tick.tick() => match self.poll(&mut roster, polls).await {
+                    Ok(()) => polls = (polls + 1) % POLLS_PER_ROSTER,
                     Err(error) => warn!(error.message = %error, "cannot poll due webhook deliveries"),
                 },
             }
         }
+    }
+
+    async fn poll(&self, roster: &mut EndpointRoster, polls: u32) -> Result<(), Unavailable> {
+        if polls == 0 {
+            *roster = self.node.load_endpoint_roster().await?;
+            self.metrics.set(roster);
+        }
+        let due = self.node.list_due_endpoints().await?;
+        due.iter().for_each(|endpoint| roster.add_endpoint(*endpoint));
+        let due: Vec<_> = due.into_iter().map(|endpoint| endpoint.webhook_id).collect();
+        self.assign_endpoints(roster, &due).await;
+        Ok(())
     }
 
     /// Wakes the known endpoints of these partners; the next poll finds new ones.
@@ -60,9 +73,9 @@ impl Poller<'_> {
         }
     }
 
-    async fn assign_endpoints(&self, due: &DueEndpoints) {
+    async fn assign_endpoints(&self, roster: &EndpointRoster, due: &[WebhookId]) {
         self.deliveries.evict_idle();
-        let Assignment { release, wake } = Assignment::of(due, self.deliveries.leased());
+        let Assignment { release, wake } = Assignment::of(roster, due, self.deliveries.leased());
         for webhook_id in release {
             self.deliveries.release(webhook_id).await;
         }
@@ -82,13 +95,13 @@ struct Assignment {
 impl Assignment {
     /// A process leases at most its share of the enabled endpoints. One that was disabled or deleted keeps its lease until its
     /// attempts have ended, and takes nothing from the share.
-    fn of(due: &DueEndpoints, leased: Vec<WebhookId>) -> Self {
-        let share = due.enabled.len().div_ceil(due.nodes.max(1)).max(1);
+    fn of(roster: &EndpointRoster, due: &[WebhookId], leased: Vec<WebhookId>) -> Self {
+        let share = roster.enabled.len().div_ceil(roster.nodes.max(1)).max(1);
         let (mut leased, mut release): (Vec<_>, Vec<_>) = leased
             .into_iter()
-            .partition(|webhook_id| due.enabled.contains(webhook_id));
+            .partition(|webhook_id| roster.enabled.contains(webhook_id));
         let mut capacity = share.saturating_sub(leased.len());
-        let wake = due.due.iter().copied().filter(|webhook_id| {
+        let wake = due.iter().copied().filter(|webhook_id| {
             let is_leased = leased.contains(webhook_id);
             let is_new = !is_leased && capacity > 0;
             capacity -= usize::from(is_new);
@@ -110,19 +123,18 @@ mod tests {
             .collect()
     }
 
-    fn polled(enabled: std::ops::Range<u128>, due: std::ops::Range<u128>, nodes: usize) -> DueEndpoints {
-        DueEndpoints {
-            due: endpoints(due),
+    fn roster(enabled: std::ops::Range<u128>, nodes: usize) -> EndpointRoster {
+        EndpointRoster {
             enabled: endpoints(enabled).into_iter().collect(),
             nodes,
-            ..DueEndpoints::default()
+            ..EndpointRoster::default()
         }
     }
 
     #[test]
     fn deleted_endpoints_take_nothing_from_the_share() {
         // Six endpoints were deleted while their attempts are in flight; a new one is due.
-        let assignment = Assignment::of(&polled(6..7, 6..7, 1), endpoints(0..6));
+        let assignment = Assignment::of(&roster(6..7, 1), &endpoints(6..7), endpoints(0..6));
         let expected = Assignment {
             release: endpoints(0..6),
             wake: endpoints(6..7),
@@ -132,10 +144,10 @@ mod tests {
 
     #[test]
     fn process_leases_its_share_and_releases_the_surplus() {
-        let polled = polled(0..6, 0..6, 2);
-        let assignment = Assignment::of(&polled, endpoints(0..2));
+        let (roster, due) = (roster(0..6, 2), endpoints(0..6));
+        let assignment = Assignment::of(&roster, &due, endpoints(0..2));
         assert_eq!((assignment.release, assignment.wake), (vec![], endpoints(0..3)));
-        let assignment = Assignment::of(&polled, endpoints(0..5));
+        let assignment = Assignment::of(&roster, &due, endpoints(0..5));
         assert_eq!(
             (assignment.release, assignment.wake),
             (endpoints(3..5), endpoints(0..5))

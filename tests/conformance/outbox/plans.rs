@@ -1,7 +1,8 @@
 //! Query plans of the feed and the outbox: pages use the event number index, also under plans cached for few events.
 
 use tokio::runtime::Handle;
-use vouchsafe_actors::delivery::outbox::{LeasedEndpoint, Outbox as _};
+use vouchsafe_actors::delivery::outbox::{FlushRequest, LeaseAction, LeasedEndpoint, Outbox as _};
+use vouchsafe_actors::delivery::queue::ReadRequest;
 use vouchsafe_domain::ids::{EventId, WebhookId};
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::conformance::{CaseFixture as _, Subject as _};
@@ -150,6 +151,55 @@ async fn due_rows_of_a_long_backlog_are_read_page_by_page() {
     let rows: f64 = explained.iter().map(|plan| rows_read(&plan["Plan"])).sum();
     assert!(
         rows > 64.0 && rows <= MAX_ROWS,
+        "read {rows} rows: {explained:#?}"
+    );
+    reader.subject.remove().await;
+}
+
+/// A failing endpoint reads few rows at each attempt, however many deliveries wait for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn failing_endpoint_reads_no_more_than_it_attempts() {
+    const ROWS: i64 = 20_000;
+    let _log = lock_log().await;
+    let reader = Reader::open(3).await;
+    insert_events(&reader.subject, 4, ROWS).await;
+    sqlx::query(
+        "INSERT INTO deliveries (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, next_at, give_up_at, event_at)
+         SELECT $1, $2, i, gen_random_uuid(), gen_random_uuid(), 'WAITING', 1, now() + interval '1 h',
+                now() + i * interval '1 s', now()
+           FROM generate_series(1, $3) AS i",
+    )
+    .bind(build::partner(1).as_uuid())
+    .bind(reader.webhook_id.as_uuid())
+    .bind(ROWS)
+    .execute(reader.subject.pool())
+    .await
+    .unwrap();
+    let analyzed = sqlx::query("ANALYZE deliveries").execute(reader.subject.pool());
+    analyzed.await.unwrap();
+    let request = || FlushRequest {
+        lease_action: LeaseAction::Keep(Some(ReadRequest::Oldest {
+            after: ROWS,
+            limit: 32,
+        })),
+        ..read_request(reader.opened.lease, ROWS, PAGE)
+    };
+    let mut begin = 0;
+    for _ in 0..READS_UNTIL_PLAN_IS_CACHED {
+        begin = reader.subject.log().len();
+        let page = reader.outbox.flush(reader.webhook_id, request()).await.unwrap();
+        let numbers: Vec<i64> = page
+            .unwrap()
+            .pending
+            .iter()
+            .map(|pending| pending.event.number)
+            .collect();
+        assert_eq!(numbers, (1..=32).collect::<Vec<i64>>(), "those that end first");
+    }
+    let explained = plans(&reader.subject.log()[begin..]);
+    let rows: f64 = explained.iter().map(|plan| rows_read(&plan["Plan"])).sum();
+    assert!(
+        rows > 32.0 && rows <= MAX_ROWS,
         "read {rows} rows: {explained:#?}"
     );
     reader.subject.remove().await;

@@ -19,11 +19,11 @@ macro_rules! select_rows {
     ($endpoint:expr, $rows:literal, $order:literal, $($argument:expr),+ $(,)?) => {
         sqlx::query!(
             r#"SELECT e.number, e.order_id AS "order_id: OrderId", e.body, e.created_at,
-                      d.number AS number_due,
-                      d.attempts,
-                      d.replays,
+                      d.number AS "number_due!",
+                      d.attempts AS "attempts!",
+                      d.replays AS "replays!",
                       extract(epoch FROM d.next_at - now())::float8 AS "due_s!",
-                      d.give_up_at
+                      d.give_up_at AS "give_up_at!"
                  FROM ("# + $rows + r#") AS d
                 CROSS JOIN LATERAL (
                       SELECT *
@@ -104,7 +104,7 @@ pub(super) async fn read_by_number(
     .await
 }
 
-/// Sorts all rows of the endpoint that do not wait for another one.
+/// The first attempts are those that end first, or are due first if a retry was requested: an index has each in order.
 async fn read_by_next_attempt(
     pool: &PgPool,
     endpoint: &EndpointSnapshot,
@@ -115,12 +115,26 @@ async fn read_by_next_attempt(
         endpoint,
         "SELECT d.*,
                 LEAST(CASE WHEN d.number <= $5 THEN d.next_at END, d.give_up_at) AS next_attempt
-           FROM deliveries AS d
-          WHERE d.partner_id = $1
-            AND d.webhook_id = $2
-            AND d.state = 'WAITING'
-            AND d.next_at < 'infinity'
-            AND d.number <= $3
+           FROM ((SELECT *
+                    FROM deliveries AS d
+                   WHERE d.partner_id = $1
+                     AND d.webhook_id = $2
+                     AND d.state = 'WAITING'
+                     AND d.next_at < 'infinity'
+                     AND d.number <= $3
+                   ORDER BY d.give_up_at, d.number
+                   LIMIT $4)
+                 UNION
+                 (SELECT *
+                    FROM deliveries AS d
+                   WHERE $5::bigint > 0
+                     AND d.partner_id = $1
+                     AND d.webhook_id = $2
+                     AND d.state = 'WAITING'
+                     AND d.next_at < 'infinity'
+                     AND d.number <= LEAST($3, $5)
+                   ORDER BY d.next_at, d.number
+                   LIMIT $4)) AS d
           ORDER BY next_attempt, d.number
           LIMIT $4",
         "d.next_attempt, d.number",

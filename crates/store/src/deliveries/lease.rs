@@ -7,18 +7,26 @@ use std::time::Duration;
 use sqlx::PgPool;
 use vouchsafe_actors::delivery::outbox::{LEASE_DURATION, Lease, LeasedEndpoint};
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
+use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 
 use super::interval;
+use crate::error::unavailable;
 use crate::node::PgNode;
 use crate::node_identity::NodeIdentity;
 
-/// Result of a poll over all enabled endpoints.
+/// An endpoint with due deliveries that this node may lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueEndpoint {
+    pub partner_id: PartnerId,
+    pub webhook_id: WebhookId,
+    pub is_failing: bool,
+}
+
+/// The enabled endpoints, and the nodes that share them.
 #[derive(Debug, Clone, Default)]
-pub struct DueEndpoints {
-    /// Endpoints with due deliveries that this node may lease.
-    pub due: Vec<WebhookId>,
+pub struct EndpointRoster {
     /// Endpoints that are not failing, by partner: they deliver new events at once.
     pub ready_by_partner: HashMap<PartnerId, Vec<WebhookId>>,
     pub enabled: HashSet<WebhookId>,
@@ -29,12 +37,10 @@ pub struct DueEndpoints {
     pub nodes: usize,
 }
 
-struct EndpointStatusRow {
+struct EndpointRow {
     partner_id: PartnerId,
     webhook_id: WebhookId,
     failing: bool,
-    due: bool,
-    free: bool,
     age_s: f64,
 }
 
@@ -59,7 +65,7 @@ pub(super) async fn acquire_lease(
             AND p.webhook_id = w.webhook_id
             AND w.enabled
             AND (p.leased_until IS NULL
-                 OR p.leased_until <= now()
+                 OR p.leased_until NOT BETWEEN now() AND now() + $4 -- later: the clock was set back
                  OR (p.leased_by = $2 AND p.incarnation < $3))
             AND (p.due_at <= now() + interval '1 second'
                  OR (p.failures < $5 AND p.cursor < (
@@ -98,62 +104,89 @@ pub(super) async fn acquire_lease(
 }
 
 impl PgNode {
-    /// Polls for endpoints with due deliveries.
+    /// Lists the endpoints with due deliveries that this node may lease.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn poll_due_endpoints(&self) -> Result<DueEndpoints, sqlx::Error> {
-        let node = self.identity().clone();
-        let polled = self.delivery_database().run(move |pool| async move {
-            let rows = query_endpoints(&pool, &node).await?;
-            let nodes =
-                sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM nodes WHERE lease_until > now()"#);
+    /// [`Unavailable`] when the database does not answer.
+    pub async fn list_due_endpoints(&self) -> Result<Vec<DueEndpoint>, Unavailable> {
+        let node = self.identity();
+        let statement = sqlx::query_as!(
+            DueEndpoint,
+            r#"SELECT p.partner_id AS "partner_id: PartnerId", p.webhook_id AS "webhook_id: WebhookId",
+                    p.failures >= $3 AS "is_failing!"
+               FROM webhook_progress AS p
+               JOIN webhooks AS w ON w.partner_id = p.partner_id AND w.webhook_id = p.webhook_id
+               LEFT JOIN feeds AS f ON f.partner_id = p.partner_id
+              WHERE w.enabled
+                AND (p.due_at <= now() OR p.failures < $3 AND p.cursor < f.last_number)
+                AND (p.leased_until IS NULL
+                     OR p.leased_until NOT BETWEEN now() AND now() + $4
+                     OR p.leased_by = $1 AND p.incarnation <= $2)
+              ORDER BY p.due_at NULLS FIRST"#,
+            node.name.clone(),
+            node.incarnation,
+            FAILING_THRESHOLD.cast_signed(),
+            interval(LEASE_DURATION),
+        );
+        let due = self.delivery_database().fetch_all(statement).await;
+        due.map_err(|error| unavailable(&error))
+    }
+
+    /// Lists the enabled endpoints and counts the nodes that share them.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the database does not answer.
+    pub async fn load_endpoint_roster(&self) -> Result<EndpointRoster, Unavailable> {
+        let loaded = self.delivery_database().run(move |pool| async move {
+            let rows = list_enabled(&pool).await?;
+            let nodes = sqlx::query_scalar!(
+                r#"SELECT count(*) AS "count!" FROM nodes WHERE is_lease_live_v1(lease_until, renewed_at)"#
+            );
             let nodes = nodes.fetch_one(&pool).await?;
-            let mut endpoints = DueEndpoints {
+            let mut roster = EndpointRoster {
                 nodes: usize::try_from(nodes).unwrap_or(1).max(1),
-                ..DueEndpoints::default()
+                ..EndpointRoster::default()
             };
             for row in rows {
-                endpoints.add(&row);
+                roster.add(&row);
             }
-            Ok(endpoints)
+            Ok(roster)
         });
-        polled.await
+        loaded.await.map_err(|error| unavailable(&error))
     }
 }
 
-impl DueEndpoints {
-    fn add(&mut self, row: &EndpointStatusRow) {
-        let webhook_id = row.webhook_id;
-        self.enabled.insert(webhook_id);
-        if row.due && row.free {
-            self.due.push(webhook_id);
-        }
+impl EndpointRoster {
+    fn add(&mut self, row: &EndpointRow) {
         if row.failing {
             self.failing += 1;
-        } else {
-            let partner_id = row.partner_id;
-            self.ready_by_partner
-                .entry(partner_id)
-                .or_default()
-                .push(webhook_id);
         }
+        self.add_endpoint(DueEndpoint {
+            partner_id: row.partner_id,
+            webhook_id: row.webhook_id,
+            is_failing: row.failing,
+        });
         let age = Duration::try_from_secs_f64(row.age_s).unwrap_or_default();
         self.backlog_age = self.backlog_age.max(age);
     }
+
+    /// Adds an endpoint that was created or enabled since the roster was loaded.
+    pub fn add_endpoint(&mut self, endpoint: DueEndpoint) {
+        let is_new = self.enabled.insert(endpoint.webhook_id);
+        if is_new && !endpoint.is_failing {
+            self.ready_by_partner
+                .entry(endpoint.partner_id)
+                .or_default()
+                .push(endpoint.webhook_id);
+        }
+    }
 }
 
-async fn query_endpoints(pool: &PgPool, node: &NodeIdentity) -> Result<Vec<EndpointStatusRow>, sqlx::Error> {
+async fn list_enabled(pool: &PgPool) -> Result<Vec<EndpointRow>, sqlx::Error> {
     sqlx::query_as!(
-        EndpointStatusRow,
-        r#"SELECT p.partner_id AS "partner_id: PartnerId",
-                p.webhook_id AS "webhook_id: WebhookId",
-                p.failures >= $3 AS "failing!",
-                COALESCE(p.due_at <= now(), false)
-                OR (p.failures < $3 AND p.cursor < COALESCE(f.last_number, 0)) AS "due!",
-                p.leased_until IS NULL
-                OR p.leased_until <= now()
-                OR (p.leased_by = $1 AND p.incarnation <= $2) AS "free!",
+        EndpointRow,
+        r#"SELECT p.partner_id AS "partner_id: PartnerId", p.webhook_id AS "webhook_id: WebhookId",
+                p.failures >= $1 AS "failing!",
                 COALESCE((
                     SELECT extract(epoch FROM now() - e.created_at)
                       FROM events AS e
@@ -165,10 +198,7 @@ async fn query_endpoints(pool: &PgPool, node: &NodeIdentity) -> Result<Vec<Endpo
            FROM webhook_progress AS p
            JOIN webhooks AS w ON w.partner_id = p.partner_id AND w.webhook_id = p.webhook_id
            LEFT JOIN feeds AS f ON f.partner_id = p.partner_id
-          WHERE w.enabled
-          ORDER BY p.due_at NULLS FIRST"#,
-        node.name,
-        node.incarnation,
+          WHERE w.enabled"#,
         FAILING_THRESHOLD.cast_signed(),
     )
     .fetch_all(pool)

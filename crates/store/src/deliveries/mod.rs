@@ -39,7 +39,7 @@ use super::node::PgNode;
 use super::node_identity::NodeIdentity;
 
 pub(super) use flush::make_waiting_due;
-pub use lease::DueEndpoints;
+pub use lease::{DueEndpoint, EndpointRoster};
 pub use replay::{MAX_REPLAYED, ReplayOutcome};
 
 /// Connections for reads of healthy endpoints. With the two below and one of the poller these are the connections of deliveries.

@@ -12,7 +12,7 @@ use sqlx::postgres::PgRow;
 use vouchsafe_domain::delivery::{SealedSecret, WebhookTarget};
 use vouchsafe_domain::event_kind::{EventKind, EventKinds};
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
-use vouchsafe_domain::webhook::{DisabledReason, Webhook, WebhookFilter};
+use vouchsafe_domain::webhook::{DisabledReason, FAILING_THRESHOLD, Webhook, WebhookFilter};
 
 use super::audit::to_bigint;
 use super::database::{Database, Statement};
@@ -103,7 +103,7 @@ impl Webhooks {
                AND ($2::uuid IS NULL OR w.webhook_id < $2)
                AND ($3::text IS NULL
                     OR $3 = CASE WHEN NOT w.enabled THEN 'disabled'
-                                 WHEN p.failing_since IS NULL THEN 'active'
+                                 WHEN p.failures < $5 THEN 'active'
                                  ELSE 'failing' END)
              ORDER BY w.webhook_id DESC
              LIMIT $4",
@@ -111,6 +111,7 @@ impl Webhooks {
             before as _,
             filter.status.map(|status| status.into_str()),
             to_bigint(limit),
+            FAILING_THRESHOLD.cast_signed(),
         );
         self.0.fetch_all(statement).await
     }

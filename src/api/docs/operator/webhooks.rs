@@ -65,8 +65,8 @@ fn webhook() -> Value {
     json!({
         "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "webhook_id": "wh_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
         "url": "https://shop.example/vouchsafe", "events": ["order.delivered"], "description": null,
-        "status": "failing", "disabled_reason": null, "disabled_at": null, "consecutive_failures": 3, "failing_since": at,
-        "next_attempt_at": at, "successful_attempts": 97, "failed_attempts": 3, "success_rate": 0.97, "backlog": 12,
+        "status": "failing", "disabled_reason": null, "disabled_at": null, "consecutive_failures": 5, "failing_since": at,
+        "next_attempt_at": at, "successful_attempts": 95, "failed_attempts": 5, "success_rate": 0.95, "backlog": 12,
         "oldest_event_at": at, "node": "node-1", "created_at": at, "updated_at": at,
     })
 }

@@ -104,7 +104,6 @@ pub(super) async fn remove(
         return Err(not_found());
     }
     service.deliveries.release(webhook_id).await;
-    service.metrics.deliveries().remove_endpoint(webhook_id);
     Ok(HttpResponse::NoContent().finish())
 }
 
