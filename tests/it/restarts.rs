@@ -87,9 +87,10 @@ async fn claimed_stock_after_kill_is_available_immediately() {
     const UNCLAIMED: &str = "SELECT count(*) FROM chunks WHERE product_id = $1 AND node IS NULL";
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
-    let sale = operator.add_stocked_product(30).await;
+    // One chunk.
+    let sale = operator.add_stocked_product(15).await;
     let mut partner = operator.add_partner("10000").await;
-    expect_success(&partner.order(&sale, 10).await, 201);
+    expect_success(&partner.order(&sale, 5).await, 201);
     assert_eq!(
         ServiceDatabase::of(&service)
             .await
@@ -103,7 +104,7 @@ async fn claimed_stock_after_kill_is_available_immediately() {
     service.restart();
     let mut partner = partner.connect_to(&service.base_url());
     let response = eventually("the first order to be placed", FIRST_ORDER_TIMEOUT, async || {
-        Some(partner.order_with_key(&key, &sale, 20).await).filter(|response| response.status != 503)
+        Some(partner.order_with_key(&key, &sale, 10).await).filter(|response| response.status != 503)
     });
     expect_success(&response.await, 201);
     let elapsed = start.elapsed();
