@@ -28,6 +28,12 @@
 -- it opens; setting them on the function would repeat the work for every batch. Joined arrays have a LIMIT equal to their
 -- length: for a limit that the planner does not know it expects one row, and probes any table for one row.
 --
+-- Every batch writes a version of its lane's row, its wallets and its feeds, and while any snapshot is open (pg_dump, a report) none
+-- of them is removed. The key then has an index entry per page of versions, oldest first. These rows are therefore found backwards,
+-- by an order that the planner cannot leave out (BETWEEN instead of =), and updated by ctid: the cost stays, however many versions
+-- there are. Where another transaction changes such a row meanwhile, an update by ctid may find nothing: a wallet then takes the
+-- slower path, a feed the path of the first event, and a lane was fenced off.
+--
 -- Verdicts: 0 committed, 1 key known, 2 insufficient balance, 3 stock gone, 4 order, payout or voucher has changed. The result is
 -- one row of arrays with one element per record; the known_ columns are null unless some key was known.
 CREATE OR REPLACE FUNCTION commit_batch_v2(
@@ -121,8 +127,13 @@ BEGIN
     -- The fence. Recovery waits for this row lock and reads from the row whether the batch committed.
     UPDATE lanes AS l
        SET batch = p_batch /* guard: lane-batch */
-     WHERE l.node = p_node
-       AND l.lane = p_lane
+     WHERE l.ctid = (
+            SELECT t.ctid
+              FROM lanes AS t
+             WHERE t.node = p_node AND t.lane BETWEEN p_lane AND p_lane
+             ORDER BY t.lane DESC
+             LIMIT 1
+           )
        AND l.generation = p_generation; /* guard: lane */
     IF NOT FOUND THEN
         RAISE EXCEPTION 'lane % of node % was fenced off', p_lane, p_node USING ERRCODE = 'VS001';
@@ -239,11 +250,18 @@ BEGIN
                        sequence = w.sequence + w_entries[n.wallet],
                        updated_at = v_now
                   FROM (
-                        SELECT *
-                          FROM unnest(w_partner, w_currency) WITH ORDINALITY
+                        SELECT n.wallet, t.ctid
+                          FROM unnest(w_partner, w_currency) WITH ORDINALITY AS n (partner_id, currency, wallet)
+                         CROSS JOIN LATERAL (
+                                SELECT t.ctid
+                                  FROM wallets AS t
+                                 WHERE t.partner_id = n.partner_id AND t.currency BETWEEN n.currency AND n.currency
+                                 ORDER BY t.currency DESC
+                                 LIMIT 1
+                               ) AS t
                          LIMIT cardinality(w_amount)
-                       ) AS n (partner_id, currency, wallet)
-                 WHERE w.partner_id = n.partner_id AND w.currency = n.currency
+                       ) AS n
+                 WHERE w.ctid = n.ctid
                 RETURNING n.wallet, w.balance, w.sequence
             )
             SELECT array_agg(p.balance), array_agg(p.sequence),
@@ -266,7 +284,9 @@ BEGIN
           LEFT JOIN LATERAL (
                 SELECT w.balance, w.sequence
                   FROM wallets AS w
-                 WHERE w.partner_id = n.partner_id AND w.currency = n.currency
+                 WHERE w.partner_id = n.partner_id AND w.currency BETWEEN n.currency AND n.currency
+                 ORDER BY w.currency DESC
+                 LIMIT 1
                    FOR UPDATE /* guard: wallet-lock */
                ) AS w ON true;
     END IF;
@@ -361,10 +381,18 @@ BEGIN
                sequence = v_entry[n.wallet],
                updated_at = v_now
           FROM (
-                SELECT * FROM unnest(w_partner, w_currency) WITH ORDINALITY LIMIT cardinality(w_partner)
-               ) AS n (partner_id, currency, wallet)
-         WHERE w.partner_id = n.partner_id
-           AND w.currency = n.currency
+                SELECT n.wallet, t.ctid
+                  FROM unnest(w_partner, w_currency) WITH ORDINALITY AS n (partner_id, currency, wallet)
+                 CROSS JOIN LATERAL (
+                        SELECT t.ctid
+                          FROM wallets AS t
+                         WHERE t.partner_id = n.partner_id AND t.currency BETWEEN n.currency AND n.currency
+                         ORDER BY t.currency DESC
+                         LIMIT 1
+                       ) AS t
+                 LIMIT cardinality(w_partner)
+               ) AS n
+         WHERE w.ctid = n.ctid
            AND w.sequence <> v_entry[n.wallet];
     END IF;
     INSERT INTO ledger (partner_id, transaction_id, currency, sequence, kind, amount, balance_after,
@@ -506,9 +534,18 @@ BEGIN
         UPDATE feeds AS f
            SET last_number = f.last_number + v_added[n.feed]
           FROM (
-                SELECT * FROM unnest(f_partner) WITH ORDINALITY LIMIT cardinality(f_partner)
-               ) AS n (partner_id, feed)
-         WHERE f.partner_id = n.partner_id AND v_added[n.feed] > 0
+                SELECT n.feed, t.ctid
+                  FROM unnest(f_partner) WITH ORDINALITY AS n (partner_id, feed)
+                 CROSS JOIN LATERAL (
+                        SELECT t.ctid
+                          FROM feeds AS t
+                         WHERE t.partner_id BETWEEN n.partner_id AND n.partner_id
+                         ORDER BY t.partner_id DESC
+                         LIMIT 1
+                       ) AS t
+                 LIMIT cardinality(f_partner)
+               ) AS n
+         WHERE f.ctid = n.ctid AND v_added[n.feed] > 0
         RETURNING n.feed, f.last_number
     LOOP
         v_newest[v_row.feed] := v_row.last_number;

@@ -19,6 +19,7 @@ mod invariants;
 mod list_plans;
 mod lookups;
 mod nodes;
+mod open_snapshot;
 mod outbox;
 mod plans;
 mod proxy;
