@@ -20,6 +20,9 @@ use crate::service::Service;
 /// Three renewals per lease.
 const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_secs(LEASE_S.cast_unsigned() as u64 / 3);
 
+/// Delay after a renewal that failed; until one succeeds, a node without orders is not ready.
+const LEASE_RETRY_DELAY: Duration = Duration::from_secs(1);
+
 /// Bounds how long a credential revoked on another node stays in force here.
 const CHANGE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -55,7 +58,10 @@ pub(crate) async fn renew_lease(service: &Service) {
         match service.node.renew_lease().await {
             Ok(true) => {}
             Ok(false) => return,
-            Err(error) => warn!(error.message = %error, "cannot renew the node lease"),
+            Err(error) => {
+                warn!(error.message = %error, "cannot renew the node lease");
+                tick.reset_after(LEASE_RETRY_DELAY);
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ mod collector;
 mod export;
 #[cfg(any(test, not(feature = "otlp")))]
 mod export_disabled;
+mod repeats;
 pub mod trace;
 
 use std::io::{IsTerminal as _, stderr};
@@ -23,6 +24,7 @@ pub use self::collector::{CollectorUrl, InvalidCollectorUrl};
 use self::export::SpanExport;
 #[cfg(not(feature = "otlp"))]
 use self::export_disabled as export;
+use self::repeats::RepeatFilter;
 use vouchsafe_security::secret::expose;
 
 use crate::settings::{LogFormat, ServeSettings};
@@ -67,7 +69,8 @@ pub fn start(settings: &ServeSettings) -> Result<Telemetry, TelemetryError> {
     });
     let export = export.transpose()?;
     // The log filter must not drop exported spans, so it applies to the log layer only.
-    let log = log_layer(settings.log_format).with_filter(filter).boxed();
+    let log = log_layer(settings.log_format).with_filter(RepeatFilter::default());
+    let log = log.with_filter(filter).boxed();
     let spans = export.as_ref().map(SpanExport::layer);
     let layers: Vec<BoxedLayer> = [log].into_iter().chain(spans).collect();
     tracing_subscriber::registry().with(layers).init();

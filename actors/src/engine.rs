@@ -73,10 +73,16 @@ impl Engine {
         })
     }
 
-    /// Whether commits can proceed: no lane is recovering a batch with an unknown outcome.
+    /// Whether commits can proceed; see [`Journal::can_commit`].
     #[must_use]
     pub fn can_commit(&self) -> bool {
         self.journal.can_commit()
+    }
+
+    /// Whether a batch was written within the last seconds.
+    #[must_use]
+    pub fn has_committed(&self) -> bool {
+        self.journal.has_committed()
     }
 
     /// Whether no lane admits another record.

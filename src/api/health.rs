@@ -34,13 +34,14 @@ async fn readiness(service: web::Data<Service>) -> Result<HttpResponse, ApiError
         tokio::time::timeout(PING_DEADLINE, service.job_store.ping()).await,
         Ok(Ok(()))
     );
-    if is_responding && service.engine.can_commit() {
-        return Ok(HttpResponse::Ok().json(HealthBody::READY));
-    }
-    let reason = if is_responding {
-        "commits are suspended"
-    } else {
+    let reason = if !is_responding {
         "the database does not respond"
+    } else if !service.engine.can_commit() {
+        "commits are suspended"
+    } else if !service.node.has_renewed_lease() && !service.engine.has_committed() {
+        "the node's lease cannot be renewed"
+    } else {
+        return Ok(HttpResponse::Ok().json(HealthBody::READY));
     };
     Err(ApiError::new(
         Code::ServiceUnavailable,

@@ -72,6 +72,7 @@ mod shutdown;
 mod signatures;
 mod signers;
 mod stock_reservations;
+mod suspended_commits;
 mod trace_ids;
 mod validation;
 mod vendor_protocol;

@@ -230,7 +230,12 @@ impl Lane {
         self.batch_number += 1;
         let written = self.commit(records).await;
         match written {
-            Ok(verdicts) => WriteResult::Written(verdicts),
+            Ok(verdicts) => {
+                if self.metrics.record_written() {
+                    info!(lane = self.number, "batches are written again");
+                }
+                WriteResult::Written(verdicts)
+            }
             Err(CommitError::Poisoned(reason)) => {
                 error!(
                     lane = self.number,
@@ -250,6 +255,7 @@ impl Lane {
                 WriteResult::Rejected(BatchRejection::Contended)
             }
             Err(CommitError::Busy(reason)) => {
+                self.metrics.record_busy();
                 warn!(
                     lane = self.number,
                     batch.records = records.len(),

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -10,7 +10,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+use tokio::time::Instant;
 
+use super::commit_health::CommitHealth;
 use crate::ports::record::{StaleReason, Verdict};
 
 /// Metrics of all lanes.
@@ -121,6 +123,7 @@ impl JournalMetrics {
 pub(super) struct LaneMetrics {
     metrics: JournalMetrics,
     recovering: AtomicBool,
+    health: Mutex<CommitHealth>,
 }
 
 impl LaneMetrics {
@@ -128,11 +131,30 @@ impl LaneMetrics {
         Self {
             metrics,
             recovering: AtomicBool::new(false),
+            health: Mutex::default(),
         }
     }
 
     pub(super) fn can_commit(&self) -> bool {
-        !self.recovering.load(Ordering::Relaxed)
+        !self.recovering.load(Ordering::Relaxed) && self.health().can_commit(Instant::now())
+    }
+
+    pub(super) fn has_committed(&self) -> bool {
+        self.health().has_committed(Instant::now())
+    }
+
+    fn health(&self) -> MutexGuard<'_, CommitHealth> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A batch was written. Returns whether commits have recovered with it.
+    pub(super) fn record_written(&self) -> bool {
+        self.health().record_success(Instant::now())
+    }
+
+    /// A batch was not written for lack of a resource.
+    pub(super) fn record_busy(&self) {
+        self.health().record_failure(Instant::now());
     }
 
     pub(super) fn record_batch(&self, records: usize) {
@@ -145,9 +167,11 @@ impl LaneMetrics {
     }
 
     pub(super) fn start_commit_timer(&self) -> CommitTimer<'_> {
+        let started_at = Instant::now();
+        self.health().start(started_at);
         CommitTimer {
-            histogram: &self.metrics.commit_seconds,
-            started_at: Instant::now(),
+            lane: self,
+            started_at,
         }
     }
 
@@ -192,12 +216,14 @@ impl LaneMetrics {
 /// Observes the duration of a commit when dropped.
 #[must_use]
 pub(super) struct CommitTimer<'a> {
-    histogram: &'a Histogram,
+    lane: &'a LaneMetrics,
     started_at: Instant,
 }
 
 impl Drop for CommitTimer<'_> {
     fn drop(&mut self) {
-        self.histogram.observe(self.started_at.elapsed().as_secs_f64());
+        self.lane.health().finish();
+        let seconds = self.started_at.elapsed().as_secs_f64();
+        self.lane.metrics.commit_seconds.observe(seconds);
     }
 }

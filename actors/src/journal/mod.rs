@@ -9,6 +9,7 @@
 //! arrive in order, and two lanes of a node never wait for the same wallet.
 
 mod batch;
+mod commit_health;
 mod lane;
 mod metrics;
 mod submission;
@@ -117,10 +118,17 @@ impl Journal {
         outcome
     }
 
-    /// Whether no lane is recovering a batch with an unknown outcome.
+    /// Whether every lane can commit: none is recovering a batch with an unknown outcome, waits for a commit for seconds, or has
+    /// failed to write its last batch.
     #[must_use]
     pub fn can_commit(&self) -> bool {
         self.lanes.iter().all(|lane| lane.metrics.can_commit())
+    }
+
+    /// Whether a lane has written a batch within the last seconds.
+    #[must_use]
+    pub fn has_committed(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.metrics.has_committed())
     }
 
     /// Admits a record of this partner to its lane; `None` while the lane has [`MAX_ADMITTED`] records in flight.

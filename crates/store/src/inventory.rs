@@ -329,37 +329,6 @@ async fn load_free_stock(pool: &PgPool, chunks: &[ChunkRow]) -> Result<Vec<FreeS
         .await
 }
 
-/// Releases the chunks of a SKU that this node owns, except `kept` and those that a commit has locked.
-pub(super) async fn release(
-    pool: &PgPool,
-    node: &NodeIdentity,
-    sku: &Sku,
-    kept: &[i64],
-) -> Result<(), sqlx::Error> {
-    let released = sqlx::query!(
-        "UPDATE chunks
-            SET node = NULL, incarnation = NULL
-          WHERE chunk_id IN (
-                SELECT c.chunk_id
-                  FROM chunks AS c
-                 WHERE c.product_id = $1
-                   AND c.denomination = $2
-                   AND NOT c.emptied
-                   AND c.reservation_id IS NULL
-                   AND c.node = $3
-                   AND c.incarnation = $4
-                   AND NOT c.chunk_id = ANY ($5)
-                   FOR NO KEY UPDATE SKIP LOCKED
-                )",
-        sku.product_id.as_str(),
-        sku.denomination.minor(),
-        node.name,
-        node.incarnation,
-        kept,
-    );
-    released.execute(pool).await.map(drop)
-}
-
 /// Excludes empty chunks from later claims. Skips chunks that a commit has locked: waiting for several locks without an order
 /// could deadlock.
 async fn mark_emptied(pool: &PgPool, chunks: Vec<i64>) -> Result<(), sqlx::Error> {

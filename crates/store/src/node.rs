@@ -1,5 +1,6 @@
 //! The engine's `Store` port over Postgres, for one incarnation of one node.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sqlx::PgPool;
@@ -27,7 +28,7 @@ use super::database::Database;
 use super::error::unavailable;
 use super::events::{FeedPage, FeedPosition, FeedRequest, ReadFeedsOp};
 use super::lane::PgLane;
-use super::node_identity::{self, NodeIdentity};
+use super::node_identity::{self, LEASE_S, NodeIdentity};
 use super::orders::ReadOrdersOp;
 use super::stock_claims::ClaimStockOp;
 use super::wallets::ReadWalletsOp;
@@ -41,12 +42,16 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 
 const LANE_RETRY_DELAY: Duration = Duration::from_millis(200);
 
+/// Two renewals, of which one may fail, and shorter than the lease.
+const MAX_RENEWAL_AGE: Duration = Duration::from_secs(LEASE_S.cast_unsigned() as u64 * 2 / 3);
+
 /// Handle to Postgres for one incarnation of a node.
 #[derive(Debug, Clone)]
 pub struct PgNode {
     /// On the connections that orders need.
     database: Database,
     identity: NodeIdentity,
+    lease_renewed_at: Arc<Mutex<Instant>>,
     claims: Batcher<ClaimStockOp>,
     retrievals: Batcher<RetrieveCodesOp>,
     orders: Batcher<ReadOrdersOp>,
@@ -73,6 +78,7 @@ impl PgNode {
             feeds: Batcher::start(&partners, &ReadFeedsOp, BatcherKind::Lookup),
             database: control,
             identity,
+            lease_renewed_at: Arc::new(Mutex::new(Instant::now())),
         })
     }
 
@@ -109,10 +115,26 @@ impl PgNode {
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn renew_lease(&self) -> Result<bool, sqlx::Error> {
         let node = self.identity.clone();
-        self.database
+        let renewed = self
+            .database
             .on(ConnectionClass::Lease)
             .run(|pool| async move { node_identity::renew(&pool, &node).await })
-            .await
+            .await?;
+        *self
+            .lease_renewed_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        Ok(renewed)
+    }
+
+    /// Whether the lease was renewed recently. A renewal is a commit, so this also shows, without orders, that commits hang.
+    #[must_use]
+    pub fn has_renewed_lease(&self) -> bool {
+        let renewed_at = *self
+            .lease_renewed_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        renewed_at.elapsed() < MAX_RENEWAL_AGE
     }
 
     /// Ends the lease: other nodes may claim this node's stock at once. Call it when every record has its verdict.
@@ -226,7 +248,7 @@ impl Store for PgNode {
     fn release_stock(&self, sku: Sku, kept: Vec<ChunkId>) -> StoreFuture<'_, Result<(), Unavailable>> {
         let node = self.identity.clone();
         let kept: Vec<i64> = kept.into_iter().map(|chunk| chunk.0).collect();
-        self.run(move |pool| async move { inventory::release(&pool, &node, &sku, &kept).await })
+        self.run(move |pool| async move { stock_demands::release(&pool, &node, &sku, &kept).await })
     }
 
     fn load_wallets(

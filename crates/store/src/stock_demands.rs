@@ -82,6 +82,37 @@ pub(super) async fn list(pool: &PgPool, node: &NodeIdentity) -> Result<Vec<Stock
     Ok(demands.collect())
 }
 
+/// Releases the chunks of a SKU that this node owns, except `kept` and those that a commit has locked.
+pub(super) async fn release(
+    pool: &PgPool,
+    node: &NodeIdentity,
+    sku: &Sku,
+    kept: &[i64],
+) -> Result<(), sqlx::Error> {
+    let released = sqlx::query!(
+        "UPDATE chunks
+            SET node = NULL, incarnation = NULL
+          WHERE chunk_id IN (
+                SELECT c.chunk_id
+                  FROM chunks AS c
+                 WHERE c.product_id = $1
+                   AND c.denomination = $2
+                   AND NOT c.emptied
+                   AND c.reservation_id IS NULL
+                   AND c.node = $3
+                   AND c.incarnation = $4
+                   AND NOT c.chunk_id = ANY ($5)
+                   FOR NO KEY UPDATE SKIP LOCKED
+                )",
+        sku.product_id.as_str(),
+        sku.denomination.minor(),
+        node.name,
+        node.incarnation,
+        kept,
+    );
+    released.execute(pool).await.map(drop)
+}
+
 /// Ends a node's demands for some SKUs.
 pub(super) async fn end(pool: &PgPool, node: &NodeIdentity, skus: &[&Sku]) -> Result<(), sqlx::Error> {
     let products: Vec<&str> = skus.iter().map(|sku| sku.product_id.as_str()).collect();

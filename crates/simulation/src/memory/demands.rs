@@ -5,20 +5,10 @@ use std::sync::Arc;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{DEMAND_VALIDITY, StockDemand, StockRequest, TAKEOVER_DELAY};
 
-use super::tables::{DbTime, Owner, Tables};
+use super::tables::{DbTime, DemandRow, Owner, Tables};
 
-/// A node's demand for a SKU.
-#[derive(Debug, Clone)]
-pub(super) struct DemandRow {
-    pub(super) quantity: usize,
-    pub(super) demanded_at: DbTime,
-    pub(super) renewed_at: DbTime,
-}
-
-impl DemandRow {
-    fn is_valid(&self, now: DbTime) -> bool {
-        now.since(self.renewed_at) <= DEMAND_VALIDITY
-    }
+fn is_valid(row: &DemandRow, now: DbTime) -> bool {
+    now.since(row.renewed_at) <= DEMAND_VALIDITY
 }
 
 /// Renews a node's demand. Returns whether it may take over what it waits for.
@@ -29,7 +19,7 @@ pub(super) fn renew(tables: &mut Tables, by: &Owner, request: &StockRequest, now
         renewed_at: now,
     };
     let key = (request.sku.clone(), Arc::clone(&by.node));
-    let since = tables.stock_demands.get(&key).filter(|row| row.is_valid(now));
+    let since = tables.stock_demands.get(&key).filter(|row| is_valid(row, now));
     let demanded_at = since.map_or(now, |row| row.demanded_at);
     tables.stock_demands.insert(key, DemandRow { demanded_at, ..row });
     now.since(demanded_at) >= TAKEOVER_DELAY && !is_other_node_first(tables, by, &request.sku, now)
@@ -45,7 +35,7 @@ pub(super) fn is_other_node_first(tables: &Tables, node: &Owner, sku: &Sku, now:
     let of_sku = tables
         .stock_demands
         .iter()
-        .filter(|((demanded, _), row)| demanded == sku && row.is_valid(now));
+        .filter(|((demanded, _), row)| demanded == sku && is_valid(row, now));
     let first =
         of_sku.min_by(|((_, a), left), ((_, b), right)| (left.demanded_at, a).cmp(&(right.demanded_at, b)));
     first.is_some_and(|((_, first), _)| *first != node.node)
@@ -55,7 +45,7 @@ pub(super) fn is_other_node_first(tables: &Tables, node: &Owner, sku: &Sku, now:
 pub(super) fn list(tables: &Tables, owner: &Owner, now: DbTime) -> Vec<StockDemand> {
     let of_others = tables.stock_demands.iter().filter(|((sku, node), row)| {
         *node != owner.node
-            && row.is_valid(now)
+            && is_valid(row, now)
             && is_other_node_first(tables, owner, sku, now)
             && tables
                 .chunks

@@ -20,7 +20,6 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::Expiry;
 
 pub(super) use super::clock::DbTime;
-use super::demands::DemandRow;
 use super::endpoint::Endpoint;
 use super::feed::{EventRow, Feed};
 pub(super) use super::owner::{LaneId, Owner};
@@ -31,6 +30,14 @@ pub(super) struct NodeRow {
     pub(super) incarnation: i64,
     pub(super) renewed_at: DbTime,
     pub(super) lease_until: DbTime,
+}
+
+/// A node's demand for a SKU.
+#[derive(Debug, Clone)]
+pub(super) struct DemandRow {
+    pub(super) quantity: usize,
+    pub(super) demanded_at: DbTime,
+    pub(super) renewed_at: DbTime,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
