@@ -9,7 +9,7 @@ use vouchsafe_api_client::partner::PartnerClient;
 use vouchsafe_api_client::signer::Credentials;
 
 use crate::operator::Operator;
-use vouchsafe_test_harness::{Instance, program, scratch_directory};
+use vouchsafe_test_harness::{Instance, disk_directory, program};
 
 /// The harness creates it with every product.
 pub(crate) const MANUAL_VENDOR: &str = "by-hand";
@@ -108,7 +108,7 @@ const PROGRAM_COPY: &str = "vouchsafe";
 
 /// Creates a directory with a copy of the program: a concurrent build must not replace it between restarts.
 pub(crate) fn test_directory() -> TempDir {
-    let directory = scratch_directory();
+    let directory = disk_directory();
     std::fs::copy(program(), directory.path().join(PROGRAM_COPY)).unwrap();
     directory
 }

@@ -31,7 +31,7 @@ pub use operator::Operator;
 pub use order::{id_of, line_counts, stages, statuses};
 pub use partner::Partner;
 pub use private_server::PrivateServer;
-pub use process::{free_address, processes_of, program, scratch_directory, send_signal};
+pub use process::{disk_directory, free_address, processes_of, program, scratch_directory, send_signal};
 pub use product::{Sale, order_body, order_line, unique};
 pub use receiver::{Behavior, ReceivedEvent, Receiver};
 pub use response::{expect_error, expect_stored_error, expect_success, json_of, text_of};

@@ -13,6 +13,12 @@ use tempfile::TempDir;
 /// of a service then finds its address in use.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
+/// File system in memory on Linux.
+const MEMORY_DIRECTORY: &str = "/dev/shm";
+
+/// Three servers, each with up to 2 GB of write-ahead log.
+const MIN_FREE_MEMORY: u64 = 8 << 30;
+
 /// Environment variable that keeps data directories for debugging.
 const KEEP_VARIABLE: &str = "VOUCHSAFE_TEST_KEEP";
 
@@ -43,19 +49,44 @@ pub fn processes_of(directory: &Path) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Creates a directory that the Postgres user can traverse.
+/// Creates a directory that the Postgres user can traverse, in memory where there is enough of it: copying a database there takes
+/// an eighth of the time. A killed process loses as little there as on a disk.
 pub fn scratch_directory() -> TempDir {
+    let in_memory = Path::new(MEMORY_DIRECTORY);
+    if std::env::var_os(KEEP_VARIABLE).is_none() && free_bytes(in_memory) >= MIN_FREE_MEMORY {
+        create_directory(in_memory)
+    } else {
+        disk_directory()
+    }
+}
+
+/// Like [`scratch_directory`], on a disk.
+pub fn disk_directory() -> TempDir {
+    create_directory(&std::env::temp_dir())
+}
+
+fn create_directory(parent: &Path) -> TempDir {
     let is_kept = std::env::var_os(KEEP_VARIABLE).is_some();
     let directory = tempfile::Builder::new()
         .prefix("vs")
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .disable_cleanup(is_kept)
-        .tempdir()
+        .tempdir_in(parent)
         .unwrap();
     if is_kept {
         eprintln!("data directory kept: {}", directory.path().display());
     }
     directory
+}
+
+/// What files in memory may occupy: both the file system and the machine's memory limit it. 0 if there is no such file system.
+fn free_bytes(directory: &Path) -> u64 {
+    let on_file_system =
+        rustix::fs::statvfs(directory).map_or(0, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let available = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let available = available.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    on_file_system.min(available.unwrap_or(0).saturating_mul(1_024))
 }
 
 /// Returns an address on which nothing listens.
