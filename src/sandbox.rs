@@ -64,7 +64,13 @@ pub(crate) async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::R
         let seeded: SeededPartner =
             serde_json::from_str(&text).with_context(|| format!("read {}", file.display()))?;
         // The data directory may have been used with another database.
-        if service.job_store.partners.find(seeded.partner_id).await?.is_some() {
+        if service
+            .job_store
+            .partners
+            .find(seeded.partner_id)
+            .await?
+            .is_some()
+        {
             credit_wallets(service, seeded.partner_id).await?;
         }
     }

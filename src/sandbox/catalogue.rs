@@ -166,7 +166,11 @@ pub(super) async fn seed(service: &Service) -> anyhow::Result<()> {
         credential: None,
         concurrency: DEFAULT_CONCURRENCY,
     };
-    service.job_store.vendors.put(vendor, AuditActor::service()).await?;
+    service
+        .job_store
+        .vendors
+        .put(vendor, AuditActor::service())
+        .await?;
     for (category_id, name) in CATEGORIES {
         let category = Category {
             category_id: category_id.to_owned(),
@@ -290,7 +294,11 @@ impl ProductSeed {
             stock_ids: ids.stock,
             origin,
         };
-        service.job_store.stock.import(batch, AuditActor::service()).await?;
+        service
+            .job_store
+            .stock
+            .import(batch, AuditActor::service())
+            .await?;
         Ok(())
     }
 }

@@ -161,10 +161,7 @@ impl DeliveryActor {
             let duration = started_at.elapsed();
             let outcome = result.outcome();
             let attempt = attempt_of(at, duration, result);
-            actor
-                .context
-                .metrics
-                .record_attempt(outcome, duration);
+            actor.context.metrics.record_attempt(outcome, duration);
             if let State::Active(active) = &mut actor.state
                 && active.lease() == lease
             {

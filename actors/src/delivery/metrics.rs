@@ -37,11 +37,7 @@ impl DeliveryMetrics {
     /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         let deliveries = registry.sub_registry_with_prefix("delivery");
-        deliveries.register(
-            "attempts",
-            "Delivery attempts by outcome",
-            self.attempts.clone(),
-        );
+        deliveries.register("attempts", "Delivery attempts by outcome", self.attempts.clone());
         let seconds = "Duration of an attempt, until the head of the response";
         deliveries.register_with_unit("attempt", seconds, Unit::Seconds, self.attempt_seconds.clone());
         let first = "Time from an event's commit to its first delivery attempt";

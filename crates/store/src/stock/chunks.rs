@@ -33,7 +33,10 @@ impl ChunkRange {
 
 /// Splits vouchers, sorted by id and by expiry, into chunks.
 pub(super) fn split_into_chunks(stock_ids: &[i64], expiries: &[Expiry]) -> Vec<ChunkRange> {
-    let max_length = stock_ids.len().div_ceil(CHUNKS_PER_IMPORT).clamp(MIN_CHUNK_VOUCHERS, CHUNK_VOUCHERS);
+    let max_length = stock_ids
+        .len()
+        .div_ceil(CHUNKS_PER_IMPORT)
+        .clamp(MIN_CHUNK_VOUCHERS, CHUNK_VOUCHERS);
     let mut pieces: Vec<ChunkRange> = Vec::new();
     for (&stock_id, &expiry) in stock_ids.iter().zip(expiries) {
         match pieces
@@ -80,7 +83,11 @@ mod tests {
     fn small_import_is_split_into_small_chunks() {
         assert_eq!(lengths(&(1..=40).collect::<Vec<_>>()), [16, 16, 8]);
         assert_eq!(lengths(&(1..=1_000).collect::<Vec<_>>()), [50; 20]);
-        assert_eq!(lengths(&(1..=9_999).collect::<Vec<_>>()).len(), 20, "without a remainder");
+        assert_eq!(
+            lengths(&(1..=9_999).collect::<Vec<_>>()).len(),
+            20,
+            "without a remainder"
+        );
     }
 
     #[test]

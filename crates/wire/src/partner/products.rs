@@ -98,9 +98,7 @@ fn deserialize_country<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
     if country.len() == 2 && country.bytes().all(|b| b.is_ascii_uppercase()) {
         return Ok(Some(country));
     }
-    Err(D::Error::custom(
-        "expected two letters such as DE (ISO 3166-1)",
-    ))
+    Err(D::Error::custom("expected two letters such as DE (ISO 3166-1)"))
 }
 
 fn deserialize_category_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
