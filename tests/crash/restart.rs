@@ -19,7 +19,8 @@ const FIRST_ORDER_TIMEOUT: Duration = Duration::from_secs(20);
 
 const TRIALS: u32 = 5;
 
-const STOCK: u64 = 4_000;
+/// One chunk: a process claims no more than it needs, and at least that.
+const STOCK: u64 = 16;
 
 #[test]
 fn first_order_after_kill_uses_claimed_stock() {

@@ -110,7 +110,7 @@ async fn concurrent_id_allocations_are_contiguous() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn chunks_hold_500_vouchers_by_expiry() {
+async fn small_import_is_split_into_twenty_chunks_by_expiry() {
     let database = Database::create().await;
     let shop = TestShop::open(&database).await;
     let outcome = shop.import_codes(0..1_200).await;
@@ -131,18 +131,15 @@ async fn chunks_hold_500_vouchers_by_expiry() {
     .fetch_all(&mut connection)
     .await
     .unwrap();
-    let day = |days| Some(date!(2090 - 01 - 01) + time::Duration::days(days));
-    assert_eq!(chunks[0].0, 500);
-    assert_eq!(chunks[0].1, day(1));
-    assert!(
-        chunks[0].2 < chunks[1].1 && chunks[1].2 < chunks[2].1,
-        "chunks must be ordered by expiry"
-    );
-    assert_eq!(
-        (chunks.len(), chunks[2].0, chunks[2].2),
-        (3, 200, None),
-        "vouchers without expiry must be last"
-    );
+    assert_eq!(chunks.len(), 20);
+    assert!(chunks.iter().all(|(vouchers, ..)| *vouchers == 60), "{chunks:?}");
+    assert_eq!(chunks[0].1, Some(date!(2090 - 01 - 02)));
+    // Without expiry: last.
+    let order = |day: Option<time::Date>| day.unwrap_or(time::Date::MAX);
+    let is_ordered =
+        |pair: &[(i64, Option<time::Date>, Option<time::Date>)]| order(pair[0].2) <= order(pair[1].1);
+    assert!(chunks.windows(2).all(is_ordered), "{chunks:?}");
+    assert_eq!(chunks[19].2, None);
     assert_invariants(&mut connection).await;
     database.remove().await;
 }
@@ -279,7 +276,8 @@ async fn count_expired(connection: &mut PgConnection) -> i64 {
 async fn expired_stock_is_removed_in_steps() {
     let database = Database::create().await;
     let shop = TestShop::open(&database).await;
-    shop.import_codes(0..6_000).await;
+    // Chunks of 500.
+    shop.import_codes(0..10_000).await;
     let mut connection = database.connect().await;
     // One dated voucher expires today and is still valid; those before it have expired: 11 chunks and part of another.
     let expire_stock = "UPDATE stock
