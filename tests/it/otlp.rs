@@ -84,8 +84,10 @@ async fn read_codes(partner: &mut PartnerClient, order: &ApiResponse) -> Vec<Str
     let read: Value = read.json().unwrap();
     let vouchers = read["data"].as_array().unwrap().iter();
     let credentials = vouchers.flat_map(|voucher| voucher["credentials"].as_array().unwrap());
-    credentials
-        .map(|credential| credential["value"].as_str().unwrap().to_owned())
+    // The PIN 0000 is in IDs by chance.
+    let codes = credentials.filter(|credential| credential["type"] == "code");
+    codes
+        .map(|code| code["value"].as_str().unwrap().to_owned())
         .collect()
 }
 
