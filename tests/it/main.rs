@@ -77,6 +77,7 @@ mod trace_ids;
 mod validation;
 mod vendor_protocol;
 mod vendors;
+mod verify_under_load;
 mod voided_stock;
 mod webhook_certification;
 mod webhook_retry;
