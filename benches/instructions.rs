@@ -6,7 +6,7 @@
 //!
 //! The counts are compared with `instructions.txt` beside this file: a count that is more than 2 % higher fails.
 //! `VOUCHSAFE_REWRITE_COUNTS=1` writes the file instead. The counts are those of the default profile, `cargo bench
-//! --bench instructions`; another profile needs another file. Without valgrind nothing is measured.
+//! --package vouchsafe-instructions`; another profile needs another file. Without valgrind nothing is measured.
 
 #![allow(
     clippy::unwrap_used,
@@ -154,7 +154,7 @@ fn measure() -> BTreeMap<String, f64> {
 }
 
 fn committed_path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/instructions.txt")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../instructions.txt")
 }
 
 /// Counts in the committed file: a name and a count per line.
