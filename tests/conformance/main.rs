@@ -26,6 +26,7 @@ mod proxy;
 mod races;
 mod rows;
 mod subject;
+mod unanalysed_tables;
 mod waiting_orders;
 
 use std::future::Future;

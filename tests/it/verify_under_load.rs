@@ -8,16 +8,19 @@ use vouchsafe_test_harness::{Instance, Operator, Partner, Sale, expect_success, 
 
 const PARTNERS: usize = 3;
 
+/// Orders of a partner at most: a slow check does not sell out the product.
+const ORDERS_PER_PARTNER: usize = 1_500;
+
 /// Checks while orders are placed.
 const CHECKS: usize = 5;
 
 /// Small ranges: orders are committed between most of them.
 const ROWS_PER_RANGE: u32 = 7;
 
-/// Places orders until `is_checked`; every third is cancelled, the codes of every fourth are read.
+/// Places orders until `is_checked` or [`ORDERS_PER_PARTNER`]; every third is cancelled, the codes of every fourth are read.
 async fn trade(mut partner: Partner, sale: &Sale, is_checked: &AtomicBool) -> usize {
     let mut orders = 0;
-    while !is_checked.load(Ordering::Relaxed) {
+    while orders < ORDERS_PER_PARTNER && !is_checked.load(Ordering::Relaxed) {
         orders += 1;
         let order_id = id_of(&expect_success(&partner.order(sale, 1).await, 201));
         if orders % 3 == 0 {
@@ -34,7 +37,9 @@ async fn trade(mut partner: Partner, sale: &Sale, is_checked: &AtomicBool) -> us
 async fn ranges_read_beside_orders_show_no_violation() {
     let mut service = Instance::start();
     let mut operator = Operator::of(&service);
-    let sale = operator.add_stocked_product(20_000).await;
+    let sale = operator
+        .add_stocked_product(2 * PARTNERS * ORDERS_PER_PARTNER)
+        .await;
     let mut partners = Vec::new();
     for _ in 0..PARTNERS {
         partners.push(operator.add_partner("1000000").await);

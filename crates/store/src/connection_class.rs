@@ -92,6 +92,15 @@ impl ConnectionClass {
         }
     }
 
+    /// How statements with parameters are planned. Rare statements over many rows are planned for each execution: a plan that was
+    /// made while tables were small would scan them until the next `ANALYZE`.
+    pub(super) const fn plan_cache_mode(self) -> &'static str {
+        match self {
+            Self::Jobs | Self::Operators => "force_custom_plan",
+            Self::Lease | Self::Control | Self::Deliveries | Self::Partners => "auto",
+        }
+    }
+
     pub(super) const fn limits(self, settings: ConnectionSettings) -> PoolLimits {
         let connections = match self {
             // One would do: the second keeps a hanging probe from delaying a renewal.

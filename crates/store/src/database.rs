@@ -16,9 +16,9 @@ use tracing::Instrument as _;
 use super::connection_class::{ConnectionClass, ConnectionMetrics, ConnectionSettings};
 use super::connection_pool::ConnectionPool;
 
-/// Settings of every connection; each connection class has its own statement timeout. A statement that exceeds a timeout fails for certain; no timeout covers COMMIT. A commit is
-/// durable whatever the role's default says, and `commit_batch` relies on one snapshot per statement. JIT compilation is off
-/// because the planner overestimates most statements.
+/// Settings of every connection; each connection class has its own statement timeout. A statement that exceeds a timeout fails for
+/// certain; no timeout covers COMMIT. A commit is durable whatever the role's default says, and `commit_batch` relies on one
+/// snapshot per statement. JIT compilation is off because the planner overestimates most statements.
 const SESSION_SETTINGS: [(&str, &str); 6] = [
     ("statement_timeout", "15s"),
     ("lock_timeout", "2s"),
@@ -58,7 +58,10 @@ impl Database {
         let pools = ConnectionClass::ALL.map(|class| {
             let options = options.clone().options(SESSION_SETTINGS);
             let options = options
-                .options([("statement_timeout", class.statement_timeout())])
+                .options([
+                    ("statement_timeout", class.statement_timeout()),
+                    ("plan_cache_mode", class.plan_cache_mode()),
+                ])
                 .application_name(&format!("vouchsafe {}", class.name()));
             ConnectionPool::new(options, class.limits(settings), Some(metrics.of(class)))
         });

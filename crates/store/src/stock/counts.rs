@@ -45,11 +45,15 @@ async fn count_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
                      WHERE a.stock_id BETWEEN e.first_stock_id AND e.last_stock_id
                    ) AS n
              CROSS JOIN LATERAL (
+                    -- OFFSET 0: before the first ANALYZE the planner would else expect many rows of a code and scan the table.
                     SELECT EXISTS (
                            SELECT
                              FROM stock AS s
-                             JOIN stock AS earlier ON earlier.code_id = s.code_id AND earlier.stock_id < s.stock_id
+                            CROSS JOIN LATERAL (
+                                   SELECT earlier.stock_id FROM stock AS earlier WHERE earlier.code_id = s.code_id OFFSET 0
+                                  ) AS earlier
                             WHERE s.stock_id = e.first_stock_id
+                              AND earlier.stock_id < s.stock_id
                            ) AS is_restock
                    ) AS r
          )

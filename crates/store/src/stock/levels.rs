@@ -83,8 +83,11 @@ async fn levels(
                         SELECT EXISTS (
                                SELECT
                                  FROM stock AS s
-                                 JOIN stock AS earlier ON earlier.code_id = s.code_id AND earlier.stock_id < s.stock_id
+                                CROSS JOIN LATERAL (
+                                       SELECT earlier.stock_id FROM stock AS earlier WHERE earlier.code_id = s.code_id OFFSET 0
+                                      ) AS earlier
                                 WHERE s.stock_id = c.first_stock_id
+                                  AND earlier.stock_id < s.stock_id
                                ) AS is_restock
                        ) AS r
                  CROSS JOIN LATERAL (
