@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use vouchsafe_security::operator_token::OperatorToken;
+use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::vault::key_file;
 use vouchsafe_security::vault::master_key::MasterKey;
@@ -46,7 +46,7 @@ pub(crate) fn master_key(settings: &ServeSettings, data_dir: &Path) -> anyhow::R
 ///
 /// # Errors
 /// If it is too short, or its file cannot be read or created.
-pub(crate) fn operator_token(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<OperatorToken> {
+pub(crate) fn operator_token(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<OperatorTokenHash> {
     let token = match &settings.operator_token {
         Some(token) => expose(token).to_owned(),
         None => read_or_create(&data_dir.join(OPERATOR_TOKEN_FILE), || random_hex(TOKEN_BYTES))?,
@@ -54,7 +54,7 @@ pub(crate) fn operator_token(settings: &ServeSettings, data_dir: &Path) -> anyho
     if token.len() < MIN_TOKEN_LENGTH {
         bail!("the operator token needs at least {MIN_TOKEN_LENGTH} characters");
     }
-    Ok(OperatorToken::new(&token))
+    Ok(OperatorTokenHash::of(token.as_bytes()))
 }
 
 /// # Errors

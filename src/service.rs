@@ -44,7 +44,7 @@ pub(crate) struct Service {
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) deliveries: Deliveries,
     pub(crate) sender: HttpSender,
-    pub(crate) operator_token: vouchsafe_security::operator_token::OperatorToken,
+    pub(crate) operator_token: vouchsafe_security::operator_token::OperatorTokenHash,
     pub(crate) reconciliation_preview: Preview,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,

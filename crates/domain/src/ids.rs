@@ -100,6 +100,8 @@ id!(/// An event; the same id in the feed and on every delivery attempt.
     EventId, "evt_");
 id!(/// A webhook endpoint of a partner.
     WebhookId, "wh_");
+id!(/// An API token of an operator.
+    OperatorTokenId, "otk_");
 id!(/// A delivery that has a row in the store.
     DeliveryId, "dlv_");
 
@@ -123,7 +125,8 @@ generated!(
     PayoutId,
     DriftId,
     EventId,
-    WebhookId
+    WebhookId,
+    OperatorTokenId
 );
 
 impl OrderId {

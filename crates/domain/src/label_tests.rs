@@ -12,6 +12,7 @@ use crate::delivery::view::DeliveryState;
 use crate::event_kind::EventKind;
 use crate::ledger::LedgerKind;
 use crate::limits::RequestClass;
+use crate::operator::Role;
 use crate::order::{FulfilmentSource, OrderStatus, PendingReason};
 use crate::payout::PayoutStatus;
 use crate::product::CodeIdentity;
@@ -58,6 +59,7 @@ fn enum_has_same_text_in_api_and_database() {
     assert_one_text::<PurchaseState>();
     assert_one_text::<RecordsSource>();
     assert_one_text::<RequestClass>();
+    assert_one_text::<Role>();
     assert_one_text::<VoucherSource>();
     assert_one_text::<WebhookStatus>();
 }

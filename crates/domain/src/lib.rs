@@ -26,6 +26,7 @@ mod labels;
 pub mod ledger;
 pub mod limits;
 pub mod money;
+pub mod operator;
 pub mod order;
 pub mod partner;
 pub mod payout;

@@ -8,10 +8,11 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::ids::{
-    CredentialId, DeliveryId, DriftId, EventId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId,
-    WebhookId,
+    CredentialId, DeliveryId, DriftId, EventId, OperatorTokenId, OrderId, PartnerId, PayoutId, TransactionId,
+    VoucherId, WebhookId,
 };
 use super::money::{AmountText, Currency, Money};
+use super::operator::OperatorName;
 use super::product::{MAX_SLUG_LENGTH, ProductId};
 use super::text_schema::{described, text};
 use super::webhook::MAX_URL_BYTES;
@@ -31,8 +32,10 @@ described! {
     VoucherId => prefixed_id(Self::PREFIX, "The id of a voucher as one order holds it");
     TransactionId => prefixed_id(Self::PREFIX, "The id of a transaction");
     EventId => prefixed_id(Self::PREFIX, "The id of an event, the same on every attempt to deliver it");
+    OperatorTokenId => prefixed_id(Self::PREFIX, "The public name of an operator's token");
     DeliveryId => prefixed_id(Self::PREFIX, "The id of a delivery");
     WebhookId => prefixed_id(Self::PREFIX, "The id of a webhook endpoint");
+    OperatorName => operator_name();
     ProductId => slug("The id of a product", "amzn-us");
     Currency => currency();
     Money => money();
@@ -50,6 +53,13 @@ pub fn prefixed_id(prefix: &str, description: &str) -> Object {
     text(&format!("{description}. Ids sort by creation time."))
         .pattern(Some(format!("^{prefix}[0-9a-f]{{32}}$")))
         .examples([format!("{prefix}{EXAMPLE_DIGITS}")])
+        .build()
+}
+
+fn operator_name() -> Object {
+    text("Name of an operator.")
+        .pattern(Some("^[a-z0-9][a-z0-9.@-]{0,63}$"))
+        .examples(["jane.doe"])
         .build()
 }
 

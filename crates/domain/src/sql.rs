@@ -14,6 +14,7 @@ use crate::delivery::view::DeliveryState;
 use crate::event_kind::EventKind;
 use crate::ledger::LedgerKind;
 use crate::money::Currency;
+use crate::operator::{OperatorName, Role};
 use crate::order::{FulfilmentSource, OrderStatus, PendingReason};
 use crate::payout::PayoutStatus;
 use crate::product::{ApprovalPolicy, CodeIdentity, ProductId, SupplyRoute};
@@ -72,11 +73,13 @@ text_column! {
     FulfilmentSource => |source| source.into_str(),
     LastResponse => |answer| answer.into_str(),
     LedgerKind => |kind| kind.into_str(),
+    OperatorName => |name| name.as_str(),
     OrderStatus => |status| status.into_str(),
     PayoutStatus => |status| status.into_str(),
     PendingReason => |reason| reason.into_str(),
     ProductId => |product_id| product_id.as_str(),
     RecordsSource => |source| source.into_str(),
+    Role => |role| role.into_str(),
     SupplyRoute => |route| route.into_str(),
     VoucherSource => |source| source.into_str(),
 }

@@ -1,30 +1,108 @@
-//! Operator token: stored as a hash, compared in constant time.
+//! API tokens of operators: generated text with a prefix for secret scanners, stored as a hash.
 
 use std::fmt;
 
+use secrecy::SecretString;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
+use zeroize::Zeroizing;
 
-/// SHA-256 of the operator token. It has no `==`, and `Debug` prints `***`.
+use super::secret::expose;
+
+/// Lets secret scanners find leaked tokens.
+pub const TOKEN_PREFIX: &str = "vso_";
+
+const TOKEN_BYTES: usize = 32;
+
+/// A new token: `vso_` and 64 hex digits.
 #[derive(Clone)]
-pub struct OperatorToken([u8; 32]);
+pub struct OperatorToken(SecretString);
 
 impl OperatorToken {
-    #[must_use]
-    pub fn new(text: &str) -> Self {
-        Self(Sha256::digest(text.as_bytes()).into())
+    /// Generates a token from the random bytes of `fill` (`getrandom::fill` in the service).
+    ///
+    /// # Errors
+    /// The error of `fill`.
+    pub fn generate<E>(fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
+        let mut random = Zeroizing::new([0; TOKEN_BYTES]);
+        fill(&mut *random)?;
+        let digits = Zeroizing::new(hex::encode(random.as_slice()));
+        let text = Zeroizing::new([TOKEN_PREFIX, &digits].concat());
+        Ok(Self(SecretString::from(text.as_str())))
     }
 
-    /// Compares in constant time.
+    /// The text: for the one response that shows it, and for the file of a sandbox.
     #[must_use]
-    pub fn matches(&self, presented: &[u8]) -> bool {
-        let presented: [u8; 32] = Sha256::digest(presented).into();
-        self.0.ct_eq(&presented).into()
+    pub fn expose(&self) -> &str {
+        expose(&self.0)
+    }
+
+    /// The stored form.
+    #[must_use]
+    pub fn hash(&self) -> OperatorTokenHash {
+        OperatorTokenHash::of(self.expose().as_bytes())
     }
 }
 
 impl fmt::Debug for OperatorToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("OperatorToken(***)")
+    }
+}
+
+/// SHA-256 of a token. A fast hash is sufficient: tokens are long and random. It has no `==`.
+#[derive(Clone, Copy)]
+pub struct OperatorTokenHash([u8; 32]);
+
+impl OperatorTokenHash {
+    /// The hash of a presented token, of whatever form.
+    #[must_use]
+    pub fn of(token: &[u8]) -> Self {
+        Self(Sha256::digest(token).into())
+    }
+
+    /// As stored.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Compares in constant time.
+    #[must_use]
+    pub fn matches(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl fmt::Debug for OperatorTokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OperatorTokenHash(***)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_has_prefix_and_matches_only_itself() {
+        let token = OperatorToken::generate(|bytes| {
+            bytes.fill(0xab);
+            Ok::<_, ()>(())
+        });
+        let token = token.unwrap();
+        let text = format!("vso_{}", "ab".repeat(32));
+        assert_eq!(token.expose(), text);
+        assert!(token.hash().matches(&OperatorTokenHash::of(text.as_bytes())));
+        for wrong in ["", &text[..text.len() - 1], &text.to_uppercase(), "vso_"] {
+            assert!(
+                !token.hash().matches(&OperatorTokenHash::of(wrong.as_bytes())),
+                "{wrong}"
+            );
+        }
+        assert_eq!(
+            format!("{token:?} {:?}", token.hash()),
+            "OperatorToken(***) OperatorTokenHash(***)"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Operator authentication (bearer token) and authorization (roles).
+//! Operator authentication (bearer token) and authorization (the role that each route requires).
 //!
 //! The token is stored as a hash and compared in constant time. A missing, repeated, malformed or wrong token gets the same
 //! response. There is a single token, with the role [`Role::Admin`].
@@ -10,6 +10,8 @@ use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use actix_web::middleware::Next;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, ResponseError as _, web};
+use vouchsafe_domain::operator::Role;
+use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 
@@ -20,15 +22,6 @@ use crate::telemetry::trace;
 /// Operator name of the single token, in the audit trail.
 const OPERATOR_NAME: &str = "admin";
 
-/// Permissions of an operator to write; each role includes the roles before it. Any operator may read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Role {
-    /// Manages the catalogue, stock, money and orders.
-    Operator,
-    /// Manages partners, credentials and vendors as well.
-    Admin,
-}
-
 /// The authenticated operator of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Operator {
@@ -37,15 +30,17 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    /// Authorizes a write for an operator with at least this role.
-    pub(crate) fn authorize(&self, needed: Role) -> Result<AuditActor, ApiError> {
-        if self.role < needed {
-            return Err(ApiError::new(Code::Forbidden, "your role does not permit this"));
-        }
-        Ok(AuditActor {
+    /// Whether the operator may do more than the route requires.
+    pub(crate) fn has_role(&self, role: Role) -> bool {
+        self.role >= role
+    }
+
+    /// The actor of a write. The route has checked the role.
+    pub(crate) fn audit_actor(&self) -> AuditActor {
+        AuditActor {
             operator: self.name.clone(),
             trace_id: Some(trace::current_trace_id()).filter(|id| !id.is_empty()),
-        })
+        }
     }
 }
 
@@ -72,7 +67,9 @@ pub(crate) async fn authenticate<B: MessageBody>(
     let service = request
         .app_data::<web::Data<Service>>()
         .ok_or_else(ApiError::unavailable)?;
-    if !bearer_token(request.headers()).is_some_and(|token| service.operator_token.matches(token)) {
+    if !bearer_token(request.headers())
+        .is_some_and(|token| service.operator_token.matches(&OperatorTokenHash::of(token)))
+    {
         let mut response = unauthorized().error_response();
         let scheme = HeaderValue::from_static("Bearer");
         response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
@@ -84,6 +81,34 @@ pub(crate) async fn authenticate<B: MessageBody>(
     };
     request.extensions_mut().insert(operator);
     next.call(request).await.map(ServiceResponse::map_into_left_body)
+}
+
+/// Middleware of a route that rejects operators below `needed`.
+pub(crate) async fn require_role<B: MessageBody>(
+    needed: Role,
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
+    let role = request
+        .extensions()
+        .get::<Operator>()
+        .map(|operator| operator.role);
+    let error = match role {
+        Some(role) if role >= needed => {
+            let response = next.call(request).await;
+            return response.map(ServiceResponse::map_into_left_body);
+        }
+        Some(role) => forbidden(needed, role),
+        None => unauthorized(),
+    };
+    let response = request.into_response(error.error_response());
+    Ok(response.map_into_right_body())
+}
+
+fn forbidden(needed: Role, role: Role) -> ApiError {
+    let (needed, role) = (needed.into_str(), role.into_str());
+    let message = format!("this requires the role {needed}; yours is {role}");
+    ApiError::new(Code::Forbidden, message)
 }
 
 /// The token, if there is exactly one `Authorization` header with the scheme `Bearer`.
@@ -106,7 +131,6 @@ fn unauthorized() -> ApiError {
 #[cfg(test)]
 mod tests {
     use actix_web::http::header::HeaderValue;
-    use vouchsafe_security::operator_token::OperatorToken;
 
     use super::*;
 
@@ -132,34 +156,5 @@ mod tests {
         ] {
             assert_eq!(presented(values), None, "{values:?}");
         }
-    }
-
-    #[test]
-    fn token_matches_only_itself() {
-        let token = OperatorToken::new("the token of the operator");
-        assert!(token.matches(b"the token of the operator"));
-        for wrong in [
-            "",
-            "the token of the operato",
-            "the token of the operator ",
-            "THE TOKEN OF THE OPERATOR",
-        ] {
-            assert!(!token.matches(wrong.as_bytes()), "{wrong}");
-        }
-        assert_eq!(format!("{token:?}"), "OperatorToken(***)");
-    }
-
-    #[test]
-    fn role_includes_lower_roles() {
-        let operator = |role| Operator {
-            name: "o".to_owned(),
-            role,
-        };
-        assert!(operator(Role::Admin).authorize(Role::Operator).is_ok());
-        assert!(operator(Role::Operator).authorize(Role::Operator).is_ok());
-        assert_eq!(
-            operator(Role::Operator).authorize(Role::Admin).unwrap_err().code,
-            Code::Forbidden
-        );
     }
 }

@@ -12,7 +12,7 @@ use super::body::Json;
 use super::config_change;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
-use crate::api::middleware::operator::{Operator, Role};
+use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
 /// `GET /categories`.
@@ -32,7 +32,7 @@ pub(super) async fn put_category(
     category_id: web::Path<String>,
     Json(request): Json<CategoryRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
+    let actor = operator.audit_actor();
     let category = request.into_category(category_id.into_inner())?;
     match service
         .operator_store
@@ -90,7 +90,7 @@ pub(super) async fn put_product(
     product_id: web::Path<String>,
     Json(request): Json<ProductRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
+    let actor = operator.audit_actor();
     let product_id: ProductId =
         product_id
             .parse()

@@ -4,7 +4,7 @@ use actix_web::{HttpResponse, web};
 
 use super::partner_id;
 use crate::api::error::ApiError;
-use crate::api::middleware::operator::{Operator, Role};
+use crate::api::middleware::operator::Operator;
 use crate::api::partner::certification::{evaluate_partner, require_sandbox};
 use crate::service::Service;
 
@@ -28,7 +28,7 @@ pub(super) async fn restart(
     operator: Operator,
     partner_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
+    let actor = operator.audit_actor();
     require_sandbox(&service)?;
     let partner_id = partner_id::parse_id(&partner_id)?;
     if service

@@ -16,7 +16,7 @@ use super::body::OptionalJson;
 use super::{config_change, partner_id};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
-use crate::api::middleware::operator::{Operator, Role};
+use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
 /// Generates a credential: the row to store, and the response with the secret.
@@ -48,7 +48,7 @@ pub(super) async fn issue(
     partner_id: web::Path<String>,
     OptionalJson(request): OptionalJson<IssueCredentialRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Admin)?;
+    let actor = operator.audit_actor();
     let partner_id = partner_id::parse_id(&partner_id)?;
     let (credential, issued) = generate_credential(&service, partner_id, request.allowlist)?;
     let policy = match service.environment {
@@ -114,7 +114,7 @@ pub(super) async fn revoke(
     operator: Operator,
     credential_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Admin)?;
+    let actor = operator.audit_actor();
     let credential_id: CredentialId = credential_id.parse().map_err(|_| not_found())?;
     let revoked = config_change::apply(&service, |service| async move {
         let revoked = service

@@ -1,7 +1,8 @@
 //! Routes of the operator listener: `/admin/v1`, health, metrics and documentation.
 //!
-//! Every route under `/admin/v1` requires an operator token. Every write takes an
-//! [`AuditActor`](vouchsafe_store::AuditActor), which only [`Operator::authorize`](crate::api::middleware::operator::Operator::authorize) provides, and adds an audit entry.
+//! Every route under `/admin/v1` requires an operator token and the role in its line of the table. Every write takes an
+//! [`AuditActor`](vouchsafe_store::AuditActor), which only
+//! [`Operator::audit_actor`](crate::api::middleware::operator::Operator::audit_actor) provides, and adds an audit entry.
 
 mod actors;
 mod audit;
@@ -10,6 +11,7 @@ mod catalogue;
 mod certification;
 mod credentials;
 mod decision;
+mod endpoint;
 mod line_blocks;
 mod orders;
 mod partner_id;
@@ -31,6 +33,7 @@ use utoipa::openapi::OpenApi;
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::payout::PayoutOutcome;
 
+use self::endpoint::{AdminEndpoint, admin_endpoints};
 use crate::api::docs::openapi::{self, Endpoint, endpoints, register, resources};
 use crate::api::docs::operator as docs;
 use crate::api::docs::pages::{self, DocsSite};
@@ -57,7 +60,8 @@ pub(crate) fn configure_listener(config: &mut web::ServiceConfig) {
 }
 
 pub(crate) fn configure_routes(config: &mut web::ServiceConfig) {
-    let scope = resources(endpoints()).fold(web::scope(ADMIN_PREFIX), Scope::service);
+    let scope = resources(endpoints().into_iter().map(AdminEndpoint::into_endpoint))
+        .fold(web::scope(ADMIN_PREFIX), Scope::service);
     let scope = scope.default_service(web::to(route_not_found));
     config.service(scope.wrap(from_fn(authenticate)));
 }
@@ -72,60 +76,61 @@ fn public_endpoints() -> impl Iterator<Item = Endpoint> {
     health::endpoints().into_iter().chain(own)
 }
 
-/// The endpoints below `/admin/v1`.
-fn endpoints() -> Vec<Endpoint> {
-    endpoints! {
-        GET "/partners" => partners::list, docs::partners::list;
-        POST "/partners" => partners::create, docs::partners::create;
-        GET "/partners/{partner_id}" => partners::get, docs::partners::get;
-        PATCH "/partners/{partner_id}" => partners::change, docs::partners::change;
-        GET "/partners/{partner_id}/credentials" => credentials::list, docs::partners::list_credentials;
-        POST "/partners/{partner_id}/credentials" => credentials::issue, docs::partners::issue;
-        GET "/partners/{partner_id}/certification" => certification::get, docs::partners::certification;
-        DELETE "/partners/{partner_id}/certification" => certification::restart, docs::partners::restart_certification;
-        GET "/partners/{partner_id}/wallets" => wallets::list, docs::partners::list_wallets;
-        GET "/partners/{partner_id}/transactions" => wallets::list_transactions, docs::partners::list_transactions;
-        POST "/partners/{partner_id}/wallets/{currency}/top-ups"
+/// The endpoints below `/admin/v1`, with the least role of an operator who may call them. Viewers read; operators decide on
+/// orders, import stock and repeat deliveries; admins manage money, terms, credentials and what is sold.
+fn endpoints() -> Vec<AdminEndpoint> {
+    admin_endpoints! {
+        GET "/partners" Viewer => partners::list, docs::partners::list;
+        POST "/partners" Admin => partners::create, docs::partners::create;
+        GET "/partners/{partner_id}" Viewer => partners::get, docs::partners::get;
+        PATCH "/partners/{partner_id}" Admin => partners::change, docs::partners::change;
+        GET "/partners/{partner_id}/credentials" Viewer => credentials::list, docs::partners::list_credentials;
+        POST "/partners/{partner_id}/credentials" Admin => credentials::issue, docs::partners::issue;
+        GET "/partners/{partner_id}/certification" Viewer => certification::get, docs::partners::certification;
+        DELETE "/partners/{partner_id}/certification" Operator => certification::restart, docs::partners::restart_certification;
+        GET "/partners/{partner_id}/wallets" Viewer => wallets::list, docs::partners::list_wallets;
+        GET "/partners/{partner_id}/transactions" Viewer => wallets::list_transactions, docs::partners::list_transactions;
+        POST "/partners/{partner_id}/wallets/{currency}/top-ups" Admin
             => |posting| wallets::post(posting, LedgerKind::TopUp), docs::partners::top_up;
-        POST "/partners/{partner_id}/wallets/{currency}/adjustments"
+        POST "/partners/{partner_id}/wallets/{currency}/adjustments" Admin
             => |posting| wallets::post(posting, LedgerKind::Adjustment), docs::partners::adjust;
-        DELETE "/credentials/{credential_id}" => credentials::revoke, docs::partners::revoke;
-        GET "/categories" => catalogue::list_categories, docs::catalogue::list_categories;
-        PUT "/categories/{category_id}" => catalogue::put_category, docs::catalogue::put_category;
-        GET "/products" => catalogue::list_products, docs::catalogue::list_products;
-        GET "/products/{product_id}" => catalogue::get_product, docs::catalogue::get_product;
-        PUT "/products/{product_id}" => catalogue::put_product, docs::catalogue::put_product;
-        GET "/vendors" => vendors::list, docs::vendors::list;
-        PUT "/vendors/{vendor_id}" => vendors::put, docs::vendors::put;
-        GET "/stock" => stock::list_levels, docs::stock::levels;
-        POST "/stock" => stock::import, docs::stock::import;
-        POST "/stock/void" => stock::void, docs::stock::void;
-        GET "/orders" => orders::list, docs::orders::search;
-        GET "/orders/{order_id}" => orders::get, docs::orders::get;
-        POST "/orders/{order_id}/approve" => |request| orders::decide(request, true), docs::orders::approve;
-        POST "/orders/{order_id}/reject" => |request| orders::decide(request, false), docs::orders::reject;
-        POST "/orders/{order_id}/cancel" => orders::cancel, docs::orders::cancel;
-        POST "/orders/{order_id}/fulfil" => orders::fulfil, docs::orders::fulfil;
-        GET "/purchases" => purchases::list, docs::vendors::purchases;
-        POST "/purchases/{purchase_id}/end" => purchases::end, docs::vendors::end_purchase;
-        GET "/payouts" => payouts::list, docs::payouts::list;
-        GET "/payouts/{payout_id}" => payouts::get, docs::payouts::get;
-        POST "/payouts/{payout_id}/pay" => |request| payouts::decide(request, PayoutOutcome::Paid), docs::payouts::pay;
-        POST "/payouts/{payout_id}/reject"
+        DELETE "/credentials/{credential_id}" Admin => credentials::revoke, docs::partners::revoke;
+        GET "/categories" Viewer => catalogue::list_categories, docs::catalogue::list_categories;
+        PUT "/categories/{category_id}" Admin => catalogue::put_category, docs::catalogue::put_category;
+        GET "/products" Viewer => catalogue::list_products, docs::catalogue::list_products;
+        GET "/products/{product_id}" Viewer => catalogue::get_product, docs::catalogue::get_product;
+        PUT "/products/{product_id}" Admin => catalogue::put_product, docs::catalogue::put_product;
+        GET "/vendors" Viewer => vendors::list, docs::vendors::list;
+        PUT "/vendors/{vendor_id}" Admin => vendors::put, docs::vendors::put;
+        GET "/stock" Viewer => stock::list_levels, docs::stock::levels;
+        POST "/stock" Operator => stock::import, docs::stock::import;
+        POST "/stock/void" Admin => stock::void, docs::stock::void;
+        GET "/orders" Viewer => orders::list, docs::orders::search;
+        GET "/orders/{order_id}" Viewer => orders::get, docs::orders::get;
+        POST "/orders/{order_id}/approve" Operator => |request| orders::decide(request, true), docs::orders::approve;
+        POST "/orders/{order_id}/reject" Operator => |request| orders::decide(request, false), docs::orders::reject;
+        POST "/orders/{order_id}/cancel" Operator => orders::cancel, docs::orders::cancel;
+        POST "/orders/{order_id}/fulfil" Operator => orders::fulfil, docs::orders::fulfil;
+        GET "/purchases" Viewer => purchases::list, docs::vendors::purchases;
+        POST "/purchases/{purchase_id}/end" Operator => purchases::end, docs::vendors::end_purchase;
+        GET "/payouts" Viewer => payouts::list, docs::payouts::list;
+        GET "/payouts/{payout_id}" Viewer => payouts::get, docs::payouts::get;
+        POST "/payouts/{payout_id}/pay" Admin => |request| payouts::decide(request, PayoutOutcome::Paid), docs::payouts::pay;
+        POST "/payouts/{payout_id}/reject" Admin
             => |request| payouts::decide(request, PayoutOutcome::Rejected), docs::payouts::reject;
-        POST "/payouts/{payout_id}/fail" => |request| payouts::decide(request, PayoutOutcome::Failed), docs::payouts::fail;
-        GET "/reconciliation/{date}" => reconciliation::get, docs::reconciliation::get;
-        POST "/reconciliation/{date}/run" => reconciliation::run, docs::reconciliation::run;
-        POST "/reconciliation/{date}/records" => reconciliation::upload, docs::reconciliation::upload;
-        GET "/drifts" => reconciliation::drifts::list, docs::reconciliation::list_drifts;
-        POST "/drifts/{drift_id}/resolve" => reconciliation::drifts::resolve, docs::reconciliation::resolve;
-        GET "/webhooks" => webhooks::list_webhooks, docs::webhooks::list;
-        POST "/webhooks/{webhook_id}/enable" => webhooks::enable, docs::webhooks::enable;
-        POST "/webhooks/{webhook_id}/retry" => webhooks::retry, docs::webhooks::retry;
-        GET "/deliveries" => webhooks::list_deliveries, docs::webhooks::deliveries;
-        POST "/deliveries/{delivery_id}/replay" => webhooks::replay, docs::webhooks::replay;
-        GET "/actors" => actors::list, docs::monitoring::actors;
-        GET "/audit" => audit::list, docs::monitoring::audit;
+        POST "/payouts/{payout_id}/fail" Admin => |request| payouts::decide(request, PayoutOutcome::Failed), docs::payouts::fail;
+        GET "/reconciliation/{date}" Viewer => reconciliation::get, docs::reconciliation::get;
+        POST "/reconciliation/{date}/run" Operator => reconciliation::run, docs::reconciliation::run;
+        POST "/reconciliation/{date}/records" Operator => reconciliation::upload, docs::reconciliation::upload;
+        GET "/drifts" Viewer => reconciliation::drifts::list, docs::reconciliation::list_drifts;
+        POST "/drifts/{drift_id}/resolve" Operator => reconciliation::drifts::resolve, docs::reconciliation::resolve;
+        GET "/webhooks" Viewer => webhooks::list_webhooks, docs::webhooks::list;
+        POST "/webhooks/{webhook_id}/enable" Operator => webhooks::enable, docs::webhooks::enable;
+        POST "/webhooks/{webhook_id}/retry" Operator => webhooks::retry, docs::webhooks::retry;
+        GET "/deliveries" Viewer => webhooks::list_deliveries, docs::webhooks::deliveries;
+        POST "/deliveries/{delivery_id}/replay" Operator => webhooks::replay, docs::webhooks::replay;
+        GET "/actors" Viewer => actors::list, docs::monitoring::actors;
+        GET "/audit" Viewer => audit::list, docs::monitoring::audit;
     }
 }
 

@@ -15,7 +15,7 @@ use super::credentials::generate_credential;
 use super::partner_id::{not_found, parse_id};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
-use crate::api::middleware::operator::{Operator, Role};
+use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
 /// `POST /partners`.
@@ -24,7 +24,7 @@ pub(super) async fn create(
     operator: Operator,
     Json(request): Json<NewPartner>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Admin)?;
+    let actor = operator.audit_actor();
     let now = service.clock.now();
     let partner = request.into_partner(now)?;
     let credential = match service.environment {
@@ -106,7 +106,7 @@ pub(super) async fn change(
     partner_id: web::Path<String>,
     Json(patch): Json<PartnerPatch>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Admin)?;
+    let actor = operator.audit_actor();
     let partner_id = parse_id(&partner_id)?;
     patch.check(service.clock.now())?;
     let changed = config_change::apply(&service, |service| async move {

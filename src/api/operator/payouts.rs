@@ -6,6 +6,7 @@ use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
+use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::payout::{Payout, PayoutOutcome, PayoutSearch};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
@@ -14,7 +15,7 @@ use super::body::OptionalJson;
 use super::decision::decision_error;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
-use crate::api::middleware::operator::{Operator, Role};
+use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
 /// `GET /payouts`.
@@ -41,7 +42,8 @@ pub(super) async fn get(
     let (partner_id, payout_id) = find(&service, &payout_id).await?;
     let payout = service.operator_store.payouts.find(partner_id, payout_id).await?;
     let mut payout = payout.ok_or_else(not_found)?;
-    if let Ok(actor) = operator.authorize(Role::Operator) {
+    if operator.has_role(Role::Admin) {
+        let actor = operator.audit_actor();
         let vault = service.keyring.vault();
         let decrypted = vault.open_destination(partner_id.as_uuid(), &payout.destination.sealed);
         let decrypted = decrypted.map_err(|error| {
@@ -77,7 +79,7 @@ pub(super) async fn decide(
     (service, operator, payout_id, OptionalJson(request)): DecisionRequest,
     outcome: PayoutOutcome,
 ) -> Result<HttpResponse, ApiError> {
-    let operator = operator.authorize(Role::Operator)?;
+    let operator = operator.audit_actor();
     let decision = request.decision(outcome)?;
     let (partner_id, payout_id) = find(&service, &payout_id).await?;
     let command = DecidePayout {

@@ -12,7 +12,7 @@ use vouchsafe_wire::operator::decision::ReasonRequest;
 use super::body::Json;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
-use crate::api::middleware::operator::{Operator, Role};
+use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
 /// `GET /purchases`.
@@ -37,7 +37,7 @@ pub(super) async fn end(
     purchase_id: web::Path<String>,
     Json(request): Json<ReasonRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
+    let actor = operator.audit_actor();
     let reason = request.validated()?;
     let purchase_id: Uuid = purchase_id.parse().map_err(|_| not_found())?;
     match service

@@ -21,7 +21,7 @@ use super::partner_id;
 use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::ledger;
 use crate::api::list_request::ListRequest;
-use crate::api::middleware::operator::{Operator, Role};
+use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
 /// A request for a list of a partner.
@@ -62,7 +62,7 @@ pub(super) async fn post(
     (service, operator, wallet, Json(request)): Posting,
     kind: LedgerKind,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
+    let actor = operator.audit_actor();
     let (partner_id, currency) = wallet.into_inner();
     let partner_id = find_partner(&service, &partner_id)?;
     let currency: Currency = currency

@@ -10,7 +10,7 @@ use vouchsafe_wire::operator::webhooks::WebhookOfPartner;
 
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
-use crate::api::middleware::operator::{Operator, Role};
+use crate::api::middleware::operator::Operator;
 use crate::api::partner::webhooks;
 use crate::service::Service;
 
@@ -34,7 +34,7 @@ pub(super) async fn enable(
     operator: Operator,
     webhook_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
+    let actor = operator.audit_actor();
     let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
     let enabled = service.operator_store.webhooks.enable(webhook_id, actor).await?;
     let enabled = enabled.ok_or_else(webhooks::not_found)?;
@@ -48,7 +48,7 @@ pub(super) async fn retry(
     operator: Operator,
     webhook_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
+    let actor = operator.audit_actor();
     let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
     let webhook = service
         .operator_store
@@ -81,7 +81,7 @@ pub(super) async fn replay(
     operator: Operator,
     delivery_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
+    let actor = operator.audit_actor();
     let not_found = || ApiError::new(Code::DeliveryNotFound, "no such delivery");
     let delivery_id = delivery_id.parse().map_err(|_| not_found())?;
     let replayed = service

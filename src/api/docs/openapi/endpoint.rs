@@ -51,6 +51,14 @@ impl Endpoint {
         }
     }
 
+    /// Changes the route, for example to add middleware.
+    pub(crate) fn map_route(self, change: impl FnOnce(Route) -> Route) -> Self {
+        Self {
+            route: change(self.route),
+            ..self
+        }
+    }
+
     /// The operation of the document, in a scope with this prefix.
     pub(crate) fn operation(&self, prefix: &str) -> Operation {
         let method = match self.method {

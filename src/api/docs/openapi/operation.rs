@@ -43,6 +43,8 @@ pub(crate) struct Operation {
     body: Option<RequestBodySpec>,
     responses: Vec<OperationResponse>,
     error_codes: Vec<Code>,
+    /// The least role of a caller.
+    role: Option<&'static str>,
     is_rate_limited: bool,
     is_conditional: bool,
     stored_error_codes: Vec<Code>,
@@ -63,6 +65,7 @@ impl Operation {
             body: None,
             responses: Vec::new(),
             error_codes: vec![Code::ServiceUnavailable],
+            role: None,
             is_rate_limited: false,
             is_conditional: false,
             stored_error_codes: Vec::new(),
@@ -193,11 +196,21 @@ impl Operation {
 
     /// Requires all of these security schemes.
     pub(crate) fn secured(self, schemes: &[&'static str]) -> Self {
-        let none: [String; 0] = [];
+        self.secured_with(schemes, &[])
+    }
+
+    /// Requires a security scheme and a role. OpenAPI 3.1 lists roles where OAuth lists scopes; the description names the role
+    /// for readers.
+    pub(crate) fn require_role(mut self, scheme: &'static str, role: &'static str) -> Self {
+        self.role = Some(role);
+        self.secured_with(&[scheme], &[role])
+    }
+
+    fn secured_with(self, schemes: &[&'static str], roles: &[&'static str]) -> Self {
         let requirement = schemes
             .iter()
             .fold(SecurityRequirement::default(), |all, scheme| {
-                all.add(*scheme, none.clone())
+                all.add(*scheme, roles.iter().copied())
             });
         self.edit(|operation| operation.security(requirement))
     }
@@ -277,6 +290,9 @@ impl Operation {
                 .responses
                 .responses
                 .insert("4XX".to_owned(), rejection.into());
+        }
+        if let (Some(role), Some(description)) = (self.role, &mut operation.description) {
+            description.push_str(&format!("\n\nRequires the role `{role}`."));
         }
         // An operation without requirements says so: `security: []`.
         operation.security.get_or_insert_default();

@@ -15,6 +15,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi, RefOr, Schema};
 use vouchsafe_domain::ids::{CredentialId, DeliveryId, DriftId, OrderId, PartnerId, PayoutId, WebhookId};
 use vouchsafe_domain::money::Currency;
+use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::schema::slug;
 use vouchsafe_wire::error_code::Code;
@@ -145,11 +146,10 @@ pub(crate) fn document(operations: impl IntoIterator<Item = Operation>) -> OpenA
     openapi::build_document(info, operations, [])
 }
 
-/// A read under `/admin/v1`.
+/// An operation under `/admin/v1` without a body.
 fn read_operation(operation: Operation, id: &'static str) -> Operation {
     let operation = operation
         .id(id)
-        .secured(&[OPERATOR])
         .errors(&[Code::InvalidCredentials, Code::InternalError]);
     let in_path = PATH_PARAMETERS
         .into_iter()
@@ -162,14 +162,18 @@ fn read_operation(operation: Operation, id: &'static str) -> Operation {
         })
 }
 
-/// A write under `/admin/v1`.
-fn write_operation(operation: Operation, id: &'static str) -> Operation {
-    read_operation(operation, id).errors(&[Code::Forbidden])
+/// Adds the role that the route requires, and the error of the others.
+pub(crate) fn require_role(operation: Operation, role: Role) -> Operation {
+    let operation = operation.require_role(OPERATOR, role.into_str());
+    match role {
+        Role::Viewer => operation,
+        Role::Operator | Role::Admin => operation.errors(&[Code::Forbidden]),
+    }
 }
 
 /// A write under `/admin/v1` with a JSON body.
 fn json_write_operation(operation: Operation, id: &'static str) -> Operation {
-    write_operation(operation, id).errors(&[
+    read_operation(operation, id).errors(&[
         Code::MalformedRequest,
         Code::RequestTimeout,
         Code::PayloadTooLarge,

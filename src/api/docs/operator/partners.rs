@@ -11,7 +11,7 @@ use vouchsafe_wire::operator::partners::{CreatedPartner, NewPartner, PartnerPatc
 use vouchsafe_wire::operator::wallets::PostingRequest;
 use vouchsafe_wire::partner::certification::CertificationBody;
 
-use super::{PARTNERS, json_write_operation, read_operation, write_operation};
+use super::{PARTNERS, json_write_operation, read_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader};
 use crate::api::docs::partner::{example_certification, money};
 
@@ -103,7 +103,7 @@ pub(crate) fn issue(operation: Operation) -> Operation {
 }
 
 pub(crate) fn revoke(operation: Operation) -> Operation {
-    write_operation(operation, "revokeCredential")
+    read_operation(operation, "revokeCredential")
         .describe(
             PARTNERS,
             "Revoke a credential",
@@ -125,7 +125,7 @@ pub(crate) fn certification(operation: Operation) -> Operation {
 }
 
 pub(crate) fn restart_certification(operation: Operation) -> Operation {
-    write_operation(operation, "restartCertification")
+    read_operation(operation, "restartCertification")
         .describe(
             PARTNERS,
             "Restart a certification",

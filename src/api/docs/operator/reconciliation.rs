@@ -6,7 +6,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::reconciliation::drifts::{DriftBody, ResolveRequest};
 use vouchsafe_wire::operator::reconciliation::{DayBody, RecordsQuery, RunRequest};
 
-use super::{RECONCILIATION, json_write_operation, read_operation, write_operation};
+use super::{RECONCILIATION, json_write_operation, read_operation};
 use crate::api::docs::openapi::Operation;
 
 const CSV: &str = "reference,product_id,denomination,currency,sold_at,purchase_id\nA-1,game-us,25.00,USD,\
@@ -25,7 +25,7 @@ pub(crate) fn get(operation: Operation) -> Operation {
 }
 
 pub(crate) fn run(operation: Operation) -> Operation {
-    write_operation(operation, "runReconciliation")
+    read_operation(operation, "runReconciliation")
         .describe(
             RECONCILIATION,
             "Run the reconciliation of a day",
@@ -44,7 +44,7 @@ pub(crate) fn run(operation: Operation) -> Operation {
 }
 
 pub(crate) fn upload(operation: Operation) -> Operation {
-    write_operation(operation, "uploadRecords")
+    read_operation(operation, "uploadRecords")
         .describe(
             RECONCILIATION,
             "Upload the vendor records of a day",

@@ -6,7 +6,7 @@ use vouchsafe_wire::operator::stock::import::{ImportQuery, ImportReport};
 use vouchsafe_wire::operator::stock::level::{LevelBody, LevelFilter};
 use vouchsafe_wire::operator::stock::void::{VoidReport, VoidRequest};
 
-use super::{STOCK, json_write_operation, read_operation, write_operation};
+use super::{STOCK, json_write_operation, read_operation};
 use crate::api::docs::openapi::Operation;
 
 const CSV: &str = "code,pin,serial,url,expiry\nABCD-1234,0000,,,2027-12-31\n";
@@ -31,7 +31,7 @@ pub(crate) fn import(operation: Operation) -> Operation {
     let report = json!({
         "vendor": "acme-cards", "batch": "delivery-4711", "imported": 99, "duplicates": 0, "rejected_count": 1, "rejected": [{ "line": 3, "reason": "expired on 2026-01-31" }],
     });
-    write_operation(operation, "importStock")
+    read_operation(operation, "importStock")
         .describe(
             STOCK,
             "Import vouchers",

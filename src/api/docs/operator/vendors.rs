@@ -25,7 +25,7 @@ pub(crate) fn put(operation: Operation) -> Operation {
         .describe(
             VENDORS,
             "Create or replace a vendor",
-            "Replaces all fields. Omitted credentials stay unchanged, unless `url` changes. Requires the role admin.",
+            "Replaces all fields. Omitted credentials stay unchanged, unless `url` changes.",
         )
         .json_body::<VendorRequest>(request)
         .ok::<Vendor>("Replaced.", vendor())

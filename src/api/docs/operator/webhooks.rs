@@ -5,7 +5,7 @@ use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryView};
 use vouchsafe_domain::webhook::WebhookFilter;
 use vouchsafe_wire::operator::webhooks::WebhookOfPartner;
 
-use super::{WEBHOOKS, read_operation, write_operation};
+use super::{WEBHOOKS, read_operation};
 use crate::api::docs::openapi::Operation;
 
 pub(crate) fn list(operation: Operation) -> Operation {
@@ -19,7 +19,7 @@ pub(crate) fn list(operation: Operation) -> Operation {
 }
 
 pub(crate) fn enable(operation: Operation) -> Operation {
-    write_operation(operation, "enableWebhook")
+    read_operation(operation, "enableWebhook")
         .describe(
             WEBHOOKS,
             "Enable a webhook endpoint",
@@ -30,7 +30,7 @@ pub(crate) fn enable(operation: Operation) -> Operation {
 }
 
 pub(crate) fn retry(operation: Operation) -> Operation {
-    write_operation(operation, "retryWebhook")
+    read_operation(operation, "retryWebhook")
         .describe(
             WEBHOOKS,
             "Retry the waiting deliveries of a webhook endpoint",
@@ -51,7 +51,7 @@ pub(crate) fn deliveries(operation: Operation) -> Operation {
 }
 
 pub(crate) fn replay(operation: Operation) -> Operation {
-    write_operation(operation, "replayDelivery")
+    read_operation(operation, "replayDelivery")
         .describe(
             WEBHOOKS,
             "Replay a delivery",

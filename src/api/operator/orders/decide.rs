@@ -12,7 +12,7 @@ use vouchsafe_wire::operator::decision::ReasonRequest;
 
 use super::{find, order_body};
 use crate::api::error::ApiError;
-use crate::api::middleware::operator::{Operator, Role};
+use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
 use crate::api::operator::decision::decision_error;
 use crate::service::Service;
@@ -30,7 +30,7 @@ pub(in crate::api::operator) async fn decide(
     (service, operator, order_id, Json(request)): DecisionRequest,
     approved: bool,
 ) -> Result<HttpResponse, ApiError> {
-    let operator = operator.authorize(Role::Operator)?;
+    let operator = operator.audit_actor();
     let reason = request.validated()?;
     let order = find(&service, &order_id).await?;
     let command = DecideOrder {
@@ -50,7 +50,7 @@ pub(in crate::api::operator) async fn decide(
 pub(in crate::api::operator) async fn cancel(
     (service, operator, order_id, Json(request)): DecisionRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let operator = operator.authorize(Role::Operator)?;
+    let operator = operator.audit_actor();
     let reason = request.validated()?;
     let order = find(&service, &order_id).await?;
     let command = RevokeOrder {

@@ -22,7 +22,7 @@ use vouchsafe_wire::operator::stock::row::{CODE_CONFLICT, VoucherRow};
 
 use super::{find, order_body};
 use crate::api::error::ApiError;
-use crate::api::middleware::operator::{Operator, Role};
+use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
 use crate::api::operator::decision::decision_error;
 use crate::api::operator::stock::ingest;
@@ -42,7 +42,7 @@ pub(in crate::api::operator) async fn fulfil(
     order_id: web::Path<String>,
     Json(request): Json<FulfilRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
+    let actor = operator.audit_actor();
     let order = find(&service, &order_id).await?;
     let catalogue = service.catalogue.current();
     let sku = request.resolve_sku(&order)?;

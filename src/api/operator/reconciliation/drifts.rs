@@ -7,7 +7,7 @@ use vouchsafe_wire::operator::reconciliation::drifts::{DriftBody, ResolveRequest
 
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
-use crate::api::middleware::operator::{Operator, Role};
+use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
 use crate::service::Service;
 
@@ -32,7 +32,7 @@ pub(in crate::api::operator) async fn resolve(
     drift_id: web::Path<String>,
     Json(request): Json<ResolveRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
+    let actor = operator.audit_actor();
     let resolution = request.validate_resolution()?;
     let resolve_request = ResolveDriftRequest {
         drift_id: drift_id.parse().map_err(|_| drift_not_found())?,

@@ -12,7 +12,7 @@ use vouchsafe_wire::partner::reconciliation::parse_date;
 
 use super::body::OptionalJson;
 use crate::api::error::ApiError;
-use crate::api::middleware::operator::{Operator, Role};
+use crate::api::middleware::operator::Operator;
 use crate::api::partner::reconciliation::not_found;
 use crate::service::Service;
 
@@ -48,7 +48,7 @@ pub(super) async fn run(
     date: web::Path<String>,
     OptionalJson(request): OptionalJson<RunRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
+    let actor = operator.audit_actor();
     let day = parse_started_day(&service, &date).await?.0;
     let vendors = resolve_vendors(&service, request).await?;
     service

@@ -26,7 +26,7 @@ use super::ingest;
 use crate::api::body::{check_not_compressed, media_type};
 use crate::api::error::ApiError;
 use crate::api::list_request::parse_query;
-use crate::api::middleware::operator::{Operator, Role};
+use crate::api::middleware::operator::Operator;
 use crate::api::operator::catalogue::product_not_found;
 use crate::api::operator::line_blocks::LineBlocks;
 use crate::service::Service;
@@ -38,7 +38,7 @@ pub(in crate::api::operator) async fn import(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.authorize(Role::Operator)?;
+    let actor = operator.audit_actor();
     check_not_compressed(request.headers())?;
     let format = match media_type(request.headers()).as_deref() {
         Some("text/csv") => Format::Csv(None),

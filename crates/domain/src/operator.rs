@@ -1,0 +1,185 @@
+//! Operator accounts: names, roles, and API tokens without their text.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
+use time::OffsetDateTime;
+
+use crate::ids::OperatorTokenId;
+
+/// The account of the token in the settings and of the sandbox's first token. The schema creates it.
+pub const BUILT_IN_ADMIN: &str = "admin";
+
+/// Longest name in characters.
+pub const MAX_NAME_LENGTH: usize = 64;
+
+/// Actors of the audit log that are no operators.
+const RESERVED_NAMES: [&str; 2] = ["service", "command-line"];
+
+/// Permissions of an operator; each role includes the roles before it.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase", const_into_str, parse_err_ty = UnknownRole, parse_err_fn = UnknownRole::new)]
+pub enum Role {
+    /// Reads.
+    Viewer,
+    /// Decides on orders, imports stock, resolves drifts and repeats deliveries.
+    Operator,
+    /// Manages money, partners, credentials, vendors, products and operators.
+    Admin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected `viewer`, `operator` or `admin`")]
+pub struct UnknownRole;
+
+impl UnknownRole {
+    const fn new(_: &str) -> Self {
+        Self
+    }
+}
+
+/// Name of an operator, as the audit trail shows it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct OperatorName(String);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected 1 to {MAX_NAME_LENGTH} characters of a-z, 0-9 and .@-, the first of them a letter or digit; `service` and \
+     `command-line` are reserved"
+)]
+pub struct InvalidOperatorName;
+
+impl OperatorName {
+    /// The account [`BUILT_IN_ADMIN`].
+    #[must_use]
+    pub fn built_in_admin() -> Self {
+        Self(BUILT_IN_ADMIN.to_owned())
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for OperatorName {
+    type Err = InvalidOperatorName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidOperatorName> {
+        let is_letter_or_digit = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let is_valid = text.len() <= MAX_NAME_LENGTH
+            && text.bytes().next().is_some_and(is_letter_or_digit)
+            && text
+                .bytes()
+                .all(|byte| is_letter_or_digit(byte) || b".@-".contains(&byte))
+            && !RESERVED_NAMES.contains(&text);
+        is_valid.then(|| Self(text.to_owned())).ok_or(InvalidOperatorName)
+    }
+}
+
+impl fmt::Display for OperatorName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for OperatorName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// An operator account.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = Operator))]
+pub struct OperatorAccount {
+    /// Name in the audit trail.
+    pub name: OperatorName,
+    /// What the operator may do.
+    pub role: Role,
+    /// Whether all tokens of the operator are refused.
+    pub disabled: bool,
+    /// Time of creation.
+    #[serde(with = "crate::timestamp")]
+    pub created_at: OffsetDateTime,
+}
+
+/// An API token of an operator, without its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = OperatorToken))]
+pub struct OperatorTokenSummary {
+    /// Public ID.
+    pub token_id: OperatorTokenId,
+    /// Operator whose requests carry the token.
+    pub operator: OperatorName,
+    /// Time of creation.
+    #[serde(with = "crate::timestamp")]
+    pub created_at: OffsetDateTime,
+    /// End of validity, exclusive; null for the sandbox's first token, which does not expire.
+    #[serde(with = "crate::timestamp::option")]
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub expires_at: Option<OffsetDateTime>,
+    /// Time of the last request with the token, to within a minute; null if there was none.
+    #[serde(with = "crate::timestamp::option")]
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub last_used_at: Option<OffsetDateTime>,
+    /// Time of revocation.
+    #[serde(with = "crate::timestamp::option")]
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub revoked_at: Option<OffsetDateTime>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operator_name_has_a_safe_alphabet_and_is_not_reserved() {
+        let longest = "a".repeat(MAX_NAME_LENGTH);
+        for valid in ["jane.doe", "jane@example.com", "7", "on-call", &longest] {
+            assert_eq!(valid.parse::<OperatorName>().unwrap().as_str(), valid);
+        }
+        let too_long = "a".repeat(MAX_NAME_LENGTH + 1);
+        for invalid in [
+            "",
+            "Jane",
+            ".jane",
+            "jane doe",
+            "ptn_0",
+            "jané",
+            "service",
+            "command-line",
+            &too_long,
+        ] {
+            assert_eq!(
+                invalid.parse::<OperatorName>(),
+                Err(InvalidOperatorName),
+                "{invalid}"
+            );
+        }
+    }
+
+    #[test]
+    fn role_includes_lower_roles() {
+        assert!(Role::Viewer < Role::Operator && Role::Operator < Role::Admin);
+    }
+}
