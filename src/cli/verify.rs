@@ -148,7 +148,7 @@ impl ProgressReport {
                 progress.expected
             ));
         }
-        // Nobody may be reading.
+        // Standard error may be closed.
         drop(writeln!(io::stderr(), "{line}"));
     }
 }

@@ -1,4 +1,6 @@
-//! Two nodes on one database: a suspended node must sell nothing that the other took over, and sells again when it runs.
+//! Two nodes on one database. A killed node's stock is sold by the other, and no acknowledged order is lost.
+//!
+//! A suspended node must sell nothing that the other took over, and sells again when it runs:
 //!
 //! | step | the first node | the second node |
 //! |---|---|---|
@@ -26,6 +28,7 @@ use vouchsafe_test_harness::send_signal;
 use crate::fixtures::{crash_instance, test_directory};
 use crate::resolution::{read_back, replay_unresolved, send_until_definite};
 use crate::rng::Rng;
+use crate::rounds::{SeedOnPanic, env_number};
 use crate::{lock_test_turn, run};
 
 const MASTER_KEY: (&str, &str) = (
@@ -42,9 +45,16 @@ const CLIENTS: u32 = 6;
 /// Vouchers per node and product: four chunks.
 const OWN_STOCK: u64 = 2_000;
 
+/// Vouchers of an order that makes its node take over stock.
+const LARGE_ORDER: u64 = 100;
+
 /// Each takeover follows a demand of 600 ms; the lease expires after 15 s.
 const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Kills of the second node; `VOUCHSAFE_CRASH_ROUNDS` overrides it.
+const KILLS: u64 = 3;
+
+/// The first node runs the server of both, so the second is the one to kill.
 struct NodePair {
     first: Instance,
     second: Instance,
@@ -58,18 +68,36 @@ fn suspended_node_sells_no_taken_stock() {
     let _turn = lock_test_turn();
     run(async {
         let directory = test_directory();
-        let mut pair = NodePair::start(directory.path()).await;
+        let mut pair = NodePair::start(directory.path(), 7).await;
         pair.run_load_for(Duration::from_millis(1_500)).await;
         pair.suspend_until_taken_over().await;
         pair.wake_up().await;
         pair.recover().await;
         pair.run_load_for(Duration::from_millis(1_000)).await;
-        pair.finish().await;
+        let stale_balances = pair.finish().await;
+        assert!(stale_balances > 0, "the nodes must compete for one wallet");
+    });
+}
+
+#[test]
+fn orders_of_a_killed_node_survive_and_its_stock_is_sold_by_the_other() {
+    let _turn = lock_test_turn();
+    let seed = env_number("VOUCHSAFE_CRASH_SEED").unwrap_or_else(|| getrandom::u64().unwrap());
+    let kills = env_number("VOUCHSAFE_CRASH_ROUNDS").unwrap_or(KILLS);
+    println!("VOUCHSAFE_CRASH_SEED={seed} VOUCHSAFE_CRASH_ROUNDS={kills}");
+    run(async {
+        let directory = test_directory();
+        let mut pair = NodePair::start(directory.path(), seed).await;
+        for round in 1..=kills {
+            let _context = SeedOnPanic { seed, round };
+            pair.kill_and_restart(round).await;
+        }
+        let _ = pair.finish().await;
     });
 }
 
 impl NodePair {
-    async fn start(directory: &std::path::Path) -> Self {
+    async fn start(directory: &std::path::Path, seed: u64) -> Self {
         let mut first = crash_instance(&directory.join("first"), &[MASTER_KEY]);
         first.restart();
         let buyers = seed_service(&first, &OPENING_BALANCES).await;
@@ -87,7 +115,7 @@ impl NodePair {
             second,
             session,
             database,
-            rng: Rng::new(7),
+            rng: Rng::new(seed),
         };
         for (node, name) in [(&pair.first, "first"), (&pair.second, "second")] {
             for product in [HOT, OTHERS[0]] {
@@ -169,6 +197,20 @@ impl NodePair {
         .unwrap()
     }
 
+    /// Counts the free vouchers of the hot SKU.
+    async fn count_free(&mut self) -> i64 {
+        sqlx::query_scalar(
+            "SELECT count(*)
+               FROM chunks AS c
+               JOIN stock AS s USING (chunk_id)
+              WHERE c.product_id = 'hot'
+                AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)",
+        )
+        .fetch_one(&mut self.database)
+        .await
+        .unwrap()
+    }
+
     /// Suspends the first node with orders in flight; the second settles them and takes over its stock.
     async fn suspend_until_taken_over(&mut self) {
         let (first, second) = self.owned_chunks().await;
@@ -189,7 +231,7 @@ impl NodePair {
                 started.elapsed() < TAKEOVER_TIMEOUT,
                 "the suspended node's stock was not taken over"
             );
-            self.buy_out(number).await;
+            assert!(self.buy_out(false, format!("out-{number}")).await, "sold out");
             number += 1;
         }
         println!(
@@ -204,23 +246,71 @@ impl NodePair {
         );
     }
 
-    /// Places a large order at the second node: delivered, or 503 while the other node owns the stock.
-    async fn buy_out(&self, number: u32) {
+    /// Places a large order: delivered, or 503 while the other node owns the stock. Returns false when both are short.
+    async fn buy_out(&mut self, of_first: bool, key: String) -> bool {
+        let node = if of_first { &self.first } else { &self.second };
         let order = OrderRequest {
             buyer: 0,
-            key: format!("out-{number}"),
-            body: order_body(&[(HOT, 100)]),
+            key,
+            body: order_body(&[(HOT, LARGE_ORDER)]),
         };
-        let mut client = self.session.buyers[0].client(&self.second.base_url());
+        let mut client = self.session.buyers[0].client(&node.base_url());
         let outcome = self
             .session
             .send_recorded(0, &mut client, &Request::Order(order), None)
             .await;
-        let status = outcome.unwrap().status.as_u16();
-        assert!(
-            status == 201 || status == 503,
-            "stock of another node is not sold out: {status}"
+        match outcome.unwrap().status.as_u16() {
+            201 | 503 => true,
+            409 => {
+                let free = self.count_free().await;
+                assert!(
+                    free < LARGE_ORDER.cast_signed(),
+                    "sold out, but {free} vouchers are free"
+                );
+                false
+            }
+            status => panic!("unexpected status {status}"),
+        }
+    }
+
+    /// Kills the second node at a random time under load; the first sells its stock, and every order of it is resolved there.
+    async fn kill_and_restart(&mut self, round: u64) {
+        for (node, name) in [(&self.first, "first"), (&self.second, "second")] {
+            Operator::of(node)
+                .import_stock(&HOT, &format!("{name}-{round}"), OWN_STOCK)
+                .await;
+            self.place_order(node, &format!("claim-{name}-{round}"), HOT, 1)
+                .await;
+        }
+        let load = self.start_load();
+        let until_kill = self.rng.between(100, 1_500);
+        tokio::time::sleep(Duration::from_millis(until_kill)).await;
+        self.second.kill();
+        let killed = Instant::now();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        self.session.set_running(false);
+        load.join_all().await;
+        let mut number = 0;
+        while self.owned_chunks().await.1 > 0 {
+            assert!(
+                killed.elapsed() < TAKEOVER_TIMEOUT,
+                "the killed node's stock was not taken over"
+            );
+            if !self.buy_out(true, format!("out-{round}-{number}")).await {
+                break;
+            }
+            number += 1;
+        }
+        println!(
+            "round {round}: the other node sold or owns the stock {} ms after kill -9",
+            killed.elapsed().as_millis()
         );
+        let replays = replay_unresolved(&self.session, &self.first.base_url()).await;
+        println!("round {round}: orders in flight at the killed node, resolved at the other: {replays:?}");
+        let acknowledged = self.session.acknowledged_orders();
+        read_back(&self.session, &self.first.base_url(), &acknowledged).await;
+        check_everything(&self.session, &mut self.database).await;
+        self.second.restart();
     }
 
     /// Resumes the first node, which has lost its chunks and demands stock of the second.
@@ -268,7 +358,8 @@ impl NodePair {
             .await;
     }
 
-    async fn finish(mut self) {
+    /// Returns the number of commits that were rejected for a stale balance since the nodes started.
+    async fn finish(mut self) -> u64 {
         Operator::of(&self.first)
             .import_stock(&HOT, "last", OWN_STOCK)
             .await;
@@ -288,9 +379,9 @@ impl NodePair {
             "{} orders on two nodes, {replays:?}; {stale_balances} rejected for a stale balance",
             acknowledged.len()
         );
-        assert!(stale_balances > 0, "the nodes must compete for one wallet");
         assert_eq!(self.second.stop(), Some(0), "{}", self.second.log_tail());
         drop(self.database);
         assert_eq!(self.first.stop(), Some(0), "{}", self.first.log_tail());
+        stale_balances
     }
 }

@@ -102,6 +102,19 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         &["UPDATE purchases SET quantity = quantity + 100"],
     ),
     (
+        "order.demands",
+        &["INSERT INTO order_demands (product_id, denomination, order_id, partner_id, accepted_at)
+             SELECT 'gift', 1, order_id, partner_id, created_at FROM orders LIMIT 1"],
+    ),
+    (
+        "order.demands",
+        &[
+            "ALTER TABLE orders DISABLE TRIGGER USER",
+            r#"UPDATE orders SET pending_reason = 'VENDOR', closed = false, lines = '[{"p":"gift","d":1,"u":1,"q":1,"a":0}]'
+                WHERE status = 'DELIVERED'"#,
+        ],
+    ),
+    (
         "order.moment",
         &["UPDATE orders SET created_at = created_at + interval '1 microsecond' WHERE status = 'PENDING'"],
     ),

@@ -60,6 +60,10 @@ impl SaleRate {
 
     /// Free vouchers that a claim at this time aims for.
     pub(super) fn start_claim(&mut self, now: Instant) -> usize {
+        // A claim is repeated while stock is elsewhere: nothing can be held meanwhile, and the demand is as large as before.
+        if self.held == 0 && now.saturating_duration_since(self.last_held_at) < CLAIM_AHEAD {
+            return self.target;
+        }
         let period = now.saturating_duration_since(self.claimed_at).max(MIN_PERIOD);
         let target = self.held as u128 * CLAIM_AHEAD.as_millis() / period.as_millis().max(1);
         self.held = 0;
@@ -105,6 +109,17 @@ mod tests {
         rate.record_held(1_000, start);
         assert_eq!(rate.start_claim(start + Duration::from_secs(1)), 2_000);
         assert_eq!(rate.start_claim(start + Duration::from_secs(2)), 0);
+    }
+
+    #[test]
+    fn repeated_claim_without_stock_keeps_the_rate() {
+        let start = Instant::now();
+        let mut rate = SaleRate::start(start);
+        rate.record_held(1_000, start + Duration::from_millis(900));
+        assert_eq!(rate.start_claim(start + Duration::from_secs(1)), 2_000);
+        assert_eq!(rate.start_claim(start + Duration::from_millis(1_050)), 2_000);
+        assert_eq!(rate.needed(start + Duration::from_millis(1_100)), 2_000);
+        assert_eq!(rate.start_claim(start + Duration::from_millis(2_900)), 0);
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(super) async fn acquire_lease(
             AND p.webhook_id = w.webhook_id
             AND w.enabled
             AND (p.leased_until IS NULL
-                 OR p.leased_until NOT BETWEEN now() AND now() + $4 -- later: the clock was set back
+                 OR p.leased_until NOT BETWEEN now() AND now() + $4 + interval '10 seconds' -- later: the clock was set back
                  OR (p.leased_by = $2 AND p.incarnation < $3))
             AND (p.due_at <= now() + interval '1 second'
                  OR (p.failures < $5 AND p.cursor < (
@@ -120,7 +120,7 @@ impl PgNode {
               WHERE w.enabled
                 AND (p.due_at <= now() OR p.failures < $3 AND p.cursor < f.last_number)
                 AND (p.leased_until IS NULL
-                     OR p.leased_until NOT BETWEEN now() AND now() + $4
+                     OR p.leased_until NOT BETWEEN now() AND now() + $4 + interval '10 seconds'
                      OR p.leased_by = $1 AND p.incarnation <= $2)
               ORDER BY p.due_at NULLS FIRST"#,
             node.name.clone(),

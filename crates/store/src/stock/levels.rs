@@ -23,9 +23,10 @@ impl Stock {
     }
 }
 
-/// Adds up the counts of emptied chunks and counts the others, of which one without sales costs an index probe: the cost follows
-/// the number of chunks and what is sold of those that are not empty. A returned voucher has two stock rows and counts once: the
-/// rows that came back are subtracted, of which the first row of a chunk tells ([`super::counts`]).
+/// Adds up the counts of emptied chunks and counts the vouchers of the others. A chunk without sales costs an index probe, so the
+/// cost follows the number of chunks and the sales of those that are not empty. A returned voucher has two stock rows and counts
+/// once: the second rows are subtracted. They fill chunks of their own, so the first row of a chunk shows whether all are second
+/// rows ([`super::counts`]).
 ///
 /// Not checked at compile time, because checked statements are prepared persistently: the plan depends on the filter values and
 /// on the current table sizes.
@@ -55,11 +56,12 @@ async fn levels(
          SELECT c.product_id,
                 c.denomination,
                 sum(n.vouchers - n.restocked)::bigint AS loaded,
-                sum(n.free)::bigint AS free,
+                COALESCE(sum(n.free) FILTER (WHERE NOT c.quarantined), 0)::bigint AS free,
+                COALESCE(sum(n.free) FILTER (WHERE c.quarantined), 0)::bigint AS quarantined,
                 sum(n.vouchers - n.restocked - n.free - n.voided - n.expired)::bigint AS sold,
                 sum(n.voided)::bigint AS void,
                 sum(n.expired)::bigint AS expired,
-                min(n.next_expiry) AS next_expiry
+                min(n.next_expiry) FILTER (WHERE NOT c.quarantined) AS next_expiry
            FROM c
           CROSS JOIN today AS t
           CROSS JOIN LATERAL (

@@ -37,6 +37,8 @@ pub struct VerifyState {
     /// The key up to which its rows are checked, or the number of its steps that are done.
     position: Vec<String>,
     steps: u64,
+    /// Slices of the scan; the tables may shrink before it continues. Zero before its first step.
+    slices: i32,
     violations: BTreeMap<String, Vec<String>>,
 }
 
@@ -151,8 +153,7 @@ impl VerifyRun {
                 (found, (!is_last).then_some(to))
             }
             Steps::Slices(violations) => {
-                let slices = slices(current.rows);
-                let done = self.steps_done();
+                let (slices, done) = (self.state.slices, self.steps_done());
                 let found = violations(done, slices).fetch_all(&mut *connection).await?;
                 (found, (done + 1 < slices).then(|| vec![(done + 1).to_string()]))
             }
@@ -198,6 +199,7 @@ impl VerifyRun {
     fn begin_scan(&mut self, index: usize) {
         self.current = None;
         self.state.steps = 0;
+        self.state.slices = 0;
         self.state.scan = SCANS.get(index).map_or(END, |scan| scan.name).to_owned();
         self.state.position = match SCANS.get(index).map(|scan| &scan.steps) {
             Some(Steps::Ranges { first, .. }) => to_key(first),
@@ -228,6 +230,9 @@ impl VerifyRun {
             &tables,
         );
         let rows = rows.fetch_one(connection).await?;
+        if self.state.slices == 0 {
+            self.state.slices = slices(rows);
+        }
         let current = CurrentScan { index, rows };
         self.current = Some(current);
         Ok(Some(current))
@@ -255,8 +260,8 @@ impl VerifyRun {
         let done = match scan.steps {
             Steps::Ranges { .. } => self.state.steps * u64::from(self.rows_per_step),
             Steps::Slices(_) => {
-                let slices = u64::try_from(slices(current.rows)).unwrap_or(1);
-                expected * self.state.steps / slices
+                let slices = u64::try_from(self.state.slices).unwrap_or(1);
+                expected * self.state.steps / slices.max(1)
             }
             Steps::Whole(_) => 0,
         };

@@ -1,4 +1,4 @@
-//! Invariants of chunks and data keys.
+//! Invariants of chunks, demands of waiting orders and data keys.
 
 use super::{Invariant, MAX_ROWS, to_bigint};
 
@@ -30,6 +30,24 @@ pub(super) const INVARIANTS: &[Invariant] = &[
            LEFT JOIN nodes AS n ON n.node = k.node
           WHERE (k.node IS NULL) <> (k.incarnation IS NULL)
              OR (k.node IS NOT NULL AND NOT COALESCE(k.incarnation <= n.incarnation, false))"
+    ),
+    invariant!(
+        "order.demands",
+        "each SKU that a waiting order lacks has a demand row, by which the order is served, and no other does",
+        "SELECT format('order %s, %s/%s: lacking %s, demanded %s', order_id, product_id, denomination, o.is_lacking IS NOT NULL,
+                       d.is_demanded IS NOT NULL)
+           FROM (
+                 SELECT DISTINCT o.order_id, o.partner_id, l ->> 'p' AS product_id, (l ->> 'd')::bigint AS denomination,
+                        true AS is_lacking
+                   FROM orders AS o
+                  CROSS JOIN LATERAL jsonb_array_elements(o.lines::jsonb) AS l
+                  WHERE o.pending_reason = 'VENDOR'
+                    AND NOT o.closed
+                    AND (l ->> 'q')::integer > (l ->> 'a')::integer + COALESCE((l ->> 'f')::integer, 0)
+                ) AS o
+           FULL JOIN (SELECT *, true AS is_demanded FROM order_demands) AS d
+          USING (order_id, partner_id, product_id, denomination)
+          WHERE o.is_lacking IS NULL OR d.is_demanded IS NULL"
     ),
     invariant!(
         "stock.denomination",
