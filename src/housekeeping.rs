@@ -4,6 +4,7 @@
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
 pub(crate) mod recorder;
+mod stock_metrics;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use vouchsafe_store::{CodeIndexUpdate, LEASE_S, UnindexedCode, unapplied_changes
 
 use crate::config_change;
 use crate::housekeeping::recorder::run_recorder;
+use crate::housekeeping::stock_metrics::measure_stock;
 use crate::service::Service;
 
 /// Three renewals per lease.
@@ -74,6 +76,7 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
         purge(service),
         expire_stock(service),
         count_stock(service),
+        measure_stock(service),
         index_codes(service),
         write_checkpoints(service),
         run_recorder(service),

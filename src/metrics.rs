@@ -2,8 +2,11 @@
 
 mod format;
 mod process;
+mod stock;
 
+use std::borrow::Cow;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -25,7 +28,9 @@ use vouchsafe_webhooks::metrics::EndpointMetrics;
 use vouchsafe_wire::error_code::Code;
 
 pub(crate) use self::format::MetricsFormat;
-use self::process::ResidentMemory;
+use self::process::ProcessMetrics;
+use self::stock::StockMetrics;
+pub(crate) use self::stock::StockTotals;
 use crate::telemetry::Telemetry;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -34,7 +39,7 @@ struct ActorLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResponseLabels {
+struct RequestLabels {
     listener: &'static str,
     method: &'static str,
     status: u16,
@@ -51,14 +56,34 @@ struct CodeLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RejectionLabels {
+struct RefusalLabels {
     code: &'static str,
     class: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ListenerLabels {
+struct RouteLabels {
     listener: &'static str,
+    /// A template of the route table, so that the number of series is bounded.
+    route: Cow<'static, str>,
+    status_class: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BuildLabels {
+    version: &'static str,
+    profile: &'static str,
+    span_export: &'static str,
+}
+
+/// A request with its response.
+pub(crate) struct AnsweredRequest {
+    pub(crate) listener: &'static str,
+    pub(crate) method: &'static str,
+    /// Its route template; `None` if no route matches.
+    pub(crate) route: Option<String>,
+    pub(crate) status: u16,
+    pub(crate) duration: Duration,
 }
 
 type ActorGauges = Family<ActorLabels, Gauge>;
@@ -84,28 +109,30 @@ macro_rules! own_metrics {
 
 own_metrics! {
     actors: ActorGauges = "actors" "Running actors";
-    mailbox_depth: ActorGauges = "actor_mailbox_depth" "Queued messages, by actor kind";
-    deepest_mailbox: ActorGauges = "actor_mailbox_deepest" "Queued messages in the fullest mailbox, by actor kind";
+    mailbox_depth: ActorGauges = "actor_mailbox_messages" "Queued messages, by actor kind";
+    deepest_mailbox: ActorGauges = "actor_mailbox_messages_max" "Queued messages in the fullest mailbox, by actor kind";
     not_ready: ActorGauges = "actors_not_ready" "Actors that are loading their state or have stopped";
     handled: ActorCounters = "actor_messages_handled" "Messages handled, by actor kind";
     restarts: ActorCounters = "actor_restarts" "Actors rebuilt from the store after a panic";
-    records_in_flight: Gauge = "records_in_flight" "Journal records between decision and verdict";
-    http_responses: Family<ResponseLabels, Counter> = "http_responses" "HTTP responses, by listener, method and status";
-    rejections: Family<RejectionLabels, Counter> =
-        "requests_rejected" "Requests rejected with 429 or 503, by error code and request class";
+    records_in_flight: Gauge = "journal_records_in_flight" "Journal records between decision and verdict";
+    build: Family<BuildLabels, Gauge> = "build_info" "Version and build of the program; the value is 1";
+    requests: Family<RequestLabels, Counter> = "http_requests" "HTTP requests, by listener, method and status";
+    refusals: Family<RefusalLabels, Counter> =
+        "http_requests_refused" "Requests refused with 4xx or 5xx, by error code and request class";
     rate_limit_windows: Gauge = "rate_limit_windows" "Rate-limit windows in memory, one per API key and class";
-    failing_addresses: Gauge = "failing_addresses" "Client addresses with recent authentication failures";
+    failing_addresses: Gauge = "authentication_failing_addresses" "Client addresses with recent authentication failures";
     rate_limited: Family<ClassLabels, Counter> =
-        "rate_limited" "Requests rejected with 429, by class; class auth includes addresses with too many failures";
+        "rate_limited_requests" "Requests rejected with 429, by class; class auth includes addresses with too many failures";
     authentication_failures: Family<CodeLabels, Counter> =
-        "failed_authentications" "Requests that failed authentication, by error code, including those rejected with 429";
+        "authentication_failures" "Requests that failed authentication, by error code, including those rejected with 429";
 }
 
 /// All metrics of the process.
 pub(crate) struct Metrics {
     registry: Registry,
     own: OwnMetrics,
-    http_response_seconds: Family<ListenerLabels, Histogram>,
+    request_duration: Family<RouteLabels, Histogram>,
+    stock: StockMetrics,
     journal: JournalMetrics,
     vendors: VendorMetrics,
     deliveries: DeliveryMetrics,
@@ -117,13 +144,15 @@ impl Metrics {
     /// Registers all metrics, including those of span export if it is enabled.
     pub(crate) fn new(telemetry: &Telemetry) -> Self {
         let mut root = Registry::default();
-        root.register_collector(Box::new(ResidentMemory));
+        root.register_collector(Box::new(ProcessMetrics));
         let registry = root.sub_registry_with_prefix("vouchsafe");
         let metrics = Self {
             own: OwnMetrics::register(registry),
-            http_response_seconds: Family::new_with_constructor(|| {
-                Histogram::new(exponential_buckets(0.000_25, 2.0, 16))
+            // Every route has these series.
+            request_duration: Family::new_with_constructor(|| {
+                Histogram::new(exponential_buckets(0.000_5, 2.0, 15))
             }),
+            stock: StockMetrics::default(),
             journal: JournalMetrics::default(),
             vendors: VendorMetrics::default(),
             deliveries: DeliveryMetrics::default(),
@@ -132,11 +161,22 @@ impl Metrics {
             registry: Registry::default(),
         };
         registry.register_with_unit(
-            "http_response",
-            "Time from request headers to response, by listener",
+            "http_request_duration",
+            "Time from request headers to response, by listener, route and status class",
             Unit::Seconds,
-            metrics.http_response_seconds.clone(),
+            metrics.request_duration.clone(),
         );
+        let build = BuildLabels {
+            version: env!("CARGO_PKG_VERSION"),
+            profile: if cfg!(debug_assertions) {
+                "debug"
+            } else {
+                "release"
+            },
+            span_export: if cfg!(feature = "otlp") { "otlp" } else { "none" },
+        };
+        metrics.own.build.get_or_create(&build).set(1);
+        metrics.stock.register(registry);
         metrics.journal.register(registry);
         metrics.vendors.register(registry);
         metrics.deliveries.register(registry);
@@ -174,34 +214,48 @@ impl Metrics {
         self.connections.clone()
     }
 
-    /// Counts a response and its duration.
-    pub(crate) fn record_response(
-        &self,
-        listener: &'static str,
-        method: &'static str,
-        status: u16,
-        seconds: f64,
-    ) {
-        self.own
-            .http_responses
-            .get_or_create(&ResponseLabels {
-                listener,
-                method,
-                status,
-            })
-            .inc();
-        self.http_response_seconds
-            .get_or_create(&ListenerLabels { listener })
-            .observe(seconds);
+    /// Counts a request and its duration.
+    pub(crate) fn record_request(&self, request: AnsweredRequest) {
+        let AnsweredRequest {
+            listener,
+            method,
+            route,
+            status,
+            duration,
+        } = request;
+        let labels = RequestLabels {
+            listener,
+            method,
+            status,
+        };
+        self.own.requests.get_or_create(&labels).inc();
+        let labels = RouteLabels {
+            listener,
+            route: route.map_or(Cow::Borrowed("none"), Cow::Owned),
+            status_class: match status / 100 {
+                1 => "1xx",
+                2 => "2xx",
+                3 => "3xx",
+                4 => "4xx",
+                _ => "5xx",
+            },
+        };
+        let seconds = duration.as_secs_f64();
+        self.request_duration.get_or_create(&labels).observe(seconds);
     }
 
-    /// Counts a request that was rejected with 429 or 503. A request of a partner has a class.
-    pub(crate) fn record_rejection(&self, code: Code, class: Option<RequestClass>) {
-        let labels = RejectionLabels {
+    /// Counts a request that was refused with an error code. A request of a partner has a class.
+    pub(crate) fn record_refusal(&self, code: Code, class: Option<RequestClass>) {
+        let labels = RefusalLabels {
             code: code.as_str(),
             class: class.map_or("none", |class| class.into_str()),
         };
-        self.own.rejections.get_or_create(&labels).inc();
+        self.own.refusals.get_or_create(&labels).inc();
+    }
+
+    /// The metrics of the stock.
+    pub(crate) const fn stock(&self) -> &StockMetrics {
+        &self.stock
     }
 
     /// Counts a request that was rejected with 429.
@@ -280,119 +334,4 @@ fn set_counter(counter: &Counter<u64, AtomicU64>, value: u64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-    use std::time::Duration;
-
-    use vouchsafe_domain::delivery::AttemptOutcome;
-
-    use super::*;
-
-    const OPERATIONS_PAGE: &str = include_str!("../docs/operations.md");
-
-    /// Metrics that have a series in each family.
-    fn recorded() -> Metrics {
-        let metrics = Metrics::new(&Telemetry::disabled());
-        metrics.record_response("partner", "GET", 200, 0.001);
-        metrics.record_rate_limited(RequestClass::Orders);
-        metrics.record_rejection(Code::ServiceUnavailable, Some(RequestClass::Orders));
-        metrics.record_authentication_failure(Code::InvalidSignature);
-        metrics.refresh_actors("wallet", ActorTotals::default());
-        metrics.vendors().record_rejected_response("mock");
-        metrics.vendors().record_failed_reconciliation("mock");
-        metrics
-            .vendors()
-            .set_reconciliation("mock", 0, Some(1_767_225_600));
-        metrics
-            .deliveries()
-            .record_attempt(AttemptOutcome::Delivered, Duration::from_millis(5));
-        metrics
-    }
-
-    /// Type and help text of each family in the Prometheus text format.
-    fn families(text: &str) -> BTreeMap<&str, (&str, &str)> {
-        let mut families = BTreeMap::new();
-        let mut lines = text.lines().peekable();
-        while let Some(line) = lines.next() {
-            let Some((name, help)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' '))
-            else {
-                continue;
-            };
-            let described = lines.next().and_then(|line| line.strip_prefix("# TYPE "));
-            let (of, kind) = described.and_then(|rest| rest.split_once(' ')).unwrap();
-            assert_eq!(of, name);
-            let sample = lines.peek().unwrap();
-            assert!(sample.starts_with(name), "{name} has no series: {sample}");
-            assert!(
-                families.insert(name, (kind, help)).is_none(),
-                "{name} is registered twice"
-            );
-        }
-        families
-    }
-
-    #[test]
-    fn metrics_have_help_and_names_of_their_type_and_unit() {
-        let text = recorded().encode(MetricsFormat::PrometheusText);
-        let families = families(&text);
-        assert!(families.len() > 25, "{families:?}");
-        for (name, (kind, help)) in families {
-            assert!(
-                help.len() > 10 && help.ends_with('.') && !help.contains('\\'),
-                "{name}: {help}"
-            );
-            assert!(
-                ["counter", "gauge", "histogram"].contains(&kind),
-                "{name}: {kind}"
-            );
-            assert_eq!(name.ends_with("_total"), kind == "counter", "{name}: {kind}");
-            let is_plain = |c: char| c.is_ascii_lowercase() || c == '_';
-            assert!(name.chars().all(is_plain), "{name}");
-            assert!(
-                name.starts_with("vouchsafe_") || name.starts_with("process_"),
-                "{name}"
-            );
-            let words: Vec<_> = name.split('_').collect();
-            for foreign in [
-                "ms",
-                "milliseconds",
-                "minutes",
-                "hours",
-                "days",
-                "kb",
-                "kib",
-                "percent",
-                "time",
-                "duration",
-            ] {
-                assert!(
-                    !words.contains(&foreign),
-                    "{name}: {foreign}; use seconds, bytes or a ratio"
-                );
-            }
-            let is_time = ["Time ", "Duration ", "Age ", "Start "]
-                .iter()
-                .any(|word| help.starts_with(word));
-            assert_eq!(is_time, name.ends_with("_seconds"), "{name}: {help}");
-        }
-    }
-
-    #[test]
-    fn every_metric_is_in_the_operations_page() {
-        let text = recorded().encode(MetricsFormat::PrometheusText);
-        for name in families(&text).into_keys() {
-            let is_listed = ["`", "{"]
-                .iter()
-                .any(|end| OPERATIONS_PAGE.contains(&format!("`{name}{end}")));
-            assert!(is_listed, "docs/operations.md does not list {name}");
-        }
-    }
-
-    #[test]
-    fn open_metrics_end_with_their_mark() {
-        let text = recorded().encode(MetricsFormat::OpenMetrics);
-        assert!(text.contains("# UNIT vouchsafe_http_response_seconds seconds\n"));
-        assert!(text.contains("# TYPE vouchsafe_http_responses counter\n"));
-        assert!(text.ends_with("\n# EOF\n"));
-    }
-}
+mod tests;

@@ -112,7 +112,7 @@ async fn operator_listener_has_no_partner_routes() {
     let metrics = send(service, Method::GET, "/metrics", &[]).await;
     let text = String::from_utf8_lossy(&metrics.body).into_owned();
     assert!(
-        metrics.status.is_success() && text.contains("vouchsafe_journal_commit_seconds"),
+        metrics.status.is_success() && text.contains("vouchsafe_journal_commit_duration_seconds"),
         "{text}"
     );
     for verdict in [

@@ -298,8 +298,8 @@ async fn rate_limited_requests_are_counted_in_metrics() {
     expect_error(&partner.post(headers, "{}").await, 401, "TIMESTAMP_OUT_OF_RANGE");
     let response = operator.call(Method::GET, "/metrics", "text/plain", "").await;
     for metric in [
-        r#"vouchsafe_rate_limited_total{class="vouchers"} "#,
-        r#"vouchsafe_failed_authentications_total{code="TIMESTAMP_OUT_OF_RANGE"} "#,
+        r#"vouchsafe_rate_limited_requests_total{class="vouchers"} "#,
+        r#"vouchsafe_authentication_failures_total{code="TIMESTAMP_OUT_OF_RANGE"} "#,
     ] {
         assert!(
             text_of(&response).contains(metric),

@@ -101,7 +101,7 @@ async fn rate_limited_request_is_counted_and_not_logged() {
     let limited = partner.get("/wallets").await;
     expect_error(&limited, 429, "RATE_LIMIT_EXCEEDED");
     let metrics = operator.call(Method::GET, "/metrics", "text/plain", "").await;
-    let counted = r#"vouchsafe_requests_rejected_total{code="RATE_LIMIT_EXCEEDED",class="general"} 1"#;
+    let counted = r#"vouchsafe_http_requests_refused_total{code="RATE_LIMIT_EXCEEDED",class="general"} 1"#;
     let metrics = text_of(&metrics);
     assert!(metrics.contains(counted), "{metrics}");
     // A later refusal is in the log, so the earlier one would be, too.

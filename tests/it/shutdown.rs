@@ -139,7 +139,7 @@ async fn health_endpoints_respond_on_both_listeners() {
 }
 
 #[tokio::test]
-async fn metrics_cover_journal_actors_and_responses() {
+async fn metrics_cover_journal_actors_and_requests() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(1).await;
     let mut partner = operator.add_partner("100").await;
@@ -165,15 +165,23 @@ async fn metrics_cover_journal_actors_and_responses() {
         (r#"vouchsafe_actors{kind="wallet"}"#, 1.0),
         (r#"vouchsafe_actors{kind="inventory"}"#, 1.0),
         (r#"vouchsafe_actor_messages_handled_total{kind="inventory"}"#, 1.0),
-        (r#"vouchsafe_actor_mailbox_depth{kind="wallet"}"#, 0.0),
+        (r#"vouchsafe_actor_mailbox_messages{kind="wallet"}"#, 0.0),
         (r#"vouchsafe_actor_restarts_total{kind="wallet"}"#, 0.0),
-        ("vouchsafe_journal_commit_seconds_count", 1.0),
+        ("vouchsafe_journal_commit_duration_seconds_count", 1.0),
         ("vouchsafe_journal_batch_records_sum", 1.0),
         (
-            r#"vouchsafe_http_responses_total{listener="partner",method="POST",status="201"}"#,
+            r#"vouchsafe_http_requests_total{listener="partner",method="POST",status="201"}"#,
             1.0,
         ),
+        (
+            r#"vouchsafe_http_request_duration_seconds_count{listener="partner",route="/api/v1/orders",status_class="2xx"}"#,
+            1.0,
+        ),
+        (r#"vouchsafe_order_events_total{event="order.delivered"}"#, 1.0),
         ("process_resident_memory_bytes", 1_000_000.0),
+        ("process_open_fds", 1.0),
+        ("process_start_time_seconds", 1_700_000_000.0),
+        ("process_cpu_seconds_total", 0.001),
     ] {
         let line = metrics
             .lines()

@@ -36,13 +36,18 @@ impl Default for DeliveryMetrics {
 impl DeliveryMetrics {
     /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
-        let deliveries = registry.sub_registry_with_prefix("delivery");
-        deliveries.register("attempts", "Delivery attempts by outcome", self.attempts.clone());
+        let deliveries = registry.sub_registry_with_prefix("webhook");
+        deliveries.register("attempts", "Delivery attempts, by outcome", self.attempts.clone());
         let seconds = "Duration of an attempt, until the head of the response";
-        deliveries.register_with_unit("attempt", seconds, Unit::Seconds, self.attempt_seconds.clone());
+        deliveries.register_with_unit(
+            "attempt_duration",
+            seconds,
+            Unit::Seconds,
+            self.attempt_seconds.clone(),
+        );
         let first = "Time from an event's commit to its first delivery attempt";
         deliveries.register_with_unit(
-            "first_attempt",
+            "first_attempt_delay",
             first,
             Unit::Seconds,
             self.first_attempt_seconds.clone(),

@@ -1,4 +1,4 @@
-//! Journal metrics: commit duration, batch size, verdicts, recoveries.
+//! Journal metrics: commit duration, batch size, verdicts, events, recoveries.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+use strum::VariantArray as _;
 use tokio::time::Instant;
+use vouchsafe_domain::event_kind::EventKind;
 
 use super::commit_health::CommitHealth;
-use crate::ports::record::{StaleReason, Verdict};
+use crate::ports::record::{Record, StaleReason, Verdict};
 
 /// Metrics of all lanes.
 #[derive(Debug, Clone)]
@@ -22,6 +24,7 @@ pub struct JournalMetrics {
     batch_records: Histogram,
     queued: Gauge,
     verdicts: Family<VerdictLabels, Counter>,
+    events: Family<EventLabels, Counter>,
     recoveries: Counter,
 }
 
@@ -29,6 +32,11 @@ pub struct JournalMetrics {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct VerdictLabels {
     verdict: VerdictLabel,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EventLabels {
+    event: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,6 +80,7 @@ impl Default for JournalMetrics {
             batch_records: Histogram::new(exponential_buckets(1.0, 2.0, 10)),
             queued: Gauge::default(),
             verdicts: Family::default(),
+            events: Family::default(),
             recoveries: Counter::default(),
         }
     }
@@ -82,14 +91,19 @@ impl JournalMetrics {
     pub fn register(&self, registry: &mut Registry) {
         let journal = registry.sub_registry_with_prefix("journal");
         let seconds = "Duration of a group commit, from sending the batch to its verdicts";
-        journal.register_with_unit("commit", seconds, Unit::Seconds, self.commit_seconds.clone());
+        journal.register_with_unit(
+            "commit_duration",
+            seconds,
+            Unit::Seconds,
+            self.commit_seconds.clone(),
+        );
         journal.register(
             "batch_records",
             "Records per group commit",
             self.batch_records.clone(),
         );
         journal.register(
-            "queued_records",
+            "records_queued",
             "Records waiting for a lane",
             self.queued.clone(),
         );
@@ -107,10 +121,23 @@ impl JournalMetrics {
             "Batches whose unknown outcome had to be resolved",
             self.recoveries.clone(),
         );
+        EventKind::VARIANTS
+            .iter()
+            .for_each(|kind| drop(self.event_counter(*kind)));
+        registry.register(
+            "order_events",
+            "Committed order events, by kind",
+            self.events.clone(),
+        );
     }
 
     fn verdict_counter(&self, verdict: VerdictLabel) -> Counter {
         self.verdicts.get_or_create_owned(&VerdictLabels { verdict })
+    }
+
+    fn event_counter(&self, kind: EventKind) -> Counter {
+        let event = kind.into_str();
+        self.events.get_or_create_owned(&EventLabels { event })
     }
 
     pub(super) fn record_submission(&self) {
@@ -196,6 +223,22 @@ impl LaneMetrics {
             }),
         ] {
             self.metrics.verdict_counter(label).inc_by(count(matches));
+        }
+    }
+
+    /// Counts the events of the committed records.
+    pub(super) fn record_events(&self, records: &[Record], verdicts: &[Verdict]) {
+        let mut counts = [0; EventKind::VARIANTS.len()];
+        for (record, verdict) in records.iter().zip(verdicts) {
+            if matches!(verdict, Verdict::Committed(_)) {
+                let steps = record.events.iter().flat_map(|events| &events.steps);
+                steps.for_each(|step| counts[EventKind::of(step) as usize] += 1);
+            }
+        }
+        for (kind, count) in EventKind::VARIANTS.iter().zip(counts) {
+            if count > 0 {
+                self.metrics.event_counter(*kind).inc_by(count);
+            }
         }
     }
 

@@ -60,6 +60,12 @@ impl CircuitBreaker {
         }
     }
 
+    /// Whether calls are rejected, except a trial call.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        !matches!(self.state, CircuitState::Closed { .. })
+    }
+
     /// Requests a permit at this time of a monotonic clock.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ use vouchsafe_wire::error_code::Code;
 use super::trace;
 use crate::api::body;
 use crate::api::error::keyed_request_error;
+use crate::metrics::AnsweredRequest;
 use crate::service::Service;
 
 const ORDERS_PATH: &str = "/api/v1/orders";
@@ -47,12 +48,13 @@ fn overload_response(request: &ServiceRequest) -> Option<HttpResponse> {
     let response = trace::respond_without_span(request.headers(), reject);
     service
         .metrics
-        .record_rejection(Code::ServiceUnavailable, Some(RequestClass::Orders));
-    service.metrics.record_response(
-        "partner",
-        "POST",
-        response.status().as_u16(),
-        started.elapsed().as_secs_f64(),
-    );
+        .record_refusal(Code::ServiceUnavailable, Some(RequestClass::Orders));
+    service.metrics.record_request(AnsweredRequest {
+        listener: "partner",
+        method: "POST",
+        route: Some(ORDERS_PATH.to_owned()),
+        status: response.status().as_u16(),
+        duration: started.elapsed(),
+    });
     Some(response)
 }

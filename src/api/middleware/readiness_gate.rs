@@ -5,14 +5,15 @@ use std::time::Instant;
 
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::Method;
 use actix_web::http::header::{CONNECTION, HeaderValue};
 use actix_web::middleware::Next;
-use actix_web::{HttpResponse, ResponseError as _, web};
+use actix_web::{HttpMessage as _, HttpResponse, ResponseError as _, web};
 use vouchsafe_wire::error_code::Code;
 
 use super::refusals;
+use super::trace::{MatchedRoute, method_label};
 use crate::api::error::ApiError;
+use crate::metrics::AnsweredRequest;
 use crate::service::Service;
 
 /// Middleware of the partner listener.
@@ -42,6 +43,10 @@ async fn serve_if_ready<B: MessageBody + 'static>(
         .cloned()
         .ok_or_else(ApiError::unavailable)?;
     let method = method_label(request.method());
+    let route = request
+        .extensions_mut()
+        .remove()
+        .and_then(|MatchedRoute(route)| route);
     // Monitoring stays available during a drain; only `/readyz` fails then. During the start nothing is served, because the
     // sandbox is not seeded yet.
     let is_monitoring = matches!(request.path(), "/healthz" | "/metrics") && service.gate.was_opened();
@@ -56,9 +61,13 @@ async fn serve_if_ready<B: MessageBody + 'static>(
         Err(error) => error.as_response_error().status_code(),
     };
     refusals::report(&service, &result);
-    service
-        .metrics
-        .record_response(listener, method, status.as_u16(), started.elapsed().as_secs_f64());
+    service.metrics.record_request(AnsweredRequest {
+        listener,
+        method,
+        route,
+        status: status.as_u16(),
+        duration: started.elapsed(),
+    });
     if let Ok(response) = &mut result
         && !service.gate.is_open()
     {
@@ -77,16 +86,4 @@ fn not_ready_response() -> HttpResponse {
         "the service is starting or shutting down; retry the same request",
     )
     .error_response()
-}
-
-/// A method as a metric label and log field, with a bounded number of values whatever clients send.
-pub(crate) fn method_label(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "GET",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        Method::PATCH => "PATCH",
-        Method::DELETE => "DELETE",
-        _ => "other",
-    }
 }

@@ -1,4 +1,4 @@
-//! Refused requests: a log line per 4xx, and counters of 429 and 503.
+//! Refused requests: a counter per error code, and a log line per 4xx other than 429.
 
 use actix_web::dev::ServiceResponse;
 use actix_web::{HttpMessage as _, HttpRequest};
@@ -22,7 +22,7 @@ pub(super) fn attach(request: &HttpRequest, class: RequestClass, partner_id: Opt
     request.extensions_mut().insert(Origin { class, partner_id });
 }
 
-/// Logs or counts the response if it refuses the request.
+/// Counts and logs the response if it refuses the request.
 pub(super) fn report<B>(service: &Service, result: &Result<ServiceResponse<B>, actix_web::Error>) {
     let (code, origin) = match result {
         Ok(response) if response.status().as_u16() < 400 => return,
@@ -37,15 +37,12 @@ pub(super) fn report<B>(service: &Service, result: &Result<ServiceResponse<B>, a
         Err(error) => (error.as_error().map(|error: &ApiError| error.code), None),
     };
     let Some(code) = code else { return };
-    match code.status() {
-        429 | 503 => service
-            .metrics
-            .record_rejection(code, origin.map(|origin| origin.class)),
-        400..500 => {
-            let partner_id = origin.and_then(|origin| origin.partner_id);
-            let key = RefusalKey { partner_id, code };
-            service.refusals.record(key, service.clock.monotonic());
-        }
-        _ => {}
+    service
+        .metrics
+        .record_refusal(code, origin.map(|origin| origin.class));
+    if matches!(code.status(), 400..500) && code.status() != 429 {
+        let partner_id = origin.and_then(|origin| origin.partner_id);
+        let key = RefusalKey { partner_id, code };
+        service.refusals.record(key, service.clock.monotonic());
     }
 }

@@ -1,21 +1,24 @@
 //! Middleware that assigns each request its trace id and span. The span names the method and the route, never headers,
 //! query or body.
 
-use actix_web::HttpResponse;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::InternalError;
+use actix_web::http::Method;
 use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
+use actix_web::{HttpMessage as _, HttpResponse};
 use tracing::{Instrument as _, Span, error_span};
 use vouchsafe_actors::SPANS;
 
-use super::readiness_gate::method_label;
 use crate::telemetry;
 use crate::telemetry::trace::{TRACE_ID, parse_traceparent, random_trace_id};
 
 /// The response header with the trace id (spec part 7).
 static X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
+
+/// The route template of a request, for middleware that runs later; `None` if no route matches.
+pub(crate) struct MatchedRoute(pub(crate) Option<String>);
 
 /// Middleware: assigns the trace id, opens the span and sets `X-Trace-ID`, also on error responses of inner middleware.
 pub(crate) async fn trace_request(
@@ -25,7 +28,9 @@ pub(crate) async fn trace_request(
     let parent = parse_traceparent(request.headers());
     let trace_id = parent.map_or_else(random_trace_id, |parent| parent.trace_id.to_owned());
     let header = HeaderValue::from_str(&trace_id);
-    let span = request_span(&request, &trace_id);
+    let route = request.match_pattern();
+    let span = request_span(&request, route.as_deref(), &trace_id);
+    request.extensions_mut().insert(MatchedRoute(route));
     telemetry::start_span(&span, &trace_id, parent);
     let result = async {
         next.call(request)
@@ -59,12 +64,24 @@ pub(crate) fn respond_without_span(
 }
 
 /// The span of a request. Its level is ERROR, so that a filter for errors only still keeps the trace id on them.
-fn request_span(request: &ServiceRequest, trace_id: &str) -> Span {
+fn request_span(request: &ServiceRequest, route: Option<&str>, trace_id: &str) -> Span {
     error_span!(
         target: SPANS,
         "request",
         trace.id = trace_id,
         http.method = method_label(request.method()),
-        http.route = request.match_pattern(),
+        http.route = route,
     )
+}
+
+/// A method as a metric label and log field, with a bounded number of values whatever clients send.
+pub(crate) fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        _ => "other",
+    }
 }

@@ -266,7 +266,7 @@ async fn invalid_vendor_records_are_rejected_entirely_and_reported() {
     let metrics = operator.call_without_token(Method::GET, "/metrics", &[]).await;
     let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
     assert!(
-        metrics.contains("vouchsafe_reconciliations_failed_total{vendor=\"twice\"} 1"),
+        metrics.contains("vouchsafe_vendor_reconciliations_failed_total{vendor=\"twice\"} 1"),
         "{metrics}"
     );
     let log = service.log();

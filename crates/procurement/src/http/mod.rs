@@ -184,6 +184,10 @@ impl HttpVendor {
         }
     }
 
+    pub(super) fn is_circuit_open(&self) -> bool {
+        self.breaker().is_open()
+    }
+
     fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }

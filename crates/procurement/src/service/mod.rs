@@ -142,6 +142,9 @@ impl ProcurementService {
             }
             adapter => poll_or_buy(adapter, &purchase.request, claimed.was_requested).await,
         };
+        if let VendorAdapter::Http(http) = &*adapter {
+            self.metrics.set_circuit(&purchase.vendor, http.is_circuit_open());
+        }
         if let Err(VendorFailure::InvalidResponse(invalid)) = &response {
             self.metrics.record_rejected_response(&purchase.vendor);
             error!(purchase.id = %key, vendor.id = purchase.vendor, %invalid,

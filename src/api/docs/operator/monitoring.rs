@@ -60,8 +60,8 @@ pub(crate) fn metrics(operation: Operation) -> Operation {
             OperationResponse::text(
                 plain,
                 "Metrics.",
-                "# HELP vouchsafe_records_in_flight Journal records between decision and verdict.\n\
-                 # TYPE vouchsafe_records_in_flight gauge\nvouchsafe_records_in_flight 0\n",
+                "# HELP vouchsafe_journal_records_in_flight Journal records between decision and verdict.\n\
+                 # TYPE vouchsafe_journal_records_in_flight gauge\nvouchsafe_journal_records_in_flight 0\n",
             )
             .or_text(open_metrics, "# EOF\n"),
         )

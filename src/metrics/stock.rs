@@ -1,0 +1,65 @@
+//! Stock metrics: vouchers of all SKUs by state, and SKUs without stock. Not by SKU, whose number is unbounded.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use vouchsafe_domain::stock::level::StockLevel;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    state: &'static str,
+}
+
+/// Sums over the stock levels of all SKUs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct StockTotals {
+    skus: i64,
+    empty_skus: i64,
+    free: i64,
+    sold: i64,
+    void: i64,
+    expired: i64,
+}
+
+impl StockTotals {
+    pub(crate) fn add(&mut self, level: &StockLevel) {
+        self.skus += 1;
+        self.empty_skus += i64::from(level.free == 0);
+        self.free += level.free;
+        self.sold += level.sold;
+        self.void += level.void;
+        self.expired += level.expired;
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StockMetrics {
+    vouchers: Family<StateLabels, Gauge>,
+    skus: Gauge,
+    empty_skus: Gauge,
+}
+
+impl StockMetrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        let vouchers = "Vouchers of all SKUs, by state";
+        registry.register("stock_vouchers", vouchers, self.vouchers.clone());
+        registry.register("stock_skus", "SKUs that have or had stock", self.skus.clone());
+        let empty = "SKUs that had stock and have no free voucher";
+        registry.register("stock_skus_empty", empty, self.empty_skus.clone());
+    }
+
+    /// Updates the gauges.
+    pub(crate) fn set(&self, totals: &StockTotals) {
+        for (state, vouchers) in [
+            ("free", totals.free),
+            ("sold", totals.sold),
+            ("void", totals.void),
+            ("expired", totals.expired),
+        ] {
+            self.vouchers.get_or_create(&StateLabels { state }).set(vouchers);
+        }
+        self.skus.set(totals.skus);
+        self.empty_skus.set(totals.empty_skus);
+    }
+}
