@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use vouchsafe_security::operator_token::OperatorTokenHash;
+use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash};
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::vault::key_file;
 use vouchsafe_security::vault::master_key::MasterKey;
@@ -26,9 +26,6 @@ const NODE_FILE: &str = "node";
 
 const MIN_TOKEN_LENGTH: usize = 32;
 
-/// Random bytes of a generated token.
-const TOKEN_BYTES: usize = 32;
-
 /// The master key from the settings, or from the data directory.
 ///
 /// # Errors
@@ -42,17 +39,31 @@ pub(crate) fn master_key(settings: &ServeSettings, data_dir: &Path) -> anyhow::R
     }
 }
 
-/// The operator token from the settings, or from the data directory.
+/// The operator token of the settings.
 ///
 /// # Errors
-/// If it is too short, or its file cannot be read or created.
-pub(crate) fn operator_token(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<OperatorTokenHash> {
-    let token = match &settings.operator_token {
-        Some(token) => expose(token).to_owned(),
-        None => read_or_create(&data_dir.join(OPERATOR_TOKEN_FILE), || random_hex(TOKEN_BYTES))?,
+/// If it is too short.
+pub(crate) fn operator_token(settings: &ServeSettings) -> anyhow::Result<Option<OperatorTokenHash>> {
+    let Some(token) = settings.operator_token.as_ref().map(expose) else {
+        return Ok(None);
     };
     if token.len() < MIN_TOKEN_LENGTH {
         bail!("the operator token needs at least {MIN_TOKEN_LENGTH} characters");
+    }
+    Ok(Some(OperatorTokenHash::of(token.as_bytes())))
+}
+
+/// The token of the sandbox's admin in the data directory, which the first start creates.
+///
+/// # Errors
+/// If it is too short, or its file cannot be read or created.
+pub(crate) fn sandbox_token(data_dir: &Path) -> anyhow::Result<OperatorTokenHash> {
+    let token = read_or_create(&data_dir.join(OPERATOR_TOKEN_FILE), || {
+        let token = OperatorToken::generate(getrandom::fill).context("read random bytes")?;
+        Ok(token.expose().to_owned())
+    })?;
+    if token.len() < MIN_TOKEN_LENGTH {
+        bail!("the token in {OPERATOR_TOKEN_FILE} needs at least {MIN_TOKEN_LENGTH} characters");
     }
     Ok(OperatorTokenHash::of(token.as_bytes()))
 }

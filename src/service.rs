@@ -10,6 +10,7 @@ use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::sandbox_fault::SandboxFaults;
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
 use vouchsafe_store::keyring::Keyring;
@@ -44,7 +45,8 @@ pub(crate) struct Service {
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) deliveries: Deliveries,
     pub(crate) sender: HttpSender,
-    pub(crate) operator_token: vouchsafe_security::operator_token::OperatorTokenHash,
+    /// The token of the settings; others are in the database.
+    pub(crate) operator_token: Option<OperatorTokenHash>,
     pub(crate) reconciliation_preview: Preview,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,

@@ -61,7 +61,8 @@ pub struct ServeSettings {
     )]
     pub master_key: Option<SecretString>,
 
-    /// Operator token, at least 32 characters [default in the sandbox: generated in the data directory].
+    /// Token of the built-in operator `admin`, at least 32 characters [default: none; a sandbox generates one in the data
+    /// directory].
     #[arg(
         long,
         env = "VOUCHSAFE_OPERATOR_TOKEN",

@@ -13,6 +13,7 @@
 
 mod database;
 pub(crate) mod listeners;
+mod operators;
 mod production;
 mod signals;
 
@@ -250,7 +251,7 @@ async fn build_service(
 ) -> anyhow::Result<Service> {
     // Invalid settings fail before the wait for the database.
     let master_key = secrets::master_key(settings, directory.path())?;
-    let operator_token = secrets::operator_token(settings, directory.path())?;
+    let operator_token = secrets::operator_token(settings)?;
     let name = secrets::node_name(directory.path())?;
     let runtime = threads.database.handle().clone();
     let store = PgStore::open_with(
@@ -260,6 +261,7 @@ async fn build_service(
         &metrics.connections(),
     );
     database::prepare(&store, settings.environment).await?;
+    operators::prepare(&store, settings, directory.path()).await?;
     database::check_connections(&store, settings).await?;
     let keyring = Keyring::open(store.data_keys.clone(), master_key)
         .await

@@ -7,12 +7,12 @@ use std::str::FromStr;
 
 use clap::{Arg, Args, Command};
 use vouchsafe_domain::ids::{
-    CredentialId, DeliveryId, DriftId, EventId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId,
-    WebhookId,
+    CredentialId, DeliveryId, DriftId, EventId, OperatorTokenId, OrderId, PartnerId, PayoutId, TransactionId,
+    VoucherId, WebhookId,
 };
 
 /// ID prefixes and the kinds of their objects.
-const ID_PREFIXES: [(&str, &str); 10] = [
+const ID_PREFIXES: [(&str, &str); 11] = [
     (PartnerId::PREFIX, "a partner"),
     (CredentialId::PREFIX, "a credential"),
     (OrderId::PREFIX, "an order"),
@@ -23,11 +23,14 @@ const ID_PREFIXES: [(&str, &str); 10] = [
     (EventId::PREFIX, "an event"),
     (WebhookId::PREFIX, "a webhook endpoint"),
     (DeliveryId::PREFIX, "a delivery"),
+    (OperatorTokenId::PREFIX, "an operator's token"),
 ];
 
 pub(super) const PARTNERS: &str = "`vouchsafe partner list` lists all partners";
 
 pub(super) const CREDENTIALS: &str = "`vouchsafe credential list PARTNER_ID` lists those of a partner";
+
+pub(super) const OPERATOR_TOKENS: &str = "`vouchsafe operator token list NAME` lists those of an operator";
 
 pub(super) const ORDERS: &str = "`vouchsafe order list` lists and filters orders";
 
@@ -72,6 +75,10 @@ objects! {
     pub ProductRef { product_id } at "/products";
     /// Vendor ID.
     pub VendorRef { vendor_id } at "/vendors";
+    /// Name of the operator.
+    pub OperatorRef { name } at "/operators";
+    /// Token ID.
+    pub OperatorTokenRef { token_id } at "/operator-tokens";
     /// Order ID.
     pub OrderRef { order_id } at "/orders";
     /// Purchase ID.
@@ -102,6 +109,7 @@ fn validate(argument: Arg) -> Arg {
         "PARTNER_ID" => with_parser::<PartnerId>(argument, PartnerId::PREFIX, PARTNERS),
         "CREDENTIAL_ID" => with_parser::<CredentialId>(argument, CredentialId::PREFIX, CREDENTIALS),
         "ORDER_ID" => with_parser::<OrderId>(argument, OrderId::PREFIX, ORDERS),
+        "TOKEN_ID" => with_parser::<OperatorTokenId>(argument, OperatorTokenId::PREFIX, OPERATOR_TOKENS),
         "PAYOUT_ID" => with_parser::<PayoutId>(argument, PayoutId::PREFIX, PAYOUTS),
         "DRIFT_ID" => with_parser::<DriftId>(argument, DriftId::PREFIX, DRIFTS),
         "WEBHOOK_ID" => with_parser::<WebhookId>(argument, WebhookId::PREFIX, WEBHOOKS),

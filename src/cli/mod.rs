@@ -17,6 +17,7 @@ mod exit;
 mod id;
 mod migrate;
 mod monitoring;
+mod operator;
 mod order;
 mod output;
 mod partner;
@@ -99,6 +100,9 @@ pub enum Command {
     /// List webhook endpoints and deliveries; enable and replay them.
     #[command(after_help = examples!["vouchsafe webhook list --status failing"])]
     Webhook(AdminCommand<webhook::Action>),
+    /// Manage operators, their roles and API tokens.
+    #[command(after_help = examples!["vouchsafe operator list"])]
+    Operator(AdminCommand<operator::Action>),
     /// List live actors, the busiest first.
     #[command(after_help = examples!["vouchsafe actors --kind inventory --limit 20"])]
     Actors(AdminQuery<ActorsQuery>),
@@ -223,6 +227,11 @@ async fn dispatch(
         Command::Reconciliation(args) => reconciliation::run(args.action, &admin(args.options)?).await,
         Command::Drift(args) => drift::run(args.action, &admin(args.options)?).await,
         Command::Webhook(args) => webhook::run(args.action, &admin(args.options)?).await,
+        Command::Operator(AdminCommand {
+            action: operator::Action::Create(args),
+            ..
+        }) if args.admin => operator::create_admin(args, json, &local_service.data_dir).await,
+        Command::Operator(args) => operator::run(args.action, &admin(args.options)?).await,
         Command::Actors(args) => monitoring::actors(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => monitoring::audit(&args.query, &admin(args.options)?).await,
         Command::Migrate(args) => migrate::run(args, json, &local_service.data_dir).await,

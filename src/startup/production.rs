@@ -19,9 +19,6 @@ pub(super) fn check(settings: &ServeSettings) -> anyhow::Result<()> {
     if settings.database_url().is_none() {
         bail!("production requires DATABASE_URL: the URL of a Postgres database");
     }
-    if settings.operator_token.is_none() {
-        bail!("production requires VOUCHSAFE_OPERATOR_TOKEN: at least 32 random characters");
-    }
     for (name, address) in [
         ("VOUCHSAFE_HTTP_ADDR", settings.http_addr),
         ("VOUCHSAFE_ADMIN_ADDR", settings.admin_addr),
@@ -43,15 +40,13 @@ mod tests {
     use super::*;
     use crate::cli::program::Cli;
 
-    const COMPLETE: [&str; 8] = [
+    const COMPLETE: [&str; 6] = [
         "--environment",
         "production",
         "--master-key",
         "key",
         "--database-url",
         "postgres://db/vouchsafe",
-        "--operator-token",
-        "token",
     ];
 
     /// The error message for these settings; empty if they are valid.
@@ -82,12 +77,8 @@ mod tests {
     }
 
     #[test]
-    fn missing_key_token_or_database_is_rejected() {
-        for (left_out, named) in [
-            (1, "VOUCHSAFE_MASTER_KEY"),
-            (2, "DATABASE_URL"),
-            (3, "VOUCHSAFE_OPERATOR_TOKEN"),
-        ] {
+    fn missing_key_or_database_is_rejected() {
+        for (left_out, named) in [(1, "VOUCHSAFE_MASTER_KEY"), (2, "DATABASE_URL")] {
             let message = complaint_without(left_out);
             assert!(
                 message.starts_with(&format!("production requires {named}: ")),

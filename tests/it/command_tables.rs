@@ -12,11 +12,12 @@ use vouchsafe_test_harness::{Listener, program};
 const LONGEST_SLUG: &str = "a-slug-of-sixty-four-characters-which-is-the-longest-one-allowed";
 
 /// Fields with a label of the API, and its longest label where an example has another.
-const LABELS: [(&str, Option<&str>); 9] = [
+const LABELS: [(&str, Option<&str>); 10] = [
     ("pending_reason", Some("APPROVAL")),
     ("fault", Some("connection")),
     ("last_response", Some("OUT_OF_STOCK")),
     ("currency", None),
+    ("role", None),
     ("status", None),
     ("state", None),
     ("kind", None),
@@ -54,6 +55,9 @@ fn long_response(path: &str) -> Value {
         .find_map(|(_, item)| Some(content(item)).filter(Value::is_object))
         .unwrap_or(json!({}));
     lengthen("", &mut body);
+    if path.ends_with("/operators") {
+        body["data"][0]["name"] = json!(LONGEST_SLUG);
+    }
     if path.ends_with("/orders") {
         body["data"][0]["status"] = json!("PARTIALLY_DELIVERED");
     }

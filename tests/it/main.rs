@@ -41,6 +41,7 @@ mod manual_fulfilment;
 mod migrations;
 mod multi_node;
 mod openapi;
+mod operator_accounts;
 mod operator_cancellation;
 mod operator_payouts;
 mod operators;

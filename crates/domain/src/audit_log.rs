@@ -10,7 +10,7 @@ use crate::period::Period;
 /// The actor of an audited write and its request. Operators' writes need one, and so do partners' changes of access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditActor {
-    /// An operator's name, a partner's id, or `service`.
+    /// An operator's name, a partner's id, `service` or `command-line`.
     pub operator: String,
     /// Trace id of the request; `None` outside of a request.
     pub trace_id: Option<String>,
@@ -22,6 +22,15 @@ impl AuditActor {
     pub fn service() -> Self {
         Self {
             operator: "service".to_owned(),
+            trace_id: None,
+        }
+    }
+
+    /// A command that works on the database without the service.
+    #[must_use]
+    pub fn command_line() -> Self {
+        Self {
+            operator: "command-line".to_owned(),
             trace_id: None,
         }
     }

@@ -24,6 +24,7 @@ pub mod keyring;
 mod lane;
 mod node;
 mod node_identity;
+pub mod operators;
 mod orders;
 mod partner_creation;
 mod partners;
@@ -68,6 +69,7 @@ pub use events::{FEED_DAYS, FeedPage, FeedPosition};
 pub use idempotency_keys::StoredResponses;
 pub use node::PgNode;
 pub use node_identity::{LEASE_S, NodeIdentity};
+pub use operators::Operators;
 pub use orders::Orders;
 pub use partners::{PartnerChange, Partners};
 pub use payouts::Payouts;
@@ -102,6 +104,7 @@ pub struct PgStore {
     pub deliveries: DeliveryLog,
     pub drifts: Drifts,
     pub observations: Observations,
+    pub operators: Operators,
     pub orders: Orders,
     pub partners: Partners,
     pub payouts: Payouts,
@@ -157,6 +160,7 @@ impl PgStore {
             deliveries: DeliveryLog(database.clone()),
             drifts: Drifts(database.clone()),
             observations: Observations(database.clone()),
+            operators: Operators(database.clone()),
             orders: Orders(database.clone()),
             partners: Partners(database.clone()),
             payouts: Payouts(database.clone()),

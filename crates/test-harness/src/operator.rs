@@ -42,6 +42,14 @@ impl Operator {
         }
     }
 
+    /// The same service with another token.
+    pub fn with_token(self, token: &str) -> Self {
+        Self {
+            token: token.to_owned(),
+            ..self
+        }
+    }
+
     fn client(service: &Instance) -> Client {
         Client::new(Origin::parse(&service.admin_url()).unwrap()).with_timeout(IMPORT_TIMEOUT)
     }

@@ -109,6 +109,15 @@ codes! {
     /// The credential does not exist.
     CredentialNotFound = 404 "CREDENTIAL_NOT_FOUND" false
         "Operators only: check the id.";
+    /// The operator does not exist.
+    OperatorNotFound = 404 "OPERATOR_NOT_FOUND" false
+        "Operators only: check the name; `GET /operators` lists all operators.";
+    /// The operator's token does not exist.
+    OperatorTokenNotFound = 404 "OPERATOR_TOKEN_NOT_FOUND" false
+        "Operators only: check the id; `GET /operators/{name}/tokens` lists those of an operator.";
+    /// There is an operator with this name.
+    OperatorExists = 409 "OPERATOR_EXISTS" false
+        "Operators only: choose another name, or change the existing operator with `PATCH /operators/{name}`.";
     /// The purchase does not exist.
     PurchaseNotFound = 404 "PURCHASE_NOT_FOUND" false
         "Operators only: check the id; `GET /purchases` lists all purchases.";

@@ -1,7 +1,7 @@
 //! Operator authentication (bearer token) and authorization (the role that each route requires).
 //!
-//! The token is stored as a hash and compared in constant time. A missing, repeated, malformed or wrong token gets the same
-//! response. There is a single token, with the role [`Role::Admin`].
+//! Tokens are stored as hashes and read from the database with each request, so revocations, disabled accounts and changed roles
+//! are in force at once on every node. A missing, repeated, malformed or wrong token gets the same response.
 
 use std::future::{Ready, ready};
 
@@ -10,22 +10,20 @@ use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use actix_web::middleware::Next;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, ResponseError as _, web};
-use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_store::AuditActor;
+use vouchsafe_store::operators::TokenHolder;
 use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
 use crate::service::Service;
 use crate::telemetry::trace;
 
-/// Operator name of the single token, in the audit trail.
-const OPERATOR_NAME: &str = "admin";
-
 /// The authenticated operator of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Operator {
-    name: String,
+    name: OperatorName,
     role: Role,
 }
 
@@ -38,7 +36,7 @@ impl Operator {
     /// The actor of a write. The route has checked the role.
     pub(crate) fn audit_actor(&self) -> AuditActor {
         AuditActor {
-            operator: self.name.clone(),
+            operator: self.name.to_string(),
             trace_id: Some(trace::current_trace_id()).filter(|id| !id.is_empty()),
         }
     }
@@ -64,23 +62,38 @@ pub(crate) async fn authenticate<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
+    match identify(&request).await {
+        Ok(operator) => {
+            request.extensions_mut().insert(operator);
+            next.call(request).await.map(ServiceResponse::map_into_left_body)
+        }
+        Err(error) => {
+            let mut response = error.error_response();
+            if error.code == Code::InvalidCredentials {
+                let scheme = HeaderValue::from_static("Bearer");
+                response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+            }
+            Ok(request.into_response(response).map_into_right_body())
+        }
+    }
+}
+
+/// The operator of the presented token. The token of the settings needs no database.
+async fn identify(request: &ServiceRequest) -> Result<Operator, ApiError> {
     let service = request
         .app_data::<web::Data<Service>>()
         .ok_or_else(ApiError::unavailable)?;
-    if !bearer_token(request.headers())
-        .is_some_and(|token| service.operator_token.matches(&OperatorTokenHash::of(token)))
-    {
-        let mut response = unauthorized().error_response();
-        let scheme = HeaderValue::from_static("Bearer");
-        response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
-        return Ok(request.into_response(response).map_into_right_body());
+    let hash = bearer_token(request.headers()).map(OperatorTokenHash::of);
+    let hash = hash.ok_or_else(unauthorized)?;
+    if service.operator_token.is_some_and(|token| token.matches(&hash)) {
+        return Ok(Operator {
+            name: OperatorName::built_in_admin(),
+            role: Role::Admin,
+        });
     }
-    let operator = Operator {
-        name: OPERATOR_NAME.to_owned(),
-        role: Role::Admin,
-    };
-    request.extensions_mut().insert(operator);
-    next.call(request).await.map(ServiceResponse::map_into_left_body)
+    let holder = service.operator_store.operators.authenticate(hash).await?;
+    let TokenHolder { name, role } = holder.ok_or_else(unauthorized)?;
+    Ok(Operator { name, role })
 }
 
 /// Middleware of a route that rejects operators below `needed`.

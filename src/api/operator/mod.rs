@@ -13,6 +13,7 @@ mod credentials;
 mod decision;
 mod endpoint;
 mod line_blocks;
+mod operators;
 mod orders;
 mod partner_id;
 mod partners;
@@ -129,6 +130,12 @@ fn endpoints() -> Vec<AdminEndpoint> {
         POST "/webhooks/{webhook_id}/retry" Operator => webhooks::retry, docs::webhooks::retry;
         GET "/deliveries" Viewer => webhooks::list_deliveries, docs::webhooks::deliveries;
         POST "/deliveries/{delivery_id}/replay" Operator => webhooks::replay, docs::webhooks::replay;
+        GET "/operators" Viewer => operators::list, docs::operators::list;
+        POST "/operators" Admin => operators::create, docs::operators::create;
+        PATCH "/operators/{name}" Admin => operators::change, docs::operators::change;
+        GET "/operators/{name}/tokens" Viewer => operators::list_tokens, docs::operators::list_tokens;
+        POST "/operators/{name}/tokens" Admin => operators::issue_token, docs::operators::issue_token;
+        DELETE "/operator-tokens/{token_id}" Admin => operators::revoke_token, docs::operators::revoke_token;
         GET "/actors" Viewer => actors::list, docs::monitoring::actors;
         GET "/audit" Viewer => audit::list, docs::monitoring::audit;
     }

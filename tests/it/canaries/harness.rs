@@ -310,6 +310,8 @@ impl CanaryHarness {
             ("{delivery_id}", STRAY_CODE.to_owned()),
             ("{drift_id}", STRAY_CODE.to_owned()),
             ("{date}", STRAY_CODE.to_owned()),
+            ("{name}", STRAY_CODE.to_owned()),
+            ("{token_id}", STRAY_CODE.to_owned()),
         ];
         let filled = |template: &str| {
             let fill = |path: String, (name, value): &(&str, String)| path.replace(name, value);

@@ -6,6 +6,7 @@ pub mod credentials;
 pub mod decision;
 #[cfg(test)]
 mod limits;
+pub mod operators;
 pub mod orders;
 pub mod partners;
 mod patch_field;

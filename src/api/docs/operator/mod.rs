@@ -2,6 +2,7 @@
 
 pub(crate) mod catalogue;
 pub(crate) mod monitoring;
+pub(crate) mod operators;
 pub(crate) mod orders;
 pub(crate) mod partners;
 pub(crate) mod payouts;
@@ -13,9 +14,11 @@ pub(crate) mod webhooks;
 use utoipa::PartialSchema as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi, RefOr, Schema};
-use vouchsafe_domain::ids::{CredentialId, DeliveryId, DriftId, OrderId, PartnerId, PayoutId, WebhookId};
+use vouchsafe_domain::ids::{
+    CredentialId, DeliveryId, DriftId, OperatorTokenId, OrderId, PartnerId, PayoutId, WebhookId,
+};
 use vouchsafe_domain::money::Currency;
-use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::schema::slug;
 use vouchsafe_wire::error_code::Code;
@@ -31,6 +34,7 @@ const RECONCILIATION: &str = "Reconciliation";
 const STOCK: &str = "Stock";
 const WEBHOOKS: &str = "Webhooks";
 const MONITORING: &str = "Monitoring";
+const OPERATORS: &str = "Operators";
 const SERVICE: &str = openapi::health::TAG;
 
 const TAGS: &[(&str, &str)] = &[
@@ -42,6 +46,7 @@ const TAGS: &[(&str, &str)] = &[
     (RECONCILIATION, "Comparison of vendor records with purchases."),
     (STOCK, "Import, levels and voiding of vouchers."),
     (WEBHOOKS, "Partners' webhook endpoints and their deliveries."),
+    (OPERATORS, "Operators, their roles and API tokens."),
     (MONITORING, "Live actors and the audit trail."),
     (
         SERVICE,
@@ -55,7 +60,7 @@ const OPERATOR: &str = "Operator";
 type PathParameter = (&'static str, &'static str, fn() -> RefOr<Schema>, &'static [Code]);
 
 /// Path parameters with their descriptions, and the errors of an ID without an object.
-const PATH_PARAMETERS: [PathParameter; 13] = [
+const PATH_PARAMETERS: [PathParameter; 15] = [
     (
         "partner_id",
         "Partner ID.",
@@ -114,13 +119,27 @@ const PATH_PARAMETERS: [PathParameter; 13] = [
         DeliveryId::schema,
         &[Code::DeliveryNotFound],
     ),
+    (
+        "name",
+        "Name of the operator.",
+        OperatorName::schema,
+        &[Code::OperatorNotFound],
+    ),
+    (
+        "token_id",
+        "Token ID.",
+        OperatorTokenId::schema,
+        &[Code::OperatorTokenNotFound],
+    ),
 ];
 
 const DESCRIPTION: &str = "\
 Administration of Vouchsafe: partners, catalogue, vendors, stock, wallets, orders and payouts.
 
-**Authentication.** Every request under `/admin/v1` carries `Authorization: Bearer` with an operator token. A viewer reads, \
-an operator manages daily business, an admin also manages access. Every write adds an entry to the audit trail.
+**Authentication.** Every request under `/admin/v1` carries `Authorization: Bearer` with an operator token. A `viewer` reads, \
+an `operator` also decides on orders, imports stock and repeats deliveries, an `admin` also manages money, partners, what is \
+sold, and operators; each operation names the role that it requires. Every write adds an entry with the operator's name to the \
+audit trail.
 
 **Money** is an exact JSON number with the decimals of its currency. Requests also accept a string.
 

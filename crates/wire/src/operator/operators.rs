@@ -1,0 +1,106 @@
+//! Bodies of `/operators`.
+
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize, Serializer};
+use utoipa::ToSchema;
+use vouchsafe_domain::operator::{OperatorName, OperatorTokenSummary, Role};
+use vouchsafe_security::secret::expose;
+
+use crate::error_body::InvalidRequest;
+use crate::json;
+
+/// Validity of a token without another request.
+pub const DEFAULT_TOKEN_DAYS: u16 = 90;
+
+/// A longer validity hides tokens that nobody uses.
+pub const MAX_TOKEN_DAYS: u16 = 366;
+
+/// A new operator.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewOperator {
+    /// Name in the audit trail. It cannot be changed.
+    pub name: OperatorName,
+    /// What the operator may do.
+    #[serde(deserialize_with = "json::enum_value")]
+    pub role: Role,
+}
+
+/// Changes of an operator. Omitted fields stay unchanged.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = OperatorChange)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct OperatorPatch {
+    /// What the operator may do.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "json::optional_enum_value"
+    )]
+    #[cfg_attr(feature = "clap", arg(
+        long,
+        value_parser = vouchsafe_domain::arguments::enum_parser::<Role>(),
+        help = "viewer, operator or admin"
+    ))]
+    pub role: Option<Role>,
+    /// Whether all tokens of the operator are refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_name = "true|false", help = "Whether all tokens are refused")
+    )]
+    pub disabled: Option<bool>,
+}
+
+/// Request for a token.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct IssueTokenRequest {
+    /// Days until the token expires, 1 to 366; default 90.
+    #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
+    #[schema(minimum = 1, maximum = 366)]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "N",
+            help = "Days until the token expires, 1 to 366 [default: 90]"
+        )
+    )]
+    days: Option<u16>,
+}
+
+impl IssueTokenRequest {
+    /// Days until the token expires.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn validate_days(&self) -> Result<u16, InvalidRequest> {
+        let days = self.days.unwrap_or(DEFAULT_TOKEN_DAYS);
+        if !(1..=MAX_TOKEN_DAYS).contains(&days) {
+            return Err(InvalidRequest::field(
+                "days",
+                format!("expected 1 to {MAX_TOKEN_DAYS}"),
+            ));
+        }
+        Ok(days)
+    }
+}
+
+/// A new token with its text, which is shown once.
+#[derive(Serialize, ToSchema)]
+pub struct IssuedOperatorToken {
+    #[serde(flatten)]
+    pub summary: OperatorTokenSummary,
+    /// The token, for `Authorization: Bearer`. Shown once.
+    #[serde(serialize_with = "serialize_secret")]
+    #[schema(value_type = String)]
+    pub token: SecretString,
+}
+
+/// Only for the response that creates the token.
+fn serialize_secret<S: Serializer>(token: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(expose(token))
+}

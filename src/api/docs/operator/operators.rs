@@ -1,0 +1,90 @@
+//! OpenAPI operations of `/operators` and `/operator-tokens`.
+
+use serde_json::{Value, json};
+use vouchsafe_domain::operator::{OperatorAccount, OperatorTokenSummary};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::filter::{NoFilter, WholeList};
+use vouchsafe_wire::operator::operators::{
+    IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
+};
+
+use super::{OPERATORS, json_write_operation, read_operation};
+use crate::api::docs::openapi::{Operation, OperationResponse};
+
+pub(crate) fn list(operation: Operation) -> Operation {
+    read_operation(operation, "listOperators")
+        .describe(OPERATORS, "List operators", "In byte order of their names.")
+        .list::<WholeList, OperatorAccount>("Page of operators.", operator())
+}
+
+pub(crate) fn create(operation: Operation) -> Operation {
+    json_write_operation(operation, "createOperator")
+        .describe(
+            OPERATORS,
+            "Create an operator",
+            "The operator has no token yet: issue one.",
+        )
+        .json_body::<NewOperator>(json!({ "name": "jane.doe", "role": "operator" }))
+        .created::<OperatorAccount>("The operator.", operator())
+        .errors(&[Code::OperatorExists])
+}
+
+pub(crate) fn change(operation: Operation) -> Operation {
+    json_write_operation(operation, "changeOperator")
+        .describe(
+            OPERATORS,
+            "Change an operator",
+            "Changes the role, or refuses all tokens of the operator until it is enabled again. Omitted fields stay unchanged. In \
+             force on all nodes for requests that begin after the response.",
+        )
+        .json_body::<OperatorPatch>(json!({ "role": "viewer" }))
+        .ok::<OperatorAccount>("The operator after the change.", operator())
+}
+
+pub(crate) fn list_tokens(operation: Operation) -> Operation {
+    read_operation(operation, "listOperatorTokens")
+        .describe(
+            OPERATORS,
+            "List tokens of an operator",
+            "Newest first, including revoked and expired ones.",
+        )
+        .list::<NoFilter, OperatorTokenSummary>("Page of tokens.", token())
+}
+
+pub(crate) fn issue_token(operation: Operation) -> Operation {
+    let mut issued = token();
+    issued["token"] = format!("vso_{}", "0".repeat(64)).into();
+    json_write_operation(operation, "issueOperatorToken")
+        .describe(
+            OPERATORS,
+            "Issue a token",
+            "Only this response contains the token; store it. An operator has at most 20 valid tokens.",
+        )
+        .optional_json_body::<IssueTokenRequest>(json!({ "days": 30 }))
+        .created::<IssuedOperatorToken>("The token.", issued)
+        .errors(&[Code::CredentialLimitReached])
+}
+
+pub(crate) fn revoke_token(operation: Operation) -> Operation {
+    read_operation(operation, "revokeOperatorToken")
+        .describe(
+            OPERATORS,
+            "Revoke a token",
+            "In force on all nodes for requests that begin after the response.",
+        )
+        .response(OperationResponse::empty(204, "The token is revoked."))
+}
+
+fn operator() -> Value {
+    json!({
+        "name": "jane.doe", "role": "operator", "disabled": false, "created_at": "2026-11-20T12:00:00.123456Z",
+    })
+}
+
+fn token() -> Value {
+    json!({
+        "token_id": "otk_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "operator": "jane.doe",
+        "created_at": "2026-11-20T12:00:00.123456Z", "expires_at": "2027-02-18T12:00:00.123456Z",
+        "last_used_at": null, "revoked_at": null,
+    })
+}

@@ -1,0 +1,144 @@
+//! `/operators` and `/operator-tokens`: operator accounts, and issue and revocation of their tokens.
+//!
+//! Only the response that creates a token contains its text; the database and the audit trail have its hash and ID.
+
+use actix_web::http::header::CACHE_CONTROL;
+use actix_web::{HttpResponse, web};
+use time::Duration;
+use vouchsafe_domain::ids::OperatorTokenId;
+use vouchsafe_domain::operator::OperatorName;
+use vouchsafe_security::operator_token::OperatorToken;
+use vouchsafe_store::operators::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperatorToken};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::operators::{
+    IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
+};
+
+use super::body::{Json, OptionalJson};
+use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
+use crate::api::middleware::operator::Operator;
+use crate::service::Service;
+
+/// `GET /operators`.
+pub(super) async fn list(
+    service: web::Data<Service>,
+    ListRequest { page, .. }: ListRequest,
+) -> Result<HttpResponse, ApiError> {
+    let operators = service.operator_store.operators.list().await?;
+    sorted_list_response(&page, operators, |operator| operator.name.to_string())
+}
+
+/// `POST /operators`.
+pub(super) async fn create(
+    service: web::Data<Service>,
+    operator: Operator,
+    Json(request): Json<NewOperator>,
+) -> Result<HttpResponse, ApiError> {
+    let operators = &service.operator_store.operators;
+    let created = operators.create(request.name, request.role, operator.audit_actor());
+    let created = created.await?.ok_or_else(|| {
+        let message = "there is an operator with this name; change it with PATCH, or choose another name";
+        ApiError::new(Code::OperatorExists, message)
+    })?;
+    Ok(HttpResponse::Created().json(created))
+}
+
+/// `PATCH /operators/{name}`.
+pub(super) async fn change(
+    service: web::Data<Service>,
+    operator: Operator,
+    name: web::Path<String>,
+    Json(request): Json<OperatorPatch>,
+) -> Result<HttpResponse, ApiError> {
+    let changed = service.operator_store.operators.change(
+        parse_name(&name)?,
+        request.role,
+        request.disabled,
+        operator.audit_actor(),
+    );
+    let changed = changed.await?.ok_or_else(operator_not_found)?;
+    Ok(HttpResponse::Ok().json(changed))
+}
+
+/// `GET /operators/{name}/tokens`: newest first, including revoked and expired ones.
+pub(super) async fn list_tokens(
+    service: web::Data<Service>,
+    name: web::Path<String>,
+    ListRequest { page, .. }: ListRequest,
+) -> Result<HttpResponse, ApiError> {
+    let name = parse_name(&name)?;
+    let operators = &service.operator_store.operators;
+    let tokens = operators.list_tokens(name.clone(), page.after()?, page.fetch_limit());
+    let tokens = tokens.await?;
+    if tokens.is_empty() && operators.find(name).await?.is_none() {
+        return Err(operator_not_found());
+    }
+    Ok(list_response(&page, tokens, |token| token.token_id))
+}
+
+/// `POST /operators/{name}/tokens`.
+pub(super) async fn issue_token(
+    service: web::Data<Service>,
+    operator: Operator,
+    name: web::Path<String>,
+    OptionalJson(request): OptionalJson<IssueTokenRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let name = parse_name(&name)?;
+    let validity = Duration::days(request.validate_days()?.into());
+    let token = OperatorToken::generate(getrandom::fill).map_err(|error| {
+        tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
+        ApiError::unavailable()
+    })?;
+    let new = NewOperatorToken {
+        operator: name,
+        hash: token.hash(),
+        expires_at: Some(service.clock.now() + validity),
+    };
+    let operators = &service.operator_store.operators;
+    match operators.issue_token(new, operator.audit_actor()).await? {
+        IssueTokenOutcome::Issued(summary) => Ok(HttpResponse::Created()
+            .insert_header((CACHE_CONTROL, "no-store"))
+            .json(IssuedOperatorToken {
+                summary,
+                token: token.expose().into(),
+            })),
+        IssueTokenOutcome::OperatorNotFound => Err(operator_not_found()),
+        IssueTokenOutcome::TooMany => {
+            let message =
+                format!("the operator has {MAX_LIVE_TOKENS} valid tokens, which is the limit; revoke one");
+            Err(ApiError::new(Code::CredentialLimitReached, message))
+        }
+    }
+}
+
+/// `DELETE /operator-tokens/{token_id}`: 204, also if it is revoked already.
+pub(super) async fn revoke_token(
+    service: web::Data<Service>,
+    operator: Operator,
+    token_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let not_found = || {
+        ApiError::new(
+            Code::OperatorTokenNotFound,
+            "no such token; GET /admin/v1/operators/{name}/tokens lists those of an operator",
+        )
+    };
+    let token_id: OperatorTokenId = token_id.parse().map_err(|_| not_found())?;
+    let operators = &service.operator_store.operators;
+    let revoked = operators.revoke_token(token_id, operator.audit_actor()).await?;
+    revoked
+        .map(|_| HttpResponse::NoContent().finish())
+        .ok_or_else(not_found)
+}
+
+fn parse_name(text: &str) -> Result<OperatorName, ApiError> {
+    text.parse().map_err(|_| operator_not_found())
+}
+
+fn operator_not_found() -> ApiError {
+    ApiError::new(
+        Code::OperatorNotFound,
+        "no such operator; GET /admin/v1/operators lists all operators",
+    )
+}
