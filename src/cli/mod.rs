@@ -25,6 +25,7 @@ mod payout;
 pub mod program;
 mod purchase;
 mod reconciliation;
+mod search;
 mod stock;
 mod table;
 mod upload;
@@ -47,6 +48,7 @@ pub use self::exit::ExitStatus;
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_security::framing::API_PREFIX;
 use vouchsafe_wire::operator::actors::ActorsQuery;
+use vouchsafe_wire::operator::search::SearchQuery;
 
 use self::admin::{AdminClient, AdminCommand, AdminQuery, ListArgs};
 use self::client::ErrorResponse;
@@ -103,6 +105,9 @@ pub enum Command {
     /// Manage operators, their roles and API tokens.
     #[command(after_help = examples!["vouchsafe operator list"])]
     Operator(AdminCommand<operator::Action>),
+    /// Find an object of any kind by its ID, or orders by their reference.
+    #[command(after_help = examples!["vouchsafe search ORDER_ID", "vouchsafe search po-4711 --json"])]
+    Search(AdminQuery<SearchQuery>),
     /// List live actors, the busiest first.
     #[command(after_help = examples!["vouchsafe actors --kind inventory --limit 20"])]
     Actors(AdminQuery<ActorsQuery>),
@@ -232,6 +237,7 @@ async fn dispatch(
             ..
         }) if args.admin => operator::create_admin(args, json, &local_service.data_dir).await,
         Command::Operator(args) => operator::run(args.action, &admin(args.options)?).await,
+        Command::Search(args) => search::run(&args.query, &admin(args.options)?).await,
         Command::Actors(args) => monitoring::actors(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => monitoring::audit(&args.query, &admin(args.options)?).await,
         Command::Migrate(args) => migrate::run(args, json, &local_service.data_dir).await,

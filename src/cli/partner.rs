@@ -40,7 +40,10 @@ pub enum Action {
     ])]
     Create(NewPartner),
     /// List partners, newest first.
-    #[command(after_help = examples!["vouchsafe partner list --name example"])]
+    #[command(after_help = examples![
+        "vouchsafe partner list --name example",
+        "vouchsafe partner list --credential CREDENTIAL_ID",
+    ])]
     List(ListArgs<PartnerFilter>),
     /// Show a partner with its credentials.
     #[command(after_help = examples!["vouchsafe partner show PARTNER_ID"])]

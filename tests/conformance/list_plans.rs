@@ -5,6 +5,8 @@
 
 #[path = "list_plans/filled.rs"]
 mod filled;
+#[path = "list_plans/search.rs"]
+mod search;
 
 use futures_util::future::join_all;
 use sqlx::Executor as _;
@@ -32,6 +34,7 @@ async fn list_page_reads_few_rows() {
     check_lookups_by_id(&lists).await;
     check_audit_log(&lists).await;
     check_stock_levels(&lists).await;
+    search::check_search(&lists).await;
     check_each_index_is_needed(&lists).await;
     lists.subject.remove().await;
 }

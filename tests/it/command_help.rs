@@ -70,12 +70,15 @@ fn read_command_doc(command: &clap::Command, words: String, is_group: bool) -> C
 
 /// Replaces the placeholders of the IDs that an option must parse.
 fn with_ids(example: &str) -> String {
-    [("PARTNER_ID", "ptn"), ("ORDER_ID", "ord")].into_iter().fold(
-        example.to_owned(),
-        |example, (placeholder, prefix)| {
-            example.replace(placeholder, &format!("{prefix}_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"))
-        },
-    )
+    [
+        ("PARTNER_ID", "ptn"),
+        ("CREDENTIAL_ID", "cred"),
+        ("ORDER_ID", "ord"),
+    ]
+    .into_iter()
+    .fold(example.to_owned(), |example, (placeholder, prefix)| {
+        example.replace(placeholder, &format!("{prefix}_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"))
+    })
 }
 
 /// Creates the files that the examples name.

@@ -68,6 +68,7 @@ mod retry_after;
 mod routes;
 mod sandbox_faults;
 mod sandbox_orders;
+mod search;
 mod shared_deliveries;
 mod shutdown;
 mod signatures;

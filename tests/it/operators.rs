@@ -11,7 +11,7 @@ use crate::access::api_headers;
 use vouchsafe_test_harness::{CheckedOperator, Instance, Operator, expect_error, expect_success, shared};
 
 /// Admin routes with one of their methods, and unknown ones.
-const ROUTES: [(Method, &str); 32] = [
+const ROUTES: [(Method, &str); 33] = [
     (Method::GET, "/admin/v1/partners"),
     (Method::POST, "/admin/v1/partners"),
     (Method::GET, "/admin/v1/partners/ptn_1"),
@@ -39,6 +39,7 @@ const ROUTES: [(Method, &str); 32] = [
     (Method::POST, "/admin/v1/payouts/po_1/pay"),
     (Method::POST, "/admin/v1/payouts/po_1/reject"),
     (Method::POST, "/admin/v1/payouts/po_1/fail"),
+    (Method::GET, "/admin/v1/search"),
     (Method::GET, "/admin/v1/actors"),
     (Method::GET, "/admin/v1/audit"),
     (Method::GET, "/admin/v1/nowhere"),

@@ -38,6 +38,7 @@ pub mod sandbox_fault;
 #[cfg(feature = "utoipa")]
 pub mod schema;
 pub mod scope;
+pub mod search;
 #[cfg(feature = "sqlx")]
 mod sql;
 pub mod stock;

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use self::approval_rule::ApprovalRule;
 use crate::allowlist::Allowlist;
-use crate::ids::PartnerId;
+use crate::ids::{CredentialId, PartnerId};
 use crate::limits::Limits;
 use crate::scope::Scope;
 
@@ -63,6 +63,14 @@ pub struct PartnerFilter {
     #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "example"))]
     #[cfg_attr(feature = "clap", arg(long, value_name = "TEXT"))]
     pub name: Option<String>,
+    /// Filter by ID.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
+    pub partner_id: Option<PartnerId>,
+    /// Filter by a credential, also a revoked one.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "credential", value_name = "CREDENTIAL_ID"))]
+    pub credential_id: Option<CredentialId>,
 }
 
 impl Partner {

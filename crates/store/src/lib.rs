@@ -36,6 +36,7 @@ mod reconciliation;
 mod reserved_stock;
 mod rotation;
 pub mod schema;
+mod search;
 mod stock;
 mod stock_claims;
 mod stock_demands;
@@ -83,6 +84,7 @@ pub use reconciliation::{
 };
 pub use reserved_stock::Reservations;
 pub use rotation::{RotationOutcome, RotationRequest, RotationResult};
+pub use search::Search;
 pub use stock::{
     CodeIndexUpdate, ExpiryBatch, ImportBatch, ImportOutcome, ImportSummary, ImportTarget, NewStockIds,
     NewVoucher, Stock, StockBatch, StockOrigin, UnindexedCode, VoidOutcome, VoidTarget,
@@ -113,6 +115,7 @@ pub struct PgStore {
     pub reconciliations: Reconciliations,
     pub reservations: Reservations,
     pub responses: StoredResponses,
+    pub search: Search,
     pub stock: Stock,
     pub transactions: Transactions,
     pub vendors: VendorConfigs,
@@ -169,6 +172,7 @@ impl PgStore {
             reconciliations: Reconciliations(database.clone()),
             reservations: Reservations(database.clone()),
             responses: StoredResponses(database.clone()),
+            search: Search(database.clone()),
             stock: Stock(database.clone()),
             transactions: Transactions(database.clone()),
             vendors: VendorConfigs(database.clone()),

@@ -95,11 +95,16 @@ impl Partners {
         let statement = select_partners!(
             "WHERE ($1::text IS NULL OR strpos(lower(name), lower($1)) > 0)
                AND ($2::uuid IS NULL OR partner_id < $2)
+               AND ($4::uuid IS NULL OR partner_id = $4)
+               AND ($5::uuid IS NULL
+                    OR partner_id = (SELECT c.partner_id FROM credentials AS c WHERE c.credential_id = $5))
              ORDER BY partner_id DESC
              LIMIT $3",
             filter.name as _,
             before as _,
             to_bigint(limit),
+            filter.partner_id as _,
+            filter.credential_id as _,
         );
         self.0.fetch_all(statement).await
     }

@@ -176,7 +176,7 @@ fn hash_filters(list: &str, filters: &[(String, String)]) -> [u8; FILTER_HASH_BY
 }
 
 /// Whether Postgres can store the value as text.
-fn is_storable_text(value: &str, max: usize) -> bool {
+pub(crate) fn is_storable_text(value: &str, max: usize) -> bool {
     value.len() <= max && !value.contains('\0')
 }
 

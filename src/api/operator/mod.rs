@@ -20,6 +20,7 @@ mod partners;
 mod payouts;
 mod purchases;
 mod reconciliation;
+mod search;
 mod stock;
 mod vendors;
 mod wallets;
@@ -136,6 +137,7 @@ fn endpoints() -> Vec<AdminEndpoint> {
         GET "/operators/{name}/tokens" Viewer => operators::list_tokens, docs::operators::list_tokens;
         POST "/operators/{name}/tokens" Admin => operators::issue_token, docs::operators::issue_token;
         DELETE "/operator-tokens/{token_id}" Admin => operators::revoke_token, docs::operators::revoke_token;
+        GET "/search" Viewer => search::find, docs::search::find;
         GET "/actors" Viewer => actors::list, docs::monitoring::actors;
         GET "/audit" Viewer => audit::list, docs::monitoring::audit;
     }

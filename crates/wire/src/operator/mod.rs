@@ -13,6 +13,7 @@ mod patch_field;
 pub mod payouts;
 pub mod products;
 pub mod reconciliation;
+pub mod search;
 pub mod stock;
 mod text;
 pub mod vendors;

@@ -7,6 +7,7 @@ pub(crate) mod orders;
 pub(crate) mod partners;
 pub(crate) mod payouts;
 pub(crate) mod reconciliation;
+pub(crate) mod search;
 pub(crate) mod stock;
 pub(crate) mod vendors;
 pub(crate) mod webhooks;

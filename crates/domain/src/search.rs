@@ -1,0 +1,47 @@
+//! Results of a search by id or by an order's reference.
+
+use serde::Serialize;
+
+use crate::ids::{OrderId, PartnerId};
+use crate::labels::labels;
+
+/// Maximum results of a search. Several orders may have the same reference.
+pub const MAX_RESULTS: usize = 20;
+
+labels! {
+    /// Kind of an object that a search finds.
+    pub enum ObjectKind: "lowercase", "Kind of an object." {
+        Partner,
+        Credential,
+        Order,
+        Voucher,
+        Purchase,
+        Transaction,
+        Payout,
+        Drift,
+        Webhook,
+        Delivery,
+        Product,
+        Vendor,
+        Category,
+    }
+}
+
+/// An object that has the searched id, or an order with the searched reference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct SearchResult {
+    /// Kind of the object.
+    pub kind: ObjectKind,
+    /// ID of the object.
+    pub id: String,
+    /// Its partner.
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub partner_id: Option<PartnerId>,
+    /// The order that it belongs to.
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub order_id: Option<OrderId>,
+    /// Name, status or URL.
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub label: Option<String>,
+}

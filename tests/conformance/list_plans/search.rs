@@ -1,0 +1,33 @@
+//! Plans of the search: probes of indexes, also of the largest tables.
+
+use uuid::Uuid;
+use vouchsafe_domain::ids::{OrderId, TransactionId, VoucherId};
+
+use super::filled::{ListFixture, partner};
+
+pub(super) async fn check_search(lists: &ListFixture) {
+    // The order, its debit and its voucher have the same 16 bytes in the fixture.
+    let first = "SELECT order_id FROM orders WHERE reference = 'po-1' AND partner_id = $1";
+    let first: Uuid = sqlx::query_scalar(first)
+        .bind(partner(1).as_uuid())
+        .fetch_one(lists.subject.pool())
+        .await
+        .unwrap();
+    let voucher = VoucherId::from_uuid(first).to_string();
+    for (text, count) in [
+        (OrderId::from_uuid(first).to_string(), 1),
+        (TransactionId::from_uuid(first).to_string(), 1),
+        (voucher.clone(), 1),
+        (first.to_string(), 0),
+        (partner(2).to_string(), 1),
+        ("po-1".to_owned(), 3),
+        ("gift".to_owned(), 1),
+        ("no such reference".to_owned(), 0),
+    ] {
+        let found = lists.store.search.find(text.clone(), 21);
+        lists.assert_reads_few_rows(&text, count, found).await;
+    }
+    let drop_index = "DROP INDEX allocations_by_voucher";
+    let found = lists.store.search.find(voucher, 21);
+    lists.assert_reads_many_rows_without(drop_index, found).await;
+}
