@@ -12,7 +12,7 @@ const VENDORS: &str = "`vouchsafe vendor list` lists all vendors with their adap
 
 const ORDER: &str = "`vouchsafe order show ORDER_ID` shows its status and timeline";
 
-const ADVICE_BY_CODE: [(Code, &str); 17] = [
+const ADVICE_BY_CODE: [(Code, &str); 18] = [
     (Code::PartnerNotFound, PARTNERS),
     (Code::CredentialNotFound, CREDENTIALS),
     (Code::OrderNotFound, ORDERS),
@@ -20,6 +20,7 @@ const ADVICE_BY_CODE: [(Code, &str); 17] = [
     (Code::WebhookNotFound, WEBHOOKS),
     (Code::DeliveryNotFound, DELIVERIES),
     (Code::ProductNotFound, PRODUCTS),
+    (Code::VendorNotFound, VENDORS),
     (Code::DriftNotFound, DRIFTS),
     (
         Code::ReconciliationNotFound,

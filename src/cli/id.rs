@@ -82,7 +82,7 @@ objects! {
     /// Order ID.
     pub OrderRef { order_id } at "/orders";
     /// Purchase ID.
-    pub(super) PurchaseRef { purchase_id } at "/purchases";
+    pub PurchaseRef { purchase_id } at "/purchases";
     /// Payout ID.
     pub PayoutRef { payout_id } at "/payouts";
     /// Day in UTC.

@@ -7,7 +7,7 @@ use vouchsafe_wire::operator::decision::ReasonRequest;
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
-use super::id::PurchaseRef;
+use super::id::{ObjectRef as _, PurchaseRef};
 use super::table::{Column, column, text};
 
 const COLUMNS: [Column; 9] = [
@@ -30,6 +30,9 @@ pub enum Action {
         "vouchsafe purchase list --order ORDER_ID --json",
     ])]
     List(ListArgs<PurchaseFilter>),
+    /// Show a purchase with the last vendor response.
+    #[command(after_help = examples!["vouchsafe purchase show PURCHASE_ID"])]
+    Show(PurchaseRef),
     /// End a purchase; the missing vouchers of its order are refunded.
     #[command(after_help = examples!["vouchsafe purchase end PURCHASE_ID --reason 'the vendor has closed'"])]
     End(EndArgs),
@@ -45,6 +48,7 @@ pub struct EndArgs {
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::List(args) => admin.list("/purchases", &args, &COLUMNS).await,
+        Action::Show(purchase) => admin.get(&purchase.path()).await,
         Action::End(args) => args.end.post("end", admin).await,
     }
 }

@@ -8,7 +8,7 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::call::read_text;
 use super::examples::examples;
-use super::id::VendorRef;
+use super::id::{ObjectRef as _, VendorRef};
 use super::table::{Column, column, text};
 
 const COLUMNS: [Column; 6] = [
@@ -31,6 +31,9 @@ pub enum Action {
     /// List vendors, without credentials.
     #[command(after_help = examples!["vouchsafe vendor list --json"])]
     List(ListArgs),
+    /// Show a vendor, without its credentials.
+    #[command(after_help = examples!["vouchsafe vendor show VENDOR_ID"])]
+    Show(VendorRef),
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
@@ -42,6 +45,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
             }
             args.put(admin).await
         }
+        Action::Show(vendor) => admin.get(&vendor.path()).await,
         Action::List(args) => admin.list("/vendors", &args, &COLUMNS).await,
     }
 }

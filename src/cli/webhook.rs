@@ -39,6 +39,9 @@ pub enum Action {
         "vouchsafe webhook list --partner PARTNER_ID --json",
     ])]
     List(ListArgs<WebhookFilter>),
+    /// Show an endpoint with its state and backlog.
+    #[command(after_help = examples!["vouchsafe webhook show WEBHOOK_ID"])]
+    Show(WebhookRef),
     /// Enable an endpoint, also after the partner or the service disabled it.
     #[command(after_help = examples!["vouchsafe webhook enable WEBHOOK_ID"])]
     Enable(WebhookRef),
@@ -52,6 +55,9 @@ pub enum Action {
         "vouchsafe webhook deliveries --partner PARTNER_ID --json",
     ])]
     Deliveries(ListArgs<DeliveryFilter>),
+    /// Show a delivery with all its attempts.
+    #[command(after_help = examples!["vouchsafe webhook delivery DELIVERY_ID"])]
+    Delivery(DeliveryRef),
     /// Replay a delivery.
     #[command(after_help = examples!["vouchsafe webhook replay DELIVERY_ID"])]
     Replay(DeliveryRef),
@@ -61,6 +67,8 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
     let path = match action {
         Action::List(args) => return admin.list("/webhooks", &args, &COLUMNS).await,
         Action::Deliveries(args) => return admin.list("/deliveries", &args, &DELIVERY_COLUMNS).await,
+        Action::Show(webhook) => return admin.get(&webhook.path()).await,
+        Action::Delivery(delivery) => return admin.get(&delivery.path()).await,
         Action::Enable(webhook) => format!("{}/enable", webhook.path()),
         Action::Retry(webhook) => format!("{}/retry", webhook.path()),
         Action::Replay(delivery) => format!("{}/replay", delivery.path()),

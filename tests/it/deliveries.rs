@@ -209,6 +209,15 @@ async fn replay_sends_one_event_or_range() {
         ))
         .await;
     let delivery = deliveries["data"][0]["delivery_id"].as_str().unwrap().to_owned();
+    let shown = operator.get(&format!("/admin/v1/deliveries/{delivery}")).await;
+    assert_eq!(shown["event_id"], deliveries["data"][0]["event_id"]);
+    let shown = operator
+        .get(&format!(
+            "/admin/v1/webhooks/{}",
+            webhook["webhook_id"].as_str().unwrap()
+        ))
+        .await;
+    assert_eq!(shown["url"], webhook["url"]);
     let replay = operator
         .send_json(
             Method::POST,

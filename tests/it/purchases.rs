@@ -100,6 +100,9 @@ async fn invalid_vendor_response_is_shown_counted_and_ended_by_operator() {
         200,
     );
     assert_eq!(repeated, ended);
+    assert_eq!(run_json(&["purchase", "show", purchase_id]), ended);
+    let unknown = operator.call_json(Method::GET, "/admin/v1/purchases/1", "").await;
+    expect_error(&unknown, 404, "PURCHASE_NOT_FOUND");
     eventually("the order to be refunded", WAIT_TIMEOUT, async || {
         let order = partner.read(&format!("/orders/{order_id}")).await;
         (order["status"] == "REFUNDED").then_some(())

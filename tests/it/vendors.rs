@@ -52,6 +52,15 @@ async fn sandbox_has_mock_vendor() {
     let mut operator = Operator::of(shared());
     let mock = without_time(find_vendor(&mut operator, "mock").await);
     assert_eq!(mock, vendor_body("mock", "mock", Value::Null, false, 4));
+    assert_eq!(without_time(operator.get("/admin/v1/vendors/mock").await), mock);
+    for vendor_id in ["no-such-vendor", "Mock"] {
+        let path = format!("/admin/v1/vendors/{vendor_id}");
+        expect_error(
+            &operator.call_json(Method::GET, &path, "").await,
+            404,
+            "VENDOR_NOT_FOUND",
+        );
+    }
 }
 
 #[tokio::test]

@@ -121,6 +121,9 @@ codes! {
     /// The purchase does not exist.
     PurchaseNotFound = 404 "PURCHASE_NOT_FOUND" false
         "Operators only: check the id; `GET /purchases` lists all purchases.";
+    /// The vendor does not exist.
+    VendorNotFound = 404 "VENDOR_NOT_FOUND" false
+        "Operators only: check the id; `GET /vendors` lists all vendors.";
     /// The day is not reconciled yet.
     ReconciliationNotFound = 404 "RECONCILIATION_NOT_FOUND" false
         "Request a past day. A day is reconciled some hours after it ends (UTC).";

@@ -103,6 +103,7 @@ fn endpoints() -> Vec<AdminEndpoint> {
         GET "/products/{product_id}" Viewer => catalogue::get_product, docs::catalogue::get_product;
         PUT "/products/{product_id}" Admin => catalogue::put_product, docs::catalogue::put_product;
         GET "/vendors" Viewer => vendors::list, docs::vendors::list;
+        GET "/vendors/{vendor_id}" Viewer => vendors::get, docs::vendors::get;
         PUT "/vendors/{vendor_id}" Admin => vendors::put, docs::vendors::put;
         GET "/stock" Viewer => stock::list_levels, docs::stock::levels;
         POST "/stock" Operator => stock::import, docs::stock::import;
@@ -114,6 +115,7 @@ fn endpoints() -> Vec<AdminEndpoint> {
         POST "/orders/{order_id}/cancel" Operator => orders::cancel, docs::orders::cancel;
         POST "/orders/{order_id}/fulfil" Operator => orders::fulfil, docs::orders::fulfil;
         GET "/purchases" Viewer => purchases::list, docs::vendors::purchases;
+        GET "/purchases/{purchase_id}" Viewer => purchases::get, docs::vendors::get_purchase;
         POST "/purchases/{purchase_id}/end" Operator => purchases::end, docs::vendors::end_purchase;
         GET "/payouts" Viewer => payouts::list, docs::payouts::list;
         GET "/payouts/{payout_id}" Viewer => payouts::get, docs::payouts::get;
@@ -127,9 +129,11 @@ fn endpoints() -> Vec<AdminEndpoint> {
         GET "/drifts" Viewer => reconciliation::drifts::list, docs::reconciliation::list_drifts;
         POST "/drifts/{drift_id}/resolve" Operator => reconciliation::drifts::resolve, docs::reconciliation::resolve;
         GET "/webhooks" Viewer => webhooks::list_webhooks, docs::webhooks::list;
+        GET "/webhooks/{webhook_id}" Viewer => webhooks::get_webhook, docs::webhooks::get;
         POST "/webhooks/{webhook_id}/enable" Operator => webhooks::enable, docs::webhooks::enable;
         POST "/webhooks/{webhook_id}/retry" Operator => webhooks::retry, docs::webhooks::retry;
         GET "/deliveries" Viewer => webhooks::list_deliveries, docs::webhooks::deliveries;
+        GET "/deliveries/{delivery_id}" Viewer => webhooks::get_delivery, docs::webhooks::get_delivery;
         POST "/deliveries/{delivery_id}/replay" Operator => webhooks::replay, docs::webhooks::replay;
         GET "/operators" Viewer => operators::list, docs::operators::list;
         POST "/operators" Admin => operators::create, docs::operators::create;

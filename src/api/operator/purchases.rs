@@ -30,6 +30,17 @@ pub(super) async fn list(
     }))
 }
 
+/// `GET /purchases/{purchase_id}`.
+pub(super) async fn get(
+    service: web::Data<Service>,
+    _operator: Operator,
+    purchase_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let purchase_id: Uuid = purchase_id.parse().map_err(|_| not_found())?;
+    let purchase = service.operator_store.purchases.find_view(purchase_id).await?;
+    Ok(HttpResponse::Ok().json(purchase.ok_or_else(not_found)?))
+}
+
 /// `POST /purchases/{purchase_id}/end`: ends a purchase; the missing vouchers of its order are refunded.
 pub(super) async fn end(
     service: web::Data<Service>,

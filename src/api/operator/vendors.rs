@@ -28,6 +28,24 @@ pub(super) async fn list(
     sorted_list_response(&page, vendors, |vendor| vendor.vendor_id.clone())
 }
 
+/// `GET /vendors/{vendor_id}`.
+pub(super) async fn get(
+    service: web::Data<Service>,
+    _operator: Operator,
+    vendor_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let not_found = || {
+        ApiError::new(
+            Code::VendorNotFound,
+            "no such vendor; GET /admin/v1/vendors lists all",
+        )
+    };
+    let vendor_id = vendor_id.into_inner();
+    check_slug(&vendor_id).map_err(|_| not_found())?;
+    let found = service.operator_store.vendors.find(vendor_id).await?;
+    Ok(HttpResponse::Ok().json(found.ok_or_else(not_found)?.vendor))
+}
+
 /// `PUT /vendors/{vendor_id}`: 201 if created, 200 if replaced.
 pub(super) async fn put(
     service: web::Data<Service>,

@@ -28,6 +28,18 @@ pub(super) async fn list_webhooks(
     Ok(list_response(&page, bodies, |body| body.webhook_id))
 }
 
+/// `GET /webhooks/{webhook_id}`.
+pub(super) async fn get_webhook(
+    service: web::Data<Service>,
+    _operator: Operator,
+    webhook_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
+    let webhook = service.operator_store.webhooks.find(None, webhook_id).await?;
+    let webhook = webhook.ok_or_else(webhooks::not_found)?;
+    Ok(HttpResponse::Ok().json(WebhookOfPartner::from(webhook)))
+}
+
 /// `POST /webhooks/{webhook_id}/enable`: enables the endpoint and retries its waiting deliveries at once.
 pub(super) async fn enable(
     service: web::Data<Service>,
@@ -75,6 +87,21 @@ pub(super) async fn list_deliveries(
     }))
 }
 
+/// `GET /deliveries/{delivery_id}`.
+pub(super) async fn get_delivery(
+    service: web::Data<Service>,
+    _operator: Operator,
+    delivery_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let delivery_id = delivery_id.parse().map_err(|_| delivery_not_found())?;
+    let delivery = service.operator_store.deliveries.find(delivery_id).await?;
+    Ok(HttpResponse::Ok().json(delivery.ok_or_else(delivery_not_found)?))
+}
+
+fn delivery_not_found() -> ApiError {
+    ApiError::new(Code::DeliveryNotFound, "no such delivery")
+}
+
 /// `POST /deliveries/{delivery_id}/replay`: sends the delivery again, with a new retry window of 24 hours.
 pub(super) async fn replay(
     service: web::Data<Service>,
@@ -82,14 +109,13 @@ pub(super) async fn replay(
     delivery_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.audit_actor();
-    let not_found = || ApiError::new(Code::DeliveryNotFound, "no such delivery");
-    let delivery_id = delivery_id.parse().map_err(|_| not_found())?;
+    let delivery_id = delivery_id.parse().map_err(|_| delivery_not_found())?;
     let replayed = service
         .operator_store
         .deliveries
         .replay(delivery_id, actor)
         .await?;
-    let replayed = replayed.ok_or_else(not_found)?;
+    let replayed = replayed.ok_or_else(delivery_not_found)?;
     service.deliveries.wake(replayed.webhook_id).await;
     Ok(HttpResponse::Ok().json(replayed))
 }

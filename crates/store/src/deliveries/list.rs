@@ -48,6 +48,14 @@ pub(super) fn find_delivery(
 }
 
 impl DeliveryLog {
+    /// Finds a delivery.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn find(&self, delivery_id: DeliveryId) -> Result<Option<DeliveryView>, sqlx::Error> {
+        self.0.fetch_optional(find_delivery(delivery_id)).await
+    }
+
     /// Lists up to `limit` deliveries older than `before`, newest first.
     ///
     /// # Errors

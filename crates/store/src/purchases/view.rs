@@ -4,13 +4,15 @@
 //! sold nevertheless.
 
 use serde::Serialize;
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgPool;
+use sqlx::postgres::PgRow;
 use uuid::Uuid;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::purchase::view::{LastResponse, PurchaseFilter, PurchaseState, PurchaseView};
 
 use crate::audit::{self, AuditActor, to_bigint};
+use crate::database::Statement;
 use crate::purchases::Purchases;
 
 /// Result of ending a purchase.
@@ -76,6 +78,14 @@ macro_rules! select_views {
 }
 
 impl Purchases {
+    /// Finds a purchase.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn find_view(&self, purchase_id: Uuid) -> Result<Option<PurchaseView>, sqlx::Error> {
+        self.0.fetch_optional(find(purchase_id)).await
+    }
+
     /// Lists up to `limit` purchases older than `before`, newest first.
     ///
     /// # Errors
@@ -133,7 +143,7 @@ async fn end(
     let Some(ended) = locked.fetch_optional(&mut *transaction).await? else {
         return Ok(EndPurchaseOutcome::NotFound);
     };
-    let before = find(&mut transaction, purchase_id).await?;
+    let before = find(purchase_id).fetch_one(&mut *transaction).await?;
     if ended {
         return Ok(EndPurchaseOutcome::Ended(Box::new(before)));
     }
@@ -149,7 +159,7 @@ async fn end(
     )
     .execute(&mut *transaction)
     .await?;
-    let after = find(&mut transaction, purchase_id).await?;
+    let after = find(purchase_id).fetch_one(&mut *transaction).await?;
     let state_before = PurchaseAuditState::of(&before, None);
     let state_after = PurchaseAuditState::of(&after, Some(reason));
     audit::write(
@@ -165,10 +175,10 @@ async fn end(
     Ok(EndPurchaseOutcome::Ended(Box::new(after)))
 }
 
-async fn find(connection: &mut PgConnection, purchase_id: Uuid) -> Result<PurchaseView, sqlx::Error> {
+fn find(
+    purchase_id: Uuid,
+) -> Statement<impl FnMut(PgRow) -> Result<PurchaseView, sqlx::Error> + Send + use<>> {
     select_views!("p.purchase_id = $1", purchase_id)
-        .fetch_one(connection)
-        .await
 }
 
 impl<'a> PurchaseAuditState<'a> {

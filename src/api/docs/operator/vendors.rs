@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use vouchsafe_domain::purchase::view::{PurchaseFilter, PurchaseView};
 use vouchsafe_domain::vendor::Vendor;
+use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::operator::decision::ReasonRequest;
 use vouchsafe_wire::operator::vendors::VendorRequest;
@@ -14,6 +15,13 @@ pub(crate) fn list(operation: Operation) -> Operation {
     read_operation(operation, "listVendors")
         .describe(VENDORS, "List vendors", "Sorted by ID, without credentials.")
         .list::<NoFilter, Vendor>("Page of vendors.", vendor())
+}
+
+pub(crate) fn get(operation: Operation) -> Operation {
+    read_operation(operation, "getVendor")
+        .describe(VENDORS, "Get a vendor", "Without its credentials.")
+        .ok::<Vendor>("The vendor.", vendor())
+        .errors(&[Code::VendorNotFound])
 }
 
 pub(crate) fn put(operation: Operation) -> Operation {
@@ -40,6 +48,16 @@ pub(crate) fn purchases(operation: Operation) -> Operation {
             "Purchases from vendors for orders, newest first, with the last vendor response. Never quotes a vendor.",
         )
         .list::<PurchaseFilter, PurchaseView>("Page of purchases.", purchase())
+}
+
+pub(crate) fn get_purchase(operation: Operation) -> Operation {
+    read_operation(operation, "getPurchase")
+        .describe(
+            VENDORS,
+            "Get a purchase",
+            "With the last vendor response. Never quotes a vendor.",
+        )
+        .ok::<PurchaseView>("The purchase.", purchase())
 }
 
 pub(crate) fn end_purchase(operation: Operation) -> Operation {

@@ -18,6 +18,12 @@ pub(crate) fn list(operation: Operation) -> Operation {
         .list::<WebhookFilter, WebhookOfPartner>("Page of endpoints.", webhook())
 }
 
+pub(crate) fn get(operation: Operation) -> Operation {
+    read_operation(operation, "getWebhook")
+        .describe(WEBHOOKS, "Get a webhook endpoint", "With its state and backlog.")
+        .ok::<WebhookOfPartner>("The endpoint.", webhook())
+}
+
 pub(crate) fn enable(operation: Operation) -> Operation {
     read_operation(operation, "enableWebhook")
         .describe(
@@ -48,6 +54,12 @@ pub(crate) fn deliveries(operation: Operation) -> Operation {
              without failures has no entry.",
         )
         .list::<DeliveryFilter, DeliveryView>("Page of deliveries.", delivery())
+}
+
+pub(crate) fn get_delivery(operation: Operation) -> Operation {
+    read_operation(operation, "getDelivery")
+        .describe(WEBHOOKS, "Get a delivery", "With its attempts.")
+        .ok::<DeliveryView>("The delivery.", delivery())
 }
 
 pub(crate) fn replay(operation: Operation) -> Operation {
