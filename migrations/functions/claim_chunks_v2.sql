@@ -2,8 +2,8 @@
 -- owner's lease has expired; with p_takeover also chunks of live nodes, whose commits then reject what they sell of them. Earliest
 -- expiry first. Skips chunks that another transaction has locked, and SKUs for which another node has waited longer.
 --
--- Differs from claim_chunks_v1 by the demands, by p_takeover, by taking chunks of another node's ended incarnations and by
--- is_lease_live_v1.
+-- Differs from claim_chunks_v1 by the quarantine, the demands, by p_takeover, by taking chunks of another node's ended incarnations
+-- and by is_lease_live_v1.
 --
 -- Each request is one element of the arrays; `request` returns its number (from 1). p_loaded concatenates the chunks that each
 -- request has loaded already; p_loaded_to holds the end of each request's part.
@@ -58,6 +58,7 @@ BEGIN
                AND c.denomination = v_denomination
                AND NOT c.emptied
                AND c.reservation_id IS NULL
+               AND NOT c.quarantined
                AND (c.last_expiry IS NULL OR c.last_expiry >= v_valid_on)
                AND NOT c.chunk_id = ANY (v_loaded)
                AND (c.node IS NULL OR c.node = p_node OR p_takeover

@@ -476,7 +476,7 @@ BEGIN
              WHERE v_verdict[b.record] = 0
         ), made AS (
             INSERT INTO chunks AS k (product_id, denomination, first_expiry, last_expiry, first_stock_id, last_stock_id,
-                                     reservation_id)
+                                     reservation_id, quarantined)
             SELECT b.product_id, b.denomination, min(b.expiry),
                    CASE WHEN count(*) = count(b.expiry) THEN max(b.expiry) END, min(b.new_id), max(b.new_id),
                    CASE WHEN EXISTS (
@@ -485,7 +485,9 @@ BEGIN
                              WHERE d.product_id = b.product_id AND d.denomination = b.denomination
                         )
                         THEN gen_random_uuid()
-                   END
+                   END,
+                   -- The voucher may have come back on a lost timeline too, and have been sold again there.
+                   EXISTS (SELECT FROM continuity AS q WHERE q.quarantined_at IS NOT NULL)
               FROM back AS b
              GROUP BY b.begins, b.product_id, b.denomination
             RETURNING k.chunk_id, k.first_stock_id

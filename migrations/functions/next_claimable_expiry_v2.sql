@@ -41,6 +41,7 @@ BEGIN
            AND c.denomination = v_denomination
            AND NOT c.emptied
            AND c.reservation_id IS NULL
+           AND NOT c.quarantined
            AND (c.last_expiry IS NULL OR c.last_expiry >= v_valid_on)
            AND NOT c.chunk_id = ANY (v_loaded)
            AND (c.node IS NULL OR c.node = p_node

@@ -1,6 +1,6 @@
 -- Sellable stock of a SKU that a node has not loaded and could not claim: 'reserved' waits for the orders of the SKU, 'owned' is
--- what other nodes own or have released since, null means none. Stock reserved for an open purchase belongs to that purchase's
--- order and does not count.
+-- what other nodes own or have released since, 'quarantined' is what an operator has to release, null means none. Stock reserved
+-- for an open purchase belongs to that purchase's order and does not count.
 --
 -- Differs from unclaimable_stock_v1 by counting every chunk that the node has not loaded, whoever owns it: a chunk that its owner
 -- releases between two statements of a claim would be missed otherwise, and the SKU taken for sold out.
@@ -24,6 +24,7 @@ BEGIN
         AND c.denomination = p_denomination
         AND NOT c.emptied
         AND c.reservation_id IS NOT NULL
+        AND NOT c.quarantined
         AND (c.last_expiry IS NULL OR c.last_expiry >= p_valid_on)
         AND CASE WHEN EXISTS (SELECT FROM purchases AS p WHERE p.purchase_id = c.reservation_id AND NOT p.ended) THEN false
                  ELSE has_free_stock_v1(c.first_stock_id, c.last_stock_id, p_valid_on)
@@ -39,6 +40,7 @@ BEGIN
         AND c.denomination = p_denomination
         AND NOT c.emptied
         AND c.reservation_id IS NULL
+        AND NOT c.quarantined
         AND NOT c.chunk_id = ANY (p_loaded)
         AND (c.last_expiry IS NULL OR c.last_expiry >= p_valid_on)
         AND has_free_stock_v1(c.first_stock_id, c.last_stock_id, p_valid_on)
@@ -46,6 +48,19 @@ BEGIN
       LIMIT 1;
     IF FOUND THEN
         RETURN 'owned';
+    END IF;
+    PERFORM
+       FROM chunks AS c
+      WHERE c.product_id = p_product
+        AND c.denomination = p_denomination
+        AND NOT c.emptied
+        AND c.quarantined
+        AND (c.last_expiry IS NULL OR c.last_expiry >= p_valid_on)
+        AND has_free_stock_v1(c.first_stock_id, c.last_stock_id, p_valid_on)
+      ORDER BY c.first_expiry NULLS LAST, c.chunk_id
+      LIMIT 1;
+    IF FOUND THEN
+        RETURN 'quarantined';
     END IF;
     RETURN NULL;
 END

@@ -30,21 +30,23 @@ async fn liveness() -> HttpResponse {
 
 /// `GET /readyz`.
 async fn readiness(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
-    let is_responding = matches!(
-        tokio::time::timeout(PING_DEADLINE, service.job_store.ping()).await,
-        Ok(Ok(()))
-    );
-    let reason = if !is_responding {
-        "the database does not respond"
-    } else if !service.engine.can_commit() {
+    let ping = tokio::time::timeout(PING_DEADLINE, service.job_store.ping()).await;
+    let Ok(Ok(stock_quarantined)) = ping else {
+        return Err(not_ready("the database does not respond"));
+    };
+    let reason = if !service.engine.can_commit() {
         "commits are suspended"
     } else if !service.node.has_renewed_lease() && !service.engine.has_committed() {
         "the node's lease cannot be renewed"
     } else {
-        return Ok(HttpResponse::Ok().json(HealthBody::READY));
+        return Ok(HttpResponse::Ok().json(HealthBody::ready(stock_quarantined)));
     };
-    Err(ApiError::new(
+    Err(not_ready(reason))
+}
+
+fn not_ready(reason: &str) -> ApiError {
+    ApiError::new(
         Code::ServiceUnavailable,
         format!("orders cannot be placed now: {reason}; retry later"),
-    ))
+    )
 }

@@ -27,6 +27,7 @@ mod purchase;
 mod reconciliation;
 mod search;
 mod stock;
+mod stock_release;
 mod table;
 mod upload;
 mod vendor;

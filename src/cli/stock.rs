@@ -11,22 +11,25 @@ use vouchsafe_wire::json::JsonObject;
 use vouchsafe_wire::operator::stock::field_splitter::FieldSplitter;
 use vouchsafe_wire::operator::stock::import::{ImportQuery, ImportReport, Rejection};
 use vouchsafe_wire::operator::stock::level::LevelFilter;
+use vouchsafe_wire::operator::stock::quarantine::QuarantineRequest;
 use vouchsafe_wire::operator::stock::void::{NamedCode, VoidRequest};
 
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs};
 use super::examples::examples;
+use super::stock_release::{self, ReleaseArgs};
 use super::table::{Column, column};
 use super::upload::{self, UploadSource};
 
 /// Rejected lines in the summary of an import: enough to recognise the mistake.
 const SHOWN_REJECTIONS: usize = 10;
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     column("PRODUCT", "product_id"),
     column("DENOMINATION", "denomination"),
     column("LOADED", "loaded"),
     column("FREE", "free"),
+    column("QUARANTINED", "quarantined"),
     column("SOLD", "sold"),
     column("VOID", "void"),
     column("EXPIRED", "expired"),
@@ -71,6 +74,18 @@ pub enum Action {
         #[arg(long, value_name = "FILE")]
         codes: Option<PathBuf>,
     },
+    /// Quarantine all available stock: nothing of it is sold until it is released.
+    #[command(after_help = examples!["vouchsafe stock quarantine --reason 'restored the disk snapshot of 02:00'"])]
+    Quarantine(QuarantineRequest),
+    /// Release quarantined stock; after a restore, compare it with what was sold since the backup.
+    #[command(override_usage = "\
+        vouchsafe stock release --after-restore --sold <FILE> --reason <REASON>
+       vouchsafe stock release --after-failover --reason <REASON>")]
+    #[command(after_help = examples![
+        "vouchsafe stock release --after-restore --sold sold.csv --reason 'compared with the export of 08:00'",
+        "vouchsafe stock release --after-failover --reason 'promoted the synchronous standby'",
+    ])]
+    Release(ReleaseArgs),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -111,6 +126,8 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                 Ok(format_void_report(&serde_json::from_str(response)?))
             })
         }
+        Action::Quarantine(request) => stock_release::quarantine(&request, admin).await,
+        Action::Release(args) => stock_release::release(args, admin).await,
     }
 }
 

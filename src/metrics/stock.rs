@@ -17,6 +17,7 @@ pub(crate) struct StockTotals {
     skus: i64,
     empty_skus: i64,
     free: i64,
+    quarantined: i64,
     sold: i64,
     void: i64,
     expired: i64,
@@ -27,6 +28,7 @@ impl StockTotals {
         self.skus += 1;
         self.empty_skus += i64::from(level.free == 0);
         self.free += level.free;
+        self.quarantined += level.quarantined;
         self.sold += level.sold;
         self.void += level.void;
         self.expired += level.expired;
@@ -53,6 +55,7 @@ impl StockMetrics {
     pub(crate) fn set(&self, totals: &StockTotals) {
         for (state, vouchers) in [
             ("free", totals.free),
+            ("quarantined", totals.quarantined),
             ("sold", totals.sold),
             ("void", totals.void),
             ("expired", totals.expired),

@@ -88,6 +88,7 @@ pub(crate) fn create_example_files() -> TempDir {
         ("vouchers.csv", "code\nA-1\n"),
         ("vouchers.ndjson", "{\"code\":\"A-1\"}\n"),
         ("codes.csv", "A-1\nA-2,0002\n"),
+        ("sold.csv", "code_id\n1\n"),
         (
             "records.csv",
             "reference,product_id,denomination,currency,sold_at\n",

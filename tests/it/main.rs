@@ -64,6 +64,7 @@ mod refusals;
 mod request_bodies;
 mod request_paths;
 mod restarts;
+mod restores;
 mod retry_after;
 mod routes;
 mod sandbox_faults;

@@ -95,7 +95,9 @@ async fn hold_available(
         let held = engine.inventory.hold(sku, quantity, not_before, deadline);
         match held.await? {
             Supply::Held(hold) => return Ok((Some(hold), has_reserved)),
-            Supply::SoldOut(available) => quantity = available.min(quantity - 1),
+            Supply::SoldOut(available) | Supply::Quarantined(available) => {
+                quantity = available.min(quantity - 1)
+            }
             Supply::Reserved(available) => {
                 has_reserved = true;
                 quantity = available.min(quantity - 1);

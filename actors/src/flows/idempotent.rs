@@ -77,6 +77,9 @@ pub enum FlowError {
     /// Nothing was done because of a transient condition.
     #[error("the service cannot decide now; send the same request again")]
     Unavailable,
+    /// The vouchers that the order needs are quarantined. Nothing was done.
+    #[error("the vouchers of this order are held back for a check; send the same request again later")]
+    StockQuarantined,
     /// The record was submitted, and its outcome is not known yet.
     #[error("the outcome is not known yet; send the same request with the same Idempotency-Key again")]
     OutcomeUnknown,

@@ -181,7 +181,7 @@ async fn decide(
         let not_before = Expiry::with_remaining_days(at.date(), demand.min_validity_days);
         match hold_stock(engine, sku, &demand, not_before, deadline).await? {
             Supply::Held(hold) => stock_holds.push(hold),
-            Supply::SoldOut(_) | Supply::Reserved(_)
+            Supply::SoldOut(_) | Supply::Reserved(_) | Supply::Quarantined(_)
                 if demand.can_be_bought && !engine.out_of_stock.contains(sku) =>
             {
                 backorder = true;
@@ -195,6 +195,7 @@ async fn decide(
                 return Ok(Decision::Refuse(refusal));
             }
             Supply::Reserved(_) => return Err(FlowError::Unavailable),
+            Supply::Quarantined(_) => return Err(FlowError::StockQuarantined),
         }
     }
     let rule = command.approval_rule.as_deref();

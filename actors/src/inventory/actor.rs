@@ -45,6 +45,8 @@ pub enum Supply {
     /// Some are reserved for waiting orders, which may leave a rest. Contains the number available here if all holds are
     /// released.
     Reserved(usize),
+    /// The rest is quarantined: an operator has to release it. Contains the number available here if all holds are released.
+    Quarantined(usize),
 }
 
 /// The decision on a request.
@@ -109,6 +111,9 @@ impl InventoryActor {
                 }
                 ClaimState::Exhausted(UnclaimableStock::Reserved) => {
                     SupplyDecision::Now(Supply::Reserved(available))
+                }
+                ClaimState::Exhausted(UnclaimableStock::Quarantined) => {
+                    SupplyDecision::Now(Supply::Quarantined(available))
                 }
                 _ => SupplyDecision::AfterClaim,
             },

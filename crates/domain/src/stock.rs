@@ -72,4 +72,6 @@ pub enum UnclaimableStock {
     OwnedByOtherNode,
     /// Reserved for orders that wait for the SKU. What those orders leave is released soon.
     Reserved,
+    /// Perhaps sold on a lost timeline of the database. An operator releases it.
+    Quarantined,
 }

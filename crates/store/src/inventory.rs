@@ -298,6 +298,7 @@ pub(super) async fn claim_reserved(
         "UPDATE chunks AS c
             SET node = $2, incarnation = $3
           WHERE c.reservation_id = $1
+            AND NOT c.quarantined
             AND EXISTS (SELECT FROM nodes AS me WHERE me.node = $2 AND me.incarnation = $3)
          RETURNING c.chunk_id, c.first_stock_id, c.last_stock_id",
         purchase_id,
@@ -361,6 +362,7 @@ async fn find_unclaimable_stock(pool: &PgPool, claim: &Claim) -> Result<Unclaima
         None => Ok(UnclaimableStock::None),
         Some("owned") => Ok(UnclaimableStock::OwnedByOtherNode),
         Some("reserved") => Ok(UnclaimableStock::Reserved),
+        Some("quarantined") => Ok(UnclaimableStock::Quarantined),
         Some(other) => Err(sqlx::Error::Decode(
             format!("unclaimable_stock_v2 returned {other}").into(),
         )),

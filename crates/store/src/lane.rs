@@ -15,8 +15,10 @@ use vouchsafe_actors::ports::store::{
 use vouchsafe_domain::ledger::WalletState;
 use vouchsafe_domain::money::Amount;
 
+use super::audit::AuditActor;
 use super::commit::{Fence, commit_batch};
 use super::connection_pool::timeout_error;
+use super::continuity;
 use super::error::{commit_error, unavailable};
 use super::idempotency_keys;
 use super::node_identity::NodeIdentity;
@@ -24,6 +26,9 @@ use super::node_identity::NodeIdentity;
 /// Deadline of a statement on a lane's connection. Longer than every server-side timeout, so only a dead connection reaches it;
 /// then the connection is dropped and the fence decides the outcome.
 const LANE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Reason of a quarantine, for the audit trail.
+const COMMITS_LOST: &str = "commits that the database acknowledged are missing";
 
 /// Planner settings of `commit_batch`: generic plans of index probes, whatever the table sizes were at plan time.
 const PLANNER_SETTINGS: [(&str, &str); 5] = [
@@ -37,6 +42,8 @@ const PLANNER_SETTINGS: [(&str, &str); 5] = [
 pub(super) struct PgLane {
     options: PgConnectOptions,
     fence: Fence,
+    /// The last batch that the database acknowledged.
+    acknowledged: i64,
     connection: Option<PgConnection>,
 }
 
@@ -74,6 +81,7 @@ impl PgLane {
                 lane,
                 generation,
             },
+            acknowledged: 0,
             connection: Some(connection),
         })
     }
@@ -85,6 +93,7 @@ impl PgLane {
         match tokio::time::timeout(LANE_TIMEOUT, written).await {
             Ok(Ok(verdicts)) => {
                 self.connection = Some(connection);
+                self.acknowledged = batch;
                 Ok(verdicts)
             }
             Ok(Err(error)) => {
@@ -127,6 +136,16 @@ impl PgLane {
         );
         let recovered = with_timeout(recovered.fetch_all(&mut connection)).await?.pop();
         let lane = recovered.ok_or(RecoverError::Superseded)?;
+        if lane.batch < self.acknowledged || lane.generation <= self.fence.generation {
+            let actor = AuditActor::service();
+            with_timeout(continuity::quarantine(
+                &mut connection,
+                Some(COMMITS_LOST),
+                &actor,
+            ))
+            .await?;
+        }
+        self.acknowledged = lane.batch;
         self.fence.generation = lane.generation;
         self.connection = Some(connection);
         Ok(if lane.batch == batch {
@@ -182,7 +201,13 @@ async fn read_receipt(
 }
 
 async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Unavailable> {
-    with_timeout(options.connect()).await
+    with_timeout(async {
+        let mut connection = options.connect().await?;
+        // Before anything commits: a connection belongs to one server, which cannot change its timeline.
+        continuity::check(&mut connection).await?;
+        Ok(connection)
+    })
+    .await
 }
 
 /// Runs idempotent work with the lane timeout.

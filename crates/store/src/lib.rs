@@ -11,6 +11,7 @@ mod commit;
 mod connection_budget;
 mod connection_class;
 mod connection_pool;
+mod continuity;
 mod credentials;
 mod data_keys;
 mod database;
@@ -32,6 +33,7 @@ mod payouts;
 mod period;
 mod products;
 mod purchases;
+mod quarantine;
 mod reconciliation;
 mod reserved_stock;
 mod rotation;
@@ -78,6 +80,7 @@ pub use products::{Products, PutProductOutcome};
 pub use purchases::answers::PurchaseUpdate;
 pub use purchases::view::EndPurchaseOutcome;
 pub use purchases::{NewPurchase, Purchase, Purchases};
+pub use quarantine::{Quarantine, ReleaseGround, ReleaseOutcome, SoldVoucher, SoldVoucherOutcome};
 pub use reconciliation::{
     ClaimedDay, Drifts, PAGE_ROWS as RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun,
     ReconciliationStatus, Reconciliations, RecordsMessage,
@@ -112,6 +115,7 @@ pub struct PgStore {
     pub payouts: Payouts,
     pub products: Products,
     pub purchases: Purchases,
+    pub quarantine: Quarantine,
     pub reconciliations: Reconciliations,
     pub reservations: Reservations,
     pub responses: StoredResponses,
@@ -169,6 +173,7 @@ impl PgStore {
             payouts: Payouts(database.clone()),
             products: Products(database.clone()),
             purchases: Purchases(database.clone()),
+            quarantine: Quarantine(database.clone()),
             reconciliations: Reconciliations(database.clone()),
             reservations: Reservations(database.clone()),
             responses: StoredResponses(database.clone()),
@@ -199,13 +204,13 @@ impl PgStore {
         deployment::prepare(&self.database, expected).await
     }
 
-    /// Checks that the database responds.
+    /// Checks that the database responds. Returns whether stock is quarantined.
     ///
     /// # Errors
     /// [`sqlx::Error`] when it does not respond.
-    pub async fn ping(&self) -> Result<(), sqlx::Error> {
-        // Not checked at compile time: it reads no table.
-        let ping = sqlx::query("SELECT 1");
-        self.database.on(ConnectionClass::Lease).execute(ping).await
+    pub async fn ping(&self) -> Result<bool, sqlx::Error> {
+        Quarantine(self.database.on(ConnectionClass::Lease))
+            .is_active()
+            .await
     }
 }

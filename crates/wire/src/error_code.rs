@@ -202,6 +202,9 @@ codes! {
     /// An internal error of the service.
     InternalError = 500 "INTERNAL_ERROR" true
         "Send the same request with the same key. If the error persists, give the operator the `trace_id`.";
+    /// The vouchers of the order are held back until the operator has checked which of them are sold.
+    StockQuarantined = 503 "STOCK_QUARANTINED" true
+        "Wait for the seconds in `Retry-After`, then send the same request with the same key, or order another product. Nothing was executed, and the idempotency key is unused. The operator ends the check, which may take hours.";
     /// The service is temporarily unavailable.
     ServiceUnavailable = 503 "SERVICE_UNAVAILABLE" true
         "Wait for the seconds in `Retry-After`, then send the same request with the same key.";

@@ -108,6 +108,9 @@ fn endpoints() -> Vec<AdminEndpoint> {
         GET "/stock" Viewer => stock::list_levels, docs::stock::levels;
         POST "/stock" Operator => stock::import, docs::stock::import;
         POST "/stock/void" Admin => stock::void, docs::stock::void;
+        POST "/stock/quarantine" Admin => stock::quarantine, docs::stock::quarantine;
+        POST "/stock/quarantine/sold" Admin => stock::withdraw_sold, docs::stock::withdraw_sold;
+        POST "/stock/quarantine/release" Admin => stock::release, docs::stock::release;
         GET "/orders" Viewer => orders::list, docs::orders::search;
         GET "/orders/{order_id}" Viewer => orders::get, docs::orders::get;
         POST "/orders/{order_id}/approve" Operator => |request| orders::decide(request, true), docs::orders::approve;

@@ -5,7 +5,7 @@ use time::Date;
 use crate::labels::labels;
 use crate::product::Sku;
 
-/// Voucher counts of a SKU. `loaded` is the sum of the other four.
+/// Voucher counts of a SKU. `loaded` is the sum of the other five.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
 pub struct StockLevel {
@@ -14,6 +14,8 @@ pub struct StockLevel {
     /// Vouchers ever loaded. One that was returned and sold again counts once.
     pub loaded: i64,
     pub free: i64,
+    /// Free, but perhaps sold on a lost timeline of the database.
+    pub quarantined: i64,
     /// Belong to an order.
     pub sold: i64,
     /// Removed from sale by an operator.

@@ -4,6 +4,9 @@ use serde_json::json;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::stock::import::{ImportQuery, ImportReport};
 use vouchsafe_wire::operator::stock::level::{LevelBody, LevelFilter};
+use vouchsafe_wire::operator::stock::quarantine::{
+    ComparisonReport, QuarantineReport, QuarantineRequest, ReleaseRequest, SoldRequest,
+};
 use vouchsafe_wire::operator::stock::void::{VoidReport, VoidRequest};
 
 use super::{STOCK, json_write_operation, read_operation};
@@ -15,7 +18,7 @@ const NDJSON: &str = "{\"code\":\"ABCD-1234\",\"pin\":\"0000\",\"expiry\":\"2027
 
 pub(crate) fn levels(operation: Operation) -> Operation {
     let level = json!({
-        "product_id": "amzn-us", "denomination": 25, "currency": "USD", "loaded": 100, "free": 80, "sold": 15, "void": 3,
+        "product_id": "amzn-us", "denomination": 25, "currency": "USD", "loaded": 100, "free": 80, "quarantined": 0, "sold": 15, "void": 3,
         "expired": 2, "next_expiry": "2027-12-31",
     });
     read_operation(operation, "listStock")
@@ -64,5 +67,49 @@ pub(crate) fn void(operation: Operation) -> Operation {
         )
         .json_body::<VoidRequest>(request)
         .ok::<VoidReport>("Result.", report)
+        .errors(&[Code::ProductNotFound, Code::DenominationNotAllowed])
+}
+
+pub(crate) fn quarantine(operation: Operation) -> Operation {
+    json_write_operation(operation, "quarantineStock")
+        .describe(
+            STOCK,
+            "Quarantine all available stock",
+            "Nothing of it is sold until it is released; stock that is imported later sells at once. Call it after a restore that \
+             the service cannot detect, before orders are placed.",
+        )
+        .json_body::<QuarantineRequest>(json!({ "reason": "restored the disk snapshot of 02:00" }))
+        .ok::<QuarantineReport>("The quarantine.", json!({ "quarantined": 80 }))
+}
+
+pub(crate) fn withdraw_sold(operation: Operation) -> Operation {
+    let request = json!({
+        "vouchers": [{ "code_id": 4711, "voucher_id": "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f" }, { "product_id": "amzn-us", "code": "ABCD-1234" }],
+        "reason": "sold after the backup of 02:00",
+    });
+    let report = json!({ "known": 0, "withdrawn": 2, "kept": 0, "absent": 0, "unidentified": [] });
+    json_write_operation(operation, "withdrawSoldStock")
+        .describe(
+            STOCK,
+            "Take vouchers out of sale that were sold since the backup",
+            "Repeat it with all vouchers that were sold, in parts of 1,000. It can be repeated.",
+        )
+        .json_body::<SoldRequest>(request)
+        .ok::<ComparisonReport>("Result.", report)
+        .errors(&[Code::ProductNotFound])
+}
+
+pub(crate) fn release(operation: Operation) -> Operation {
+    let request = json!({
+        "after": "RESTORE", "except": [{ "product_id": "amzn-us", "denomination": 25 }], "reason": "compared with the export of 08:00",
+    });
+    json_write_operation(operation, "releaseStock")
+        .describe(
+            STOCK,
+            "Release quarantined stock",
+            "After a restore, name the vouchers first that were sold since the backup.",
+        )
+        .json_body::<ReleaseRequest>(request)
+        .ok::<QuarantineReport>("What stays quarantined.", json!({ "quarantined": 12 }))
         .errors(&[Code::ProductNotFound, Code::DenominationNotAllowed])
 }

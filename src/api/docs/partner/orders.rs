@@ -40,6 +40,7 @@ pub(crate) fn place(operation: Operation) -> Operation {
             Code::ValidationFailed,
             Code::DenominationNotAllowed,
             Code::CurrencyMismatch,
+            Code::StockQuarantined,
         ])
 }
 

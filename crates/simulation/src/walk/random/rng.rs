@@ -96,6 +96,7 @@ pub(super) fn error_label(reason: &FlowError) -> &'static str {
         FlowError::Overloaded => "overloaded",
         FlowError::Unavailable => "unavailable",
         FlowError::OutcomeUnknown => "outcome unknown",
+        FlowError::StockQuarantined => "stock quarantined",
         FlowError::Poisoned => "poisoned",
     }
 }

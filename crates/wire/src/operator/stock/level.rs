@@ -38,6 +38,8 @@ pub struct LevelBody {
     loaded: i64,
     /// Vouchers available for sale.
     free: i64,
+    /// Vouchers that are not sold until `POST /stock/quarantine/release`, because the database was restored.
+    quarantined: i64,
     /// Vouchers that belong to orders.
     sold: i64,
     /// Vouchers taken out of sale by operators.
@@ -61,6 +63,7 @@ impl LevelBody {
             currency,
             loaded: level.loaded,
             free: level.free,
+            quarantined: level.quarantined,
             sold: level.sold,
             void: level.void,
             expired: level.expired,

@@ -8,5 +8,6 @@ pub mod format;
 pub mod import;
 pub mod level;
 mod ndjson;
+pub mod quarantine;
 pub mod row;
 pub mod void;

@@ -1,0 +1,113 @@
+//! `/stock/quarantine`: quarantine of available stock, comparison with what was sold since a backup, and release.
+
+use actix_web::{HttpResponse, web};
+use vouchsafe_domain::product::Sku;
+use vouchsafe_store::{ReleaseGround, ReleaseOutcome, SoldVoucher, SoldVoucherOutcome};
+use vouchsafe_wire::json::JsonObject;
+use vouchsafe_wire::operator::stock::import::parse_amount;
+use vouchsafe_wire::operator::stock::quarantine::{
+    ComparisonReport, QuarantineCause, QuarantineReport, QuarantineRequest, QuarantinedSku, ReleaseRequest,
+    SoldRequest, VoucherName,
+};
+
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::Operator;
+use crate::api::operator::body::Json;
+use crate::api::operator::catalogue::product_not_found;
+use crate::service::Service;
+
+/// `POST /stock/quarantine`.
+pub(in crate::api::operator) async fn quarantine(
+    service: web::Data<Service>,
+    operator: Operator,
+    Json(request): Json<QuarantineRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let reason = request.validate_reason()?;
+    let quarantine = &service.operator_store.quarantine;
+    quarantine.start(reason, operator.audit_actor()).await?;
+    report(&service).await
+}
+
+/// `POST /stock/quarantine/sold`.
+pub(in crate::api::operator) async fn withdraw_sold(
+    service: web::Data<Service>,
+    operator: Operator,
+    Json(request): Json<SoldRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let reason = request.validate_reason()?;
+    let names = request.names()?.into_iter();
+    let sold = names.map(|name| sold_voucher(&service, name));
+    let sold = sold.collect::<Result<_, ApiError>>()?;
+    let quarantine = &service.operator_store.quarantine;
+    let outcomes = quarantine.withdraw_sold(sold, reason, operator.audit_actor());
+    let mut report = ComparisonReport::default();
+    for (index, outcome) in outcomes.await?.into_iter().enumerate() {
+        match outcome {
+            SoldVoucherOutcome::Known => report.known += 1,
+            SoldVoucherOutcome::Withdrawn => report.withdrawn += 1,
+            SoldVoucherOutcome::Kept => report.kept += 1,
+            SoldVoucherOutcome::Absent => report.absent += 1,
+            SoldVoucherOutcome::Unidentified => report.unidentified.push(index),
+        }
+    }
+    Ok(HttpResponse::Ok().json(report))
+}
+
+fn sold_voucher(service: &Service, name: VoucherName) -> Result<SoldVoucher, ApiError> {
+    Ok(match name {
+        VoucherName::Voucher(voucher_id) => SoldVoucher::Voucher(voucher_id),
+        VoucherName::CodeRow(code_id, voucher_id) => SoldVoucher::CodeRow(code_id, voucher_id),
+        VoucherName::Code { product_id, code } => {
+            let catalogue = service.catalogue.current();
+            let product = product_id.parse().ok();
+            let product = product
+                .and_then(|id| catalogue.get(&id))
+                .ok_or_else(product_not_found)?;
+            SoldVoucher::Code(service.keyring.vault().blind_index(&product.brand, &code))
+        }
+    })
+}
+
+/// `POST /stock/quarantine/release`.
+pub(in crate::api::operator) async fn release(
+    service: web::Data<Service>,
+    operator: Operator,
+    Json(request): Json<ReleaseRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let reason = request.validate_reason()?;
+    let kept = request
+        .except
+        .iter()
+        .map(|JsonObject(sku)| parse_sku(&service, sku));
+    let kept = kept.collect::<Result<_, ApiError>>()?;
+    let ground = match request.after {
+        QuarantineCause::Restore => ReleaseGround::Compared,
+        QuarantineCause::Failover => ReleaseGround::NothingLost,
+    };
+    let quarantine = &service.operator_store.quarantine;
+    let released = quarantine.release(ground, kept, reason, operator.audit_actor());
+    match released.await? {
+        ReleaseOutcome::Released => report(&service).await,
+        ReleaseOutcome::NotCompared => Err(ApiError::invalid_field(
+            "after",
+            "name the vouchers that were sold since the backup first: POST /stock/quarantine/sold",
+        )),
+    }
+}
+
+fn parse_sku(service: &Service, sku: &QuarantinedSku) -> Result<Sku, ApiError> {
+    let catalogue = service.catalogue.current();
+    let product = sku.product_id.parse().ok();
+    let product = product
+        .and_then(|id| catalogue.get(&id))
+        .ok_or_else(product_not_found)?;
+    Ok(Sku {
+        product_id: product.product_id.clone(),
+        denomination: parse_amount(product, &sku.denomination)?,
+    })
+}
+
+async fn report(service: &Service) -> Result<HttpResponse, ApiError> {
+    let quarantined = service.operator_store.quarantine.count().await?;
+    Ok(HttpResponse::Ok().json(QuarantineReport { quarantined }))
+}

@@ -1,0 +1,301 @@
+//! `vouchsafe stock quarantine` and `vouchsafe stock release`: comparison of quarantined stock with files of sold vouchers.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use reqwest::Method;
+use serde_json::{Deserializer, Map, Value, json};
+use vouchsafe_domain::ids::VoucherId;
+use vouchsafe_wire::operator::stock::field_splitter::FieldSplitter;
+use vouchsafe_wire::operator::stock::quarantine::{ComparisonReport, NamedVoucher, QuarantineRequest};
+
+use super::CommandOutput;
+use super::admin::AdminClient;
+use super::upload::UploadSource;
+
+/// Vouchers per request: the limit of the route.
+const VOUCHERS_PER_REQUEST: usize = 1_000;
+
+/// Columns of a CSV file, and the limit of [`FieldSplitter`].
+const MAX_FIELDS: usize = 8;
+
+#[derive(Debug, Args)]
+pub struct ReleaseArgs {
+    /// The database was restored: compare with the sold vouchers, take those out of sale, and release the others.
+    #[arg(long, required_unless_present = "after_failover", requires = "sold")]
+    after_restore: bool,
+    /// Nothing was lost: a synchronous standby was promoted, or the cluster was upgraded or moved.
+    #[arg(long, conflicts_with_all = ["after_restore", "sold"])]
+    after_failover: bool,
+    /// CSV file with a header (code_id, voucher_id, product_id, denomination, code, pin), NDJSON file with the same fields, or
+    /// output of `GET /events`; - reads standard input. Can be repeated.
+    #[arg(long, value_name = "FILE")]
+    sold: Vec<PathBuf>,
+    /// Reason, written to the audit trail.
+    #[arg(long)]
+    reason: String,
+}
+
+pub(super) async fn quarantine(
+    request: &QuarantineRequest,
+    admin: &AdminClient,
+) -> anyhow::Result<CommandOutput> {
+    let response = admin
+        .call(Method::POST, "/stock/quarantine", Some(request))
+        .await?;
+    admin.show(response, |response| {
+        Ok(format_quarantine(&serde_json::from_str(response)?))
+    })
+}
+
+pub(super) async fn release(args: ReleaseArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+    let ReleaseArgs {
+        after_restore,
+        sold,
+        reason,
+        ..
+    } = args;
+    let mut totals = ComparisonReport::default();
+    let mut except = BTreeSet::new();
+    let files = sold.iter().map(|file| read_sold(file));
+    let files = files.collect::<anyhow::Result<Vec<_>>>()?;
+    // A voucher of a feed is identified if another file names its code.
+    let lines = files.iter().flatten().filter(|line| line.is_identified());
+    let identified: BTreeSet<VoucherId> = lines.filter_map(|line| line.voucher.voucher_id).collect();
+    for (file, mut vouchers) in sold.iter().zip(files) {
+        vouchers.retain(|line| {
+            let is_named = line.voucher.voucher_id.is_some_and(|id| identified.contains(&id));
+            line.is_identified() || !is_named
+        });
+        for part in vouchers.chunks(VOUCHERS_PER_REQUEST) {
+            let report = compare(part, &reason, admin).await?;
+            totals.known += report.known;
+            totals.withdrawn += report.withdrawn;
+            totals.kept += report.kept;
+            totals.absent += report.absent;
+            for index in report.unidentified {
+                let voucher = part.get(index).context("unexpected response format")?;
+                let Some(sku) = &voucher.sku else {
+                    bail!(
+                        "{}: a voucher was sold that this database cannot identify, and its line names no product_id and \
+                         denomination; nothing was released. Name it by its code, or add its SKU, whose stock then stays \
+                         quarantined",
+                        file.display()
+                    );
+                };
+                except.insert(sku.clone());
+            }
+        }
+    }
+    let request = json!({
+        "after": if after_restore { "RESTORE" } else { "FAILOVER" },
+        "except": except.iter().map(|(product_id, denomination)| {
+            json!({ "product_id": product_id, "denomination": denomination })
+        }).collect::<Vec<_>>(),
+        "reason": reason,
+    });
+    let response = admin
+        .call(Method::POST, "/stock/quarantine/release", Some(&request))
+        .await?;
+    admin.show(response, |response| {
+        let mut text = String::new();
+        if after_restore {
+            let ComparisonReport {
+                known,
+                withdrawn,
+                kept,
+                absent,
+                ..
+            } = totals;
+            text.push_str(&format!(
+                "sold vouchers: {known} known here, {withdrawn} taken out of sale, {kept} not free here, {absent} not in this \
+                 database\n"
+            ));
+            for (product_id, denomination) in &except {
+                text.push_str(&format!(
+                    "{product_id} {denomination} stays quarantined: name its sold vouchers by code or code_id\n"
+                ));
+            }
+        }
+        text.push_str(&format_quarantine(&serde_json::from_str(response)?));
+        Ok(text)
+    })
+}
+
+fn format_quarantine(report: &Value) -> String {
+    format!("vouchers in quarantine: {}", report["quarantined"])
+}
+
+async fn compare(part: &[SoldLine], reason: &str, admin: &AdminClient) -> anyhow::Result<ComparisonReport> {
+    let vouchers: Vec<&NamedVoucher> = part.iter().map(|line| &line.voucher).collect();
+    let request = json!({ "vouchers": vouchers, "reason": reason });
+    let response = admin
+        .call(Method::POST, "/stock/quarantine/sold", Some(&request))
+        .await?;
+    serde_json::from_str(&response).context("unexpected response format")
+}
+
+/// A sold voucher of a file.
+#[derive(Debug)]
+struct SoldLine {
+    voucher: NamedVoucher,
+    /// Product and face value, if the line names them.
+    sku: Option<(String, String)>,
+}
+
+impl SoldLine {
+    /// Whether it names the code, and not only the id that partners know.
+    const fn is_identified(&self) -> bool {
+        self.voucher.code.is_some() || self.voucher.code_id.is_some()
+    }
+}
+
+fn read_sold(file: &Path) -> anyhow::Result<Vec<SoldLine>> {
+    let mut text = String::new();
+    UploadSource::open(file)?
+        .reader
+        .read_to_string(&mut text)
+        .with_context(|| format!("cannot read {}", file.display()))?;
+    let parsed = if text.trim_start().starts_with(['{', '[']) {
+        parse_json(&text)
+    } else {
+        parse_csv(&text)
+    };
+    parsed.with_context(|| format!("cannot read {}", file.display()))
+}
+
+/// One object per voucher, event or page of events.
+fn parse_json(text: &str) -> anyhow::Result<Vec<SoldLine>> {
+    let mut lines = Vec::new();
+    for value in Deserializer::from_str(text).into_iter::<Value>() {
+        collect_json(value.context("invalid JSON")?, &mut lines)?;
+    }
+    Ok(lines)
+}
+
+fn collect_json(value: Value, lines: &mut Vec<SoldLine>) -> anyhow::Result<()> {
+    let mut object = match value {
+        Value::Array(values) => {
+            return values
+                .into_iter()
+                .try_for_each(|value| collect_json(value, lines));
+        }
+        Value::Object(object) => object,
+        _ => bail!("expected objects"),
+    };
+    let data = object.remove("data");
+    match (object.get("event").and_then(Value::as_str), data) {
+        // An event of the feed. Only this type names a voucher.
+        (Some("voucher.issued"), Some(Value::Object(data))) => lines.push(parse_line(data)?),
+        (Some(_), _) => {}
+        (None, Some(page)) => collect_json(page, lines)?,
+        (None, None) => lines.push(parse_line(object)?),
+    }
+    Ok(())
+}
+
+fn parse_csv(text: &str) -> anyhow::Result<Vec<SoldLine>> {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut fields = FieldSplitter::<MAX_FIELDS>::default();
+    let header = fields.split(lines.next().unwrap_or_default())?;
+    let columns: Vec<String> = (0..header.count)
+        .map(|column| header.get(column).to_owned())
+        .collect();
+    let known = [
+        "code_id",
+        "voucher_id",
+        "product_id",
+        "denomination",
+        "code",
+        "pin",
+    ];
+    if let Some(unknown) = columns.iter().find(|column| !known.contains(&column.as_str())) {
+        bail!(
+            "unknown column {unknown:?}; expected some of {}",
+            known.join(", ")
+        );
+    }
+    let mut sold = Vec::new();
+    for line in lines {
+        let split = fields.split(line)?;
+        let values = (0..split.count).map(|column| split.get(column)).zip(&columns);
+        let object = values.filter(|(value, _)| !value.is_empty());
+        let object = object.map(|(value, column)| (column.clone(), Value::from(value)));
+        sold.push(parse_line(object.collect())?);
+    }
+    Ok(sold)
+}
+
+fn parse_line(object: Map<String, Value>) -> anyhow::Result<SoldLine> {
+    let text = |field: &str| match object.get(field) {
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(Value::Number(number)) => Some(number.to_string()),
+        _ => None,
+    };
+    let code = text("code");
+    let voucher = NamedVoucher {
+        voucher_id: text("voucher_id")
+            .map(|id| id.parse())
+            .transpose()
+            .context("invalid voucher_id")?,
+        code_id: text("code_id")
+            .map(|id| id.parse())
+            .transpose()
+            .context("invalid code_id")?,
+        product_id: text("product_id").filter(|_| code.is_some()),
+        code,
+        pin: text("pin"),
+    };
+    if voucher.code.is_none() && voucher.code_id.is_none() && voucher.voucher_id.is_none() {
+        bail!("expected a code, a code_id or a voucher_id for each voucher");
+    }
+    Ok(SoldLine {
+        voucher,
+        sku: text("product_id").zip(text("denomination")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VOUCHER: &str = "vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f";
+
+    #[test]
+    fn sold_vouchers_are_read_from_csv_lines_and_feed() {
+        let csv = parse_csv(&format!("code_id,voucher_id\n7,{VOUCHER}\n8,\n")).unwrap();
+        assert_eq!(csv[0].voucher.voucher_id.unwrap().to_string(), VOUCHER);
+        assert_eq!(
+            csv.iter().map(|line| line.voucher.code_id).collect::<Vec<_>>(),
+            [Some(7), Some(8)]
+        );
+        let codes = parse_json(r#"{"product_id":"p","code":"A-1","pin":"2"}"#).unwrap();
+        assert_eq!(codes[0].voucher.code.as_deref(), Some("A-1"));
+        let event = format!(
+            r#"{{"event":"voucher.issued","data":{{"order_id":"o","voucher_id":"{VOUCHER}","product_id":"p","denomination":"25.00"}}}}"#
+        );
+        let page = format!(r#"{{"data":[{event},{{"event":"order.created","data":{{}}}}],"has_more":false}}"#);
+        for text in [page, format!("{event}\n{{\"event\":\"order.created\"}}\n")] {
+            let feed = parse_json(&text).unwrap();
+            assert_eq!(feed.len(), 1);
+            assert_eq!(feed[0].sku, Some(("p".to_owned(), "25.00".to_owned())));
+            assert_eq!(feed[0].voucher.product_id, None, "a voucher id needs no product");
+        }
+    }
+
+    #[test]
+    fn line_that_names_no_voucher_is_rejected() {
+        for text in [
+            "serial\n1\n",
+            "code_id\nx\n",
+            "product_id\np\n",
+            "voucher_id\nvch_1\n",
+        ] {
+            assert!(parse_csv(text).is_err(), "{text}");
+        }
+        assert!(parse_json(r#"{"product_id":"p"}"#).is_err());
+    }
+}
