@@ -120,7 +120,7 @@ async fn backlog_of_one_sku_delays_no_order_of_another() {
     subject.pool().execute("ANALYZE order_demands").await.unwrap();
     let options = subject.superuser_options().options(EXPLAIN);
     let waiting = PgStore::open(options, Handle::current()).waiting_orders;
-    let unrelated = waiting.list_for_sku(gift, 2).await.unwrap();
+    let unrelated = waiting.list_for_sku(gift, None, 2).await.unwrap();
     let begin = subject.log().len();
     let first = waiting.claim_due(ROUND).await.unwrap();
     let rows = rows_read_since(&subject, begin);
@@ -172,7 +172,7 @@ async fn waiting_order_is_due_when_its_purchase_ends() {
         .execute("UPDATE orders SET closed = true")
         .await
         .unwrap();
-    assert_eq!(store.waiting_orders.list_for_sku(sku, 1).await.unwrap(), []);
+    assert_eq!(store.waiting_orders.list_for_sku(sku, None, 1).await.unwrap(), []);
     subject.remove().await;
 }
 

@@ -4,16 +4,18 @@
 //! |---|---|
 //! | (stock arrived while orders waited for its SKU) | its chunks are reserved under an id of their own: no shelf claims them |
 //! | the oldest orders get what they need | vouchers issued, a record per order, concurrently |
-//! | no order waits any more, or nothing is left | the rest is released: any shelf may claim it |
+//! | no order is left that can take any, or nothing is left | the rest is released: any shelf may claim it |
 //!
-//! The vouchers are read once per batch of orders and assigned in memory, the oldest order first. An order that changed meanwhile
-//! is served with the next batch, and so is what failed. Only an order that the store rejects permanently is skipped, so that it
-//! does not block the others forever.
+//! The reservations of a SKU are one supply: the next is read when the vouchers of the previous ones do not suffice, and they are
+//! assigned in memory, the oldest order first. An order that changed meanwhile is served with the next batch, and so is what failed.
+//! An order that the store rejects permanently, or that needs vouchers which are valid for longer, does not block those behind it:
+//! if a batch of orders takes nothing, the next one is visited.
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use time::Date;
 use tracing::error;
-use vouchsafe_domain::ids::VoucherId;
+use uuid::Uuid;
+use vouchsafe_domain::ids::{OrderId, PartnerId, VoucherId};
 use vouchsafe_domain::order::{FulfilmentSource, Order, StoredOrder};
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
@@ -31,16 +33,11 @@ const READ_CONCURRENCY: usize = 2;
 /// Concurrent commits, which the lanes write in a few transactions.
 const COMMIT_CONCURRENCY: usize = 64;
 
-/// What a batch left of a reservation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DistributionProgress {
-    /// Nothing: what no order needed was released to the shelf.
-    Complete,
-    HasMore,
-}
+/// Number of orders that may take nothing before the stock goes to the shelf: bounds the delay of other SKUs to about a second.
+const MAX_VISITS: usize = 1_024;
 
-/// Distributes a reservation to up to `limit` of the orders that wait for its SKU; if none is left behind them, releases the rest
-/// to the shelf.
+/// Distributes reserved stock to up to `limit` of the orders that wait for its SKU; once no order is left that can take it, releases
+/// the rest to the shelf. More may be due afterwards.
 ///
 /// # Errors
 /// [`ProcureError`]; the rest stays reserved, and the next poll retries.
@@ -49,25 +46,77 @@ pub async fn distribute_reserved_stock(
     vendors: &dyn Vendors,
     reserved: &ReservedStock,
     limit: usize,
-) -> Result<DistributionProgress, ProcureError> {
+) -> Result<(), ProcureError> {
     let sku = &reserved.sku;
-    let waiting = vendors.list_orders_waiting_for(sku, limit).await?;
-    let is_last_batch = waiting.len() < limit;
-    let mut batch = Batch {
-        vouchers: engine.store.claim_reserved(reserved.reservation_id).await?,
-        is_exhausted: false,
-    };
-    let mut orders = stream::iter(waiting)
-        .map(|(partner_id, order_id)| engine.store.load_order(partner_id, order_id))
-        .buffered(READ_CONCURRENCY);
+    let mut supply = Supply::of(reserved);
+    let (mut last_visited, mut visits) = (None, 0);
+    loop {
+        let waiting = vendors.list_orders_waiting_for(sku, last_visited, limit).await?;
+        let last_listed = waiting.last().map(|(_, order_id)| *order_id);
+        let is_last_batch = waiting.len() < limit;
+        visits += waiting.len();
+        let batch = serve(engine, sku, &mut supply, waiting).await?;
+        let are_all_visited = is_last_batch && batch.last_visited == last_listed;
+        last_visited = batch.last_visited;
+        if batch.has_changed || batch.has_delivered && batch.has_rejected {
+            return Ok(());
+        }
+        if batch.has_rejected {
+            supply = Supply::of(reserved);
+        }
+        if are_all_visited || supply.is_exhausted() || visits >= MAX_VISITS {
+            break;
+        }
+        if batch.has_delivered {
+            return Ok(());
+        }
+    }
+    vendors
+        .release_reservations(reserved.reservation_ids.clone())
+        .await?;
+    engine.inventory.notify_restocked(sku, Expiry::PAST);
+    if visits >= MAX_VISITS
+        && let Some(last_visited) = last_visited
+    {
+        vendors.expedite_orders_waiting_for(sku, last_visited).await?;
+    }
+    Ok(())
+}
+
+/// The outcome of a batch of orders.
+#[derive(Debug, Clone, Copy, Default)]
+struct ServedBatch {
+    /// The last order that was offered vouchers.
+    last_visited: Option<OrderId>,
+    has_delivered: bool,
+    /// The store rejected a delivery permanently; its vouchers are left.
+    has_rejected: bool,
+    /// An order changed meanwhile.
+    has_changed: bool,
+}
+
+/// Serves a batch of orders, the oldest first.
+async fn serve(
+    engine: &Engine,
+    sku: &Sku,
+    supply: &mut Supply<'_>,
+    waiting: Vec<(PartnerId, OrderId)>,
+) -> Result<ServedBatch, ProcureError> {
+    let mut batch = ServedBatch::default();
     let (mut served, today) = (Vec::new(), engine.clock.now().date());
-    while let Some(stored) = orders.try_next().await? {
+    let load = |(partner_id, order_id)| async move {
+        let stored = engine.store.load_order(partner_id, order_id).await;
+        stored.map(|stored| (order_id, stored))
+    };
+    let mut orders = stream::iter(waiting).map(load).buffered(READ_CONCURRENCY);
+    while let Some((order_id, stored)) = orders.try_next().await? {
+        batch.last_visited = Some(order_id);
         let Some(stored) = stored else { continue };
-        let allocations = batch.assign(&stored.order, sku, today);
+        let allocations = supply.assign(engine, &stored.order, sku, today).await?;
         if !allocations.is_empty() {
             served.push((stored, allocations));
         }
-        if batch.is_exhausted {
+        if supply.is_exhausted() {
             break;
         }
     }
@@ -77,50 +126,67 @@ pub async fn distribute_reserved_stock(
         .buffer_unordered(COMMIT_CONCURRENCY)
         .collect()
         .await;
-    let (mut has_delivered, mut is_complete) = (false, is_last_batch || batch.is_exhausted);
     for attempt in attempts {
         match attempt {
-            Ok(CommitAttempt::Done) => has_delivered = true,
-            Ok(CommitAttempt::Retry) => return Ok(DistributionProgress::HasMore),
-            Err(FlowError::Poisoned) => {}
+            Ok(CommitAttempt::Done) => batch.has_delivered = true,
+            Ok(CommitAttempt::Retry) => batch.has_changed = true,
+            Err(FlowError::Poisoned) => batch.has_rejected = true,
             Err(error) => return Err(error.into()),
         }
     }
-    // A batch of orders that the store rejects would be read again and again.
-    is_complete |= !has_delivered;
-    if !is_complete {
-        return Ok(DistributionProgress::HasMore);
-    }
-    vendors.release_reservation(reserved.reservation_id).await?;
-    engine.inventory.notify_restocked(sku, Expiry::PAST);
-    Ok(DistributionProgress::Complete)
+    Ok(batch)
 }
 
-/// The vouchers of a reservation that no order of the batch was assigned, earliest expiry first.
-struct Batch {
+/// The vouchers of a SKU's reservations that no order was assigned.
+struct Supply<'a> {
+    /// Earliest expiry first.
     vouchers: Vec<StockVoucher>,
-    /// An order still waits: nothing is left, or nothing that is valid for long enough.
-    is_exhausted: bool,
+    /// Reservations whose vouchers were not needed yet, oldest first.
+    unread: std::slice::Iter<'a, Uuid>,
 }
 
-impl Batch {
+impl<'a> Supply<'a> {
+    fn of(reserved: &'a ReservedStock) -> Self {
+        Self {
+            vouchers: Vec::new(),
+            unread: reserved.reservation_ids.iter(),
+        }
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.vouchers.is_empty() && self.unread.as_slice().is_empty()
+    }
+
     /// Assigns vouchers to the lines of an order that wait for the SKU.
-    fn assign(&mut self, order: &Order, sku: &Sku, today: Date) -> Vec<Allocation> {
+    async fn assign(
+        &mut self,
+        engine: &Engine,
+        order: &Order,
+        sku: &Sku,
+        today: Date,
+    ) -> Result<Vec<Allocation>, ProcureError> {
         let mut allocations = Vec::new();
         for (number, line) in (0_u16..).zip(&order.lines).filter(|_| !order.closed) {
             let needed = line.pending() as usize;
             if needed == 0 || line.sku() != *sku {
                 continue;
             }
-            let first = first_valid(&self.vouchers, line, today);
+            let mut first = first_valid(&self.vouchers, line, today);
+            while self.vouchers.len() - first < needed
+                && let Some(reservation_id) = self.unread.next()
+            {
+                self.vouchers
+                    .extend(engine.store.claim_reserved(*reservation_id).await?);
+                self.vouchers.sort_unstable();
+                first = first_valid(&self.vouchers, line, today);
+            }
             let count = needed.min(self.vouchers.len() - first);
-            self.is_exhausted |= count < needed;
             let taken = self.vouchers.drain(first..first + count);
             allocations.extend(
                 taken.map(|voucher| Allocation::new(VoucherId::generate(), number, sku.clone(), voucher)),
             );
         }
-        allocations
+        Ok(allocations)
     }
 }
 

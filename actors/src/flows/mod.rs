@@ -14,7 +14,7 @@ mod top_up;
 
 pub use cancel_order::{CancelError, CancelOrder, RevokeOrder, cancel_order, revoke_order};
 pub use decide_order::{DecideOrder, DecideOrderError, decide_order};
-pub use distribute_reserved_stock::{DistributionProgress, distribute_reserved_stock};
+pub use distribute_reserved_stock::distribute_reserved_stock;
 pub use fulfil_order::{deliver_reserved, end_fulfilment, start_fulfilment};
 pub use idempotent::FlowError;
 pub use payout::{

@@ -113,8 +113,9 @@ pub enum PurchaseRemainder {
 /// Stock reserved for waiting orders of a SKU, not for one order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReservedStock {
-    pub reservation_id: Uuid,
     pub sku: Sku,
+    /// Oldest first.
+    pub reservation_ids: Vec<Uuid>,
 }
 
 /// Vendors and purchase records.
@@ -205,27 +206,38 @@ pub trait Vendors: Send + Sync + 'static {
     /// [`Unavailable`].
     fn release_remainder(&self, purchase_id: Uuid) -> StoreFuture<'_, Result<Option<Sku>, Unavailable>>;
 
-    /// Lists up to `limit` reservations for waiting orders.
+    /// Lists about `limit` reservations for waiting orders, in equal shares for each SKU and at least one.
     ///
     /// # Errors
     /// [`Unavailable`].
     fn list_reserved_stock(&self, limit: usize) -> StoreFuture<'_, Result<Vec<ReservedStock>, Unavailable>>;
 
-    /// Lists up to `limit` orders that wait for a SKU, oldest first.
+    /// Lists up to `limit` orders that wait for a SKU, oldest first, and only those behind `after`.
     ///
     /// # Errors
     /// [`Unavailable`].
     fn list_orders_waiting_for<'a>(
         &'a self,
         sku: &'a Sku,
+        after: Option<OrderId>,
         limit: usize,
     ) -> StoreFuture<'a, Result<Vec<(PartnerId, OrderId)>, Unavailable>>;
 
-    /// Releases a reservation: any shelf may claim the stock.
+    /// Makes the oldest orders behind `after` that wait for a SKU due at once.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn release_reservation(&self, reservation_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>>;
+    fn expedite_orders_waiting_for<'a>(
+        &'a self,
+        sku: &'a Sku,
+        after: OrderId,
+    ) -> StoreFuture<'a, Result<(), Unavailable>>;
+
+    /// Releases reservations: any shelf may claim the stock.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn release_reservations(&self, reservation_ids: Vec<Uuid>) -> StoreFuture<'_, Result<(), Unavailable>>;
 
     /// Lists the SKUs that their vendors recently reported as out of stock.
     ///

@@ -3,7 +3,6 @@
 //! One node at a time serves waiting orders. It does so in rounds: each SKU gets its share of a round, so a backlog of one SKU
 //! delays no other. While a round leaves work behind, the next one follows at once.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -11,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
 use super::Procurement;
-use crate::flows::{self, DistributionProgress};
+use crate::flows;
 use crate::ports::store::Unavailable;
 use crate::ports::vendors::{Duty, ReservedStock, WaitingOrder};
 
@@ -21,7 +20,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Number of orders per round: some tenths of a second, after which newer orders of other SKUs have their turn.
 const ROUND_ORDERS: usize = 256;
 
-/// Maximum number of reservations per round; bounds memory.
+/// Number of reservations per round, in equal shares for each SKU; bounds memory.
 const ROUND_RESERVATIONS: usize = 256;
 
 /// How many orders advance, and of how many SKUs reserved stock is distributed, concurrently: one that blocks delays few others.
@@ -112,25 +111,22 @@ impl Procurement {
     }
 
     async fn distribute_reserved_stock(&self) -> Result<Round, Unavailable> {
-        let mut reserved = self.vendors.list_reserved_stock(ROUND_RESERVATIONS).await?;
-        // Two reservations of one SKU at once would not serve the oldest order first.
-        let mut skus = HashSet::new();
-        reserved.retain(|reserved| skus.insert(reserved.sku.clone()));
+        let reserved = self.vendors.list_reserved_stock(ROUND_RESERVATIONS).await?;
         let share = (ROUND_ORDERS / reserved.len().max(1)).max(1);
         let distribute = async |reserved: ReservedStock| {
             let distributed =
                 flows::distribute_reserved_stock(&self.engine, &*self.vendors, &reserved, share).await;
-            distributed.unwrap_or_else(|error| {
+            if let Err(error) = &distributed {
                 warn!(sku = %reserved.sku, error.message = %error, "cannot distribute reserved stock; it stays reserved");
-                DistributionProgress::Complete
-            })
+            }
+            distributed.is_ok()
         };
         let distributed: Vec<_> = stream::iter(reserved)
             .map(distribute)
             .buffer_unordered(CONCURRENCY)
             .collect()
             .await;
-        Ok(Round::of(distributed.contains(&DistributionProgress::HasMore)))
+        Ok(Round::of(distributed.contains(&true)))
     }
 
     /// Advances waiting orders: starts them, or ends them if nothing more will come.

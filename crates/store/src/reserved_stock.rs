@@ -43,44 +43,60 @@ impl Reservations {
         self.0.fetch_optional(statement).await
     }
 
-    /// Lists up to `limit` reservations for waiting orders, oldest first.
+    /// Lists about `limit` reservations for waiting orders, oldest first: each SKU has an equal share, and at least one reservation.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list(&self, limit: usize) -> Result<Vec<ReservedStock>, sqlx::Error> {
         let statement = sqlx::query!(
-            r#"SELECT c.reservation_id AS "reservation_id!", c.product_id AS "product_id: ProductId",
-                    c.denomination AS "denomination: Amount"
-               FROM chunks AS c
-              WHERE c.reservation_id IS NOT NULL
-                AND NOT EXISTS (
-                    SELECT
-                      FROM purchases AS p
-                     WHERE p.purchase_id = c.reservation_id AND NOT p.ended
-                    )
-              GROUP BY c.reservation_id, c.product_id, c.denomination
-              ORDER BY min(c.chunk_id)
-              LIMIT $1"#,
+            r#"WITH reservations AS MATERIALIZED (
+                SELECT c.product_id, c.denomination, c.reservation_id, min(c.chunk_id) AS chunk_id,
+                       row_number() OVER (PARTITION BY c.product_id, c.denomination ORDER BY min(c.chunk_id)) AS position
+                  FROM chunks AS c
+                 WHERE c.reservation_id IS NOT NULL
+                   AND NOT c.quarantined
+                   AND NOT EXISTS (
+                       SELECT
+                         FROM purchases AS p
+                        WHERE p.purchase_id = c.reservation_id AND NOT p.ended
+                       )
+                 GROUP BY c.product_id, c.denomination, c.reservation_id
+             )
+             SELECT r.product_id AS "product_id: ProductId", r.denomination AS "denomination: Amount",
+                    array_agg(r.reservation_id ORDER BY r.chunk_id) AS "reservation_ids!"
+               FROM reservations AS r
+              WHERE r.position <= GREATEST($1 / (SELECT count(*) FROM reservations AS f WHERE f.position = 1), 1)
+              GROUP BY r.product_id, r.denomination
+              ORDER BY min(r.chunk_id)"#,
             to_bigint(limit),
         )
         .map(|row| ReservedStock {
-            reservation_id: row.reservation_id,
             sku: Sku {
                 product_id: row.product_id,
                 denomination: row.denomination,
             },
+            reservation_ids: row.reservation_ids,
         });
         self.0.fetch_all(statement).await
     }
 
-    /// Releases a reservation: any shelf may claim the stock.
+    /// Releases reservations: any shelf may claim the stock. Locks the chunks in the order of their ids, as commits do.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn release(&self, reservation_id: Uuid) -> Result<(), sqlx::Error> {
+    pub async fn release(&self, reservation_ids: Vec<Uuid>) -> Result<(), sqlx::Error> {
         let statement = sqlx::query!(
-            "UPDATE chunks SET reservation_id = NULL WHERE reservation_id = $1",
-            reservation_id,
+            "WITH released AS MATERIALIZED (
+                SELECT c.chunk_id
+                  FROM chunks AS c
+                 WHERE c.reservation_id = ANY ($1)
+                 ORDER BY c.chunk_id
+                   FOR NO KEY UPDATE
+             )
+             UPDATE chunks AS c
+                SET reservation_id = NULL
+              WHERE c.chunk_id = ANY (ARRAY(SELECT r.chunk_id FROM released AS r))",
+            &reservation_ids,
         );
         self.0.execute(statement).await
     }

@@ -23,6 +23,9 @@ const SERVING_IDLE_TIMEOUT: &str = "SET idle_session_timeout = '30s'";
 /// A ping of the connection that takes longer counts as the loss of the duty.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Number of orders that released stock makes due: a round.
+const EXPEDITED_ORDERS: i64 = 256;
+
 /// Orders that wait for vouchers.
 #[derive(Debug, Clone)]
 pub struct WaitingOrders(pub(super) Database);
@@ -122,27 +125,55 @@ impl WaitingOrders {
         self.0.fetch_all(statement).await
     }
 
-    /// Lists up to `limit` orders that wait for a SKU, oldest first.
+    /// Lists up to `limit` orders that wait for a SKU, oldest first, and only those behind `after`.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn list_for_sku(
         &self,
         sku: Sku,
+        after: Option<OrderId>,
         limit: usize,
     ) -> Result<Vec<(PartnerId, OrderId)>, sqlx::Error> {
         let statement = sqlx::query!(
             r#"SELECT d.partner_id AS "partner_id: PartnerId", d.order_id AS "order_id: OrderId"
                  FROM order_demands AS d
-                WHERE d.product_id = $1 AND d.denomination = $2
+                WHERE d.product_id = $1
+                  AND d.denomination = $2
+                  AND d.order_id > COALESCE($3, '00000000-0000-0000-0000-000000000000'::uuid)
                 ORDER BY d.order_id
-                LIMIT $3"#,
+                LIMIT $4"#,
             sku.product_id as _,
             sku.denomination as _,
+            after.map(OrderId::as_uuid),
             to_bigint(limit),
         )
         .map(|row| (row.partner_id, row.order_id));
         self.0.fetch_all(statement).await
+    }
+
+    /// Makes the oldest orders behind `after` that wait for a SKU due at once.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn expedite(&self, sku: Sku, after: OrderId) -> Result<(), sqlx::Error> {
+        let statement = sqlx::query!(
+            "UPDATE order_demands AS d
+                SET next_at = now()
+              WHERE d.ctid = ANY (ARRAY(
+                    SELECT e.ctid
+                      FROM order_demands AS e
+                     WHERE e.product_id = $1 AND e.denomination = $2 AND e.order_id > $3
+                     ORDER BY e.order_id
+                     LIMIT $4
+                       FOR UPDATE SKIP LOCKED
+                    ))",
+            sku.product_id as _,
+            sku.denomination as _,
+            after.as_uuid(),
+            EXPEDITED_ORDERS,
+        );
+        self.0.execute(statement).await
     }
 }
 

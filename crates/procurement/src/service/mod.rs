@@ -304,14 +304,24 @@ impl Vendors for ProcurementService {
     fn list_orders_waiting_for<'a>(
         &'a self,
         sku: &'a Sku,
+        after: Option<OrderId>,
         limit: usize,
     ) -> StoreFuture<'a, Result<Vec<(PartnerId, OrderId)>, Unavailable>> {
-        let waiting = self.store.waiting_orders.list_for_sku(sku.clone(), limit);
+        let waiting = self.store.waiting_orders.list_for_sku(sku.clone(), after, limit);
         Box::pin(async move { waiting.await.map_err(unavailable) })
     }
 
-    fn release_reservation(&self, reservation_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>> {
-        let released = self.store.reservations.release(reservation_id);
+    fn expedite_orders_waiting_for<'a>(
+        &'a self,
+        sku: &'a Sku,
+        after: OrderId,
+    ) -> StoreFuture<'a, Result<(), Unavailable>> {
+        let expedited = self.store.waiting_orders.expedite(sku.clone(), after);
+        Box::pin(async move { expedited.await.map_err(unavailable) })
+    }
+
+    fn release_reservations(&self, reservation_ids: Vec<Uuid>) -> StoreFuture<'_, Result<(), Unavailable>> {
+        let released = self.store.reservations.release(reservation_ids);
         Box::pin(async move { released.await.map_err(unavailable) })
     }
 

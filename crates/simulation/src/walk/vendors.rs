@@ -6,6 +6,7 @@
 mod faults;
 mod records;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -90,7 +91,7 @@ impl SimulatedVendors {
 
     /// Count of each fault.
     #[must_use]
-    pub fn fault_counts(&self) -> std::collections::BTreeMap<VendorFault, u64> {
+    pub fn fault_counts(&self) -> BTreeMap<VendorFault, u64> {
         self.records().faults.counts()
     }
 
@@ -309,14 +310,21 @@ impl Vendors for NodeVendors {
             let records = self.vendors.try_records()?;
             let reserved = self.vendors.db.reserved_stock().into_iter();
             let others = reserved.filter(|(reservation_id, _)| !records.is_open(*reservation_id));
-            let others = others.map(|(reservation_id, sku)| ReservedStock { reservation_id, sku });
-            Ok(others.take(limit).collect())
+            let mut by_sku = BTreeMap::<Sku, Vec<Uuid>>::new();
+            others.for_each(|(reservation_id, sku)| by_sku.entry(sku).or_default().push(reservation_id));
+            let share = (limit / by_sku.len().max(1)).max(1);
+            let reserved = by_sku.into_iter().map(|(sku, mut reservation_ids)| {
+                reservation_ids.truncate(share);
+                ReservedStock { sku, reservation_ids }
+            });
+            Ok(reserved.collect())
         })
     }
 
     fn list_orders_waiting_for<'a>(
         &'a self,
         sku: &'a Sku,
+        after: Option<OrderId>,
         limit: usize,
     ) -> StoreFuture<'a, Result<Vec<(PartnerId, OrderId)>, Unavailable>> {
         Box::pin(async move {
@@ -327,7 +335,15 @@ impl Vendors for NodeVendors {
                     .iter()
                     .any(|line| line.pending() > 0 && line.sku() == *sku)
             };
+            let position = |order: &Order| (order.created_at, order.partner_id, order.reference.clone());
+            let mut orders = self.vendors.db.orders().into_iter();
+            let after = after.and_then(|after| orders.find(|order| order.order_id == after));
             let waiting = self.vendors.db.waiting_orders().into_iter().filter(is_waiting);
+            let waiting = waiting.filter(|order| {
+                after
+                    .as_ref()
+                    .is_none_or(|after| position(order) > position(after))
+            });
             Ok(waiting
                 .map(|order| (order.partner_id, order.order_id))
                 .take(limit)
@@ -335,10 +351,21 @@ impl Vendors for NodeVendors {
         })
     }
 
-    fn release_reservation(&self, reservation_id: Uuid) -> StoreFuture<'_, Result<(), Unavailable>> {
+    /// A simulated order's delay is short.
+    fn expedite_orders_waiting_for<'a>(
+        &'a self,
+        _: &'a Sku,
+        _: OrderId,
+    ) -> StoreFuture<'a, Result<(), Unavailable>> {
+        Box::pin(async move { self.vendors.try_records().map(drop) })
+    }
+
+    fn release_reservations(&self, reservation_ids: Vec<Uuid>) -> StoreFuture<'_, Result<(), Unavailable>> {
         Box::pin(async move {
             drop(self.vendors.try_records()?);
-            self.vendors.db.release_reservation(reservation_id);
+            for reservation_id in reservation_ids {
+                self.vendors.db.release_reservation(reservation_id);
+            }
             Ok(())
         })
     }

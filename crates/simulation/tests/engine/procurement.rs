@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
+use uuid::Uuid;
 use vouchsafe_actors::flows::{CancelOrder, cancel_order};
 use vouchsafe_domain::order::{FulfilmentSource, Order, OrderStatus};
+use vouchsafe_domain::product::Product;
 use vouchsafe_simulation::Fault;
 use vouchsafe_simulation::build;
 use vouchsafe_simulation::walk::vendors::vendor_of;
@@ -48,6 +50,41 @@ async fn assert_all_settled(sim: &Simulation, node: &Node) {
     assert_settled(sim, node).await;
     assert_eq!(sim.vendors.unfinished(), Vec::<String>::new());
     assert_eq!(sim.vendors.violations(), Vec::<String>::new());
+}
+
+/// Orders of Alice and then Bob that wait for their vendor, which takes ten minutes. Alice's needs this validity.
+async fn setup_two_waiting(min_validity_days: u16) -> (Simulation, Node) {
+    let (sim, node) = setup().await;
+    let catalogue = sim.catalogue();
+    let product = catalogue.get(&build::sku("bought", 1_000).product_id).unwrap();
+    let strict = Product {
+        min_validity_days,
+        ..product.as_ref().clone()
+    };
+    sim.set_catalogue(catalogue.with_product(strict));
+    node.place_order(&order_request(ALICE, "older", "bought", 1))
+        .await
+        .expect_new();
+    sleep(SECOND).await;
+    sim.set_catalogue(catalogue.with_product(product.as_ref().clone()));
+    node.place_order(&order_request(BOB, "younger", "bought", 1))
+        .await
+        .expect_new();
+    sim.vendors.set_latency(600 * SECOND);
+    node.start_procurement();
+    sleep(SECOND).await;
+    (sim, node)
+}
+
+/// Reserves one voucher, valid for five days, for the orders that wait, and stock of so many other SKUs that each has one order per round.
+fn reserve_voucher_in_round_of_many_skus(sim: &Simulation) {
+    for number in 0..300 {
+        let sku = build::sku(&format!("other{number}"), 1_000);
+        sim.db
+            .add_reserved_stock(&sku, &[build::day(1)], Uuid::from_u128(1_000 + number));
+    }
+    let today = (build::NOW.date() - build::day(0).date().unwrap()).whole_days();
+    sim.import(&build::sku("bought", 1_000), &[today + 5]);
 }
 
 simulation_tests! {
@@ -198,6 +235,51 @@ simulation_tests! {
         sleep(600 * SECOND).await;
         assert_all_settled(&sim, &node).await;
         assert!(sim.db.orders().iter().all(|order| order.fulfilled_from == Some(FulfilmentSource::Cache)));
+    }
+
+    async fn reservations_of_one_sku_are_distributed_in_one_tick() {
+        const RESERVATIONS: usize = 600;
+        let (sim, node) = setup().await;
+        node.place_order(&order_request(ALICE, "k", "bought", 1)).await.expect_new();
+        node.place_order(&OrderRequest::new(BOB, "k", &[("bought", "25.00", 1)])).await.expect_new();
+        for _ in 0..RESERVATIONS {
+            node.import(&build::sku("bought", 1_000), &[1]);
+        }
+        node.import(&build::sku("bought", 2_500), &[1]);
+        sim.vendors.set_latency(600 * SECOND);
+        node.start_procurement();
+        sleep(SECOND).await;
+        assert_eq!(sim.db.reserved_stock(), []);
+        for partner in [ALICE, BOB] {
+            let order = order_of(&sim, partner);
+            assert_eq!((order.status, order.fulfilled_from), (OrderStatus::Delivered, Some(FulfilmentSource::Cache)));
+        }
+        sleep(600 * SECOND).await;
+        assert_all_settled(&sim, &node).await;
+    }
+
+    async fn rejected_order_does_not_block_the_next() {
+        let (sim, node) = setup_two_waiting(0).await;
+        // The lane repeats a rejected batch once.
+        for _ in 0..2 {
+            sim.db.fail_commit("one", Fault::Poisoned);
+        }
+        reserve_voucher_in_round_of_many_skus(&sim);
+        sleep(SECOND).await;
+        assert_eq!(order_of(&sim, BOB).status, OrderStatus::Delivered);
+        assert_eq!(order_of(&sim, ALICE).vouchers, []);
+        sleep(600 * SECOND).await;
+        assert_all_settled(&sim, &node).await;
+    }
+
+    async fn order_that_needs_a_longer_validity_does_not_block_the_next() {
+        let (sim, node) = setup_two_waiting(30).await;
+        reserve_voucher_in_round_of_many_skus(&sim);
+        sleep(SECOND).await;
+        assert_eq!(order_of(&sim, BOB).status, OrderStatus::Delivered);
+        assert_eq!(order_of(&sim, ALICE).vouchers, []);
+        sleep(600 * SECOND).await;
+        assert_all_settled(&sim, &node).await;
     }
 
     async fn remainder_of_reserved_stock_is_sold_to_new_orders() {
