@@ -6,13 +6,13 @@
 pub(crate) mod recorder;
 mod stock_metrics;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix_web::web;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{error, info, warn};
 use vouchsafe_security::vault::seal::Vault;
-use vouchsafe_store::{CodeIndexUpdate, LEASE_S, UnindexedCode, unapplied_changes};
+use vouchsafe_store::{CodeIndexUpdate, LEASE_S, RecentChanges, UnindexedCode};
 
 use crate::config_change;
 use crate::housekeeping::recorder::run_recorder;
@@ -86,15 +86,13 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
 
 async fn poll_changes(service: &web::Data<Service>) {
     let mut tick = ticker(CHANGE_POLL_INTERVAL);
-    let mut applied: Option<Vec<i64>> = None;
+    let mut applied: Option<RecentChanges> = None;
     loop {
         tick.tick().await;
-        match service.job_store.audit_log.recent_change_ids().await {
+        match service.job_store.audit_log.recent_changes().await {
             Ok(newest) if applied.as_ref() == Some(&newest) => {}
             Ok(newest) => {
-                let changes = applied
-                    .as_deref()
-                    .and_then(|applied| unapplied_changes(applied, &newest));
+                let changes = applied.as_ref().and_then(|applied| newest.unapplied(applied));
                 match config_change::reload(service, changes).await {
                     Ok(()) => applied = Some(newest),
                     Err(error) => warn!(error.message = %error, "cannot load changes of other nodes"),
@@ -165,8 +163,10 @@ async fn count_stock(service: &Service) {
     loop {
         tick.tick().await;
         loop {
+            let started = Instant::now();
             match service.job_store.stock.count_emptied_chunks().await {
-                Ok(true) => {}
+                // A backlog takes at most half of a CPU.
+                Ok(true) => tokio::time::sleep(started.elapsed()).await,
                 Ok(false) => break,
                 Err(error) => {
                     warn!(error.message = %error, "cannot count emptied chunks");

@@ -5,7 +5,6 @@
 //! [`startup`] puts the parts together.
 
 mod api;
-pub mod certification;
 pub mod cli;
 mod config_change;
 mod housekeeping;

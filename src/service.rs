@@ -17,11 +17,11 @@ use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::HttpSender;
 
-use crate::certification::Observer;
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
 use crate::refusal_log::RefusalLog;
 use crate::settings::Preview;
+use vouchsafe_certification::Observer;
 
 /// The state of one service process.
 pub(crate) struct Service {

@@ -82,7 +82,7 @@ pub enum Action {
         vouchsafe stock release --after-restore --sold <FILE> --reason <REASON>
        vouchsafe stock release --after-failover --reason <REASON>")]
     #[command(after_help = examples![
-        "vouchsafe stock release --after-restore --sold sold.csv --reason 'compared with the export of 08:00'",
+        "vouchsafe stock release --after-restore --sold sold.csv --reason 'compared with export'",
         "vouchsafe stock release --after-failover --reason 'promoted the synchronous standby'",
     ])]
     Release(ReleaseArgs),

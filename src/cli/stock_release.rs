@@ -277,7 +277,8 @@ mod tests {
         let event = format!(
             r#"{{"event":"voucher.issued","data":{{"order_id":"o","voucher_id":"{VOUCHER}","product_id":"p","denomination":"25.00"}}}}"#
         );
-        let page = format!(r#"{{"data":[{event},{{"event":"order.created","data":{{}}}}],"has_more":false}}"#);
+        let page =
+            format!(r#"{{"data":[{event},{{"event":"order.created","data":{{}}}}],"has_more":false}}"#);
         for text in [page, format!("{event}\n{{\"event\":\"order.created\"}}\n")] {
             let feed = parse_json(&text).unwrap();
             assert_eq!(feed.len(), 1);

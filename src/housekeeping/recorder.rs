@@ -13,8 +13,8 @@ use vouchsafe_domain::order::{Order, OrderStatus};
 use vouchsafe_store::unavailable;
 
 use super::ticker;
-use crate::certification::observer::{Note, NotePayload, Observer};
 use crate::service::Service;
+use vouchsafe_certification::observer::{Note, NotePayload, Observer};
 
 /// Poll interval for notes of other nodes: shorter than the shortest pause, which may be broken on any node.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@ use time::macros::datetime;
 use time::{Duration, OffsetDateTime};
 use tokio::runtime::Handle;
 use uuid::Uuid;
-use vouchsafe::certification::evaluate;
+use vouchsafe_certification::evaluate;
 use vouchsafe_domain::certification::check::Check;
 use vouchsafe_domain::certification::observation::{Observation, ObservationKind};
 use vouchsafe_domain::certification::result::CheckState;

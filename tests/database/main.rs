@@ -13,6 +13,7 @@ mod certification;
 mod keyring;
 mod private_postgres;
 mod purges;
+mod recent_changes;
 mod reconciliation;
 mod stock;
 mod stock_levels;

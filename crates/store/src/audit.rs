@@ -4,6 +4,7 @@
 
 use std::fmt::Display;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool, QueryBuilder};
@@ -15,8 +16,17 @@ pub use vouchsafe_domain::audit_log::AuditActor;
 use super::database::Database;
 use super::period::restrict;
 
-/// More than the number of changes that can be in flight at once.
-const RECENT_CHANGES: i64 = 100;
+/// Longer than a transaction can last: each of its statements and pauses has a timeout.
+const MAX_TRANSACTION: Duration = Duration::from_mins(2);
+
+/// Recent changes of partners, credentials and products.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecentChanges {
+    /// The newest change older than any open transaction: no change before it appears any more. Zero if there is none.
+    settled: i64,
+    /// Ids of the later changes, newest first.
+    ids: Vec<i64>,
+}
 
 /// Partners, credentials and products that changes have changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,17 +36,14 @@ pub struct ChangedObjects {
     pub has_products: bool,
 }
 
-/// The changes that a node has not applied yet; `None` if these are perhaps not all, because none of the most recent ones is
-/// known to it.
-#[must_use]
-pub fn unapplied_changes(applied: &[i64], newest: &[i64]) -> Option<Vec<i64>> {
-    let unapplied: Vec<i64> = newest
-        .iter()
-        .copied()
-        .filter(|id| !applied.contains(id))
-        .collect();
-    let is_complete = unapplied.len() < newest.len() || to_bigint(newest.len()) < RECENT_CHANGES;
-    is_complete.then_some(unapplied)
+impl RecentChanges {
+    /// The changes that a node has not applied yet, which last applied `applied`; `None` if there may be others between the two.
+    #[must_use]
+    pub fn unapplied(&self, applied: &Self) -> Option<Vec<i64>> {
+        let is_complete = self.settled == applied.settled || applied.ids.contains(&self.settled);
+        let unapplied = self.ids.iter().copied().filter(|id| !applied.ids.contains(id));
+        is_complete.then(|| unapplied.collect())
+    }
 }
 
 fn parse_id<Id: FromStr<Err = InvalidId>>(subject: &str) -> Result<Id, sqlx::Error> {
@@ -83,22 +90,42 @@ pub(super) const NO_STATE: Option<&()> = None;
 pub struct AuditLog(pub(super) Database);
 
 impl AuditLog {
-    /// Returns the ids of the most recent changes to partners, credentials and products. Two equal results mean that nothing
-    /// changed between them. The newest id alone would not do: transactions do not commit in the order of their ids.
+    /// Returns the recent changes of partners, credentials and products. Two equal results mean that nothing changed between them.
+    /// The newest id alone would not do: transactions do not commit in the order of their ids.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn recent_change_ids(&self) -> Result<Vec<i64>, sqlx::Error> {
+    pub async fn recent_changes(&self) -> Result<RecentChanges, sqlx::Error> {
         let statement = sqlx::query!(
-            r"SELECT audit_id
-                FROM audit_log
-               WHERE action ~ '^(partner|credential|product)\.' -- same expression as in the index
-               ORDER BY audit_id DESC
-               LIMIT $1",
-            RECENT_CHANGES,
+            r#"WITH settled AS MATERIALIZED (
+                SELECT max(a.audit_id) AS audit_id
+                  FROM (
+                        SELECT audit_id
+                          FROM audit_log
+                         WHERE action ~ '^(partner|credential|product)\.' -- same expression as in the index
+                           AND at < now() - $1::interval
+                         ORDER BY audit_id DESC
+                         LIMIT 1
+                       ) AS a
+             )
+             SELECT COALESCE(s.audit_id, 0) AS "settled!",
+                    ARRAY(
+                     SELECT a.audit_id
+                       FROM audit_log AS a
+                      WHERE a.action ~ '^(partner|credential|product)\.'
+                        AND a.audit_id > COALESCE(s.audit_id, 0)
+                      ORDER BY a.audit_id DESC
+                    ) AS "ids!"
+               FROM settled AS s"#,
+            MAX_TRANSACTION as _,
         )
-        .map(|row| row.audit_id);
-        self.0.fetch_all(statement).await
+        .map(|row| RecentChanges {
+            settled: row.settled,
+            ids: row.ids,
+        });
+        self.0
+            .run(|pool| async move { statement.fetch_one(&pool).await })
+            .await
     }
 
     /// Returns what the changes with these ids changed.
@@ -180,19 +207,18 @@ mod tests {
 
     #[test]
     fn changes_are_applied_one_by_one_unless_some_may_be_missing() {
-        assert_eq!(unapplied_changes(&[3, 2], &[5, 4, 3, 2]), Some(vec![5, 4]));
-        assert_eq!(
-            unapplied_changes(&[3], &[4, 3, 2]),
-            Some(vec![4, 2]),
-            "2 committed last"
-        );
-        assert_eq!(unapplied_changes(&[], &[1]), Some(vec![1]));
-        let window = |last: i64| (last - RECENT_CHANGES + 1..=last).rev().collect::<Vec<_>>();
-        assert_eq!(unapplied_changes(&window(100), &window(101)), Some(vec![101]));
-        assert_eq!(
-            unapplied_changes(&window(100), &window(200)),
-            None,
-            "the next may be missing"
-        );
+        let changes = |settled, ids: &[i64]| RecentChanges {
+            settled,
+            ids: ids.to_vec(),
+        };
+        let unapplied = |applied, newest: RecentChanges| newest.unapplied(&applied);
+        let late = (changes(0, &[3]), changes(0, &[4, 3, 2]));
+        assert_eq!(unapplied(late.0, late.1), Some(vec![4, 2]), "2 committed last");
+        let settled = (changes(0, &[3, 2]), changes(3, &[5, 4]));
+        assert_eq!(unapplied(settled.0, settled.1), Some(vec![5, 4]));
+        let gap = (changes(1, &[3, 2]), changes(4, &[5]));
+        assert_eq!(unapplied(gap.0, gap.1), None, "4 was not applied");
+        assert_eq!(unapplied(changes(0, &[]), changes(0, &[1])), Some(vec![1]));
+        assert_eq!(unapplied(changes(7, &[]), changes(7, &[])), Some(vec![]));
     }
 }

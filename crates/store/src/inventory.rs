@@ -93,6 +93,10 @@ pub(super) async fn claim(
     }
     end_satisfied_demands(pool, node, &claims).await?;
     let [claim] = claims;
+    if claim.is_refused() && claim.request.demanded > 0 {
+        // No stock can come of the demand; it would hold off other nodes until it ends.
+        stock_demands::end(pool, node, &[&claim.request.sku]).await?;
+    }
     Ok(claim.claimed)
 }
 
@@ -163,6 +167,14 @@ impl Claim {
             claimed: ClaimedStock::default(),
             request,
         }
+    }
+
+    /// Whether the deployment has no stock for the request.
+    fn is_refused(&self) -> bool {
+        let claimed = &self.claimed;
+        claimed.chunks.is_empty()
+            && claimed.next_expiry.is_none()
+            && claimed.unclaimable != UnclaimableStock::OwnedByOtherNode
     }
 
     fn has_satisfied_demand(&self) -> bool {

@@ -55,7 +55,7 @@ use vouchsafe_security::environment::Environment;
 
 use connection_class::ConnectionClass;
 
-pub use audit::{AuditActor, AuditLog, ChangedObjects, unapplied_changes};
+pub use audit::{AuditActor, AuditLog, ChangedObjects, RecentChanges};
 pub use audit_checkpoints::AuditCheckpoint;
 pub use categories::{Categories, PutCategoryOutcome};
 pub use certification::Observations;

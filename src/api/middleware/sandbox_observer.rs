@@ -25,9 +25,9 @@ use vouchsafe_security::headers::X_SIGNATURE;
 
 use crate::api::error::ApiError;
 use crate::api::request_outcome::{self, OrderAnswer, OutcomeListener, RequestOutcome, WebhookTest};
-use crate::certification::Observer;
 use crate::sandbox::LOST_RESPONSE_PRODUCT;
 use crate::service::Service;
+use vouchsafe_certification::Observer;
 
 /// The error of a body stream that breaks before its first byte.
 #[derive(Debug, thiserror::Error)]

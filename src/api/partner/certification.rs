@@ -9,8 +9,8 @@ use vouchsafe_wire::partner::certification::CertificationBody;
 
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
-use crate::certification::evaluate;
 use crate::service::Service;
+use vouchsafe_certification::evaluate;
 
 pub(super) async fn get(
     service: web::Data<Service>,

@@ -1,11 +1,15 @@
 //! Plans of the search: probes of indexes, also of the largest tables.
 
+use sqlx::Executor as _;
 use uuid::Uuid;
 use vouchsafe_domain::ids::{OrderId, TransactionId, VoucherId};
 
 use super::filled::{ListFixture, partner};
 
 pub(super) async fn check_search(lists: &ListFixture) {
+    // As autovacuum does when a range of pages is full.
+    let summarize = "SELECT brin_summarize_new_values('allocations_by_voucher')";
+    lists.subject.pool().execute(summarize).await.unwrap();
     // The order, its debit and its voucher have the same 16 bytes in the fixture.
     let first = "SELECT order_id FROM orders WHERE reference = 'po-1' AND partner_id = $1";
     let first: Uuid = sqlx::query_scalar(first)

@@ -20,7 +20,7 @@ struct ObservedSender {
 }
 
 /// The sender of events: it records its deliveries if there is an observer.
-pub(crate) fn observe_deliveries(
+pub fn observe_deliveries(
     sender: Arc<dyn Sender>,
     observer: Option<&Arc<Observer>>,
     clock: &Arc<dyn Clock>,

@@ -3,14 +3,14 @@
 //! | Step | Where |
 //! |---|---|
 //! | a request or delivery is answered; the observation is queued in memory | [`observer`], sandbox only |
-//! | observations are written in the background | `recorder` |
+//! | the service writes observations in the background | `src/housekeeping/recorder.rs` |
 //! | stored observations are evaluated on demand | [`evaluation`], pure |
 //!
 //! Observing never delays or fails a request. Only ids, hashes and statuses are stored.
 
 pub mod delivered;
 pub mod evaluation;
-pub(crate) mod observed_sender;
+pub mod observed_sender;
 pub mod observer;
 pub mod session;
 
