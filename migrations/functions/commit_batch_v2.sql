@@ -487,7 +487,7 @@ BEGIN
                         THEN gen_random_uuid()
                    END,
                    -- The voucher may have come back on a lost timeline too, and have been sold again there.
-                   EXISTS (SELECT FROM continuity AS q WHERE q.quarantined_at IS NOT NULL)
+                   EXISTS (SELECT FROM continuity AS q WHERE q.only_row AND q.quarantined_at IS NOT NULL)
               FROM back AS b
              GROUP BY b.begins, b.product_id, b.denomination
             RETURNING k.chunk_id, k.first_stock_id

@@ -14,6 +14,7 @@ const COUNTED: &str = "
     SELECT c.product_id, c.denomination,
            count(*) FILTER (WHERE a.returned_at IS NULL) AS loaded,
            count(*) FILTER (WHERE a.stock_id IS NULL AND (s.expiry IS NULL OR s.expiry >= CURRENT_DATE)) AS free,
+           0::bigint AS quarantined,
            count(*) FILTER (WHERE a.order_id IS NOT NULL AND a.returned_at IS NULL) AS sold,
            count(*) FILTER (WHERE a.withdrawal_reason = 'void') AS void,
            count(*) FILTER (WHERE a.withdrawal_reason = 'expired' OR (a.stock_id IS NULL AND s.expiry < CURRENT_DATE)) AS expired,
