@@ -118,6 +118,9 @@ codes! {
     /// There is an operator with this name.
     OperatorExists = 409 "OPERATOR_EXISTS" false
         "Operators only: choose another name, or change the existing operator with `PATCH /operators/{name}`.";
+    /// The change would lower or disable the caller's own account.
+    OwnAccount = 409 "OWN_ACCOUNT" false
+        "Operators only: ask another admin; without one, `vouchsafe operator create NAME --admin` makes one in the database.";
     /// The purchase does not exist.
     PurchaseNotFound = 404 "PURCHASE_NOT_FOUND" false
         "Operators only: check the id; `GET /purchases` lists all purchases.";

@@ -33,6 +33,10 @@ impl Operator {
         self.role >= role
     }
 
+    pub(crate) fn is_named(&self, name: &OperatorName) -> bool {
+        self.name == *name
+    }
+
     /// The actor of a write. The route has checked the role.
     pub(crate) fn audit_actor(&self) -> AuditActor {
         AuditActor {

@@ -51,12 +51,16 @@ pub(super) async fn change(
     name: web::Path<String>,
     Json(request): Json<OperatorPatch>,
 ) -> Result<HttpResponse, ApiError> {
-    let changed = service.operator_store.operators.change(
-        parse_name(&name)?,
-        request.role,
-        request.disabled,
-        operator.audit_actor(),
-    );
+    let name = parse_name(&name)?;
+    if operator.is_named(&name) {
+        let message = "this is your own account; another admin has to change it";
+        return Err(ApiError::new(Code::OwnAccount, message));
+    }
+    let changed =
+        service
+            .operator_store
+            .operators
+            .change(name, request.role, request.disabled, operator.audit_actor());
     let changed = changed.await?.ok_or_else(operator_not_found)?;
     Ok(HttpResponse::Ok().json(changed))
 }

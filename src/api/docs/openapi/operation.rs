@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::path::{self, OperationBuilder, Parameter, ParameterIn};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -196,23 +197,21 @@ impl Operation {
 
     /// Requires all of these security schemes.
     pub(crate) fn secured(self, schemes: &[&'static str]) -> Self {
-        self.secured_with(schemes, &[])
-    }
-
-    /// Requires a security scheme and a role. OpenAPI 3.1 lists roles where OAuth lists scopes; the description names the role
-    /// for readers.
-    pub(crate) fn require_role(mut self, scheme: &'static str, role: &'static str) -> Self {
-        self.role = Some(role);
-        self.secured_with(&[scheme], &[role])
-    }
-
-    fn secured_with(self, schemes: &[&'static str], roles: &[&'static str]) -> Self {
         let requirement = schemes
             .iter()
             .fold(SecurityRequirement::default(), |all, scheme| {
-                all.add(*scheme, roles.iter().copied())
+                all.add(*scheme, [""; 0])
             });
         self.edit(|operation| operation.security(requirement))
+    }
+
+    /// Requires a security scheme and a role. The role is an extension: OpenAPI 3.1 allows roles where OAuth lists scopes, but
+    /// validators take them for undeclared scopes. The description names the role for readers.
+    pub(crate) fn require_role(mut self, scheme: &'static str, role: &'static str) -> Self {
+        self.role = Some(role);
+        let extensions = Extensions::from_iter([("x-required-role", role)]);
+        self.secured(&[scheme])
+            .edit(|operation| operation.extensions(Some(extensions)))
     }
 
     /// Sets a required JSON body, with an example.
