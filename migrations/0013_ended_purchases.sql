@@ -4,7 +4,8 @@ SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 AS $$
 BEGIN
-    UPDATE order_demands SET next_at = now() WHERE order_id = NEW.order_id AND next_at > now();
+    -- Also if the order is due: a concurrent round may have read that the purchase is open, and postpones the order.
+    UPDATE order_demands SET next_at = now() WHERE order_id = NEW.order_id;
     RETURN NULL;
 END
 $$;

@@ -1,7 +1,7 @@
 -- Quarantine of stock after a restore or a failover: a voucher that is free here may have been sold on the lost timeline.
 ALTER TABLE chunks ADD COLUMN quarantined boolean NOT NULL DEFAULT false;
 
--- Evidence that nothing was lost: identity of the server and the tables that the service last wrote to. A restored dump has other oids, a point-in-time recovery
+-- Identity of the server and the tables that the service last wrote to. A restored dump has other oids, a point-in-time recovery
 -- and a promoted standby have another timeline, and another cluster has another system identifier.
 CREATE TABLE continuity (
     only_row          boolean PRIMARY KEY DEFAULT true CHECK (only_row),

@@ -77,7 +77,7 @@ struct BuildLabels {
 }
 
 /// A request with its response.
-pub(crate) struct AnsweredRequest {
+pub(crate) struct FinishedRequest {
     pub(crate) listener: &'static str,
     pub(crate) method: &'static str,
     /// Its route template; `None` if no route matches.
@@ -215,8 +215,8 @@ impl Metrics {
     }
 
     /// Counts a request and its duration.
-    pub(crate) fn record_request(&self, request: AnsweredRequest) {
-        let AnsweredRequest {
+    pub(crate) fn record_request(&self, request: FinishedRequest) {
+        let FinishedRequest {
             listener,
             method,
             route,

@@ -9,7 +9,7 @@ use clap::Args;
 use reqwest::Method;
 use serde_json::{Deserializer, Map, Value, json};
 use vouchsafe_domain::ids::VoucherId;
-use vouchsafe_wire::operator::stock::field_splitter::FieldSplitter;
+use vouchsafe_wire::operator::stock::columns::{ColumnError, Columns};
 use vouchsafe_wire::operator::stock::quarantine::{ComparisonReport, NamedVoucher, QuarantineRequest};
 
 use super::CommandOutput;
@@ -18,9 +18,6 @@ use super::upload::UploadSource;
 
 /// Vouchers per request: the limit of the route.
 const VOUCHERS_PER_REQUEST: usize = 1_000;
-
-/// Columns of a CSV file, and the limit of [`FieldSplitter`].
-const MAX_FIELDS: usize = 8;
 
 #[derive(Debug, Args)]
 pub struct ReleaseArgs {
@@ -197,34 +194,37 @@ fn collect_json(value: Value, lines: &mut Vec<SoldLine>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Fields of a sold voucher, in CSV and JSON.
+const FIELDS: [&str; 6] = [
+    "code_id",
+    "voucher_id",
+    "product_id",
+    "denomination",
+    "code",
+    "pin",
+];
+
+/// Errors name positions: a file without a header begins with a code.
 fn parse_csv(text: &str) -> anyhow::Result<Vec<SoldLine>> {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let mut fields = FieldSplitter::<MAX_FIELDS>::default();
-    let header = fields.split(lines.next().unwrap_or_default())?;
-    let columns: Vec<String> = (0..header.count)
-        .map(|column| header.get(column).to_owned())
-        .collect();
-    let known = [
-        "code_id",
-        "voucher_id",
-        "product_id",
-        "denomination",
-        "code",
-        "pin",
-    ];
-    if let Some(unknown) = columns.iter().find(|column| !known.contains(&column.as_str())) {
-        bail!(
-            "unknown column {unknown:?}; expected some of {}",
-            known.join(", ")
-        );
-    }
+    let header = lines.next().unwrap_or_default();
+    let mut columns = match Columns::<{ FIELDS.len() }, { FIELDS.len() + 1 }>::parse_header(&FIELDS, header) {
+        Ok(columns) => columns,
+        Err(ColumnError::Line(error)) => return Err(error.into()),
+        Err(ColumnError::Repeated(field)) => bail!("the header has {} twice", FIELDS[field]),
+        Err(ColumnError::Unknown(position)) => bail!(
+            "column {position} of the header is unknown; the first line names some of {}",
+            FIELDS.join(", ")
+        ),
+    };
     let mut sold = Vec::new();
-    for line in lines {
-        let split = fields.split(line)?;
-        let values = (0..split.count).map(|column| split.get(column)).zip(&columns);
-        let object = values.filter(|(value, _)| !value.is_empty());
-        let object = object.map(|(value, column)| (column.clone(), Value::from(value)));
-        sold.push(parse_line(object.collect())?);
+    for (number, line) in (2..).zip(lines) {
+        let values = columns.split(line).with_context(|| format!("line {number}"))?;
+        let values = FIELDS.iter().zip(values);
+        let object =
+            values.filter_map(|(field, value)| Some((*field, value.filter(|value| !value.is_empty())?)));
+        let object = object.map(|(field, value)| (field.to_owned(), Value::from(value)));
+        sold.push(parse_line(object.collect()).with_context(|| format!("line {number}"))?);
     }
     Ok(sold)
 }
@@ -298,5 +298,25 @@ mod tests {
             assert!(parse_csv(text).is_err(), "{text}");
         }
         assert!(parse_json(r#"{"product_id":"p"}"#).is_err());
+    }
+
+    #[test]
+    fn error_shows_no_code() {
+        for text in [
+            "SECRET-1\nSECRET-2\n",
+            "SECRET-1,2\n",
+            "voucher_id,code_id\nSECRET-1,SECRET-2\n",
+            "code\n\"SECRET-1\n",
+            "code\nSECRET-1,SECRET-2\n",
+            "{\"code\":SECRET-1}",
+            "{\"voucher_id\":\"SECRET-1\"}",
+        ] {
+            let error = match text.starts_with('{') {
+                true => parse_json(text),
+                false => parse_csv(text),
+            };
+            let error = format!("{:?}", error.unwrap_err());
+            assert!(!error.contains("SECRET"), "{error}");
+        }
     }
 }

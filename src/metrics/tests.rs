@@ -12,7 +12,7 @@ const OPERATIONS_PAGE: &str = include_str!("../../docs/operations.md");
 /// Metrics that have a series in each family.
 fn recorded() -> Metrics {
     let metrics = Metrics::new(&Telemetry::disabled());
-    metrics.record_request(AnsweredRequest {
+    metrics.record_request(FinishedRequest {
         listener: "partner",
         method: "GET",
         route: None,

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 use vouchsafe_actors::ports::record::Verdict;
 use vouchsafe_actors::ports::store::Store as _;
-use vouchsafe_actors::ports::vendors::{Duty as _, OrderPurchases, WaitingOrder};
+use vouchsafe_actors::ports::vendors::{OrderPurchases, ServingLock as _, WaitingOrder};
 use vouchsafe_domain::order::Actor;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::transition::{Cause, OrderTransition};
@@ -181,23 +181,23 @@ async fn waiting_orders_are_served_by_one_node_until_its_connection_ends() {
     let subject = PgSubject::new().await;
     let node = || PgStore::open(subject.options(), Handle::current()).waiting_orders;
     let (one, two) = (node(), node());
-    let mut duty = one
-        .take_serving_duty()
+    let mut lock = one
+        .try_lock_serving()
         .await
         .unwrap()
-        .expect("no node has the duty");
-    assert!(duty.is_held().await);
-    assert!(one.take_serving_duty().await.unwrap().is_none());
-    assert!(two.take_serving_duty().await.unwrap().is_none());
+        .expect("no node has the lock");
+    assert!(lock.is_held().await);
+    assert!(one.try_lock_serving().await.unwrap().is_none());
+    assert!(two.try_lock_serving().await.unwrap().is_none());
     let end = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND database = (
                    SELECT oid FROM pg_database WHERE datname = current_database())";
     subject.pool().execute(end).await.unwrap();
     let taken = loop {
-        if let Some(taken) = two.take_serving_duty().await.unwrap() {
+        if let Some(taken) = two.try_lock_serving().await.unwrap() {
             break taken;
         }
     };
-    assert!(!duty.is_held().await, "the lock ended with its connection");
+    assert!(!lock.is_held().await, "the lock ended with its connection");
     drop(taken);
     subject.remove().await;
 }

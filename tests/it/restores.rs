@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use hyper::Method;
 use serde_json::{Value, json};
 use sqlx::ConnectOptions as _;
 use vouchsafe_test_harness::{
@@ -93,9 +94,15 @@ async fn stock_after_restored_dump_is_quarantined_and_lost_sales_are_never_sold_
     let sale = operator.add_stocked_product(5).await;
     let mut partner = operator.add_partner("1000").await;
     let mut sold = buy(&mut partner, &sale, 1).await;
+    let other_sale = operator.add_stocked_product(1).await;
+    let unread = id_of(&expect_success(&partner.order(&other_sale, 1).await, 201));
+    let cancel = format!("/orders/{unread}/cancel");
     let dump = run_client(&database, "pg_dump", &["--clean", "--if-exists", "--no-owner"]).stdout;
 
     sold.extend(buy(&mut partner, &sale, 2).await);
+    // The voucher of an order of the backup is sold to another order.
+    expect_success(&partner.send_signed(Method::POST, &cancel, "").await, 200);
+    buy(&mut partner, &other_sale, 1).await;
     let feed = text_of(&partner.get("/events?limit=100").await).to_owned();
     let lost = "COPY (SELECT s.code_id, 'vch_' || replace(a.voucher_id::text, '-', '') AS voucher_id FROM allocations AS a JOIN stock AS s USING (stock_id)
                        WHERE a.order_id IS NOT NULL AND a.returned_at IS NULL) TO STDOUT (FORMAT csv, HEADER)";
@@ -143,7 +150,15 @@ async fn stock_after_restored_dump_is_quarantined_and_lost_sales_are_never_sold_
 
     let lost = file("sold.csv", &lost);
     let output = release(&service, &["--after-restore", "--sold", &feed, "--sold", &lost]);
-    assert!(output.contains("1 known here, 2 taken out of sale"), "{output}");
+    assert!(
+        output.contains("2 known here, 2 taken out of sale, 1 not free here"),
+        "{output}"
+    );
+    expect_error(
+        &partner.send_signed(Method::POST, &cancel, "").await,
+        409,
+        "ORDER_NOT_CANCELLABLE",
+    );
     assert!(output.contains("vouchers in quarantine: 0"), "{output}");
     assert_eq!(level(&mut operator, &sale).await, [2, 0, 2].map(Value::from));
     let order = expect_success(&partner.order_with_key(&key, &sale, 1).await, 201);

@@ -52,9 +52,9 @@ pub enum OrderPurchases {
     Ended,
 }
 
-/// A duty that one node at a time has. Dropping it leaves it to another node.
-pub trait Duty: Send {
-    /// Whether this node still has the duty.
+/// The lock of the node that serves waiting orders, one at a time. Dropping it releases it.
+pub trait ServingLock: Send {
+    /// Whether this node still holds the lock.
     fn is_held(&mut self) -> StoreFuture<'_, bool>;
 }
 
@@ -126,11 +126,11 @@ pub trait Vendors: Send + Sync + 'static {
     /// [`Unavailable`], as for every method of this trait.
     fn list_capacities(&self) -> StoreFuture<'_, Result<Vec<VendorCapacity>, Unavailable>>;
 
-    /// Takes the duty to serve waiting orders; `None` while another node has it.
+    /// Takes the lock to serve waiting orders; `None` while another node has it.
     ///
     /// # Errors
     /// [`Unavailable`].
-    fn take_serving_duty(&self) -> StoreFuture<'_, Result<Option<Box<dyn Duty>>, Unavailable>>;
+    fn try_lock_serving(&self) -> StoreFuture<'_, Result<Option<Box<dyn ServingLock>>, Unavailable>>;
 
     /// Claims about `limit` waiting orders that are due, in equal shares for each SKU that they lack and at least one, so that a
     /// backlog of one SKU delays no other. An order is due when it was accepted or changed, when a purchase of it ended, and

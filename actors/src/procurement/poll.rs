@@ -12,7 +12,7 @@ use tracing::warn;
 use super::Procurement;
 use crate::flows;
 use crate::ports::store::Unavailable;
-use crate::ports::vendors::{Duty, ReservedStock, WaitingOrder};
+use crate::ports::vendors::{ReservedStock, ServingLock, WaitingOrder};
 
 /// Poll interval; bounds the delay before an order's purchase starts.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -71,13 +71,13 @@ impl Procurement {
     async fn poll_orders(&self) {
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut duty, mut round) = (None, Round::Finished);
+        let (mut lock, mut round) = (None, Round::Finished);
         loop {
             if round == Round::Finished {
                 tick.tick().await;
             }
             round = Round::Finished;
-            if !self.has_duty(&mut duty).await {
+            if !self.has_serving_lock(&mut lock).await {
                 continue;
             }
             match self.distribute_reserved_stock().await {
@@ -93,21 +93,21 @@ impl Procurement {
     }
 
     /// Whether this node serves waiting orders now.
-    async fn has_duty(&self, duty: &mut Option<Box<dyn Duty>>) -> bool {
-        if let Some(held) = duty
+    async fn has_serving_lock(&self, lock: &mut Option<Box<dyn ServingLock>>) -> bool {
+        if let Some(held) = lock
             && !held.is_held().await
         {
-            *duty = None;
+            *lock = None;
         }
-        if duty.is_none() {
-            match self.vendors.take_serving_duty().await {
-                Ok(taken) => *duty = taken,
+        if lock.is_none() {
+            match self.vendors.try_lock_serving().await {
+                Ok(taken) => *lock = taken,
                 Err(error) => {
                     warn!(error.message = %error, "cannot find out which node serves waiting orders")
                 }
             }
         }
-        duty.is_some()
+        lock.is_some()
     }
 
     async fn distribute_reserved_stock(&self) -> Result<Round, Unavailable> {

@@ -94,7 +94,7 @@ pub use stock::{
 };
 pub use transactions::Transactions;
 pub use vendors::{PutVendorOutcome, VendorConfig, VendorConfigs, VendorWithCredential};
-pub use waiting_orders::{ServingDuty, WaitingOrders};
+pub use waiting_orders::{PgServingLock, WaitingOrders};
 pub use webhooks::{MAX_WEBHOOKS, PutWebhookOutcome, PutWebhookRequest, WebhookSecretRotation, Webhooks};
 
 /// Handle to Postgres: the database, and one type per kind of stored thing. All of a handle's statements use the connections of

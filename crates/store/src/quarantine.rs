@@ -1,5 +1,7 @@
 //! Quarantine of stock: withdrawal of what was sold on a lost timeline of the database, and release of the rest.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -10,6 +12,7 @@ use vouchsafe_security::vault::blind_index::BlindIndex;
 use super::audit::{self, AuditActor, NO_STATE};
 use super::continuity::{self, QuarantineAuditState, SUBJECT};
 use super::database::Database;
+use super::stock::void_rows;
 
 /// Why quarantined stock may be sold again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,99 +197,93 @@ async fn is_compared(connection: &mut PgConnection) -> Result<bool, sqlx::Error>
     Ok(compared.fetch_optional(connection).await?.unwrap_or(true))
 }
 
-/// A listed voucher with the newest stock row of its code.
-struct SoldRow {
-    /// Position in the list, from 1.
-    position: i64,
-    is_known: bool,
-    stock_id: Option<i64>,
-}
-
 async fn withdraw_sold(
     connection: &mut PgConnection,
     sold: &[SoldVoucher],
 ) -> Result<Vec<SoldVoucherOutcome>, sqlx::Error> {
-    let rows = find_sold(connection, sold).await?;
-    let unknown = rows.iter().filter(|row| !row.is_known);
-    let mut stock_ids: Vec<i64> = unknown.filter_map(|row| row.stock_id).collect();
-    stock_ids.sort_unstable();
-    stock_ids.dedup();
-    // In stock id order, the lock order of commits.
-    let withdrawn = sqlx::query_scalar!(
-        "INSERT INTO allocations (stock_id, withdrawal_reason)
-         SELECT s.stock_id, 'void'
-           FROM unnest($1::bigint[]) AS s (stock_id)
-          ORDER BY s.stock_id
-         ON CONFLICT (stock_id) DO NOTHING
-         RETURNING stock_id",
-        &stock_ids,
-    );
-    let withdrawn = withdrawn.fetch_all(&mut *connection).await?;
-    // Sold to an order here, and to another one on the lost timeline: an order whose code was retrieved cannot return it.
-    let kept = sqlx::query!(
-        "UPDATE allocations
-            SET first_retrieved_at = COALESCE(first_retrieved_at, clock_timestamp())
-          WHERE stock_id = ANY ($1) AND order_id IS NOT NULL AND returned_at IS NULL",
-        &stock_ids,
-    );
-    kept.execute(&mut *connection).await?;
-    let outcome =
-        |(position, voucher): (i64, &SoldVoucher)| match rows.iter().find(|row| row.position == position) {
-            Some(row) if row.is_known => SoldVoucherOutcome::Known,
-            Some(SoldRow {
-                stock_id: Some(stock_id),
-                ..
-            }) => {
-                if withdrawn.contains(stock_id) {
-                    SoldVoucherOutcome::Withdrawn
-                } else {
-                    SoldVoucherOutcome::Kept
-                }
-            }
-            _ if matches!(voucher, SoldVoucher::Voucher(_)) => SoldVoucherOutcome::Unidentified,
-            _ => SoldVoucherOutcome::Absent,
-        };
-    Ok((1..).zip(sold).map(outcome).collect())
+    let is_known = find_known(connection, sold).await?;
+    let mut withdrawn = Vec::new();
+    let mut rows = find_newest_rows(connection, sold).await?;
+    loop {
+        let unknown = rows.iter().zip(&is_known).filter(|(_, is_known)| !**is_known);
+        let stock_ids: Vec<i64> = unknown.filter_map(|(row, _)| *row).collect();
+        withdrawn.extend(void_rows(connection, stock_ids.clone()).await?);
+        // Sold to an order here, and to another one on the lost timeline: an order whose code was retrieved cannot return it. The
+        // time is that of the audit entry, by which `verify` knows that nobody read the code.
+        let kept = sqlx::query!(
+            "UPDATE allocations
+                SET first_retrieved_at = COALESCE(first_retrieved_at, now())
+              WHERE stock_id = ANY ($1) AND order_id IS NOT NULL AND returned_at IS NULL",
+            &stock_ids,
+        );
+        kept.execute(&mut *connection).await?;
+        // An order may have returned a voucher between look and write: its new stock row is withdrawn too.
+        let newest = find_newest_rows(connection, sold).await?;
+        if newest == rows {
+            break;
+        }
+        rows = newest;
+    }
+    let outcomes = sold.iter().zip(&rows).zip(&is_known);
+    let outcome = |((voucher, row), is_known): ((&SoldVoucher, &Option<i64>), &bool)| match row {
+        _ if *is_known => SoldVoucherOutcome::Known,
+        Some(stock_id) if withdrawn.contains(stock_id) => SoldVoucherOutcome::Withdrawn,
+        Some(_) => SoldVoucherOutcome::Kept,
+        None if matches!(voucher, SoldVoucher::Voucher(_)) => SoldVoucherOutcome::Unidentified,
+        None => SoldVoucherOutcome::Absent,
+    };
+    Ok(outcomes.map(outcome).collect())
 }
 
-/// Finds the listed vouchers. A code row above the highest one of the backup names another code here.
-async fn find_sold(connection: &mut PgConnection, sold: &[SoldVoucher]) -> Result<Vec<SoldRow>, sqlx::Error> {
-    let (mut vouchers, mut code_ids, mut indexes) = (Vec::new(), Vec::new(), Vec::new());
-    for voucher in sold {
-        let (voucher_id, code_id, index): (Option<Uuid>, Option<i64>, Option<&[u8]>) = match voucher {
-            SoldVoucher::Voucher(voucher_id) => (Some(voucher_id.as_uuid()), None, None),
-            SoldVoucher::CodeRow(code_id, voucher_id) => {
-                (voucher_id.map(VoucherId::as_uuid), Some(*code_id), None)
-            }
-            SoldVoucher::Code(index) => (None, None, Some(&index.as_bytes()[..])),
-        };
-        vouchers.push(voucher_id);
-        code_ids.push(code_id);
-        indexes.push(index);
-    }
-    sqlx::query_as!(
-        SoldRow,
-        // One join with all vouchers: the index of vouchers by id is made for single lookups.
-        r#"WITH known AS MATERIALIZED (
-               SELECT a.voucher_id
-                 FROM unnest($1::uuid[]) AS v (voucher_id)
-                 JOIN allocations AS a ON a.voucher_id = v.voucher_id
-           )
-           SELECT n.position AS "position!",
-                  EXISTS (SELECT FROM known AS k WHERE k.voucher_id = n.voucher_id) AS "is_known!",
-                  GREATEST(
-                      (SELECT max(s.stock_id)
-                         FROM codes AS c
-                         JOIN stock AS s ON s.code_id = c.code_id
-                        WHERE c.blind_index = n.blind_index),
-                      (SELECT max(s.stock_id)
-                         FROM stock AS s
-                        WHERE s.code_id = n.code_id
-                          AND s.code_id <= (SELECT q.last_code_id FROM continuity AS q))
-                  ) AS stock_id
-             FROM unnest($1::uuid[], $2::bigint[], $3::bytea[])
-                  WITH ORDINALITY AS n (voucher_id, code_id, blind_index, position)"#,
-        vouchers as _,
+/// Whether this database has the sale, per voucher. One join with all vouchers: the index of vouchers by id is made for single
+/// lookups.
+async fn find_known(connection: &mut PgConnection, sold: &[SoldVoucher]) -> Result<Vec<bool>, sqlx::Error> {
+    let ids = sold.iter().map(|voucher| match voucher {
+        SoldVoucher::Voucher(voucher_id) | SoldVoucher::CodeRow(_, Some(voucher_id)) => {
+            Some(voucher_id.as_uuid())
+        }
+        SoldVoucher::CodeRow(_, None) | SoldVoucher::Code(_) => None,
+    });
+    let ids: Vec<Option<Uuid>> = ids.collect();
+    let known = sqlx::query_scalar!(
+        r#"SELECT a.voucher_id AS "voucher_id!"
+             FROM unnest($1::uuid[]) AS v (voucher_id)
+             JOIN allocations AS a ON a.voucher_id = v.voucher_id"#,
+        &ids as _,
+    );
+    let known: HashSet<Uuid> = known.fetch_all(connection).await?.into_iter().collect();
+    Ok(ids
+        .iter()
+        .map(|id| id.is_some_and(|id| known.contains(&id)))
+        .collect())
+}
+
+/// The newest stock row of each voucher's code. A code row above the highest one of the backup names another code here.
+async fn find_newest_rows(
+    connection: &mut PgConnection,
+    sold: &[SoldVoucher],
+) -> Result<Vec<Option<i64>>, sqlx::Error> {
+    let (code_ids, indexes): (Vec<Option<i64>>, Vec<Option<&[u8]>>) = sold
+        .iter()
+        .map(|voucher| match voucher {
+            SoldVoucher::Voucher(_) => (None, None),
+            SoldVoucher::CodeRow(code_id, _) => (Some(*code_id), None),
+            SoldVoucher::Code(index) => (None, Some(&index.as_bytes()[..])),
+        })
+        .unzip();
+    sqlx::query_scalar!(
+        "SELECT GREATEST(
+                 (SELECT max(s.stock_id)
+                    FROM codes AS c
+                    JOIN stock AS s ON s.code_id = c.code_id
+                   WHERE c.blind_index = n.blind_index),
+                 (SELECT max(s.stock_id)
+                    FROM stock AS s
+                   WHERE s.code_id = n.code_id
+                     AND s.code_id <= (SELECT q.last_code_id FROM continuity AS q))
+                )
+           FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS n (code_id, blind_index, position)
+          ORDER BY n.position",
         code_ids as _,
         indexes as _,
     )

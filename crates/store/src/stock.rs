@@ -25,6 +25,7 @@ use super::database::Database;
 
 pub use self::code_index::{CodeIndexUpdate, UnindexedCode};
 pub use self::expire::ExpiryBatch;
+pub(super) use self::void::void_rows;
 pub use self::void::{VoidOutcome, VoidTarget};
 
 /// Key of the advisory lock around the generation of stock ids, which keeps the ids of one import consecutive. Any otherwise

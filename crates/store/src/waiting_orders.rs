@@ -1,4 +1,4 @@
-//! Orders that wait for vouchers: their demand per SKU, when they are due, and the duty to serve them.
+//! Orders that wait for vouchers: their demand per SKU, when they are due, and the lock to serve them.
 //!
 //! Triggers maintain `order_demands` (migrations 0012 and 0013): a change of an order and the end of a purchase make it due.
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 use sqlx::pool::PoolConnection;
 use sqlx::{Connection as _, Executor as _, PgConnection, Postgres};
 use vouchsafe_actors::ports::store::StoreFuture;
-use vouchsafe_actors::ports::vendors::{Duty, OrderPurchases, WaitingOrder};
+use vouchsafe_actors::ports::vendors::{OrderPurchases, ServingLock, WaitingOrder};
 use vouchsafe_domain::ids::{OrderId, PartnerId};
 use vouchsafe_domain::product::Sku;
 
@@ -17,10 +17,10 @@ use super::database::Database;
 /// Key of the advisory lock of the node that serves waiting orders. Any otherwise unused number.
 const SERVING_LOCK: i64 = 0x5653_7365_7276_6500;
 
-/// A node that stops responding without closing its connection loses the duty. It is idle for the length of a round at most.
+/// A node that stops responding without closing its connection loses the lock. It is idle for the length of a round at most.
 const SERVING_IDLE_TIMEOUT: &str = "SET idle_session_timeout = '30s'";
 
-/// A ping of the connection that takes longer counts as the loss of the duty.
+/// A ping of the connection that takes longer counts as the loss of the lock.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Number of orders that released stock makes due: a round.
@@ -31,12 +31,12 @@ const EXPEDITED_ORDERS: i64 = 256;
 pub struct WaitingOrders(pub(super) Database);
 
 impl WaitingOrders {
-    /// Takes the duty to serve waiting orders; `None` while another node has it. The lock ends with its connection, which leaves
+    /// Takes the lock to serve waiting orders; `None` while another node has it. The lock ends with its connection, which leaves
     /// the pool.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn take_serving_duty(&self) -> Result<Option<ServingDuty>, sqlx::Error> {
+    pub async fn try_lock_serving(&self) -> Result<Option<PgServingLock>, sqlx::Error> {
         let database = self.0.clone();
         let connection = self.0.run(|pool| async move {
             let mut connection = pool.acquire().await?;
@@ -50,7 +50,7 @@ impl WaitingOrders {
             Ok(Some(connection))
         });
         let connection = connection.await?;
-        Ok(connection.map(|connection| ServingDuty {
+        Ok(connection.map(|connection| PgServingLock {
             database,
             connection: Some(connection),
         }))
@@ -140,7 +140,8 @@ impl WaitingOrders {
                  FROM order_demands AS d
                 WHERE d.product_id = $1
                   AND d.denomination = $2
-                  AND d.order_id > COALESCE($3, '00000000-0000-0000-0000-000000000000'::uuid)
+                  AND (d.product_id, d.denomination, d.order_id)
+                      > ($1, $2, COALESCE($3, '00000000-0000-0000-0000-000000000000'::uuid))
                 ORDER BY d.order_id
                 LIMIT $4"#,
             sku.product_id as _,
@@ -177,14 +178,14 @@ impl WaitingOrders {
     }
 }
 
-/// The duty to serve waiting orders: a connection that has the advisory lock.
+/// The lock to serve waiting orders: a connection that has the advisory lock.
 #[derive(Debug)]
-pub struct ServingDuty {
+pub struct PgServingLock {
     database: Database,
     connection: Option<PgConnection>,
 }
 
-impl Duty for ServingDuty {
+impl ServingLock for PgServingLock {
     fn is_held(&mut self) -> StoreFuture<'_, bool> {
         Box::pin(async move {
             let Some(mut connection) = self.connection.take() else {

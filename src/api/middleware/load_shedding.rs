@@ -17,7 +17,7 @@ use vouchsafe_wire::error_code::Code;
 use super::trace;
 use crate::api::body;
 use crate::api::error::keyed_request_error;
-use crate::metrics::AnsweredRequest;
+use crate::metrics::FinishedRequest;
 use crate::service::Service;
 
 const ORDERS_PATH: &str = "/api/v1/orders";
@@ -49,7 +49,7 @@ fn overload_response(request: &ServiceRequest) -> Option<HttpResponse> {
     service
         .metrics
         .record_refusal(Code::ServiceUnavailable, Some(RequestClass::Orders));
-    service.metrics.record_request(AnsweredRequest {
+    service.metrics.record_request(FinishedRequest {
         listener: "partner",
         method: "POST",
         route: Some(ORDERS_PATH.to_owned()),

@@ -13,7 +13,7 @@ use vouchsafe_wire::error_code::Code;
 use super::refusals;
 use super::trace::{MatchedRoute, method_label};
 use crate::api::error::ApiError;
-use crate::metrics::AnsweredRequest;
+use crate::metrics::FinishedRequest;
 use crate::service::Service;
 
 /// Middleware of the partner listener.
@@ -61,7 +61,7 @@ async fn serve_if_ready<B: MessageBody + 'static>(
         Err(error) => error.as_response_error().status_code(),
     };
     refusals::report(&service, &result);
-    service.metrics.record_request(AnsweredRequest {
+    service.metrics.record_request(FinishedRequest {
         listener,
         method,
         route,

@@ -22,8 +22,8 @@ use tracing::{error, warn};
 use uuid::Uuid;
 use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use vouchsafe_actors::ports::vendors::{
-    ClaimedPurchase, DuePurchase, Duty, ForcedResponse, PurchaseRemainder, ReservedStock, VendorCapacity,
-    VendorId, Vendors, WaitingOrder,
+    ClaimedPurchase, DuePurchase, ForcedResponse, PurchaseRemainder, ReservedStock, ServingLock,
+    VendorCapacity, VendorId, Vendors, WaitingOrder,
 };
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
@@ -220,11 +220,11 @@ impl Vendors for ProcurementService {
         })
     }
 
-    fn take_serving_duty(&self) -> StoreFuture<'_, Result<Option<Box<dyn Duty>>, Unavailable>> {
-        let duty = self.store.waiting_orders.take_serving_duty();
+    fn try_lock_serving(&self) -> StoreFuture<'_, Result<Option<Box<dyn ServingLock>>, Unavailable>> {
+        let lock = self.store.waiting_orders.try_lock_serving();
         Box::pin(async move {
-            let duty = duty.await.map_err(unavailable)?;
-            Ok(duty.map(|duty| Box::new(duty) as Box<dyn Duty>))
+            let lock = lock.await.map_err(unavailable)?;
+            Ok(lock.map(|lock| Box::new(lock) as Box<dyn ServingLock>))
         })
     }
 

@@ -16,8 +16,8 @@ use uuid::Uuid;
 pub use self::faults::VendorFault;
 use vouchsafe_actors::ports::store::{StoreFuture, Unavailable};
 use vouchsafe_actors::ports::vendors::{
-    ClaimedPurchase, DuePurchase, Duty, ForcedResponse, PurchaseRemainder, ReservedStock, VendorCapacity,
-    VendorId, Vendors, WaitingOrder,
+    ClaimedPurchase, DuePurchase, ForcedResponse, PurchaseRemainder, ReservedStock, ServingLock,
+    VendorCapacity, VendorId, Vendors, WaitingOrder,
 };
 use vouchsafe_domain::clock::Clock as _;
 use vouchsafe_domain::ids::{OrderId, PartnerId};
@@ -172,16 +172,16 @@ impl Drop for InFlightCall<'_> {
     }
 }
 
-/// The duty to serve waiting orders, which ends with the node that has it.
-struct SimulatedDuty(SimulatedVendors);
+/// The lock to serve waiting orders, which ends with the node that has it.
+struct SimulatedServingLock(SimulatedVendors);
 
-impl Duty for SimulatedDuty {
+impl ServingLock for SimulatedServingLock {
     fn is_held(&mut self) -> StoreFuture<'_, bool> {
         Box::pin(async move { self.0.try_records().is_ok() })
     }
 }
 
-impl Drop for SimulatedDuty {
+impl Drop for SimulatedServingLock {
     fn drop(&mut self) {
         self.0.records().release_duty();
     }
@@ -207,10 +207,10 @@ impl Vendors for NodeVendors {
         })
     }
 
-    fn take_serving_duty(&self) -> StoreFuture<'_, Result<Option<Box<dyn Duty>>, Unavailable>> {
+    fn try_lock_serving(&self) -> StoreFuture<'_, Result<Option<Box<dyn ServingLock>>, Unavailable>> {
         Box::pin(async move {
             let is_free = self.vendors.try_records()?.take_duty();
-            Ok(is_free.then(|| Box::new(SimulatedDuty(self.vendors.clone())) as Box<dyn Duty>))
+            Ok(is_free.then(|| Box::new(SimulatedServingLock(self.vendors.clone())) as Box<dyn ServingLock>))
         })
     }
 

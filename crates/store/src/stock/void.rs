@@ -191,8 +191,11 @@ async fn find(
     .await
 }
 
-/// Voids stock rows and returns those that were free.
-async fn void_rows(connection: &mut PgConnection, mut stock_ids: Vec<i64>) -> Result<Vec<i64>, sqlx::Error> {
+/// Voids stock rows and returns those that were free. In stock id order, the lock order of commits.
+pub(crate) async fn void_rows(
+    connection: &mut PgConnection,
+    mut stock_ids: Vec<i64>,
+) -> Result<Vec<i64>, sqlx::Error> {
     stock_ids.sort_unstable();
     stock_ids.dedup();
     sqlx::query_scalar!(

@@ -35,8 +35,8 @@ pub(crate) fn change(operation: Operation) -> Operation {
             OPERATORS,
             "Change an operator",
             "Changes the role, or refuses all tokens of the operator until it is enabled again. Omitted fields stay unchanged. In \
-             force on all nodes for requests that begin after the response. Another admin changes your own account, so one admin \
-             always remains.",
+             force on all nodes for requests that begin after the response. Another admin changes your own account, so the last \
+             admin cannot lock themselves out.",
         )
         .json_body::<OperatorPatch>(json!({ "role": "viewer" }))
         .ok::<OperatorAccount>("The operator after the change.", operator())

@@ -54,7 +54,7 @@ pub(super) struct PurchaseRecords {
     sold_out: Vec<(Sku, Instant)>,
     /// When waiting orders are due.
     next_looks: BTreeMap<OrderId, Instant>,
-    /// Whether a node has the duty to serve waiting orders.
+    /// Whether a node has the lock to serve waiting orders.
     has_server: bool,
     pub(super) faults: VendorFaults,
     /// Vendor calls in flight now.
@@ -128,7 +128,7 @@ impl PurchaseRecords {
         is_due
     }
 
-    /// Takes the duty to serve waiting orders, unless a node has it.
+    /// Takes the lock to serve waiting orders, unless a node has it.
     pub(super) fn take_duty(&mut self) -> bool {
         !std::mem::replace(&mut self.has_server, true)
     }
