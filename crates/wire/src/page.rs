@@ -42,7 +42,12 @@ pub struct PageParameters {
     /// `next_cursor` of the previous page. It is valid only for the same list with the same filters.
     #[cfg_attr(
         feature = "clap",
-        arg(long, help = "Cursor of the next page, from the output of the previous one")
+        // A cursor is base64url, which may begin with a hyphen.
+        arg(
+            long,
+            allow_hyphen_values = true,
+            help = "Cursor of the next page, from the output of the previous one"
+        )
     )]
     cursor: Option<String>,
 }
