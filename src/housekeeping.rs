@@ -129,6 +129,17 @@ async fn purge(service: &Service) {
         if let Err(error) = service.job_store.deliveries.purge_ended().await {
             warn!(error.message = %error, "cannot purge old deliveries");
         }
+        if let Err(error) = service
+            .job_store
+            .waiting_orders
+            .expedite_after_clock_change()
+            .await
+        {
+            warn!(error.message = %error, "cannot expedite waiting orders after a clock change");
+        }
+        if let Err(error) = service.job_store.purchases.expedite_after_clock_change().await {
+            warn!(error.message = %error, "cannot expedite purchases after a clock change");
+        }
     }
 }
 

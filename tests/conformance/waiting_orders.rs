@@ -2,17 +2,19 @@
 //!
 //! Row counts come from `auto_explain`, as in `list_plans`.
 
+use std::time::Duration;
+
 use sqlx::{AssertSqlSafe, Executor};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 use vouchsafe_actors::ports::record::Verdict;
 use vouchsafe_actors::ports::store::Store as _;
-use vouchsafe_actors::ports::vendors::{OrderPurchases, ServingLock as _, WaitingOrder};
+use vouchsafe_actors::ports::vendors::{OrderPurchases, ReservedStock, ServingLock as _, WaitingOrder};
 use vouchsafe_domain::order::Actor;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::transition::{Cause, OrderTransition};
 use vouchsafe_simulation::build;
-use vouchsafe_simulation::conformance::Subject as _;
+use vouchsafe_simulation::conformance::{OtherTransaction as _, Subject as _};
 use vouchsafe_store::{PgNode, PgStore};
 
 use crate::explain::{EXPLAIN, lock_log, plans, rows_read};
@@ -22,6 +24,8 @@ use crate::subject::PgSubject;
 const WAITING: u32 = 20_000;
 
 const FEW_ROWS: f64 = 1_000.0;
+
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Inserts orders that wait for a SKU.
 pub(crate) async fn insert_waiting_orders(subject: &PgSubject, sku: &Sku, count: u32) {
@@ -151,11 +155,9 @@ async fn waiting_order_is_due_when_its_purchase_ends() {
         matches!(&claimed[..], [order] if order.purchases == OrderPurchases::None),
         "{claimed:?}"
     );
-    let open = "INSERT INTO purchases (purchase_id, partner_id, order_id, line, vendor, product_id, denomination, currency,
-                                       quantity, expiry_policy, requested_at)
-                SELECT order_id, partner_id, order_id, 0, 'v', product_id, denomination, 'USD', 1, '{}', now() FROM order_demands;
-                UPDATE order_demands SET next_at = now() + interval '1 hour'";
-    subject.pool().execute(open).await.unwrap();
+    open_purchases(&subject).await;
+    let postpone = "UPDATE order_demands SET next_at = now() + interval '1 hour'";
+    subject.pool().execute(postpone).await.unwrap();
     assert_eq!(store.waiting_orders.claim_due(1).await.unwrap(), []);
     subject
         .pool()
@@ -173,6 +175,132 @@ async fn waiting_order_is_due_when_its_purchase_ends() {
         .await
         .unwrap();
     assert_eq!(store.waiting_orders.list_for_sku(sku, None, 1).await.unwrap(), []);
+    subject.remove().await;
+}
+
+/// Each returned voucher is a reservation of its own while an order waits for its SKU.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_reservations_of_one_sku_hide_none_of_another() {
+    let subject = PgSubject::new().await;
+    let (gift, other) = (build::sku("gift", 1_000), build::sku("other", 1_000));
+    for _ in 0..9 {
+        subject.add_chunk(&gift, &[build::day(0)]).await;
+    }
+    subject.add_chunk(&other, &[build::day(0)]).await;
+    let reserve = "UPDATE chunks SET reservation_id = gen_random_uuid()";
+    subject.pool().execute(reserve).await.unwrap();
+    let reservations = &subject.store().reservations;
+    let share = |listed: &[ReservedStock]| {
+        let of_sku = listed.iter();
+        of_sku
+            .map(|stock| (stock.sku.clone(), stock.reservation_ids.len()))
+            .collect::<Vec<_>>()
+    };
+    let listed = reservations.list(8).await.unwrap();
+    assert_eq!(share(&listed), [(gift.clone(), 4), (other.clone(), 1)]);
+    reservations
+        .release(listed[0].reservation_ids.clone())
+        .await
+        .unwrap();
+    let listed = reservations.list(8).await.unwrap();
+    assert_eq!(share(&listed), [(gift, 4), (other, 1)], "the next ones");
+    for stock in reservations.list(1_000).await.unwrap() {
+        reservations.release(stock.reservation_ids).await.unwrap();
+    }
+    assert_eq!(reservations.list(8).await.unwrap(), []);
+    subject.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn released_stock_makes_only_later_orders_of_its_sku_due() {
+    let subject = PgSubject::new().await;
+    let (gift, other) = (build::sku("gift", 1_000), build::sku("other", 1_000));
+    insert_waiting_orders(&subject, &gift, 3).await;
+    insert_waiting_orders(&subject, &other, 1).await;
+    let waiting = &subject.store().waiting_orders;
+    assert_eq!(waiting.claim_due(10).await.unwrap().len(), 4);
+    let postpone = "UPDATE order_demands SET next_at = now() + interval '1 minute'";
+    subject.pool().execute(postpone).await.unwrap();
+    let of_gift = waiting.list_for_sku(gift.clone(), None, 10).await.unwrap();
+    waiting.expedite(gift, of_gift[0].1).await.unwrap();
+    let due = waiting.claim_due(10).await.unwrap();
+    let due: Vec<_> = due
+        .iter()
+        .map(|order| (order.partner_id, order.order_id))
+        .collect();
+    assert_eq!(due, of_gift[1..]);
+    subject.remove().await;
+}
+
+/// Opens a purchase for each waiting order. Returns the id of one.
+async fn open_purchases(subject: &PgSubject) -> Uuid {
+    let open = "INSERT INTO purchases (purchase_id, partner_id, order_id, line, vendor, product_id, denomination, currency,
+                                       quantity, expiry_policy, requested_at)
+                SELECT order_id, partner_id, order_id, 0, 'v', product_id, denomination, 'USD', 1, '{}', now() FROM order_demands
+                RETURNING purchase_id";
+    sqlx::query_scalar(open).fetch_one(subject.pool()).await.unwrap()
+}
+
+/// A round that has read the purchase as open postpones the order after the purchase has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn purchase_that_ends_during_a_round_makes_its_order_due() {
+    let subject = PgSubject::new().await;
+    insert_waiting_orders(&subject, &build::sku("gift", 1_000), 1).await;
+    let purchase_id = open_purchases(&subject).await;
+    let store = subject.store();
+    let postpone = sqlx::query("UPDATE order_demands SET next_at = now() + interval '5 minutes'");
+    let round = subject.begin_with(postpone).await;
+    let purchases = store.purchases.clone();
+    let end = tokio::spawn(async move { purchases.reschedule(purchase_id, None).await });
+    let is_blocked = "SELECT EXISTS (
+        SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')";
+    while !end.is_finished()
+        && !sqlx::query_scalar::<_, bool>(is_blocked)
+            .fetch_one(subject.pool())
+            .await
+            .unwrap()
+    {
+        tokio::task::yield_now().await;
+    }
+    round.commit().await;
+    end.await.unwrap().unwrap();
+    let due = store.waiting_orders.claim_due(1).await.unwrap();
+    assert!(
+        matches!(&due[..], [order] if order.purchases == OrderPurchases::Ended),
+        "{due:?}"
+    );
+    subject.remove().await;
+}
+
+/// Orders and purchases were postponed, and a purchase claimed, while the database's clock was an hour fast.
+#[tokio::test(flavor = "multi_thread")]
+async fn clock_that_was_set_back_postpones_nothing() {
+    let subject = PgSubject::new().await;
+    insert_waiting_orders(&subject, &build::sku("gift", 1_000), 1).await;
+    let purchase_id = open_purchases(&subject).await;
+    let (orders, purchases) = (&subject.store().waiting_orders, &subject.store().purchases);
+    let list_due = || purchases.list_due("v".to_owned(), 1);
+    orders.claim_due(1).await.unwrap();
+    purchases.reschedule(purchase_id, Some(HOUR)).await.unwrap();
+    orders.expedite_after_clock_change().await.unwrap();
+    purchases.expedite_after_clock_change().await.unwrap();
+    assert_eq!(orders.claim_due(1).await.unwrap(), [], "the usual delay");
+    assert_eq!(list_due().await.unwrap(), [], "the longest delay of a vendor");
+    let set_back = "UPDATE order_demands SET next_at = next_at + interval '1 hour';
+                    UPDATE purchases SET next_at = next_at + interval '1 hour'";
+    subject.pool().execute(set_back).await.unwrap();
+    orders.expedite_after_clock_change().await.unwrap();
+    purchases.expedite_after_clock_change().await.unwrap();
+    assert_eq!(orders.claim_due(1).await.unwrap().len(), 1);
+    assert_eq!(list_due().await.unwrap().len(), 1);
+    let claimed = purchases.claim("one".to_owned(), purchase_id).await.unwrap();
+    assert!(claimed.is_some());
+    purchases.expedite_after_clock_change().await.unwrap();
+    assert_eq!(list_due().await.unwrap(), [], "the claim of this moment");
+    let set_back = "UPDATE purchases SET claimed_until = claimed_until + interval '1 hour'";
+    subject.pool().execute(set_back).await.unwrap();
+    purchases.expedite_after_clock_change().await.unwrap();
+    assert_eq!(list_due().await.unwrap().len(), 1);
     subject.remove().await;
 }
 

@@ -34,9 +34,10 @@ pub struct StockRequest {
 /// of it.
 pub const TAKEOVER_DELAY: Duration = Duration::from_millis(600);
 
-/// How long a demand counts after its last renewal. A node with waiting requests renews its demand 20 times a second; a slow
-/// database must not make it new again.
-pub const DEMAND_VALIDITY: Duration = Duration::from_secs(1);
+/// How long a demand counts after its last renewal. A node with waiting requests renews its demand 20 times a second, or less
+/// often if it demands thousands of SKUs or the database is slow: that must not make the demand new again, since its takeover
+/// would never come. The demand of a node that died holds other nodes off for as long.
+pub const DEMAND_VALIDITY: Duration = Duration::from_secs(3);
 
 /// Stock of a SKU that another node needs and this node owns.
 #[derive(Debug, Clone, PartialEq, Eq)]

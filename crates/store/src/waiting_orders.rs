@@ -176,6 +176,17 @@ impl WaitingOrders {
         );
         self.0.execute(statement).await
     }
+
+    /// Makes orders due that would be due later than `claim_due` ever postpones one: the database's clock was set back since.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn expedite_after_clock_change(&self) -> Result<(), sqlx::Error> {
+        let statement = sqlx::query!(
+            "UPDATE order_demands SET next_at = now() WHERE next_at > now() + interval '5 minutes 10 seconds'"
+        );
+        self.0.execute(statement).await
+    }
 }
 
 /// The lock to serve waiting orders: a connection that has the advisory lock.
