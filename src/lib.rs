@@ -5,10 +5,10 @@
 //! [`startup`] puts the parts together.
 
 mod api;
-pub mod cli;
 mod config_change;
 mod housekeeping;
 mod metrics;
+pub mod program;
 mod readiness;
 mod refusal_log;
 mod sandbox;
@@ -17,3 +17,4 @@ mod service;
 pub mod settings;
 pub mod startup;
 pub mod telemetry;
+pub mod vendor_simulator;

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use vouchsafe::cli::program::{Cli, Command, SettingsError};
-use vouchsafe::cli::{ExitStatus, LocalService};
-use vouchsafe::{cli, startup, telemetry};
+use vouchsafe::program::{Cli, Command, SettingsError};
+use vouchsafe::{startup, telemetry, vendor_simulator};
+use vouchsafe_cli::{self as cli, ExitStatus, LocalService};
 use vouchsafe_private_postgres::{GUARD_SUBCOMMAND, run_guard};
 
 /// Saves a fifth of an order's CPU time compared with the system allocator (docs/decisions/0007-mimalloc.md).
@@ -22,21 +22,19 @@ fn main() -> ExitCode {
         Err(SettingsError::Arguments(error)) => error.exit(),
         Err(error) => return exit_with_error(&error, ExitStatus::Usage),
     };
-    let local_service = LocalService::of(&settings.data_dir, settings.serve_settings());
+    let serve = settings.serve_settings();
+    let local_service = LocalService::of(&settings.data_dir, serve.http_addr, serve.admin_addr);
     match settings.command {
-        Some(Command::Client(command)) => cli::run(command, settings.json, &local_service),
-        Some(Command::VendorSimulator(args)) => cli::vendor_simulator::run(args),
-        Some(Command::Serve(_)) | None => {
-            let serve = settings.serve_settings();
-            match telemetry::start(serve) {
-                Ok(telemetry) => {
-                    let ended = startup::serve(serve, &settings.data_dir, &telemetry);
-                    telemetry.finish();
-                    ended
-                }
-                Err(error) => exit_with_error(&error, ExitStatus::Usage),
+        Some(Command::Client(command)) => cli::run(command, settings.json, &local_service, Cli::commands),
+        Some(Command::VendorSimulator(args)) => vendor_simulator::run(args),
+        Some(Command::Serve(_)) | None => match telemetry::start(serve) {
+            Ok(telemetry) => {
+                let ended = startup::serve(serve, &settings.data_dir, &telemetry);
+                telemetry.finish();
+                ended
             }
-        }
+            Err(error) => exit_with_error(&error, ExitStatus::Usage),
+        },
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use vouchsafe_private_postgres::{SANDBOX_PARTNER_FILE, write_private};
 
 use anyhow::Context as _;
 use serde::Deserialize;
@@ -19,16 +20,12 @@ use vouchsafe_security::environment::Environment;
 use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
 use vouchsafe_store::AuditActor;
 
-use crate::secrets;
 use crate::service::Service;
 use crate::settings::ServeSettings;
 
 mod catalogue;
 
 pub(crate) use catalogue::LOST_RESPONSE_PRODUCT;
-
-/// File with the seeded partner's credentials, readable by its owner only.
-pub(crate) const PARTNER_FILE: &str = "sandbox-partner.json";
 
 /// Allowlist of the seeded partner.
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
@@ -49,7 +46,7 @@ struct SeededPartner {
 
 /// Seeds an empty database; leaves any other unchanged.
 pub(crate) async fn seed_if_new(service: &Service, data_dir: &Path) -> anyhow::Result<()> {
-    let file = data_dir.join(PARTNER_FILE);
+    let file = data_dir.join(SANDBOX_PARTNER_FILE);
     if service
         .job_store
         .partners
@@ -89,7 +86,7 @@ async fn seed_partner(service: &Service, file: &Path) -> anyhow::Result<()> {
         "api_key": api_key.to_string(),
         "api_secret": api_secret.expose(),
     });
-    secrets::write_private(file, &format!("{text:#}\n"))?;
+    write_private(file, &format!("{text:#}\n")).with_context(|| format!("write {}", file.display()))?;
     service
         .job_store
         .partners
@@ -140,7 +137,7 @@ pub(crate) fn print_banner(settings: &ServeSettings, data_dir: &Path) {
         ),
         format!("  data        {}", data_dir.display()),
     ];
-    if settings.environment == Environment::Sandbox && data_dir.join(PARTNER_FILE).exists() {
+    if settings.environment == Environment::Sandbox && data_dir.join(SANDBOX_PARTNER_FILE).exists() {
         lines.extend([
             String::new(),
             "Place an order:".to_owned(),

@@ -4,20 +4,16 @@
 //! in production they come from settings.
 
 use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use vouchsafe_private_postgres::{OPERATOR_TOKEN_FILE, write_private};
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash};
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::vault::key_file;
 use vouchsafe_security::vault::master_key::MasterKey;
 
 use crate::settings::ServeSettings;
-
-/// File of the sandbox's operator token.
-pub(crate) const OPERATOR_TOKEN_FILE: &str = "operator-token";
 
 const MASTER_KEY_FILE: &str = "master-key";
 
@@ -82,36 +78,11 @@ fn read_or_create(path: &Path, create: impl FnOnce() -> anyhow::Result<String>) 
         Ok(text) => Ok(text.trim().to_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let text = create()?;
-            write_private(path, &format!("{text}\n"))?;
+            write_private(path, &format!("{text}\n")).with_context(|| format!("write {}", path.display()))?;
             Ok(text)
         }
         Err(error) => Err(error).with_context(|| format!("read {}", path.display())),
     }
-}
-
-/// Writes a file atomically, readable by its owner only.
-///
-/// # Errors
-/// If it cannot be written.
-pub(crate) fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
-    let temporary = path.with_extension("draft");
-    let write = || -> std::io::Result<()> {
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temporary)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)?;
-        // The rename must be durable before a commit depends on the file.
-        let directory = path
-            .parent()
-            .filter(|directory| !directory.as_os_str().is_empty());
-        fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
-    };
-    write().with_context(|| format!("write {}", path.display()))
 }
 
 fn random_hex(bytes: usize) -> anyhow::Result<String> {

@@ -47,7 +47,6 @@ use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::{HttpSender, Poller, SenderConfig, UrlPolicy, build_context};
 
-use crate::cli::ExitStatus;
 use crate::housekeeping::{recorder, renew_lease, run_housekeeping};
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
@@ -58,6 +57,7 @@ use crate::telemetry::Telemetry;
 use crate::{sandbox, secrets};
 use vouchsafe_certification::Observer;
 use vouchsafe_certification::observed_sender::observe_deliveries;
+use vouchsafe_cli::ExitStatus;
 
 /// After this time the next start settles the records in flight (contract §11).
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);

@@ -38,7 +38,7 @@ mod tests {
     use std::ffi::OsString;
 
     use super::*;
-    use crate::cli::program::Cli;
+    use crate::program::Cli;
 
     const COMPLETE: [&str; 6] = [
         "--environment",

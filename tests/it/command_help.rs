@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 use tempfile::TempDir;
-use vouchsafe::cli::program::Cli;
+use vouchsafe::program::Cli;
 
 use crate::commands::{run, utf8};
 use vouchsafe_test_harness::{Listener, program};

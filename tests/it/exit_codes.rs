@@ -1,6 +1,6 @@
 //! Exit codes of the commands, and suggestions for mistyped arguments.
 
-use vouchsafe::cli::ExitStatus;
+use vouchsafe_cli::ExitStatus;
 
 use crate::commands::{run, run_error, utf8, words};
 use vouchsafe_test_harness::{free_address, unique};

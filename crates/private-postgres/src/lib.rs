@@ -26,6 +26,7 @@ mod lock;
 mod password;
 mod plan;
 mod postmaster;
+mod private_file;
 mod process;
 mod programs;
 mod restart_backoff;
@@ -50,6 +51,7 @@ pub use self::error::{DataDirError, PostgresError};
 pub use self::guard::run_guard;
 pub use self::guard_lock::GUARD_SUBCOMMAND;
 pub use self::guard_supervisor::GuardStatus;
+pub use self::private_file::{OPERATOR_TOKEN_FILE, SANDBOX_PARTNER_FILE, write_private};
 pub use self::settings::Durability;
 
 /// A recovery reads at most the 2 GB of WAL that the settings allow.

@@ -22,7 +22,6 @@ mod order;
 mod output;
 mod partner;
 mod payout;
-pub mod program;
 mod purchase;
 mod reconciliation;
 mod search;
@@ -31,7 +30,6 @@ mod stock_release;
 mod table;
 mod upload;
 mod vendor;
-pub mod vendor_simulator;
 mod verify;
 mod vouchers;
 mod wallet;
@@ -45,6 +43,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 pub use self::exit::ExitStatus;
+pub use self::id::with_validation;
+pub use self::table::MAX_WIDTH;
 
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_security::framing::API_PREFIX;
@@ -53,8 +53,6 @@ use vouchsafe_wire::operator::search::SearchQuery;
 
 use self::admin::{AdminClient, AdminCommand, AdminQuery, ListArgs};
 use self::client::ErrorResponse;
-use self::examples::examples;
-use crate::settings::ServeSettings;
 
 /// Heading of the options that say which service or database a command uses.
 const CONNECTION_OPTIONS: &str = "Connection options";
@@ -163,11 +161,11 @@ pub struct LocalService {
 
 impl LocalService {
     #[must_use]
-    pub fn of(data_dir: &Path, settings: &ServeSettings) -> Self {
+    pub fn of(data_dir: &Path, http_addr: SocketAddr, admin_addr: SocketAddr) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
-            base_url: format!("http://{}{API_PREFIX}", connectable_address(settings.http_addr)),
-            admin_url: format!("http://{}", connectable_address(settings.admin_addr)),
+            base_url: format!("http://{}{API_PREFIX}", connectable_address(http_addr)),
+            admin_url: format!("http://{}", connectable_address(admin_addr)),
         }
     }
 }
@@ -182,11 +180,17 @@ fn connectable_address(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
+/// Runs a command. `program` describes the whole program, for completion scripts.
 #[must_use]
-pub fn run(command: Command, json: bool, local_service: &LocalService) -> ExitCode {
+pub fn run(
+    command: Command,
+    json: bool,
+    local_service: &LocalService,
+    program: fn() -> clap::Command,
+) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(dispatch(command, json, local_service)),
+        Ok(runtime) => runtime.block_on(dispatch(command, json, local_service, program)),
         Err(error) => Err(error.into()),
     };
     match outcome {
@@ -216,6 +220,7 @@ async fn dispatch(
     command: Command,
     json: bool,
     local_service: &LocalService,
+    program: fn() -> clap::Command,
 ) -> anyhow::Result<CommandOutput> {
     let admin = |options| AdminClient::new(options, json, local_service);
     match command {
@@ -243,7 +248,7 @@ async fn dispatch(
         Command::Audit(args) => monitoring::audit(&args.query, &admin(args.options)?).await,
         Command::Migrate(args) => migrate::run(args, json, &local_service.data_dir).await,
         Command::Verify(args) => verify::run(args, json, &local_service.data_dir).await,
-        Command::Completions(args) => completions::run(&args),
+        Command::Completions(args) => completions::run(&args, program()),
     }
 }
 

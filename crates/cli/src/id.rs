@@ -96,7 +96,8 @@ objects! {
 }
 
 /// Adds the validation to all ID arguments, which have the ID as value name.
-pub(super) fn with_validation(command: Command) -> Command {
+#[must_use]
+pub fn with_validation(command: Command) -> Command {
     command.mut_args(validate).mut_subcommands(with_validation)
 }
 

@@ -9,8 +9,7 @@ use secrecy::SecretString;
 use vouchsafe_procurement::simulator::faults::{self, FaultPlan};
 use vouchsafe_procurement::simulator::{SimulatorSettings, serve};
 
-use super::ExitStatus;
-use super::examples::examples;
+use vouchsafe_cli::{ExitStatus, examples};
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = after_help())]

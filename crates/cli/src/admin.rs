@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use reqwest::{Body, Client, Method};
 use secrecy::SecretString;
 use serde::Serialize;
+use vouchsafe_private_postgres::OPERATOR_TOKEN_FILE;
 use vouchsafe_security::secret::expose;
 use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::page::PageParameters;
@@ -17,7 +18,6 @@ use super::id::ObjectRef;
 use super::output;
 use super::table::Column;
 use super::{CONNECTION_OPTIONS, CommandOutput, LocalService};
-use crate::secrets::OPERATOR_TOKEN_FILE;
 
 /// Options of all operator commands.
 #[derive(Debug, Args)]

@@ -5,7 +5,6 @@ use clap_complete::{Shell, generate};
 
 use super::CommandOutput;
 use super::examples::examples;
-use crate::cli::program::Cli;
 
 #[derive(Debug, Args)]
 #[command(after_help = examples![
@@ -17,8 +16,8 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(super) fn run(args: &CompletionsArgs) -> anyhow::Result<CommandOutput> {
+pub(super) fn run(args: &CompletionsArgs, mut program: clap::Command) -> anyhow::Result<CommandOutput> {
     let mut script = Vec::new();
-    generate(args.shell, &mut Cli::commands(), "vouchsafe", &mut script);
+    generate(args.shell, &mut program, "vouchsafe", &mut script);
     Ok(String::from_utf8(script)?.into())
 }

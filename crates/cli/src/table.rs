@@ -6,7 +6,7 @@
 use unicode_width::UnicodeWidthStr as _;
 
 /// In columns of a terminal; the help has the same width.
-pub(super) const MAX_WIDTH: usize = 100;
+pub const MAX_WIDTH: usize = 100;
 
 const GAP: &str = "  ";
 

@@ -8,12 +8,10 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use super::examples::examples;
-use super::id;
-use super::table::MAX_WIDTH;
-use super::vendor_simulator::SimulatorArgs;
-use crate::cli;
+use vouchsafe_cli::{self as cli, MAX_WIDTH, examples, with_validation};
+
 use crate::settings::ServeSettings;
+use crate::vendor_simulator::SimulatorArgs;
 
 /// Heading of the options that every command has.
 const GLOBAL_OPTIONS: &str = "Global options";
@@ -104,7 +102,7 @@ impl Cli {
             .get_one::<PathBuf>("config")
             .map(|path| read_file(path))
             .transpose()?;
-        let command = id::with_validation(Self::commands());
+        let command = with_validation(Self::commands());
         let command = with_full_usage(with_defaults(command, &file.unwrap_or_default()));
         let matches = command.clone().try_get_matches_from(arguments)?;
         let mut settings = Self::from_arg_matches(&matches)?;

@@ -10,6 +10,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
+use vouchsafe_private_postgres::{SANDBOX_PARTNER_FILE, write_private};
 use vouchsafe_security::credential::ApiSecret;
 use vouchsafe_security::framing::{API_PREFIX, CanonicalRequest, SignedRequest, Timestamp};
 use vouchsafe_security::secret::expose;
@@ -20,8 +21,6 @@ use super::client::{build_client, parse_url};
 use super::examples::examples;
 use super::exit::UsageError;
 use super::{CONNECTION_OPTIONS, CommandOutput, LocalService, print_error};
-use crate::sandbox::PARTNER_FILE;
-use crate::secrets::write_private;
 
 /// Response headers printed with the status.
 const SHOWN_HEADERS: [&str; 4] = ["location", "idempotent-replayed", "retry-after", "x-trace-id"];
@@ -76,7 +75,7 @@ pub(super) async fn run(
     json: bool,
     local_service: &LocalService,
 ) -> anyhow::Result<CommandOutput> {
-    let stored_file = local_service.data_dir.join(PARTNER_FILE);
+    let stored_file = local_service.data_dir.join(SANDBOX_PARTNER_FILE);
     let file = args.credentials.as_ref().unwrap_or(&stored_file);
     let credentials = read_credentials(file)?;
     let method: Method = args.method.to_ascii_uppercase().parse().context("METHOD")?;
@@ -134,6 +133,7 @@ fn store_end(file: &Path, end: &str) -> anyhow::Result<()> {
     let mut stored: Map<String, Value> = serde_json::from_str(&std::fs::read_to_string(file)?)?;
     stored.insert("expires_at".to_owned(), end.into());
     write_private(file, &format!("{:#}\n", Value::Object(stored)))
+        .with_context(|| format!("write {}", file.display()))
 }
 
 /// What to do with the response of a rotation, and with credentials that end or have ended.
