@@ -129,6 +129,9 @@ async fn purge(service: &Service) {
         if let Err(error) = service.job_store.deliveries.purge_ended().await {
             warn!(error.message = %error, "cannot purge old deliveries");
         }
+        if let Err(error) = service.job_store.change_requests.expire().await {
+            warn!(error.message = %error, "cannot end expired change requests");
+        }
         if let Err(error) = service
             .job_store
             .waiting_orders

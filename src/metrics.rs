@@ -125,6 +125,8 @@ own_metrics! {
         "rate_limited_requests" "Requests rejected with 429, by class; class auth includes addresses with too many failures";
     authentication_failures: Family<CodeLabels, Counter> =
         "authentication_failures" "Requests that failed authentication, by error code, including those rejected with 429";
+    operator_sign_in_failures: Counter =
+        "operator_sign_in_failures" "Requests with a wrong operator token, including those rejected with 429";
 }
 
 /// All metrics of the process.
@@ -271,6 +273,11 @@ impl Metrics {
             .authentication_failures
             .get_or_create(&CodeLabels { code })
             .inc();
+    }
+
+    /// Counts a request with a wrong operator token.
+    pub(crate) fn record_operator_sign_in_failure(&self) {
+        self.own.operator_sign_in_failures.inc();
     }
 
     /// Renders all metrics.

@@ -20,7 +20,7 @@ use vouchsafe_webhooks::HttpSender;
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
 use crate::refusal_log::RefusalLog;
-use crate::settings::Preview;
+use crate::settings::{FourEyes, Preview};
 use vouchsafe_certification::Observer;
 
 /// The state of one service process.
@@ -47,6 +47,8 @@ pub(crate) struct Service {
     pub(crate) sender: HttpSender,
     /// The token of the settings; others are in the database.
     pub(crate) operator_token: Option<OperatorTokenHash>,
+    /// Which changes need a second operator.
+    pub(crate) four_eyes: FourEyes,
     pub(crate) reconciliation_preview: Preview,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,

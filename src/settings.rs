@@ -1,6 +1,7 @@
 //! Settings of the service.
 
 mod connections;
+mod four_eyes;
 mod limits;
 mod preview;
 
@@ -11,6 +12,7 @@ use secrecy::SecretString;
 use vouchsafe_actors::engine::DEFAULT_LANES;
 
 use self::connections::PoolSettings;
+pub use self::four_eyes::FourEyes;
 use self::limits::LimitSettings;
 pub use self::preview::Preview;
 use vouchsafe_security::client_address::TrustedProxies;
@@ -82,6 +84,11 @@ pub struct ServeSettings {
     )]
     pub trusted_proxies: TrustedProxies,
 
+    /// Whether money, payouts, approvals and access need a second operator: on, off, or on with thresholds of top-ups and
+    /// adjustments, e.g. USD=1000,EUR=900 [default: on in production, off in the sandbox].
+    #[arg(long, env = "VOUCHSAFE_FOUR_EYES", value_name = "on|off|THRESHOLDS")]
+    four_eyes: Option<FourEyes>,
+
     /// Default rate limits.
     #[command(flatten)]
     pub limits: LimitSettings,
@@ -137,6 +144,12 @@ impl ServeSettings {
     #[must_use]
     pub fn database_url(&self) -> Option<&SecretString> {
         self.database_url.as_ref().filter(|url| !expose(url).is_empty())
+    }
+
+    #[must_use]
+    pub fn four_eyes(&self) -> FourEyes {
+        let default = || FourEyes::default_of(self.environment);
+        self.four_eyes.clone().unwrap_or_else(default)
     }
 
     /// An empty variable counts as unset.

@@ -309,6 +309,7 @@ async fn build_service(
         deliveries: Deliveries::new(deliveries, equipment),
         sender,
         operator_token,
+        four_eyes: settings.four_eyes(),
         reconciliation_preview: settings.reconciliation_preview,
         clock,
         metrics,

@@ -11,7 +11,7 @@ pub(crate) fn run(arguments: &[&str]) -> Output {
     run_with(shared(), arguments, None)
 }
 
-fn run_with(service: &Instance, arguments: &[&str], input: Option<&str>) -> Output {
+pub(crate) fn run_with(service: &Instance, arguments: &[&str], input: Option<&str>) -> Output {
     let mut command = Command::new(program());
     if !arguments.contains(&"--data-dir") {
         command.arg("--data-dir").arg(service.data_dir());

@@ -10,6 +10,7 @@ mod cancellation;
 mod catalogue;
 mod catalogue_admin;
 mod certification;
+mod change_requests;
 mod client_addresses;
 mod code_reads;
 mod codes;

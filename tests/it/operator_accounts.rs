@@ -343,3 +343,39 @@ async fn production_without_token_in_settings_starts_and_admits_created_admin() 
     drop(service);
     database.remove().await;
 }
+
+#[tokio::test]
+async fn wrong_tokens_are_limited_per_address_and_lock_out_nobody() {
+    let service = Instance::start_with(&[("VOUCHSAFE_LIMIT_AUTH", "3/86400")]);
+    let mut admin = Operator::of(&service);
+    let (_, issued) = add_operator(&mut admin, "viewer").await;
+    let token = text(&issued, "token");
+    let wrong = format!("vso_{}", "7".repeat(64));
+    for presented in [wrong.as_str(), "guess", wrong.as_str()] {
+        let mut stranger = Operator::of(&service).with_token(presented);
+        let response = stranger.call_json(Method::GET, "/admin/v1/partners", "").await;
+        expect_error(&response, 401, "INVALID_CREDENTIALS");
+    }
+    let mut stranger = Operator::of(&service).with_token(&wrong);
+    let response = stranger.call_json(Method::GET, "/admin/v1/partners", "").await;
+    expect_error(&response, 429, "RATE_LIMIT_EXCEEDED");
+    assert!(response.headers.contains_key("retry-after"), "{response:?}");
+    let without = admin
+        .call_without_token(Method::GET, "/admin/v1/partners", &[])
+        .await;
+    expect_error(&without, 401, "INVALID_CREDENTIALS");
+    Operator::of(&service)
+        .with_token(&token)
+        .get("/admin/v1/partners")
+        .await;
+    let metrics = admin.call(Method::GET, "/metrics", "text/plain", "").await;
+    let metrics = utf8(&metrics.body);
+    assert!(
+        metrics.contains("vouchsafe_operator_sign_in_failures_total 4\n"),
+        "{metrics}"
+    );
+    let log = service.log();
+    let failures = log.matches("operator sign-in failed").count();
+    assert_eq!(failures, 3, "{log}");
+    assert!(log.contains("127.0.0.1") && !log.contains(&wrong), "{log}");
+}

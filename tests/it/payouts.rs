@@ -11,7 +11,7 @@ use vouchsafe_test_harness::{
 
 const IBAN: &str = "DE89370400440532013000";
 
-fn payout_body(amount: &str) -> String {
+pub(crate) fn payout_body(amount: &str) -> String {
     json!({
         "amount": amount, "currency": "USD", "reference": "march",
         "destination": { "type": "bank_account", "iban": IBAN, "name": "Acme GmbH" },
@@ -19,7 +19,7 @@ fn payout_body(amount: &str) -> String {
     .to_string()
 }
 
-async fn request_payout(partner: &mut Partner, key: &str, body: &str) -> ApiResponse {
+pub(crate) async fn request_payout(partner: &mut Partner, key: &str, body: &str) -> ApiResponse {
     let mut headers = HeaderMap::new();
     headers.insert("idempotency-key", HeaderValue::from_str(key).unwrap());
     partner

@@ -22,6 +22,7 @@ pub(crate) fn start_production(database: &Database) -> Instance {
         ("DATABASE_URL", url),
         ("VOUCHSAFE_MASTER_KEY", MASTER_KEY),
         ("VOUCHSAFE_OPERATOR_TOKEN", TOKEN),
+        ("VOUCHSAFE_FOUR_EYES", "off"),
     ]);
     // Production gets the token from the environment; the test client reads it from a file.
     std::fs::write(service.data_dir().join("operator-token"), TOKEN).unwrap();

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use reqwest::{Body, Client, Method};
+use reqwest::{Body, Client, Method, StatusCode};
 use secrecy::SecretString;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use vouchsafe_domain::ids::ChangeRequestId;
 use vouchsafe_private_postgres::OPERATOR_TOKEN_FILE;
 use vouchsafe_security::secret::expose;
 use vouchsafe_wire::filter::NoFilter;
@@ -14,6 +15,7 @@ use vouchsafe_wire::page::PageParameters;
 use vouchsafe_wire::query;
 
 use super::client::{ErrorResponse, build_client, parse_url, send};
+use super::exit::WaitingChange;
 use super::id::ObjectRef;
 use super::output;
 use super::table::Column;
@@ -233,6 +235,12 @@ impl AdminClient {
 
     async fn execute(&self, request: reqwest::RequestBuilder) -> anyhow::Result<String> {
         let response = send(request, &self.url, "--admin-url").await?;
+        if response.status == StatusCode::ACCEPTED
+            && let Ok(WaitingBody { request_id }) = serde_json::from_str(&response.body)
+        {
+            let output = self.show(response.body, output::format_object)?.text;
+            return Err(WaitingChange { request_id, output }.into());
+        }
         if response.status.is_success() {
             if response.replayed {
                 super::print_error("already posted; showing the original result");
@@ -241,6 +249,12 @@ impl AdminClient {
         }
         Err(ErrorResponse::new(response.status, response.body, self.json).into())
     }
+}
+
+/// The field of a change request that no other response has.
+#[derive(Deserialize)]
+struct WaitingBody {
+    request_id: ChangeRequestId,
 }
 
 /// Body of a request without one.

@@ -2,7 +2,10 @@
 
 use vouchsafe_wire::error_code::Code;
 
-use super::id::{CREDENTIALS, DELIVERIES, DRIFTS, ORDERS, PARTNERS, PAYOUTS, WEBHOOKS};
+use super::id::{
+    CHANGE_REQUESTS, CREDENTIALS, DELIVERIES, DRIFTS, OPERATOR_TOKENS, OPERATORS, ORDERS, PARTNERS, PAYOUTS,
+    WEBHOOKS,
+};
 
 const PRODUCTS: &str = "`vouchsafe product list` lists all products";
 
@@ -12,7 +15,9 @@ const VENDORS: &str = "`vouchsafe vendor list` lists all vendors with their adap
 
 const ORDER: &str = "`vouchsafe order show ORDER_ID` shows its status and timeline";
 
-const ADVICE_BY_CODE: [(Code, &str); 18] = [
+const REQUEST: &str = "`vouchsafe request show REQUEST_ID` shows its status and who decides";
+
+const ADVICE_BY_CODE: [(Code, &str); 25] = [
     (Code::PartnerNotFound, PARTNERS),
     (Code::CredentialNotFound, CREDENTIALS),
     (Code::OrderNotFound, ORDERS),
@@ -22,6 +27,16 @@ const ADVICE_BY_CODE: [(Code, &str); 18] = [
     (Code::ProductNotFound, PRODUCTS),
     (Code::VendorNotFound, VENDORS),
     (Code::DriftNotFound, DRIFTS),
+    (Code::OperatorNotFound, OPERATORS),
+    (Code::OperatorExists, OPERATORS),
+    (Code::OperatorTokenNotFound, OPERATOR_TOKENS),
+    (
+        Code::OwnAccount,
+        "`vouchsafe operator create NAME --admin` makes another admin in the database",
+    ),
+    (Code::ChangeRequestNotFound, CHANGE_REQUESTS),
+    (Code::ChangeRequestNotWaiting, REQUEST),
+    (Code::OwnChangeRequest, REQUEST),
     (
         Code::ReconciliationNotFound,
         "`vouchsafe reconciliation run DATE` compares the day; `vouchsafe reconciliation upload` uploads records",

@@ -5,6 +5,8 @@
 
 use std::process::ExitCode;
 
+use vouchsafe_domain::ids::ChangeRequestId;
+
 /// Prefixes of SQLSTATEs that mean "cannot connect": connection failure, invalid login, no such database, too many
 /// connections, starting up or shutting down.
 const CONNECTION_SQLSTATES: [&str; 5] = ["08", "28", "3D", "53300", "57P"];
@@ -19,10 +21,18 @@ pub enum ExitStatus {
     Usage,
     /// The service or its database is unreachable.
     Unreachable,
+    /// The change waits for a second operator.
+    Waiting,
 }
 
 impl ExitStatus {
-    pub const ALL: [Self; 4] = [Self::Success, Self::Failure, Self::Usage, Self::Unreachable];
+    pub const ALL: [Self; 5] = [
+        Self::Success,
+        Self::Failure,
+        Self::Usage,
+        Self::Unreachable,
+        Self::Waiting,
+    ];
 
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -32,6 +42,7 @@ impl ExitStatus {
             // The same as clap's.
             Self::Usage => 2,
             Self::Unreachable => 3,
+            Self::Waiting => 4,
         }
     }
 
@@ -43,6 +54,7 @@ impl ExitStatus {
             Self::Failure => "refused or failed",
             Self::Usage => "wrong usage: an argument or a setting",
             Self::Unreachable => "the service or its database cannot be reached",
+            Self::Waiting => "the change waits for a second operator",
         }
     }
 
@@ -50,7 +62,9 @@ impl ExitStatus {
     #[must_use]
     pub fn of(error: &anyhow::Error) -> Self {
         let is_misuse = |cause: &(dyn std::error::Error + 'static)| cause.is::<UsageError>();
-        if error.chain().any(is_misuse) {
+        if error.is::<WaitingChange>() {
+            Self::Waiting
+        } else if error.chain().any(is_misuse) {
             Self::Usage
         } else if error.chain().any(is_unreachable) {
             Self::Unreachable
@@ -82,6 +96,17 @@ pub(super) struct UsageError(pub(super) String);
 #[error("{0}")]
 pub(super) struct UnreachableError(pub(super) String);
 
+/// A change that waits for a second operator.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the change is not made yet: another operator has to confirm it with `vouchsafe request confirm {request_id}`"
+)]
+pub(super) struct WaitingChange {
+    pub(super) request_id: ChangeRequestId,
+    /// Formatted response.
+    pub(super) output: String,
+}
+
 fn is_unreachable(cause: &(dyn std::error::Error + 'static)) -> bool {
     cause.is::<UnreachableError>() || cause.downcast_ref().is_some_and(is_connection_error)
 }
@@ -110,6 +135,14 @@ mod tests {
             (anyhow!("no"), ExitStatus::Failure),
             (sqlx::Error::RowNotFound.into(), ExitStatus::Failure),
             (UsageError("x".to_owned()).into(), ExitStatus::Usage),
+            (
+                WaitingChange {
+                    request_id: ChangeRequestId::generate(),
+                    output: String::new(),
+                }
+                .into(),
+                ExitStatus::Waiting,
+            ),
             (UnreachableError("x".to_owned()).into(), ExitStatus::Unreachable),
             (connection_refused().into(), ExitStatus::Unreachable),
             (

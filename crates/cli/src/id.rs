@@ -7,12 +7,12 @@ use std::str::FromStr;
 
 use clap::{Arg, Args, Command};
 use vouchsafe_domain::ids::{
-    CredentialId, DeliveryId, DriftId, EventId, OperatorTokenId, OrderId, PartnerId, PayoutId, TransactionId,
-    VoucherId, WebhookId,
+    ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorTokenId, OrderId, PartnerId,
+    PayoutId, TransactionId, VoucherId, WebhookId,
 };
 
 /// ID prefixes and the kinds of their objects.
-const ID_PREFIXES: [(&str, &str); 11] = [
+const ID_PREFIXES: [(&str, &str); 12] = [
     (PartnerId::PREFIX, "a partner"),
     (CredentialId::PREFIX, "a credential"),
     (OrderId::PREFIX, "an order"),
@@ -24,6 +24,7 @@ const ID_PREFIXES: [(&str, &str); 11] = [
     (WebhookId::PREFIX, "a webhook endpoint"),
     (DeliveryId::PREFIX, "a delivery"),
     (OperatorTokenId::PREFIX, "an operator's token"),
+    (ChangeRequestId::PREFIX, "a change request"),
 ];
 
 pub(super) const PARTNERS: &str = "`vouchsafe partner list` lists all partners";
@@ -31,6 +32,10 @@ pub(super) const PARTNERS: &str = "`vouchsafe partner list` lists all partners";
 pub(super) const CREDENTIALS: &str = "`vouchsafe credential list PARTNER_ID` lists those of a partner";
 
 pub(super) const OPERATOR_TOKENS: &str = "`vouchsafe operator token list NAME` lists those of an operator";
+
+pub(super) const CHANGE_REQUESTS: &str = "`vouchsafe request list` lists all requests";
+
+pub(super) const OPERATORS: &str = "`vouchsafe operator list` lists all operators";
 
 pub(super) const ORDERS: &str = "`vouchsafe order list` lists and filters orders";
 
@@ -79,6 +84,8 @@ objects! {
     pub OperatorRef { name } at "/operators";
     /// Token ID.
     pub OperatorTokenRef { token_id } at "/operator-tokens";
+    /// Request ID.
+    pub ChangeRequestRef { request_id } at "/requests";
     /// Order ID.
     pub OrderRef { order_id } at "/orders";
     /// Purchase ID.
@@ -111,6 +118,7 @@ fn validate(argument: Arg) -> Arg {
         "CREDENTIAL_ID" => with_parser::<CredentialId>(argument, CredentialId::PREFIX, CREDENTIALS),
         "ORDER_ID" => with_parser::<OrderId>(argument, OrderId::PREFIX, ORDERS),
         "TOKEN_ID" => with_parser::<OperatorTokenId>(argument, OperatorTokenId::PREFIX, OPERATOR_TOKENS),
+        "REQUEST_ID" => with_parser::<ChangeRequestId>(argument, ChangeRequestId::PREFIX, CHANGE_REQUESTS),
         "PAYOUT_ID" => with_parser::<PayoutId>(argument, PayoutId::PREFIX, PAYOUTS),
         "DRIFT_ID" => with_parser::<DriftId>(argument, DriftId::PREFIX, DRIFTS),
         "WEBHOOK_ID" => with_parser::<WebhookId>(argument, WebhookId::PREFIX, WEBHOOKS),

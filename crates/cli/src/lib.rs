@@ -7,6 +7,7 @@ mod admin;
 mod advice;
 mod call;
 mod catalogue;
+mod change_request;
 mod client;
 mod completions;
 mod credential;
@@ -43,6 +44,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 pub use self::exit::ExitStatus;
+use self::exit::WaitingChange;
 pub use self::id::with_validation;
 pub use self::table::MAX_WIDTH;
 
@@ -101,6 +103,9 @@ pub enum Command {
     /// List webhook endpoints and deliveries; enable and replay them.
     #[command(after_help = examples!["vouchsafe webhook list --status failing"])]
     Webhook(AdminCommand<webhook::Action>),
+    /// List changes that need a second operator, confirm and decline them.
+    #[command(after_help = examples!["vouchsafe request list --status WAITING"])]
+    Request(AdminCommand<change_request::Action>),
     /// Manage operators, their roles and API tokens.
     #[command(after_help = examples!["vouchsafe operator list"])]
     Operator(AdminCommand<operator::Action>),
@@ -210,6 +215,9 @@ pub fn run(
             {
                 print_output(raw);
             }
+            if let Some(waiting) = error.downcast_ref::<WaitingChange>() {
+                print_output(&waiting.output);
+            }
             print_error(&format!("vouchsafe: {error:#}"));
             ExitStatus::of(&error).into()
         }
@@ -243,6 +251,7 @@ async fn dispatch(
             ..
         }) if args.admin => operator::create_admin(args, json, &local_service.data_dir).await,
         Command::Operator(args) => operator::run(args.action, &admin(args.options)?).await,
+        Command::Request(args) => change_request::run(args.action, &admin(args.options)?).await,
         Command::Search(args) => search::run(&args.query, &admin(args.options)?).await,
         Command::Actors(args) => monitoring::actors(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => monitoring::audit(&args.query, &admin(args.options)?).await,

@@ -102,6 +102,8 @@ id!(/// A webhook endpoint of a partner.
     WebhookId, "wh_");
 id!(/// An API token of an operator.
     OperatorTokenId, "otk_");
+id!(/// A change that waits for a second operator.
+    ChangeRequestId, "crq_");
 id!(/// A delivery that has a row in the store.
     DeliveryId, "dlv_");
 
@@ -126,7 +128,8 @@ generated!(
     DriftId,
     EventId,
     WebhookId,
-    OperatorTokenId
+    OperatorTokenId,
+    ChangeRequestId
 );
 
 impl OrderId {

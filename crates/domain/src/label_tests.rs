@@ -8,6 +8,7 @@ use strum::VariantArray;
 
 use crate::certification::check::Check;
 use crate::certification::result::CheckState;
+use crate::change_request::{ChangeKind, ChangeRequestStatus};
 use crate::delivery::view::DeliveryState;
 use crate::event_kind::EventKind;
 use crate::ledger::LedgerKind;
@@ -41,6 +42,8 @@ where
 #[test]
 fn enum_has_same_text_in_api_and_database() {
     assert_one_text::<AdapterKind>();
+    assert_one_text::<ChangeKind>();
+    assert_one_text::<ChangeRequestStatus>();
     assert_one_text::<Check>();
     assert_one_text::<CheckState>();
     assert_one_text::<CodeIdentity>();

@@ -9,6 +9,7 @@ pub mod audit_log;
 pub mod catalogue;
 pub mod category;
 pub mod certification;
+pub mod change_request;
 pub mod clock;
 pub mod delivery;
 pub mod envelope;

@@ -77,7 +77,7 @@ pub struct Payout {
 }
 
 /// The final outcome of a payout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PayoutOutcome {
     Paid,
     /// It is not attempted.

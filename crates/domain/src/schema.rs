@@ -8,8 +8,8 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::ids::{
-    CredentialId, DeliveryId, DriftId, EventId, OperatorTokenId, OrderId, PartnerId, PayoutId, TransactionId,
-    VoucherId, WebhookId,
+    ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorTokenId, OrderId, PartnerId,
+    PayoutId, TransactionId, VoucherId, WebhookId,
 };
 use super::money::{AmountText, Currency, Money};
 use super::operator::OperatorName;
@@ -33,6 +33,7 @@ described! {
     TransactionId => prefixed_id(Self::PREFIX, "The id of a transaction");
     EventId => prefixed_id(Self::PREFIX, "The id of an event, the same on every attempt to deliver it");
     OperatorTokenId => prefixed_id(Self::PREFIX, "The public name of an operator's token");
+    ChangeRequestId => prefixed_id(Self::PREFIX, "The id of a change request");
     DeliveryId => prefixed_id(Self::PREFIX, "The id of a delivery");
     WebhookId => prefixed_id(Self::PREFIX, "The id of a webhook endpoint");
     OperatorName => operator_name();

@@ -10,6 +10,7 @@ use sqlx::{Decode, Encode, Type};
 
 use crate::allowlist::Allowlist;
 use crate::certification::check::Check;
+use crate::change_request::{ChangeKind, ChangeRequestStatus};
 use crate::delivery::view::DeliveryState;
 use crate::event_kind::EventKind;
 use crate::ledger::LedgerKind;
@@ -62,6 +63,8 @@ macro_rules! text_column {
 text_column! {
     AdapterKind => |kind| kind.into_str(),
     ApprovalPolicy => |policy| policy.into_str(),
+    ChangeKind => |kind| kind.into_str(),
+    ChangeRequestStatus => |status| status.into_str(),
     Check => |check| check.into_str(),
     CodeIdentity => |identity| identity.into_str(),
     Currency => |currency| currency.as_str(),

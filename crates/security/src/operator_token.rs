@@ -31,6 +31,13 @@ impl OperatorToken {
         Ok(Self(SecretString::from(text.as_str())))
     }
 
+    /// Whether a presented text can be a token. Other texts need no lookup.
+    #[must_use]
+    pub fn is_well_formed(text: &[u8]) -> bool {
+        text.strip_prefix(TOKEN_PREFIX.as_bytes())
+            .is_some_and(|digits| digits.len() == 2 * TOKEN_BYTES && digits.iter().all(u8::is_ascii_hexdigit))
+    }
+
     /// The text: for the one response that shows it, and for the file of a sandbox.
     #[must_use]
     pub fn expose(&self) -> &str {
@@ -94,6 +101,19 @@ mod tests {
         let text = format!("vso_{}", "ab".repeat(32));
         assert_eq!(token.expose(), text);
         assert!(token.hash().matches(&OperatorTokenHash::of(text.as_bytes())));
+        assert!(OperatorToken::is_well_formed(text.as_bytes()));
+        for malformed in [
+            "",
+            "vso_",
+            &text[1..],
+            &text[..text.len() - 1],
+            &text.replace('a', "x"),
+        ] {
+            assert!(
+                !OperatorToken::is_well_formed(malformed.as_bytes()),
+                "{malformed}"
+            );
+        }
         for wrong in ["", &text[..text.len() - 1], &text.to_uppercase(), "vso_"] {
             assert!(
                 !token.hash().matches(&OperatorTokenHash::of(wrong.as_bytes())),

@@ -6,6 +6,7 @@ mod availability;
 mod batcher;
 mod categories;
 mod certification;
+pub mod change_requests;
 mod codes;
 mod commit;
 mod connection_budget;
@@ -59,6 +60,7 @@ pub use audit::{AuditActor, AuditLog, ChangedObjects, RecentChanges};
 pub use audit_checkpoints::AuditCheckpoint;
 pub use categories::{Categories, PutCategoryOutcome};
 pub use certification::Observations;
+pub use change_requests::ChangeRequests;
 pub use codes::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
 pub use connection_budget::ConnectionBudget;
 pub use connection_class::{ConnectionMetrics, ConnectionSettings};
@@ -104,6 +106,7 @@ pub struct PgStore {
     pub database: Database,
     pub audit_log: AuditLog,
     pub categories: Categories,
+    pub change_requests: ChangeRequests,
     pub credentials: Credentials,
     pub data_keys: DataKeys,
     pub deliveries: DeliveryLog,
@@ -162,6 +165,7 @@ impl PgStore {
         Self {
             audit_log: AuditLog(database.clone()),
             categories: Categories(database.clone()),
+            change_requests: ChangeRequests(database.clone()),
             credentials: Credentials(database.clone()),
             data_keys: DataKeys(database.clone()),
             deliveries: DeliveryLog(database.clone()),

@@ -121,6 +121,15 @@ codes! {
     /// The change would lower or disable the caller's own account.
     OwnAccount = 409 "OWN_ACCOUNT" false
         "Operators only: ask another admin; without one, `vouchsafe operator create NAME --admin` makes one in the database.";
+    /// The change request does not exist.
+    ChangeRequestNotFound = 404 "CHANGE_REQUEST_NOT_FOUND" false
+        "Operators only: check the id; `GET /requests` lists all requests.";
+    /// The change request does not wait for a second operator.
+    ChangeRequestNotWaiting = 409 "CHANGE_REQUEST_NOT_WAITING" false
+        "Operators only: the message says who has decided on it. Request the change again if it is still needed.";
+    /// The operator who confirms the change has requested it.
+    OwnChangeRequest = 403 "OWN_CHANGE_REQUEST" false
+        "Operators only: another operator with a sufficient role has to confirm it.";
     /// The purchase does not exist.
     PurchaseNotFound = 404 "PURCHASE_NOT_FOUND" false
         "Operators only: check the id; `GET /purchases` lists all purchases.";

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 use utoipa::openapi::path::Parameter;
 use vouchsafe_domain::audit_log::AuditFilter;
+use vouchsafe_domain::change_request::ChangeRequestFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
 use vouchsafe_domain::ledger::transaction::TransactionFilter;
 use vouchsafe_domain::order::filter::{OrderFilter, OrderSearch};
@@ -49,6 +50,7 @@ impl ListFilter for WholeList {
     const DEFAULT_LIMIT: Option<usize> = None;
 }
 
+impl ListFilter for ChangeRequestFilter {}
 impl ListFilter for DeliveryFilter {}
 impl ListFilter for DriftFilter {}
 impl ListFilter for PartnerFilter {}

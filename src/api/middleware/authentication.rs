@@ -169,15 +169,10 @@ struct IncomingRequest<'a> {
 impl<'a> IncomingRequest<'a> {
     fn new(request: &'a HttpRequest, class: RequestClass) -> Result<Self, ApiError> {
         let service: &web::Data<Service> = request.app_data().ok_or_else(ApiError::unavailable)?;
-        let peer = request.peer_addr().ok_or_else(ApiError::unavailable)?.ip();
-        let forwarded = request.headers().get_all(X_FORWARDED_FOR);
-        let address = service
-            .trusted_proxies
-            .resolve_client(peer, forwarded.map(|value| value.as_bytes()));
         Ok(Self {
             request,
             service,
-            address,
+            address: client_address(request, service)?,
             class,
         })
     }
@@ -312,10 +307,19 @@ impl<'a> IncomingRequest<'a> {
             Ok(_) => error,
             Err(exhausted) => {
                 metrics.record_rate_limited(RequestClass::Auth);
-                rate_limit_headers::too_many_failures_error(exhausted)
+                rate_limit_headers::too_many_failures_error(exhausted, "key, secret, clock and signature")
             }
         }
     }
+}
+
+/// The client's address: of the peer, or as its trusted proxy forwards it.
+pub(super) fn client_address(request: &HttpRequest, service: &Service) -> Result<ClientAddress, ApiError> {
+    let peer = request.peer_addr().ok_or_else(ApiError::unavailable)?.ip();
+    let forwarded = request.headers().get_all(X_FORWARDED_FOR);
+    Ok(service
+        .trusted_proxies
+        .resolve_client(peer, forwarded.map(|value| value.as_bytes())))
 }
 
 /// The signature covers the path only, so a query string or an authority would be unsigned.

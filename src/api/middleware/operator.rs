@@ -2,6 +2,9 @@
 //!
 //! Tokens are stored as hashes and read from the database with each request, so revocations, disabled accounts and changed roles
 //! are in force at once on every node. A missing, repeated, malformed or wrong token gets the same response.
+//!
+//! Wrong tokens are counted per client address, logged, and rejected with 429 above the limit of failed authentications. Valid
+//! tokens are not affected: a guess locks out no operator behind the same address.
 
 use std::future::{Ready, ready};
 
@@ -10,12 +13,16 @@ use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use actix_web::middleware::Next;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, ResponseError as _, web};
+use tracing::warn;
 use vouchsafe_domain::operator::{OperatorName, Role};
-use vouchsafe_security::operator_token::OperatorTokenHash;
+use vouchsafe_security::client_address::ClientAddress;
+use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash};
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::operators::TokenHolder;
 use vouchsafe_wire::error_code::Code;
 
+use super::authentication::client_address;
+use super::rate_limit_headers;
 use crate::api::error::ApiError;
 use crate::service::Service;
 use crate::telemetry::trace;
@@ -33,16 +40,36 @@ impl Operator {
         self.role >= role
     }
 
+    /// Rejects the operator if the object of the request requires a higher role than the route.
+    ///
+    /// # Errors
+    /// `FORBIDDEN`.
+    pub(crate) fn check_role(&self, needed: Role) -> Result<(), ApiError> {
+        if self.has_role(needed) {
+            return Ok(());
+        }
+        Err(forbidden(needed, self.role))
+    }
+
+    pub(crate) const fn name(&self) -> &OperatorName {
+        &self.name
+    }
+
     pub(crate) fn is_named(&self, name: &OperatorName) -> bool {
         self.name == *name
     }
 
     /// The actor of a write. The route has checked the role.
     pub(crate) fn audit_actor(&self) -> AuditActor {
-        AuditActor {
-            operator: self.name.to_string(),
-            trace_id: Some(trace::current_trace_id()).filter(|id| !id.is_empty()),
-        }
+        audit_actor(&self.name)
+    }
+}
+
+/// An operator as the actor of a write in the current request.
+pub(crate) fn audit_actor(name: &OperatorName) -> AuditActor {
+    AuditActor {
+        operator: name.to_string(),
+        trace_id: Some(trace::current_trace_id()).filter(|id| !id.is_empty()),
     }
 }
 
@@ -82,22 +109,53 @@ pub(crate) async fn authenticate<B: MessageBody>(
     }
 }
 
-/// The operator of the presented token. The token of the settings needs no database.
 async fn identify(request: &ServiceRequest) -> Result<Operator, ApiError> {
     let service = request
         .app_data::<web::Data<Service>>()
         .ok_or_else(ApiError::unavailable)?;
-    let hash = bearer_token(request.headers()).map(OperatorTokenHash::of);
-    let hash = hash.ok_or_else(unauthorized)?;
+    if !request.headers().contains_key(AUTHORIZATION) {
+        return Err(unauthorized());
+    }
+    let operator = match bearer_token(request.headers()) {
+        Some(token) => find_operator(service, token).await?,
+        None => None,
+    };
+    match operator {
+        Some(operator) => Ok(operator),
+        None => Err(reject(service, client_address(request.request(), service)?)),
+    }
+}
+
+/// The operator of a token. The token of the settings needs no database, nor does a text that is no token.
+async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operator>, ApiError> {
+    let hash = OperatorTokenHash::of(token);
     if service.operator_token.is_some_and(|token| token.matches(&hash)) {
-        return Ok(Operator {
+        return Ok(Some(Operator {
             name: OperatorName::built_in_admin(),
             role: Role::Admin,
-        });
+        }));
+    }
+    if !OperatorToken::is_well_formed(token) {
+        return Ok(None);
     }
     let holder = service.operator_store.operators.authenticate(hash).await?;
-    let TokenHolder { name, role } = holder.ok_or_else(unauthorized)?;
-    Ok(Operator { name, role })
+    Ok(holder.map(|TokenHolder { name, role }| Operator { name, role }))
+}
+
+/// Counts and logs a failed sign-in. The limit per address bounds the number of log lines.
+fn reject(service: &Service, address: ClientAddress) -> ApiError {
+    service.metrics.record_operator_sign_in_failure();
+    let address = address.accountable_ip();
+    match service
+        .rate_limits
+        .record_auth_failure(address, service.clock.monotonic())
+    {
+        Ok(status) => {
+            warn!(client.address = %address, failures_left = status.remaining, "operator sign-in failed");
+            unauthorized()
+        }
+        Err(exhausted) => rate_limit_headers::too_many_failures_error(exhausted, "the operator token"),
+    }
 }
 
 /// Middleware of a route that rejects operators below `needed`.

@@ -103,11 +103,10 @@ pub(super) fn rate_limited_error(class: RequestClass, Exhausted(reading): Exhaus
 }
 
 /// The 429 for an address with too many authentication failures. It does not say why this request failed.
-pub(super) fn too_many_failures_error(Exhausted(reading): Exhausted) -> ApiError {
+pub(super) fn too_many_failures_error(Exhausted(reading): Exhausted, credentials: &str) -> ApiError {
     let wait_s = whole_seconds(reading.next_slot_in);
     let message = format!(
-        "too many failed authentications from this address; check key, secret, clock and signature, and \
-         retry in {wait_s} s"
+        "too many failed authentications from this address; check {credentials}, and retry in {wait_s} s"
     );
     retry_later(message, wait_s)
 }

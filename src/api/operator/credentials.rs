@@ -4,15 +4,19 @@
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::credential::{self, Credential};
 use vouchsafe_security::environment::Environment;
-use vouchsafe_store::{CertificationPolicy, IssueOutcome, MAX_LIVE_CREDENTIALS};
+use vouchsafe_store::{AuditActor, CertificationPolicy, IssueOutcome, MAX_LIVE_CREDENTIALS};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
 
 use super::body::OptionalJson;
+use super::confirmable_change::{ConfirmableChange, submit};
 use super::{config_change, partner_id};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
@@ -48,14 +52,57 @@ pub(super) async fn issue(
     partner_id: web::Path<String>,
     OptionalJson(request): OptionalJson<IssueCredentialRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.audit_actor();
-    let partner_id = partner_id::parse_id(&partner_id)?;
-    let (credential, issued) = generate_credential(&service, partner_id, request.allowlist)?;
-    let policy = match service.environment {
-        Environment::Sandbox => CertificationPolicy::NotRequired,
-        Environment::Production => CertificationPolicy::Required,
-    };
-    let outcome = config_change::apply(&service, |service| async move {
+    let partner_id = partner_id::find(&service, &partner_id).await?;
+    submit(&service, &operator, CredentialIssue { partner_id, request }).await
+}
+
+/// A new credential of a partner.
+#[derive(Serialize, Deserialize)]
+pub(super) struct CredentialIssue {
+    partner_id: PartnerId,
+    request: IssueCredentialRequest,
+}
+
+impl ConfirmableChange for CredentialIssue {
+    fn kind(&self) -> ChangeKind {
+        ChangeKind::CredentialIssue
+    }
+
+    fn object(&self) -> String {
+        self.partner_id.to_string()
+    }
+
+    fn details(&self) -> Result<Value, serde_json::Error> {
+        serde_json::to_value(&self.request)
+    }
+
+    async fn check(&self, service: &Service) -> Result<(), ApiError> {
+        let partner = service.operator_store.partners.find(self.partner_id).await?;
+        let partner = partner.ok_or_else(partner_id::not_found)?;
+        match certification_policy(service) {
+            CertificationPolicy::Required if !partner.is_certified() => Err(uncertified()),
+            _ => Ok(()),
+        }
+    }
+
+    async fn carry_out(
+        self,
+        service: &web::Data<Service>,
+        actor: AuditActor,
+    ) -> Result<HttpResponse, ApiError> {
+        store_credential(service, self.partner_id, self.request, actor).await
+    }
+}
+
+async fn store_credential(
+    service: &web::Data<Service>,
+    partner_id: PartnerId,
+    request: IssueCredentialRequest,
+    actor: AuditActor,
+) -> Result<HttpResponse, ApiError> {
+    let (credential, issued) = generate_credential(service, partner_id, request.allowlist)?;
+    let policy = certification_policy(service);
+    let outcome = config_change::apply(service, |service| async move {
         let outcome = service
             .operator_store
             .credentials
@@ -71,12 +118,23 @@ pub(super) async fn issue(
             .insert_header((CACHE_CONTROL, "no-store"))
             .json(issued)),
         IssueOutcome::PartnerNotFound => Err(partner_id::not_found()),
-        IssueOutcome::Uncertified => Err(ApiError::new(
-            Code::CertificationRequired,
-            "record certified_at and agreement_signed_at first (PATCH the partner)",
-        )),
+        IssueOutcome::Uncertified => Err(uncertified()),
         IssueOutcome::TooMany => Err(limit_reached()),
     }
+}
+
+fn certification_policy(service: &Service) -> CertificationPolicy {
+    match service.environment {
+        Environment::Sandbox => CertificationPolicy::NotRequired,
+        Environment::Production => CertificationPolicy::Required,
+    }
+}
+
+fn uncertified() -> ApiError {
+    ApiError::new(
+        Code::CertificationRequired,
+        "record certified_at and agreement_signed_at first (PATCH the partner)",
+    )
 }
 
 fn limit_reached() -> ApiError {

@@ -4,10 +4,14 @@
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use time::Duration;
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::OperatorTokenId;
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_security::operator_token::OperatorToken;
+use vouchsafe_store::AuditActor;
 use vouchsafe_store::operators::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperatorToken};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::operators::{
@@ -15,6 +19,7 @@ use vouchsafe_wire::operator::operators::{
 };
 
 use super::body::{Json, OptionalJson};
+use super::confirmable_change::{ConfirmableChange, submit, submit_if};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
@@ -35,8 +40,46 @@ pub(super) async fn create(
     operator: Operator,
     Json(request): Json<NewOperator>,
 ) -> Result<HttpResponse, ApiError> {
+    submit(&service, &operator, OperatorCreation(request)).await
+}
+
+/// A new operator.
+#[derive(Serialize, Deserialize)]
+pub(super) struct OperatorCreation(NewOperator);
+
+impl ConfirmableChange for OperatorCreation {
+    fn kind(&self) -> ChangeKind {
+        ChangeKind::OperatorCreate
+    }
+
+    fn object(&self) -> String {
+        self.0.name.to_string()
+    }
+
+    fn details(&self) -> Result<Value, serde_json::Error> {
+        serde_json::to_value(&self.0)
+    }
+
+    async fn check(&self, _: &Service) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    async fn carry_out(
+        self,
+        service: &web::Data<Service>,
+        actor: AuditActor,
+    ) -> Result<HttpResponse, ApiError> {
+        create_account(service, self.0, actor).await
+    }
+}
+
+async fn create_account(
+    service: &Service,
+    request: NewOperator,
+    actor: AuditActor,
+) -> Result<HttpResponse, ApiError> {
     let operators = &service.operator_store.operators;
-    let created = operators.create(request.name, request.role, operator.audit_actor());
+    let created = operators.create(request.name, request.role, actor);
     let created = created.await?.ok_or_else(|| {
         let message = "there is an operator with this name; change it with PATCH, or choose another name";
         ApiError::new(Code::OperatorExists, message)
@@ -56,11 +99,54 @@ pub(super) async fn change(
         let message = "this is your own account; another admin has to change it";
         return Err(ApiError::new(Code::OwnAccount, message));
     }
-    let changed =
-        service
-            .operator_store
-            .operators
-            .change(name, request.role, request.disabled, operator.audit_actor());
+    // Disabling an account is urgent, and another admin can enable it again.
+    let needs_second =
+        service.four_eyes.is_on() && !(request.role.is_none() && request.disabled == Some(true));
+    let change = AccountChange { name, request };
+    submit_if(needs_second, &service, &operator, change).await
+}
+
+/// A change of an operator.
+#[derive(Serialize, Deserialize)]
+pub(super) struct AccountChange {
+    name: OperatorName,
+    request: OperatorPatch,
+}
+
+impl ConfirmableChange for AccountChange {
+    fn kind(&self) -> ChangeKind {
+        ChangeKind::OperatorChange
+    }
+
+    fn object(&self) -> String {
+        self.name.to_string()
+    }
+
+    fn details(&self) -> Result<Value, serde_json::Error> {
+        serde_json::to_value(&self.request)
+    }
+
+    async fn check(&self, _: &Service) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    async fn carry_out(
+        self,
+        service: &web::Data<Service>,
+        actor: AuditActor,
+    ) -> Result<HttpResponse, ApiError> {
+        change_account(service, self.name, self.request, actor).await
+    }
+}
+
+async fn change_account(
+    service: &Service,
+    name: OperatorName,
+    request: OperatorPatch,
+    actor: AuditActor,
+) -> Result<HttpResponse, ApiError> {
+    let operators = &service.operator_store.operators;
+    let changed = operators.change(name, request.role, request.disabled, actor);
     let changed = changed.await?.ok_or_else(operator_not_found)?;
     Ok(HttpResponse::Ok().json(changed))
 }
@@ -89,6 +175,51 @@ pub(super) async fn issue_token(
     OptionalJson(request): OptionalJson<IssueTokenRequest>,
 ) -> Result<HttpResponse, ApiError> {
     let name = parse_name(&name)?;
+    request.validate_days()?;
+    let needs_second = service.four_eyes.is_on() && !operator.is_named(&name);
+    let change = TokenIssue { name, request };
+    submit_if(needs_second, &service, &operator, change).await
+}
+
+/// A new token of an operator.
+#[derive(Serialize, Deserialize)]
+pub(super) struct TokenIssue {
+    name: OperatorName,
+    request: IssueTokenRequest,
+}
+
+impl ConfirmableChange for TokenIssue {
+    fn kind(&self) -> ChangeKind {
+        ChangeKind::OperatorTokenIssue
+    }
+
+    fn object(&self) -> String {
+        self.name.to_string()
+    }
+
+    fn details(&self) -> Result<Value, serde_json::Error> {
+        serde_json::to_value(&self.request)
+    }
+
+    async fn check(&self, _: &Service) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    async fn carry_out(
+        self,
+        service: &web::Data<Service>,
+        actor: AuditActor,
+    ) -> Result<HttpResponse, ApiError> {
+        store_token(service, self.name, self.request, actor).await
+    }
+}
+
+async fn store_token(
+    service: &Service,
+    name: OperatorName,
+    request: IssueTokenRequest,
+    actor: AuditActor,
+) -> Result<HttpResponse, ApiError> {
     let validity = Duration::days(request.validate_days()?.into());
     let token = OperatorToken::generate(getrandom::fill).map_err(|error| {
         tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
@@ -100,7 +231,7 @@ pub(super) async fn issue_token(
         expires_at: Some(service.clock.now() + validity),
     };
     let operators = &service.operator_store.operators;
-    match operators.issue_token(new, operator.audit_actor()).await? {
+    match operators.issue_token(new, actor).await? {
         IssueTokenOutcome::Issued(summary) => Ok(HttpResponse::Created()
             .insert_header((CACHE_CONTROL, "no-store"))
             .json(IssuedOperatorToken {

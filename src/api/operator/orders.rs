@@ -4,10 +4,11 @@ mod decide;
 mod fulfil;
 
 use actix_web::{HttpResponse, web};
+use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::Order;
 
-pub(super) use self::decide::{cancel, decide};
-pub(super) use self::fulfil::fulfil;
+pub(super) use self::decide::{OrderApproval, approve, cancel, reject};
+pub(super) use self::fulfil::{Fulfilment, fulfil};
 use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::orders::OrderOfPartner;
@@ -44,7 +45,10 @@ pub(super) async fn get(
 }
 
 async fn find(service: &Service, order_id: &str) -> Result<Order, ApiError> {
-    let order_id = parse_id(order_id)?;
+    find_by_id(service, parse_id(order_id)?).await
+}
+
+async fn find_by_id(service: &Service, order_id: OrderId) -> Result<Order, ApiError> {
     let search = OrderSearch {
         order_id: Some(order_id),
         ..OrderSearch::default()

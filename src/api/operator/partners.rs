@@ -2,8 +2,13 @@
 
 use actix_web::http::header::{CACHE_CONTROL, LOCATION};
 use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_security::environment::Environment;
+use vouchsafe_store::AuditActor;
 use vouchsafe_wire::operator::credentials::CredentialBody;
 use vouchsafe_wire::operator::partners::{
     CreatedPartner, MAX_EMBEDDED_CREDENTIALS, NewPartner, PartnerPatch, PartnerWithCredentials,
@@ -11,8 +16,9 @@ use vouchsafe_wire::operator::partners::{
 
 use super::body::Json;
 use super::config_change;
+use super::confirmable_change::{ConfirmableChange, submit_if};
 use super::credentials::generate_credential;
-use super::partner_id::{not_found, parse_id};
+use super::partner_id::{self, not_found, parse_id};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
@@ -106,10 +112,54 @@ pub(super) async fn change(
     partner_id: web::Path<String>,
     Json(patch): Json<PartnerPatch>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.audit_actor();
-    let partner_id = parse_id(&partner_id)?;
+    let partner_id = partner_id::find(&service, &partner_id).await?;
     patch.check(service.clock.now())?;
-    let changed = config_change::apply(&service, |service| async move {
+    let needs_second = service.four_eyes.is_on() && patch.changes_access();
+    let change = TermsChange { partner_id, patch };
+    submit_if(needs_second, &service, &operator, change).await
+}
+
+/// A change of a partner's terms.
+#[derive(Serialize, Deserialize)]
+pub(super) struct TermsChange {
+    partner_id: PartnerId,
+    patch: PartnerPatch,
+}
+
+impl ConfirmableChange for TermsChange {
+    fn kind(&self) -> ChangeKind {
+        ChangeKind::PartnerChange
+    }
+
+    fn object(&self) -> String {
+        self.partner_id.to_string()
+    }
+
+    fn details(&self) -> Result<Value, serde_json::Error> {
+        serde_json::to_value(&self.patch)
+    }
+
+    async fn check(&self, _: &Service) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    async fn carry_out(
+        self,
+        service: &web::Data<Service>,
+        actor: AuditActor,
+    ) -> Result<HttpResponse, ApiError> {
+        apply_patch(service, self.partner_id, self.patch, actor).await
+    }
+}
+
+async fn apply_patch(
+    service: &web::Data<Service>,
+    partner_id: PartnerId,
+    patch: PartnerPatch,
+    actor: AuditActor,
+) -> Result<HttpResponse, ApiError> {
+    patch.check(service.clock.now())?;
+    let changed = config_change::apply(service, |service| async move {
         let change = Box::new(|partner: &mut Partner| patch.apply(partner));
         let changed = service
             .operator_store

@@ -4,14 +4,19 @@
 
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::operator::Role;
-use vouchsafe_domain::payout::{Payout, PayoutOutcome, PayoutSearch};
+use vouchsafe_domain::payout::{Payout, PayoutOutcome, PayoutSearch, PayoutStatus};
+use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
 
 use super::body::OptionalJson;
+use super::confirmable_change::{ConfirmableChange, submit};
 use super::decision::decision_error;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
@@ -79,18 +84,67 @@ pub(super) async fn decide(
     (service, operator, payout_id, OptionalJson(request)): DecisionRequest,
     outcome: PayoutOutcome,
 ) -> Result<HttpResponse, ApiError> {
-    let operator = operator.audit_actor();
-    let decision = request.decision(outcome)?;
-    let (partner_id, payout_id) = find(&service, &payout_id).await?;
-    let command = DecidePayout {
-        partner_id,
+    request.decision(outcome)?;
+    let (_, payout_id) = find(&service, &payout_id).await?;
+    let change = DecisionOnPayout {
         payout_id,
-        decision,
-        operator,
+        outcome,
+        request,
     };
-    let payout = decide_payout(&service.engine, command).await;
-    let payout = payout.map_err(|error| decide_payout_error(&error))?;
-    Ok(HttpResponse::Ok().json(payout_body(&payout)?))
+    submit(&service, &operator, change).await
+}
+
+/// An operator's decision on a payout.
+#[derive(Serialize, Deserialize)]
+pub(super) struct DecisionOnPayout {
+    payout_id: PayoutId,
+    outcome: PayoutOutcome,
+    request: PayoutDecisionRequest,
+}
+
+impl ConfirmableChange for DecisionOnPayout {
+    fn kind(&self) -> ChangeKind {
+        match self.outcome {
+            PayoutOutcome::Paid => ChangeKind::PayoutPay,
+            PayoutOutcome::Rejected => ChangeKind::PayoutReject,
+            PayoutOutcome::Failed => ChangeKind::PayoutFail,
+        }
+    }
+
+    fn object(&self) -> String {
+        self.payout_id.to_string()
+    }
+
+    fn details(&self) -> Result<Value, serde_json::Error> {
+        serde_json::to_value(&self.request)
+    }
+
+    async fn check(&self, service: &Service) -> Result<(), ApiError> {
+        let payouts = &service.operator_store.payouts;
+        let owner = payouts.find_owner(self.payout_id).await?.ok_or_else(not_found)?;
+        let payout = payouts.find(owner, self.payout_id).await?.ok_or_else(not_found)?;
+        match payout.status {
+            PayoutStatus::Pending => Ok(()),
+            status => Err(decide_payout_error(&DecidePayoutError::AlreadyDecided(status))),
+        }
+    }
+
+    async fn carry_out(
+        self,
+        service: &web::Data<Service>,
+        actor: AuditActor,
+    ) -> Result<HttpResponse, ApiError> {
+        let owner = service.operator_store.payouts.find_owner(self.payout_id).await?;
+        let command = DecidePayout {
+            partner_id: owner.ok_or_else(not_found)?,
+            payout_id: self.payout_id,
+            decision: self.request.decision(self.outcome)?,
+            operator: actor,
+        };
+        let payout = decide_payout(&service.engine, command).await;
+        let payout = payout.map_err(|error| decide_payout_error(&error))?;
+        Ok(HttpResponse::Ok().json(payout_body(&payout)?))
+    }
 }
 
 fn payout_body(payout: &Payout) -> Result<PayoutOfPartner<'_>, ApiError> {

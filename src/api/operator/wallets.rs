@@ -4,7 +4,10 @@
 //! another amount is rejected. The ledger entry and its audit entry are written in one commit.
 
 use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
+use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::idempotency::Fingerprint;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
@@ -17,6 +20,7 @@ use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::wallets::PostingRequest;
 
 use super::body::Json;
+use super::confirmable_change::{ConfirmableChange, submit_if};
 use super::partner_id;
 use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::ledger;
@@ -31,7 +35,7 @@ pub(super) type PartnerList<F> = (web::Data<Service>, Operator, web::Path<String
 pub(super) async fn list(
     (service, _, partner_id, ListRequest { page, .. }): PartnerList<WholeList>,
 ) -> Result<HttpResponse, ApiError> {
-    let partner_id = find_partner(&service, &partner_id)?;
+    let partner_id = partner_id::find(&service, &partner_id).await?;
     ledger::wallets(&service, partner_id, &page).await
 }
 
@@ -39,14 +43,8 @@ pub(super) async fn list(
 pub(super) async fn list_transactions(
     (service, _, partner_id, ListRequest { page, filter }): PartnerList<TransactionFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let partner_id = find_partner(&service, &partner_id)?;
+    let partner_id = partner_id::find(&service, &partner_id).await?;
     ledger::transactions(&service.operator_store, partner_id, &page, filter).await
-}
-
-fn find_partner(service: &Service, partner_id: &str) -> Result<PartnerId, ApiError> {
-    let partner_id = partner_id::parse_id(partner_id)?;
-    let found = service.registry.find_partner(partner_id);
-    found.map(|_| partner_id).ok_or_else(partner_id::not_found)
 }
 
 /// A posting to a wallet.
@@ -62,15 +60,63 @@ pub(super) async fn post(
     (service, operator, wallet, Json(request)): Posting,
     kind: LedgerKind,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.audit_actor();
     let (partner_id, currency) = wallet.into_inner();
-    let partner_id = find_partner(&service, &partner_id)?;
+    let partner_id = partner_id::find(&service, &partner_id).await?;
     let currency: Currency = currency
         .parse()
         .map_err(|error: InvalidMoney| ApiError::invalid_field("currency", error.to_string()))?;
-    let (amount, reference) = request.validate(currency, kind)?;
-    let command = build_posting(partner_id, amount.of(currency), kind, reference, actor);
-    post_entry(&service, command).await
+    let (amount, _) = request.validate(currency, kind)?;
+    let posting = WalletPosting {
+        partner_id,
+        currency,
+        kind,
+        request,
+    };
+    let needs_second = service.four_eyes.applies_to_posting(amount, currency);
+    submit_if(needs_second, &service, &operator, posting).await
+}
+
+/// A posting to a wallet of a partner.
+#[derive(Serialize, Deserialize)]
+pub(super) struct WalletPosting {
+    partner_id: PartnerId,
+    currency: Currency,
+    kind: LedgerKind,
+    request: PostingRequest,
+}
+
+impl ConfirmableChange for WalletPosting {
+    fn kind(&self) -> ChangeKind {
+        match self.kind {
+            LedgerKind::TopUp => ChangeKind::TopUp,
+            _ => ChangeKind::Adjustment,
+        }
+    }
+
+    fn object(&self) -> String {
+        self.partner_id.to_string()
+    }
+
+    fn details(&self) -> Result<Value, serde_json::Error> {
+        let mut details = serde_json::to_value(&self.request)?;
+        details["currency"] = self.currency.as_str().into();
+        Ok(details)
+    }
+
+    async fn check(&self, _: &Service) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    async fn carry_out(
+        self,
+        service: &web::Data<Service>,
+        actor: AuditActor,
+    ) -> Result<HttpResponse, ApiError> {
+        let (amount, reference) = self.request.validate(self.currency, self.kind)?;
+        let money = amount.of(self.currency);
+        let command = build_posting(self.partner_id, money, self.kind, reference, actor);
+        post_entry(service, command).await
+    }
 }
 
 /// References are unique per wallet and kind.

@@ -4,6 +4,7 @@
 //! does not decrypt. Several data keys may be loaded; the highest one encrypts, all of them decrypt.
 
 mod bound;
+mod change_request;
 mod credential;
 mod destination;
 mod webhook;

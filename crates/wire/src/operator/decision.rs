@@ -1,7 +1,9 @@
-//! Reason of operators' decisions on orders and purchases.
+//! Reason of operators' decisions on orders, purchases and change requests.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::text::validate_reason;
 use crate::error_body::InvalidRequest;
@@ -26,3 +28,40 @@ impl ReasonRequest {
         validate_reason(&self.reason)
     }
 }
+
+/// Why a change request is declined.
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct DeclineRequest {
+    /// Reason, for the requester.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 500)]
+    #[cfg_attr(feature = "clap", arg(long))]
+    reason: Option<String>,
+}
+
+impl DeclineRequest {
+    /// The trimmed reason.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn validated(&self) -> Result<Option<String>, InvalidRequest> {
+        self.reason.as_deref().map(validate_reason).transpose()
+    }
+}
+
+/// Body of the response of a confirmed change: that of its operation.
+#[derive(Debug)]
+pub enum ConfirmedChange {}
+
+impl PartialSchema for ConfirmedChange {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .description(Some("The body of the response of the change's own operation."))
+            .additional_properties(Some(AdditionalProperties::FreeForm(true)))
+            .into()
+    }
+}
+
+impl ToSchema for ConfirmedChange {}

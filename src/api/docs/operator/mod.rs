@@ -1,6 +1,7 @@
 //! OpenAPI document of the operator API.
 
 pub(crate) mod catalogue;
+pub(crate) mod change_requests;
 pub(crate) mod monitoring;
 pub(crate) mod operators;
 pub(crate) mod orders;
@@ -16,7 +17,8 @@ use utoipa::PartialSchema as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi, RefOr, Schema};
 use vouchsafe_domain::ids::{
-    CredentialId, DeliveryId, DriftId, OperatorTokenId, OrderId, PartnerId, PayoutId, WebhookId,
+    ChangeRequestId, CredentialId, DeliveryId, DriftId, OperatorTokenId, OrderId, PartnerId, PayoutId,
+    WebhookId,
 };
 use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::operator::{OperatorName, Role};
@@ -36,6 +38,7 @@ const STOCK: &str = "Stock";
 const WEBHOOKS: &str = "Webhooks";
 const MONITORING: &str = "Monitoring";
 const OPERATORS: &str = "Operators";
+const CHANGE_REQUESTS: &str = "Change requests";
 const SERVICE: &str = openapi::health::TAG;
 
 const TAGS: &[(&str, &str)] = &[
@@ -48,6 +51,7 @@ const TAGS: &[(&str, &str)] = &[
     (STOCK, "Import, levels and voiding of vouchers."),
     (WEBHOOKS, "Partners' webhook endpoints and their deliveries."),
     (OPERATORS, "Operators, their roles and API tokens."),
+    (CHANGE_REQUESTS, "Changes that wait for a second operator."),
     (MONITORING, "Live actors and the audit trail."),
     (
         SERVICE,
@@ -61,7 +65,7 @@ const OPERATOR: &str = "Operator";
 type PathParameter = (&'static str, &'static str, fn() -> RefOr<Schema>, &'static [Code]);
 
 /// Path parameters with their descriptions, and the errors of an ID without an object.
-const PATH_PARAMETERS: [PathParameter; 15] = [
+const PATH_PARAMETERS: [PathParameter; 16] = [
     (
         "partner_id",
         "Partner ID.",
@@ -121,6 +125,12 @@ const PATH_PARAMETERS: [PathParameter; 15] = [
         &[Code::DeliveryNotFound],
     ),
     (
+        "request_id",
+        "Request ID.",
+        ChangeRequestId::schema,
+        &[Code::ChangeRequestNotFound],
+    ),
+    (
         "name",
         "Name of the operator.",
         OperatorName::schema,
@@ -141,6 +151,9 @@ Administration of Vouchsafe: partners, catalogue, vendors, stock, wallets, order
 an `operator` also decides on orders, imports stock and repeats deliveries, an `admin` also manages money, partners, what is \
 sold, and operators; each operation names the role that it requires. Every write adds an entry with the operator's name to the \
 audit trail.
+
+**Second operator.** Depending on the setting `VOUCHSAFE_FOUR_EYES`, a change of money, payouts, approvals or access responds with 202 and a \
+change request, which another operator confirms or declines under `/admin/v1/requests`.
 
 **Money** is an exact JSON number with the decimals of its currency. Requests also accept a string.
 
@@ -168,9 +181,11 @@ pub(crate) fn document(operations: impl IntoIterator<Item = Operation>) -> OpenA
 
 /// An operation under `/admin/v1` without a body.
 fn read_operation(operation: Operation, id: &'static str) -> Operation {
-    let operation = operation
-        .id(id)
-        .errors(&[Code::InvalidCredentials, Code::InternalError]);
+    let operation = operation.id(id).errors(&[
+        Code::InvalidCredentials,
+        Code::RateLimitExceeded,
+        Code::InternalError,
+    ]);
     let in_path = PATH_PARAMETERS
         .into_iter()
         .filter(|(name, ..)| operation.has_path_parameter(name));

@@ -8,6 +8,7 @@ use vouchsafe_wire::operator::operators::{
     IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
 };
 
+use super::change_requests::may_wait;
 use super::{OPERATORS, json_write_operation, read_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse};
 
@@ -18,7 +19,7 @@ pub(crate) fn list(operation: Operation) -> Operation {
 }
 
 pub(crate) fn create(operation: Operation) -> Operation {
-    json_write_operation(operation, "createOperator")
+    may_wait(json_write_operation(operation, "createOperator"))
         .describe(
             OPERATORS,
             "Create an operator",
@@ -30,7 +31,7 @@ pub(crate) fn create(operation: Operation) -> Operation {
 }
 
 pub(crate) fn change(operation: Operation) -> Operation {
-    json_write_operation(operation, "changeOperator")
+    may_wait(json_write_operation(operation, "changeOperator"))
         .describe(
             OPERATORS,
             "Change an operator",
@@ -56,7 +57,7 @@ pub(crate) fn list_tokens(operation: Operation) -> Operation {
 pub(crate) fn issue_token(operation: Operation) -> Operation {
     let mut issued = token();
     issued["token"] = format!("vso_{}", "0".repeat(64)).into();
-    json_write_operation(operation, "issueOperatorToken")
+    may_wait(json_write_operation(operation, "issueOperatorToken"))
         .describe(
             OPERATORS,
             "Issue a token",

@@ -7,6 +7,7 @@ use vouchsafe_wire::operator::decision::ReasonRequest;
 use vouchsafe_wire::operator::orders::OrderOfPartner;
 use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
 
+use super::change_requests::may_wait;
 use super::{ORDERS, json_write_operation, read_operation};
 use crate::api::docs::openapi::Operation;
 use crate::api::docs::partner::example_order;
@@ -32,7 +33,7 @@ pub(crate) fn get(operation: Operation) -> Operation {
 }
 
 pub(crate) fn approve(operation: Operation) -> Operation {
-    decision_operation(operation, "approveOrder")
+    may_wait(decision_operation(operation, "approveOrder"))
         .describe(
             ORDERS,
             "Approve an order",
@@ -72,7 +73,7 @@ pub(crate) fn fulfil(operation: Operation) -> Operation {
         "vouchers": [{ "code": "a-code", "pin": "0000", "expiry": "2099-12-31" }, { "code": "another-code" }],
     });
     let report = json!({ "imported": 2, "duplicates": 0, "order": order() });
-    json_write_operation(operation, "fulfilOrder")
+    may_wait(json_write_operation(operation, "fulfilOrder"))
         .describe(
             ORDERS,
             "Fulfil an order manually",

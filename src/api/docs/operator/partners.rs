@@ -11,6 +11,7 @@ use vouchsafe_wire::operator::partners::{CreatedPartner, NewPartner, PartnerPatc
 use vouchsafe_wire::operator::wallets::PostingRequest;
 use vouchsafe_wire::partner::certification::CertificationBody;
 
+use super::change_requests::may_wait;
 use super::{PARTNERS, json_write_operation, read_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse, ResponseHeader};
 use crate::api::docs::partner::{example_certification, money};
@@ -53,8 +54,7 @@ pub(crate) fn get(operation: Operation) -> Operation {
 pub(crate) fn change(operation: Operation) -> Operation {
     let patch =
         json!({ "suspended": true, "approval_rule": { "amount_over": { "USD": 500 }, "first_orders": 3 } });
-    json_write_operation(operation, "changePartner",
-    )
+    may_wait(json_write_operation(operation, "changePartner"))
     .describe(
         PARTNERS,
         "Change the terms of a partner",
@@ -91,7 +91,7 @@ pub(crate) fn list_credentials(operation: Operation) -> Operation {
 }
 
 pub(crate) fn issue(operation: Operation) -> Operation {
-    json_write_operation(operation, "issueCredential")
+    may_wait(json_write_operation(operation, "issueCredential"))
         .describe(
             PARTNERS,
             "Issue a credential",
@@ -181,7 +181,7 @@ fn posting(
         "balance_after": 190, "sequence": 2, "order_id": null, "payout_id": null, "reference": "wire-77",
         "created_at": "2026-11-20T12:00:00.123456Z",
     });
-    json_write_operation(operation, id)
+    may_wait(json_write_operation(operation, id))
         .describe(
             PARTNERS,
             summary,

@@ -4,16 +4,23 @@
 //! came first, the response is 409.
 
 use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use vouchsafe_actors::flows::{
     CancelError, DecideOrder, DecideOrderError, RevokeOrder, decide_order, revoke_order,
 };
+use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::order::PendingReason;
+use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::decision::ReasonRequest;
 
-use super::{find, order_body};
+use super::{find, find_by_id, order_body};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
+use crate::api::operator::confirmable_change::{ConfirmableChange, submit};
 use crate::api::operator::decision::decision_error;
 use crate::service::Service;
 
@@ -25,20 +32,74 @@ pub(in crate::api::operator) type DecisionRequest = (
     Json<ReasonRequest>,
 );
 
-/// `POST /orders/{order_id}/approve` and `/reject`.
-pub(in crate::api::operator) async fn decide(
+/// `POST /orders/{order_id}/approve`.
+pub(in crate::api::operator) async fn approve(
     (service, operator, order_id, Json(request)): DecisionRequest,
-    approved: bool,
 ) -> Result<HttpResponse, ApiError> {
-    let operator = operator.audit_actor();
+    request.validated()?;
+    let order_id = find(&service, &order_id).await?.order_id;
+    submit(&service, &operator, OrderApproval { order_id, request }).await
+}
+
+/// The approval of an order.
+#[derive(Serialize, Deserialize)]
+pub(in crate::api::operator) struct OrderApproval {
+    order_id: OrderId,
+    request: ReasonRequest,
+}
+
+impl ConfirmableChange for OrderApproval {
+    fn kind(&self) -> ChangeKind {
+        ChangeKind::OrderApprove
+    }
+
+    fn object(&self) -> String {
+        self.order_id.to_string()
+    }
+
+    fn details(&self) -> Result<Value, serde_json::Error> {
+        serde_json::to_value(&self.request)
+    }
+
+    async fn check(&self, service: &Service) -> Result<(), ApiError> {
+        let order = find_by_id(service, self.order_id).await?;
+        if !order.closed && order.pending_reason == Some(PendingReason::Approval) {
+            return Ok(());
+        }
+        Err(decide_order_error(&DecideOrderError::NotAwaitingApproval))
+    }
+
+    async fn carry_out(
+        self,
+        service: &web::Data<Service>,
+        actor: AuditActor,
+    ) -> Result<HttpResponse, ApiError> {
+        decide(service, self.order_id, true, &self.request, actor).await
+    }
+}
+
+/// `POST /orders/{order_id}/reject`.
+pub(in crate::api::operator) async fn reject(
+    (service, operator, order_id, Json(request)): DecisionRequest,
+) -> Result<HttpResponse, ApiError> {
+    let order_id = find(&service, &order_id).await?.order_id;
+    decide(&service, order_id, false, &request, operator.audit_actor()).await
+}
+
+async fn decide(
+    service: &Service,
+    order_id: OrderId,
+    approved: bool,
+    request: &ReasonRequest,
+    actor: AuditActor,
+) -> Result<HttpResponse, ApiError> {
     let reason = request.validated()?;
-    let order = find(&service, &order_id).await?;
     let command = DecideOrder {
-        partner_id: order.partner_id,
-        order_id: order.order_id,
+        partner_id: find_by_id(service, order_id).await?.partner_id,
+        order_id,
         approved,
         reason,
-        operator,
+        operator: actor,
     };
     let order = decide_order(&service.engine, command)
         .await

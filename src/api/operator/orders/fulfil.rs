@@ -9,10 +9,16 @@
 //!
 //! A code is stored once, so the call can be repeated. Neither responses nor field errors contain a code.
 
+use std::sync::Arc;
+
 use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use uuid::Uuid;
 use vouchsafe_actors::flows::{self, ProcureError};
 use vouchsafe_actors::ports::vendors::ReservedDelivery;
+use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::{FulfilmentSource, Order, PendingReason};
 use vouchsafe_domain::product::{CodeIdentity, Product, Sku};
 use vouchsafe_store::{AuditActor, StockOrigin};
@@ -20,10 +26,11 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
 use vouchsafe_wire::operator::stock::row::{CODE_CONFLICT, VoucherRow};
 
-use super::{find, order_body};
+use super::{find, find_by_id, order_body};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
+use crate::api::operator::confirmable_change::{ConfirmableChange, submit};
 use crate::api::operator::decision::decision_error;
 use crate::api::operator::stock::ingest;
 use crate::service::Service;
@@ -42,26 +49,84 @@ pub(in crate::api::operator) async fn fulfil(
     order_id: web::Path<String>,
     Json(request): Json<FulfilRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let actor = operator.audit_actor();
     let order = find(&service, &order_id).await?;
+    parse_rows(&service, &request, &order)?;
+    let order_id = order.order_id;
+    submit(&service, &operator, Fulfilment { order_id, request }).await
+}
+
+/// The product, its SKU and the vouchers of a request.
+fn parse_rows(
+    service: &Service,
+    request: &FulfilRequest,
+    order: &Order,
+) -> Result<(Arc<Product>, Sku, Vec<VoucherRow>), ApiError> {
     let catalogue = service.catalogue.current();
-    let sku = request.resolve_sku(&order)?;
+    let sku = request.resolve_sku(order)?;
     let product = catalogue.get(&sku.product_id).ok_or_else(ApiError::unavailable)?;
-    let rows = request.parse_rows(service.clock.now().date(), product, &order, &sku)?;
+    let rows = request.parse_rows(service.clock.now().date(), product, order, &sku)?;
+    Ok((Arc::clone(product), sku, rows))
+}
+
+/// Vouchers for an order, with their codes.
+#[derive(Serialize, Deserialize)]
+pub(in crate::api::operator) struct Fulfilment {
+    order_id: OrderId,
+    request: FulfilRequest,
+}
+
+impl ConfirmableChange for Fulfilment {
+    fn kind(&self) -> ChangeKind {
+        ChangeKind::OrderFulfil
+    }
+
+    fn object(&self) -> String {
+        self.order_id.to_string()
+    }
+
+    fn details(&self) -> Result<Value, serde_json::Error> {
+        Ok(json!({ "vouchers": self.request.vouchers.len() }))
+    }
+
+    async fn check(&self, service: &Service) -> Result<(), ApiError> {
+        let order = find_by_id(service, self.order_id).await?;
+        if is_waiting_for_vendor(&order) {
+            return Ok(());
+        }
+        Err(not_fulfillable(&order))
+    }
+
+    async fn carry_out(
+        self,
+        service: &web::Data<Service>,
+        actor: AuditActor,
+    ) -> Result<HttpResponse, ApiError> {
+        store_and_deliver(service, self.order_id, &self.request, actor).await
+    }
+}
+
+async fn store_and_deliver(
+    service: &web::Data<Service>,
+    order_id: OrderId,
+    request: &FulfilRequest,
+    actor: AuditActor,
+) -> Result<HttpResponse, ApiError> {
+    let order = find_by_id(service, order_id).await?;
+    let (product, sku, rows) = parse_rows(service, request, &order)?;
     let total = rows.len() as u64;
-    let new_rows = filter_new(&service, product, rows).await?;
-    let order = ensure_purchases(&service, order).await?;
-    let pending_lines = find_pending_lines(&service, &order, &sku).await?;
+    let new_rows = filter_new(service, &product, rows).await?;
+    let order = ensure_purchases(service, order).await?;
+    let pending_lines = find_pending_lines(service, &order, &sku).await?;
     let pending: usize = pending_lines
         .iter()
         .map(|pending_line| pending_line.pending)
         .sum();
     check_capacity(&order, new_rows.len(), pending)?;
-    let imported = store_for_order(&service, product, &order, &sku, new_rows, &pending_lines, &actor).await?;
+    let imported = store_for_order(service, &product, &order, &sku, new_rows, &pending_lines, &actor).await?;
     for pending_line in &pending_lines {
-        deliver(&service, &order, pending_line).await?;
+        deliver(service, &order, pending_line).await?;
     }
-    let order = find(&service, &order_id).await?;
+    let order = find_by_id(service, order_id).await?;
     Ok(HttpResponse::Ok().json(FulfilReport {
         imported,
         duplicates: total - imported,
@@ -110,7 +175,7 @@ async fn ensure_purchases(service: &Service, order: Order) -> Result<Order, ApiE
     }
     let started = service.procurement.start_order(order.partner_id, order.order_id);
     started.await.map_err(|error| procure_error(&error))?;
-    find(service, &order.order_id.to_string()).await
+    find_by_id(service, order.order_id).await
 }
 
 fn is_waiting_for_vendor(order: &Order) -> bool {
@@ -147,14 +212,18 @@ fn check_capacity(order: &Order, new_rows: usize, pending: usize) -> Result<(), 
         return Ok(());
     }
     if pending == 0 {
-        let message = format!(
-            "order {} does not wait for vouchers from a vendor",
-            order.order_id
-        );
-        return Err(ApiError::new(Code::OrderNotFulfillable, message));
+        return Err(not_fulfillable(order));
     }
     let message = format!("the order needs {pending} vouchers, but {new_rows} are new");
     Err(ApiError::invalid_field("vouchers", message))
+}
+
+fn not_fulfillable(order: &Order) -> ApiError {
+    let message = format!(
+        "order {} does not wait for vouchers from a vendor",
+        order.order_id
+    );
+    ApiError::new(Code::OrderNotFulfillable, message)
 }
 
 /// Stores the new vouchers line by line, reserved for the order. Returns their number.

@@ -155,6 +155,15 @@ impl PartnerPatch {
         }
     }
 
+    /// Whether it decides who may call from where and without approval: such a change needs a second operator.
+    #[must_use]
+    pub const fn changes_access(&self) -> bool {
+        self.allowlist.is_some()
+            || self.approval_rule.is_some()
+            || self.certified_at.is_some()
+            || self.agreement_signed_at.is_some()
+    }
+
     /// Reports the errors of all fields.
     ///
     /// # Errors

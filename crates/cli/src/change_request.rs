@@ -1,0 +1,49 @@
+//! `vouchsafe request`: changes that need a second operator.
+
+use clap::Subcommand;
+use reqwest::Method;
+use vouchsafe_domain::change_request::ChangeRequestFilter;
+use vouchsafe_wire::operator::decision::DeclineRequest;
+
+use super::CommandOutput;
+use super::admin::{AdminClient, ListArgs, NO_BODY, RequestArgs};
+use super::examples::examples;
+use super::id::{ChangeRequestRef, ObjectRef as _};
+use super::table::{Column, column};
+
+const COLUMNS: [Column; 6] = [
+    column("REQUEST", "request_id"),
+    column("CHANGE", "kind"),
+    column("STATUS", "status"),
+    column("BY", "requested_by"),
+    column("UNTIL", "expires_at"),
+    column("OBJECT", "object"),
+];
+
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// List change requests, newest first.
+    #[command(after_help = examples!["vouchsafe request list --status WAITING", "vouchsafe request list --kind TOP_UP"])]
+    List(ListArgs<ChangeRequestFilter>),
+    /// Show a change request with the change, without codes.
+    #[command(after_help = examples!["vouchsafe request show REQUEST_ID"])]
+    Show(ChangeRequestRef),
+    /// Confirm the change of another operator: it is carried out, and its result is shown.
+    #[command(after_help = examples!["vouchsafe request confirm REQUEST_ID"])]
+    Confirm(ChangeRequestRef),
+    /// Decline a change request, or withdraw your own.
+    #[command(after_help = examples!["vouchsafe request decline REQUEST_ID --reason 'the statement has another amount'"])]
+    Decline(RequestArgs<ChangeRequestRef, DeclineRequest>),
+}
+
+pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+    match action {
+        Action::List(list) => admin.list("/requests", &list, &COLUMNS).await,
+        Action::Show(request) => admin.get(&request.path()).await,
+        Action::Confirm(request) => {
+            let path = format!("{}/confirm", request.path());
+            admin.change(Method::POST, &path, NO_BODY).await
+        }
+        Action::Decline(args) => args.post("decline", admin).await,
+    }
+}

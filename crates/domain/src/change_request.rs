@@ -1,0 +1,111 @@
+//! Change requests: operators' changes that a second operator confirms (four-eyes principle).
+
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+use time::OffsetDateTime;
+
+use crate::ids::ChangeRequestId;
+use crate::labels::labels;
+use crate::operator::{OperatorName, Role};
+
+labels! {
+    /// What a change request changes.
+    pub enum ChangeKind: "SCREAMING_SNAKE_CASE", "What is changed." {
+        TopUp,
+        Adjustment,
+        PayoutPay,
+        PayoutReject,
+        PayoutFail,
+        OrderApprove,
+        OrderFulfil,
+        CredentialIssue,
+        /// Allowlist, approval rule or certification dates.
+        PartnerChange,
+        OperatorCreate,
+        OperatorChange,
+        OperatorTokenIssue,
+    }
+}
+
+impl ChangeKind {
+    /// The least role of both operators.
+    #[must_use]
+    pub const fn required_role(self) -> Role {
+        match self {
+            Self::OrderApprove | Self::OrderFulfil => Role::Operator,
+            _ => Role::Admin,
+        }
+    }
+}
+
+labels! {
+    /// Progress of a change request.
+    pub enum ChangeRequestStatus: "SCREAMING_SNAKE_CASE",
+        "Status: `WAITING` (for another operator), `CONFIRMED` (it is being carried out), `EXECUTED`, `REFUSED` (it was confirmed, \
+         but the state no longer permits it), `DECLINED` (or withdrawn by its requester), `EXPIRED`." {
+        Waiting,
+        Confirmed,
+        Executed,
+        Refused,
+        Declined,
+        Expired,
+    }
+}
+
+/// A change that waits for a second operator, or waited for one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct ChangeRequest {
+    /// Identifies the request.
+    pub request_id: ChangeRequestId,
+    pub kind: ChangeKind,
+    /// ID of the changed object, or name of the operator.
+    pub object: String,
+    /// The change, without codes and secrets.
+    #[serde(serialize_with = "serialize_json")]
+    #[cfg_attr(feature = "utoipa", schema(value_type = Object))]
+    pub details: String,
+    pub status: ChangeRequestStatus,
+    /// Operator who requested the change.
+    pub requested_by: OperatorName,
+    /// Time of the request.
+    #[serde(with = "crate::timestamp")]
+    pub requested_at: OffsetDateTime,
+    /// Time until which it can be confirmed, exclusive.
+    #[serde(with = "crate::timestamp")]
+    pub expires_at: OffsetDateTime,
+    /// Operator who confirmed or declined it.
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub decided_by: Option<OperatorName>,
+    /// Time of that decision.
+    #[serde(with = "crate::timestamp::option")]
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub decided_at: Option<OffsetDateTime>,
+    /// Why it was declined, if a reason was given.
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub reason: Option<String>,
+    /// Error code, if the confirmed change was refused.
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub error_code: Option<String>,
+}
+
+/// Writes JSON text as it is.
+fn serialize_json<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let json: &RawValue = serde_json::from_str(text).map_err(serde::ser::Error::custom)?;
+    json.serialize(serializer)
+}
+
+/// Filter of change requests; `None` matches any.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct ChangeRequestFilter {
+    /// Filter by status.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<ChangeRequestStatus>()))]
+    pub status: Option<ChangeRequestStatus>,
+    /// Filter by kind.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long, value_parser = crate::arguments::enum_parser::<ChangeKind>()))]
+    pub kind: Option<ChangeKind>,
+}

@@ -1,0 +1,304 @@
+//! Change requests: changes that wait for a second operator.
+//!
+//! A request is confirmed before its change is carried out, and ended afterwards. A confirmed request that was not ended (the node
+//! died, or the engine did not answer in time) can be confirmed again; its change takes effect once, as a repeated call does.
+
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+use time::OffsetDateTime;
+use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
+use vouchsafe_domain::ids::ChangeRequestId;
+use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
+
+use super::audit::{self, AuditActor, to_bigint};
+use super::database::{Database, Statement};
+
+/// Until then a confirmed request is being carried out, and is not confirmed again. Longer than a change takes.
+const EXECUTION_TIMEOUT_S: f64 = 60.0;
+
+/// A change to request.
+#[derive(Debug, Clone)]
+pub struct NewChangeRequest {
+    pub request_id: ChangeRequestId,
+    pub kind: ChangeKind,
+    pub object: String,
+    /// JSON object without codes and secrets.
+    pub details: String,
+    /// The encrypted change.
+    pub sealed: Vec<u8>,
+    pub requested_by: OperatorName,
+    pub expires_at: OffsetDateTime,
+}
+
+/// A request with its encrypted change, which is gone once the request has ended, and the account of its requester.
+#[derive(Debug, Clone)]
+pub struct StoredChangeRequest {
+    pub request: ChangeRequest,
+    pub sealed: Option<Vec<u8>>,
+    pub requester: Option<OperatorAccount>,
+}
+
+/// How a confirmed change ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeOutcome {
+    Executed,
+    /// With this error code.
+    Refused(&'static str),
+}
+
+/// Runs a statement that returns requests.
+macro_rules! query_requests {
+    ($before:literal, $after:literal $(, $argument:expr)* $(,)?) => {
+        sqlx::query!(
+            $before
+                + r#" request_id AS "request_id: ChangeRequestId", kind AS "kind: ChangeKind", object,
+                      details::text AS "details!",
+                      CASE WHEN status = 'WAITING' AND expires_at <= now() THEN 'EXPIRED' ELSE status END
+                          AS "status!: ChangeRequestStatus",
+                      requested_by AS "requested_by: OperatorName", requested_at, expires_at,
+                      decided_by AS "decided_by: OperatorName", decided_at, reason, error_code "#
+                + $after,
+            $($argument),*
+        )
+        .map(|row| ChangeRequest {
+            request_id: row.request_id,
+            kind: row.kind,
+            object: row.object,
+            details: row.details,
+            status: row.status,
+            requested_by: row.requested_by,
+            requested_at: row.requested_at,
+            expires_at: row.expires_at,
+            decided_by: row.decided_by,
+            decided_at: row.decided_at,
+            reason: row.reason,
+            error_code: row.error_code,
+        })
+    };
+}
+
+/// Change requests.
+#[derive(Debug, Clone)]
+pub struct ChangeRequests(pub(super) Database);
+
+impl ChangeRequests {
+    /// Stores a request.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn create(
+        &self,
+        new: NewChangeRequest,
+        actor: AuditActor,
+    ) -> Result<ChangeRequest, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let mut transaction = pool.begin().await?;
+                let request = query_requests!(
+                    "INSERT INTO change_requests (request_id, kind, object, details, sealed, requested_by, expires_at)
+                     VALUES ($1, $2, $3, $4::text::jsonb, $5, $6, $7) RETURNING",
+                    "",
+                    new.request_id as _,
+                    new.kind as _,
+                    new.object,
+                    new.details,
+                    new.sealed,
+                    new.requested_by as _,
+                    new.expires_at,
+                );
+                let request = request.fetch_one(&mut *transaction).await?;
+                audit_change(&mut transaction, &actor, "request.create", None, &request).await?;
+                transaction.commit().await?;
+                Ok(request)
+            })
+            .await
+    }
+
+    /// Finds a request.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn find(
+        &self,
+        request_id: ChangeRequestId,
+    ) -> Result<Option<StoredChangeRequest>, sqlx::Error> {
+        let operators = super::operators::Operators(self.0.clone());
+        let statement = query_requests!(
+            "SELECT",
+            "FROM change_requests WHERE request_id = $1",
+            request_id as _
+        );
+        let Some(request) = self.0.fetch_optional(statement).await? else {
+            return Ok(None);
+        };
+        let sealed = sqlx::query_scalar!(
+            "SELECT sealed FROM change_requests WHERE request_id = $1",
+            request_id as _
+        );
+        let sealed = self.0.run(|pool| async move { sealed.fetch_one(&pool).await });
+        Ok(Some(StoredChangeRequest {
+            sealed: sealed.await?,
+            requester: operators.find(request.requested_by.clone()).await?,
+            request,
+        }))
+    }
+
+    /// Lists up to `limit` requests older than `before`, newest first.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list(
+        &self,
+        filter: ChangeRequestFilter,
+        before: Option<ChangeRequestId>,
+        limit: usize,
+    ) -> Result<Vec<ChangeRequest>, sqlx::Error> {
+        let statement = query_requests!(
+            "SELECT",
+            "FROM change_requests
+            WHERE ($1::text IS NULL
+                   OR $1 = CASE WHEN status = 'WAITING' AND expires_at <= now() THEN 'EXPIRED' ELSE status END)
+              AND ($2::text IS NULL OR kind = $2)
+              AND ($3::uuid IS NULL OR request_id < $3)
+            ORDER BY request_id DESC
+            LIMIT $4",
+            filter.status as _,
+            filter.kind as _,
+            before as _,
+            to_bigint(limit),
+        );
+        self.0.fetch_all(statement).await
+    }
+
+    /// Confirms a waiting request of another operator, or one that was confirmed a minute ago and not ended. Returns the request
+    /// after that; `None` if it cannot be confirmed now.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn confirm(
+        &self,
+        request_id: ChangeRequestId,
+        confirmer: OperatorName,
+        actor: AuditActor,
+    ) -> Result<Option<ChangeRequest>, sqlx::Error> {
+        self.transition(request_id, "request.confirm", actor, move || {
+            query_requests!(
+                "UPDATE change_requests
+                    SET status = 'CONFIRMED', decided_by = $2, decided_at = now()
+                  WHERE request_id = $1
+                    AND requested_by <> $2
+                    AND (status = 'WAITING' AND expires_at > now()
+                         OR status = 'CONFIRMED' AND decided_at < now() - make_interval(secs => $3))
+                RETURNING",
+                "",
+                request_id as _,
+                confirmer as _,
+                EXECUTION_TIMEOUT_S,
+            )
+        })
+        .await
+    }
+
+    /// Declines a waiting request; its requester withdraws it. Returns the request after that; `None` if it does not wait.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn decline(
+        &self,
+        request_id: ChangeRequestId,
+        operator: OperatorName,
+        reason: Option<String>,
+        actor: AuditActor,
+    ) -> Result<Option<ChangeRequest>, sqlx::Error> {
+        self.transition(request_id, "request.decline", actor, move || {
+            query_requests!(
+                "UPDATE change_requests
+                    SET status = 'DECLINED', sealed = NULL, decided_by = $2, decided_at = now(), reason = $3
+                  WHERE request_id = $1 AND status = 'WAITING' AND expires_at > now()
+                RETURNING",
+                "",
+                request_id as _,
+                operator as _,
+                reason,
+            )
+        })
+        .await
+    }
+
+    /// Runs a statement that changes a request, and writes the audit entry in its transaction.
+    async fn transition<F>(
+        &self,
+        request_id: ChangeRequestId,
+        action: &'static str,
+        actor: AuditActor,
+        change: impl FnOnce() -> Statement<F> + Send + 'static,
+    ) -> Result<Option<ChangeRequest>, sqlx::Error>
+    where
+        F: FnMut(PgRow) -> Result<ChangeRequest, sqlx::Error> + Send + 'static,
+    {
+        self.0
+            .run(move |pool| async move {
+                let mut transaction = pool.begin().await?;
+                let before = query_requests!(
+                    "SELECT",
+                    "FROM change_requests WHERE request_id = $1 FOR UPDATE",
+                    request_id as _
+                );
+                let before = before.fetch_optional(&mut *transaction).await?;
+                let after = change().fetch_optional(&mut *transaction).await?;
+                if let Some(after) = &after {
+                    audit_change(&mut transaction, &actor, action, before.as_ref(), after).await?;
+                }
+                transaction.commit().await?;
+                Ok(after)
+            })
+            .await
+    }
+
+    /// Ends a confirmed request.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn finish(
+        &self,
+        request_id: ChangeRequestId,
+        outcome: ChangeOutcome,
+    ) -> Result<(), sqlx::Error> {
+        let (status, error_code) = match outcome {
+            ChangeOutcome::Executed => (ChangeRequestStatus::Executed, None),
+            ChangeOutcome::Refused(code) => (ChangeRequestStatus::Refused, Some(code)),
+        };
+        let statement = sqlx::query!(
+            "UPDATE change_requests
+                SET status = $2, error_code = $3, sealed = NULL
+              WHERE request_id = $1 AND status = 'CONFIRMED'",
+            request_id as _,
+            status as _,
+            error_code,
+        );
+        self.0.execute(statement).await
+    }
+
+    /// Ends the requests that nobody has decided in time.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn expire(&self) -> Result<(), sqlx::Error> {
+        let statement = sqlx::query!(
+            "UPDATE change_requests
+                SET status = 'EXPIRED', sealed = NULL
+              WHERE status = 'WAITING' AND expires_at <= now()"
+        );
+        self.0.execute(statement).await
+    }
+}
+
+async fn audit_change(
+    connection: &mut PgConnection,
+    actor: &AuditActor,
+    action: &'static str,
+    before: Option<&ChangeRequest>,
+    after: &ChangeRequest,
+) -> Result<(), sqlx::Error> {
+    audit::write(connection, actor, action, &after.request_id, before, Some(after)).await
+}

@@ -1,0 +1,197 @@
+//! `/requests`: changes that need a second operator (four-eyes principle).
+//!
+//! | step | on disk |
+//! |---|---|
+//! | an operator calls the route of a change; validate it | nothing |
+//! | 202 with the request | the encrypted change, an audit entry |
+//! | another operator confirms it | `CONFIRMED`, an audit entry with both names |
+//! | carry the change out in the name of its requester; the response is that of its route | the change, its own audit entry |
+//! | end the request | `EXECUTED`, or `REFUSED` with the error code |
+//!
+//! Without an outcome (the node died, or 503) the request stays `CONFIRMED` and can be confirmed again after a minute.
+
+use actix_web::{HttpResponse, web};
+use secrecy::zeroize::Zeroizing;
+use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
+use vouchsafe_domain::ids::ChangeRequestId;
+use vouchsafe_store::change_requests::{ChangeOutcome, StoredChangeRequest};
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::decision::DeclineRequest;
+
+use super::body::OptionalJson;
+use super::confirmable_change::{ConfirmableChange, unreadable};
+use super::credentials::CredentialIssue;
+use super::operators::{AccountChange, OperatorCreation, TokenIssue};
+use super::orders::{Fulfilment, OrderApproval};
+use super::partners::TermsChange;
+use super::payouts::DecisionOnPayout;
+use super::wallets::WalletPosting;
+use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
+use crate::api::middleware::operator::{Operator, audit_actor};
+use crate::service::Service;
+
+/// `GET /requests`: newest first.
+pub(super) async fn list(
+    service: web::Data<Service>,
+    ListRequest { page, filter }: ListRequest<ChangeRequestFilter>,
+) -> Result<HttpResponse, ApiError> {
+    let requests = &service.operator_store.change_requests;
+    let found = requests.list(filter, page.after()?, page.fetch_limit()).await?;
+    Ok(list_response(&page, found, |request| request.request_id))
+}
+
+/// `GET /requests/{request_id}`.
+pub(super) async fn get(
+    service: web::Data<Service>,
+    request_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let stored = find(&service, &request_id).await?;
+    Ok(HttpResponse::Ok().json(stored.request))
+}
+
+/// `POST /requests/{request_id}/confirm`: carries the change out, and responds as its route does.
+pub(super) async fn confirm(
+    service: web::Data<Service>,
+    operator: Operator,
+    request_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let StoredChangeRequest {
+        request,
+        sealed,
+        requester,
+    } = find(&service, &request_id).await?;
+    let needed = request.kind.required_role();
+    operator.check_role(needed)?;
+    if operator.is_named(&request.requested_by) {
+        let message = "you requested this change; another operator has to confirm it";
+        return Err(ApiError::new(Code::OwnChangeRequest, message));
+    }
+    if requester.is_none_or(|account| account.disabled || account.role < needed) {
+        let message = format!(
+            "{} may no longer request this change; decline it",
+            request.requested_by
+        );
+        return Err(ApiError::new(Code::ChangeRequestNotWaiting, message));
+    }
+    let sealed = sealed.ok_or_else(|| not_waiting(&request))?;
+    let change = open(&service, request.request_id, &sealed)?;
+    let requests = &service.operator_store.change_requests;
+    let confirmed = requests
+        .confirm(
+            request.request_id,
+            operator.name().clone(),
+            operator.audit_actor(),
+        )
+        .await?;
+    if confirmed.is_none() {
+        return Err(not_waiting(&find(&service, &request_id).await?.request));
+    }
+    let result = carry_out(&service, &request, &change).await;
+    let outcome = match &result {
+        Ok(_) => ChangeOutcome::Executed,
+        Err(error) if error.code.retryable() || error.code.status() >= 500 => return result,
+        Err(error) => ChangeOutcome::Refused(error.code.as_str()),
+    };
+    if let Err(error) = requests.finish(request.request_id, outcome).await {
+        // It stays CONFIRMED; confirming it again finds that the change is made.
+        tracing::warn!(request.id = %request.request_id, error.message = %error, "cannot end a change request");
+    }
+    result
+}
+
+/// `POST /requests/{request_id}/decline`.
+pub(super) async fn decline(
+    service: web::Data<Service>,
+    operator: Operator,
+    request_id: web::Path<String>,
+    OptionalJson(decline): OptionalJson<DeclineRequest>,
+) -> Result<HttpResponse, ApiError> {
+    let reason = decline.validated()?;
+    let request = find(&service, &request_id).await?.request;
+    operator.check_role(request.kind.required_role())?;
+    let requests = &service.operator_store.change_requests;
+    let declined = requests.decline(
+        request.request_id,
+        operator.name().clone(),
+        reason,
+        operator.audit_actor(),
+    );
+    match declined.await? {
+        Some(declined) => Ok(HttpResponse::Ok().json(declined)),
+        None => Err(not_waiting(&find(&service, &request_id).await?.request)),
+    }
+}
+
+async fn find(service: &Service, request_id: &str) -> Result<StoredChangeRequest, ApiError> {
+    let not_found = || {
+        let message = "no such request; GET /admin/v1/requests lists all";
+        ApiError::new(Code::ChangeRequestNotFound, message)
+    };
+    let request_id = request_id.parse().map_err(|_| not_found())?;
+    let found = service.operator_store.change_requests.find(request_id).await?;
+    found.ok_or_else(not_found)
+}
+
+/// Says what became of the request, so that the second of two operators sees what the first did.
+fn not_waiting(request: &ChangeRequest) -> ApiError {
+    let by = request.decided_by.as_ref().map_or("nobody", |name| name.as_str());
+    let message = match request.status {
+        ChangeRequestStatus::Waiting | ChangeRequestStatus::Confirmed => {
+            format!("{by} has confirmed this request, and it is being carried out; look at it in a minute")
+        }
+        ChangeRequestStatus::Executed => format!("{by} has confirmed this request, and it was carried out"),
+        ChangeRequestStatus::Refused => {
+            let code = request.error_code.as_deref().unwrap_or_default();
+            format!(
+                "{by} has confirmed this request, but it was refused with {code}; request the change again"
+            )
+        }
+        ChangeRequestStatus::Declined => format!("{by} has declined this request"),
+        ChangeRequestStatus::Expired => "this request has expired; request the change again".to_owned(),
+    };
+    ApiError::new(Code::ChangeRequestNotWaiting, message)
+}
+
+/// Decrypts a change and carries it out.
+async fn carry_out(
+    service: &web::Data<Service>,
+    request: &ChangeRequest,
+    change: &[u8],
+) -> Result<HttpResponse, ApiError> {
+    let actor = audit_actor(&request.requested_by);
+    match request.kind {
+        ChangeKind::TopUp | ChangeKind::Adjustment => {
+            read::<WalletPosting>(change)?.carry_out(service, actor).await
+        }
+        ChangeKind::PayoutPay | ChangeKind::PayoutReject | ChangeKind::PayoutFail => {
+            read::<DecisionOnPayout>(change)?.carry_out(service, actor).await
+        }
+        ChangeKind::OrderApprove => read::<OrderApproval>(change)?.carry_out(service, actor).await,
+        ChangeKind::OrderFulfil => read::<Fulfilment>(change)?.carry_out(service, actor).await,
+        ChangeKind::CredentialIssue => read::<CredentialIssue>(change)?.carry_out(service, actor).await,
+        ChangeKind::PartnerChange => read::<TermsChange>(change)?.carry_out(service, actor).await,
+        ChangeKind::OperatorCreate => read::<OperatorCreation>(change)?.carry_out(service, actor).await,
+        ChangeKind::OperatorChange => read::<AccountChange>(change)?.carry_out(service, actor).await,
+        ChangeKind::OperatorTokenIssue => read::<TokenIssue>(change)?.carry_out(service, actor).await,
+    }
+}
+
+fn read<C: ConfirmableChange>(json: &[u8]) -> Result<C, ApiError> {
+    serde_json::from_slice(json).map_err(|error| unreadable(&error))
+}
+
+fn open(
+    service: &Service,
+    request_id: ChangeRequestId,
+    sealed: &[u8],
+) -> Result<Zeroizing<Vec<u8>>, ApiError> {
+    let opened = service.keyring.vault().open_change(request_id.as_uuid(), sealed);
+    opened.ok_or_else(|| {
+        tracing::error!(request.id = %request_id, "cannot decrypt a change request");
+        ApiError::new(
+            Code::InternalError,
+            "cannot decrypt the request; see the service log",
+        )
+    })
+}

@@ -1,0 +1,110 @@
+//! Changes that may need a second operator: carried out at once, or stored until `/requests/{request_id}/confirm`.
+
+use std::future::Future;
+
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpResponse, web};
+use secrecy::zeroize::Zeroizing;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use time::Duration;
+use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::ids::ChangeRequestId;
+use vouchsafe_store::AuditActor;
+use vouchsafe_store::change_requests::NewChangeRequest;
+use vouchsafe_wire::error_code::Code;
+
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::Operator;
+use crate::service::Service;
+
+/// Time to find a second operator, also over a night.
+const VALIDITY: Duration = Duration::hours(24);
+
+/// A validated change. It is stored as encrypted JSON.
+pub(super) trait ConfirmableChange: Serialize + DeserializeOwned {
+    fn kind(&self) -> ChangeKind;
+
+    /// ID of the changed object, or name of the operator.
+    fn object(&self) -> String;
+
+    /// What the second operator sees of the change: no code, no secret.
+    fn details(&self) -> Result<Value, serde_json::Error>;
+
+    /// Rejects a change that cannot be carried out now, before it is stored for a second operator.
+    fn check(&self, service: &Service) -> impl Future<Output = Result<(), ApiError>>;
+
+    /// Carries the change out in the name of `actor`. A repetition changes nothing more, but for credentials and tokens.
+    fn carry_out(
+        self,
+        service: &web::Data<Service>,
+        actor: AuditActor,
+    ) -> impl Future<Output = Result<HttpResponse, ApiError>>;
+}
+
+/// Carries out a change, or stores it for a second operator if the settings require one.
+pub(super) async fn submit(
+    service: &web::Data<Service>,
+    operator: &Operator,
+    change: impl ConfirmableChange,
+) -> Result<HttpResponse, ApiError> {
+    submit_if(service.four_eyes.is_on(), service, operator, change).await
+}
+
+/// Same, for a change whose content decides whether it needs a second operator.
+pub(super) async fn submit_if(
+    needs_second: bool,
+    service: &web::Data<Service>,
+    operator: &Operator,
+    change: impl ConfirmableChange,
+) -> Result<HttpResponse, ApiError> {
+    if !needs_second {
+        return change.carry_out(service, operator.audit_actor()).await;
+    }
+    change.check(service).await?;
+    let request_id = ChangeRequestId::generate();
+    let details = change.details().map_err(|error| unreadable(&error))?;
+    let new = NewChangeRequest {
+        request_id,
+        kind: change.kind(),
+        object: change.object(),
+        details: details.to_string(),
+        sealed: seal(service, request_id, &change).await?,
+        requested_by: operator.name().clone(),
+        expires_at: service.clock.now() + VALIDITY,
+    };
+    let requests = &service.operator_store.change_requests;
+    let request = requests.create(new, operator.audit_actor()).await?;
+    Ok(HttpResponse::Accepted()
+        .insert_header((LOCATION, format!("/admin/v1/requests/{request_id}")))
+        .json(request))
+}
+
+async fn seal(
+    service: &Service,
+    request_id: ChangeRequestId,
+    change: &impl Serialize,
+) -> Result<Vec<u8>, ApiError> {
+    let json = Zeroizing::new(serde_json::to_vec(change).map_err(|error| unreadable(&error))?);
+    let vault = service.keyring.sealing_vault().await.map_err(|error| {
+        tracing::error!(error.message = %error, "no data key for a change request");
+        ApiError::unavailable()
+    })?;
+    vault.seal_change(request_id.as_uuid(), &json).map_err(|error| {
+        tracing::error!(error.message = %error, "cannot encrypt a change request");
+        ApiError::new(
+            Code::InternalError,
+            "cannot encrypt the request; nothing was changed",
+        )
+    })
+}
+
+/// The text of the error is not logged: it may quote a code.
+pub(super) fn unreadable(error: &serde_json::Error) -> ApiError {
+    tracing::error!(error.line = error.line(), "cannot convert a change request");
+    ApiError::new(
+        Code::InternalError,
+        "cannot convert the request; decline it and request the change again",
+    )
+}
