@@ -26,6 +26,7 @@ pub mod program;
 mod purchase;
 mod reconciliation;
 mod search;
+pub mod secret_files;
 mod stock;
 mod stock_release;
 mod table;

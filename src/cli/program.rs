@@ -10,6 +10,7 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 
 use super::examples::examples;
 use super::id;
+use super::secret_files::{self, SecretFileError};
 use super::table::MAX_WIDTH;
 use super::vendor_simulator::SimulatorArgs;
 use crate::cli;
@@ -81,6 +82,8 @@ pub enum SettingsError {
     Arguments(#[from] clap::Error),
     #[error("invalid settings file {path}: {reason}")]
     File { path: PathBuf, reason: String },
+    #[error(transparent)]
+    Secret(#[from] SecretFileError),
 }
 
 impl Cli {
@@ -91,9 +94,10 @@ impl Cli {
             .long("json")
             .action(ArgAction::SetTrue)
             .hide(true);
-        WITHOUT_JSON.into_iter().fold(Self::command(), |command, name| {
+        let command = WITHOUT_JSON.into_iter().fold(Self::command(), |command, name| {
             command.mut_subcommand(name, |command| command.arg(&hidden))
-        })
+        });
+        secret_files::describe(command)
     }
 
     /// # Errors
@@ -104,8 +108,11 @@ impl Cli {
             .get_one::<PathBuf>("config")
             .map(|path| read_file(path))
             .transpose()?;
+        let mut file = file.unwrap_or_default();
+        let secrets = secret_files::read(&Self::commands(), &first, &file, |name| std::env::var_os(name))?;
+        file.splice(..0, secrets);
         let command = id::with_validation(Self::commands());
-        let command = with_full_usage(with_defaults(command, &file.unwrap_or_default()));
+        let command = with_full_usage(with_defaults(command, &file));
         let matches = command.clone().try_get_matches_from(arguments)?;
         let mut settings = Self::from_arg_matches(&matches)?;
         let name = matches.subcommand_name().unwrap_or("serve");
@@ -185,6 +192,7 @@ fn environment_variables(command: &clap::Command) -> BTreeSet<String> {
     let variables = command.get_arguments().filter_map(clap::Arg::get_env);
     let variables = variables.filter_map(|name| Some(name.to_str()?.to_owned()));
     variables
+        .chain(secret_files::file_settings(command))
         .chain(command.get_subcommands().flat_map(environment_variables))
         .collect()
 }
