@@ -14,6 +14,7 @@ mod refusal_log;
 mod sandbox;
 mod secrets;
 mod service;
+mod service_manager;
 pub mod settings;
 pub mod startup;
 pub mod telemetry;

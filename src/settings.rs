@@ -103,8 +103,8 @@ pub struct ServeSettings {
     #[command(flatten)]
     pub connections: PoolSettings,
 
-    /// Number of threads that serve partners and decide their orders; default: one per two cores.
-    #[arg(long, env = "VOUCHSAFE_HTTP_WORKERS", default_value_t = default_workers(), value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Number of threads that serve partners and decide their orders [default: one per two cores].
+    #[arg(long, env = "VOUCHSAFE_HTTP_WORKERS", default_value_t = default_workers(), hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub http_workers: u16,
 
     /// Log level, or a filter such as `info,vouchsafe=debug`.

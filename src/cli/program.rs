@@ -20,7 +20,7 @@ use crate::settings::ServeSettings;
 const GLOBAL_OPTIONS: &str = "Global options";
 
 /// Commands that print no response.
-const WITHOUT_JSON: [&str; 3] = ["serve", "vendor-simulator", "completions"];
+const WITHOUT_JSON: [&str; 4] = ["serve", "vendor-simulator", "completions", "man-pages"];
 
 /// Vouchsafe: partners order vouchers over a signed REST API.
 #[derive(Debug, Parser)]
