@@ -180,6 +180,12 @@ mod tests {
             assert_eq!(read_for("", &setting, &[]), secrets);
             assert_eq!(read_for("serve", &[], &setting), secrets);
             assert_eq!(read_for("", &[(NAME, ""), setting[0]], &[(NAME, "")]), secrets);
+            let other = [("VOUCHSAFE_MASTER_KEY_FILE", "/nowhere/at/all")];
+            assert_eq!(
+                read_for("", &setting, &other),
+                secrets,
+                "the environment overrides"
+            );
         }
     }
 
