@@ -130,6 +130,15 @@ pub struct ServeSettings {
         value_name = "URL"
     )]
     otlp_endpoint: Option<SecretString>,
+
+    /// Headers for the collector, such as its credentials: NAME=VALUE, comma-separated, values percent-encoded.
+    #[arg(
+        long,
+        env = "OTEL_EXPORTER_OTLP_HEADERS",
+        hide_env_values = true,
+        value_name = "HEADERS"
+    )]
+    otlp_headers: Option<SecretString>,
 }
 
 impl ServeSettings {
@@ -143,6 +152,12 @@ impl ServeSettings {
     #[must_use]
     pub fn otlp_endpoint(&self) -> Option<&SecretString> {
         self.otlp_endpoint.as_ref().filter(|url| !expose(url).is_empty())
+    }
+
+    /// Headers for the collector.
+    #[must_use]
+    pub fn otlp_headers(&self) -> &str {
+        self.otlp_headers.as_ref().map_or("", expose)
     }
 }
 

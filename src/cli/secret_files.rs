@@ -253,7 +253,8 @@ mod tests {
                 "DATABASE_URL_FILE",
                 "VOUCHSAFE_MASTER_KEY_FILE",
                 "VOUCHSAFE_OPERATOR_TOKEN_FILE",
-                "VOUCHSAFE_OTLP_ENDPOINT_FILE"
+                "VOUCHSAFE_OTLP_ENDPOINT_FILE",
+                "OTEL_EXPORTER_OTLP_HEADERS_FILE"
             ]
         );
         let help = Cli::commands().render_help().to_string();
