@@ -18,6 +18,7 @@ use crate::config_change;
 use crate::housekeeping::recorder::run_recorder;
 use crate::housekeeping::stock_metrics::measure_stock;
 use crate::service::Service;
+use crate::service_manager;
 
 /// Three renewals per lease.
 const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_secs(LEASE_S.cast_unsigned() as u64 / 3);
@@ -52,16 +53,19 @@ pub(crate) fn ticker(period: Duration) -> Interval {
     tick
 }
 
-/// Renews the lease; returns when a later start of this node has taken over.
+/// Renews the lease, and with it the service manager's watchdog; returns when a later start of this node has taken over.
 pub(crate) async fn renew_lease(service: &Service) {
     let mut tick = ticker(LEASE_RENEWAL_INTERVAL);
     loop {
         tick.tick().await;
         match service.node.renew_lease().await {
-            Ok(true) => {}
+            Ok(true) => service_manager::keep_alive(),
             Ok(false) => return,
             Err(error) => {
                 warn!(error.message = %error, "cannot renew the node lease");
+                if service.engine.has_committed() {
+                    service_manager::keep_alive();
+                }
                 tick.reset_after(LEASE_RETRY_DELAY);
             }
         }

@@ -10,6 +10,7 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 
 use vouchsafe_cli::{self as cli, MAX_WIDTH, examples, with_validation};
 
+use crate::secret_files::{self, SecretFileError};
 use crate::settings::ServeSettings;
 use crate::vendor_simulator::SimulatorArgs;
 
@@ -17,7 +18,7 @@ use crate::vendor_simulator::SimulatorArgs;
 const GLOBAL_OPTIONS: &str = "Global options";
 
 /// Commands that print no response.
-const WITHOUT_JSON: [&str; 3] = ["serve", "vendor-simulator", "completions"];
+const WITHOUT_JSON: [&str; 4] = ["serve", "vendor-simulator", "completions", "man-pages"];
 
 /// Vouchsafe: partners order vouchers over a signed REST API.
 #[derive(Debug, Parser)]
@@ -79,6 +80,8 @@ pub enum SettingsError {
     Arguments(#[from] clap::Error),
     #[error("invalid settings file {path}: {reason}")]
     File { path: PathBuf, reason: String },
+    #[error(transparent)]
+    Secret(#[from] SecretFileError),
 }
 
 impl Cli {
@@ -89,9 +92,10 @@ impl Cli {
             .long("json")
             .action(ArgAction::SetTrue)
             .hide(true);
-        WITHOUT_JSON.into_iter().fold(Self::command(), |command, name| {
+        let command = WITHOUT_JSON.into_iter().fold(Self::command(), |command, name| {
             command.mut_subcommand(name, |command| command.arg(&hidden))
-        })
+        });
+        secret_files::describe(command)
     }
 
     /// # Errors
@@ -102,8 +106,11 @@ impl Cli {
             .get_one::<PathBuf>("config")
             .map(|path| read_file(path))
             .transpose()?;
+        let mut file = file.unwrap_or_default();
+        let secrets = secret_files::read(&Self::commands(), &first, &file, |name| std::env::var_os(name))?;
+        file.splice(..0, secrets);
         let command = with_validation(Self::commands());
-        let command = with_full_usage(with_defaults(command, &file.unwrap_or_default()));
+        let command = with_full_usage(with_defaults(command, &file));
         let matches = command.clone().try_get_matches_from(arguments)?;
         let mut settings = Self::from_arg_matches(&matches)?;
         let name = matches.subcommand_name().unwrap_or("serve");
@@ -183,6 +190,7 @@ fn environment_variables(command: &clap::Command) -> BTreeSet<String> {
     let variables = command.get_arguments().filter_map(clap::Arg::get_env);
     let variables = variables.filter_map(|name| Some(name.to_str()?.to_owned()));
     variables
+        .chain(secret_files::file_settings(command))
         .chain(command.get_subcommands().flat_map(environment_variables))
         .collect()
 }

@@ -110,8 +110,8 @@ pub struct ServeSettings {
     #[command(flatten)]
     pub connections: PoolSettings,
 
-    /// Number of threads that serve partners and decide their orders; default: one per two cores.
-    #[arg(long, env = "VOUCHSAFE_HTTP_WORKERS", default_value_t = default_workers(), value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Number of threads that serve partners and decide their orders [default: one per two cores].
+    #[arg(long, env = "VOUCHSAFE_HTTP_WORKERS", default_value_t = default_workers(), hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub http_workers: u16,
 
     /// Log level, or a filter such as `info,vouchsafe=debug`.
@@ -137,6 +137,15 @@ pub struct ServeSettings {
         value_name = "URL"
     )]
     otlp_endpoint: Option<SecretString>,
+
+    /// Headers for the collector, such as its credentials: NAME=VALUE, comma-separated, values percent-encoded.
+    #[arg(
+        long,
+        env = "OTEL_EXPORTER_OTLP_HEADERS",
+        hide_env_values = true,
+        value_name = "HEADERS"
+    )]
+    otlp_headers: Option<SecretString>,
 }
 
 impl ServeSettings {
@@ -156,6 +165,12 @@ impl ServeSettings {
     #[must_use]
     pub fn otlp_endpoint(&self) -> Option<&SecretString> {
         self.otlp_endpoint.as_ref().filter(|url| !expose(url).is_empty())
+    }
+
+    /// Headers for the collector.
+    #[must_use]
+    pub fn otlp_headers(&self) -> &str {
+        self.otlp_headers.as_ref().map_or("", expose)
     }
 }
 

@@ -33,15 +33,12 @@ use vouchsafe_actors::delivery::Deliveries;
 use vouchsafe_actors::engine::{Engine, EngineParts};
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::{Arbiters, Spawner};
-use vouchsafe_domain::catalogue::Catalogue;
-use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::{Clock, SystemClock};
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 use vouchsafe_procurement::ProcurementService;
 use vouchsafe_procurement::reconciliation::job::ReconciliationJob;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::rate_limiter::RateLimiter;
-use vouchsafe_security::registry::AccessRegistry;
 use vouchsafe_security::secret::expose;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
@@ -54,7 +51,7 @@ use crate::refusal_log::RefusalLog;
 use crate::service::Service;
 use crate::settings::ServeSettings;
 use crate::telemetry::Telemetry;
-use crate::{sandbox, secrets};
+use crate::{sandbox, secrets, service_manager};
 use vouchsafe_certification::Observer;
 use vouchsafe_certification::observed_sender::observe_deliveries;
 use vouchsafe_cli::ExitStatus;
@@ -203,6 +200,7 @@ async fn run_service(
             .context("seed the sandbox")?;
     }
     service.gate.open();
+    service_manager::notify_ready(settings);
     sandbox::print_banner(settings, directory.path());
     let (reconciliation, poller) = (reconciliation_job(&service), endpoint_poller(&service));
     let superseded = tokio::select! {
@@ -221,6 +219,7 @@ async fn run_service(
         error!("a later start of this node has taken over; exiting");
         return Ok(ShutdownOutcome::Incomplete);
     }
+    service_manager::notify_stopping();
     let drained = tokio::select! {
         drained = tokio::time::timeout(DRAIN_DEADLINE, drain(&service, &listeners)) => drained.is_ok(),
         () = renew_lease(&service) => false,
@@ -274,7 +273,7 @@ async fn build_service(
     database::warn_of_missing_connections(&store, settings).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let engine = Arc::new(start_engine(settings, &node, &clock, &metrics, threads).await?);
-    let catalogue = Arc::new(load_catalogue(&store).await?);
+    let catalogue = Arc::new(database::load_catalogue(&store).await?);
     let purchasing = ProcurementService::new(
         store.clone(),
         node.identity().name.clone(),
@@ -301,7 +300,7 @@ async fn build_service(
         environment: settings.environment,
         gate: Arc::new(ReadinessGate::default()),
         engine,
-        registry: load_registry(settings.environment, &store).await?,
+        registry: database::load_registry(settings.environment, &store).await?,
         rate_limits: RateLimiter::new(settings.limits.defaults()),
         trusted_proxies: settings.trusted_proxies.clone(),
         catalogue,
@@ -363,24 +362,6 @@ async fn start_engine(
         metrics: metrics.journal(),
     };
     Engine::start(parts).await.context("open the lanes")
-}
-
-async fn load_registry(environment: Environment, store: &PgStore) -> anyhow::Result<AccessRegistry> {
-    let registry = AccessRegistry::new(environment);
-    let (partners, credentials) = store.credentials.load_access().await?;
-    partners
-        .into_iter()
-        .for_each(|partner| registry.upsert_partner(partner));
-    credentials
-        .into_iter()
-        .for_each(|credential| registry.upsert_credential(credential));
-    Ok(registry)
-}
-
-async fn load_catalogue(store: &PgStore) -> anyhow::Result<CurrentCatalogue> {
-    let catalogue = CurrentCatalogue::default();
-    catalogue.replace(Catalogue::new(store.products.load_all().await?));
-    Ok(catalogue)
 }
 
 /// Ends long polls and purchasing, closes the gate, and waits for open requests, the journal and deliveries. The listeners

@@ -48,6 +48,9 @@ pub enum TelemetryError {
     Filter(#[from] ParseError),
     #[error("VOUCHSAFE_OTLP_ENDPOINT: {0}")]
     Collector(#[from] InvalidCollectorUrl),
+    /// Without the text, which contains credentials.
+    #[error("OTEL_EXPORTER_OTLP_HEADERS: expected NAME=VALUE, comma-separated")]
+    Headers,
     #[error(
         "VOUCHSAFE_OTLP_ENDPOINT is set, but this program was built without the feature otlp; remove the setting, or \
          build with cargo build --release --features otlp"
@@ -65,7 +68,8 @@ pub fn start(settings: &ServeSettings) -> Result<Telemetry, TelemetryError> {
     let filter: Targets = format!("{MUTED_TARGETS},{}", settings.log).parse()?;
     let export = settings.otlp_endpoint().map(|text| {
         let collector: CollectorUrl = expose(text).parse()?;
-        SpanExport::start(&collector, settings.environment)
+        let headers = collector::parse_headers(settings.otlp_headers()).ok_or(TelemetryError::Headers)?;
+        SpanExport::start(&collector, headers, settings.environment)
     });
     let export = export.transpose()?;
     // The log filter must not drop exported spans, so it applies to the log layer only.

@@ -7,7 +7,7 @@ use vouchsafe_domain::delivery::AttemptOutcome;
 
 use super::*;
 
-const OPERATIONS_PAGE: &str = include_str!("../../docs/operations.md");
+const OPERATIONS_PAGE: &str = include_str!("../../docs/operations/monitoring.md");
 
 /// Metrics that have a series in each family.
 fn recorded() -> Metrics {
@@ -110,7 +110,7 @@ fn every_metric_is_in_the_operations_page() {
         let is_listed = ["`", "{"]
             .iter()
             .any(|end| OPERATIONS_PAGE.contains(&format!("`{name}{end}")));
-        assert!(is_listed, "docs/operations.md does not list {name}");
+        assert!(is_listed, "docs/operations/monitoring.md does not list {name}");
     }
 }
 

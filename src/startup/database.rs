@@ -1,10 +1,13 @@
-//! Preparation of the database at startup: schema, and the number of connections.
+//! Preparation of the database at startup: schema, the number of connections, and the caches loaded from it.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use tracing::warn;
+use vouchsafe_domain::catalogue::Catalogue;
+use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::registry::AccessRegistry;
 use vouchsafe_store::{ConnectionBudget, PgStore};
 
 use crate::settings::ServeSettings;
@@ -65,4 +68,25 @@ pub(super) async fn warn_of_missing_connections(
 async fn load_budget(store: &PgStore, settings: &ServeSettings) -> anyhow::Result<ConnectionBudget> {
     let budget = store.connection_budget(settings.lanes).await;
     budget.context("read the limits of the database")
+}
+
+pub(super) async fn load_registry(
+    environment: Environment,
+    store: &PgStore,
+) -> anyhow::Result<AccessRegistry> {
+    let registry = AccessRegistry::new(environment);
+    let (partners, credentials) = store.credentials.load_access().await?;
+    partners
+        .into_iter()
+        .for_each(|partner| registry.upsert_partner(partner));
+    credentials
+        .into_iter()
+        .for_each(|credential| registry.upsert_credential(credential));
+    Ok(registry)
+}
+
+pub(super) async fn load_catalogue(store: &PgStore) -> anyhow::Result<CurrentCatalogue> {
+    let catalogue = CurrentCatalogue::default();
+    catalogue.replace(Catalogue::new(store.products.load_all().await?));
+    Ok(catalogue)
 }

@@ -1,5 +1,6 @@
-//! URL of an OTLP collector.
+//! URL of an OTLP collector, and the headers that it expects.
 
+use std::collections::HashMap;
 use std::str::FromStr;
 
 use reqwest::Url;
@@ -45,9 +46,32 @@ impl FromStr for CollectorUrl {
     }
 }
 
+/// Parses `name=value,…`. Values stay percent-encoded: the exporter decodes them. `None` if an entry is not of that form.
+pub(super) fn parse_headers(text: &str) -> Option<HashMap<String, String>> {
+    let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    entries
+        .map(|entry| {
+            let (name, value) = entry.split_once('=')?;
+            Some((name.trim().to_owned(), value.trim().to_owned())).filter(|(name, _)| !name.is_empty())
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headers_are_names_and_values() {
+        let parsed = parse_headers(" authorization = Basic%20YTpi==, x-tenant=7,").unwrap();
+        let expected = [("authorization", "Basic%20YTpi=="), ("x-tenant", "7")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(parsed, HashMap::from(expected));
+        assert_eq!(parse_headers(""), Some(HashMap::new()));
+        for text in ["authorization", "=value", "x-tenant=7,authorization"] {
+            assert_eq!(parse_headers(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn traces_url_appends_the_otlp_path() {

@@ -5,6 +5,7 @@
 mod queue;
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use opentelemetry::trace::{
@@ -48,8 +49,12 @@ pub(super) struct SpanExport {
 
 impl SpanExport {
     /// Starts the exporter without connecting; an unreachable collector shows when the first batch is sent.
-    pub(super) fn start(collector: &CollectorUrl, environment: Environment) -> Result<Self, TelemetryError> {
-        let exporter = build_exporter(&collector.traces_url());
+    pub(super) fn start(
+        collector: &CollectorUrl,
+        headers: HashMap<String, String>,
+        environment: Environment,
+    ) -> Result<Self, TelemetryError> {
+        let exporter = build_exporter(&collector.traces_url(), headers);
         let exporter = exporter.map_err(|error| TelemetryError::Client(format!("{error:#}")))?;
         let queue = SpanQueue::default();
         let provider = SdkTracerProvider::builder()
@@ -88,7 +93,7 @@ impl SpanExport {
 }
 
 /// Builds the OTLP client, without redirects and proxies: spans go only to the configured collector.
-fn build_exporter(url: &str) -> anyhow::Result<SpanExporter> {
+fn build_exporter(url: &str, headers: HashMap<String, String>) -> anyhow::Result<SpanExporter> {
     tls::install_crypto_provider();
     let client = Client::builder()
         .redirect(Policy::none())
@@ -104,6 +109,7 @@ fn build_exporter(url: &str) -> anyhow::Result<SpanExporter> {
         .with_http_client(client.build()?)
         .with_protocol(Protocol::HttpBinary)
         .with_timeout(EXPORT_TIMEOUT)
+        .with_headers(headers)
         .with_endpoint(url);
     Ok(exporter.build()?)
 }

@@ -5,6 +5,7 @@
     allow(dead_code, reason = "with the feature otlp only the test uses it")
 )]
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 
 use prometheus_client::registry::Registry as MetricsRegistry;
@@ -18,7 +19,11 @@ pub(super) struct SpanExport(Infallible);
 
 impl SpanExport {
     /// Always fails.
-    pub(super) fn start(_: &CollectorUrl, _: Environment) -> Result<Self, TelemetryError> {
+    pub(super) fn start(
+        _: &CollectorUrl,
+        _: HashMap<String, String>,
+        _: Environment,
+    ) -> Result<Self, TelemetryError> {
         Err(TelemetryError::FeatureDisabled)
     }
 
@@ -44,7 +49,7 @@ mod tests {
     #[test]
     fn export_without_the_feature_fails_with_build_advice() {
         let collector = "http://127.0.0.1:4318".parse().unwrap();
-        let error = SpanExport::start(&collector, Environment::Sandbox)
+        let error = SpanExport::start(&collector, HashMap::new(), Environment::Sandbox)
             .err()
             .unwrap()
             .to_string();

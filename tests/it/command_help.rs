@@ -293,6 +293,7 @@ fn commands_with_response_have_json_option() {
             "vouchsafe serve",
             "vouchsafe vendor-simulator",
             "vouchsafe completions",
+            "vouchsafe man-pages",
         ]
         .contains(&command.command_line.as_str());
         assert_eq!(command.has_json, has_response, "{}", command.command_line);

@@ -46,7 +46,7 @@ async fn commands_exit_with_documented_code() {
 #[test]
 fn exit_codes_are_documented() {
     let help = utf8(&run(&["--help"]).stdout);
-    let page = include_str!("../../docs/operations.md");
+    let page = include_str!("../../docs/operations/commands.md");
     for exit in ExitStatus::ALL {
         let (code, meaning) = (exit.code(), exit.meaning());
         assert!(help.contains(&format!("\n  {code}  {meaning}\n")), "{help}");

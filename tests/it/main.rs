@@ -71,6 +71,7 @@ mod routes;
 mod sandbox_faults;
 mod sandbox_orders;
 mod search;
+mod service_manager;
 mod shared_deliveries;
 mod shutdown;
 mod signatures;

@@ -28,8 +28,15 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT_SPAN: &str = "00f067aa0ba902b7";
 
 /// Starts a service that exports to this address. Its single lane batches concurrent records.
+/// The collector expects the header of this file.
+const HEADERS_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/otlp/headers");
+
 fn start_exporting_to(url: String) -> Instance {
-    Instance::start_with(&[("VOUCHSAFE_OTLP_ENDPOINT", &url), ("VOUCHSAFE_LANES", "1")])
+    Instance::start_with(&[
+        ("VOUCHSAFE_OTLP_ENDPOINT", &url),
+        ("OTEL_EXPORTER_OTLP_HEADERS_FILE", HEADERS_FILE),
+        ("VOUCHSAFE_LANES", "1"),
+    ])
 }
 
 fn partner_of(service: &Instance) -> PartnerClient {

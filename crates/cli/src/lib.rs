@@ -15,7 +15,9 @@ mod database;
 mod drift;
 mod examples;
 mod exit;
+mod health;
 mod id;
+mod man_pages;
 mod migrate;
 mod monitoring;
 mod operator;
@@ -26,7 +28,7 @@ mod payout;
 mod purchase;
 mod reconciliation;
 mod search;
-mod stock;
+pub mod stock;
 mod stock_release;
 mod table;
 mod upload;
@@ -125,8 +127,12 @@ pub enum Command {
     Migrate(migrate::MigrateArgs),
     /// Check every invariant in the database, with the service running or stopped.
     Verify(verify::VerifyArgs),
+    /// Check that the service is ready: exit code 0 if it accepts orders.
+    Health(health::HealthArgs),
     /// Print a shell completion script.
     Completions(completions::CompletionsArgs),
+    /// Write a manual page per command.
+    ManPages(man_pages::ManPagesArgs),
 }
 
 /// Examples and exit codes at the end of `vouchsafe --help`.
@@ -185,7 +191,7 @@ fn connectable_address(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Runs a command. `program` describes the whole program, for completion scripts.
+/// Runs a command. `program` describes the whole program, for completion scripts and manual pages.
 #[must_use]
 pub fn run(
     command: Command,
@@ -257,7 +263,9 @@ async fn dispatch(
         Command::Audit(args) => monitoring::audit(&args.query, &admin(args.options)?).await,
         Command::Migrate(args) => migrate::run(args, json, &local_service.data_dir).await,
         Command::Verify(args) => verify::run(args, json, &local_service.data_dir).await,
+        Command::Health(args) => health::run(&args, json, local_service).await,
         Command::Completions(args) => completions::run(&args, program()),
+        Command::ManPages(args) => man_pages::run(&args, program()),
     }
 }
 

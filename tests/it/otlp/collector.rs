@@ -133,6 +133,7 @@ fn read_body(stream: &TcpStream) -> Vec<u8> {
         head.contains("\r\ncontent-type: application/x-protobuf\r\n"),
         "{head}"
     );
+    assert!(head.contains("\r\nauthorization: basic ytpi\r\n"), "{head}");
     let (_, length) = head.split_once("content-length: ").unwrap();
     let length = length.split("\r\n").next().unwrap().parse().unwrap();
     let mut body = vec![0; length];
