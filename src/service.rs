@@ -15,7 +15,7 @@ use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
-use vouchsafe_webhooks::HttpSender;
+use vouchsafe_webhooks::{AttemptLogWriter, HttpSender};
 
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
@@ -44,6 +44,9 @@ pub(crate) struct Service {
     /// Keys that encrypt voucher codes.
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) deliveries: Deliveries,
+    /// `None`: delivery attempts are not logged.
+    pub(crate) attempt_log: Option<Arc<AttemptLogWriter>>,
+    pub(crate) delivery_log_days: u16,
     pub(crate) sender: HttpSender,
     /// The token of the settings; others are in the database.
     pub(crate) operator_token: Option<OperatorTokenHash>,

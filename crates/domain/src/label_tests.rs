@@ -8,6 +8,8 @@ use strum::VariantArray;
 
 use crate::certification::check::Check;
 use crate::certification::result::CheckState;
+use crate::delivery::DeliveryFault;
+use crate::delivery::attempt::AttemptResult;
 use crate::delivery::view::DeliveryState;
 use crate::event_kind::EventKind;
 use crate::ledger::LedgerKind;
@@ -44,6 +46,8 @@ fn enum_has_same_text_in_api_and_database() {
     assert_one_text::<Check>();
     assert_one_text::<CheckState>();
     assert_one_text::<CodeIdentity>();
+    assert_one_text::<AttemptResult>();
+    assert_one_text::<DeliveryFault>();
     assert_one_text::<DeliveryState>();
     assert_one_text::<DisabledReason>();
     assert_one_text::<DriftKind>();
