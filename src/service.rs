@@ -8,6 +8,7 @@ use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::sandbox_fault::SandboxFaults;
+use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -30,6 +31,8 @@ pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
     /// Buys vouchers for pending orders from vendors.
     pub(crate) procurement: Procurement,
+    /// The vendors' adapters, which the procurement actors call.
+    pub(crate) purchasing: Arc<ProcurementService>,
     /// The store with the connections of background jobs, of partners' requests and of operators' requests.
     pub(crate) job_store: PgStore,
     pub(crate) partner_store: PgStore,

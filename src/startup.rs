@@ -276,14 +276,14 @@ async fn build_service(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let engine = Arc::new(start_engine(settings, &node, &clock, &metrics, threads).await?);
     let catalogue = Arc::new(load_catalogue(&store).await?);
-    let purchasing = ProcurementService::new(
+    let purchasing = Arc::new(ProcurementService::new(
         store.clone(),
         node.identity().name.clone(),
         Arc::clone(&keyring),
         Arc::clone(&catalogue),
         Arc::clone(&clock),
         metrics.vendors(),
-    );
+    ));
     let procurement = Spawner::on_arbiter(threads.procurement.clone());
     let sender = HttpSender::new(SenderConfig {
         keyring: Arc::clone(&keyring),
@@ -301,7 +301,8 @@ async fn build_service(
     let deliveries = Spawner::on_arbiter(threads.deliveries.clone());
     Ok(Service {
         sandbox_faults: purchasing.sandbox_faults(),
-        procurement: Procurement::new(procurement, Arc::clone(&engine), Arc::new(purchasing)),
+        procurement: Procurement::new(procurement, Arc::clone(&engine), Arc::clone(&purchasing) as _),
+        purchasing,
         environment: settings.environment,
         gate: Arc::new(ReadinessGate::default()),
         engine,

@@ -24,7 +24,7 @@ use crate::reconciliation::allocations::VoucherSource;
 use crate::reconciliation::drift::DriftResolution;
 use crate::reconciliation::result::RecordsSource;
 use crate::sandbox_fault::FaultKind;
-use crate::vendor::AdapterKind;
+use crate::vendor::{AdapterKind, CircuitState};
 use crate::webhook::{DisabledReason, WebhookStatus};
 
 fn assert_one_text<T>()
@@ -45,6 +45,7 @@ fn enum_has_same_text_in_api_and_database() {
     assert_one_text::<AdapterKind>();
     assert_one_text::<Check>();
     assert_one_text::<CheckState>();
+    assert_one_text::<CircuitState>();
     assert_one_text::<CodeIdentity>();
     assert_one_text::<AttemptResult>();
     assert_one_text::<DeliveryFault>();
