@@ -129,6 +129,9 @@ async fn purge(service: &Service) {
         if let Err(error) = service.job_store.deliveries.purge_ended().await {
             warn!(error.message = %error, "cannot purge old deliveries");
         }
+        if let Err(error) = service.job_store.stock.purge_sold().await {
+            warn!(error.message = %error, "cannot purge old counts of sold vouchers");
+        }
         maintain_attempt_log(service).await;
     }
 }
