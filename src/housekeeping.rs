@@ -12,7 +12,7 @@ use actix_web::web;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{error, info, warn};
 use vouchsafe_security::vault::seal::Vault;
-use vouchsafe_store::{CodeIndexUpdate, LEASE_S, RecentChanges, UnindexedCode};
+use vouchsafe_store::{CodeIndexUpdate, LEASE_S, PartitionChanges, RecentChanges, UnindexedCode};
 
 use crate::config_change;
 use crate::housekeeping::recorder::run_recorder;
@@ -147,6 +147,29 @@ async fn purge(service: &Service) {
         if let Err(error) = service.job_store.purchases.expedite_after_clock_change().await {
             warn!(error.message = %error, "cannot expedite purchases after a clock change");
         }
+        if let Err(error) = service.job_store.stock.purge_sold().await {
+            warn!(error.message = %error, "cannot purge old counts of sold vouchers");
+        }
+        maintain_attempt_log(service).await;
+    }
+}
+
+async fn maintain_attempt_log(service: &Service) {
+    let (now, days) = (service.clock.now(), service.delivery_log_days);
+    let changes = service
+        .job_store
+        .deliveries
+        .maintain_attempt_partitions(now, days);
+    match changes.await {
+        Ok(PartitionChanges { dropped, busy }) if dropped + busy > 0 => {
+            info!(
+                partitions.dropped = dropped,
+                partitions.busy = busy,
+                "old delivery attempts purged"
+            );
+        }
+        Ok(_) => {}
+        Err(error) => warn!(error.message = %error, "cannot maintain the log of delivery attempts"),
     }
 }
 

@@ -8,6 +8,7 @@ use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::sandbox_fault::SandboxFaults;
+use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::operator_token::OperatorTokenHash;
@@ -15,7 +16,7 @@ use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
-use vouchsafe_webhooks::HttpSender;
+use vouchsafe_webhooks::{AttemptLogWriter, HttpSender};
 
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
@@ -30,6 +31,8 @@ pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
     /// Buys vouchers for pending orders from vendors.
     pub(crate) procurement: Procurement,
+    /// The vendors' adapters, which the procurement actors call.
+    pub(crate) purchasing: Arc<ProcurementService>,
     /// The store with the connections of background jobs, of partners' requests and of operators' requests.
     pub(crate) job_store: PgStore,
     pub(crate) partner_store: PgStore,
@@ -44,6 +47,9 @@ pub(crate) struct Service {
     /// Keys that encrypt voucher codes.
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) deliveries: Deliveries,
+    /// `None`: delivery attempts are not logged.
+    pub(crate) attempt_log: Option<Arc<AttemptLogWriter>>,
+    pub(crate) delivery_log_days: u16,
     pub(crate) sender: HttpSender,
     /// The token of the settings; others are in the database.
     pub(crate) operator_token: Option<OperatorTokenHash>,

@@ -102,6 +102,10 @@ pub struct ServeSettings {
     )]
     pub reconciliation_preview: Preview,
 
+    /// Number of days for which delivery attempts of webhooks are logged; 0 logs none.
+    #[arg(long, env = "VOUCHSAFE_DELIVERY_LOG_DAYS", default_value_t = 30, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(0..=366))]
+    pub delivery_log_days: u16,
+
     /// Number of lanes that write to the database.
     #[arg(long, env = "VOUCHSAFE_LANES", default_value_t = DEFAULT_LANES, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub lanes: u16,

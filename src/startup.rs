@@ -12,6 +12,7 @@
 //! | stop the private Postgres | no process is left |
 
 mod database;
+mod jobs;
 pub(crate) mod listeners;
 mod operators;
 mod production;
@@ -30,19 +31,19 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::runtime::Runtime;
 use tracing::{error, info, warn};
 use vouchsafe_actors::delivery::Deliveries;
+use vouchsafe_actors::delivery::outbox::AttemptLog;
 use vouchsafe_actors::engine::{Engine, EngineParts};
 use vouchsafe_actors::procurement::Procurement;
 use vouchsafe_actors::supervisor::{Arbiters, Spawner};
 use vouchsafe_domain::clock::{Clock, SystemClock};
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 use vouchsafe_procurement::ProcurementService;
-use vouchsafe_procurement::reconciliation::job::ReconciliationJob;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::secret::expose;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
-use vouchsafe_webhooks::{HttpSender, Poller, SenderConfig, UrlPolicy, build_context};
+use vouchsafe_webhooks::{AttemptLogWriter, HttpSender, SenderConfig, UrlPolicy, build_context};
 
 use crate::housekeeping::{recorder, renew_lease, run_housekeeping};
 use crate::metrics::Metrics;
@@ -202,7 +203,7 @@ async fn run_service(
     service.gate.open();
     service_manager::notify_ready(settings);
     sandbox::print_banner(settings, directory.path());
-    let (reconciliation, poller) = (reconciliation_job(&service), endpoint_poller(&service));
+    let (reconciliation, poller) = (jobs::reconciliation(&service), jobs::endpoint_poller(&service));
     let superseded = tokio::select! {
         name = signals::wait_for_signal() => {
             info!(signal = name?, "shutting down: rejecting new requests, finishing those in flight");
@@ -274,14 +275,14 @@ async fn build_service(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let engine = Arc::new(start_engine(settings, &node, &clock, &metrics, threads).await?);
     let catalogue = Arc::new(database::load_catalogue(&store).await?);
-    let purchasing = ProcurementService::new(
+    let purchasing = Arc::new(ProcurementService::new(
         store.clone(),
         node.identity().name.clone(),
         Arc::clone(&keyring),
         Arc::clone(&catalogue),
         Arc::clone(&clock),
         metrics.vendors(),
-    );
+    ));
     let procurement = Spawner::on_arbiter(threads.procurement.clone());
     let sender = HttpSender::new(SenderConfig {
         keyring: Arc::clone(&keyring),
@@ -292,11 +293,15 @@ async fn build_service(
     let sender = sender.context("create the webhook sender")?;
     let certification = (settings.environment == Environment::Sandbox).then(Arc::<Observer>::default);
     let event_sender = observe_deliveries(Arc::new(sender.clone()), certification.as_ref(), &clock);
-    let equipment = build_context(&node, event_sender, &clock, metrics.deliveries());
+    let attempt_log = (settings.delivery_log_days > 0)
+        .then(|| AttemptLogWriter::start(&node, threads.database.handle(), metrics.endpoints().log()));
+    let port = attempt_log.clone().map(|log| log as Arc<dyn AttemptLog>);
+    let equipment = build_context(&node, event_sender, port, &clock, metrics.deliveries());
     let deliveries = Spawner::on_arbiter(threads.deliveries.clone());
     Ok(Service {
         sandbox_faults: purchasing.sandbox_faults(),
-        procurement: Procurement::new(procurement, Arc::clone(&engine), Arc::new(purchasing)),
+        procurement: Procurement::new(procurement, Arc::clone(&engine), Arc::clone(&purchasing) as _),
+        purchasing,
         environment: settings.environment,
         gate: Arc::new(ReadinessGate::default()),
         engine,
@@ -306,6 +311,8 @@ async fn build_service(
         catalogue,
         keyring,
         deliveries: Deliveries::new(deliveries, equipment),
+        attempt_log,
+        delivery_log_days: settings.delivery_log_days,
         sender,
         operator_token,
         four_eyes: settings.four_eyes(),
@@ -319,28 +326,6 @@ async fn build_service(
         job_store: store,
         node,
     })
-}
-
-fn reconciliation_job(service: &Service) -> ReconciliationJob {
-    ReconciliationJob {
-        reconciliations: service.job_store.reconciliations.clone(),
-        purchases: service.job_store.purchases.clone(),
-        stock: service.job_store.stock.clone(),
-        vendors: service.job_store.vendors.clone(),
-        catalogue: Arc::clone(&service.catalogue),
-        keyring: Arc::clone(&service.keyring),
-        clock: Arc::clone(&service.clock),
-        metrics: service.metrics.vendors(),
-    }
-}
-
-fn endpoint_poller(service: &Service) -> Poller<'_> {
-    Poller {
-        node: &service.node,
-        deliveries: &service.deliveries,
-        commit_notifier: &service.engine.commit_notifier,
-        metrics: service.metrics.endpoints(),
-    }
 }
 
 async fn start_engine(
@@ -372,6 +357,9 @@ async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
     service.gate.drain().await;
     service.engine.drain().await;
     service.deliveries.drain().await;
+    if let Some(log) = &service.attempt_log {
+        log.drain().await;
+    }
     // After the deliveries, so that the last ones are recorded.
     if let Some(watch) = &service.certification {
         recorder::flush(service, watch).await;

@@ -1,4 +1,4 @@
-//! Periodic update of the stock metrics.
+//! Periodic update of the stock metrics and of the numbers of sold vouchers, from which the sales of a week follow.
 
 use std::time::Duration;
 
@@ -35,6 +35,7 @@ async fn total_stock(service: &Service) -> Result<StockTotals, sqlx::Error> {
             .list_levels(None, after, STOCK_LEVEL_PAGE)
             .await?;
         page.iter().for_each(|level| totals.add(level));
+        service.job_store.stock.record_sold(&page).await?;
         let Some(last) = page.get(STOCK_LEVEL_PAGE - 1) else {
             return Ok(totals);
         };

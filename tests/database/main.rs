@@ -1,4 +1,4 @@
-//! The store on a database: stock, keyring, certification, reconciliation, audit checkpoints and `verify`.
+//! The store on a database: delivery log, stock, keyring, certification, reconciliation, audit checkpoints and `verify`.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +10,7 @@
 mod audit_checkpoints;
 mod catalogue;
 mod certification;
+mod delivery_log;
 mod keyring;
 mod private_postgres;
 mod purges;

@@ -94,8 +94,8 @@ async fn assert_levels(store: &PgStore, connection: &mut PgConnection, step: &st
     assert!(counts.unwrap().holds, "{step}: {counts:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn levels_equal_counting_before_and_after_emptied_chunks_are_counted() {
+/// A database with 200 free vouchers of one SKU.
+async fn create_stock() -> (Database, PgStore, PgConnection) {
     let database = Database::create().await;
     let store = PgStore::open(database.options(), Handle::current());
     let keyring = catalogue::open_keyring(&store).await;
@@ -116,6 +116,12 @@ async fn levels_equal_counting_before_and_after_emptied_chunks_are_counted() {
     catalogue::import(&store, ids.stock.clone(), vouchers).await;
     let mut connection = database.connect().await;
     connection.execute(sqlx::raw_sql(FUNCTIONS)).await.unwrap();
+    (database, store, connection)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn levels_equal_counting_before_and_after_emptied_chunks_are_counted() {
+    let (database, store, mut connection) = create_stock().await;
     assert_levels(&store, &mut connection, "nothing is sold").await;
     for (step, change) in STEPS {
         connection.execute(sqlx::raw_sql(change)).await.unwrap();
@@ -134,5 +140,59 @@ async fn levels_equal_counting_before_and_after_emptied_chunks_are_counted() {
         .await
         .unwrap();
     assert_eq!(uncounted, 0);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sales_of_a_week_are_counted_from_its_beginning_and_old_counts_are_purged() {
+    let (database, store, mut connection) = create_stock().await;
+    let mut execute = async |sql: &'static str| {
+        connection
+            .execute(sqlx::raw_sql(sql))
+            .await
+            .unwrap()
+            .rows_affected()
+    };
+    let stock = &store.stock;
+    let levels = async || stock.list_levels(None, None, 10).await.unwrap();
+    let baseline = async || {
+        let baselines = stock.list_sold_baselines(&levels().await).await.unwrap();
+        baselines[0].map(|baseline| baseline.sold)
+    };
+    assert_eq!(baseline().await, Some(0), "from the first import on");
+    execute("SELECT sell(g) FROM generate_series(1, 40) AS g").await;
+    stock.record_sold(&levels().await).await.unwrap();
+    assert_eq!(
+        execute("DELETE FROM stock_sold WHERE sold > 0").await,
+        0,
+        "at most once an hour"
+    );
+    execute("UPDATE stock_sold SET at = at - interval '8 days'").await;
+    for _ in 0..2 {
+        stock.record_sold(&levels().await).await.unwrap();
+        execute("UPDATE stock_sold SET at = at - interval '2 hours'").await;
+    }
+    assert_eq!(baseline().await, Some(0));
+    execute("SELECT sell(g) FROM generate_series(41, 50) AS g").await;
+    execute("UPDATE stock_sold SET at = at - interval '7 days'").await;
+    assert_eq!(
+        baseline().await,
+        Some(40),
+        "an unchanged count is not stored again"
+    );
+    stock.purge_sold().await.unwrap();
+    assert_eq!(baseline().await, Some(40));
+    assert_eq!(
+        execute("DELETE FROM stock_sold").await,
+        1,
+        "the older one is purged"
+    );
+    assert_eq!(baseline().await, None);
+    stock.record_sold(&levels().await).await.unwrap();
+    assert_eq!(
+        baseline().await,
+        Some(50),
+        "a SKU that was never measured counts from now on"
+    );
     database.remove().await;
 }

@@ -362,3 +362,23 @@ async fn large_import_uses_bounded_memory() {
     assert_eq!(imported, (150_000, 0, 0));
     assert!(peak - before < 64, "from {before} MiB to {peak} MiB");
 }
+
+#[tokio::test]
+async fn stock_levels_show_sales_of_seven_days_and_days_left() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(10).await;
+    let mut partner = operator.add_partner("1000").await;
+    let path = format!("/admin/v1/stock?product_id={}", sale.product_id);
+    let mut expect = async |sold: u64, days_left: Value| {
+        let level = operator.get(&path).await["data"][0].clone();
+        assert_eq!(
+            (&level["sold_7d"], &level["days_left"]),
+            (&json!(sold), &days_left),
+            "{level}"
+        );
+    };
+    expect(0, Value::Null).await;
+    expect_success(&partner.order(&sale, 4).await, 201);
+    // Six are left, and four were sold on the first day.
+    expect(4, json!(1.5)).await;
+}

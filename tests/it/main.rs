@@ -22,6 +22,7 @@ mod connection_classes;
 mod credential_commands;
 mod credential_rotation;
 mod deliveries;
+mod delivery_log;
 mod events;
 mod exit_codes;
 mod expiry;

@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
 
 use crate::commands::{run_error, run_json, run_ok};
-use vouchsafe_test_harness::{Operator, ServiceDatabase, expect_error, expect_success, shared, unique};
+use vouchsafe_test_harness::{
+    Instance, Operator, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error, expect_success, shared,
+    unique,
+};
 
 const CREDENTIAL: &str = "CNRYVENDOR-credential";
 
@@ -44,7 +47,44 @@ fn vendor_body(vendor_id: &str, adapter: &str, url: Value, has_credentials: bool
 fn without_time(mut vendor: Value) -> Value {
     let at = vendor.as_object_mut().unwrap().remove("updated_at").unwrap();
     assert!(at.as_str().unwrap().ends_with('Z'), "{at}");
+    // Only reads have a circuit; there is none before the first call.
+    let circuit = vendor.as_object_mut().unwrap().remove("circuit");
+    assert!(circuit.is_none_or(|circuit| circuit.is_null()));
     vendor
+}
+
+#[tokio::test]
+async fn circuit_of_failing_vendor_is_open_on_the_node_that_called_it() {
+    let mut service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let id = unique("vendor");
+    // Nothing listens on the port of the discard protocol.
+    let http = json!({ "adapter": "http", "url": "http://127.0.0.1:9", "credentials": CREDENTIAL });
+    expect_success(&put_vendor(&mut operator, &id, &http).await, 201);
+    assert_eq!(find_vendor(&mut operator, &id).await["circuit"], Value::Null);
+    let sale = operator
+        .add_product_with(json!({ "route": "vendor", "vendor": id }), "25", 0)
+        .await;
+    let mut partner = operator.add_partner("1000").await;
+    for _ in 0..5 {
+        partner.order(&sale, 1).await;
+    }
+    let circuit = eventually("the circuit to open", WAIT_TIMEOUT, async || {
+        let vendor = operator.get(&format!("/admin/v1/vendors/{id}")).await;
+        Some(vendor["circuit"].clone()).filter(|circuit| circuit["state"] == "open")
+    });
+    let circuit = circuit.await;
+    let node = std::fs::read_to_string(service.data_dir().join("node")).unwrap();
+    assert_eq!(circuit["node"].as_str().unwrap(), node.trim());
+    assert!(
+        circuit["consecutive_failures"].as_u64().unwrap() >= 5,
+        "{circuit}"
+    );
+    assert!(
+        circuit["next_probe_at"].as_str() > circuit["since"].as_str(),
+        "{circuit}"
+    );
+    assert_eq!(service.stop(), Some(0));
 }
 
 #[tokio::test]

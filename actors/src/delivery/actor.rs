@@ -18,8 +18,10 @@ use std::time::Duration;
 use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, SpawnHandle, WrapFuture as _};
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
+use vouchsafe_domain::delivery::attempt::{EndedAttempt, MAX_LOGGED_RESPONSE_BYTES};
 use vouchsafe_domain::delivery::{
     AttemptOutcome, DeliveryAttempt, DeliveryFault, MAX_STORED_RESPONSE_BYTES, QueuedDelivery, SendResult,
+    WebhookEvent,
 };
 use vouchsafe_domain::ids::WebhookId;
 
@@ -151,7 +153,7 @@ impl DeliveryActor {
             let delay = Duration::try_from(at - event.events.created_at).unwrap_or_default();
             metrics.record_first_attempt(delay);
         }
-        let (lease, response) = (active.lease(), sender.send(active.target(), event));
+        let (lease, response) = (active.lease(), sender.send(active.target(), event.clone()));
         let attempt = async move {
             let result = timeout(ATTEMPT_TIMEOUT, response).await;
             drop(permit);
@@ -162,21 +164,57 @@ impl DeliveryActor {
             let outcome = result.outcome();
             let attempt = attempt_of(at, duration, result);
             actor.context.metrics.record_attempt(outcome, duration);
+            let mut ended = actor.ended_attempt(&delivery, event, outcome, &attempt);
             if let State::Active(active) = &mut actor.state
                 && active.lease() == lease
             {
-                actor.record_attempt(delivery, outcome, attempt);
+                let retry_in = actor.record_attempt(delivery, outcome, attempt);
+                if let (Some(ended), Some(retry_in)) = (&mut ended, retry_in) {
+                    ended.retry_at = Some(actor.context.clock.now() + retry_in);
+                }
                 actor.advance(ctx);
+            }
+            if let (Some(log), Some(ended)) = (&actor.context.attempt_log, ended) {
+                log.record(ended);
             }
         }));
     }
 
+    /// The entry of the attempt log; `None` if there is no log.
+    fn ended_attempt(
+        &self,
+        delivery: &QueuedDelivery,
+        event: WebhookEvent,
+        outcome: AttemptOutcome,
+        attempt: &DeliveryAttempt,
+    ) -> Option<EndedAttempt> {
+        self.context.attempt_log.as_ref()?;
+        Some(EndedAttempt {
+            webhook_id: self.webhook_id,
+            event,
+            order_id: delivery.order_id,
+            number: delivery.attempts + 1,
+            outcome,
+            attempt: DeliveryAttempt {
+                answer: match outcome {
+                    AttemptOutcome::Delivered => String::new(),
+                    AttemptOutcome::Failed(_) | AttemptOutcome::Gone => {
+                        prefix(&attempt.answer, MAX_LOGGED_RESPONSE_BYTES).to_owned()
+                    }
+                },
+                ..*attempt
+            },
+            retry_at: None,
+        })
+    }
+
+    /// Returns the time until the delivery is due again.
     fn record_attempt(
         &mut self,
         delivery: QueuedDelivery,
         outcome: AttemptOutcome,
         attempt: DeliveryAttempt,
-    ) {
+    ) -> Option<Duration> {
         let now = self.now();
         let webhook_id = self.webhook_id;
         if outcome != AttemptOutcome::Delivered {
@@ -190,9 +228,11 @@ impl DeliveryActor {
             );
         }
         let jitter = (self.context.jitter)();
-        if let State::Active(active) = &mut self.state {
-            active.record_attempt(delivery, outcome, attempt, now, jitter);
-        }
+        let State::Active(active) = &mut self.state else {
+            return None;
+        };
+        let retry_at = active.record_attempt(delivery, outcome, attempt, now, jitter)?;
+        Some(retry_at.saturating_sub(now))
     }
 
     fn flush(&mut self, flush: FlushRequest, ctx: &mut Context<Self>) {
@@ -240,19 +280,18 @@ impl DeliveryActor {
 }
 
 fn attempt_of(at: time::OffsetDateTime, duration: Duration, result: SendResult) -> DeliveryAttempt {
-    let mut body = result.body;
-    let mut end = body.len().min(MAX_STORED_RESPONSE_BYTES);
-    while !body.is_char_boundary(end) {
-        end -= 1;
-    }
-    body.truncate(end);
     DeliveryAttempt {
         at,
         latency_ms: u32::try_from(duration.as_millis()).unwrap_or(u32::MAX),
         status: result.status.ok(),
         fault: result.status.err(),
-        answer: body,
+        answer: prefix(&result.body, MAX_STORED_RESPONSE_BYTES).to_owned(),
     }
+}
+
+/// The characters within the first `max_bytes` bytes.
+fn prefix(text: &str, max_bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(max_bytes)]
 }
 
 impl Actor for DeliveryActor {

@@ -5,7 +5,7 @@
 //! | `queue` | which delivery may be attempted now, and what is written about it |
 //! | `retry` | when a failed delivery is retried |
 //! | `concurrency` | how many deliveries are in flight at once |
-//! | `outbox` | ports: stored events and deliveries, the HTTP sender |
+//! | `outbox` | ports: stored events and deliveries, the HTTP sender, the log of attempts |
 //! | `actor` | the actor of one endpoint |
 //! | `commit_notifier` | which partners have newly committed events |
 
@@ -30,7 +30,7 @@ use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::ids::WebhookId;
 
 use self::concurrency::ConcurrencyLimit;
-use self::outbox::{Outbox, Sender};
+use self::outbox::{AttemptLog, Outbox, Sender};
 use crate::supervisor::{ActorState, ActorStats, ActorTotals, Directory, Spawner};
 
 /// How often [`Deliveries::drain`] checks whether every endpoint was released.
@@ -45,6 +45,8 @@ pub struct DeliveryContext {
     /// Stored events and deliveries.
     pub outbox: Arc<dyn Outbox>,
     pub sender: Arc<dyn Sender>,
+    /// `None`: attempts are not logged.
+    pub attempt_log: Option<Arc<dyn AttemptLog>>,
     /// For displayed timestamps.
     pub clock: Arc<dyn Clock>,
     /// Limits the deliveries in flight.

@@ -1,4 +1,4 @@
-//! Ports of webhook delivery: the outbox (stored events and deliveries) and the sender.
+//! Ports of webhook delivery: the outbox (stored events and deliveries), the sender and the log of attempts.
 //!
 //! An endpoint is leased to one process, and every write carries that lease: a process that lost the lease writes nothing
 //! and learns so. A delivery that was replayed after it was read keeps the state that the replay set; only its attempts are
@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use vouchsafe_domain::delivery::attempt::EndedAttempt;
 use vouchsafe_domain::delivery::{DeliveryAttempt, SendResult, WebhookEvent, WebhookTarget};
 use vouchsafe_domain::ids::{OrderId, WebhookId};
 
@@ -138,4 +139,10 @@ pub trait Outbox: Send + Sync + 'static {
 pub trait Sender: Send + Sync + 'static {
     /// Signs and sends an event and returns the response. Dropping the future cancels the request.
     fn send(&self, target: Arc<WebhookTarget>, event: WebhookEvent) -> StoreFuture<'static, SendResult>;
+}
+
+/// Log of delivery attempts.
+pub trait AttemptLog: Send + Sync + 'static {
+    /// Adds an attempt. Never waits: an attempt that cannot be logged is dropped and counted.
+    fn record(&self, attempt: EndedAttempt);
 }

@@ -196,6 +196,16 @@ impl DeliveryQueue {
         Some(delivery)
     }
 
+    /// When the delivery is due again after its last attempt, as long as that change is not taken.
+    #[must_use]
+    pub fn retry_at(&self, number: i64) -> Option<Duration> {
+        let update = self.updates.iter().rfind(|update| update.number == number)?;
+        match update.outcome {
+            DeliveryOutcome::RetryAt(at) => Some(at),
+            DeliveryOutcome::Delivered | DeliveryOutcome::Blocked | DeliveryOutcome::Failed => None,
+        }
+    }
+
     /// Takes the changes to write; they are returned once.
     pub fn take_changes(&mut self) -> QueueChanges {
         QueueChanges {

@@ -7,12 +7,12 @@ use std::str::FromStr;
 
 use clap::{Arg, Args, Command};
 use vouchsafe_domain::ids::{
-    ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorTokenId, OrderId, PartnerId,
-    PayoutId, TransactionId, VoucherId, WebhookId,
+    AttemptId, ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorTokenId, OrderId,
+    PartnerId, PayoutId, TransactionId, VoucherId, WebhookId,
 };
 
 /// ID prefixes and the kinds of their objects.
-const ID_PREFIXES: [(&str, &str); 12] = [
+const ID_PREFIXES: [(&str, &str); 13] = [
     (PartnerId::PREFIX, "a partner"),
     (CredentialId::PREFIX, "a credential"),
     (OrderId::PREFIX, "an order"),
@@ -23,6 +23,7 @@ const ID_PREFIXES: [(&str, &str); 12] = [
     (EventId::PREFIX, "an event"),
     (WebhookId::PREFIX, "a webhook endpoint"),
     (DeliveryId::PREFIX, "a delivery"),
+    (AttemptId::PREFIX, "a delivery attempt"),
     (OperatorTokenId::PREFIX, "an operator's token"),
     (ChangeRequestId::PREFIX, "a change request"),
 ];

@@ -24,11 +24,13 @@ use super::upload::{self, UploadSource};
 /// Rejected lines in the summary of an import: enough to recognise the mistake.
 const SHOWN_REJECTIONS: usize = 10;
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 11] = [
     column("PRODUCT", "product_id"),
     column("DENOMINATION", "denomination"),
     column("LOADED", "loaded"),
     column("FREE", "free"),
+    column("SOLD 7D", "sold_7d"),
+    column("DAYS LEFT", "days_left"),
     column("QUARANTINED", "quarantined"),
     column("SOLD", "sold"),
     column("VOID", "void"),
@@ -56,7 +58,7 @@ pub enum Action {
         #[arg(long)]
         strict: bool,
     },
-    /// List stock levels by SKU.
+    /// List stock levels by SKU, with the sales of seven days and the days that the available vouchers last.
     #[command(after_help = examples!["vouchsafe stock levels --product sbx-instant"])]
     Levels(ListArgs<LevelFilter>),
     /// Take vouchers out of sale; sold vouchers stay sold.

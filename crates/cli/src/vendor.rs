@@ -11,12 +11,14 @@ use super::examples::examples;
 use super::id::{ObjectRef as _, VendorRef};
 use super::table::{Column, column, text};
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 8] = [
     column("VENDOR", "vendor_id"),
     column("ADAPTER", "adapter"),
+    column("CIRCUIT", "circuit.state"),
     text("URL", "url", 20),
     column("CREDENTIALS", "has_credentials"),
     column("CONCURRENCY", "concurrency"),
+    column("NEXT PROBE", "circuit.next_probe_at"),
     column("UPDATED", "updated_at"),
 ];
 
@@ -28,10 +30,10 @@ pub enum Action {
         "vouchsafe vendor put acme --adapter http --url https://acme.example --credentials @credential.txt",
     ])]
     Put(RequestArgs<VendorRef, VendorRequest>),
-    /// List vendors, without credentials.
+    /// List vendors, without credentials, with their circuit breakers on the node that responds.
     #[command(after_help = examples!["vouchsafe vendor list --json"])]
     List(ListArgs),
-    /// Show a vendor, without its credentials.
+    /// Show a vendor, without its credentials, with its circuit breaker on the node that responds.
     #[command(after_help = examples!["vouchsafe vendor show VENDOR_ID"])]
     Show(VendorRef),
 }

@@ -1,7 +1,8 @@
-//! `vouchsafe webhook`: endpoints of all partners, failed deliveries, and replay.
+//! `vouchsafe webhook`: endpoints of all partners, delivery attempts, failed deliveries, and replay.
 
 use clap::Subcommand;
 use reqwest::Method;
+use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
 use vouchsafe_domain::webhook::WebhookFilter;
 
@@ -31,6 +32,18 @@ const DELIVERY_COLUMNS: [Column; 7] = [
     column("EVENT", "event_id"),
 ];
 
+const ATTEMPT_COLUMNS: [Column; 9] = [
+    column("ORDER", "order_id"),
+    column("AT", "at"),
+    column("OUTCOME", "outcome"),
+    column("RESPONSE", "status fault"),
+    column("EVENT", "event"),
+    column("MS", "latency_ms"),
+    column("ATTEMPT", "attempt"),
+    column("NEXT ATTEMPT", "next_attempt_at"),
+    column("DELIVERY", "delivery_id"),
+];
+
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// List webhook endpoints of all partners, newest first.
@@ -48,6 +61,18 @@ pub enum Action {
     /// Attempt every waiting delivery of an endpoint now, also while the endpoint fails.
     #[command(after_help = examples!["vouchsafe webhook retry WEBHOOK_ID"])]
     Retry(WebhookRef),
+    /// List the delivery attempts of an endpoint, successful ones too, newest first; --json includes the first bytes of the response
+    /// to a failed one.
+    #[command(after_help = examples![
+        "vouchsafe webhook attempts WEBHOOK_ID --outcome failed --since 1h",
+        "vouchsafe webhook attempts WEBHOOK_ID --order ORDER_ID --json",
+    ])]
+    Attempts {
+        #[command(flatten)]
+        webhook: WebhookRef,
+        #[command(flatten)]
+        list: ListArgs<AttemptFilter>,
+    },
     /// List deliveries that failed, wait or were replayed, newest first, with the last response or fault; --json includes all
     /// attempts.
     #[command(after_help = examples![
@@ -66,6 +91,10 @@ pub enum Action {
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     let path = match action {
         Action::List(args) => return admin.list("/webhooks", &args, &COLUMNS).await,
+        Action::Attempts { webhook, list } => {
+            let path = format!("{}/deliveries", webhook.path());
+            return admin.list(&path, &list, &ATTEMPT_COLUMNS).await;
+        }
         Action::Deliveries(args) => return admin.list("/deliveries", &args, &DELIVERY_COLUMNS).await,
         Action::Show(webhook) => return admin.get(&webhook.path()).await,
         Action::Delivery(delivery) => return admin.get(&delivery.path()).await,

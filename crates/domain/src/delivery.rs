@@ -2,6 +2,7 @@
 //!
 //! Of a receiver's response only status, latency and the first bytes are stored; nothing of the request.
 
+pub mod attempt;
 pub mod replay;
 pub mod view;
 

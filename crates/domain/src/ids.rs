@@ -3,8 +3,8 @@
 //! Internally and in the database an id is 16 bytes (UUID version 7). On the wire it is a prefix and 32 lower-case hex
 //! digits, e.g. `ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f` (contract: "ids carry a prefix and sort by time").
 //!
-//! An order's id contains its `created_at` to the microsecond. A period of orders is therefore an exact range of the
-//! primary key, and no index on the time is needed. The debit of an order has the order's 16 bytes as its id: the primary
+//! The id of an order or a delivery attempt contains its time to the microsecond. A period of them is therefore an exact range of
+//! the primary key, and no index on the time is needed. The debit of an order has the order's 16 bytes as its id: the primary
 //! key of the ledger finds it, and rejects a second debit of the order.
 
 use std::fmt;
@@ -106,6 +106,8 @@ id!(/// A change that waits for a second operator.
     ChangeRequestId, "crq_");
 id!(/// A delivery that has a row in the store.
     DeliveryId, "dlv_");
+id!(/// An attempt to deliver an event, in the log of attempts.
+    AttemptId, "att_");
 
 macro_rules! generated {
     ($($name:ident),+) => {
@@ -132,19 +134,33 @@ generated!(
     ChangeRequestId
 );
 
-impl OrderId {
-    /// Generates the id of an order that is accepted at `created_at`, which is truncated to microseconds.
-    #[must_use]
-    pub fn generate_at(created_at: OffsetDateTime) -> Self {
-        let mut random = [0; 8];
-        random.copy_from_slice(&Uuid::new_v4().as_bytes()[8..]);
-        Self(uuid_v7_at(created_at, random))
-    }
+macro_rules! timed {
+    ($($name:ident),+) => {
+        $(impl $name {
+            /// Generates an id for the time `at`, which is truncated to microseconds.
+            #[must_use]
+            pub fn generate_at(at: OffsetDateTime) -> Self {
+                let mut random = [0; 8];
+                random.copy_from_slice(&Uuid::new_v4().as_bytes()[8..]);
+                Self(uuid_v7_at(at, random))
+            }
 
-    /// The lower bound of all order ids created at `created_at` or later, whether or not such an order exists.
+            /// The lower bound of all ids of the time `at` or later, whether or not such an id exists.
+            #[must_use]
+            pub fn lower_bound_at(at: OffsetDateTime) -> Self {
+                Self(uuid_v7_at(at, [0; 8]))
+            }
+        })+
+    };
+}
+
+timed!(OrderId, AttemptId);
+
+impl AttemptId {
+    /// The time at which the attempt started.
     #[must_use]
-    pub fn lower_bound_at(created_at: OffsetDateTime) -> Self {
-        Self(uuid_v7_at(created_at, [0; 8]))
+    pub fn started_at(self) -> OffsetDateTime {
+        time_of(self.0)
     }
 }
 
@@ -192,6 +208,14 @@ fn uuid_v7_at(at: OffsetDateTime, random: [u8; 8]) -> Uuid {
     let mut bits = (millis << 80) | (below << 64) | u128::from(u64::from_be_bytes(random));
     bits = (bits & !VERSION_AND_VARIANT) | VERSION_7;
     Uuid::from_u128(bits)
+}
+
+/// The time from which [`uuid_v7_at`] built this UUID, to the microsecond.
+fn time_of(uuid: Uuid) -> OffsetDateTime {
+    let (high, _) = uuid.as_u64_pair();
+    let micros = i128::from(high >> 16) * 1_000 + i128::from(high & 0xfff);
+    // The range of 48 bits of milliseconds is longer than that of the type.
+    OffsetDateTime::from_unix_timestamp_nanos(micros * 1_000).unwrap_or(OffsetDateTime::UNIX_EPOCH)
 }
 
 /// The last microsecond that 48 bits of milliseconds can represent, in the year 10889.
@@ -291,6 +315,7 @@ mod tests {
             let at = OffsetDateTime::from_unix_timestamp_nanos(micros * 1_000).unwrap();
             let id = OrderId::generate_at(at);
             prop_assert_eq!(id.to_string().parse(), Ok(id));
+            prop_assert_eq!(AttemptId::generate_at(at).started_at(), at);
             prop_assert!(id.to_string().parse::<TransactionId>().is_err());
         }
 

@@ -9,6 +9,8 @@ use strum::VariantArray;
 use crate::certification::check::Check;
 use crate::certification::result::CheckState;
 use crate::change_request::{ChangeKind, ChangeRequestStatus};
+use crate::delivery::DeliveryFault;
+use crate::delivery::attempt::AttemptResult;
 use crate::delivery::view::DeliveryState;
 use crate::event_kind::EventKind;
 use crate::ledger::LedgerKind;
@@ -23,7 +25,7 @@ use crate::reconciliation::allocations::VoucherSource;
 use crate::reconciliation::drift::DriftResolution;
 use crate::reconciliation::result::RecordsSource;
 use crate::sandbox_fault::FaultKind;
-use crate::vendor::AdapterKind;
+use crate::vendor::{AdapterKind, CircuitState};
 use crate::webhook::{DisabledReason, WebhookStatus};
 
 fn assert_one_text<T>()
@@ -46,7 +48,10 @@ fn enum_has_same_text_in_api_and_database() {
     assert_one_text::<ChangeRequestStatus>();
     assert_one_text::<Check>();
     assert_one_text::<CheckState>();
+    assert_one_text::<CircuitState>();
     assert_one_text::<CodeIdentity>();
+    assert_one_text::<AttemptResult>();
+    assert_one_text::<DeliveryFault>();
     assert_one_text::<DeliveryState>();
     assert_one_text::<DisabledReason>();
     assert_one_text::<DriftKind>();

@@ -8,8 +8,8 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::ids::{
-    ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorTokenId, OrderId, PartnerId,
-    PayoutId, TransactionId, VoucherId, WebhookId,
+    AttemptId, ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorTokenId, OrderId,
+    PartnerId, PayoutId, TransactionId, VoucherId, WebhookId,
 };
 use super::money::{AmountText, Currency, Money};
 use super::operator::OperatorName;
@@ -32,6 +32,7 @@ described! {
     VoucherId => prefixed_id(Self::PREFIX, "The id of a voucher as one order holds it");
     TransactionId => prefixed_id(Self::PREFIX, "The id of a transaction");
     EventId => prefixed_id(Self::PREFIX, "The id of an event, the same on every attempt to deliver it");
+    AttemptId => prefixed_id(Self::PREFIX, "An attempt to deliver an event to a webhook endpoint");
     OperatorTokenId => prefixed_id(Self::PREFIX, "The public name of an operator's token");
     ChangeRequestId => prefixed_id(Self::PREFIX, "The id of a change request");
     DeliveryId => prefixed_id(Self::PREFIX, "The id of a delivery");

@@ -11,6 +11,7 @@ use sqlx::{Decode, Encode, Type};
 use crate::allowlist::Allowlist;
 use crate::certification::check::Check;
 use crate::change_request::{ChangeKind, ChangeRequestStatus};
+use crate::delivery::DeliveryFault;
 use crate::delivery::view::DeliveryState;
 use crate::event_kind::EventKind;
 use crate::ledger::LedgerKind;
@@ -68,6 +69,7 @@ text_column! {
     Check => |check| check.into_str(),
     CodeIdentity => |identity| identity.into_str(),
     Currency => |currency| currency.as_str(),
+    DeliveryFault => |fault| fault.into_str(),
     DeliveryState => |state| state.into_str(),
     DisabledReason => |reason| reason.into_str(),
     DriftKind => |kind| kind.into_str(),

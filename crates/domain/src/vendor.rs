@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 use time::OffsetDateTime;
 
+use crate::labels::labels;
+
 /// Default of concurrent purchases per vendor.
 pub const DEFAULT_CONCURRENCY: u16 = 4;
 
@@ -48,6 +50,37 @@ impl UnknownAdapter {
     const fn new(_: &str) -> Self {
         Self
     }
+}
+
+labels! {
+    /// State of a vendor's circuit breaker.
+    pub enum CircuitState: "snake_case",
+        "State of a circuit breaker: `closed` (calls pass), `open` (calls are rejected until the next probe) or `half_open` (one call \
+         is a probe, others are rejected)." {
+        Closed,
+        Open,
+        HalfOpen,
+    }
+}
+
+/// Circuit breaker of a vendor. Each node has its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct Circuit {
+    /// Name of the node that responded.
+    pub node: String,
+    /// State.
+    pub state: CircuitState,
+    /// Time at which the state was entered; null if it has been closed from the beginning.
+    #[serde(with = "crate::timestamp::option")]
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub since: Option<OffsetDateTime>,
+    /// Failed calls in a row.
+    pub consecutive_failures: u32,
+    /// Time from which the next call is a probe, while the circuit is open.
+    #[serde(with = "crate::timestamp::option")]
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub next_probe_at: Option<OffsetDateTime>,
 }
 
 /// A vendor, as operators see it.

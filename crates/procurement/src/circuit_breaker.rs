@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use backoff::ExponentialBackoff;
 use backoff::backoff::Backoff as _;
+use vouchsafe_domain::vendor::CircuitState;
 
 /// Failures in a row that open the circuit: one or two happen on any network.
 pub const FAILURE_THRESHOLD: u32 = 5;
@@ -25,17 +26,33 @@ pub const HALF_OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub struct CircuitBreaker {
-    state: CircuitState,
+    state: State,
+    /// When `state` was entered; `None`: closed from the beginning.
+    since: Option<Duration>,
+    /// Failures in a row.
+    failures: u32,
     /// Increases with each change that makes the results of earlier calls irrelevant.
     epoch: u64,
     backoff: ExponentialBackoff,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CircuitState {
-    Closed { failures: u32 },
+enum State {
+    Closed,
     Open { until: Duration },
     HalfOpen { until: Duration },
+}
+
+/// The state of a circuit. Times are of the monotonic clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CircuitSnapshot {
+    pub state: CircuitState,
+    /// When the state was entered; `None`: closed from the beginning.
+    pub since: Option<Duration>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// From when on an open circuit lets a trial call pass.
+    pub next_probe_at: Option<Duration>,
 }
 
 /// The permit for one call; return it with the call's result.
@@ -54,7 +71,9 @@ impl CircuitBreaker {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            state: CircuitState::Closed { failures: 0 },
+            state: State::Closed,
+            since: None,
+            failures: 0,
             epoch: 0,
             backoff: open_backoff(),
         }
@@ -63,7 +82,28 @@ impl CircuitBreaker {
     /// Whether calls are rejected, except a trial call.
     #[must_use]
     pub const fn is_open(&self) -> bool {
-        !matches!(self.state, CircuitState::Closed { .. })
+        !matches!(self.state, State::Closed)
+    }
+
+    /// The state as operators see it.
+    #[must_use]
+    pub const fn snapshot(&self) -> CircuitSnapshot {
+        let (state, next_probe_at) = match self.state {
+            State::Closed => (CircuitState::Closed, None),
+            State::Open { until } => (CircuitState::Open, Some(until)),
+            State::HalfOpen { .. } => (CircuitState::HalfOpen, None),
+        };
+        CircuitSnapshot {
+            state,
+            since: self.since,
+            failures: self.failures,
+            next_probe_at,
+        }
+    }
+
+    const fn enter(&mut self, state: State, now: Duration) {
+        self.state = state;
+        self.since = Some(now);
     }
 
     /// Requests a permit at this time of a monotonic clock.
@@ -72,17 +112,16 @@ impl CircuitBreaker {
     /// [`CircuitOpen`] with the minimum time to wait.
     pub fn try_acquire(&mut self, now: Duration) -> Result<CallPermit, CircuitOpen> {
         match self.state {
-            CircuitState::Closed { .. } => {}
-            CircuitState::Open { until } if now < until => return Err(CircuitOpen(until - now)),
+            State::Closed => {}
+            State::Open { until } if now < until => return Err(CircuitOpen(until - now)),
             // The trial call usually ends long before its timeout: let callers ask again after the shortest pause.
-            CircuitState::HalfOpen { until } if now < until => {
+            State::HalfOpen { until } if now < until => {
                 return Err(CircuitOpen((until - now).min(OPEN_DURATION.0)));
             }
-            CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => {
+            State::Open { .. } | State::HalfOpen { .. } => {
                 self.epoch += 1;
-                self.state = CircuitState::HalfOpen {
-                    until: now + HALF_OPEN_TIMEOUT,
-                };
+                let until = now + HALF_OPEN_TIMEOUT;
+                self.enter(State::HalfOpen { until }, now);
             }
         }
         Ok(CallPermit { epoch: self.epoch })
@@ -90,9 +129,12 @@ impl CircuitBreaker {
 
     /// The call got a response, whatever it says.
     #[allow(clippy::needless_pass_by_value, reason = "a permit is used once")]
-    pub fn record_success(&mut self, permit: CallPermit) {
+    pub fn record_success(&mut self, permit: CallPermit, now: Duration) {
         if permit.epoch == self.epoch {
-            self.state = CircuitState::Closed { failures: 0 };
+            if self.is_open() {
+                self.enter(State::Closed, now);
+            }
+            self.failures = 0;
             self.backoff.reset();
         }
     }
@@ -103,15 +145,13 @@ impl CircuitBreaker {
         if permit.epoch != self.epoch {
             return None;
         }
-        if let CircuitState::Closed { failures } = &mut self.state {
-            *failures += 1;
-            if *failures < FAILURE_THRESHOLD {
-                return None;
-            }
+        self.failures = self.failures.saturating_add(1);
+        if !self.is_open() && self.failures < FAILURE_THRESHOLD {
+            return None;
         }
         let pause = self.backoff.next_backoff().unwrap_or(OPEN_DURATION.1);
         self.epoch += 1;
-        self.state = CircuitState::Open { until: now + pause };
+        self.enter(State::Open { until: now + pause }, now);
         Some(pause)
     }
 }

@@ -106,8 +106,8 @@ impl ConnectionClass {
             // One would do: the second keeps a hanging probe from delaying a renewal.
             Self::Lease => 2,
             Self::Control | Self::Jobs => 4,
-            // The permits of the outbox, and one for the poller.
-            Self::Deliveries => 6,
+            // The permits of the outbox, one for the poller and one for the log of attempts.
+            Self::Deliveries => 7,
             Self::Partners => settings.partners,
             Self::Operators => settings.operators,
         };

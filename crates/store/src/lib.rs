@@ -67,7 +67,9 @@ pub use connection_class::{ConnectionMetrics, ConnectionSettings};
 pub use credentials::{CertificationPolicy, Credentials, ENDED_DAYS, IssueOutcome, MAX_LIVE_CREDENTIALS};
 pub use data_keys::{DataKeySet, DataKeys, KeyWrapper};
 pub use database::Database;
-pub use deliveries::{DeliveryLog, DueEndpoint, EndpointRoster, MAX_REPLAYED, PgOutbox, ReplayOutcome};
+pub use deliveries::{
+    DeliveryLog, DueEndpoint, EndpointRoster, MAX_REPLAYED, PartitionChanges, PgOutbox, ReplayOutcome,
+};
 pub use deployment::PrepareError;
 pub use error::{describe, unavailable};
 pub use events::{FEED_DAYS, FeedPage, FeedPosition};

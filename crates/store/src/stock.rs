@@ -6,6 +6,7 @@ mod counts;
 mod expire;
 mod import;
 mod levels;
+mod sales;
 mod void;
 
 use std::collections::HashSet;

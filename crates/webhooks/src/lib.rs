@@ -1,6 +1,7 @@
-//! Webhook delivery over HTTP: URL policy, signing, sending, and polling for due endpoints.
+//! Webhook delivery over HTTP: URL policy, signing, sending, polling for due endpoints, and the log of attempts.
 
 mod address;
+mod attempt_log;
 pub mod metrics;
 mod poller;
 mod resolver;
@@ -12,10 +13,11 @@ mod url_policy;
 use std::sync::Arc;
 
 use vouchsafe_actors::delivery::concurrency::{ConcurrencyLimit, MAX_IN_FLIGHT};
-use vouchsafe_actors::delivery::outbox::Sender;
+use vouchsafe_actors::delivery::outbox::{AttemptLog, Sender};
 use vouchsafe_actors::delivery::{DeliveryContext, DeliveryMetrics};
 use vouchsafe_domain::clock::Clock;
 
+pub use attempt_log::AttemptLogWriter;
 pub use poller::Poller;
 pub use sample::sample_event;
 pub use sender::{HttpSender, SenderConfig, SigningMode, WebhookRequest};
@@ -27,12 +29,14 @@ use vouchsafe_store::{PgNode, PgOutbox};
 pub fn build_context(
     node: &PgNode,
     sender: Arc<dyn Sender>,
+    attempt_log: Option<Arc<dyn AttemptLog>>,
     clock: &Arc<dyn Clock>,
     metrics: DeliveryMetrics,
 ) -> DeliveryContext {
     DeliveryContext {
         outbox: Arc::new(PgOutbox::new(node)),
         sender,
+        attempt_log,
         clock: Arc::clone(clock),
         concurrency: ConcurrencyLimit::new(MAX_IN_FLIGHT),
         jitter: Arc::new(random_fraction),

@@ -12,11 +12,10 @@ use vouchsafe_domain::order::{Actor, FulfilmentSource, OrderStatus, PendingReaso
 
 /// A sample of this kind with a new event id.
 pub fn sample_event(partner_id: PartnerId, kind: EventKind, now: OffsetDateTime) -> Option<Envelope> {
-    let (status, step) = status_and_step(kind);
     let events = CommittedEvents {
         partner_id,
         first_number: 1,
-        bundle: bundle(status, step, now)?,
+        bundle: sample_bundle(kind, now)?,
         created_at: now,
     };
     Some(Envelope {
@@ -56,7 +55,8 @@ fn status_and_step(kind: EventKind) -> (OrderStatus, EventStep) {
     }
 }
 
-fn bundle(status: OrderStatus, step: EventStep, now: OffsetDateTime) -> Option<EventBundle> {
+pub(crate) fn sample_bundle(kind: EventKind, now: OffsetDateTime) -> Option<EventBundle> {
+    let (status, step) = status_and_step(kind);
     let has_vouchers = matches!(status, OrderStatus::Delivered | OrderStatus::PartiallyDelivered);
     let voucher = VoucherSnapshot {
         voucher_id: VoucherId::generate(),

@@ -40,6 +40,15 @@ const BODY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Part of the attempt's timeout that is reserved for handing over the response.
 const TIMEOUT_MARGIN: Duration = Duration::from_millis(20);
 
+/// Stored instead of a response that repeats the request: no request body and no signature is stored.
+const ECHO_OMITTED: &str = "(omitted: repeats the request)";
+
+/// How many characters of a signature show that a response repeats it.
+const ECHOED_SIGNATURE: usize = 20;
+
+/// How many characters of the body show that a response repeats it: more than type and id of the event, which a response may name.
+const ECHOED_BODY: usize = 90;
+
 /// Marks test deliveries, which are in no feed.
 const TEST_HEADER: &str = "X-Vouchsafe-Test";
 
@@ -207,6 +216,8 @@ impl SenderInner {
         let (Some(client), Some(signed)) = (client, self.sign(target, &request).await) else {
             return SendResult::failed(DeliveryFault::Internal);
         };
+        let body = Bytes::from(request.body);
+        let signatures = [signed.webhook_signature.clone(), signed.x_signature.clone()];
         let mut builder = client
             .post(url)
             .header(CONTENT_TYPE, "application/json")
@@ -214,14 +225,18 @@ impl SenderInner {
             .header("webhook-timestamp", signed.timestamp)
             .header("webhook-signature", signed.webhook_signature)
             .header("X-Signature", signed.x_signature)
-            .body(request.body);
+            .body(body.clone());
         if request.test {
             builder = builder.header(TEST_HEADER, "true");
         }
         match builder.send().await {
             Ok(response) => {
                 let remaining = ATTEMPT_TIMEOUT.saturating_sub(started.elapsed() + TIMEOUT_MARGIN);
-                self.read_response(response, remaining.min(BODY_TIMEOUT)).await
+                let mut result = self.read_response(response, remaining.min(BODY_TIMEOUT)).await;
+                if is_echo(&result.body, &body, &signatures) {
+                    ECHO_OMITTED.clone_into(&mut result.body);
+                }
+                result
             }
             Err(error) => SendResult::failed(fault_of_error(&error)),
         }
@@ -302,6 +317,25 @@ impl SenderInner {
 fn append_bounded(body: &mut Vec<u8>, chunk: &Bytes) {
     let remaining = MAX_READ_BYTES.saturating_sub(body.len());
     body.extend_from_slice(&chunk[..chunk.len().min(remaining)]);
+}
+
+/// Whether the response repeats the request's signature or the beginning of its body, also as a string in JSON.
+fn is_echo(response: &str, body: &[u8], signatures: &[String]) -> bool {
+    let normalized = |text: &str| -> String {
+        let is_kept = |c: &char| !matches!(c, '\\' | '"') && !c.is_whitespace();
+        text.chars().filter(is_kept).collect()
+    };
+    let mut prefixes = signatures
+        .iter()
+        .flat_map(|values| values.split([' ', ',', '=']))
+        .filter_map(|value| value.get(..ECHOED_SIGNATURE));
+    let body = normalized(&String::from_utf8_lossy(
+        &body[..body.len().min(MAX_STORED_RESPONSE_BYTES)],
+    ));
+    prefixes.any(|prefix| response.contains(prefix))
+        || body
+            .get(..ECHOED_BODY)
+            .is_some_and(|prefix| normalized(response).contains(prefix))
 }
 
 /// Replaces characters that Postgres cannot store or a terminal would interpret.

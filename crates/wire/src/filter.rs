@@ -6,6 +6,7 @@ use utoipa::IntoParams;
 use utoipa::openapi::path::Parameter;
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_domain::change_request::ChangeRequestFilter;
+use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
 use vouchsafe_domain::ledger::transaction::TransactionFilter;
 use vouchsafe_domain::order::filter::{OrderFilter, OrderSearch};
@@ -57,6 +58,12 @@ impl ListFilter for PartnerFilter {}
 impl ListFilter for PayoutFilter {}
 impl ListFilter for PurchaseFilter {}
 impl ListFilter for WebhookFilter {}
+
+impl ListFilter for AttemptFilter {
+    fn flattened_parameters() -> Vec<Parameter> {
+        Period::into_params(|| None)
+    }
+}
 
 impl ListFilter for AuditFilter {
     fn flattened_parameters() -> Vec<Parameter> {

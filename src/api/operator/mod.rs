@@ -137,6 +137,7 @@ fn endpoints() -> Vec<AdminEndpoint> {
         GET "/webhooks/{webhook_id}" Viewer => webhooks::get_webhook, docs::webhooks::get;
         POST "/webhooks/{webhook_id}/enable" Operator => webhooks::enable, docs::webhooks::enable;
         POST "/webhooks/{webhook_id}/retry" Operator => webhooks::retry, docs::webhooks::retry;
+        GET "/webhooks/{webhook_id}/deliveries" Viewer => webhooks::list_attempts, docs::webhooks::attempts;
         GET "/deliveries" Viewer => webhooks::list_deliveries, docs::webhooks::deliveries;
         GET "/deliveries/{delivery_id}" Viewer => webhooks::get_delivery, docs::webhooks::get_delivery;
         POST "/deliveries/{delivery_id}/replay" Operator => webhooks::replay, docs::webhooks::replay;

@@ -6,11 +6,12 @@
 use actix_web::{HttpResponse, web};
 use secrecy::SecretString;
 use vouchsafe_domain::product::check_slug;
+use vouchsafe_domain::vendor::Vendor;
 use vouchsafe_procurement::http::VendorUrl;
 use vouchsafe_security::vault::seal::SealedBlob;
 use vouchsafe_store::{PutVendorOutcome, VendorConfig};
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::vendors::VendorRequest;
+use vouchsafe_wire::operator::vendors::{VendorBody, VendorRequest};
 
 use super::body::Json;
 use crate::api::error::ApiError;
@@ -25,7 +26,8 @@ pub(super) async fn list(
     ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
     let vendors = service.operator_store.vendors.list().await?;
-    sorted_list_response(&page, vendors, |vendor| vendor.vendor_id.clone())
+    let bodies = vendors.into_iter().map(|vendor| with_circuit(&service, vendor));
+    sorted_list_response(&page, bodies.collect(), |body| body.vendor.vendor_id.clone())
 }
 
 /// `GET /vendors/{vendor_id}`.
@@ -43,7 +45,15 @@ pub(super) async fn get(
     let vendor_id = vendor_id.into_inner();
     check_slug(&vendor_id).map_err(|_| not_found())?;
     let found = service.operator_store.vendors.find(vendor_id).await?;
-    Ok(HttpResponse::Ok().json(found.ok_or_else(not_found)?.vendor))
+    let vendor = found.ok_or_else(not_found)?.vendor;
+    Ok(HttpResponse::Ok().json(with_circuit(&service, vendor)))
+}
+
+fn with_circuit(service: &Service, vendor: Vendor) -> VendorBody {
+    VendorBody {
+        circuit: service.purchasing.circuit(&vendor),
+        vendor,
+    }
 }
 
 /// `PUT /vendors/{vendor_id}`: 201 if created, 200 if replaced.

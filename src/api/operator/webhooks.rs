@@ -3,6 +3,7 @@
 //! Responses of receivers are shown as far as they are stored; request bodies are never shown.
 
 use actix_web::{HttpResponse, web};
+use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
 use vouchsafe_domain::webhook::WebhookFilter;
 use vouchsafe_wire::error_code::Code;
@@ -70,6 +71,19 @@ pub(super) async fn retry(
     let webhook = webhook.ok_or_else(webhooks::not_found)?;
     webhooks::notify_of_retry(&service, &webhook).await;
     Ok(HttpResponse::Accepted().json(WebhookOfPartner::from(webhook)))
+}
+
+/// `GET /webhooks/{webhook_id}/deliveries`.
+pub(super) async fn list_attempts(
+    service: web::Data<Service>,
+    _operator: Operator,
+    webhook_id: web::Path<String>,
+    ListRequest { page, filter }: ListRequest<AttemptFilter>,
+) -> Result<HttpResponse, ApiError> {
+    let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
+    let webhook = service.operator_store.webhooks.find(None, webhook_id).await?;
+    webhook.ok_or_else(webhooks::not_found)?;
+    webhooks::attempts_response(&service.operator_store, webhook_id, &page, filter).await
 }
 
 /// `GET /deliveries`.

@@ -93,6 +93,7 @@ fn endpoints() -> Vec<Endpoint> {
         POST "/orders/{order_id}/cancel" => orders::cancel::cancel, docs::orders::cancel;
         GET "/products/{product_id}" => products::get, docs::catalogue::get_product;
         GET "/payouts/{payout_id}" => payouts::get, docs::money::get_payout;
+        GET "/webhooks/{webhook_id}/deliveries" => webhooks::list_attempts, docs::webhooks::attempts;
         DELETE "/webhooks/{webhook_id}" => webhooks::remove, docs::webhooks::remove;
         POST "/webhooks/{webhook_id}/rotate" => webhooks::rotate, docs::webhooks::rotate;
         POST "/webhooks/{webhook_id}/test" => webhooks::test, docs::webhooks::test;

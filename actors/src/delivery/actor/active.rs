@@ -146,7 +146,7 @@ impl ActiveEndpoint {
         due
     }
 
-    /// Records an attempt that ended at `at`.
+    /// Records an attempt that ended at `at`. Returns when its delivery is due again.
     pub(super) fn record_attempt(
         &mut self,
         delivery: QueuedDelivery,
@@ -154,7 +154,7 @@ impl ActiveEndpoint {
         attempt: DeliveryAttempt,
         at: Duration,
         jitter: f64,
-    ) {
+    ) -> Option<Duration> {
         let retry_after = match outcome {
             AttemptOutcome::Failed(after) => after,
             AttemptOutcome::Gone | AttemptOutcome::Delivered => None,
@@ -168,9 +168,7 @@ impl ActiveEndpoint {
             };
             retry::next_attempt_at(failure, give_up_at)
         };
-        let Some(delivery) = self.queue.record_attempt(delivery.number, outcome, at, plan) else {
-            return;
-        };
+        let delivery = self.queue.record_attempt(delivery.number, outcome, at, plan)?;
         match outcome {
             AttemptOutcome::Delivered => self.delivered += 1,
             AttemptOutcome::Failed(_) | AttemptOutcome::Gone => self.failed += 1,
@@ -183,6 +181,7 @@ impl ActiveEndpoint {
         self.last_active_at = at;
         // Deliveries that were blocked by it, or waited while the endpoint failed, may be due.
         self.poll_requested |= self.queue.is_failing() || self.queue.has_updates();
+        self.queue.retry_at(delivery.number).filter(|_| !self.gone)
     }
 
     /// Returns the next action.

@@ -22,7 +22,7 @@ fn run(steps: &[(u64, Step)]) {
     for (number, &(at, step)) in steps.iter().enumerate() {
         let now = Duration::from_secs(at);
         match (breaker.try_acquire(now), step) {
-            (Ok(permit), Answered) => breaker.record_success(permit),
+            (Ok(permit), Answered) => breaker.record_success(permit, now),
             (Ok(permit), Failed) => drop(breaker.record_failure(permit, now)),
             (Ok(_), Lost) => {}
             (Err(CircuitOpen(wait)), Rejected(expected)) => {
@@ -83,10 +83,44 @@ fn call_from_before_opening_is_ignored() {
         let permit = breaker.try_acquire(now).unwrap();
         assert_eq!(breaker.record_failure(permit, now).is_some(), left == 0);
     }
-    breaker.record_success(early);
+    breaker.record_success(early, now);
     assert_eq!(breaker.record_failure(late, now), None);
     assert_eq!(
         breaker.try_acquire(now).unwrap_err(),
         CircuitOpen(OPEN_DURATION.0)
     );
+}
+
+#[test]
+fn snapshot_shows_state_its_beginning_and_the_next_probe() {
+    let second = Duration::from_secs;
+    let mut breaker = CircuitBreaker::new();
+    let expect =
+        |breaker: &CircuitBreaker, state, since: Option<u64>, failures, next_probe_at: Option<u64>| {
+            let expected = CircuitSnapshot {
+                state,
+                since: since.map(second),
+                failures,
+                next_probe_at: next_probe_at.map(second),
+            };
+            assert_eq!(breaker.snapshot(), expected);
+        };
+    let fail = |breaker: &mut CircuitBreaker, at| {
+        let permit = breaker.try_acquire(second(at)).unwrap();
+        drop(breaker.record_failure(permit, second(at)));
+    };
+    expect(&breaker, CircuitState::Closed, None, 0, None);
+    (1..=4).for_each(|at| fail(&mut breaker, at));
+    expect(&breaker, CircuitState::Closed, None, 4, None);
+    fail(&mut breaker, 10);
+    expect(&breaker, CircuitState::Open, Some(10), 5, Some(11));
+    fail(&mut breaker, 12);
+    expect(&breaker, CircuitState::Open, Some(12), 6, Some(14));
+    let permit = breaker.try_acquire(second(15)).unwrap();
+    expect(&breaker, CircuitState::HalfOpen, Some(15), 6, None);
+    breaker.record_success(permit, second(16));
+    expect(&breaker, CircuitState::Closed, Some(16), 0, None);
+    let permit = breaker.try_acquire(second(20)).unwrap();
+    breaker.record_success(permit, second(20));
+    expect(&breaker, CircuitState::Closed, Some(16), 0, None);
 }

@@ -32,7 +32,7 @@ pub use self::url::{InvalidVendorUrl, VendorUrl};
 use vouchsafe_domain::purchase::{BuyRequest, PurchaseKey};
 use vouchsafe_security::secret::expose;
 
-use super::circuit_breaker::{CallPermit, CircuitBreaker, CircuitOpen};
+use super::circuit_breaker::{CallPermit, CircuitBreaker, CircuitOpen, CircuitSnapshot};
 use super::{AdapterConfig, FailureReason, InvalidResponse, PurchaseResult, VendorFailure};
 use crate::limits::MAX_RESPONSE_BYTES;
 
@@ -174,7 +174,7 @@ impl HttpVendor {
 
     fn record_outcome(&self, permit: CallPermit, result: &Result<ResponseBody, VendorFailure>) {
         let Some(reason) = result.as_ref().err().and_then(status::outage_reason) else {
-            self.breaker().record_success(permit);
+            self.breaker().record_success(permit, self.clock.monotonic());
             return;
         };
         let opened = self.breaker().record_failure(permit, self.clock.monotonic());
@@ -186,6 +186,10 @@ impl HttpVendor {
 
     pub(super) fn is_circuit_open(&self) -> bool {
         self.breaker().is_open()
+    }
+
+    pub(super) fn circuit(&self) -> CircuitSnapshot {
+        self.breaker().snapshot()
     }
 
     fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {

@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use vouchsafe_domain::vendor::Vendor;
+use vouchsafe_domain::vendor::{Circuit, Vendor};
 
 use super::ProcurementService;
 use crate::VendorAdapter;
@@ -50,6 +51,26 @@ impl AdapterCache {
 }
 
 impl ProcurementService {
+    /// The circuit of a vendor on this node; `None` if the vendor has no server, or this node has not called it since its start or
+    /// the vendor's last change.
+    #[must_use]
+    pub fn circuit(&self, vendor: &Vendor) -> Option<Circuit> {
+        let adapter = self.adapters.find(vendor)?;
+        let VendorAdapter::Http(http) = &*adapter else {
+            return None;
+        };
+        let snapshot = http.circuit();
+        let (now, monotonic) = (self.clock.now(), self.clock.monotonic());
+        let time_of = |at: Duration| now - monotonic.saturating_sub(at) + at.saturating_sub(monotonic);
+        Some(Circuit {
+            node: self.node.clone(),
+            state: snapshot.state,
+            since: snapshot.since.map(time_of),
+            consecutive_failures: snapshot.failures,
+            next_probe_at: snapshot.next_probe_at.map(time_of),
+        })
+    }
+
     /// The adapter of a vendor, or the reason why there is none.
     pub(super) async fn adapter_for(&self, vendor_id: &str) -> Result<Arc<VendorAdapter>, String> {
         let access = self.store.vendors.find(vendor_id.to_owned()).await;

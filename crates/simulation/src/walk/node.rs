@@ -67,6 +67,7 @@ impl Node {
         let deliveries = DeliveryContext {
             outbox: Arc::new(store.clone()),
             sender: Arc::new(simulation.receivers.clone()),
+            attempt_log: None,
             clock: Arc::clone(&simulation.clock) as Arc<dyn Clock>,
             concurrency: ConcurrencyLimit::new(MAX_IN_FLIGHT),
             jitter: Arc::new(|| 0.0),

@@ -10,16 +10,20 @@
 //! | `due_rows` | rows of deliveries that are due |
 //! | `scan` | events after the read position |
 //! | `list` | delivery lists for partners and operators |
+//! | `attempts` | log of attempts: batches of inserts, lists |
+//! | `partitions` | partitions per day of the log of attempts |
 //! | `replay` | repeated delivery on request |
 //!
 //! A lease consists of a number and its holder. Each write verifies the lease in its own transaction.
 
+mod attempts;
 mod due_rows;
 mod endpoint;
 mod flush;
 mod lease;
 pub(super) mod list;
 mod page;
+mod partitions;
 mod replay;
 mod scan;
 mod sequence;
@@ -40,9 +44,11 @@ use super::node_identity::NodeIdentity;
 
 pub(super) use flush::make_waiting_due;
 pub use lease::{DueEndpoint, EndpointRoster};
+pub use partitions::PartitionChanges;
 pub use replay::{MAX_REPLAYED, ReplayOutcome};
 
-/// Connections for reads of healthy endpoints. With the two below and one of the poller these are the connections of deliveries.
+/// Connections for reads of healthy endpoints. With the two below, one of the poller and one of the log of
+/// attempts these are the connections of deliveries.
 const READ_CONNECTIONS: usize = 3;
 
 /// Separate from the write connection: an idle endpoint starts to deliver while a thousand others time out.
@@ -52,9 +58,17 @@ const LEASE_CONNECTIONS: usize = 1;
 /// wait for them.
 const WRITE_CONNECTIONS: usize = 1;
 
-/// Webhook deliveries with a row of their own: failed, blocked or replayed ones.
+/// Webhook deliveries with a row of their own: failed, blocked or replayed ones; and the log of all attempts.
 #[derive(Debug, Clone)]
 pub struct DeliveryLog(pub(super) Database);
+
+impl DeliveryLog {
+    /// The same on the connections of this node's deliveries.
+    #[must_use]
+    pub fn of_node(node: &PgNode) -> Self {
+        Self(node.delivery_database())
+    }
+}
 
 /// The outbox of one node.
 #[derive(Debug, Clone)]

@@ -221,6 +221,12 @@ async fn insert_stock(
               FROM unnest($3::date[], $4::date[], $5::bigint[], $6::bigint[])
                    AS c (first_expiry, last_expiry, first_stock_id, last_stock_id)
             RETURNING chunk_id, first_stock_id
+         ), unsold AS (
+            -- The first chunk of a SKU: everything is sold later.
+            INSERT INTO stock_sold (product_id, denomination, at, sold)
+            SELECT $1, $2, now(), 0
+             WHERE NOT EXISTS (SELECT FROM chunks WHERE product_id = $1 AND denomination = $2)
+            ON CONFLICT DO NOTHING
          )
          INSERT INTO stock (stock_id, chunk_id, code_id, expiry)
          SELECT s.stock_id, m.chunk_id, s.code_id, s.expiry

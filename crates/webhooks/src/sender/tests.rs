@@ -36,6 +36,31 @@ fn response_body_is_stored_without_control_characters() {
     assert_eq!(printable(b"ok\n\0\x1b[31m\xff"), "ok\n  [31m\u{fffd}");
 }
 
+#[test]
+fn response_that_repeats_the_request_is_recognized() {
+    let body = br#"{"event":"order.delivered","event_id":"evt_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f","created_at":"2026-11-20T12:00:00Z"}"#;
+    let text = std::str::from_utf8(body).unwrap();
+    let signatures = [
+        "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4= v1,AAAAfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+            .to_owned(),
+    ];
+    for echo in [
+        format!("unexpected: {text}"),
+        format!("{{\"data\": {}}}", serde_json::to_string(text).unwrap()),
+        text.replace(':', ": ").replace(',', ",\n  "),
+        "wrong signature AAAAfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN".to_owned(),
+    ] {
+        assert!(is_echo(&echo, body, &signatures), "{echo}");
+    }
+    for other in [
+        "",
+        "no",
+        r#"{"error":"unknown order","event":"order.delivered","event_id":"evt_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"}"#,
+    ] {
+        assert!(!is_echo(other, body, &signatures), "{other}");
+    }
+}
+
 #[tokio::test]
 async fn host_rebound_to_a_private_address_is_refused() {
     let lookups = Arc::new(AtomicUsize::new(0));

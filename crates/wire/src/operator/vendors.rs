@@ -1,10 +1,10 @@
-//! Request body of `/vendors`.
+//! Request and response bodies of `/vendors`.
 
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 use vouchsafe_domain::schema::HttpUrl;
-use vouchsafe_domain::vendor::{AdapterKind, DEFAULT_CONCURRENCY, MAX_CONCURRENCY};
+use vouchsafe_domain::vendor::{AdapterKind, Circuit, DEFAULT_CONCURRENCY, MAX_CONCURRENCY, Vendor};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::secret::expose;
 
@@ -13,6 +13,18 @@ use crate::json;
 
 /// In bytes: tokens with claims take a few KiB, and the credential must fit into a header.
 pub(super) const MAX_CREDENTIAL: usize = 4_096;
+
+/// A vendor and its circuit breaker.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = VendorWithCircuit)]
+pub struct VendorBody {
+    #[serde(flatten)]
+    pub vendor: Vendor,
+    /// Circuit breaker on the node that responded; null if the vendor has no server, or the node has not called it since its start or
+    /// the vendor's last change.
+    #[schema(required)]
+    pub circuit: Option<Circuit>,
+}
 
 /// Definition of a vendor.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]

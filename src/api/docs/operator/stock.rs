@@ -19,13 +19,14 @@ const NDJSON: &str = "{\"code\":\"ABCD-1234\",\"pin\":\"0000\",\"expiry\":\"2027
 pub(crate) fn levels(operation: Operation) -> Operation {
     let level = json!({
         "product_id": "amzn-us", "denomination": 25, "currency": "USD", "loaded": 100, "free": 80, "quarantined": 0, "sold": 15, "void": 3,
-        "expired": 2, "next_expiry": "2027-12-31",
+        "expired": 2, "next_expiry": "2027-12-31", "sold_7d": 14, "days_left": 40.0,
     });
     read_operation(operation, "listStock")
         .describe(
             STOCK,
             "List stock levels",
-            "Numbers of vouchers by SKU: available, sold, void and expired.",
+            "Numbers of vouchers by SKU: available, sold, void and expired, and how long the available ones last at the rate of the last \
+             seven days.",
         )
         .list::<LevelFilter, LevelBody>("Page of stock levels.", level)
 }

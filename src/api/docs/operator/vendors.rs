@@ -6,21 +6,29 @@ use vouchsafe_domain::vendor::Vendor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::operator::decision::ReasonRequest;
-use vouchsafe_wire::operator::vendors::VendorRequest;
+use vouchsafe_wire::operator::vendors::{VendorBody, VendorRequest};
 
 use super::{VENDORS, json_write_operation, read_operation};
 use crate::api::docs::openapi::Operation;
 
 pub(crate) fn list(operation: Operation) -> Operation {
     read_operation(operation, "listVendors")
-        .describe(VENDORS, "List vendors", "Sorted by ID, without credentials.")
-        .list::<NoFilter, Vendor>("Page of vendors.", vendor())
+        .describe(
+            VENDORS,
+            "List vendors",
+            "Sorted by ID, without credentials. Each node has its own circuit breakers: `circuit` is the state on the node that responded.",
+        )
+        .list::<NoFilter, VendorBody>("Page of vendors.", vendor_with_circuit())
 }
 
 pub(crate) fn get(operation: Operation) -> Operation {
     read_operation(operation, "getVendor")
-        .describe(VENDORS, "Get a vendor", "Without its credentials.")
-        .ok::<Vendor>("The vendor.", vendor())
+        .describe(
+            VENDORS,
+            "Get a vendor",
+            "Without its credentials. `circuit` is the state on the node that responded.",
+        )
+        .ok::<VendorBody>("The vendor.", vendor_with_circuit())
         .errors(&[Code::VendorNotFound])
 }
 
@@ -75,6 +83,15 @@ pub(crate) fn end_purchase(operation: Operation) -> Operation {
         )
         .json_body::<ReasonRequest>(json!({ "reason": "the vendor has closed" }))
         .ok::<PurchaseView>("The ended purchase.", ended)
+}
+
+fn vendor_with_circuit() -> Value {
+    let mut vendor = vendor();
+    vendor["circuit"] = json!({
+        "node": "node-1", "state": "open", "since": "2026-11-20T12:00:00.123456Z", "consecutive_failures": 7,
+        "next_probe_at": "2026-11-20T12:00:04.123456Z",
+    });
+    vendor
 }
 
 fn purchase() -> Value {

@@ -1,12 +1,14 @@
 //! OpenAPI operations of `/webhooks` and `/deliveries`.
 
 use serde_json::{Value, json};
+use vouchsafe_domain::delivery::attempt::{AttemptFilter, LoggedAttempt};
 use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryView};
 use vouchsafe_domain::webhook::WebhookFilter;
 use vouchsafe_wire::operator::webhooks::WebhookOfPartner;
 
 use super::{WEBHOOKS, read_operation};
 use crate::api::docs::openapi::Operation;
+use crate::api::docs::partner::webhooks::attempt;
 
 pub(crate) fn list(operation: Operation) -> Operation {
     read_operation(operation, "listWebhooks")
@@ -43,6 +45,17 @@ pub(crate) fn retry(operation: Operation) -> Operation {
             "Attempts every waiting delivery now instead of at its next attempt, also while the endpoint fails.",
         )
         .accepted::<WebhookOfPartner>("The deliveries are attempted from now on.", webhook())
+}
+
+pub(crate) fn attempts(operation: Operation) -> Operation {
+    read_operation(operation, "listWebhookDeliveries")
+        .describe(
+            WEBHOOKS,
+            "List the delivery attempts of a webhook endpoint",
+            "Every attempt within the retention period, successful ones too, newest first. An attempt appears about a second after \
+             its end. Test events are not listed.",
+        )
+        .list::<AttemptFilter, LoggedAttempt>("Page of attempts.", attempt())
 }
 
 pub(crate) fn deliveries(operation: Operation) -> Operation {

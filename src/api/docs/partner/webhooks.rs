@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use utoipa::PartialSchema as _;
+use vouchsafe_domain::delivery::attempt::{AttemptFilter, LoggedAttempt};
 use vouchsafe_domain::envelope::Event;
 use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::ids::WebhookId;
@@ -125,6 +126,19 @@ pub(crate) fn replay(operation: Operation) -> Operation {
         .errors(&[Code::ValidationFailed, Code::EventNotFound])
 }
 
+pub(crate) fn attempts(operation: Operation) -> Operation {
+    unsigned_operation(operation, "listWebhookDeliveries")
+        .path_parameter("webhook_id", "Webhook endpoint id.", WebhookId::schema())
+        .describe(
+            EVENTS,
+            "List delivery attempts",
+            "Lists every attempt to deliver an event to the endpoint within the last 30 days, successful ones too, newest first. An \
+             attempt appears about a second after its end. Test events are not listed.",
+        )
+        .list::<AttemptFilter, LoggedAttempt>("A page of attempts.", attempt())
+        .errors(&[Code::WebhookNotFound])
+}
+
 pub(crate) fn events(operation: Operation) -> Operation {
     unsigned_operation(operation, "listEvents")
         .describe(
@@ -135,6 +149,16 @@ pub(crate) fn events(operation: Operation) -> Operation {
         )
         .list::<EventFilter, Event>("A page of events.", sample(EventKind::OrderDelivered))
         .errors(&[Code::EventNotFound])
+}
+
+/// An example of a logged attempt.
+pub(crate) fn attempt() -> Value {
+    json!({
+        "attempt_id": "att_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "delivery_id": "dlv_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+        "event_id": EVENT_ID, "event": "order.delivered", "order_id": "ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "attempt": 1,
+        "at": "2026-11-20T12:00:00.123456Z", "latency_ms": 31, "outcome": "failed", "status": 500, "fault": null,
+        "answer": "database is locked", "next_attempt_at": "2026-11-20T12:00:05.154456Z",
+    })
 }
 
 fn webhook_operation(operation: Operation, id: &'static str) -> Operation {

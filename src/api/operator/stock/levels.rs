@@ -1,7 +1,7 @@
 //! `GET /stock`: stock levels by SKU.
 
 use actix_web::{HttpResponse, web};
-use vouchsafe_domain::stock::level::StockLevel;
+use vouchsafe_domain::stock::level::{SoldBaseline, StockLevel};
 use vouchsafe_wire::operator::stock::level::{LevelBody, LevelFilter, SkuCursor};
 
 use crate::api::error::ApiError;
@@ -17,18 +17,17 @@ pub(in crate::api::operator) async fn list_levels(
 ) -> Result<HttpResponse, ApiError> {
     let after: Option<SkuCursor> = page.after()?;
     let after = after.map(|key| (key.product_id, key.denomination));
-    let levels = service
-        .operator_store
-        .stock
-        .list_levels(filter.product_id, after, page.fetch_limit());
-    let catalogue = service.catalogue.current();
-    let body = |level: StockLevel| {
+    let stock = &service.operator_store.stock;
+    let levels = stock
+        .list_levels(filter.product_id, after, page.fetch_limit())
+        .await?;
+    let baselines = stock.list_sold_baselines(&levels).await?;
+    let (catalogue, now) = (service.catalogue.current(), service.clock.now());
+    let body = |(level, baseline): (StockLevel, Option<SoldBaseline>)| {
         let product = catalogue.get(&level.sku.product_id)?;
-        Some(LevelBody::of(level, product.currency))
+        let sales = baseline.map(|baseline| level.sales_since(baseline, now));
+        Some(LevelBody::of(level, sales, product.currency))
     };
-    Ok(list_response(
-        &page,
-        levels.await?.into_iter().filter_map(body),
-        LevelBody::cursor,
-    ))
+    let bodies = levels.into_iter().zip(baselines).filter_map(body);
+    Ok(list_response(&page, bodies, LevelBody::cursor))
 }

@@ -4,6 +4,7 @@
 //! reason if it is disabled, and the next delivery attempt.
 
 mod actions;
+mod attempts;
 mod test;
 
 use actix_web::http::header::CACHE_CONTROL;
@@ -17,6 +18,8 @@ use vouchsafe_wire::partner::webhooks::request;
 
 pub(in crate::api) use self::actions::notify_of_retry;
 pub(super) use self::actions::{replay, retry, rotate};
+pub(in crate::api) use self::attempts::attempts_response;
+pub(super) use self::attempts::list as list_attempts;
 pub(super) use self::test::test;
 use crate::api::error::ApiError;
 use crate::api::list_request::list_response;

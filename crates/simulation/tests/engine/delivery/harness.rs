@@ -111,6 +111,7 @@ fn start_process(store: &MemoryStore, receiver: &Receiver) -> Deliveries {
     let context = DeliveryContext {
         outbox: Arc::new(store.clone()),
         sender: Arc::new(receiver.clone()),
+        attempt_log: None,
         clock: Arc::new(TestClock::new()),
         concurrency: ConcurrencyLimit::new(MAX_IN_FLIGHT),
         jitter: Arc::new(|| 0.0),

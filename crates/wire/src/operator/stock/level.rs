@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::money::{Currency, Money};
 use vouchsafe_domain::product::ProductId;
-use vouchsafe_domain::stock::level::StockLevel;
+use vouchsafe_domain::stock::level::{RecentSales, StockLevel};
 use vouchsafe_domain::text_schema::FilterText;
 
 use crate::filter::ListFilter;
@@ -49,13 +49,20 @@ pub struct LevelBody {
     /// Earliest last valid day of the available vouchers.
     #[schema(required, value_type = Option<Date>)]
     next_expiry: Option<String>,
+    /// Vouchers sold within the last seven days, less those that came back; for a SKU that is measured for a shorter time, since then.
+    /// Null until the SKU is measured, at most a minute.
+    #[schema(required)]
+    sold_7d: Option<i64>,
+    /// Days that the available vouchers last at this rate; null if nothing was sold.
+    #[schema(required)]
+    days_left: Option<f64>,
     #[serde(skip)]
     minor: i64,
 }
 
 impl LevelBody {
     #[must_use]
-    pub fn of(level: StockLevel, currency: Currency) -> Self {
+    pub fn of(level: StockLevel, sales: Option<RecentSales>, currency: Currency) -> Self {
         Self {
             minor: level.sku.denomination.minor(),
             denomination: level.sku.denomination.of(currency),
@@ -68,6 +75,8 @@ impl LevelBody {
             void: level.void,
             expired: level.expired,
             next_expiry: level.next_expiry.map(|day| day.to_string()),
+            sold_7d: sales.map(|sales| sales.sold),
+            days_left: sales.and_then(|sales| sales.days_left),
         }
     }
 

@@ -1,0 +1,41 @@
+//! `GET /webhooks/{webhook_id}/deliveries`: the log of an endpoint's delivery attempts, newest first.
+
+use actix_web::{HttpResponse, web};
+use vouchsafe_domain::delivery::attempt::AttemptFilter;
+use vouchsafe_domain::ids::WebhookId;
+use vouchsafe_store::PgStore;
+use vouchsafe_wire::page::PageRequest;
+
+use super::{not_found, parse_id};
+use crate::api::error::ApiError;
+use crate::api::list_request::list_response;
+use crate::api::partner::authenticated_list::AuthenticatedList;
+use crate::service::Service;
+
+pub(in crate::api::partner) async fn list(
+    service: web::Data<Service>,
+    webhook_id: web::Path<String>,
+    AuthenticatedList { caller, page, filter }: AuthenticatedList<AttemptFilter>,
+) -> Result<HttpResponse, ApiError> {
+    let webhook_id = parse_id(&webhook_id)?;
+    let store = &service.partner_store;
+    let own = store
+        .webhooks
+        .find_target(caller.partner_id(), webhook_id)
+        .await?;
+    own.ok_or_else(not_found)?;
+    attempts_response(store, webhook_id, &page, filter).await
+}
+
+/// A page of the attempts of an endpoint that the caller may see.
+pub(in crate::api) async fn attempts_response(
+    store: &PgStore,
+    webhook_id: WebhookId,
+    page: &PageRequest,
+    filter: AttemptFilter,
+) -> Result<HttpResponse, ApiError> {
+    let attempts = store
+        .deliveries
+        .list_attempts(webhook_id, filter, page.after()?, page.fetch_limit());
+    Ok(list_response(page, attempts.await?, |attempt| attempt.attempt_id))
+}

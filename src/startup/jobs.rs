@@ -1,0 +1,30 @@
+//! Background jobs with dependencies of the service.
+
+use std::sync::Arc;
+
+use vouchsafe_procurement::reconciliation::job::ReconciliationJob;
+use vouchsafe_webhooks::Poller;
+
+use crate::service::Service;
+
+pub(super) fn reconciliation(service: &Service) -> ReconciliationJob {
+    ReconciliationJob {
+        reconciliations: service.job_store.reconciliations.clone(),
+        purchases: service.job_store.purchases.clone(),
+        stock: service.job_store.stock.clone(),
+        vendors: service.job_store.vendors.clone(),
+        catalogue: Arc::clone(&service.catalogue),
+        keyring: Arc::clone(&service.keyring),
+        clock: Arc::clone(&service.clock),
+        metrics: service.metrics.vendors(),
+    }
+}
+
+pub(super) fn endpoint_poller(service: &Service) -> Poller<'_> {
+    Poller {
+        node: &service.node,
+        deliveries: &service.deliveries,
+        commit_notifier: &service.engine.commit_notifier,
+        metrics: service.metrics.endpoints(),
+    }
+}
