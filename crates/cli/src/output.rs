@@ -214,7 +214,7 @@ fn format_rows(objects: &[OrderedFields], columns: &[Column]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::table::column;
+    use crate::table::column;
 
     #[test]
     fn object_prints_one_field_per_line() {
