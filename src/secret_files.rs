@@ -135,7 +135,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::cli::program::Cli;
+    use crate::program::Cli;
 
     const NAME: &str = "VOUCHSAFE_MASTER_KEY";
 

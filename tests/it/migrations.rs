@@ -16,20 +16,22 @@ use vouchsafe_test_harness::Database;
 use vouchsafe_test_harness::{Instance, program};
 
 /// A description of each object in the schema, as an upgrade must reproduce it: columns in physical order, constraints, indexes,
-/// triggers, functions, sequences, comments.
+/// triggers, functions, sequences, comments. Without the partitions per day, which the service creates.
 const SCHEMA_OBJECTS: &str = "
     SELECT concat_ws(' ', 'column', c.oid::regclass, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
                      a.attidentity, pg_get_expr(d.adbin, d.adrelid), c.reloptions, col_description(c.oid, a.attnum))
       FROM pg_class AS c
       JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
       LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
-     WHERE c.relnamespace = 'public'::regnamespace
+     WHERE c.relnamespace = 'public'::regnamespace AND NOT c.relispartition
      UNION ALL
     SELECT concat_ws(' ', 'constraint', conrelid::regclass, conname, convalidated, pg_get_constraintdef(oid))
       FROM pg_constraint
      WHERE connamespace = 'public'::regnamespace
+       AND conrelid NOT IN (SELECT oid FROM pg_class WHERE relispartition)
      UNION ALL
-    SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = 'public'
+    SELECT 'index ' || indexdef FROM pg_indexes
+     WHERE schemaname = 'public' AND tablename NOT IN (SELECT relname FROM pg_class WHERE relispartition)
      UNION ALL
     SELECT 'trigger ' || pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
      UNION ALL

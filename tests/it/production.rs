@@ -207,7 +207,7 @@ async fn database_of_other_environment_is_rejected_without_fencing() {
 async fn database_with_too_few_connections_is_rejected_without_fencing() {
     let database = Database::create_on(Durability::Durable).await;
     let stderr = startup_error_with(&database, &[("VOUCHSAFE_PARTNER_CONNECTIONS", "100")]);
-    let expected = "this node needs 131 connections, and the database permits 97";
+    let expected = "this node needs 132 connections, and the database permits 97";
     assert!(stderr.contains(expected), "{stderr}");
     let nodes: i64 = sqlx::query_scalar("SELECT count(*) FROM nodes")
         .fetch_one(&mut database.connect().await)
