@@ -251,19 +251,22 @@ async fn purchase_that_ends_during_a_round_makes_its_order_due() {
     let postpone = sqlx::query("UPDATE order_demands SET next_at = now() + interval '5 minutes'");
     let round = subject.begin_with(postpone).await;
     let purchases = store.purchases.clone();
-    let end = tokio::spawn(async move { purchases.reschedule(purchase_id, None).await });
+    let end = purchases.reschedule(purchase_id, None);
+    let mut end = std::pin::pin!(end);
     let is_blocked = "SELECT EXISTS (
         SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')";
-    while !end.is_finished()
-        && !sqlx::query_scalar::<_, bool>(is_blocked)
-            .fetch_one(subject.pool())
-            .await
-            .unwrap()
-    {
-        tokio::task::yield_now().await;
-    }
+    let ended = loop {
+        let blocked = sqlx::query_scalar(is_blocked).fetch_one(subject.pool());
+        tokio::select! {
+            ended = &mut end => break Some(ended),
+            blocked = blocked => if blocked.unwrap() { break None },
+        }
+    };
     round.commit().await;
-    end.await.unwrap().unwrap();
+    match ended {
+        Some(ended) => ended.unwrap(),
+        None => end.await.unwrap(),
+    }
     let due = store.waiting_orders.claim_due(1).await.unwrap();
     assert!(
         matches!(&due[..], [order] if order.purchases == OrderPurchases::Ended),
