@@ -156,7 +156,7 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use time::OffsetDateTime;
+    use time::macros::datetime;
     use vouchsafe_domain::delivery::{AttemptOutcome, CommittedEvents, DeliveryAttempt, WebhookEvent};
     use vouchsafe_domain::event_kind::EventKind;
     use vouchsafe_domain::ids::{OrderId, PartnerId, WebhookId};
@@ -165,7 +165,7 @@ mod tests {
     use crate::sample::sample_bundle;
 
     fn ended() -> EndedAttempt {
-        let at = OffsetDateTime::now_utc();
+        let at = datetime!(2026-11-20 12:00 UTC);
         let events = CommittedEvents {
             partner_id: PartnerId::generate(),
             first_number: 1,

@@ -107,7 +107,7 @@ fn snapshot_shows_state_its_beginning_and_the_next_probe() {
         };
     let fail = |breaker: &mut CircuitBreaker, at| {
         let permit = breaker.try_acquire(second(at)).unwrap();
-        drop(breaker.record_failure(permit, second(at)));
+        let _ = breaker.record_failure(permit, second(at));
     };
     expect(&breaker, CircuitState::Closed, None, 0, None);
     (1..=4).for_each(|at| fail(&mut breaker, at));
