@@ -1,4 +1,4 @@
--- Demands of nodes for stock that other nodes own. A row counts for some seconds after its last renewal. Unlogged: after a crash no
+-- Demands of nodes for stock that other nodes own. A row counts for a second after its last renewal. Unlogged: after a crash no
 -- node waits any longer.
 CREATE UNLOGGED TABLE stock_demands (
     product_id   text NOT NULL,

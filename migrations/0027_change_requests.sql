@@ -17,4 +17,4 @@ CREATE TABLE change_requests (
     CHECK (status NOT IN ('CONFIRMED', 'EXECUTED', 'REFUSED') OR decided_by <> requested_by),
     CHECK ((sealed IS NULL) = (status IN ('EXECUTED', 'REFUSED', 'DECLINED', 'EXPIRED')))
 );
-CREATE INDEX change_requests_open ON change_requests (expires_at) WHERE status = 'WAITING';
+CREATE INDEX change_requests_open ON change_requests (expires_at) WHERE status IN ('WAITING', 'CONFIRMED');

@@ -10,6 +10,7 @@
 mod audit_checkpoints;
 mod catalogue;
 mod certification;
+mod change_requests;
 mod delivery_log;
 mod keyring;
 mod private_postgres;

@@ -2,6 +2,7 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use vouchsafe_test_harness::{
     Instance, Operator, Partner, expect_error, expect_success, id_of, text_of, unique,
 };
@@ -100,6 +101,11 @@ async fn top_up_above_threshold_is_posted_once_another_operator_confirms_it() {
     );
 
     let id = request.rsplit('/').next().unwrap();
+    let found = eyes.admin.get(&format!("/admin/v1/search?q={id}")).await;
+    assert_eq!(
+        (&found["data"][0]["kind"], &found["data"][0]["label"]),
+        (&json!("request"), &json!("EXECUTED"))
+    );
     let trail = eyes.admin.audit_entries(&format!("subject={id}")).await;
     let seen: Vec<_> = trail
         .iter()
@@ -175,9 +181,10 @@ async fn fulfilment_waits_encrypted_and_is_delivered_after_confirmation() {
     let path = format!("/admin/v1/orders/{order_id}/fulfil");
     let request = eyes.request(Method::POST, &path, &body).await;
     let shown = eyes.sam.get(&request).await;
+    assert_eq!(shown["object"], order_id);
     assert_eq!(
-        (&shown["details"], &shown["object"]),
-        (&json!({ "vouchers": 1 }), &json!(order_id))
+        (&shown["details"]["product_id"], &shown["details"]["vouchers"]),
+        (&json!(sale.product_id), &json!(1))
     );
     let delivered = expect_success(&eyes.confirm(&request).await, 200);
     assert_eq!(delivered["order"]["status"], "DELIVERED");
@@ -221,9 +228,14 @@ async fn access_of_partners_and_operators_needs_second_operator() {
     let request = eyes.request(Method::POST, "/admin/v1/operators", &new).await;
     expect_success(&eyes.confirm(&request).await, 201);
     let tokens = "/admin/v1/operators/jo/tokens";
-    let request = eyes.request(Method::POST, tokens, &json!({})).await;
+    let visible = eyes.admin.call_json(Method::POST, tokens, "{}").await;
+    expect_error(&visible, 422, "VALIDATION_FAILED");
+    let token = format!("vso_{}", "4e".repeat(32));
+    let hash = json!({ "token_sha256": hex::encode(Sha256::digest(&token)) });
+    let request = eyes.request(Method::POST, tokens, &hash).await;
     let issued = expect_success(&eyes.confirm(&request).await, 201);
-    let mut jo = Operator::of(&eyes.service).with_token(issued["token"].as_str().unwrap());
+    assert_eq!(issued["token"], Value::Null, "only its operator knows it");
+    let mut jo = Operator::of(&eyes.service).with_token(&token);
     let promotion = json!({ "role": "admin" });
     let request = eyes
         .request(Method::PATCH, "/admin/v1/operators/jo", &promotion)
@@ -327,4 +339,20 @@ async fn command_of_waiting_change_exits_with_4_and_names_the_next_command() {
         declined.contains("DECLINED") && declined.contains("a mistake"),
         "{declined}"
     );
+}
+
+/// A patch must not overwrite what was changed after it was requested.
+#[tokio::test]
+async fn change_of_terms_changed_meanwhile_is_refused() {
+    let mut eyes = FourEyes::start();
+    let partner = eyes.admin.add_partner("0").await;
+    let account = format!("/admin/v1/partners/{}", partner.partner_id);
+    let narrow = json!({ "allowlist": ["203.0.113.0/24"] });
+    let request = eyes.request(Method::PATCH, &account, &narrow).await;
+    let window = json!({ "cancel_window_s": 60 });
+    eyes.admin.send_json(Method::PATCH, &account, &window).await;
+    expect_error(&eyes.confirm(&request).await, 409, "CHANGE_REQUEST_NOT_WAITING");
+    assert_eq!(eyes.status(&request).await, "REFUSED");
+    let terms = eyes.admin.get(&account).await;
+    assert_ne!(terms["allowlist"], narrow["allowlist"]);
 }

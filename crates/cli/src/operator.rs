@@ -145,7 +145,7 @@ pub(super) async fn create_admin(
         .await?;
     let issued = serde_json::to_string(&IssuedOperatorToken {
         summary,
-        token: token.expose().into(),
+        token: Some(token.expose().into()),
     })?;
     Ok(CommandOutput::from(if json {
         issued

@@ -63,7 +63,7 @@ pub struct ChangeRequest {
     pub object: String,
     /// The change, without codes and secrets.
     #[serde(serialize_with = "serialize_json")]
-    #[cfg_attr(feature = "utoipa", schema(value_type = Object))]
+    #[cfg_attr(feature = "utoipa", schema(value_type = Value))]
     pub details: String,
     pub status: ChangeRequestStatus,
     /// Operator who requested the change.

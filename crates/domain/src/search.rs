@@ -21,6 +21,8 @@ labels! {
         Drift,
         Webhook,
         Delivery,
+        /// A change that needs a second operator.
+        Request,
         Product,
         Vendor,
         Category,

@@ -68,6 +68,15 @@ impl OperatorTokenHash {
         Self(Sha256::digest(token).into())
     }
 
+    /// The hash that an operator has computed: 64 lower-case hex digits.
+    #[must_use]
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let is_lower = text.bytes().all(|byte| !byte.is_ascii_uppercase());
+        let mut hash = [0; 32];
+        hex::decode_to_slice(text, &mut hash).ok()?;
+        is_lower.then_some(Self(hash))
+    }
+
     /// As stored.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {

@@ -187,8 +187,8 @@ impl ChangeRequests {
                     SET status = 'CONFIRMED', decided_by = $2, decided_at = now()
                   WHERE request_id = $1
                     AND requested_by <> $2
-                    AND (status = 'WAITING' AND expires_at > now()
-                         OR status = 'CONFIRMED' AND decided_at < now() - make_interval(secs => $3))
+                    AND expires_at > now()
+                    AND (status = 'WAITING' OR status = 'CONFIRMED' AND decided_at < now() - make_interval(secs => $3))
                 RETURNING",
                 "",
                 request_id as _,
@@ -199,7 +199,8 @@ impl ChangeRequests {
         .await
     }
 
-    /// Declines a waiting request; its requester withdraws it. Returns the request after that; `None` if it does not wait.
+    /// Declines a waiting request, or one that was confirmed a minute ago and not ended; its requester withdraws it. Returns the request
+    /// after that; `None` if it cannot be declined now.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -214,12 +215,15 @@ impl ChangeRequests {
             query_requests!(
                 "UPDATE change_requests
                     SET status = 'DECLINED', sealed = NULL, decided_by = $2, decided_at = now(), reason = $3
-                  WHERE request_id = $1 AND status = 'WAITING' AND expires_at > now()
+                  WHERE request_id = $1
+                    AND expires_at > now()
+                    AND (status = 'WAITING' OR status = 'CONFIRMED' AND decided_at < now() - make_interval(secs => $4))
                 RETURNING",
                 "",
                 request_id as _,
                 operator as _,
                 reason,
+                EXECUTION_TIMEOUT_S,
             )
         })
         .await
@@ -255,13 +259,14 @@ impl ChangeRequests {
             .await
     }
 
-    /// Ends a confirmed request.
+    /// Ends a confirmed request, unless it was confirmed again since `decided_at`.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn finish(
         &self,
         request_id: ChangeRequestId,
+        decided_at: Option<OffsetDateTime>,
         outcome: ChangeOutcome,
     ) -> Result<(), sqlx::Error> {
         let (status, error_code) = match outcome {
@@ -271,15 +276,16 @@ impl ChangeRequests {
         let statement = sqlx::query!(
             "UPDATE change_requests
                 SET status = $2, error_code = $3, sealed = NULL
-              WHERE request_id = $1 AND status = 'CONFIRMED'",
+              WHERE request_id = $1 AND status = 'CONFIRMED' AND decided_at = $4",
             request_id as _,
             status as _,
             error_code,
+            decided_at,
         );
         self.0.execute(statement).await
     }
 
-    /// Ends the requests that nobody has decided in time.
+    /// Ends the requests that nobody has decided in time, and those whose confirmed change has no outcome.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -287,7 +293,9 @@ impl ChangeRequests {
         let statement = sqlx::query!(
             "UPDATE change_requests
                 SET status = 'EXPIRED', sealed = NULL
-              WHERE status = 'WAITING' AND expires_at <= now()"
+              WHERE expires_at <= now()
+                AND (status = 'WAITING' OR status = 'CONFIRMED' AND decided_at < now() - make_interval(secs => $1))",
+            EXECUTION_TIMEOUT_S,
         );
         self.0.execute(statement).await
     }

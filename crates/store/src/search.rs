@@ -6,7 +6,8 @@
 use sqlx::PgPool;
 use uuid::Uuid;
 use vouchsafe_domain::ids::{
-    CredentialId, DeliveryId, DriftId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId, WebhookId,
+    ChangeRequestId, CredentialId, DeliveryId, DriftId, OrderId, PartnerId, PayoutId, TransactionId,
+    VoucherId, WebhookId,
 };
 use vouchsafe_domain::product::check_slug;
 use vouchsafe_domain::search::{ObjectKind, SearchResult};
@@ -68,6 +69,11 @@ async fn find_by_id(pool: &PgPool, text: &str) -> Result<Vec<SearchResult>, sqlx
         PartnerId,
         Partner,
         "SELECT partner_id, NULL::uuid, name FROM partners WHERE partner_id = $1"
+    );
+    probe!(
+        ChangeRequestId,
+        Request,
+        "SELECT NULL::uuid, NULL::uuid, status FROM change_requests WHERE request_id = $1"
     );
     probe!(
         CredentialId,

@@ -26,6 +26,9 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of orders that released stock makes due: a round.
 const EXPEDITED_ORDERS: i64 = 256;
 
+/// Bounds the time of one statement after a change of the clock. It is repeated each minute.
+const MAX_EXPEDITED: i64 = 10_000;
+
 /// Orders that wait for vouchers.
 #[derive(Debug, Clone)]
 pub struct WaitingOrders(pub(super) Database);
@@ -177,13 +180,23 @@ impl WaitingOrders {
         self.0.execute(statement).await
     }
 
-    /// Makes orders due that would be due later than `claim_due` ever postpones one: the database's clock was set back since.
+    /// Makes orders due that would be due later than `claim_due` ever postpones one: the database's clock was set back since. Skips
+    /// rows that a commit has locked, which locks them in another order.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn expedite_after_clock_change(&self) -> Result<(), sqlx::Error> {
         let statement = sqlx::query!(
-            "UPDATE order_demands SET next_at = now() WHERE next_at > now() + interval '5 minutes 10 seconds'"
+            "UPDATE order_demands AS d
+                SET next_at = now()
+              WHERE d.ctid = ANY (ARRAY(
+                    SELECT e.ctid
+                      FROM order_demands AS e
+                     WHERE e.next_at > now() + interval '5 minutes 10 seconds'
+                     LIMIT $1
+                       FOR UPDATE SKIP LOCKED
+                    ))",
+            MAX_EXPEDITED,
         );
         self.0.execute(statement).await
     }

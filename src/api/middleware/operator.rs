@@ -32,6 +32,8 @@ use crate::telemetry::trace;
 pub(crate) struct Operator {
     name: OperatorName,
     role: Role,
+    /// Whether the token is that of the settings, which no account has.
+    is_from_settings: bool,
 }
 
 impl Operator {
@@ -53,6 +55,10 @@ impl Operator {
 
     pub(crate) const fn name(&self) -> &OperatorName {
         &self.name
+    }
+
+    pub(crate) const fn is_from_settings(&self) -> bool {
+        self.is_from_settings
     }
 
     pub(crate) fn is_named(&self, name: &OperatorName) -> bool {
@@ -133,13 +139,18 @@ async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operato
         return Ok(Some(Operator {
             name: OperatorName::built_in_admin(),
             role: Role::Admin,
+            is_from_settings: true,
         }));
     }
     if !OperatorToken::is_well_formed(token) {
         return Ok(None);
     }
     let holder = service.operator_store.operators.authenticate(hash).await?;
-    Ok(holder.map(|TokenHolder { name, role }| Operator { name, role }))
+    Ok(holder.map(|TokenHolder { name, role }| Operator {
+        name,
+        role,
+        is_from_settings: false,
+    }))
 }
 
 /// Counts and logs a failed sign-in. The limit per address bounds the number of log lines.
@@ -199,7 +210,7 @@ fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
 fn unauthorized() -> ApiError {
     ApiError::new(
         Code::InvalidCredentials,
-        "send an operator token: Authorization: Bearer TOKEN",
+        "the operator token is missing or wrong; send Authorization: Bearer TOKEN",
     )
 }
 

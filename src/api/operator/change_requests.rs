@@ -12,8 +12,10 @@
 
 use actix_web::{HttpResponse, web};
 use secrecy::zeroize::Zeroizing;
+use tracing::Instrument as _;
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
 use vouchsafe_domain::ids::ChangeRequestId;
+use vouchsafe_store::AuditActor;
 use vouchsafe_store::change_requests::{ChangeOutcome, StoredChangeRequest};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::decision::DeclineRequest;
@@ -63,6 +65,10 @@ pub(super) async fn confirm(
     } = find(&service, &request_id).await?;
     let needed = request.kind.required_role();
     operator.check_role(needed)?;
+    if operator.is_from_settings() {
+        let message = "the token of the settings belongs to no person; confirm with the token of an account";
+        return Err(ApiError::new(Code::OwnChangeRequest, message));
+    }
     if operator.is_named(&request.requested_by) {
         let message = "you requested this change; another operator has to confirm it";
         return Err(ApiError::new(Code::OwnChangeRequest, message));
@@ -75,7 +81,7 @@ pub(super) async fn confirm(
         return Err(ApiError::new(Code::ChangeRequestNotWaiting, message));
     }
     let sealed = sealed.ok_or_else(|| not_waiting(&request))?;
-    let change = open(&service, request.request_id, &sealed)?;
+    let change = open(&service, request.request_id, &sealed).await?;
     let requests = &service.operator_store.change_requests;
     let confirmed = requests
         .confirm(
@@ -84,16 +90,38 @@ pub(super) async fn confirm(
             operator.audit_actor(),
         )
         .await?;
-    if confirmed.is_none() {
+    let Some(confirmed) = confirmed else {
         return Err(not_waiting(&find(&service, &request_id).await?.request));
-    }
-    let result = carry_out(&service, &request, &change).await;
+    };
+    let actor = audit_actor(&confirmed.requested_by);
+    // A task of its own: if the client disconnects, the change is carried out and the request ends nevertheless.
+    #[allow(clippy::disallowed_methods)]
+    let carried_out = actix_web::rt::spawn(
+        async move { carry_out_and_finish(&service, actor, &confirmed, &change).await }.in_current_span(),
+    );
+    carried_out.await.map_err(|error| {
+        tracing::error!(error.message = %error, "the task of a change request ended early");
+        ApiError::unavailable()
+    })?
+}
+
+async fn carry_out_and_finish(
+    service: &web::Data<Service>,
+    actor: AuditActor,
+    request: &ChangeRequest,
+    change: &[u8],
+) -> Result<HttpResponse, ApiError> {
+    let result = carry_out(service, actor, request.kind, change).await;
     let outcome = match &result {
         Ok(_) => ChangeOutcome::Executed,
         Err(error) if error.code.retryable() || error.code.status() >= 500 => return result,
         Err(error) => ChangeOutcome::Refused(error.code.as_str()),
     };
-    if let Err(error) = requests.finish(request.request_id, outcome).await {
+    let requests = &service.operator_store.change_requests;
+    if let Err(error) = requests
+        .finish(request.request_id, request.decided_at, outcome)
+        .await
+    {
         // It stays CONFIRMED; confirming it again finds that the change is made.
         tracing::warn!(request.id = %request.request_id, error.message = %error, "cannot end a change request");
     }
@@ -156,11 +184,11 @@ fn not_waiting(request: &ChangeRequest) -> ApiError {
 /// Decrypts a change and carries it out.
 async fn carry_out(
     service: &web::Data<Service>,
-    request: &ChangeRequest,
+    actor: AuditActor,
+    kind: ChangeKind,
     change: &[u8],
 ) -> Result<HttpResponse, ApiError> {
-    let actor = audit_actor(&request.requested_by);
-    match request.kind {
+    match kind {
         ChangeKind::TopUp | ChangeKind::Adjustment => {
             read::<WalletPosting>(change)?.carry_out(service, actor).await
         }
@@ -181,13 +209,20 @@ fn read<C: ConfirmableChange>(json: &[u8]) -> Result<C, ApiError> {
     serde_json::from_slice(json).map_err(|error| unreadable(&error))
 }
 
-fn open(
+async fn open(
     service: &Service,
     request_id: ChangeRequestId,
     sealed: &[u8],
 ) -> Result<Zeroizing<Vec<u8>>, ApiError> {
-    let opened = service.keyring.vault().open_change(request_id.as_uuid(), sealed);
-    opened.ok_or_else(|| {
+    if let Some(change) = service.keyring.vault().open_change(request_id.as_uuid(), sealed) {
+        return Ok(change);
+    }
+    // Another node may have encrypted it under a new data key.
+    let vault = service.keyring.reload().await.map_err(|error| {
+        tracing::error!(error.message = %error, "cannot reload the data keys");
+        ApiError::unavailable()
+    })?;
+    vault.open_change(request_id.as_uuid(), sealed).ok_or_else(|| {
         tracing::error!(request.id = %request_id, "cannot decrypt a change request");
         ApiError::new(
             Code::InternalError,

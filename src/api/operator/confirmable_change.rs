@@ -7,7 +7,6 @@ use actix_web::{HttpResponse, web};
 use secrecy::zeroize::Zeroizing;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use time::Duration;
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::ChangeRequestId;
@@ -29,11 +28,8 @@ pub(super) trait ConfirmableChange: Serialize + DeserializeOwned {
     /// ID of the changed object, or name of the operator.
     fn object(&self) -> String;
 
-    /// What the second operator sees of the change: no code, no secret.
-    fn details(&self) -> Result<Value, serde_json::Error>;
-
-    /// Rejects a change that cannot be carried out now, before it is stored for a second operator.
-    fn check(&self, service: &Service) -> impl Future<Output = Result<(), ApiError>>;
+    /// JSON object that the second operator sees: no code, no secret. Rejects a change that cannot be carried out now.
+    fn describe(&self, service: &Service) -> impl Future<Output = Result<String, ApiError>>;
 
     /// Carries the change out in the name of `actor`. A repetition changes nothing more, but for credentials and tokens.
     fn carry_out(
@@ -62,14 +58,13 @@ pub(super) async fn submit_if(
     if !needs_second {
         return change.carry_out(service, operator.audit_actor()).await;
     }
-    change.check(service).await?;
+    let details = change.describe(service).await?;
     let request_id = ChangeRequestId::generate();
-    let details = change.details().map_err(|error| unreadable(&error))?;
     let new = NewChangeRequest {
         request_id,
         kind: change.kind(),
         object: change.object(),
-        details: details.to_string(),
+        details,
         sealed: seal(service, request_id, &change).await?,
         requested_by: operator.name().clone(),
         expires_at: service.clock.now() + VALIDITY,
@@ -79,6 +74,11 @@ pub(super) async fn submit_if(
     Ok(HttpResponse::Accepted()
         .insert_header((LOCATION, format!("/admin/v1/requests/{request_id}")))
         .json(request))
+}
+
+/// The request and what it is about, as text: a `Value` would convert amounts to floats.
+pub(super) fn to_details(details: &impl Serialize) -> Result<String, ApiError> {
+    serde_json::to_string(details).map_err(|error| unreadable(&error))
 }
 
 async fn seal(

@@ -5,7 +5,6 @@
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
@@ -16,7 +15,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
 
 use super::body::OptionalJson;
-use super::confirmable_change::{ConfirmableChange, submit};
+use super::confirmable_change::{ConfirmableChange, submit, to_details};
 use super::{config_change, partner_id};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
@@ -52,7 +51,7 @@ pub(super) async fn issue(
     partner_id: web::Path<String>,
     OptionalJson(request): OptionalJson<IssueCredentialRequest>,
 ) -> Result<HttpResponse, ApiError> {
-    let partner_id = partner_id::find(&service, &partner_id).await?;
+    let partner_id = partner_id::find(&service, &partner_id).await?.partner_id;
     submit(&service, &operator, CredentialIssue { partner_id, request }).await
 }
 
@@ -72,17 +71,13 @@ impl ConfirmableChange for CredentialIssue {
         self.partner_id.to_string()
     }
 
-    fn details(&self) -> Result<Value, serde_json::Error> {
-        serde_json::to_value(&self.request)
-    }
-
-    async fn check(&self, service: &Service) -> Result<(), ApiError> {
+    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
         let partner = service.operator_store.partners.find(self.partner_id).await?;
         let partner = partner.ok_or_else(partner_id::not_found)?;
-        match certification_policy(service) {
-            CertificationPolicy::Required if !partner.is_certified() => Err(uncertified()),
-            _ => Ok(()),
+        if certification_policy(service) == CertificationPolicy::Required && !partner.is_certified() {
+            return Err(uncertified());
         }
+        to_details(&self.request)
     }
 
     async fn carry_out(

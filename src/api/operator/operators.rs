@@ -5,7 +5,6 @@
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use time::Duration;
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::OperatorTokenId;
@@ -19,7 +18,7 @@ use vouchsafe_wire::operator::operators::{
 };
 
 use super::body::{Json, OptionalJson};
-use super::confirmable_change::{ConfirmableChange, submit, submit_if};
+use super::confirmable_change::{ConfirmableChange, submit, submit_if, to_details};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
@@ -56,12 +55,11 @@ impl ConfirmableChange for OperatorCreation {
         self.0.name.to_string()
     }
 
-    fn details(&self) -> Result<Value, serde_json::Error> {
-        serde_json::to_value(&self.0)
-    }
-
-    async fn check(&self, _: &Service) -> Result<(), ApiError> {
-        Ok(())
+    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
+        match service.operator_store.operators.find(self.0.name.clone()).await? {
+            Some(_) => Err(operator_exists()),
+            None => to_details(&self.0),
+        }
     }
 
     async fn carry_out(
@@ -80,10 +78,7 @@ async fn create_account(
 ) -> Result<HttpResponse, ApiError> {
     let operators = &service.operator_store.operators;
     let created = operators.create(request.name, request.role, actor);
-    let created = created.await?.ok_or_else(|| {
-        let message = "there is an operator with this name; change it with PATCH, or choose another name";
-        ApiError::new(Code::OperatorExists, message)
-    })?;
+    let created = created.await?.ok_or_else(operator_exists)?;
     Ok(HttpResponse::Created().json(created))
 }
 
@@ -122,12 +117,11 @@ impl ConfirmableChange for AccountChange {
         self.name.to_string()
     }
 
-    fn details(&self) -> Result<Value, serde_json::Error> {
-        serde_json::to_value(&self.request)
-    }
-
-    async fn check(&self, _: &Service) -> Result<(), ApiError> {
-        Ok(())
+    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
+        match service.operator_store.operators.find(self.name.clone()).await? {
+            Some(_) => to_details(&self.request),
+            None => Err(operator_not_found()),
+        }
     }
 
     async fn carry_out(
@@ -176,7 +170,13 @@ pub(super) async fn issue_token(
 ) -> Result<HttpResponse, ApiError> {
     let name = parse_name(&name)?;
     request.validate_days()?;
+    let hash = request.validate_hash()?;
     let needs_second = service.four_eyes.is_on() && !operator.is_named(&name);
+    // Whoever sees the token of another account is two operators.
+    if needs_second && hash.is_none() {
+        let message = "expected the hash of a token that the operator has generated: nobody else may see it";
+        return Err(ApiError::invalid_field("token_sha256", message));
+    }
     let change = TokenIssue { name, request };
     submit_if(needs_second, &service, &operator, change).await
 }
@@ -197,12 +197,11 @@ impl ConfirmableChange for TokenIssue {
         self.name.to_string()
     }
 
-    fn details(&self) -> Result<Value, serde_json::Error> {
-        serde_json::to_value(&self.request)
-    }
-
-    async fn check(&self, _: &Service) -> Result<(), ApiError> {
-        Ok(())
+    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
+        match service.operator_store.operators.find(self.name.clone()).await? {
+            Some(_) => to_details(&self.request),
+            None => Err(operator_not_found()),
+        }
     }
 
     async fn carry_out(
@@ -221,13 +220,19 @@ async fn store_token(
     actor: AuditActor,
 ) -> Result<HttpResponse, ApiError> {
     let validity = Duration::days(request.validate_days()?.into());
-    let token = OperatorToken::generate(getrandom::fill).map_err(|error| {
-        tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
-        ApiError::unavailable()
-    })?;
+    let (hash, token) = match request.validate_hash()? {
+        Some(hash) => (hash, None),
+        None => {
+            let token = OperatorToken::generate(getrandom::fill).map_err(|error| {
+                tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
+                ApiError::unavailable()
+            })?;
+            (token.hash(), Some(token))
+        }
+    };
     let new = NewOperatorToken {
         operator: name,
-        hash: token.hash(),
+        hash,
         expires_at: Some(service.clock.now() + validity),
     };
     let operators = &service.operator_store.operators;
@@ -236,7 +241,7 @@ async fn store_token(
             .insert_header((CACHE_CONTROL, "no-store"))
             .json(IssuedOperatorToken {
                 summary,
-                token: token.expose().into(),
+                token: token.map(|token| token.expose().into()),
             })),
         IssueTokenOutcome::OperatorNotFound => Err(operator_not_found()),
         IssueTokenOutcome::TooMany => {
@@ -269,6 +274,11 @@ pub(super) async fn revoke_token(
 
 fn parse_name(text: &str) -> Result<OperatorName, ApiError> {
     text.parse().map_err(|_| operator_not_found())
+}
+
+fn operator_exists() -> ApiError {
+    let message = "there is an operator with this name; change it with PATCH, or choose another name";
+    ApiError::new(Code::OperatorExists, message)
 }
 
 fn operator_not_found() -> ApiError {

@@ -1,6 +1,7 @@
 //! Partner ids in paths.
 
 use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::partner::Partner;
 use vouchsafe_wire::error_code::Code;
 
 use crate::api::error::ApiError;
@@ -11,11 +12,10 @@ pub(super) fn parse_id(text: &str) -> Result<PartnerId, ApiError> {
     text.parse().map_err(|_| not_found())
 }
 
-/// The ID of an existing partner. Reads the store: another node may have created the partner a moment ago.
-pub(super) async fn find(service: &Service, text: &str) -> Result<PartnerId, ApiError> {
-    let partner_id = parse_id(text)?;
-    let found = service.operator_store.partners.find(partner_id).await?;
-    found.map(|_| partner_id).ok_or_else(not_found)
+/// An existing partner. Reads the store: another node may have created the partner a moment ago.
+pub(super) async fn find(service: &Service, text: &str) -> Result<Partner, ApiError> {
+    let found = service.operator_store.partners.find(parse_id(text)?).await?;
+    found.ok_or_else(not_found)
 }
 
 pub(super) fn not_found() -> ApiError {

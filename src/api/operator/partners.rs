@@ -3,12 +3,13 @@
 use actix_web::http::header::{CACHE_CONTROL, LOCATION};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use time::OffsetDateTime;
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_store::AuditActor;
+use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::credentials::CredentialBody;
 use vouchsafe_wire::operator::partners::{
     CreatedPartner, MAX_EMBEDDED_CREDENTIALS, NewPartner, PartnerPatch, PartnerWithCredentials,
@@ -16,7 +17,7 @@ use vouchsafe_wire::operator::partners::{
 
 use super::body::Json;
 use super::config_change;
-use super::confirmable_change::{ConfirmableChange, submit_if};
+use super::confirmable_change::{ConfirmableChange, submit_if, to_details};
 use super::credentials::generate_credential;
 use super::partner_id::{self, not_found, parse_id};
 use crate::api::error::ApiError;
@@ -112,10 +113,18 @@ pub(super) async fn change(
     partner_id: web::Path<String>,
     Json(patch): Json<PartnerPatch>,
 ) -> Result<HttpResponse, ApiError> {
-    let partner_id = partner_id::find(&service, &partner_id).await?;
+    let Partner {
+        partner_id,
+        updated_at,
+        ..
+    } = partner_id::find(&service, &partner_id).await?;
     patch.check(service.clock.now())?;
     let needs_second = service.four_eyes.is_on() && patch.changes_access();
-    let change = TermsChange { partner_id, patch };
+    let change = TermsChange {
+        partner_id,
+        patch,
+        seen: needs_second.then_some(updated_at),
+    };
     submit_if(needs_second, &service, &operator, change).await
 }
 
@@ -124,6 +133,8 @@ pub(super) async fn change(
 pub(super) struct TermsChange {
     partner_id: PartnerId,
     patch: PartnerPatch,
+    /// The partner's last change when a second operator was asked: the patch must not overwrite a later one.
+    seen: Option<OffsetDateTime>,
 }
 
 impl ConfirmableChange for TermsChange {
@@ -135,12 +146,8 @@ impl ConfirmableChange for TermsChange {
         self.partner_id.to_string()
     }
 
-    fn details(&self) -> Result<Value, serde_json::Error> {
-        serde_json::to_value(&self.patch)
-    }
-
-    async fn check(&self, _: &Service) -> Result<(), ApiError> {
-        Ok(())
+    async fn describe(&self, _: &Service) -> Result<String, ApiError> {
+        to_details(&self.patch)
     }
 
     async fn carry_out(
@@ -148,6 +155,13 @@ impl ConfirmableChange for TermsChange {
         service: &web::Data<Service>,
         actor: AuditActor,
     ) -> Result<HttpResponse, ApiError> {
+        if let Some(seen) = self.seen {
+            let partner = service.operator_store.partners.find(self.partner_id).await?;
+            if partner.is_some_and(|partner| partner.updated_at != seen) {
+                let message = "the partner was changed after this request; request the change again";
+                return Err(ApiError::new(Code::ChangeRequestNotWaiting, message));
+            }
+        }
         apply_patch(service, self.partner_id, self.patch, actor).await
     }
 }

@@ -5,7 +5,6 @@
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use vouchsafe_actors::flows::{DecidePayout, DecidePayoutError, decide_payout};
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
@@ -16,7 +15,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
 
 use super::body::OptionalJson;
-use super::confirmable_change::{ConfirmableChange, submit};
+use super::confirmable_change::{ConfirmableChange, submit, to_details};
 use super::decision::decision_error;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
@@ -102,6 +101,13 @@ pub(super) struct DecisionOnPayout {
     request: PayoutDecisionRequest,
 }
 
+#[derive(Serialize)]
+struct Details<'a> {
+    #[serde(flatten)]
+    request: &'a PayoutDecisionRequest,
+    payout: PayoutOfPartner<'a>,
+}
+
 impl ConfirmableChange for DecisionOnPayout {
     fn kind(&self) -> ChangeKind {
         match self.outcome {
@@ -115,18 +121,19 @@ impl ConfirmableChange for DecisionOnPayout {
         self.payout_id.to_string()
     }
 
-    fn details(&self) -> Result<Value, serde_json::Error> {
-        serde_json::to_value(&self.request)
-    }
-
-    async fn check(&self, service: &Service) -> Result<(), ApiError> {
+    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
         let payouts = &service.operator_store.payouts;
         let owner = payouts.find_owner(self.payout_id).await?.ok_or_else(not_found)?;
         let payout = payouts.find(owner, self.payout_id).await?.ok_or_else(not_found)?;
-        match payout.status {
-            PayoutStatus::Pending => Ok(()),
-            status => Err(decide_payout_error(&DecidePayoutError::AlreadyDecided(status))),
+        if payout.status != PayoutStatus::Pending {
+            return Err(decide_payout_error(&DecidePayoutError::AlreadyDecided(
+                payout.status,
+            )));
         }
+        to_details(&Details {
+            request: &self.request,
+            payout: payout_body(&payout)?,
+        })
     }
 
     async fn carry_out(

@@ -5,7 +5,6 @@
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::idempotency::Fingerprint;
@@ -20,7 +19,7 @@ use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::wallets::PostingRequest;
 
 use super::body::Json;
-use super::confirmable_change::{ConfirmableChange, submit_if};
+use super::confirmable_change::{ConfirmableChange, submit_if, to_details};
 use super::partner_id;
 use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::ledger;
@@ -35,7 +34,7 @@ pub(super) type PartnerList<F> = (web::Data<Service>, Operator, web::Path<String
 pub(super) async fn list(
     (service, _, partner_id, ListRequest { page, .. }): PartnerList<WholeList>,
 ) -> Result<HttpResponse, ApiError> {
-    let partner_id = partner_id::find(&service, &partner_id).await?;
+    let partner_id = partner_id::find(&service, &partner_id).await?.partner_id;
     ledger::wallets(&service, partner_id, &page).await
 }
 
@@ -43,7 +42,7 @@ pub(super) async fn list(
 pub(super) async fn list_transactions(
     (service, _, partner_id, ListRequest { page, filter }): PartnerList<TransactionFilter>,
 ) -> Result<HttpResponse, ApiError> {
-    let partner_id = partner_id::find(&service, &partner_id).await?;
+    let partner_id = partner_id::find(&service, &partner_id).await?.partner_id;
     ledger::transactions(&service.operator_store, partner_id, &page, filter).await
 }
 
@@ -61,7 +60,7 @@ pub(super) async fn post(
     kind: LedgerKind,
 ) -> Result<HttpResponse, ApiError> {
     let (partner_id, currency) = wallet.into_inner();
-    let partner_id = partner_id::find(&service, &partner_id).await?;
+    let partner_id = partner_id::find(&service, &partner_id).await?.partner_id;
     let currency: Currency = currency
         .parse()
         .map_err(|error: InvalidMoney| ApiError::invalid_field("currency", error.to_string()))?;
@@ -97,14 +96,17 @@ impl ConfirmableChange for WalletPosting {
         self.partner_id.to_string()
     }
 
-    fn details(&self) -> Result<Value, serde_json::Error> {
-        let mut details = serde_json::to_value(&self.request)?;
-        details["currency"] = self.currency.as_str().into();
-        Ok(details)
-    }
-
-    async fn check(&self, _: &Service) -> Result<(), ApiError> {
-        Ok(())
+    async fn describe(&self, _: &Service) -> Result<String, ApiError> {
+        #[derive(Serialize)]
+        struct Details<'a> {
+            currency: Currency,
+            #[serde(flatten)]
+            request: &'a PostingRequest,
+        }
+        to_details(&Details {
+            currency: self.currency,
+            request: &self.request,
+        })
     }
 
     async fn carry_out(

@@ -83,7 +83,14 @@ pub(super) async fn list_attempts(
     let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
     let webhook = service.operator_store.webhooks.find(None, webhook_id).await?;
     webhook.ok_or_else(webhooks::not_found)?;
-    webhooks::attempts_response(&service.operator_store, webhook_id, &page, filter).await
+    webhooks::attempts_response(
+        &service.operator_store,
+        webhook_id,
+        &page,
+        filter,
+        service.clock.now(),
+    )
+    .await
 }
 
 /// `GET /deliveries`.

@@ -1,7 +1,7 @@
 //! Log of delivery attempts: an entry per attempt, and its list filter.
 
 use serde::{Deserialize, Serialize};
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use super::{AttemptOutcome, DeliveryAttempt, DeliveryFault, WebhookEvent};
 use crate::event_kind::EventKind;
@@ -74,6 +74,9 @@ pub struct LoggedAttempt {
     pub next_attempt_at: Option<OffsetDateTime>,
 }
 
+/// Longest period of a list by event or of successes alone.
+const MAX_UNINDEXED_PERIOD: Duration = Duration::days(2);
+
 /// Filter of the attempts of an endpoint; `None` matches any.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
@@ -100,4 +103,20 @@ pub struct AttemptFilter {
     #[cfg_attr(feature = "utoipa", param(ignore))]
     #[cfg_attr(feature = "clap", command(flatten))]
     pub period: Period,
+}
+
+impl AttemptFilter {
+    /// Whether a list reads a bounded part of the log: events and successes have no index of their own.
+    #[must_use]
+    pub fn is_bounded(&self, now: OffsetDateTime) -> bool {
+        let has_index = self.order_id.is_some() || self.delivery_id.is_some();
+        let reads_all = self.event.is_some() || self.outcome == Some(AttemptResult::Delivered);
+        let end = self.period.to.unwrap_or(now);
+        has_index
+            || !reads_all
+            || self
+                .period
+                .from
+                .is_some_and(|from| end - from <= MAX_UNINDEXED_PERIOD)
+    }
 }

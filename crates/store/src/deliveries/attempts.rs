@@ -193,7 +193,7 @@ async fn list(
            FROM (SELECT * FROM delivery_attempts AS a WHERE a.webhook_id = ",
     );
     query.push_bind(webhook_id);
-    restrict(&mut query, filter);
+    restrict(&mut query, webhook_id, filter);
     if let Some(before) = before {
         query.push(" AND a.attempt_id < ").push_bind(before);
     }
@@ -211,7 +211,7 @@ async fn list(
     Ok(found.into_iter().map(LoggedAttempt::from).collect())
 }
 
-fn restrict(query: &mut QueryBuilder<Postgres>, filter: AttemptFilter) {
+fn restrict(query: &mut QueryBuilder<Postgres>, webhook_id: WebhookId, filter: AttemptFilter) {
     let AttemptFilter {
         outcome,
         event,
@@ -232,9 +232,12 @@ fn restrict(query: &mut QueryBuilder<Postgres>, filter: AttemptFilter) {
     }
     if let Some(delivery_id) = delivery_id {
         query
+            // Not correlated: the planner reads it once, and then the index of the order.
             .push(" AND (a.order_id, a.number) = (SELECT d.order_id, d.number FROM deliveries AS d WHERE d.delivery_id = ")
             .push_bind(delivery_id)
-            .push(" AND d.webhook_id = a.webhook_id)");
+            .push(" AND d.webhook_id = ")
+            .push_bind(webhook_id)
+            .push(")");
     }
     if let Some(from) = period.from {
         query

@@ -131,15 +131,17 @@ impl Purchases {
         self.0.execute(statement).await
     }
 
-    /// Makes open purchases due that would be due, or claimed, longer than any delay or claim lasts: the database's clock was set
-    /// back since. The longest delay is an hour, the bound of a vendor's `Retry-After`.
+    /// Shortens the delays and claims of open purchases that last longer than any delay or claim: the database's clock was set back
+    /// since. The longest delay is an hour, the bound of a vendor's `Retry-After`. A claim keeps its usual time, since its node may
+    /// be calling the vendor.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn expedite_after_clock_change(&self) -> Result<(), sqlx::Error> {
         let statement = sqlx::query!(
             "UPDATE purchases
-                SET next_at = LEAST(next_at, clock_timestamp()), claimed_until = NULL
+                SET next_at = LEAST(next_at, clock_timestamp()),
+                    claimed_until = LEAST(claimed_until, clock_timestamp() + make_interval(secs => $1))
               WHERE NOT ended
                 AND (next_at > clock_timestamp() + interval '1 hour 10 seconds'
                      OR claimed_until > clock_timestamp() + make_interval(secs => $1) + interval '10 seconds')",

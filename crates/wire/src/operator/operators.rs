@@ -4,6 +4,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
 use vouchsafe_domain::operator::{OperatorName, OperatorTokenSummary, Role};
+use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::secret::expose;
 
 use crate::error_body::InvalidRequest;
@@ -70,6 +71,19 @@ pub struct IssueTokenRequest {
         )
     )]
     days: Option<u16>,
+    /// SHA-256 of the token in hex, if its operator has generated the token: then nobody else sees it. Required for the token of
+    /// another operator while changes need a second operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            value_name = "HASH",
+            help = "SHA-256 in hex of a token that the operator has generated"
+        )
+    )]
+    token_sha256: Option<String>,
 }
 
 impl IssueTokenRequest {
@@ -87,6 +101,18 @@ impl IssueTokenRequest {
         }
         Ok(days)
     }
+
+    /// Hash of the token, if its operator has generated the token.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn validate_hash(&self) -> Result<Option<OperatorTokenHash>, InvalidRequest> {
+        let parse = |text: &String| {
+            let hash = OperatorTokenHash::from_hex(text);
+            hash.ok_or_else(|| InvalidRequest::field("token_sha256", "expected 64 lower-case hex digits"))
+        };
+        self.token_sha256.as_ref().map(parse).transpose()
+    }
 }
 
 /// A new token with its text, which is shown once.
@@ -94,13 +120,13 @@ impl IssueTokenRequest {
 pub struct IssuedOperatorToken {
     #[serde(flatten)]
     pub summary: OperatorTokenSummary,
-    /// The token, for `Authorization: Bearer`. Shown once.
+    /// The token, for `Authorization: Bearer`. Shown once; null if its operator has generated it.
     #[serde(serialize_with = "serialize_secret")]
-    #[schema(value_type = String)]
-    pub token: SecretString,
+    #[schema(value_type = Option<String>, required)]
+    pub token: Option<SecretString>,
 }
 
 /// Only for the response that creates the token.
-fn serialize_secret<S: Serializer>(token: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(expose(token))
+fn serialize_secret<S: Serializer>(token: &Option<SecretString>, serializer: S) -> Result<S::Ok, S::Error> {
+    token.as_ref().map(expose).serialize(serializer)
 }

@@ -39,8 +39,8 @@ pub(crate) fn confirm(operation: Operation) -> Operation {
             "Confirm a change request",
             "Carries the change out in the name of its requester. You need the role that the change requires, and cannot have \
              requested it yourself. The response, also an error, is that of the operation of the change, as the requester would \
-             have received it: only you see a new credential or token. After 503 the request stays `CONFIRMED`; confirm it again \
-             after a minute, the change is made once.",
+             have received it: only you see a new credential. After 503 the request stays `CONFIRMED`; confirm it again after a \
+             minute. A repetition makes the change once, but for a credential: revoke the first one then.",
         )
         .response(OperationResponse::json::<ConfirmedChange>(
             200,

@@ -5,7 +5,6 @@
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use vouchsafe_actors::flows::{
     CancelError, DecideOrder, DecideOrderError, RevokeOrder, decide_order, revoke_order,
 };
@@ -15,12 +14,13 @@ use vouchsafe_domain::order::PendingReason;
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::decision::ReasonRequest;
+use vouchsafe_wire::operator::orders::OrderOfPartner;
 
 use super::{find, find_by_id, order_body};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
-use crate::api::operator::confirmable_change::{ConfirmableChange, submit};
+use crate::api::operator::confirmable_change::{ConfirmableChange, submit, to_details};
 use crate::api::operator::decision::decision_error;
 use crate::service::Service;
 
@@ -48,6 +48,13 @@ pub(in crate::api::operator) struct OrderApproval {
     request: ReasonRequest,
 }
 
+#[derive(Serialize)]
+struct Details<'a> {
+    #[serde(flatten)]
+    request: &'a ReasonRequest,
+    order: OrderOfPartner<'a>,
+}
+
 impl ConfirmableChange for OrderApproval {
     fn kind(&self) -> ChangeKind {
         ChangeKind::OrderApprove
@@ -57,16 +64,15 @@ impl ConfirmableChange for OrderApproval {
         self.order_id.to_string()
     }
 
-    fn details(&self) -> Result<Value, serde_json::Error> {
-        serde_json::to_value(&self.request)
-    }
-
-    async fn check(&self, service: &Service) -> Result<(), ApiError> {
+    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
         let order = find_by_id(service, self.order_id).await?;
-        if !order.closed && order.pending_reason == Some(PendingReason::Approval) {
-            return Ok(());
+        if order.closed || order.pending_reason != Some(PendingReason::Approval) {
+            return Err(decide_order_error(&DecideOrderError::NotAwaitingApproval));
         }
-        Err(decide_order_error(&DecideOrderError::NotAwaitingApproval))
+        to_details(&Details {
+            request: &self.request,
+            order: order_body(&order)?,
+        })
     }
 
     async fn carry_out(

@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use uuid::Uuid;
 use vouchsafe_actors::flows::{self, ProcureError};
 use vouchsafe_actors::ports::vendors::ReservedDelivery;
 use vouchsafe_domain::change_request::ChangeKind;
-use vouchsafe_domain::ids::OrderId;
+use vouchsafe_domain::ids::{OrderId, PartnerId};
+use vouchsafe_domain::money::Money;
 use vouchsafe_domain::order::{FulfilmentSource, Order, PendingReason};
-use vouchsafe_domain::product::{CodeIdentity, Product, Sku};
+use vouchsafe_domain::product::{CodeIdentity, Product, ProductId, Sku};
 use vouchsafe_store::{AuditActor, StockOrigin};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
@@ -30,7 +30,7 @@ use super::{find, find_by_id, order_body};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
-use crate::api::operator::confirmable_change::{ConfirmableChange, submit};
+use crate::api::operator::confirmable_change::{ConfirmableChange, submit, to_details};
 use crate::api::operator::decision::decision_error;
 use crate::api::operator::stock::ingest;
 use crate::service::Service;
@@ -75,6 +75,14 @@ pub(in crate::api::operator) struct Fulfilment {
     request: FulfilRequest,
 }
 
+#[derive(Serialize)]
+struct Details<'a> {
+    partner_id: PartnerId,
+    product_id: &'a ProductId,
+    denomination: Money,
+    vouchers: usize,
+}
+
 impl ConfirmableChange for Fulfilment {
     fn kind(&self) -> ChangeKind {
         ChangeKind::OrderFulfil
@@ -84,16 +92,18 @@ impl ConfirmableChange for Fulfilment {
         self.order_id.to_string()
     }
 
-    fn details(&self) -> Result<Value, serde_json::Error> {
-        Ok(json!({ "vouchers": self.request.vouchers.len() }))
-    }
-
-    async fn check(&self, service: &Service) -> Result<(), ApiError> {
+    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
         let order = find_by_id(service, self.order_id).await?;
-        if is_waiting_for_vendor(&order) {
-            return Ok(());
+        if !is_waiting_for_vendor(&order) {
+            return Err(not_fulfillable(&order));
         }
-        Err(not_fulfillable(&order))
+        let (_, sku, rows) = parse_rows(service, &self.request, &order)?;
+        to_details(&Details {
+            partner_id: order.partner_id,
+            product_id: &sku.product_id,
+            denomination: sku.denomination.of(order.total.currency),
+            vouchers: rows.len(),
+        })
     }
 
     async fn carry_out(

@@ -1,6 +1,7 @@
 //! `GET /webhooks/{webhook_id}/deliveries`: the log of an endpoint's delivery attempts, newest first.
 
 use actix_web::{HttpResponse, web};
+use time::OffsetDateTime;
 use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::ids::WebhookId;
 use vouchsafe_store::PgStore;
@@ -24,7 +25,7 @@ pub(in crate::api::partner) async fn list(
         .find_target(caller.partner_id(), webhook_id)
         .await?;
     own.ok_or_else(not_found)?;
-    attempts_response(store, webhook_id, &page, filter).await
+    attempts_response(store, webhook_id, &page, filter, service.clock.now()).await
 }
 
 /// A page of the attempts of an endpoint that the caller may see.
@@ -33,7 +34,12 @@ pub(in crate::api) async fn attempts_response(
     webhook_id: WebhookId,
     page: &PageRequest,
     filter: AttemptFilter,
+    now: OffsetDateTime,
 ) -> Result<HttpResponse, ApiError> {
+    if !filter.is_bounded(now) {
+        let message = "`event` and `outcome=delivered` need `from`, at most two days before `to` or now";
+        return Err(ApiError::invalid_field("from", message));
+    }
     let attempts = store
         .deliveries
         .list_attempts(webhook_id, filter, page.after()?, page.fetch_limit());

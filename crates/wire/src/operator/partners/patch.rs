@@ -155,10 +155,12 @@ impl PartnerPatch {
         }
     }
 
-    /// Whether it decides who may call from where and without approval: such a change needs a second operator.
+    /// Whether it decides who may call from where and without approval, or ends a suspension: such a change needs a second operator.
     #[must_use]
-    pub const fn changes_access(&self) -> bool {
-        self.allowlist.is_some()
+    pub fn changes_access(&self) -> bool {
+        self.suspended == Some(false)
+            || self.codes_blocked == Some(false)
+            || self.allowlist.is_some()
             || self.approval_rule.is_some()
             || self.certified_at.is_some()
             || self.agreement_signed_at.is_some()
