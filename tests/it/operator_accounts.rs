@@ -3,6 +3,7 @@
 use hyper::Method;
 use hyper::header::HeaderMap;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use sqlx::ConnectOptions as _;
 use vouchsafe_private_postgres::Durability;
 
@@ -342,6 +343,30 @@ async fn production_without_token_in_settings_starts_and_admits_created_admin() 
     assert_eq!(names, ["admin", "jane.doe"]);
     drop(service);
     database.remove().await;
+}
+
+#[tokio::test]
+async fn token_that_its_operator_generated_is_issued_once_by_its_hash() {
+    let service = shared();
+    let mut admin = Operator::of(service);
+    let (name, _) = add_operator(&mut admin, "viewer").await;
+    let token = format!("vso_{}", hex::encode(Sha256::digest(&name)));
+    let path = format!("/admin/v1/operators/{name}/tokens");
+    let body = json!({ "token_sha256": hex::encode(Sha256::digest(&token)) });
+    let issued = admin.send_json(Method::POST, &path, &body).await;
+    assert_eq!(issued["token"], Value::Null);
+    Operator::of(service)
+        .with_token(&token)
+        .get("/admin/v1/partners?limit=1")
+        .await;
+    for invalid in [
+        body,
+        json!({ "token_sha256": "AB".repeat(32) }),
+        json!({ "token_sha256": "" }),
+    ] {
+        let response = admin.call_json(Method::POST, &path, invalid.to_string()).await;
+        expect_error(&response, 422, "VALIDATION_FAILED");
+    }
 }
 
 #[tokio::test]

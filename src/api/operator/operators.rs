@@ -244,6 +244,10 @@ async fn store_token(
                 token: token.map(|token| token.expose().into()),
             })),
         IssueTokenOutcome::OperatorNotFound => Err(operator_not_found()),
+        IssueTokenOutcome::HashKnown => {
+            let message = "a token with this hash was issued before; generate another token";
+            Err(ApiError::invalid_field("token_sha256", message))
+        }
         IssueTokenOutcome::TooMany => {
             let message =
                 format!("the operator has {MAX_LIVE_TOKENS} valid tokens, which is the limit; revoke one");

@@ -35,6 +35,8 @@ pub enum IssueTokenOutcome {
     OperatorNotFound,
     /// The operator has [`MAX_LIVE_TOKENS`].
     TooMany,
+    /// A token with this hash was issued before; it stays as it is.
+    HashKnown,
 }
 
 /// Runs a statement that returns tokens.
@@ -216,10 +218,7 @@ async fn issue_token(
     }
     let issued = insert(&mut transaction, token, actor).await?;
     transaction.commit().await?;
-    // A random token is not stored already.
-    issued
-        .map(IssueTokenOutcome::Issued)
-        .ok_or(sqlx::Error::RowNotFound)
+    Ok(issued.map_or(IssueTokenOutcome::HashKnown, IssueTokenOutcome::Issued))
 }
 
 /// Inserts the token and its audit entry. Returns `None` if it is stored already.
