@@ -141,7 +141,10 @@ impl Purchases {
         let statement = sqlx::query!(
             "UPDATE purchases
                 SET next_at = LEAST(next_at, clock_timestamp()),
-                    claimed_until = LEAST(claimed_until, clock_timestamp() + make_interval(secs => $1))
+                    claimed_until = CASE -- LEAST would claim what nobody has claimed
+                        WHEN claimed_until IS NOT NULL
+                        THEN LEAST(claimed_until, clock_timestamp() + make_interval(secs => $1))
+                    END
               WHERE NOT ended
                 AND (next_at > clock_timestamp() + interval '1 hour 10 seconds'
                      OR claimed_until > clock_timestamp() + make_interval(secs => $1) + interval '10 seconds')",
