@@ -46,6 +46,7 @@ mod openapi;
 mod operator_accounts;
 mod operator_cancellation;
 mod operator_payouts;
+mod operator_tokens;
 mod operators;
 mod order_errors;
 mod order_search;
