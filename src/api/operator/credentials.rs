@@ -85,36 +85,27 @@ impl ConfirmableChange for CredentialIssue {
         service: &web::Data<Service>,
         actor: AuditActor,
     ) -> Result<HttpResponse, ApiError> {
-        store_credential(service, self.partner_id, self.request, actor).await
-    }
-}
-
-async fn store_credential(
-    service: &web::Data<Service>,
-    partner_id: PartnerId,
-    request: IssueCredentialRequest,
-    actor: AuditActor,
-) -> Result<HttpResponse, ApiError> {
-    let (credential, issued) = generate_credential(service, partner_id, request.allowlist)?;
-    let policy = certification_policy(service);
-    let outcome = config_change::apply(service, |service| async move {
-        let outcome = service
-            .operator_store
-            .credentials
-            .issue(credential.clone(), policy, actor)
-            .await?;
-        if outcome == IssueOutcome::Issued {
-            service.registry.upsert_credential(credential);
+        let (credential, issued) = generate_credential(service, self.partner_id, self.request.allowlist)?;
+        let policy = certification_policy(service);
+        let outcome = config_change::apply(service, |service| async move {
+            let outcome = service
+                .operator_store
+                .credentials
+                .issue(credential.clone(), policy, actor)
+                .await?;
+            if outcome == IssueOutcome::Issued {
+                service.registry.upsert_credential(credential);
+            }
+            Ok(outcome)
+        });
+        match outcome.await? {
+            IssueOutcome::Issued => Ok(HttpResponse::Created()
+                .insert_header((CACHE_CONTROL, "no-store"))
+                .json(issued)),
+            IssueOutcome::PartnerNotFound => Err(partner_id::not_found()),
+            IssueOutcome::Uncertified => Err(uncertified()),
+            IssueOutcome::TooMany => Err(limit_reached()),
         }
-        Ok(outcome)
-    });
-    match outcome.await? {
-        IssueOutcome::Issued => Ok(HttpResponse::Created()
-            .insert_header((CACHE_CONTROL, "no-store"))
-            .json(issued)),
-        IssueOutcome::PartnerNotFound => Err(partner_id::not_found()),
-        IssueOutcome::Uncertified => Err(uncertified()),
-        IssueOutcome::TooMany => Err(limit_reached()),
     }
 }
 

@@ -67,19 +67,12 @@ impl ConfirmableChange for OperatorCreation {
         service: &web::Data<Service>,
         actor: AuditActor,
     ) -> Result<HttpResponse, ApiError> {
-        create_account(service, self.0, actor).await
+        let NewOperator { name, role } = self.0;
+        let operators = &service.operator_store.operators;
+        let created = operators.create(name, role, actor);
+        let created = created.await?.ok_or_else(operator_exists)?;
+        Ok(HttpResponse::Created().json(created))
     }
-}
-
-async fn create_account(
-    service: &Service,
-    request: NewOperator,
-    actor: AuditActor,
-) -> Result<HttpResponse, ApiError> {
-    let operators = &service.operator_store.operators;
-    let created = operators.create(request.name, request.role, actor);
-    let created = created.await?.ok_or_else(operator_exists)?;
-    Ok(HttpResponse::Created().json(created))
 }
 
 /// `PATCH /operators/{name}`.
@@ -118,10 +111,8 @@ impl ConfirmableChange for AccountChange {
     }
 
     async fn describe(&self, service: &Service) -> Result<String, ApiError> {
-        match service.operator_store.operators.find(self.name.clone()).await? {
-            Some(_) => to_details(&self.request),
-            None => Err(operator_not_found()),
-        }
+        check_exists(service, &self.name).await?;
+        to_details(&self.request)
     }
 
     async fn carry_out(
@@ -129,20 +120,11 @@ impl ConfirmableChange for AccountChange {
         service: &web::Data<Service>,
         actor: AuditActor,
     ) -> Result<HttpResponse, ApiError> {
-        change_account(service, self.name, self.request, actor).await
+        let operators = &service.operator_store.operators;
+        let changed = operators.change(self.name, self.request.role, self.request.disabled, actor);
+        let changed = changed.await?.ok_or_else(operator_not_found)?;
+        Ok(HttpResponse::Ok().json(changed))
     }
-}
-
-async fn change_account(
-    service: &Service,
-    name: OperatorName,
-    request: OperatorPatch,
-    actor: AuditActor,
-) -> Result<HttpResponse, ApiError> {
-    let operators = &service.operator_store.operators;
-    let changed = operators.change(name, request.role, request.disabled, actor);
-    let changed = changed.await?.ok_or_else(operator_not_found)?;
-    Ok(HttpResponse::Ok().json(changed))
 }
 
 /// `GET /operators/{name}/tokens`: newest first, including revoked and expired ones.
@@ -155,8 +137,8 @@ pub(super) async fn list_tokens(
     let operators = &service.operator_store.operators;
     let tokens = operators.list_tokens(name.clone(), page.after()?, page.fetch_limit());
     let tokens = tokens.await?;
-    if tokens.is_empty() && operators.find(name).await?.is_none() {
-        return Err(operator_not_found());
+    if tokens.is_empty() {
+        check_exists(&service, &name).await?;
     }
     Ok(list_response(&page, tokens, |token| token.token_id))
 }
@@ -172,9 +154,10 @@ pub(super) async fn issue_token(
     request.validate_days()?;
     let hash = request.validate_hash()?;
     let needs_second = service.four_eyes.is_on() && !operator.is_named(&name);
-    // Whoever sees the token of another account is two operators.
+    // With the token of another account, an operator could confirm their own changes.
     if needs_second && hash.is_none() {
-        let message = "expected the hash of a token that the operator has generated: nobody else may see it";
+        let message = "send the SHA-256 of a token that the operator has generated: while changes need a second operator, nobody sees the token \
+                       of another";
         return Err(ApiError::invalid_field("token_sha256", message));
     }
     let change = TokenIssue { name, request };
@@ -198,10 +181,8 @@ impl ConfirmableChange for TokenIssue {
     }
 
     async fn describe(&self, service: &Service) -> Result<String, ApiError> {
-        match service.operator_store.operators.find(self.name.clone()).await? {
-            Some(_) => to_details(&self.request),
-            None => Err(operator_not_found()),
-        }
+        check_exists(service, &self.name).await?;
+        to_details(&self.request)
     }
 
     async fn carry_out(
@@ -209,49 +190,41 @@ impl ConfirmableChange for TokenIssue {
         service: &web::Data<Service>,
         actor: AuditActor,
     ) -> Result<HttpResponse, ApiError> {
-        store_token(service, self.name, self.request, actor).await
-    }
-}
-
-async fn store_token(
-    service: &Service,
-    name: OperatorName,
-    request: IssueTokenRequest,
-    actor: AuditActor,
-) -> Result<HttpResponse, ApiError> {
-    let validity = Duration::days(request.validate_days()?.into());
-    let (hash, token) = match request.validate_hash()? {
-        Some(hash) => (hash, None),
-        None => {
-            let token = OperatorToken::generate(getrandom::fill).map_err(|error| {
-                tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
-                ApiError::unavailable()
-            })?;
-            (token.hash(), Some(token))
-        }
-    };
-    let new = NewOperatorToken {
-        operator: name,
-        hash,
-        expires_at: Some(service.clock.now() + validity),
-    };
-    let operators = &service.operator_store.operators;
-    match operators.issue_token(new, actor).await? {
-        IssueTokenOutcome::Issued(summary) => Ok(HttpResponse::Created()
-            .insert_header((CACHE_CONTROL, "no-store"))
-            .json(IssuedOperatorToken {
-                summary,
-                token: token.map(|token| token.expose().into()),
-            })),
-        IssueTokenOutcome::OperatorNotFound => Err(operator_not_found()),
-        IssueTokenOutcome::HashKnown => {
-            let message = "a token with this hash was issued before; generate another token";
-            Err(ApiError::invalid_field("token_sha256", message))
-        }
-        IssueTokenOutcome::TooMany => {
-            let message =
-                format!("the operator has {MAX_LIVE_TOKENS} valid tokens, which is the limit; revoke one");
-            Err(ApiError::new(Code::CredentialLimitReached, message))
+        let validity = Duration::days(self.request.validate_days()?.into());
+        let (hash, token) = match self.request.validate_hash()? {
+            Some(hash) => (hash, None),
+            None => {
+                let token = OperatorToken::generate(getrandom::fill).map_err(|error| {
+                    tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
+                    ApiError::unavailable()
+                })?;
+                (token.hash(), Some(token))
+            }
+        };
+        let new = NewOperatorToken {
+            operator: self.name,
+            hash,
+            expires_at: Some(service.clock.now() + validity),
+        };
+        let operators = &service.operator_store.operators;
+        match operators.issue_token(new, actor).await? {
+            IssueTokenOutcome::Issued(summary) => Ok(HttpResponse::Created()
+                .insert_header((CACHE_CONTROL, "no-store"))
+                .json(IssuedOperatorToken {
+                    summary,
+                    token: token.map(|token| token.expose().into()),
+                })),
+            IssueTokenOutcome::OperatorNotFound => Err(operator_not_found()),
+            IssueTokenOutcome::HashKnown => {
+                let message = "a token with this hash was issued before; generate another token";
+                Err(ApiError::invalid_field("token_sha256", message))
+            }
+            IssueTokenOutcome::TooMany => {
+                let message = format!(
+                    "the operator has {MAX_LIVE_TOKENS} valid tokens, which is the limit; revoke one"
+                );
+                Err(ApiError::new(Code::CredentialLimitReached, message))
+            }
         }
     }
 }
@@ -274,6 +247,11 @@ pub(super) async fn revoke_token(
     revoked
         .map(|_| HttpResponse::NoContent().finish())
         .ok_or_else(not_found)
+}
+
+async fn check_exists(service: &Service, name: &OperatorName) -> Result<(), ApiError> {
+    let found = service.operator_store.operators.find(name.clone()).await?;
+    found.map(drop).ok_or_else(operator_not_found)
 }
 
 fn parse_name(text: &str) -> Result<OperatorName, ApiError> {

@@ -162,29 +162,23 @@ impl ConfirmableChange for TermsChange {
                 return Err(ApiError::new(Code::ChangeRequestNotWaiting, message));
             }
         }
-        apply_patch(service, self.partner_id, self.patch, actor).await
+        let Self {
+            partner_id, patch, ..
+        } = self;
+        patch.check(service.clock.now())?;
+        let changed = config_change::apply(service, |service| async move {
+            let change = Box::new(|partner: &mut Partner| patch.apply(partner));
+            let changed = service
+                .operator_store
+                .partners
+                .change(partner_id, change, actor)
+                .await?;
+            if let Some(partner) = &changed {
+                service.registry.upsert_partner(partner.into());
+            }
+            Ok(changed)
+        })
+        .await?;
+        Ok(HttpResponse::Ok().json(changed.ok_or_else(not_found)?))
     }
-}
-
-async fn apply_patch(
-    service: &web::Data<Service>,
-    partner_id: PartnerId,
-    patch: PartnerPatch,
-    actor: AuditActor,
-) -> Result<HttpResponse, ApiError> {
-    patch.check(service.clock.now())?;
-    let changed = config_change::apply(service, |service| async move {
-        let change = Box::new(|partner: &mut Partner| patch.apply(partner));
-        let changed = service
-            .operator_store
-            .partners
-            .change(partner_id, change, actor)
-            .await?;
-        if let Some(partner) = &changed {
-            service.registry.upsert_partner(partner.into());
-        }
-        Ok(changed)
-    })
-    .await?;
-    Ok(HttpResponse::Ok().json(changed.ok_or_else(not_found)?))
 }

@@ -24,8 +24,7 @@ use crate::audit::to_bigint;
 use crate::deliveries::DeliveryLog;
 
 impl DeliveryLog {
-    /// Inserts attempts in one statement; attempts that are stored already stay as they are. Commits asynchronously: a database
-    /// crash can lose the attempts of its last second.
+    /// Inserts attempts in one statement; attempts that are stored already stay as they are.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer, or a partition that is missing cannot be created.
@@ -111,14 +110,12 @@ async fn insert(pool: &PgPool, attempts: &[(AttemptId, EndedAttempt)]) -> Result
     let answers: Vec<&str> = ended().map(|ended| ended.attempt.answer.as_str()).collect();
     let retry_times: Vec<Option<OffsetDateTime>> = ended().map(|ended| ended.retry_at).collect();
     let inserted = sqlx::query!(
-        "WITH async_commit AS (SELECT set_config('synchronous_commit', 'off', true))
-         INSERT INTO delivery_attempts (webhook_id, attempt_id, partner_id, number, event_at, event, order_id, attempt, latency_ms,
+        "INSERT INTO delivery_attempts (webhook_id, attempt_id, partner_id, number, event_at, event, order_id, attempt, latency_ms,
                                         delivered, status, fault, answer, retry_at)
          SELECT a.*
            FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bigint[], $5::timestamptz[], $6::text[], $7::uuid[],
                        $8::integer[], $9::integer[], $10::boolean[], $11::smallint[], $12::text[], $13::text[],
                        $14::timestamptz[]) AS a
-          CROSS JOIN async_commit
          ON CONFLICT DO NOTHING",
         &webhook_ids,
         &attempt_ids,
