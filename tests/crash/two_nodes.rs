@@ -45,14 +45,32 @@ const CLIENTS: u32 = 6;
 /// Vouchers per node and product: four chunks.
 const OWN_STOCK: u64 = 2_000;
 
-/// Vouchers of an order that makes its node take over stock.
-const LARGE_ORDER: u64 = 100;
+/// Vouchers of an order that makes its node take over stock: several chunks, so that a takeover of all stock is short.
+const LARGE_ORDER: u64 = 500;
 
 /// Each takeover follows a demand of 600 ms; the lease expires after 15 s.
 const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Vouchers of an order that sells what large orders leave.
+const SMALL_ORDER: u64 = 20;
+
+/// Orders at a node that was suspended.
+const WAKING_ORDERS: u64 = 10;
+
+/// How often the listener updates its clock.
+const CLOCK_UPDATE: Duration = Duration::from_millis(500);
+
 /// Kills of the second node; `VOUCHSAFE_CRASH_ROUNDS` overrides it.
 const KILLS: u64 = 3;
+
+/// Outcome of a large order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sale {
+    Delivered,
+    /// 503: the other node owns the stock.
+    Unavailable,
+    SoldOut,
+}
 
 /// The first node runs the server of both, so the second is the one to kill.
 struct NodePair {
@@ -231,7 +249,8 @@ impl NodePair {
                 started.elapsed() < TAKEOVER_TIMEOUT,
                 "the suspended node's stock was not taken over"
             );
-            assert!(self.buy_out(false, format!("out-{number}")).await, "sold out");
+            let key = format!("out-{number}");
+            assert_ne!(self.buy(false, key, LARGE_ORDER).await, Sale::SoldOut);
             number += 1;
         }
         println!(
@@ -246,13 +265,13 @@ impl NodePair {
         );
     }
 
-    /// Places a large order: delivered, or 503 while the other node owns the stock. Returns false when both are short.
-    async fn buy_out(&mut self, of_first: bool, key: String) -> bool {
+    /// Places an order at one node. If it is sold out, both nodes must be.
+    async fn buy(&mut self, of_first: bool, key: String, quantity: u64) -> Sale {
         let node = if of_first { &self.first } else { &self.second };
         let order = OrderRequest {
             buyer: 0,
             key,
-            body: order_body(&[(HOT, LARGE_ORDER)]),
+            body: order_body(&[(HOT, quantity)]),
         };
         let mut client = self.session.buyers[0].client(&node.base_url());
         let outcome = self
@@ -260,14 +279,15 @@ impl NodePair {
             .send_recorded(0, &mut client, &Request::Order(order), None)
             .await;
         match outcome.unwrap().status.as_u16() {
-            201 | 503 => true,
+            201 => Sale::Delivered,
+            503 => Sale::Unavailable,
             409 => {
                 let free = self.count_free().await;
                 assert!(
-                    free < LARGE_ORDER.cast_signed(),
+                    free < quantity.cast_signed(),
                     "sold out, but {free} vouchers are free"
                 );
-                false
+                Sale::SoldOut
             }
             status => panic!("unexpected status {status}"),
         }
@@ -290,20 +310,12 @@ impl NodePair {
         tokio::time::sleep(Duration::from_millis(500)).await;
         self.session.set_running(false);
         load.join_all().await;
-        let mut number = 0;
-        while self.owned_chunks().await.1 > 0 {
-            assert!(
-                killed.elapsed() < TAKEOVER_TIMEOUT,
-                "the killed node's stock was not taken over"
-            );
-            if !self.buy_out(true, format!("out-{round}-{number}")).await {
-                break;
-            }
-            number += 1;
-        }
+        let left = self.owned_chunks().await.1;
+        let longest_gap = self.sell_out(round).await;
         println!(
-            "round {round}: the other node sold or owns the stock {} ms after kill -9",
-            killed.elapsed().as_millis()
+            "round {round}: the killed node left {left} chunks; all stock sold {} ms after kill -9, at most {} ms between sales",
+            killed.elapsed().as_millis(),
+            longest_gap.as_millis()
         );
         let replays = replay_unresolved(&self.session, &self.first.base_url()).await;
         println!("round {round}: orders in flight at the killed node, resolved at the other: {replays:?}");
@@ -313,34 +325,54 @@ impl NodePair {
         self.second.restart();
     }
 
+    /// Sells the stock at the first node but for less than a small order. Returns the longest time between two sales.
+    async fn sell_out(&mut self, round: u64) -> Duration {
+        let mut last_sale = Instant::now();
+        let mut longest_gap = Duration::ZERO;
+        let mut quantity = LARGE_ORDER;
+        for number in 0.. {
+            match self.buy(true, format!("out-{round}-{number}"), quantity).await {
+                Sale::Delivered => {
+                    longest_gap = longest_gap.max(last_sale.elapsed());
+                    last_sale = Instant::now();
+                }
+                Sale::Unavailable => assert!(
+                    last_sale.elapsed() < TAKEOVER_TIMEOUT,
+                    "the killed node's stock was not taken over"
+                ),
+                Sale::SoldOut if quantity == LARGE_ORDER => quantity = SMALL_ORDER,
+                Sale::SoldOut => break,
+            }
+        }
+        longest_gap
+    }
+
     /// Resumes the first node, which has lost its chunks and demands stock of the second.
     async fn wake_up(&mut self) {
         send_signal(self.first.pid(), Signal::CONT);
         let mut client = self.session.buyers[0].client(&self.first.base_url());
-        for number in 0..10 {
-            let order = OrderRequest {
+        let mut statuses = Vec::new();
+        for number in 0..WAKING_ORDERS {
+            let order = Request::Order(OrderRequest {
                 buyer: 0,
                 key: format!("woken-{number}"),
                 body: order_body(&[(HOT, 1)]),
+            });
+            let status = loop {
+                let outcome = self.session.send_recorded(0, &mut client, &order, None).await;
+                match outcome.map(|response| response.status.as_u16()) {
+                    // Until the listener's clock is set again, it times out request heads and closes their connections.
+                    Err(RequestFailure::NotSent(_)) | Ok(408) => tokio::time::sleep(CLOCK_UPDATE).await,
+                    status => break status.unwrap(),
+                }
             };
-            let outcome = self
-                .session
-                .send_recorded(0, &mut client, &Request::Order(order), None)
-                .await;
-            // Right after SIGCONT the listener's clock lags: it may time out the first request head and close the connection.
-            if let Err(RequestFailure::NotSent(_)) = outcome {
-                continue;
-            }
-            let status = outcome.unwrap().status.as_u16();
-            assert!(
-                [201, 408, 503].contains(&status),
-                "the other node has stock: {status}"
-            );
+            assert!([201, 503].contains(&status), "the other node has stock: {status}");
+            statuses.push(status);
         }
         let rejected = Operator::of(&self.first)
             .metric(r#"vouchsafe_journal_verdicts_total{verdict="stale_stock"}"#)
             .await;
-        println!("commits rejected after SIGCONT: {rejected}");
+        println!("commits rejected after SIGCONT: {rejected}, orders: {statuses:?}");
         assert!(rejected > 0, "commits with lost chunks must be rejected");
     }
 
