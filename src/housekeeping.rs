@@ -1,9 +1,10 @@
 //! Background tasks of a node: lease renewal, stock sharing, cache refresh, stock expiry and counts, code indexes, audit
-//! checkpoints, certification, purging.
+//! checkpoints, certification, live figures, purging.
 //!
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
 pub(crate) mod recorder;
+mod sampler;
 mod stock_metrics;
 
 use std::time::{Duration, Instant};
@@ -84,6 +85,7 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
         index_codes(service),
         write_checkpoints(service),
         run_recorder(service),
+        sampler::sample(service),
         service.engine.share_stock()
     );
 }

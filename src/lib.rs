@@ -7,9 +7,12 @@
 mod api;
 mod config_change;
 mod housekeeping;
+mod live;
+mod live_event;
 mod metrics;
 pub mod program;
 mod readiness;
+mod refusal_counts;
 mod refusal_log;
 mod sandbox;
 mod secret_files;

@@ -31,7 +31,14 @@ pub(crate) use self::format::MetricsFormat;
 use self::process::ProcessMetrics;
 use self::stock::StockMetrics;
 pub(crate) use self::stock::StockTotals;
+use crate::live::Traffic;
 use crate::telemetry::Telemetry;
+
+/// Label of the listener of partners.
+pub(crate) const PARTNER_LISTENER: &str = "partner";
+
+/// Route of orders.
+pub(crate) const ORDERS_ROUTE: &str = "/api/v1/orders";
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ActorLabels {
@@ -140,6 +147,7 @@ pub(crate) struct Metrics {
     deliveries: DeliveryMetrics,
     endpoints: EndpointMetrics,
     connections: ConnectionMetrics,
+    traffic: Traffic,
 }
 
 impl Metrics {
@@ -160,6 +168,7 @@ impl Metrics {
             deliveries: DeliveryMetrics::default(),
             endpoints: EndpointMetrics::default(),
             connections: ConnectionMetrics::default(),
+            traffic: Traffic::default(),
             registry: Registry::default(),
         };
         registry.register_with_unit(
@@ -216,6 +225,11 @@ impl Metrics {
         self.connections.clone()
     }
 
+    /// The traffic of partners since the last sample.
+    pub(crate) const fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
     /// Counts a request and its duration.
     pub(crate) fn record_request(&self, request: FinishedRequest) {
         let FinishedRequest {
@@ -225,6 +239,10 @@ impl Metrics {
             status,
             duration,
         } = request;
+        if listener == PARTNER_LISTENER {
+            let is_order = method == "POST" && route.as_deref() == Some(ORDERS_ROUTE);
+            self.traffic.record(is_order, status, duration);
+        }
         let labels = RequestLabels {
             listener,
             method,

@@ -11,7 +11,7 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 use vouchsafe_cli::{self as cli, MAX_WIDTH, examples, with_validation};
 
 use crate::secret_files::{self, SecretFileError};
-use crate::settings::ServeSettings;
+use crate::settings::{ServeSettings, effective_settings};
 use crate::vendor_simulator::SimulatorArgs;
 
 /// Heading of the options that every command has.
@@ -113,17 +113,21 @@ impl Cli {
         let command = with_full_usage(with_defaults(command, &file));
         let matches = command.clone().try_get_matches_from(arguments)?;
         let mut settings = Self::from_arg_matches(&matches)?;
-        let name = matches.subcommand_name().unwrap_or("serve");
-        if settings.json && WITHOUT_JSON.contains(&name) {
+        let name = matches.subcommand_name().unwrap_or("serve").to_owned();
+        if settings.json && WITHOUT_JSON.contains(&name.as_str()) {
             let message =
                 "--json applies to commands with a response; for JSON log lines use --log-format json";
             return Err(command.clone().error(ErrorKind::ArgumentConflict, message).into());
         }
-        if matches.subcommand_name() == Some("serve") {
+        let matches = if name == "serve" && settings.command.is_some() {
             let matches_without_serve = parse_without_serve(&command, arguments)?;
             settings.command = None;
             settings.serve.update_from_arg_matches(&matches_without_serve)?;
-        }
+            matches_without_serve
+        } else {
+            matches
+        };
+        settings.serve.effective = effective_settings(&command, &matches, &file);
         Ok(settings)
     }
 

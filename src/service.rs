@@ -17,9 +17,12 @@ use vouchsafe_security::registry::AccessRegistry;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender};
+use vouchsafe_wire::operator::settings::EffectiveSetting;
 
+use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
+use crate::refusal_counts::RefusalCounts;
 use crate::refusal_log::RefusalLog;
 use crate::settings::{FourEyes, Preview};
 use vouchsafe_certification::Observer;
@@ -56,9 +59,13 @@ pub(crate) struct Service {
     /// Which changes need a second operator.
     pub(crate) four_eyes: FourEyes,
     pub(crate) reconciliation_preview: Preview,
+    /// The settings in force, without secrets.
+    pub(crate) settings: Vec<EffectiveSetting>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
     pub(crate) refusals: RefusalLog,
+    pub(crate) refusal_counts: RefusalCounts,
+    pub(crate) live: Live,
     /// Observes partners for certification; `None` in production.
     pub(crate) certification: Option<Arc<Observer>>,
     /// Requested by partners in the sandbox; always empty in production.

@@ -1,6 +1,7 @@
 //! Settings of the service.
 
 mod connections;
+mod effective;
 mod four_eyes;
 mod limits;
 mod preview;
@@ -12,12 +13,14 @@ use secrecy::SecretString;
 use vouchsafe_actors::engine::DEFAULT_LANES;
 
 use self::connections::PoolSettings;
+pub(crate) use self::effective::effective_settings;
 pub use self::four_eyes::FourEyes;
 use self::limits::LimitSettings;
 pub use self::preview::Preview;
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::secret::expose;
+use vouchsafe_wire::operator::settings::EffectiveSetting;
 
 /// Settings of the service.
 #[derive(Debug, Clone, Args)]
@@ -117,6 +120,10 @@ pub struct ServeSettings {
     /// Number of threads that serve partners and decide their orders [default: one per two cores].
     #[arg(long, env = "VOUCHSAFE_HTTP_WORKERS", default_value_t = default_workers(), hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub http_workers: u16,
+
+    /// All settings with their sources, for operators.
+    #[arg(skip)]
+    pub(crate) effective: Vec<EffectiveSetting>,
 
     /// Log level, or a filter such as `info,vouchsafe=debug`.
     #[arg(long, env = "VOUCHSAFE_LOG", default_value = "info", value_name = "FILTER")]

@@ -46,8 +46,10 @@ use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender, SenderConfig, UrlPolicy, build_context};
 
 use crate::housekeeping::{recorder, renew_lease, run_housekeeping};
+use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
+use crate::refusal_counts::RefusalCounts;
 use crate::refusal_log::RefusalLog;
 use crate::service::Service;
 use crate::settings::ServeSettings;
@@ -317,9 +319,12 @@ async fn build_service(
         operator_token,
         four_eyes: settings.four_eyes(),
         reconciliation_preview: settings.reconciliation_preview,
+        settings: settings.effective.clone(),
         clock,
         metrics,
         refusals: RefusalLog::default(),
+        refusal_counts: RefusalCounts::default(),
+        live: Live::default(),
         certification,
         partner_store: store.for_partners(),
         operator_store: store.for_operators(),

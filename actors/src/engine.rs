@@ -10,7 +10,7 @@ use vouchsafe_domain::clock::Clock;
 use crate::delivery::commit_notifier::CommitNotifier;
 use crate::idempotency::IdempotencyKeys;
 use crate::inventory::Inventory;
-use crate::journal::{Journal, JournalMetrics, Spawn};
+use crate::journal::{Journal, JournalMetrics, LaneStats, Spawn};
 use crate::long_poll::LongPollRegistry;
 use crate::out_of_stock::OutOfStockSkus;
 use crate::ports::store::{RecoverError, Store};
@@ -95,6 +95,12 @@ impl Engine {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.journal.in_flight()
+    }
+
+    /// A snapshot of each lane, by number.
+    #[must_use]
+    pub fn lanes(&self) -> Vec<LaneStats> {
+        self.journal.lanes()
     }
 
     /// Number of idempotency keys in flight.

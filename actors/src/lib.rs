@@ -1,6 +1,7 @@
 //! Vouchsafe's order engine: decides orders in memory and makes them durable by group commit.
 
 pub mod delivery;
+pub mod duration_histogram;
 pub mod engine;
 pub mod flows;
 pub mod idempotency;

@@ -1,10 +1,11 @@
-//! Periodic update of the stock metrics and of the numbers of sold vouchers, from which the sales of a week follow.
+//! Periodic update of the stock metrics, of the SKUs with little stock, and of the numbers of sold vouchers, from which the sales of a week follow.
 
 use std::time::Duration;
 
 use tracing::warn;
 
 use super::ticker;
+use crate::live::{is_low, keep_lowest};
 use crate::metrics::StockTotals;
 use crate::service::Service;
 
@@ -28,6 +29,7 @@ pub(super) async fn measure_stock(service: &Service) {
 
 async fn total_stock(service: &Service) -> Result<StockTotals, sqlx::Error> {
     let (mut totals, mut after) = (StockTotals::default(), None);
+    let (mut low_stock, now) = (Vec::new(), service.clock.now());
     loop {
         let page = service
             .job_store
@@ -36,9 +38,20 @@ async fn total_stock(service: &Service) -> Result<StockTotals, sqlx::Error> {
             .await?;
         page.iter().for_each(|level| totals.add(level));
         service.job_store.stock.record_sold(&page).await?;
-        let Some(last) = page.get(STOCK_LEVEL_PAGE - 1) else {
+        after = page
+            .get(STOCK_LEVEL_PAGE - 1)
+            .map(|last| (last.sku.product_id.to_string(), last.sku.denomination.minor()));
+        let baselines = service.job_store.stock.list_sold_baselines(&page).await?;
+        let levels = page.into_iter().zip(baselines);
+        let with_sales = levels.filter_map(|(level, baseline)| {
+            let sales = level.sales_since(baseline?, now);
+            is_low(&sales).then_some((level, sales))
+        });
+        low_stock.extend(with_sales);
+        keep_lowest(&mut low_stock);
+        if after.is_none() {
+            service.live.set_low_stock(low_stock);
             return Ok(totals);
-        };
-        after = Some((last.sku.product_id.to_string(), last.sku.denomination.minor()));
+        }
     }
 }

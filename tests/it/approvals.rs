@@ -114,7 +114,7 @@ async fn approved_order_in_stock_is_delivered() {
             "closed": true,
             "currency": "USD",
             "reason": "approve, says Ann",
-            "refunded_minor": 0,
+            "refunded": 0.0,
             "status": "DELIVERED"
           },
           "at": "[time]",
@@ -122,7 +122,7 @@ async fn approved_order_in_stock_is_delivered() {
           "before": {
             "closed": false,
             "currency": "USD",
-            "refunded_minor": 0,
+            "refunded": 0.0,
             "status": "PENDING"
           },
           "operator": "admin",
@@ -243,9 +243,9 @@ async fn rejected_order_is_refunded() {
         (
             &entry["action"],
             &entry["before"]["status"],
-            &entry["after"]["refunded_minor"]
+            &entry["after"]["refunded"]
         ),
-        (&json!("order.reject"), &json!("PENDING"), &json!(2_500))
+        (&json!("order.reject"), &json!("PENDING"), &json!(25.0))
     );
     assert_verified().await;
 }

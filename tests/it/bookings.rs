@@ -53,10 +53,10 @@ async fn top_up_creates_ledger_entry() {
         .get(&format!("/admin/v1/audit?subject={}/KWD", partner.partner_id))
         .await;
     assert_eq!(audit_log["data"][0]["action"], "wallet.top_up");
-    assert_eq!(audit_log["data"][0]["before"], json!({ "balance_minor": 0 }));
+    assert_eq!(audit_log["data"][0]["before"], json!({ "balance": 0.0 }));
     let after = json!({
-        "balance_minor": 1_000_500,
-        "amount_minor": 1_000_500,
+        "balance": 1_000.5,
+        "amount": 1_000.5,
         "reference": reference,
         "transaction_id": entry["transaction_id"],
     });

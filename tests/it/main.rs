@@ -41,6 +41,7 @@ mod long_polling;
 mod lost_responses;
 mod manual_fulfilment;
 mod migrations;
+mod monitoring;
 mod multi_node;
 mod openapi;
 mod operator_accounts;

@@ -95,6 +95,7 @@ impl DeliveryActor {
                 Ok(None) => drop(hold),
                 Err(error) => {
                     warn!(webhook.id = %actor.webhook_id, error.message = %error, "cannot lease webhook endpoint");
+                    actor.lineage.metrics.record_error(format!("cannot lease webhook endpoint: {error}"));
                     drop(hold);
                 }
             }
@@ -147,7 +148,6 @@ impl DeliveryActor {
             metrics,
             ..
         } = &self.context;
-        self.lineage.metrics.record_handled();
         let (started_at, at) = (Instant::now(), clock.now());
         if delivery.attempts == 0 && !delivery.has_row {
             let delay = Duration::try_from(at - event.events.created_at).unwrap_or_default();
@@ -164,6 +164,10 @@ impl DeliveryActor {
             let outcome = result.outcome();
             let attempt = attempt_of(at, duration, result);
             actor.context.metrics.record_attempt(outcome, duration);
+            actor.lineage.metrics.record_handled(duration);
+            if outcome != AttemptOutcome::Delivered {
+                actor.lineage.metrics.record_error(failure_message(&attempt));
+            }
             let mut ended = actor.ended_attempt(&delivery, event, outcome, &attempt);
             if let State::Active(active) = &mut actor.state
                 && active.lease() == lease
@@ -266,16 +270,30 @@ impl DeliveryActor {
             }
             Err(error) if !active.is_lease_expired(now) => {
                 warn!(webhook.id = %self.webhook_id, error.message = %error, "cannot write deliveries; the flush is repeated");
+                self.lineage
+                    .metrics
+                    .record_error(format!("cannot write deliveries: {error}"));
                 ctx.run_later(FLUSH_RETRY_DELAY, |actor, ctx| actor.flush(flush, ctx));
                 return;
             }
             Err(error) => {
                 warn!(webhook.id = %self.webhook_id, error.message = %error, "webhook lease expired; endpoint dropped");
+                self.lineage
+                    .metrics
+                    .record_error(format!("webhook lease expired: {error}"));
             }
         }
         // Dropping the state drops its hold: the actor may be evicted.
         self.state = State::Idle;
         self.lineage.metrics.set_ready(false);
+    }
+}
+
+fn failure_message(attempt: &DeliveryAttempt) -> String {
+    match (attempt.status, attempt.fault) {
+        (Some(status), _) => format!("the endpoint responded with status {status}"),
+        (None, Some(fault)) => format!("no response from the endpoint: {}", fault.into_str()),
+        (None, None) => "no response from the endpoint".to_owned(),
     }
 }
 

@@ -31,7 +31,7 @@ use vouchsafe_domain::ids::WebhookId;
 
 use self::concurrency::ConcurrencyLimit;
 use self::outbox::{AttemptLog, Outbox, Sender};
-use crate::supervisor::{ActorState, ActorStats, ActorTotals, Directory, Spawner};
+use crate::supervisor::{ActorState, ActorStats, ActorTotals, BusyActor, Directory, Spawner};
 
 /// How often [`Deliveries::drain`] checks whether every endpoint was released.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -122,6 +122,11 @@ impl Deliveries {
     /// The counters of every delivery actor.
     pub fn stats(&self) -> Vec<(WebhookId, ActorStats)> {
         self.actors.stats()
+    }
+
+    /// The busiest delivery actors; see [`Directory::busiest`].
+    pub fn busiest(&self, limit: usize) -> Vec<BusyActor<WebhookId>> {
+        self.actors.busiest(limit)
     }
 
     /// Totals over all delivery actors.

@@ -193,6 +193,9 @@ impl InventoryActor {
             Ok(claimed) => claimed,
             Err(error) => {
                 warn!(sku = %self.sku, error.message = %error, "cannot claim stock; retrying");
+                self.lineage
+                    .metrics
+                    .record_error(format!("cannot claim stock: {error}"));
                 return self.schedule_claim(request, ctx);
             }
         };
@@ -251,6 +254,7 @@ impl InventoryActor {
         let released = release.into_actor(self).map(|released, actor, _| {
             if let Err(error) = released {
                 warn!(sku = %actor.sku, error.message = %error, "cannot release stock; the other node asks again");
+                actor.lineage.metrics.record_error(format!("cannot release stock: {error}"));
             }
         });
         ctx.spawn(released);
@@ -282,7 +286,7 @@ impl Handler<HoldVouchers> for InventoryActor {
 
     fn handle(&mut self, message: HoldVouchers, ctx: &mut Self::Context) -> Self::Result {
         let HoldVouchers { request, slot } = message;
-        self.lineage.metrics.record_handled();
+        let handling = slot.start_handling();
         let reply = match self.decide(request, false, ctx) {
             SupplyDecision::Now(supply) => {
                 self.claim_ahead(request, ctx);
@@ -295,7 +299,7 @@ impl Handler<HoldVouchers> for InventoryActor {
                 reply
             }
         };
-        drop(slot);
+        drop(handling);
         MessageResult(reply)
     }
 }
@@ -309,7 +313,7 @@ impl Handler<ResolveVouchers> for InventoryActor {
             resolution,
             slot,
         } = message;
-        self.lineage.metrics.record_handled();
+        let handling = slot.start_handling();
         match resolution {
             VouchersResolution::Settled => {
                 self.shelf.settle(&vouchers);
@@ -321,7 +325,7 @@ impl Handler<ResolveVouchers> for InventoryActor {
         if !self.wait_queue.is_empty() {
             self.retry_waiting(ctx);
         }
-        drop(slot);
+        drop(handling);
     }
 }
 
@@ -330,7 +334,7 @@ impl Handler<NotifyStockChange> for InventoryActor {
 
     fn handle(&mut self, message: NotifyStockChange, ctx: &mut Self::Context) {
         let NotifyStockChange { change, slot } = message;
-        self.lineage.metrics.record_handled();
+        let handling = slot.start_handling();
         match change {
             StockChange::Restocked(earliest) => self.shelf.expect_stock(earliest),
             StockChange::Invalidated => self.shelf.invalidate_all(),
@@ -338,6 +342,6 @@ impl Handler<NotifyStockChange> for InventoryActor {
         }
         self.wait_queue.invalidate_reads();
         self.retry_waiting(ctx);
-        drop(slot);
+        drop(handling);
     }
 }

@@ -17,7 +17,9 @@ use vouchsafe_domain::voucher::Expiry;
 
 use crate::SPANS;
 use crate::ports::store::{Store, Unavailable};
-use crate::supervisor::{ActorStats, ActorTotals, DecisionDeadline, DecisionError, Directory, Spawner};
+use crate::supervisor::{
+    ActorStats, ActorTotals, BusyActor, DecisionDeadline, DecisionError, Directory, Spawner,
+};
 
 /// The inventory actors of this node.
 pub struct Inventory {
@@ -99,6 +101,11 @@ impl Inventory {
     /// The counters of every inventory actor.
     pub fn stats(&self) -> Vec<(Sku, ActorStats)> {
         self.actors.stats()
+    }
+
+    /// The busiest inventory actors; see [`Directory::busiest`].
+    pub fn busiest(&self, limit: usize) -> Vec<BusyActor<Sku>> {
+        self.actors.busiest(limit)
     }
 
     /// Totals over all inventory actors.

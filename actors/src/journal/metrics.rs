@@ -1,8 +1,9 @@
 //! Journal metrics: commit duration, batch size, verdicts, events, recoveries.
 
 use std::fmt::{self, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -139,10 +140,23 @@ impl JournalMetrics {
         let event = kind.into_str();
         self.events.get_or_create_owned(&EventLabels { event })
     }
+}
 
-    pub(super) fn record_submission(&self) {
-        self.queued.inc();
-    }
+/// A snapshot of one lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaneStats {
+    /// Records between decision and verdict.
+    pub in_flight: usize,
+    /// Records that wait for the batch in flight to end.
+    pub queued: usize,
+    /// Batches that were sent since the process started.
+    pub batches: u64,
+    /// Number of records of the last batch.
+    pub last_batch_records: usize,
+    /// Time from sending the last batch that ended to its verdicts.
+    pub last_commit: Duration,
+    /// Whether the lane can commit.
+    pub can_commit: bool,
 }
 
 /// Metrics of one lane, and whether its commits proceed.
@@ -151,6 +165,10 @@ pub(super) struct LaneMetrics {
     metrics: JournalMetrics,
     recovering: AtomicBool,
     health: Mutex<CommitHealth>,
+    queued: AtomicUsize,
+    batches: AtomicU64,
+    last_batch_records: AtomicUsize,
+    last_commit_us: AtomicU64,
 }
 
 impl LaneMetrics {
@@ -159,7 +177,27 @@ impl LaneMetrics {
             metrics,
             recovering: AtomicBool::new(false),
             health: Mutex::default(),
+            queued: AtomicUsize::new(0),
+            batches: AtomicU64::new(0),
+            last_batch_records: AtomicUsize::new(0),
+            last_commit_us: AtomicU64::new(0),
         }
+    }
+
+    pub(super) fn stats(&self, in_flight: usize) -> LaneStats {
+        LaneStats {
+            in_flight,
+            queued: self.queued.load(Ordering::Relaxed),
+            batches: self.batches.load(Ordering::Relaxed),
+            last_batch_records: self.last_batch_records.load(Ordering::Relaxed),
+            last_commit: Duration::from_micros(self.last_commit_us.load(Ordering::Relaxed)),
+            can_commit: self.can_commit(),
+        }
+    }
+
+    pub(super) fn record_submission(&self) {
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        self.metrics.queued.inc();
     }
 
     pub(super) fn can_commit(&self) -> bool {
@@ -185,6 +223,9 @@ impl LaneMetrics {
     }
 
     pub(super) fn record_batch(&self, records: usize) {
+        self.queued.fetch_sub(records, Ordering::Relaxed);
+        self.batches.fetch_add(1, Ordering::Relaxed);
+        self.last_batch_records.store(records, Ordering::Relaxed);
         self.metrics
             .queued
             .dec_by(i64::try_from(records).unwrap_or(i64::MAX));
@@ -266,7 +307,9 @@ pub(super) struct CommitTimer<'a> {
 impl Drop for CommitTimer<'_> {
     fn drop(&mut self) {
         self.lane.health().finish();
-        let seconds = self.started_at.elapsed().as_secs_f64();
-        self.lane.metrics.commit_seconds.observe(seconds);
+        let duration = self.started_at.elapsed();
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        self.lane.last_commit_us.store(micros, Ordering::Relaxed);
+        self.lane.metrics.commit_seconds.observe(duration.as_secs_f64());
     }
 }

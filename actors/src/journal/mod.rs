@@ -25,8 +25,8 @@ use tracing::{Span, debug_span};
 
 pub use batch::{MAX_BATCH_RECORDS, MAX_BATCH_VOUCHERS};
 use lane::{Lane, SupersededError};
-pub use metrics::JournalMetrics;
 use metrics::LaneMetrics;
+pub use metrics::{JournalMetrics, LaneStats};
 use submission::{Completion, Submission};
 pub use submission::{Hold, RecordOutcome, Ticket};
 
@@ -48,7 +48,6 @@ pub type Spawn<'a> = &'a dyn Fn(StoreFuture<'static, ()>);
 #[derive(Debug)]
 pub struct Journal {
     lanes: Vec<LaneHandle>,
-    metrics: JournalMetrics,
     superseded: watch::Receiver<bool>,
 }
 
@@ -57,6 +56,12 @@ struct LaneHandle {
     inbox: mpsc::UnboundedSender<Submission>,
     metrics: Arc<LaneMetrics>,
     admission: Arc<Semaphore>,
+}
+
+impl LaneHandle {
+    fn in_flight(&self) -> usize {
+        MAX_ADMITTED.saturating_sub(self.admission.available_permits())
+    }
 }
 
 impl Journal {
@@ -89,7 +94,6 @@ impl Journal {
         };
         Self {
             lanes: (0..).zip(lanes).map(start).collect(),
-            metrics,
             superseded,
         }
     }
@@ -103,7 +107,7 @@ impl Journal {
     ) -> oneshot::Receiver<RecordOutcome> {
         let (reply, outcome) = oneshot::channel();
         let number = self.lane_of(record.partner_id);
-        self.metrics.record_submission();
+        self.lanes[number].metrics.record_submission();
         // A closed lane belongs to a superseded process: dropping the submission closes the flow's receiver.
         drop(self.lanes[number].inbox.send(Submission {
             record,
@@ -149,8 +153,14 @@ impl Journal {
     /// The number of records in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        let in_flight = |lane: &LaneHandle| MAX_ADMITTED.saturating_sub(lane.admission.available_permits());
-        self.lanes.iter().map(in_flight).sum()
+        self.lanes.iter().map(LaneHandle::in_flight).sum()
+    }
+
+    /// A snapshot of each lane, by number.
+    #[must_use]
+    pub fn lanes(&self) -> Vec<LaneStats> {
+        let stats = |lane: &LaneHandle| lane.metrics.stats(lane.in_flight());
+        self.lanes.iter().map(stats).collect()
     }
 
     /// Acquires all but `left` of the free admission permits of this partner's lane.

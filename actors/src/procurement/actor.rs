@@ -89,6 +89,7 @@ impl ProcurementActor {
         ctx.spawn(released.into_actor(self).map(|released, actor, ctx| {
             if let Err(error) = released {
                 warn!(vendor.id = %actor.vendor_id, error.message = %error, "cannot release earlier purchase claims; retrying");
+                actor.lineage.metrics.record_error(format!("cannot release earlier purchase claims: {error}"));
                 actor.store_access = StoreAccess::ClaimsNotReleased;
                 return;
             }
@@ -115,7 +116,10 @@ impl ProcurementActor {
                 .queue
                 .replace_due(due.into_iter().map(|due| (due.purchase_id, due.order_id))),
             Err(error) => {
-                warn!(vendor.id = %self.vendor_id, error.message = %error, "cannot read due purchases")
+                warn!(vendor.id = %self.vendor_id, error.message = %error, "cannot read due purchases");
+                self.lineage
+                    .metrics
+                    .record_error(format!("cannot read due purchases: {error}"));
             }
         }
         self.start_purchases(ctx);
@@ -133,6 +137,7 @@ impl ProcurementActor {
             ctx.spawn(advanced.into_actor(self).map(move |advanced, actor, ctx| {
                 if let Err(error) = advanced {
                     warn!(purchase.id = %purchase_id, error.message = %error, "cannot release purchase claim");
+                    actor.lineage.metrics.record_error(format!("cannot release purchase claim: {error}"));
                     actor.has_unreleased_claim = true;
                 }
                 actor.queue.finish(purchase_id);
@@ -152,9 +157,9 @@ impl Handler<Poll> for ProcurementActor {
 
     fn handle(&mut self, message: Poll, ctx: &mut Self::Context) {
         let Poll { concurrency, slot } = message;
-        self.lineage.metrics.record_handled();
+        let handling = slot.start_handling();
         self.concurrency = concurrency;
         self.poll(ctx);
-        drop(slot);
+        drop(handling);
     }
 }

@@ -26,7 +26,7 @@ use crate::flows::{self, ProcureError};
 use crate::ports::vendors::{
     ForcedResponse, OrderPurchases, VendorCapacity, VendorId, Vendors, WaitingOrder,
 };
-use crate::supervisor::{ActorStats, ActorTotals, Directory, Spawner};
+use crate::supervisor::{ActorStats, ActorTotals, BusyActor, Directory, Spawner};
 
 /// The procurement of one node.
 pub struct Procurement {
@@ -99,6 +99,11 @@ impl Procurement {
     /// The counters of every vendor's actor.
     pub fn stats(&self) -> Vec<(VendorId, ActorStats)> {
         self.actors.stats()
+    }
+
+    /// The busiest vendors' actors; see [`Directory::busiest`].
+    pub fn busiest(&self, limit: usize) -> Vec<BusyActor<VendorId>> {
+        self.actors.busiest(limit)
     }
 
     /// Totals over all vendors' actors.

@@ -4,6 +4,7 @@
 //! supervises: the next request for a dead actor starts a new one, which loads its state from the store. No map reference
 //! is held across an await, and never two at once (DashMap would deadlock).
 
+use std::cmp::Reverse;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 use tracing::error;
 
 use super::holds::OpenHolds;
-use super::metrics::{ActorMetrics, ActorState, ActorStats};
+use super::metrics::{ActorDetails, ActorMetrics, ActorState, ActorStats};
 use super::spawner::Spawner;
 
 /// Maximum number of live actors of one kind: at some 4 KiB each, 400 MiB. Beyond it idle actors are evicted; they load
@@ -82,6 +83,14 @@ pub struct Directory<K, A: Actor> {
     started_at: Instant,
     /// Counters of evicted actors. The lock also serializes evictions.
     evicted: Mutex<EvictedTotals>,
+}
+
+/// An actor with what is shown of it.
+#[derive(Debug, Clone)]
+pub struct BusyActor<K> {
+    pub key: K,
+    pub stats: ActorStats,
+    pub details: ActorDetails,
 }
 
 /// Monotonic counters.
@@ -213,6 +222,29 @@ where
             .collect()
     }
 
+    /// Up to `limit` actors: those with the fullest mailbox, then with most messages handled, first. One pass over all actors
+    /// that keeps at most twice `limit`.
+    pub fn busiest(&self, limit: usize) -> Vec<BusyActor<K>> {
+        let (mut busy, mut least) = (Vec::new(), None);
+        for entry in &self.actors {
+            let stats = stats_of(entry.value());
+            if least.is_some_and(|least| stats.load() <= least) {
+                continue;
+            }
+            busy.push(BusyActor {
+                key: entry.key().clone(),
+                stats,
+                details: entry.lineage.metrics.details(),
+            });
+            if busy.len() >= 2 * limit {
+                keep_busiest(&mut busy, limit);
+                least = busy.last().map(|actor| actor.stats.load());
+            }
+        }
+        keep_busiest(&mut busy, limit);
+        busy
+    }
+
     /// Totals over all actors.
     pub fn totals(&self) -> ActorTotals {
         // The lock is held until the end: an eviction meanwhile would count an actor twice or not at all.
@@ -260,6 +292,11 @@ fn is_idle<A: Actor>(actor: &ActorRef<A>) -> bool {
     Arc::strong_count(&actor.lineage.holds) <= 2
 }
 
+fn keep_busiest<K>(actors: &mut Vec<BusyActor<K>>, limit: usize) {
+    actors.sort_unstable_by_key(|actor| Reverse(actor.stats.load()));
+    actors.truncate(limit);
+}
+
 fn stats_of<A: Actor>(actor: &ActorRef<A>) -> ActorStats {
     let reading = actor.lineage.metrics.stats();
     if actor.addr.connected() {
@@ -274,6 +311,8 @@ fn stats_of<A: Actor>(actor: &ActorRef<A>) -> ActorStats {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::task::LocalSet;
 
     use super::*;
@@ -318,7 +357,7 @@ mod tests {
             let directory = directory(24);
             for key in 0..24 {
                 let actor = directory.get(&key).unwrap();
-                actor.lineage.metrics.record_handled();
+                actor.lineage.metrics.record_handled(Duration::ZERO);
                 actor.lineage.metrics.record_restart();
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
@@ -331,6 +370,40 @@ mod tests {
             assert_eq!((before.actors, after.actors), (24, 22));
             assert_eq!((before.handled, before.restarts), (24, 24));
             assert_eq!((after.handled, after.restarts), (24, 24));
+        };
+        LocalSet::new().run_until(test).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn busiest_actors_come_first_with_details() {
+        let test = async {
+            let directory = directory(100);
+            for key in 0..50 {
+                let actor = directory.get(&key).unwrap();
+                for _ in 0..key % 10 {
+                    actor.lineage.metrics.record_handled(Duration::from_micros(3));
+                }
+            }
+            let queued = directory.get(&20).unwrap().lineage.metrics.enqueue();
+            directory
+                .get(&9)
+                .unwrap()
+                .lineage
+                .metrics
+                .record_error("cannot read".to_owned());
+            let busiest = directory.busiest(6);
+            let loads: Vec<_> = busiest.iter().map(|actor| actor.stats.load()).collect();
+            assert_eq!(loads, [(1, 0), (0, 9), (0, 9), (0, 9), (0, 9), (0, 9)]);
+            assert_eq!(busiest[0].key, 20);
+            assert_eq!(busiest[0].details.handling_p50, None);
+            assert_eq!(busiest[1].details.handling_p99, Some(Duration::from_micros(4)));
+            let errors: Vec<_> = busiest
+                .iter()
+                .filter_map(|actor| actor.details.last_error.as_ref())
+                .collect();
+            assert_eq!(errors.len(), 1);
+            assert_eq!(errors[0].message, "cannot read");
+            drop(queued);
         };
         LocalSet::new().run_until(test).await;
     }

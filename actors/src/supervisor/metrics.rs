@@ -1,18 +1,26 @@
-//! Actor metrics: mailbox depth, handled messages and restarts.
+//! Actor metrics: mailbox depth, handled messages, handling time, restarts and the last error.
 //!
 //! Actix does not expose the mailbox depth. Every message carries a [`MailboxSlot`], which counts the message from its
 //! creation until it is dropped, handled or not.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::duration_histogram::DurationHistogram;
+
+/// From 1 µs, for a message, to 33 s, for a webhook attempt. Small, because there may be 100,000 actors.
+type HandlingTimes = DurationHistogram<1, 26>;
 
 /// The counters of one actor; all its incarnations share them.
 #[derive(Debug, Default)]
 pub struct ActorMetrics {
     depth: AtomicUsize,
     handled: AtomicU64,
+    handling_times: HandlingTimes,
     restarts: AtomicU32,
     ready: AtomicBool,
+    last_error: Mutex<Option<Box<ActorError>>>,
     /// When the actor was last requested, in milliseconds since the directory was created.
     last_used_at_ms: AtomicU64,
 }
@@ -25,9 +33,19 @@ impl ActorMetrics {
         MailboxSlot(Arc::clone(self))
     }
 
-    /// Counts a handled message.
-    pub fn record_handled(&self) {
+    /// Counts a handled message and the time that it took.
+    pub fn record_handled(&self, duration: Duration) {
         self.handled.fetch_add(1, Ordering::Relaxed);
+        self.handling_times.record(duration);
+    }
+
+    /// Keeps an error as the actor's last one. The message contains no code and no secret.
+    pub fn record_error(&self, message: String) {
+        let error = ActorError {
+            at: Instant::now(),
+            message,
+        };
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(error));
     }
 
     /// Records whether the actor has loaded its state.
@@ -45,6 +63,7 @@ impl ActorMetrics {
 
     pub(super) fn record_restart(&self) {
         self.restarts.fetch_add(1, Ordering::Relaxed);
+        self.record_error("the actor panicked".to_owned());
         self.set_ready(false);
     }
 
@@ -60,15 +79,49 @@ impl ActorMetrics {
             },
         }
     }
+
+    pub(super) fn details(&self) -> ActorDetails {
+        let last_error = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = self.handling_times.counts();
+        ActorDetails {
+            handling_p50: times.quantile(50),
+            handling_p99: times.quantile(99),
+            last_error: last_error.as_deref().cloned(),
+        }
+    }
 }
 
 /// Counts one message in a mailbox.
 #[derive(Debug)]
 pub struct MailboxSlot(Arc<ActorMetrics>);
 
+impl MailboxSlot {
+    /// The actor begins to handle the message.
+    #[must_use]
+    pub fn start_handling(self) -> MessageHandling {
+        MessageHandling {
+            slot: self,
+            started_at: Instant::now(),
+        }
+    }
+}
+
 impl Drop for MailboxSlot {
     fn drop(&mut self) {
         self.0.depth.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A message that its actor handles. It is recorded as handled when this is dropped, after a panic too.
+#[derive(Debug)]
+pub struct MessageHandling {
+    slot: MailboxSlot,
+    started_at: Instant,
+}
+
+impl Drop for MessageHandling {
+    fn drop(&mut self) {
+        self.slot.0.record_handled(self.started_at.elapsed());
     }
 }
 
@@ -94,4 +147,28 @@ pub struct ActorStats {
     pub restarts: u32,
     /// State of the actor.
     pub state: ActorState,
+}
+
+impl ActorStats {
+    /// Messages in the mailbox and messages handled, to compare how busy actors are.
+    pub(super) const fn load(&self) -> (usize, u64) {
+        (self.mailbox_depth, self.handled)
+    }
+}
+
+/// What is read of an actor only when it is shown.
+#[derive(Debug, Clone, Default)]
+pub struct ActorDetails {
+    /// Upper bound of the handling time of half of the messages; `None` before the first.
+    pub handling_p50: Option<Duration>,
+    /// Upper bound of the handling time of 99 of 100 messages.
+    pub handling_p99: Option<Duration>,
+    pub last_error: Option<ActorError>,
+}
+
+/// An error of an actor.
+#[derive(Debug, Clone)]
+pub struct ActorError {
+    pub at: Instant,
+    pub message: String,
 }

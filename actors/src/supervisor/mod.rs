@@ -1,4 +1,4 @@
-//! Actor supervision: routing by key, restarts, decision timeouts, mailbox metrics.
+//! Actor supervision: routing by key, restarts, decision timeouts, actor metrics.
 
 mod decision_timeout;
 mod directory;
@@ -8,9 +8,11 @@ mod spawner;
 mod wait_queue;
 
 pub use decision_timeout::{DECISION_TIMEOUT, DecisionDeadline, DecisionError};
-pub use directory::{ActorRef, ActorTotals, Directory, Lineage};
+pub use directory::{ActorRef, ActorTotals, BusyActor, Directory, Lineage};
 pub use holds::{OpenHold, OpenHolds};
-pub use metrics::{ActorMetrics, ActorState, ActorStats, MailboxSlot};
+pub use metrics::{
+    ActorDetails, ActorError, ActorMetrics, ActorState, ActorStats, MailboxSlot, MessageHandling,
+};
 pub use spawner::{Arbiters, Spawner};
 pub use wait_queue::WaitQueue;
 

@@ -150,6 +150,9 @@ impl WalletActor {
             }
             Err(error) => {
                 warn!(partner.id = %self.partner_id, error.message = %error, "cannot read wallet; retrying");
+                self.lineage
+                    .metrics
+                    .record_error(format!("cannot read wallet: {error}"));
                 self.schedule_read(ctx);
             }
         }
@@ -207,7 +210,7 @@ impl Handler<HoldMoney> for WalletActor {
             request,
             slot,
         } = message;
-        self.lineage.metrics.record_handled();
+        let handling = slot.start_handling();
         let reply = match self.decide(currency, request, false, ctx) {
             Some(decision) => Reply::Now(decision),
             None => {
@@ -216,7 +219,7 @@ impl Handler<HoldMoney> for WalletActor {
                 reply
             }
         };
-        drop(slot);
+        drop(handling);
         MessageResult(reply)
     }
 }
@@ -231,7 +234,7 @@ impl Handler<ResolveMoney> for WalletActor {
             resolution,
             slot,
         } = message;
-        self.lineage.metrics.record_handled();
+        let handling = slot.start_handling();
         let purse = self.purses.entry(currency).or_default();
         match resolution {
             MoneyResolution::Settled(state) => purse.settle(amount, state),
@@ -246,6 +249,6 @@ impl Handler<ResolveMoney> for WalletActor {
             self.retry_waiting(ctx);
             self.read_if_needed(ctx);
         }
-        drop(slot);
+        drop(handling);
     }
 }

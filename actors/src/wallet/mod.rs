@@ -17,7 +17,9 @@ use vouchsafe_domain::money::Currency;
 use self::purse::ReserveRequest;
 use crate::SPANS;
 use crate::ports::store::Store;
-use crate::supervisor::{ActorStats, ActorTotals, DecisionDeadline, DecisionError, Directory, Spawner};
+use crate::supervisor::{
+    ActorStats, ActorTotals, BusyActor, DecisionDeadline, DecisionError, Directory, Spawner,
+};
 
 /// The wallet actors of this node.
 pub struct Wallets {
@@ -58,6 +60,11 @@ impl Wallets {
     /// The counters of every wallet actor.
     pub fn stats(&self) -> Vec<(PartnerId, ActorStats)> {
         self.actors.stats()
+    }
+
+    /// The busiest wallet actors; see [`Directory::busiest`].
+    pub fn busiest(&self, limit: usize) -> Vec<BusyActor<PartnerId>> {
+        self.actors.busiest(limit)
     }
 
     /// Totals over all wallet actors.

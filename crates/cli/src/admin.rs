@@ -23,7 +23,7 @@ use super::{CONNECTION_OPTIONS, CommandOutput, LocalService};
 
 /// Options of all operator commands.
 #[derive(Debug, Args)]
-pub(super) struct AdminOptions {
+pub struct AdminOptions {
     /// URL of the admin API [default: from VOUCHSAFE_ADMIN_ADDR].
     #[arg(
         long,

@@ -31,6 +31,7 @@ mod search;
 pub mod stock;
 mod stock_release;
 mod table;
+mod trouble;
 mod upload;
 mod vendor;
 mod verify;
@@ -114,15 +115,33 @@ pub enum Command {
     /// Find an object of any kind by its ID, or orders by their reference.
     #[command(after_help = examples!["vouchsafe search ORDER_ID", "vouchsafe search po-4711 --json"])]
     Search(AdminQuery<SearchQuery>),
+    /// Show the deployment at a glance: traffic, what waits for a decision, low stock.
+    #[command(after_help = examples!["vouchsafe overview"])]
+    Overview(admin::AdminOptions),
+    /// Report what may need an operator: refused requests, failing webhooks, waiting work, low stock, open drifts, restarts.
+    #[command(after_help = examples!["vouchsafe trouble --since 6h"])]
+    Trouble(AdminQuery<trouble::TroubleArgs>),
     /// List live actors, the busiest first.
     #[command(after_help = examples!["vouchsafe actors --kind inventory --limit 20"])]
     Actors(AdminQuery<ActorsQuery>),
+    /// List the nodes of the deployment with lease, version and claimed stock.
+    #[command(after_help = examples!["vouchsafe nodes"])]
+    Nodes(AdminQuery<ListArgs>),
+    /// List the lanes of a node with queue, last batch and commit time.
+    #[command(after_help = examples!["vouchsafe lanes"])]
+    Lanes(AdminQuery<ListArgs>),
+    /// List the settings in force on a node, with their sources; values of secrets are not shown.
+    #[command(after_help = examples!["vouchsafe settings"])]
+    Settings(AdminQuery<ListArgs>),
     /// List audit entries, newest first; --json includes the state before and after.
     #[command(after_help = examples![
         "vouchsafe audit --subject PARTNER_ID",
         "vouchsafe audit --action credential.issue --since 2d --json",
     ])]
     Audit(AdminQuery<ListArgs<AuditFilter>>),
+    /// List checkpoints of the audit trail's hash chain, newest first.
+    #[command(after_help = examples!["vouchsafe checkpoints --limit 1"])]
+    Checkpoints(AdminQuery<ListArgs>),
     /// Run schema migrations, before an upgrade and in production before the first start.
     Migrate(migrate::MigrateArgs),
     /// Check every invariant in the database, with the service running or stopped.
@@ -259,7 +278,13 @@ async fn dispatch(
         Command::Operator(args) => operator::run(args.action, &admin(args.options)?).await,
         Command::Request(args) => change_request::run(args.action, &admin(args.options)?).await,
         Command::Search(args) => search::run(&args.query, &admin(args.options)?).await,
+        Command::Overview(options) => monitoring::overview(&admin(options)?).await,
+        Command::Trouble(args) => trouble::run(&args.query, &admin(args.options)?).await,
         Command::Actors(args) => monitoring::actors(&args.query, &admin(args.options)?).await,
+        Command::Nodes(args) => monitoring::nodes(&args.query, &admin(args.options)?).await,
+        Command::Lanes(args) => monitoring::lanes(&args.query, &admin(args.options)?).await,
+        Command::Checkpoints(args) => monitoring::checkpoints(&args.query, &admin(args.options)?).await,
+        Command::Settings(args) => monitoring::settings(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => monitoring::audit(&args.query, &admin(args.options)?).await,
         Command::Migrate(args) => migrate::run(args, json, &local_service.data_dir).await,
         Command::Verify(args) => verify::run(args, json, &local_service.data_dir).await,

@@ -1,4 +1,5 @@
-//! `vouchsafe actors` and `vouchsafe audit`: live actors and the audit trail.
+//! `vouchsafe overview`, `actors`, `nodes`, `lanes`, `settings`,
+//! `audit` and `checkpoints`: what runs, and the audit trail.
 
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_wire::operator::actors::ActorsQuery;
@@ -7,13 +8,36 @@ use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs};
 use super::table::{Column, column, text};
 
-const ACTOR_COLUMNS: [Column; 6] = [
+const ACTOR_COLUMNS: [Column; 9] = [
     column("KIND", "kind"),
     column("KEY", "key"),
     column("MAILBOX", "mailbox_depth"),
     column("HANDLED", "handled"),
-    column("RESTARTS", "restarts"),
+    column("P99 US", "handling_p99_us"),
     column("STATE", "state"),
+    column("RESTARTS", "restarts"),
+    text("LAST ERROR", "last_error.message", 12),
+    column("AT", "last_error.at"),
+];
+
+const NODE_COLUMNS: [Column; 7] = [
+    column("NODE", "node"),
+    column("LIVE", "is_live"),
+    column("VERSION", "version"),
+    column("LEASE UNTIL", "lease_until"),
+    column("SKUS", "claimed_skus"),
+    column("CHUNKS", "claimed_chunks"),
+    column("STARTS", "incarnation"),
+];
+
+const LANE_COLUMNS: [Column; 7] = [
+    column("LANE", "lane"),
+    column("QUEUED", "queued"),
+    column("IN FLIGHT", "in_flight"),
+    column("LAST BATCH", "last_batch_records"),
+    column("LAST COMMIT US", "last_commit_us"),
+    column("BATCHES", "batches"),
+    column("CAN COMMIT", "can_commit"),
 ];
 
 const AUDIT_COLUMNS: [Column; 5] = [
@@ -24,8 +48,35 @@ const AUDIT_COLUMNS: [Column; 5] = [
     text("OPERATOR", "operator", 12),
 ];
 
+const SETTING_COLUMNS: [Column; 4] = [
+    column("NAME", "name"),
+    text("VALUE", "value", 20),
+    column("SOURCE", "source"),
+    column("SECRET", "is_secret"),
+];
+
+const CHECKPOINT_COLUMNS: [Column; 5] = [
+    column("CHECKPOINT", "number"),
+    column("AT", "at"),
+    column("ENTRIES", "entries"),
+    column("NEWEST ENTRY", "newest_audit_id"),
+    text("SHA-256", "hash", 16),
+];
+
 pub(super) async fn actors(query: &ActorsQuery, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     admin.list("/actors", query, &ACTOR_COLUMNS).await
+}
+
+pub(super) async fn overview(admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+    admin.get("/overview").await
+}
+
+pub(super) async fn nodes(query: &ListArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+    admin.list("/nodes", query, &NODE_COLUMNS).await
+}
+
+pub(super) async fn lanes(query: &ListArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+    admin.list("/lanes", query, &LANE_COLUMNS).await
 }
 
 pub(super) async fn audit(
@@ -33,4 +84,12 @@ pub(super) async fn audit(
     admin: &AdminClient,
 ) -> anyhow::Result<CommandOutput> {
     admin.list("/audit", query, &AUDIT_COLUMNS).await
+}
+
+pub(super) async fn checkpoints(query: &ListArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+    admin.list("/audit/checkpoints", query, &CHECKPOINT_COLUMNS).await
+}
+
+pub(super) async fn settings(query: &ListArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+    admin.list("/settings", query, &SETTING_COLUMNS).await
 }

@@ -41,7 +41,8 @@ impl<'de> Visitor<'de> for OrderedFieldsVisitor {
 }
 
 impl OrderedFields {
-    /// The values of these fields that are not null. `list.last.field` is a field of the last object in a list.
+    /// The values of these fields that are not null. `object.field` is a field of an object, `list.last.field` a field of the last
+    /// object in a list.
     fn cell(&self, fields: &str) -> String {
         let values = fields.split(' ').filter_map(|path| self.find(path));
         let values: Vec<_> = values.filter(|value| value != NULL).collect();
@@ -53,13 +54,16 @@ impl OrderedFields {
     }
 
     fn find(&self, path: &str) -> Option<String> {
-        let (name, of_last) = match path.split_once(".last.") {
-            Some((name, of_last)) => (name, Some(of_last)),
+        let (name, inner) = match path.split_once('.') {
+            Some((name, inner)) => (name, Some(inner)),
             None => (path, None),
         };
         let value = &self.0.iter().find(|(known, _)| known == name)?.1;
-        let Some(of_last) = of_last else {
+        let Some(inner) = inner else {
             return Some(without_fraction(format_cell(value)));
+        };
+        let Some(of_last) = inner.strip_prefix("last.") else {
+            return serde_json::from_str::<Self>(value.get()).ok()?.find(inner);
         };
         let objects: Vec<Self> = serde_json::from_str(value.get()).ok()?;
         objects.last()?.find(of_last)

@@ -1,10 +1,13 @@
 //! Actors and entries of the audit log, and their list filter.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use time::OffsetDateTime;
 
 use crate::ids::PartnerId;
+use crate::money::{Amount, Currency};
 use crate::period::Period;
 
 /// The actor of an audited write and its request. Operators' writes need one, and so do partners' changes of access.
@@ -63,17 +66,75 @@ pub struct AuditRow {
     pub action: String,
     /// ID of the changed object.
     pub subject: String,
-    /// State before the action.
+    /// State before the action. Amounts are decimals.
     #[serde(serialize_with = "serialize_json")]
     #[cfg_attr(feature = "utoipa", schema(required, value_type = Value))]
     pub before: Option<String>,
-    /// State after the action.
+    /// State after the action. Amounts are decimals.
     #[serde(serialize_with = "serialize_json")]
     #[cfg_attr(feature = "utoipa", schema(required, value_type = Value))]
     pub after: Option<String>,
     /// Trace ID of the request.
     #[cfg_attr(feature = "utoipa", schema(required))]
     pub trace_id: Option<String>,
+}
+
+/// A link of the hash chain over the audit trail.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = AuditCheckpoint))]
+pub struct CheckpointRow {
+    /// Number of the checkpoint, from 1 without gaps.
+    pub number: i64,
+    /// When it was written.
+    #[serde(with = "crate::timestamp")]
+    pub at: OffsetDateTime,
+    /// Number of audit entries that it covers.
+    pub entries: i64,
+    /// Number of the newest of them.
+    pub newest_audit_id: i64,
+    /// SHA-256 of the hash before and of the entries, in hexadecimal digits.
+    pub hash: String,
+}
+
+impl AuditRow {
+    /// Replaces amounts in minor units by decimals in their currency: `amount_minor` by `amount`.
+    #[must_use]
+    pub fn with_decimal_amounts(self) -> Self {
+        // The subject of an entry about a wallet is `partner/currency`.
+        let of_wallet = self
+            .subject
+            .split_once('/')
+            .and_then(|(_, currency)| currency.parse().ok());
+        let [before, after] = [self.before, self.after].map(|state| {
+            let state = state?;
+            let decimal = to_decimal_amounts(&state, of_wallet);
+            Some(decimal.unwrap_or(state))
+        });
+        Self {
+            before,
+            after,
+            ..self
+        }
+    }
+}
+
+/// The text of an object with decimal amounts; `None` if it has none.
+fn to_decimal_amounts(state: &str, of_wallet: Option<Currency>) -> Option<String> {
+    let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(state).ok()?;
+    let of_state = fields
+        .get("currency")
+        .and_then(|text| serde_json::from_str(text.get()).ok());
+    let currency = of_wallet.or(of_state)?;
+    let decimal = |(name, value): (String, Box<RawValue>)| {
+        let Some(amount_name) = name.strip_suffix("_minor") else {
+            return Some((name, value));
+        };
+        let minor: i64 = serde_json::from_str(value.get()).ok()?;
+        let money = Amount::from_minor(minor).of(currency);
+        Some((amount_name.to_owned(), to_raw_value(&money).ok()?))
+    };
+    let fields: BTreeMap<_, _> = fields.into_iter().map(decimal).collect::<Option<_>>()?;
+    serde_json::to_string(&fields).ok()
 }
 
 /// Writes the text of a `json` column as it is.
@@ -100,8 +161,48 @@ pub struct AuditFilter {
     #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"))]
     #[cfg_attr(feature = "clap", arg(long, help = "Filter by subject, an ID"))]
     pub subject: Option<String>,
+    /// Filter by partner: what the partner did, and what was done to it, its credentials, wallets, orders, payouts, webhooks and
+    /// requested changes.
+    #[cfg_attr(feature = "utoipa", param(value_type = Option<PartnerId>, inline))]
+    #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
+    pub partner_id: Option<PartnerId>,
     #[serde(flatten)]
     #[cfg_attr(feature = "utoipa", param(ignore))]
     #[cfg_attr(feature = "clap", command(flatten))]
     pub period: Period,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_of_entries_are_decimals_in_their_currency() {
+        let decimal = |subject: &str, state: &str| {
+            let row = AuditRow {
+                audit_id: 1,
+                at: OffsetDateTime::UNIX_EPOCH,
+                operator: "admin".to_owned(),
+                action: "wallet.top_up".to_owned(),
+                subject: subject.to_owned(),
+                before: None,
+                after: Some(state.to_owned()),
+                trace_id: None,
+            };
+            row.with_decimal_amounts().after.unwrap()
+        };
+        for (subject, state, expected) in [
+            ("ptn_1/JPY", r#"{"amount_minor": 1000}"#, r#"{"amount":1000}"#),
+            (
+                "ord_1",
+                r#"{"currency": "USD", "refunded_minor": 9007199254740993, "status": "PENDING"}"#,
+                r#"{"currency":"USD","refunded":90071992547409.93,"status":"PENDING"}"#,
+            ),
+            ("ord_1", r#"{"refunded_minor": 5}"#, r#"{"refunded_minor": 5}"#),
+            ("amzn-us", r#"{"name": "x"}"#, r#"{"name": "x"}"#),
+            ("amzn-us", "[1]", "[1]"),
+        ] {
+            assert_eq!(decimal(subject, state), expected);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Serialize;
-use sqlx::{PgConnection, PgPool, QueryBuilder};
+use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder};
 use vouchsafe_domain::audit_log::{AuditFilter, AuditRow};
 use vouchsafe_domain::ids::{CredentialId, InvalidId, PartnerId};
 
@@ -172,28 +172,82 @@ async fn list(
     limit: usize,
 ) -> Result<Vec<AuditRow>, sqlx::Error> {
     // Not checked at compile time: the filter determines the text.
-    let mut query = QueryBuilder::new(
-        "SELECT audit_id, at, operator, action, subject, before::text, after::text, trace_id
-           FROM audit_log
-          WHERE true",
+    let mut query = QueryBuilder::new("");
+    if let Some(partner_id) = filter.partner_id {
+        // The conditions refer to them as $1 and $2.
+        query.push("WITH partner AS (SELECT ").push_bind(partner_id);
+        query
+            .push("::uuid AS partner_id, ")
+            .push_bind(partner_id.to_string());
+        query.push("::text AS id) ");
+    }
+    query.push(
+        "SELECT a.audit_id, a.at, a.operator, a.action, a.subject, a.before::text, a.after::text, a.trace_id
+           FROM audit_log AS a
+          WHERE ",
     );
-    restrict(filter.period, &mut query, "at");
+    if filter.partner_id.is_some() {
+        for (number, condition) in PARTNER_CONDITIONS.into_iter().enumerate() {
+            query.push(if number == 0 { "a.audit_id IN (" } else { " UNION " });
+            query
+                .push("(SELECT a.audit_id FROM audit_log AS a WHERE ")
+                .push(condition)
+                .push(" AND ");
+            push_restrictions(&mut query, &filter, before);
+            push_page(&mut query, limit);
+            query.push(")");
+        }
+        query.push(")");
+    } else {
+        push_restrictions(&mut query, &filter, before);
+    }
+    push_page(&mut query, limit);
+    let rows: Vec<AuditRow> = query.build_query_as().persistent(false).fetch_all(pool).await?;
+    Ok(rows.into_iter().map(AuditRow::with_decimal_amounts).collect())
+}
+
+/// Conditions of entries about the partner `$1`, whose id is `$2`, each with an index: the partner's own actions; actions on its objects;
+/// operators' decisions on orders, of which all are read because orders have no index by id alone.
+const PARTNER_CONDITIONS: [&str; 3] = [
+    "a.operator = $2",
+    "a.subject IN (
+        SELECT $2
+         UNION ALL
+        SELECT $2 || '/' || currency FROM wallets WHERE partner_id = $1
+         UNION ALL
+        SELECT 'cred_' || replace(credential_id::text, '-', '') FROM credentials WHERE partner_id = $1
+         UNION ALL
+        SELECT 'wh_' || replace(webhook_id::text, '-', '') FROM webhooks WHERE partner_id = $1
+         UNION ALL
+        SELECT 'po_' || replace(payout_id::text, '-', '') FROM payouts WHERE partner_id = $1
+         UNION ALL
+        SELECT 'crq_' || replace(request_id::text, '-', '') FROM change_requests WHERE split_part(object, '/', 1) = $2
+    )",
+    "a.action IN ('order.approve', 'order.reject', 'order.cancel', 'order.fulfil')
+     AND EXISTS (SELECT FROM orders AS o WHERE o.partner_id = $1 AND o.order_id = substr(a.subject, 5)::uuid)",
+];
+
+fn push_restrictions(query: &mut QueryBuilder<Postgres>, filter: &AuditFilter, before: Option<i64>) {
+    query.push("true");
+    restrict(filter.period, query, "a.at");
     for (condition, value) in [
-        (" AND operator = ", filter.operator),
-        (" AND action = ", filter.action),
-        (" AND subject = ", filter.subject),
+        (" AND a.operator = ", &filter.operator),
+        (" AND a.action = ", &filter.action),
+        (" AND a.subject = ", &filter.subject),
     ] {
         if let Some(value) = value {
-            query.push(condition).push_bind(value);
+            query.push(condition).push_bind(value.clone());
         }
     }
     if let Some(before) = before {
-        query.push(" AND audit_id < ").push_bind(before);
+        query.push(" AND a.audit_id < ").push_bind(before);
     }
+}
+
+fn push_page(query: &mut QueryBuilder<Postgres>, limit: usize) {
     query
-        .push(" ORDER BY audit_id DESC LIMIT ")
+        .push(" ORDER BY a.audit_id DESC LIMIT ")
         .push_bind(to_bigint(limit));
-    query.build_query_as().persistent(false).fetch_all(pool).await
 }
 
 /// Converts a count or limit to an SQL `bigint`.

@@ -8,6 +8,7 @@
 //! chain cannot detect that its newest checkpoints were removed together with their entries; therefore each is also logged.
 
 use sqlx::PgPool;
+use vouchsafe_domain::audit_log::CheckpointRow;
 
 use super::audit::{AuditLog, to_bigint};
 
@@ -48,6 +49,36 @@ impl AuditLog {
     pub async fn write_checkpoint(&self) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
         self.0
             .run(|pool| async move { write_checkpoint(&pool).await })
+            .await
+    }
+}
+
+impl AuditLog {
+    /// Lists up to `limit` checkpoints with a number below `before`, newest first.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list_checkpoints(
+        &self,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<CheckpointRow>, sqlx::Error> {
+        let checkpoints = sqlx::query_as!(
+            CheckpointRow,
+            r#"SELECT number,
+                      at,
+                      cardinality(entries)::bigint AS "entries!",
+                      entries[cardinality(entries)] AS "newest_audit_id!",
+                      encode(hash, 'hex') AS "hash!"
+                 FROM audit_checkpoints
+                WHERE $1::bigint IS NULL OR number < $1
+                ORDER BY number DESC
+                LIMIT $2"#,
+            before,
+            to_bigint(limit),
+        );
+        self.0
+            .run(|pool| async move { checkpoints.fetch_all(&pool).await })
             .await
     }
 }

@@ -26,8 +26,10 @@ pub mod keyring;
 mod lane;
 mod node;
 mod node_identity;
+mod nodes;
 pub mod operators;
 mod orders;
+mod overview;
 mod partner_creation;
 mod partners;
 mod payouts;
@@ -76,6 +78,7 @@ pub use events::{FEED_DAYS, FeedPage, FeedPosition};
 pub use idempotency_keys::StoredResponses;
 pub use node::PgNode;
 pub use node_identity::{LEASE_S, NodeIdentity};
+pub use nodes::Nodes;
 pub use operators::Operators;
 pub use orders::Orders;
 pub use partners::{PartnerChange, Partners};
@@ -113,6 +116,7 @@ pub struct PgStore {
     pub data_keys: DataKeys,
     pub deliveries: DeliveryLog,
     pub drifts: Drifts,
+    pub nodes: Nodes,
     pub observations: Observations,
     pub operators: Operators,
     pub orders: Orders,
@@ -172,6 +176,7 @@ impl PgStore {
             data_keys: DataKeys(database.clone()),
             deliveries: DeliveryLog(database.clone()),
             drifts: Drifts(database.clone()),
+            nodes: Nodes(database.clone()),
             observations: Observations(database.clone()),
             operators: Operators(database.clone()),
             orders: Orders(database.clone()),

@@ -52,6 +52,8 @@ pub struct PgNode {
     database: Database,
     identity: NodeIdentity,
     lease_renewed_at: Arc<Mutex<Instant>>,
+    /// Held while the lease is renewed or ended.
+    lease_turn: Arc<tokio::sync::Mutex<()>>,
     claims: Batcher<ClaimStockOp>,
     retrievals: Batcher<RetrieveCodesOp>,
     orders: Batcher<ReadOrdersOp>,
@@ -79,6 +81,7 @@ impl PgNode {
             database: control,
             identity,
             lease_renewed_at: Arc::new(Mutex::new(Instant::now())),
+            lease_turn: Arc::default(),
         })
     }
 
@@ -115,10 +118,15 @@ impl PgNode {
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn renew_lease(&self) -> Result<bool, sqlx::Error> {
         let node = self.identity.clone();
+        let turn = Arc::clone(&self.lease_turn).lock_owned().await;
         let renewed = self
             .database
             .on(ConnectionClass::Lease)
-            .run(|pool| async move { node_identity::renew(&pool, &node).await })
+            .run(|pool| async move {
+                let renewed = node_identity::renew(&pool, &node).await;
+                drop(turn);
+                renewed
+            })
             .await?;
         *self
             .lease_renewed_at
@@ -143,6 +151,8 @@ impl PgNode {
     /// [`sqlx::Error`] when the database does not answer; other nodes then take the stock over on demand.
     pub async fn end_lease(&self) -> Result<(), sqlx::Error> {
         let node = self.identity.clone();
+        // A renewal whose caller has stopped waiting still runs, and would give the lease back.
+        let _turn = self.lease_turn.lock().await;
         self.database
             .on(ConnectionClass::Lease)
             .run(|pool| async move { node_identity::end_lease(&pool, &node).await })

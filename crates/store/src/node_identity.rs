@@ -19,16 +19,19 @@ pub struct NodeIdentity {
 /// Takes the next incarnation of the node called `name`, and a lease.
 pub(super) async fn start(pool: &PgPool, name: String) -> Result<NodeIdentity, sqlx::Error> {
     let incarnation = sqlx::query_scalar!(
-        "INSERT INTO nodes AS n (node, incarnation, lease_until, renewed_at, latest_clock)
-         VALUES ($1, 1, clock_timestamp() + make_interval(secs => $2), clock_timestamp(), clock_timestamp())
+        "INSERT INTO nodes AS n (node, incarnation, lease_until, renewed_at, latest_clock, version, started_at)
+         VALUES ($1, 1, clock_timestamp() + make_interval(secs => $2), clock_timestamp(), clock_timestamp(), $3, clock_timestamp())
          ON CONFLICT (node) DO UPDATE
             SET incarnation = n.incarnation + 1,
                 lease_until = EXCLUDED.lease_until,
                 renewed_at = EXCLUDED.renewed_at,
-                latest_clock = GREATEST(n.latest_clock, EXCLUDED.latest_clock)
+                latest_clock = GREATEST(n.latest_clock, EXCLUDED.latest_clock),
+                version = EXCLUDED.version,
+                started_at = EXCLUDED.started_at
          RETURNING incarnation",
         name,
         f64::from(LEASE_S),
+        env!("CARGO_PKG_VERSION"),
     );
     let incarnation = incarnation.fetch_one(pool).await?;
     Ok(NodeIdentity { name, incarnation })

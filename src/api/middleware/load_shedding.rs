@@ -17,10 +17,8 @@ use vouchsafe_wire::error_code::Code;
 use super::trace;
 use crate::api::body;
 use crate::api::error::keyed_request_error;
-use crate::metrics::FinishedRequest;
+use crate::metrics::{FinishedRequest, ORDERS_ROUTE, PARTNER_LISTENER};
 use crate::service::Service;
-
-const ORDERS_PATH: &str = "/api/v1/orders";
 
 /// Middleware of the partner listener.
 pub(crate) async fn shed_load<B: MessageBody>(
@@ -37,7 +35,7 @@ pub(crate) async fn shed_load<B: MessageBody>(
 }
 
 fn overload_response(request: &ServiceRequest) -> Option<HttpResponse> {
-    let is_order = request.method() == Method::POST && request.path() == ORDERS_PATH;
+    let is_order = request.method() == Method::POST && request.path() == ORDERS_ROUTE;
     let service = request.app_data::<web::Data<Service>>().filter(|_| is_order)?;
     // While the service starts or drains, the readiness gate rejects the request with its own message.
     if !service.engine.is_full() || !service.gate.is_open() {
@@ -50,9 +48,9 @@ fn overload_response(request: &ServiceRequest) -> Option<HttpResponse> {
         .metrics
         .record_refusal(Code::ServiceUnavailable, Some(RequestClass::Orders));
     service.metrics.record_request(FinishedRequest {
-        listener: "partner",
+        listener: PARTNER_LISTENER,
         method: "POST",
-        route: Some(ORDERS_PATH.to_owned()),
+        route: Some(ORDERS_ROUTE.to_owned()),
         status: response.status().as_u16(),
         duration: started.elapsed(),
     });

@@ -13,7 +13,7 @@ use vouchsafe_wire::error_code::Code;
 use super::refusals;
 use super::trace::{MatchedRoute, method_label};
 use crate::api::error::ApiError;
-use crate::metrics::FinishedRequest;
+use crate::metrics::{FinishedRequest, PARTNER_LISTENER};
 use crate::service::Service;
 
 /// Middleware of the partner listener.
@@ -21,7 +21,7 @@ pub(crate) async fn partner_gate(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    serve_if_ready("partner", request, next).await
+    serve_if_ready(PARTNER_LISTENER, request, next).await
 }
 
 /// Middleware of the operator listener.

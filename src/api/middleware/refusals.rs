@@ -1,4 +1,4 @@
-//! Refused requests: a counter per error code, and a log line per 4xx other than 429.
+//! Refused requests: counters per error code and partner, and a log line per 4xx other than 429.
 
 use actix_web::dev::ServiceResponse;
 use actix_web::{HttpMessage as _, HttpRequest};
@@ -40,9 +40,10 @@ pub(super) fn report<B>(service: &Service, result: &Result<ServiceResponse<B>, a
     service
         .metrics
         .record_refusal(code, origin.map(|origin| origin.class));
+    let partner_id = origin.and_then(|origin| origin.partner_id);
+    let (key, now) = (RefusalKey { partner_id, code }, service.clock.monotonic());
+    service.refusal_counts.record(key, now);
     if matches!(code.status(), 400..500) && code.status() != 429 {
-        let partner_id = origin.and_then(|origin| origin.partner_id);
-        let key = RefusalKey { partner_id, code };
-        service.refusals.record(key, service.clock.monotonic());
+        service.refusals.record(key, now);
     }
 }

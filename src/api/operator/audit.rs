@@ -1,4 +1,4 @@
-//! `GET /audit`: the audit trail, newest entries first.
+//! `GET /audit` and `GET /audit/checkpoints`: the audit trail and its hash chain, newest first.
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::audit_log::AuditFilter;
@@ -19,4 +19,16 @@ pub(super) async fn list(
         .audit_log
         .list(filter, page.after()?, page.fetch_limit());
     Ok(list_response(&page, rows.await?, |row| row.audit_id))
+}
+
+/// `GET /audit/checkpoints`.
+pub(super) async fn list_checkpoints(
+    service: web::Data<Service>,
+    ListRequest { page, .. }: ListRequest,
+) -> Result<HttpResponse, ApiError> {
+    let audit_log = &service.operator_store.audit_log;
+    let checkpoints = audit_log.list_checkpoints(page.after()?, page.fetch_limit());
+    Ok(list_response(&page, checkpoints.await?, |checkpoint| {
+        checkpoint.number
+    }))
 }

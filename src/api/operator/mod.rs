@@ -15,6 +15,8 @@ mod credentials;
 mod decision;
 mod endpoint;
 mod line_blocks;
+mod live;
+mod nodes;
 mod operators;
 mod orders;
 mod partner_id;
@@ -152,8 +154,16 @@ fn endpoints() -> Vec<AdminEndpoint> {
         POST "/requests/{request_id}/confirm" Operator => change_requests::confirm, docs::change_requests::confirm;
         POST "/requests/{request_id}/decline" Operator => change_requests::decline, docs::change_requests::decline;
         GET "/search" Viewer => search::find, docs::search::find;
+        GET "/overview" Viewer => live::overview, docs::monitoring::overview;
+        GET "/samples" Viewer => live::samples, docs::monitoring::samples;
+        GET "/live" Viewer => live::follow, docs::monitoring::live;
+        GET "/settings" Viewer => live::list_settings, docs::monitoring::settings;
+        GET "/refusals" Viewer => live::list_refusals, docs::monitoring::refusals;
         GET "/actors" Viewer => actors::list, docs::monitoring::actors;
+        GET "/nodes" Viewer => nodes::list, docs::monitoring::nodes;
+        GET "/lanes" Viewer => nodes::list_lanes, docs::monitoring::lanes;
         GET "/audit" Viewer => audit::list, docs::monitoring::audit;
+        GET "/audit/checkpoints" Viewer => audit::list_checkpoints, docs::monitoring::audit_checkpoints;
     }
 }
 

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
+use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::limit::Limit;
@@ -75,17 +76,17 @@ pub struct ActorList {
 pub struct ActorKindSummary {
     /// `wallet`, `inventory`, `procurement` or `delivery`.
     #[schema(value_type = String)]
-    kind: ActorKind,
+    pub kind: ActorKind,
     /// Number of live actors.
-    actors: usize,
+    pub actors: usize,
     /// Actors that are loading their state or have stopped.
-    not_ready: usize,
+    pub not_ready: usize,
     /// Messages in the mailboxes.
-    mailbox_depth: usize,
-    /// Messages handled since the process started.
-    handled: u64,
-    /// Restarts after a panic.
-    restarts: u64,
+    pub mailbox_depth: usize,
+    /// Messages handled since the process started, by ended actors too.
+    pub handled: u64,
+    /// Restarts after a panic, of ended actors too.
+    pub restarts: u64,
 }
 
 /// A live actor.
@@ -101,18 +102,38 @@ pub struct LiveActor {
     pub stats: ActorReading,
 }
 
-/// A snapshot of an actor's counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+/// A snapshot of an actor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = ActorStats)]
 pub struct ActorReading {
     /// Messages in the mailbox.
     pub mailbox_depth: usize,
-    /// Messages handled since the process started.
+    /// Messages handled since the process started; webhook attempts of a delivery actor.
     pub handled: u64,
+    /// Half of the messages were handled in less than this time. Microseconds, a power of two; null before the first.
+    #[schema(required)]
+    pub handling_p50_us: Option<u64>,
+    /// 99 of 100 messages were handled in less than this time. Microseconds, a power of two; null before the first.
+    #[schema(required)]
+    pub handling_p99_us: Option<u64>,
     /// Number of restarts after a panic.
     pub restarts: u32,
     /// State of the actor.
     pub state: ActorState,
+    /// Its last error since the process started; null if there was none.
+    #[schema(required)]
+    pub last_error: Option<LastError>,
+}
+
+/// An error of an actor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ActorError)]
+pub struct LastError {
+    /// When it occurred.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    pub at: OffsetDateTime,
+    /// What happened.
+    pub message: String,
 }
 
 /// The state of an actor.
@@ -128,20 +149,16 @@ pub enum ActorState {
 }
 
 impl ActorList {
-    /// Totals of all actors, and up to `limit` of them, the busiest first.
+    /// The summaries of all kinds, and up to `limit` of the busiest actors of each.
     #[must_use]
-    pub fn new(mut all: Vec<LiveActor>, limit: usize) -> Self {
-        let sums = ActorKind::VARIANTS
-            .iter()
-            .map(|kind| summarize(*kind, &all))
-            .collect();
-        all.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
-        let has_more = all.len() > limit;
-        all.truncate(limit);
+    pub fn new(sums: Vec<ActorKindSummary>, mut busiest: Vec<LiveActor>, limit: usize) -> Self {
+        busiest.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
+        busiest.truncate(limit);
+        let actors: usize = sums.iter().map(|sum| sum.actors).sum();
         Self {
+            has_more: actors > busiest.len(),
             sums,
-            data: all,
-            has_more,
+            data: busiest,
         }
     }
 }
@@ -156,34 +173,6 @@ fn sort_key(actor: &LiveActor) -> (Reverse<usize>, Reverse<u64>, &str) {
     (Reverse(mailbox_depth), Reverse(handled), &actor.key)
 }
 
-fn summarize(kind: ActorKind, all: &[LiveActor]) -> ActorKindSummary {
-    let mut sum = ActorKindSummary {
-        kind,
-        actors: 0,
-        not_ready: 0,
-        mailbox_depth: 0,
-        handled: 0,
-        restarts: 0,
-    };
-    for ActorReading {
-        mailbox_depth,
-        handled,
-        restarts,
-        state,
-    } in all
-        .iter()
-        .filter(|actor| actor.kind == kind)
-        .map(|actor| actor.stats)
-    {
-        sum.actors += 1;
-        sum.not_ready += usize::from(state != ActorState::Ready);
-        sum.mailbox_depth += mailbox_depth;
-        sum.handled += handled;
-        sum.restarts += u64::from(restarts);
-    }
-    sum
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,8 +181,11 @@ mod tests {
         let stats = ActorReading {
             mailbox_depth,
             handled,
+            handling_p50_us: None,
+            handling_p99_us: None,
             restarts: 1,
             state: ActorState::Ready,
+            last_error: None,
         };
         LiveActor {
             kind,
@@ -203,29 +195,23 @@ mod tests {
     }
 
     #[test]
-    fn limited_list_sorts_by_load_and_totals_count_all() {
-        let all = vec![
+    fn actors_of_all_kinds_are_sorted_by_load() {
+        let busiest = vec![
             live_actor(ActorKind::Wallet, "b", 0, 5),
             live_actor(ActorKind::Inventory, "a", 0, 5),
             live_actor(ActorKind::Inventory, "c", 0, 9),
             live_actor(ActorKind::Wallet, "d", 2, 0),
         ];
-        let list = ActorList::new(all, 3);
+        let summary = ActorKindSummary {
+            kind: ActorKind::Wallet,
+            actors: 4,
+            not_ready: 0,
+            mailbox_depth: 2,
+            handled: 19,
+            restarts: 4,
+        };
+        let list = ActorList::new(vec![summary], busiest, 3);
         let keys: Vec<_> = list.data.iter().map(|actor| actor.key.as_str()).collect();
         assert_eq!((keys, list.has_more), (vec!["d", "c", "a"], true));
-        let sums: Vec<_> = list
-            .sums
-            .iter()
-            .map(|s| (s.kind, s.actors, s.mailbox_depth, s.handled))
-            .collect();
-        assert_eq!(
-            sums,
-            [
-                (ActorKind::Wallet, 2, 2, 5),
-                (ActorKind::Inventory, 2, 0, 14),
-                (ActorKind::Procurement, 0, 0, 0),
-                (ActorKind::Delivery, 0, 0, 0)
-            ]
-        );
     }
 }

@@ -6,6 +6,7 @@ pub mod credentials;
 pub mod decision;
 #[cfg(test)]
 mod limits;
+pub mod live;
 pub mod operators;
 pub mod orders;
 pub mod partners;
@@ -13,7 +14,9 @@ mod patch_field;
 pub mod payouts;
 pub mod products;
 pub mod reconciliation;
+pub mod refusals;
 pub mod search;
+pub mod settings;
 pub mod stock;
 mod text;
 pub mod vendors;

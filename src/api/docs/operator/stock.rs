@@ -1,6 +1,6 @@
 //! OpenAPI operations of `/stock`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::stock::import::{ImportQuery, ImportReport};
 use vouchsafe_wire::operator::stock::level::{LevelBody, LevelFilter};
@@ -16,11 +16,15 @@ const CSV: &str = "code,pin,serial,url,expiry\nABCD-1234,0000,,,2027-12-31\n";
 
 const NDJSON: &str = "{\"code\":\"ABCD-1234\",\"pin\":\"0000\",\"expiry\":\"2027-12-31\"}\n";
 
-pub(crate) fn levels(operation: Operation) -> Operation {
-    let level = json!({
+/// Example of a stock level.
+pub(super) fn level() -> Value {
+    json!({
         "product_id": "amzn-us", "denomination": 25, "currency": "USD", "loaded": 100, "free": 80, "quarantined": 0, "sold": 15, "void": 3,
         "expired": 2, "next_expiry": "2027-12-31", "sold_7d": 14, "days_left": 40.0,
-    });
+    })
+}
+
+pub(crate) fn levels(operation: Operation) -> Operation {
     read_operation(operation, "listStock")
         .describe(
             STOCK,
@@ -28,7 +32,7 @@ pub(crate) fn levels(operation: Operation) -> Operation {
             "Numbers of vouchers by SKU: available, sold, void and expired, and how long the available ones last at the rate of the last \
              seven days.",
         )
-        .list::<LevelFilter, LevelBody>("Page of stock levels.", level)
+        .list::<LevelFilter, LevelBody>("Page of stock levels.", level())
 }
 
 pub(crate) fn import(operation: Operation) -> Operation {

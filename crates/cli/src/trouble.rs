@@ -1,0 +1,155 @@
+//! `vouchsafe trouble`: what may need an operator now, from several lists.
+
+use std::time::Duration;
+
+use clap::Args;
+use reqwest::Method;
+use serde_json::value::RawValue;
+use vouchsafe_wire::operator::refusals::Hours;
+
+use super::CommandOutput;
+use super::admin::{AdminClient, NO_BODY};
+use super::output::{format_field_table, format_object};
+use super::table::{Column, column, text};
+
+#[derive(Debug, Args)]
+pub struct TroubleArgs {
+    /// Age of the oldest refused requests, at most 24h; counted in whole hours.
+    #[arg(long, value_name = "AGE", default_value = "1h", value_parser = parse_hours)]
+    since: Hours,
+}
+
+/// Part of the report: a field of a response that holds a list.
+struct Section {
+    heading: &'static str,
+    path: &'static str,
+    field: &'static str,
+    columns: &'static [Column],
+}
+
+const SECTIONS: [Section; 4] = [
+    Section {
+        heading: "Failing webhooks",
+        path: "/webhooks?status=failing",
+        field: "data",
+        columns: &[
+            column("WEBHOOK", "webhook_id"),
+            column("PARTNER", "partner_id"),
+            column("BACKLOG", "backlog"),
+            column("NEXT ATTEMPT", "next_attempt_at"),
+        ],
+    },
+    Section {
+        heading: "Drifts without a resolution",
+        path: "/drifts?resolution=pending",
+        field: "data",
+        columns: &[
+            column("DRIFT", "drift_id"),
+            column("DATE", "date"),
+            column("VENDOR", "vendor"),
+            column("KIND", "kind"),
+        ],
+    },
+    Section {
+        heading: "Low stock",
+        path: "/overview",
+        field: "low_stock",
+        columns: &[
+            text("PRODUCT", "product_id", 20),
+            column("DENOMINATION", "denomination currency"),
+            column("FREE", "free"),
+            column("SOLD 7D", "sold_7d"),
+            column("DAYS LEFT", "days_left"),
+        ],
+    },
+    Section {
+        heading: "Actors of this node",
+        path: "/actors?limit=1",
+        field: "sums",
+        columns: &[
+            column("KIND", "kind"),
+            column("ACTORS", "actors"),
+            column("NOT READY", "not_ready"),
+            column("MAILBOX", "mailbox_depth"),
+            column("RESTARTS", "restarts"),
+        ],
+    },
+];
+
+const REFUSAL_COLUMNS: [Column; 4] = [
+    column("CODE", "code"),
+    column("STATUS", "status"),
+    column("PARTNER", "partner_id"),
+    column("REQUESTS", "requests"),
+];
+
+/// Rounds up to whole hours.
+fn parse_hours(text: &str) -> Result<Hours, String> {
+    let expected = || "expected an age of at most 24h, such as 1h".to_owned();
+    let age = humantime::parse_duration(text).map_err(|_| expected())?;
+    let hours = age.as_secs().div_ceil(Duration::from_hours(1).as_secs()).max(1);
+    hours.to_string().parse().map_err(|_| expected())
+}
+
+pub(super) async fn run(args: &TroubleArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+    let get = |path: String| async move { admin.call(Method::GET, &path, NO_BODY).await };
+    let overview = get("/overview".to_owned()).await?;
+    let refusals = get(format!("/refusals?hours={}", args.since)).await?;
+    let mut lists = Vec::new();
+    for section in &SECTIONS {
+        lists.push((section, get(section.path.to_owned()).await?));
+    }
+    if admin.is_json_output() {
+        return to_json(&overview, &refusals, &lists);
+    }
+    let mut parts = vec![
+        format!("Overview\n{}", format_object(&overview)?),
+        format_section("Refused requests", &refusals, "data", &REFUSAL_COLUMNS)?,
+    ];
+    for (section, body) in &lists {
+        parts.push(format_section(
+            section.heading,
+            body,
+            section.field,
+            section.columns,
+        )?);
+    }
+    Ok(parts.join("\n\n").into())
+}
+
+fn format_section(heading: &str, body: &str, field: &str, columns: &[Column]) -> anyhow::Result<String> {
+    let table = format_field_table(body, field, columns)?;
+    let table = if table.lines().count() > 1 {
+        &table
+    } else {
+        "(none)"
+    };
+    Ok(format!("{heading}\n{table}"))
+}
+
+/// The responses by the path of their route.
+fn to_json(overview: &str, refusals: &str, lists: &[(&Section, String)]) -> anyhow::Result<CommandOutput> {
+    let mut report = serde_json::Map::new();
+    let bodies = [("/overview", overview), ("/refusals", refusals)];
+    let lists = lists.iter().map(|(section, body)| (section.path, body.as_str()));
+    for (path, body) in bodies.into_iter().chain(lists) {
+        let name = path.trim_start_matches('/').split('?').next().unwrap_or(path);
+        let body: &RawValue = serde_json::from_str(body)?;
+        report.insert(name.to_owned(), serde_json::to_value(body)?);
+    }
+    Ok(serde_json::to_string(&report)?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn age_is_rounded_up_to_hours_of_a_day() {
+        let hours = |text| parse_hours(text).map(Hours::get).ok();
+        assert_eq!(
+            ["1s", "1h", "90m", "1d", "25h", "soon"].map(hours),
+            [Some(1), Some(1), Some(2), Some(24), None, None]
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! What waits in a deployment: for vendors, for a decision, for a repair.
+
+use serde::Serialize;
+
+/// Numbers of objects that wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct OpenWork {
+    /// Orders whose vouchers are being bought (`pending_reason` `VENDOR`).
+    pub orders_at_vendors: i64,
+    /// Orders that wait for `approve` or `reject` (`pending_reason` `APPROVAL`).
+    pub orders_to_approve: i64,
+    /// Payouts that wait for `pay`, `reject` or `fail`.
+    pub payouts_to_decide: i64,
+    /// Changes that wait for a second operator.
+    pub requests_to_confirm: i64,
+    /// Purchases that the vendor refused, or of which nobody knows the outcome.
+    pub purchases_to_end: i64,
+    /// Differences to vendors' records that are not resolved.
+    pub drifts_open: i64,
+    /// Webhook endpoints that fail.
+    pub webhooks_failing: i64,
+    /// Nodes with a valid lease.
+    pub nodes_live: i64,
+    /// Nodes whose lease has expired while they own stock.
+    pub nodes_lost: i64,
+}

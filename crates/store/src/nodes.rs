@@ -1,0 +1,43 @@
+//! List of the deployment's nodes.
+
+use vouchsafe_domain::node::NodeRow;
+
+use super::database::Database;
+
+/// The nodes of the deployment.
+#[derive(Debug, Clone)]
+pub struct Nodes(pub(super) Database);
+
+impl Nodes {
+    /// Lists up to 1,000 nodes in byte order of their names. Reads every chunk that is not empty.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list(&self) -> Result<Vec<NodeRow>, sqlx::Error> {
+        let nodes = sqlx::query_as!(
+            NodeRow,
+            r#"SELECT n.node,
+                      n.incarnation,
+                      n.version,
+                      n.started_at,
+                      is_lease_live_v1(n.lease_until, n.renewed_at) AS "is_live!",
+                      n.renewed_at,
+                      n.lease_until,
+                      count(c.claimed) AS "claimed_skus!",
+                      COALESCE(sum(c.claimed), 0)::bigint AS "claimed_chunks!"
+                 FROM nodes AS n
+                 LEFT JOIN (
+                      SELECT node, incarnation, count(*) AS claimed
+                        FROM chunks
+                       WHERE NOT emptied AND node IS NOT NULL
+                       GROUP BY node, incarnation, product_id, denomination
+                     ) AS c ON c.node = n.node AND c.incarnation = n.incarnation
+                GROUP BY n.node
+                ORDER BY n.node COLLATE "C"
+                LIMIT 1000"#
+        );
+        self.0
+            .run(|pool| async move { nodes.fetch_all(&pool).await })
+            .await
+    }
+}

@@ -1,0 +1,103 @@
+//! Samples of a node's traffic, and the overview of a deployment.
+
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
+use time::OffsetDateTime;
+use utoipa::{IntoParams, ToSchema};
+use vouchsafe_domain::overview::OpenWork;
+
+use super::actors::ActorList;
+use super::stock::level::LevelBody;
+
+/// Query of `GET /samples`.
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct SamplesQuery {
+    /// Distance of the samples: `second` for the last ten minutes, `ten_seconds` for the last six hours.
+    #[serde(default)]
+    #[param(inline, required = false)]
+    pub period: SamplePeriod,
+}
+
+/// What a sample covers.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum SamplePeriod {
+    #[default]
+    Second,
+    TenSeconds,
+}
+
+/// Traffic of the node that responds, in one period.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+pub struct Sample {
+    /// End of the period.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    pub at: OffsetDateTime,
+    /// Requests of partners per second.
+    pub requests_per_s: f64,
+    /// `POST /orders` per second that were answered with 2xx.
+    pub orders_per_s: f64,
+    /// Share of the partners' requests that were answered with 503.
+    pub unavailable_share: f64,
+    /// Half of the orders were answered in less than this time. Milliseconds; null without orders.
+    #[schema(required)]
+    pub order_p50_ms: Option<f64>,
+    /// 99 of 100 orders were answered in less than this time. Milliseconds; null without orders.
+    #[schema(required)]
+    pub order_p99_ms: Option<f64>,
+    /// The longest of the lanes' last commits. Milliseconds.
+    pub commit_ms: f64,
+    /// Records between decision and verdict, at the end of the period.
+    pub records_in_flight: usize,
+}
+
+/// Samples, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SampleList {
+    pub data: Vec<Sample>,
+}
+
+/// An event of the live feed: the traffic of the last second and the busiest actors.
+#[derive(Serialize, ToSchema)]
+pub struct LiveEvent {
+    /// Traffic of the last second; null in the first second of the process.
+    #[schema(required)]
+    pub sample: Option<Sample>,
+    /// The busiest actors.
+    pub actors: ActorList,
+}
+
+/// A deployment at a glance.
+#[derive(Serialize, ToSchema)]
+pub struct Overview {
+    /// The node that responds.
+    pub node: String,
+    /// Version of its program.
+    pub version: &'static str,
+    /// `sandbox` or `production`.
+    pub environment: &'static str,
+    /// Whether the node accepts orders.
+    pub is_ready: bool,
+    /// Traffic of the node in the last ten seconds that are complete; null in its first seconds.
+    #[schema(required)]
+    pub traffic: Option<Sample>,
+    #[serde(flatten)]
+    pub work: OpenWork,
+    /// The ten SKUs whose stock lasts for the shortest time, if for less than seven days. Counted once a minute.
+    pub low_stock: Vec<LevelBody>,
+}

@@ -1,0 +1,56 @@
+//! Query and body of `GET /refusals`.
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use vouchsafe_domain::ids::PartnerId;
+
+use crate::error_code::Code;
+use crate::limit::Limit;
+
+/// The node keeps counts for a day.
+const MAX_HOURS: usize = 24;
+
+/// Hours up to now.
+pub type Hours = Limit<MAX_HOURS, 1>;
+
+/// Query of refused requests.
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RefusalsQuery {
+    /// Hours up to now.
+    #[serde(default)]
+    #[param(inline, required = false)]
+    pub hours: Hours,
+}
+
+/// Refused requests, most frequent first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RefusalList {
+    pub data: Vec<RefusalCount>,
+}
+
+/// Number of requests of a partner that were refused with an error code.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RefusalCount {
+    /// Code of the error.
+    pub code: &'static str,
+    /// HTTP status.
+    pub status: u16,
+    /// The partner; null if the request was not authenticated, or if it was an operator's.
+    #[schema(required)]
+    pub partner_id: Option<PartnerId>,
+    /// Number of requests.
+    pub requests: u64,
+}
+
+impl RefusalCount {
+    #[must_use]
+    pub fn new(code: Code, partner_id: Option<PartnerId>, requests: u64) -> Self {
+        Self {
+            code: code.as_str(),
+            status: code.status(),
+            partner_id,
+            requests,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Body of `GET /settings`.
+
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
+use utoipa::ToSchema;
+
+/// A setting of the node that responds.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Setting)]
+pub struct EffectiveSetting {
+    /// Name of its environment variable.
+    pub name: String,
+    /// Value in force; null if there is none, and of secrets.
+    #[schema(required)]
+    pub value: Option<String>,
+    /// Whether the value is secret, and therefore not shown.
+    pub is_secret: bool,
+    /// Where the value comes from.
+    pub source: SettingSource,
+    /// What the setting is for.
+    pub description: String,
+}
+
+/// Where the value of a setting comes from.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum SettingSource {
+    /// An option of the command line.
+    Option,
+    Environment,
+    /// The settings file, or the file of a secret.
+    File,
+    Default,
+    /// It has no value.
+    Unset,
+}

@@ -1,0 +1,133 @@
+//! `GET /overview`, `/samples`, `/live`, `/refusals` and `/settings`: the deployment at a glance, and traffic, refusals and settings of
+//! this node.
+
+use std::time::Duration;
+
+use actix_web::http::header::{Accept, CACHE_CONTROL, CONTENT_TYPE, Header as _, VARY};
+use actix_web::{HttpRequest, HttpResponse, web};
+use bytes::Bytes;
+use futures_util::stream;
+use tokio::time::Instant;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::filter::WholeList;
+use vouchsafe_wire::operator::live::{Overview, SampleList, SamplesQuery};
+use vouchsafe_wire::operator::refusals::{RefusalCount, RefusalList, RefusalsQuery};
+use vouchsafe_wire::operator::stock::level::LevelBody;
+
+use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, ValidatedQuery, sorted_list_response};
+use crate::live::Feed;
+use crate::live_event::live_event;
+use crate::service::Service;
+
+/// After this time a feed ends and its client connects again, so that the token is checked again.
+const FEED_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Milliseconds after which the client of a feed connects again.
+const FEED_START: &[u8] = b"retry: 1000\n\n";
+
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// Partners and codes in a response.
+const MAX_REFUSALS: usize = 100;
+
+/// `GET /overview`.
+pub(super) async fn overview(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
+    let work = service.operator_store.count_open_work().await?;
+    let catalogue = service.catalogue.current();
+    let low_stock = service.live.low_stock().into_iter().filter_map(|(level, sales)| {
+        let product = catalogue.get(&level.sku.product_id)?;
+        Some(LevelBody::of(level, Some(sales), product.currency))
+    });
+    Ok(HttpResponse::Ok().json(Overview {
+        node: service.node.identity().name.clone(),
+        version: env!("CARGO_PKG_VERSION"),
+        environment: service.environment.into(),
+        is_ready: service.gate.is_open() && service.engine.can_commit() && service.node.has_renewed_lease(),
+        traffic: service.live.latest(),
+        work,
+        low_stock: low_stock.collect(),
+    }))
+}
+
+/// `GET /settings`.
+pub(super) async fn list_settings(
+    service: web::Data<Service>,
+    ListRequest { page, .. }: ListRequest<WholeList>,
+) -> Result<HttpResponse, ApiError> {
+    let mut settings = service.settings.clone();
+    settings.sort_by(|left, right| left.name.cmp(&right.name));
+    sorted_list_response(&page, settings, |setting| setting.name.clone())
+}
+
+/// `GET /samples`.
+pub(super) async fn samples(
+    service: web::Data<Service>,
+    ValidatedQuery(query): ValidatedQuery<SamplesQuery>,
+) -> HttpResponse {
+    HttpResponse::Ok().json(SampleList {
+        data: service.live.samples(query.period),
+    })
+}
+
+/// `GET /refusals`.
+pub(super) async fn list_refusals(
+    service: web::Data<Service>,
+    ValidatedQuery(query): ValidatedQuery<RefusalsQuery>,
+) -> HttpResponse {
+    let period = Duration::from_hours(query.hours.get() as u64);
+    let counts = service.refusal_counts.list(period, service.clock.monotonic());
+    let data = counts
+        .into_iter()
+        .take(MAX_REFUSALS)
+        .map(|(key, requests)| RefusalCount::new(key.code, key.partner_id, requests));
+    HttpResponse::Ok().json(RefusalList { data: data.collect() })
+}
+
+/// `GET /live`: one event as JSON, or a stream of them for a client that accepts it.
+pub(super) async fn follow(
+    service: web::Data<Service>,
+    request: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
+    if !accepts_event_stream(&request) {
+        return Ok(HttpResponse::Ok()
+            .insert_header((VARY, "Accept"))
+            .json(live_event(&service, service.live.last_second())));
+    }
+    let feed = service.live.follow().ok_or_else(|| {
+        ApiError::new(
+            Code::ServiceUnavailable,
+            "too many live feeds are open on this node; close one, or poll GET /overview",
+        )
+    })?;
+    let start = stream::once(async { Ok::<_, actix_web::Error>(Bytes::from_static(FEED_START)) });
+    let events = futures_util::StreamExt::chain(start, events(feed, service));
+    Ok(HttpResponse::Ok()
+        .insert_header((CONTENT_TYPE, EVENT_STREAM))
+        .insert_header((CACHE_CONTROL, "no-store"))
+        .insert_header((VARY, "Accept"))
+        .streaming(events))
+}
+
+fn accepts_event_stream(request: &HttpRequest) -> bool {
+    Accept::parse(request).is_ok_and(|accept| {
+        let mut types = accept.iter().map(|accepted| accepted.item.essence_str());
+        types.any(|media_type| media_type == EVENT_STREAM)
+    })
+}
+
+/// The events of a feed until its time is over or the service stops.
+fn events(
+    feed: Feed,
+    service: web::Data<Service>,
+) -> impl stream::Stream<Item = Result<Bytes, actix_web::Error>> {
+    let deadline = Instant::now() + FEED_TIMEOUT;
+    stream::unfold((feed, service), move |(mut feed, service)| async move {
+        let changed = tokio::time::timeout_at(deadline, feed.events.changed()).await;
+        if !matches!(changed, Ok(Ok(()))) || !service.gate.is_open() {
+            return None;
+        }
+        let event = feed.events.borrow_and_update().clone();
+        Some((Ok(event), (feed, service)))
+    })
+}

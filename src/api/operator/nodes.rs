@@ -1,0 +1,44 @@
+//! `GET /nodes` and `GET /lanes`: the nodes of the deployment, and the lanes of this one.
+
+use actix_web::{HttpResponse, web};
+use vouchsafe_actors::journal::LaneStats;
+use vouchsafe_domain::node::LaneReading;
+use vouchsafe_wire::filter::WholeList;
+
+use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, sorted_list_response};
+use crate::service::Service;
+
+/// `GET /nodes`.
+pub(super) async fn list(
+    service: web::Data<Service>,
+    ListRequest { page, .. }: ListRequest<WholeList>,
+) -> Result<HttpResponse, ApiError> {
+    let nodes = service.operator_store.nodes.list().await?;
+    sorted_list_response(&page, nodes, |node| node.node.clone())
+}
+
+/// `GET /lanes`.
+pub(super) async fn list_lanes(
+    service: web::Data<Service>,
+    ListRequest { page, .. }: ListRequest<WholeList>,
+) -> Result<HttpResponse, ApiError> {
+    let lanes = service.engine.lanes();
+    let lanes = lanes
+        .into_iter()
+        .enumerate()
+        .map(|(lane, stats)| reading(lane, stats));
+    sorted_list_response(&page, lanes.collect(), |lane| lane.lane.to_string())
+}
+
+fn reading(lane: usize, stats: LaneStats) -> LaneReading {
+    LaneReading {
+        lane,
+        in_flight: stats.in_flight,
+        queued: stats.queued,
+        batches: stats.batches,
+        last_batch_records: stats.last_batch_records,
+        last_commit_us: u64::try_from(stats.last_commit.as_micros()).unwrap_or(u64::MAX),
+        can_commit: stats.can_commit,
+    }
+}

@@ -1,0 +1,199 @@
+//! Live figures of this node: one sampler reads them each second for the overview and every console.
+
+mod traffic;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use time::OffsetDateTime;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tracing::warn;
+use vouchsafe_actors::engine::Engine;
+use vouchsafe_domain::stock::level::{RecentSales, StockLevel};
+use vouchsafe_wire::operator::live::{Sample, SamplePeriod};
+
+pub(crate) use self::traffic::Traffic;
+use self::traffic::TrafficCounts;
+
+/// Ten minutes.
+const SECONDS: usize = 600;
+
+/// Six hours.
+const TENS_OF_SECONDS: usize = 2_160;
+
+/// Open live feeds. Each costs a message per second.
+const MAX_FEEDS: usize = 64;
+
+/// SKUs with little stock that the overview shows.
+const LOW_STOCK: usize = 10;
+
+/// Stock that lasts for less is low.
+const LOW_STOCK_DAYS: f64 = 7.0;
+
+/// A SKU with little stock.
+pub(crate) type LowStock = (StockLevel, RecentSales);
+
+/// The samples of the last hours, and the open feeds.
+#[derive(Debug)]
+pub(crate) struct Live {
+    series: Mutex<Series>,
+    /// The last event of the feed, as its text.
+    event: watch::Sender<Bytes>,
+    feeds: Arc<Semaphore>,
+    low_stock: Mutex<Vec<LowStock>>,
+}
+
+#[derive(Debug, Default)]
+struct Series {
+    seconds: VecDeque<Sample>,
+    tens: VecDeque<Sample>,
+    /// The counts of the seconds since the last sample of ten seconds.
+    since_ten: TrafficCounts,
+    seconds_since_ten: u32,
+}
+
+/// A console that follows the feed.
+pub(crate) struct Feed {
+    pub(crate) events: watch::Receiver<Bytes>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self {
+            series: Mutex::default(),
+            event: watch::Sender::new(Bytes::new()),
+            feeds: Arc::new(Semaphore::new(MAX_FEEDS)),
+            low_stock: Mutex::default(),
+        }
+    }
+}
+
+impl Live {
+    /// Adds the traffic of the last second. Returns its sample.
+    pub(crate) fn record(&self, traffic: &Traffic, engine: &Engine, now: OffsetDateTime) -> Sample {
+        let counts = traffic.take();
+        let sample = |counts: &TrafficCounts, seconds: u32| Sample {
+            at: now,
+            requests_per_s: per_second(counts.requests, seconds),
+            orders_per_s: per_second(counts.orders, seconds),
+            unavailable_share: share(counts.unavailable, counts.requests),
+            order_p50_ms: counts.order_times.quantile(50).map(millis),
+            order_p99_ms: counts.order_times.quantile(99).map(millis),
+            commit_ms: engine
+                .lanes()
+                .iter()
+                .map(|lane| millis(lane.last_commit))
+                .fold(0.0, f64::max),
+            records_in_flight: engine.in_flight(),
+        };
+        let second = sample(&counts, 1);
+        let mut series = self.series();
+        push(&mut series.seconds, second, SECONDS);
+        series.since_ten.add(&counts);
+        series.seconds_since_ten += 1;
+        if series.seconds_since_ten == 10 {
+            let ten = sample(&std::mem::take(&mut series.since_ten), 10);
+            push(&mut series.tens, ten, TENS_OF_SECONDS);
+            series.seconds_since_ten = 0;
+        }
+        second
+    }
+
+    /// The samples of a period, oldest first.
+    pub(crate) fn samples(&self, period: SamplePeriod) -> Vec<Sample> {
+        let series = self.series();
+        match period {
+            SamplePeriod::Second => series.seconds.iter().copied().collect(),
+            SamplePeriod::TenSeconds => series.tens.iter().copied().collect(),
+        }
+    }
+
+    /// The traffic of the last second; `None` in the first one.
+    pub(crate) fn last_second(&self) -> Option<Sample> {
+        self.series().seconds.back().copied()
+    }
+
+    /// The traffic of the last ten seconds that are complete.
+    pub(crate) fn latest(&self) -> Option<Sample> {
+        self.series().tens.back().copied()
+    }
+
+    /// Follows the feed; `None` if too many consoles do.
+    pub(crate) fn follow(&self) -> Option<Feed> {
+        let _permit = Arc::clone(&self.feeds).try_acquire_owned().ok()?;
+        let mut events = self.event.subscribe();
+        // The current event is up to a second old or, without other feeds, older.
+        events.mark_unchanged();
+        Some(Feed { events, _permit })
+    }
+
+    /// Whether a console follows the feed.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.event.receiver_count() > 0
+    }
+
+    /// Sends an event to all feeds.
+    pub(crate) fn publish(&self, event: &impl serde::Serialize) {
+        match serde_json::to_string(event) {
+            Ok(json) => drop(
+                self.event
+                    .send_replace(format!("event: sample\ndata: {json}\n\n").into()),
+            ),
+            Err(error) => warn!(error.message = %error, "cannot write an event of the live feed"),
+        }
+    }
+
+    /// Replaces the list of SKUs with little stock.
+    pub(crate) fn set_low_stock(&self, levels: Vec<LowStock>) {
+        *self.low_stock.lock().unwrap_or_else(PoisonError::into_inner) = levels;
+    }
+
+    /// SKUs with little stock, the lowest first.
+    pub(crate) fn low_stock(&self) -> Vec<LowStock> {
+        self.low_stock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn series(&self) -> MutexGuard<'_, Series> {
+        self.series.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the stock of a SKU that sells may not last.
+pub(crate) fn is_low(sales: &RecentSales) -> bool {
+    sales.days_left.is_some_and(|days| days < LOW_STOCK_DAYS)
+}
+
+/// Keeps the lowest levels, those that last for the shortest time first.
+pub(crate) fn keep_lowest(levels: &mut Vec<LowStock>) {
+    let days_left = |(_, sales): &LowStock| sales.days_left.unwrap_or(f64::INFINITY);
+    levels.sort_by(|left, right| days_left(left).total_cmp(&days_left(right)));
+    levels.truncate(LOW_STOCK);
+}
+
+fn push(samples: &mut VecDeque<Sample>, sample: Sample, limit: usize) {
+    if samples.len() == limit {
+        samples.pop_front();
+    }
+    samples.push_back(sample);
+}
+
+fn per_second(count: u32, seconds: u32) -> f64 {
+    f64::from(count) / f64::from(seconds)
+}
+
+fn share(part: u32, whole: u32) -> f64 {
+    if whole == 0 {
+        return 0.0;
+    }
+    f64::from(part) / f64::from(whole)
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1_000.0
+}

@@ -1,0 +1,93 @@
+//! Event of the live feed: traffic, totals of actors by kind, and the busiest actors of this node.
+
+use std::time::Duration;
+
+use strum::VariantArray as _;
+use time::OffsetDateTime;
+use vouchsafe_actors::supervisor::{ActorDetails, ActorState, ActorStats, ActorTotals, BusyActor};
+use vouchsafe_wire::operator::actors::{
+    self as wire, ActorKind, ActorKindSummary, ActorList, ActorReading, ActorsQuery, LastError, LiveActor,
+};
+use vouchsafe_wire::operator::live::{LiveEvent, Sample};
+
+use crate::service::Service;
+
+/// An event with the sample and the actors as they are now.
+pub(crate) fn live_event(service: &Service, sample: Option<Sample>) -> LiveEvent {
+    LiveEvent {
+        sample,
+        actors: list_actors(service, ActorsQuery::default()),
+    }
+}
+
+/// The actors of this node: totals by kind and the busiest ones.
+pub(crate) fn list_actors(service: &Service, query: ActorsQuery) -> ActorList {
+    let (engine, limit) = (&service.engine, query.limit.get());
+    let now = service.clock.now();
+    let of_kind = |kind| match kind {
+        ActorKind::Wallet => describe(kind, engine.wallets.totals(), engine.wallets.busiest(limit), now),
+        ActorKind::Inventory => describe(
+            kind,
+            engine.inventory.totals(),
+            engine.inventory.busiest(limit),
+            now,
+        ),
+        ActorKind::Procurement => {
+            let procurement = &service.procurement;
+            describe(kind, procurement.totals(), procurement.busiest(limit), now)
+        }
+        ActorKind::Delivery => {
+            let deliveries = &service.deliveries;
+            describe(kind, deliveries.totals(), deliveries.busiest(limit), now)
+        }
+    };
+    let kinds = ActorKind::VARIANTS.iter().copied();
+    let requested = kinds.filter(|kind| query.kind.is_none_or(|requested| requested == *kind));
+    let (sums, busiest): (Vec<_>, Vec<_>) = requested.map(of_kind).unzip();
+    ActorList::new(sums, busiest.into_iter().flatten().collect(), limit)
+}
+
+fn describe<K: ToString>(
+    kind: ActorKind,
+    totals: ActorTotals,
+    busiest: Vec<BusyActor<K>>,
+    now: OffsetDateTime,
+) -> (ActorKindSummary, Vec<LiveActor>) {
+    let summary = ActorKindSummary {
+        kind,
+        actors: totals.actors,
+        not_ready: totals.not_ready,
+        mailbox_depth: totals.mailbox_depth,
+        handled: totals.handled,
+        restarts: totals.restarts,
+    };
+    let actors = busiest.into_iter().map(|actor| LiveActor {
+        kind,
+        key: actor.key.to_string(),
+        stats: reading(actor.stats, actor.details, now),
+    });
+    (summary, actors.collect())
+}
+
+fn reading(stats: ActorStats, details: ActorDetails, now: OffsetDateTime) -> ActorReading {
+    ActorReading {
+        mailbox_depth: stats.mailbox_depth,
+        handled: stats.handled,
+        handling_p50_us: details.handling_p50.map(whole_micros),
+        handling_p99_us: details.handling_p99.map(whole_micros),
+        restarts: stats.restarts,
+        state: match stats.state {
+            ActorState::Loading => wire::ActorState::Loading,
+            ActorState::Ready => wire::ActorState::Ready,
+            ActorState::Ended => wire::ActorState::Ended,
+        },
+        last_error: details.last_error.map(|error| LastError {
+            at: now - error.at.elapsed(),
+            message: error.message,
+        }),
+    }
+}
+
+fn whole_micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,325 @@
+//! Overview, samples, live feed, nodes, lanes and refused requests of the operator API, and the commands that show them.
+
+use hyper::Method;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::approvals::{add_manual_product_under_approval, place_order_awaiting_approval};
+use crate::commands::{run_json, run_ok, run_with};
+use crate::multi_node::start_two_nodes;
+use vouchsafe_test_harness::{
+    Instance, Operator, WAIT_TIMEOUT, eventually, expect_error, expect_success, json_of, shared,
+};
+
+/// Reads the live feed until it has an event, and returns the event's data.
+async fn next_event(service: &Instance) -> Value {
+    let mut stream = TcpStream::connect(service.admin_address()).await.unwrap();
+    let head = format!(
+        "GET /admin/v1/live HTTP/1.1\r\nhost: vouchsafe.test\r\nauthorization: Bearer {}\r\naccept: text/event-stream\r\n\r\n",
+        service.operator_token()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut received = Vec::new();
+    let read = async {
+        loop {
+            stream.read_buf(&mut received).await.unwrap();
+            let text = String::from_utf8_lossy(&received);
+            let event = text.split_once("event: sample\ndata: ");
+            if let Some((data, _)) = event.and_then(|(_, event)| event.split_once("\n\n")) {
+                assert!(text.contains("content-type: text/event-stream"), "{text}");
+                return serde_json::from_str(data).unwrap();
+            }
+        }
+    };
+    tokio::time::timeout(WAIT_TIMEOUT, read)
+        .await
+        .expect("an event of the live feed")
+}
+
+#[tokio::test]
+async fn overview_counts_waiting_work_and_samples_show_orders() {
+    let service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let mut partner = operator.add_partner("1000").await;
+    let sale = operator.add_stocked_product(3).await;
+    let approved = add_manual_product_under_approval(&mut operator, 0).await;
+    place_order_awaiting_approval(&mut partner, &approved, 1).await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    let sample = eventually("a sample with both orders", WAIT_TIMEOUT, async || {
+        let samples = operator.get("/admin/v1/samples?period=ten_seconds").await;
+        let mut samples = samples["data"].as_array().unwrap().clone().into_iter();
+        samples.find(|sample| sample["orders_per_s"].as_f64() > Some(0.0))
+    })
+    .await;
+    assert!(sample["order_p50_ms"].as_f64() > Some(0.0), "{sample}");
+    assert!(sample["order_p99_ms"].as_f64() >= sample["order_p50_ms"].as_f64());
+    assert!(sample["commit_ms"].as_f64() > Some(0.0), "{sample}");
+    let seconds = operator.get("/admin/v1/samples").await;
+    let orders = seconds["data"].as_array().unwrap().iter();
+    let orders: f64 = orders
+        .map(|sample| sample["orders_per_s"].as_f64().unwrap())
+        .sum();
+    assert!((orders - 2.0).abs() < f64::EPSILON, "{orders} orders");
+
+    let overview = operator.get("/admin/v1/overview").await;
+    let expected = [
+        ("environment", json!("sandbox")),
+        ("is_ready", json!(true)),
+        ("orders_to_approve", json!(1)),
+        ("orders_at_vendors", json!(0)),
+        ("requests_to_confirm", json!(0)),
+        ("drifts_open", json!(0)),
+        ("webhooks_failing", json!(0)),
+        ("nodes_live", json!(1)),
+        ("nodes_lost", json!(0)),
+    ];
+    for (name, value) in expected {
+        assert_eq!(overview[name], value, "{name}");
+    }
+    assert!(overview["traffic"].is_object(), "{overview}");
+    let error = operator
+        .call_json(Method::GET, "/admin/v1/samples?period=hour", "")
+        .await;
+    expect_error(&error, 422, "VALIDATION_FAILED");
+
+    for event in [next_event(&service).await, operator.get("/admin/v1/live").await] {
+        assert!(event["sample"]["at"].is_string(), "{event}");
+        let mut actors = event["actors"]["data"].as_array().unwrap().iter();
+        let wallet = actors.find(|actor| actor["key"] == json!(partner.partner_id));
+        assert_eq!(wallet.unwrap()["kind"], "wallet");
+    }
+}
+
+#[tokio::test]
+async fn lanes_show_their_commits_and_actors_their_handling_times() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("1000").await;
+    let sale = operator.add_stocked_product(3).await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    let lanes = operator.get("/admin/v1/lanes").await;
+    let lanes = lanes["data"].as_array().unwrap();
+    assert_eq!(lanes.len(), 2);
+    for (number, lane) in lanes.iter().enumerate() {
+        assert_eq!(
+            (&lane["lane"], &lane["can_commit"]),
+            (&json!(number), &json!(true))
+        );
+    }
+    let batches = |lane: &Value| lane["batches"].as_u64().unwrap();
+    let busy = lanes.iter().find(|lane| batches(lane) > 0).unwrap();
+    assert!(busy["last_batch_records"].as_u64() > Some(0), "{busy}");
+    assert!(busy["last_commit_us"].as_u64() > Some(0), "{busy}");
+    let actors = operator.get("/admin/v1/actors?limit=10000&kind=wallet").await;
+    let mut actors = actors["data"].as_array().unwrap().iter();
+    let wallet = actors
+        .find(|actor| actor["key"] == json!(partner.partner_id))
+        .unwrap();
+    assert!(wallet["handling_p50_us"].as_u64() > Some(0), "{wallet}");
+    assert!(wallet["handling_p99_us"].as_u64() >= wallet["handling_p50_us"].as_u64());
+    assert_eq!(wallet["last_error"], Value::Null);
+    assert!(run_ok(&["lanes"]).contains("LAST COMMIT US"));
+}
+
+#[tokio::test]
+async fn nodes_are_listed_with_lease_version_and_claimed_stock() {
+    let [first, mut second] = start_two_nodes();
+    let mut operator = Operator::of(&second);
+    let sale = operator.add_stocked_product(3).await;
+    let mut partner = operator.add_partner("1000").await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    let name_of = |service: &Instance| {
+        let name = std::fs::read_to_string(service.data_dir().join("node")).unwrap();
+        name.trim().to_owned()
+    };
+    let (selling, idle) = (name_of(&second), name_of(&first));
+    let nodes = Operator::of(&first).get("/admin/v1/nodes").await;
+    let node = |nodes: &Value, name: &str| {
+        let nodes = nodes["data"].as_array().unwrap().iter();
+        nodes
+            .clone()
+            .find(|node| node["node"] == json!(name))
+            .unwrap()
+            .clone()
+    };
+    let seller = node(&nodes, &selling);
+    let claimed = ["claimed_skus", "claimed_chunks"].map(|name| seller[name].as_i64().unwrap());
+    assert!(claimed.iter().all(|count| *count >= 1), "{seller}");
+    assert_eq!(
+        (&seller["is_live"], &seller["version"]),
+        (&json!(true), &json!(env!("CARGO_PKG_VERSION")))
+    );
+    assert_eq!(node(&nodes, &idle)["is_live"], true);
+    assert_eq!(second.stop(), Some(0));
+    let mut operator = Operator::of(&first);
+    // On a machine under load the statement that ends the lease may time out; then the lease expires.
+    let stopped = eventually("the end of the lease", WAIT_TIMEOUT, async || {
+        let stopped = node(&operator.get("/admin/v1/nodes").await, &selling);
+        (stopped["is_live"] == false).then_some(stopped)
+    })
+    .await;
+    assert_eq!(stopped["incarnation"], 1);
+    let table = run_with(&first, &["nodes"], None);
+    assert!(String::from_utf8_lossy(&table.stdout).contains(&idle));
+}
+
+#[tokio::test]
+async fn refused_requests_are_counted_by_partner_and_code() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("10").await;
+    for _ in 0..2 {
+        let absent = partner.get("/orders/ord_00000000000000000000000000000000").await;
+        expect_error(&absent, 404, "ORDER_NOT_FOUND");
+    }
+    let counts = operator.get("/admin/v1/refusals?hours=24").await;
+    let mut counts = counts["data"].as_array().unwrap().iter();
+    let count = counts.find(|count| count["partner_id"] == json!(partner.partner_id));
+    let expected = json!({
+        "code": "ORDER_NOT_FOUND", "status": 404, "partner_id": partner.partner_id, "requests": 2,
+    });
+    assert_eq!(count.unwrap(), &expected);
+    for hours in ["0", "25"] {
+        let path = format!("/admin/v1/refusals?hours={hours}");
+        let response = operator.call_json(Method::GET, &path, "").await;
+        expect_error(&response, 422, "VALIDATION_FAILED");
+    }
+    let report = run_ok(&["trouble"]);
+    for text in [
+        &partner.partner_id,
+        "Failing webhooks",
+        "Low stock",
+        "RESTARTS",
+        "orders_to_approve",
+    ] {
+        assert!(report.contains(text), "{text} is not in {report}");
+    }
+    let report = run_json(&["trouble", "--since", "2h"]);
+    for name in ["overview", "refusals", "webhooks", "drifts", "actors"] {
+        assert!(report[name].is_object(), "{name}: {report}");
+    }
+    assert!(run_ok(&["overview"]).contains("nodes_live"));
+}
+
+#[tokio::test]
+async fn failed_webhook_attempt_is_the_last_error_of_its_actor() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("1000").await;
+    let sale = operator.add_stocked_product(1).await;
+    let receiver = vouchsafe_test_harness::Receiver::start();
+    receiver.set_behavior(vouchsafe_test_harness::Behavior::Status(500));
+    let webhook = crate::deliveries::register_webhook(&mut partner, &receiver, &json!({})).await;
+    expect_success(&partner.order(&sale, 1).await, 201);
+    let path = "/admin/v1/actors?kind=delivery&limit=10000";
+    let error = eventually("the error of the delivery actor", WAIT_TIMEOUT, async || {
+        let actors = json_of(&operator.call_json(Method::GET, path, "").await);
+        let mut actors = actors["data"].as_array().unwrap().clone().into_iter();
+        let actor = actors.find(|actor| actor["key"] == webhook["webhook_id"])?;
+        actor["last_error"]["message"].as_str().map(str::to_owned)
+    })
+    .await;
+    assert_eq!(error, "the endpoint responded with status 500");
+}
+
+#[tokio::test]
+async fn settings_are_listed_with_their_sources_and_without_secrets() {
+    let mut operator = Operator::of(shared());
+    let settings = operator.get("/admin/v1/settings").await;
+    let setting = |name: &str| {
+        let mut settings = settings["data"].as_array().unwrap().iter();
+        settings.find(|setting| setting["name"] == json!(name)).unwrap()
+    };
+    let data_dir = setting("VOUCHSAFE_DATA_DIR");
+    assert_eq!(data_dir["value"], json!(shared().data_dir()));
+    assert_ne!(data_dir["source"], "default");
+    let lanes = setting("VOUCHSAFE_LANES");
+    assert_eq!(
+        (&lanes["value"], &lanes["source"]),
+        (&json!("2"), &json!("default"))
+    );
+    for name in ["DATABASE_URL", "VOUCHSAFE_MASTER_KEY", "VOUCHSAFE_OPERATOR_TOKEN"] {
+        assert_eq!(
+            (&setting(name)["is_secret"], &setting(name)["value"]),
+            (&json!(true), &Value::Null)
+        );
+    }
+    assert!(run_ok(&["settings"]).contains("VOUCHSAFE_LANES"));
+}
+
+#[tokio::test]
+async fn checkpoints_of_the_audit_trail_are_listed_newest_first() {
+    let mut operator = Operator::of(shared());
+    operator.add_partner("1").await;
+    let checkpoint = eventually("a checkpoint", WAIT_TIMEOUT, async || {
+        let page = operator.get("/admin/v1/audit/checkpoints?limit=2").await;
+        page["data"].as_array().unwrap().first().cloned()
+    })
+    .await;
+    assert!(checkpoint["entries"].as_i64() >= Some(1), "{checkpoint}");
+    assert_eq!(checkpoint["hash"].as_str().map(str::len), Some(64));
+    assert!(run_ok(&["checkpoints", "--limit", "1"]).contains("SHA-256"));
+}
+
+#[tokio::test]
+async fn audit_of_a_partner_has_its_actions_and_those_on_its_objects_only() {
+    let mut operator = Operator::of(shared());
+    let sale = add_manual_product_under_approval(&mut operator, 1).await;
+    let mut partner = operator.add_partner("100").await;
+    let mut other = operator.add_partner("100").await;
+    let receiver = vouchsafe_test_harness::Receiver::start();
+    let webhook = crate::deliveries::register_webhook(&mut partner, &receiver, &json!({})).await;
+    let order_id = place_order_awaiting_approval(&mut partner, &sale, 1).await;
+    let of_other = place_order_awaiting_approval(&mut other, &sale, 1).await;
+    for order_id in [&order_id, &of_other] {
+        let path = format!("/admin/v1/orders/{order_id}/reject");
+        operator
+            .send_json(Method::POST, &path, &json!({ "reason": "no" }))
+            .await;
+    }
+    let path = format!("/admin/v1/audit?partner_id={}&limit=100", partner.partner_id);
+    let entries = operator.get(&path).await;
+    let entries: Vec<_> = entries["data"].as_array().unwrap().clone();
+    let subjects: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            (
+                entry["action"].as_str().unwrap(),
+                entry["subject"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let wallet = format!("{}/USD", partner.partner_id);
+    for expected in [
+        ("partner.create", &*partner.partner_id),
+        ("wallet.top_up", &wallet),
+        ("webhook.create", webhook["webhook_id"].as_str().unwrap()),
+        ("order.reject", &order_id),
+    ] {
+        assert!(
+            subjects.contains(&expected),
+            "{expected:?} is not in {subjects:?}"
+        );
+    }
+    let foreign = [of_other.as_str(), &other.partner_id];
+    assert!(
+        !subjects.iter().any(|(_, subject)| foreign.contains(subject)),
+        "{subjects:?}"
+    );
+    let ids: Vec<_> = entries
+        .iter()
+        .map(|entry| entry["audit_id"].as_i64().unwrap())
+        .collect();
+    assert!(ids.is_sorted_by(|a, b| a > b), "{ids:?}");
+    let top_up = entries
+        .iter()
+        .find(|entry| entry["action"] == "wallet.top_up")
+        .unwrap();
+    assert_eq!(
+        (&top_up["after"]["amount"], &top_up["before"]["balance"]),
+        (&json!(100.0), &json!(0.0))
+    );
+    let filter = format!("{path}&action=order.reject");
+    assert_eq!(operator.get(&filter).await["data"].as_array().unwrap().len(), 1);
+    let pages = run_json(&["audit", "--partner", &partner.partner_id, "--limit", "1"]);
+    assert_eq!(pages["data"][0]["audit_id"], json!(ids[0]));
+    assert!(pages["next_cursor"].is_string());
+}
