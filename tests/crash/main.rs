@@ -18,6 +18,7 @@ mod fixtures;
 mod invariants;
 mod lifecycle;
 mod load_session;
+mod node_pair;
 mod operator;
 mod processes;
 mod resolution;

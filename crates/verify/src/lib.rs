@@ -54,7 +54,6 @@ use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Postgres};
 
 pub use self::run::{VerifyProgress, VerifyRun, VerifyState};
 use self::scan::{Scan, Steps};
-use crate::audit::to_bigint;
 
 /// Maximum of violating rows to report per invariant.
 const MAX_ROWS: usize = 20;
@@ -177,4 +176,8 @@ async fn check_run(connection: &mut PgConnection, run: VerifyRun) -> Result<Vec<
 async fn run_to_end(connection: &mut PgConnection, mut run: VerifyRun) -> Result<Vec<Finding>, sqlx::Error> {
     while run.step(connection).await?.is_some() {}
     Ok(run.findings())
+}
+
+fn to_bigint(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }
