@@ -3,6 +3,7 @@
 mod api_uses;
 mod decisions;
 mod partners;
+mod supply;
 
 use hyper::Method;
 use serde_json::{Value, json};

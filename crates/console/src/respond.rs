@@ -202,3 +202,6 @@ async fn submit(api: &impl AdminApi, visit: Visit<'_>, action: &'static Action, 
     };
     show_page(api, &visit, refusal.status).await
 }
+
+#[cfg(test)]
+mod tests;
