@@ -3,6 +3,7 @@
 //! The console calls the operator API within this process: each worker has a second copy of the routes of `/admin/v1`, which a call
 //! enters with the operator of the outer request. Roles, second operators, validation and audit entries are those of the API.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use actix_http::Request;
@@ -26,7 +27,7 @@ use vouchsafe_domain::operator::Role;
 use vouchsafe_wire::error_code::Code;
 
 use super::body;
-use super::error::ApiError;
+use super::error::{ApiError, ErrorCode};
 use super::middleware::operator::{Operator, authenticate};
 use super::operator::{ADMIN_PREFIX, configure_authenticated_routes};
 use super::routing::{resource, route_not_found};
@@ -57,6 +58,8 @@ struct OperatorApi {
     service: web::Data<Service>,
     routes: Routes,
     operator: Operator,
+    /// Of the last call that was refused: the page counts as refused with the same code.
+    refused: Cell<Option<ErrorCode>>,
 }
 
 impl AdminApi for OperatorApi {
@@ -85,6 +88,9 @@ impl OperatorApi {
             Ok(response) => HttpResponse::from(response),
             Err(error) => error.error_response(),
         };
+        if let Some(code) = response.extensions().get::<ErrorCode>() {
+            self.refused.set(Some(*code));
+        }
         let status = response.status().as_u16();
         let body = to_bytes(response.into_body()).await;
         let body = body.map_err(|_| ApiError::unavailable())?.to_vec();
@@ -149,6 +155,7 @@ async fn serve(
         service,
         routes,
         operator,
+        refused: Cell::default(),
     };
     let request = PageRequest {
         is_post,
@@ -156,7 +163,13 @@ async fn serve(
         query: request.query_string(),
         body: &form,
     };
-    html(vouchsafe_console::respond(&api, &viewer, &request).await)
+    let mut response = html(vouchsafe_console::respond(&api, &viewer, &request).await);
+    if let Some(code) = api.refused.get()
+        && response.status().as_u16() >= 400
+    {
+        response.extensions_mut().insert(code);
+    }
+    response
 }
 
 fn error_page(viewer: Option<&Viewer>, status: u16, message: &str) -> Response {

@@ -6,9 +6,11 @@ mod partners;
 mod supply;
 
 use hyper::Method;
+use hyper::header::HeaderMap;
 use serde_json::{Value, json};
 use vouchsafe_api_client::ApiResponse;
-use vouchsafe_test_harness::{Instance, Operator, shared, text_of, unique};
+use vouchsafe_domain::operator::Role;
+use vouchsafe_test_harness::{Instance, Operator, expect_error, shared, text_of, unique};
 
 use crate::operator_accounts::add_operator;
 
@@ -76,7 +78,7 @@ async fn overview_shows_environment_operator_and_queues() {
     let response = browser.open("/").await;
     let page = text_of(&response);
     for expected in [
-        "<title>Overview  · Vouchsafe</title>",
+        "<title>Overview · Vouchsafe</title>",
         "<span class=\"environment sandbox\">sandbox</span>",
         "admin · admin",
         "Orders that wait for approval",
@@ -105,22 +107,48 @@ async fn overview_shows_environment_operator_and_queues() {
     assert_eq!(browser.open("/assets/console-0.css").await.status, 404);
 }
 
+/// The paths come from the declarations of the pages, so a new form is tested too.
 #[tokio::test]
-async fn every_page_is_served_and_needs_an_operator() {
-    let mut browser = Browser::of(shared());
+async fn every_page_and_form_rejects_lower_roles_and_strangers() {
+    let mut admin = Operator::of(shared());
+    let mut partner = admin.add_partner("0").await;
+    let mut browsers = Vec::new();
+    for role in [Role::Viewer, Role::Operator, Role::Admin] {
+        let (_, issued) = add_operator(&mut admin, role.into_str()).await;
+        let token = issued["token"].as_str().unwrap();
+        browsers.push((role, Browser::of(shared()).with_token(token)));
+    }
+    let mut rejected = 0;
+    let forms: Vec<_> = vouchsafe_console::forms().collect();
     for path in vouchsafe_console::paths() {
-        let stranger = browser.operator.call_without_token(Method::GET, &path, &[]).await;
-        assert_eq!(stranger.status, 401, "{path}");
-        let stranger = browser
-            .operator
-            .call_without_token(Method::POST, &path, &[])
-            .await;
-        assert_eq!(stranger.status, 401, "{path}");
-        if !path.contains('{') {
-            let status = browser.open(&path).await.status;
-            assert!(status == 200 || status == 303, "{path}: {status}");
+        let address = path.replace(['{', '}'], "x");
+        for method in [Method::GET, Method::POST] {
+            let stranger = &mut browsers[0].1.operator;
+            let response = stranger.call_without_token(method.clone(), &address, &[]).await;
+            assert_eq!(response.status, 401, "{method} {path}");
+        }
+        if path != "/" {
+            let other = partner
+                .client
+                .send_raw(Method::GET, &address, HeaderMap::new(), "");
+            expect_error(&other.await.unwrap(), 404, "ROUTE_NOT_FOUND");
+        }
+        let needed = forms
+            .iter()
+            .find(|(form, _)| *form == path)
+            .map(|(_, role)| *role);
+        for (role, browser) in &mut browsers {
+            let status = match needed {
+                Some(_) => browser.submit(&address, &[]).await.status.as_u16(),
+                None => browser.open(&address).await.status.as_u16(),
+            };
+            let is_permitted = needed.is_none_or(|needed| *role >= needed);
+            assert_eq!(status == 403, !is_permitted, "{role:?} {path}: {status}");
+            assert!(status < 500 && status != 401, "{role:?} {path}: {status}");
+            rejected += usize::from(!is_permitted);
         }
     }
+    assert!(rejected > 40, "{rejected}");
 }
 
 #[tokio::test]

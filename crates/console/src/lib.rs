@@ -19,7 +19,7 @@ mod value;
 pub use api::{AdminApi, ApiBody, ApiRequest, ApiResponse, Method};
 pub use assets::{Asset, DESIGN_TOKENS, asset};
 pub use layout::Viewer;
-pub use respond::{Error, Request, Response, paths, respond, respond_error};
+pub use respond::{Error, Request, Response, forms, paths, respond, respond_error};
 pub use uses::{ApiUse, Place, api_uses};
 
 /// Headers of every page. Scripts and styles come from files of the console only.

@@ -1,13 +1,14 @@
 //! Responses of the console: finds the page of a path, shows it, and carries out its forms.
 
 use maud::{Markup, html};
+use vouchsafe_domain::operator::Role;
 
 use crate::api::{self, AdminApi, ApiRequest, Refusal};
 use crate::form::{self, FailedForm, Submission};
 use crate::layout::{self, Viewer};
 use crate::page::{Action, Outcome, Page};
 use crate::pages::all_pages;
-use crate::show::{DONE, REQUESTED, Visit, all_actions, render_response, show};
+use crate::show::{DONE, REQUESTED, Shown, Visit, all_actions, render_response, show};
 use crate::template::{self, Params, matches, pairs};
 
 /// A request of a browser.
@@ -36,12 +37,16 @@ pub struct Error<'a> {
 
 /// The paths of pages and forms, with placeholders.
 pub fn paths() -> impl Iterator<Item = String> {
+    let pages = all_pages().map(|page| page.path.to_owned());
+    pages.chain(forms().map(|(path, _)| path))
+}
+
+/// The paths of forms, with the role that a change needs.
+pub fn forms() -> impl Iterator<Item = (String, Role)> {
     all_pages().flat_map(|page| {
         let path = page.path.trim_end_matches('/');
-        let forms = all_actions(page)
-            .into_iter()
-            .map(move |action| format!("{path}/{}", action.slug));
-        std::iter::once(page.path.to_owned()).chain(forms)
+        let of_page = all_actions(page).into_iter();
+        of_page.map(move |action| (format!("{path}/{}", action.slug), action.role))
     })
 }
 
@@ -92,7 +97,7 @@ pub async fn respond(api: &impl AdminApi, viewer: &Viewer, request: &Request<'_>
     let visit = Visit::new(viewer, target.page, target.path, target.params, request.query);
     match (request.is_post, target.action) {
         (true, Some(action)) => submit(api, visit, action, request.body).await,
-        (false, None) => show_page(api, &visit, 200).await,
+        (false, None) => show_page(api, &visit).await,
         // A reload of the address of a form, or a form of another version of the page.
         _ => redirect(&visit, ""),
     }
@@ -156,17 +161,20 @@ fn redirect(visit: &Visit<'_>, done: &str) -> Response {
     redirect_to(format!("{}{separator}{}", visit.path, template::query(&query)))
 }
 
-async fn show_page(api: &impl AdminApi, visit: &Visit<'_>, status: u16) -> Response {
+async fn show_page(api: &impl AdminApi, visit: &Visit<'_>) -> Response {
     match show(api, visit).await {
-        Ok(shown) => match shown.only_result {
-            Some(location) => redirect_to(location),
-            None => page_response(
-                status,
-                layout::render(visit.viewer, &visit.path, &shown.title, &shown.content),
-            ),
-        },
+        Ok(Shown {
+            only_result: Some(location),
+            ..
+        }) => redirect_to(location),
+        Ok(shown) => shown_page(visit, 200, &shown),
         Err(refusal) => refusal_page(visit.viewer, &refusal),
     }
+}
+
+fn shown_page(visit: &Visit<'_>, status: u16, shown: &Shown) -> Response {
+    let html = layout::render(visit.viewer, &visit.path, &shown.title, &shown.content);
+    page_response(status, html)
 }
 
 async fn submit(api: &impl AdminApi, visit: Visit<'_>, action: &'static Action, body: &[u8]) -> Response {
@@ -200,7 +208,11 @@ async fn submit(api: &impl AdminApi, visit: Visit<'_>, action: &'static Action, 
         failed: Some(&failed),
         ..visit
     };
-    show_page(api, &visit, refusal.status).await
+    match show(api, &visit).await {
+        Ok(shown) => shown_page(&visit, refusal.status, &shown),
+        // The object does not exist, or the API is not available: then the refusal is all there is to show.
+        Err(_) => refusal_page(visit.viewer, &refusal),
+    }
 }
 
 #[cfg(test)]

@@ -263,7 +263,7 @@ async fn show_object(
         @if !is_missing { @for table in tables { (table) } }
     };
     Ok(Shown {
-        title: format!("{} {name}", visit.page.title),
+        title: format!("{} {name}", visit.page.title).trim_end().to_owned(),
         content,
         only_result: None,
     })

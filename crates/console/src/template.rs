@@ -9,6 +9,9 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
+/// Segment of a path whose value is missing: an empty one would be the path of another operation. No object has this name.
+const NO_NAME: &str = "-";
+
 /// Values of placeholders.
 pub(crate) type Params = Vec<(&'static str, String)>;
 
@@ -39,7 +42,7 @@ pub(crate) fn fill(template: &'static str, value: impl Fn(&str) -> Option<String
         .map_or((template, None), |(path, query)| (path, Some(query)));
     let segments = path
         .split('/')
-        .map(|segment| fill_part(segment).unwrap_or_default());
+        .map(|segment| fill_part(segment).unwrap_or_else(|| NO_NAME.to_owned()));
     let path = segments.collect::<Vec<_>>().join("/");
     let parameters: Vec<_> = query
         .into_iter()
@@ -107,6 +110,7 @@ mod tests {
             "/audit?subject=a%2Fb%26c%3Dd%20%C3%A9&limit=5"
         );
         assert_eq!(fill("/a?x={y}", value), "/a");
+        assert_eq!(fill("/wallets/{y}/top-ups", value), "/wallets/-/top-ups");
     }
 
     #[test]

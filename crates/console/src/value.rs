@@ -34,11 +34,13 @@ const BAD: &str = " FAILED REJECTED REFUSED DECLINED EXPIRED failing failed disa
 
 /// The page of an ID, by its prefix or by its field.
 pub(crate) fn page_of(field: &str, id: &str) -> Option<String> {
-    let by_prefix = || ID_PAGES.iter().find(|(prefix, _)| is_id(id, prefix));
-    let by_field = FIELD_PAGES.iter().find(|(known, _)| *known == field);
-    by_field
-        .or_else(by_prefix)
-        .map(|(_, page)| format!("{page}{}", encode(id)))
+    if let Some((_, page)) = FIELD_PAGES.iter().find(|(known, _)| *known == field) {
+        return Some(format!("{page}{}", encode(id)));
+    }
+    // The trail names a wallet by its partner and currency.
+    let id = id.split('/').next().unwrap_or(id);
+    let (_, page) = ID_PAGES.iter().find(|(prefix, _)| is_id(id, prefix))?;
+    Some(format!("{page}{id}"))
 }
 
 fn is_id(text: &str, prefix: &str) -> bool {

@@ -2,8 +2,6 @@
 
 use std::cell::RefCell;
 
-use vouchsafe_domain::operator::Role;
-
 use super::*;
 use crate::api::{ApiResponse, Method};
 use crate::page::{Column, Source, View};
