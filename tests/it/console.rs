@@ -2,6 +2,7 @@
 
 mod api_uses;
 mod decisions;
+mod drifts;
 mod partners;
 mod supply;
 
