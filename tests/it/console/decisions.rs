@@ -76,10 +76,15 @@ async fn order_is_found_approved_and_fulfilled() {
 
     let fulfil = format!("{path}/fulfil");
     let code = unique(UNREAD_CODE);
-    let incomplete = format!("code,pin,colour\n{code},1234,red");
-    let refused = browser.submit(&fulfil, &[("vouchers", &incomplete)]).await;
-    assert_eq!(refused.status, 422);
-    assert!(!text_of(&refused).contains(UNREAD_CODE), "a code is shown");
+    for wrong in [
+        format!("code,pin,colour\n{code},1234,red"),
+        format!("{code},1234"),
+        format!("code\n{code},1234"),
+    ] {
+        let refused = browser.submit(&fulfil, &[("vouchers", &wrong)]).await;
+        assert_eq!(refused.status, 422);
+        assert!(!text_of(&refused).contains(UNREAD_CODE), "a code is shown");
+    }
     let vouchers = format!("code,pin\n{code},1234\n{code}-2,");
     let page = browser
         .submit_and_follow(&fulfil, &[("vouchers", &vouchers)])
