@@ -1,6 +1,7 @@
-//! HTTP API: the routes of the partner and the operator listener, middleware, and documentation.
+//! HTTP API: the routes of the partner and the operator listener, middleware, documentation, and the mount of the console.
 
 mod body;
+pub(crate) mod console;
 pub(crate) mod docs;
 pub(crate) mod error;
 pub(crate) mod etag;

@@ -11,7 +11,7 @@ use vouchsafe_actors::supervisor::Arbiters;
 use vouchsafe_security::environment::Environment;
 
 use crate::api::middleware::{load_shedding, readiness_gate, sandbox_observer, trace};
-use crate::api::{operator, partner};
+use crate::api::{console, operator, partner};
 use crate::service::Service;
 use crate::settings::ServeSettings;
 
@@ -72,7 +72,8 @@ pub(super) fn start_operator_listener(
     let app = move || {
         let app = App::new()
             .app_data(service.clone())
-            .configure(operator::configure_listener);
+            .configure(operator::configure_listener)
+            .configure(console::configure);
         app.wrap(from_fn(readiness_gate::operator_gate))
             .wrap(from_fn(trace::trace_request))
     };

@@ -19,6 +19,7 @@ mod command_tables;
 mod commands;
 mod conditional_requests;
 mod connection_classes;
+mod console;
 mod credential_commands;
 mod credential_rotation;
 mod deliveries;

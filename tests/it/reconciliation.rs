@@ -2,7 +2,7 @@
 //! are found, over HTTP and by file upload, and the vendor's records show that each purchase was paid once.
 
 mod allocations;
-mod harness;
+pub(crate) mod harness;
 mod invalid_input;
 
 use hyper::Method;

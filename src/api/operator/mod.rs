@@ -52,7 +52,7 @@ use crate::metrics::MetricsFormat;
 use crate::service::Service;
 
 /// Prefix of the routes that need a token.
-const ADMIN_PREFIX: &str = "/admin/v1";
+pub(crate) const ADMIN_PREFIX: &str = "/admin/v1";
 
 static DOCUMENTATION: LazyLock<DocsSite> = LazyLock::new(|| DocsSite::new(&openapi::to_value(&document())));
 
@@ -65,11 +65,20 @@ pub(crate) fn configure_listener(config: &mut web::ServiceConfig) {
         .default_service(web::to(route_not_found));
 }
 
-pub(crate) fn configure_routes(config: &mut web::ServiceConfig) {
+fn configure_routes(config: &mut web::ServiceConfig) {
+    config.service(scope().wrap(from_fn(authenticate)));
+}
+
+/// The same routes for requests that have their [`Operator`](crate::api::middleware::operator::Operator) already: calls of the
+/// console within this process.
+pub(crate) fn configure_authenticated_routes(config: &mut web::ServiceConfig) {
+    config.service(scope());
+}
+
+fn scope() -> Scope {
     let scope = resources(endpoints().into_iter().map(AdminEndpoint::into_endpoint))
         .fold(web::scope(ADMIN_PREFIX), Scope::service);
-    let scope = scope.default_service(web::to(route_not_found));
-    config.service(scope.wrap(from_fn(authenticate)));
+    scope.default_service(web::to(route_not_found))
 }
 
 /// The endpoints without authentication.

@@ -57,6 +57,7 @@ pub(crate) fn routes(config: &mut web::ServiceConfig) {
     config
         .service(api.wrap(from_fn(rate_limit_headers::write_headers)))
         .configure(|config| pages::routes(config, &DOCUMENTATION))
+        .configure(pages::home)
         .configure(|config| json_schema::routes(config, &SCHEMAS))
         .default_service(web::to(route_not_found));
 }

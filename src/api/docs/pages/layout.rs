@@ -16,6 +16,7 @@ pub(super) fn render(pages: &[Page], page: &Page) -> Markup {
                 meta name="color-scheme" content="light dark";
                 title { (page.name) " · Vouchsafe" }
                 link rel="icon" href="/docs/favicon.svg" type="image/svg+xml";
+                link rel="stylesheet" href="/docs/tokens.css";
                 link rel="stylesheet" href="/docs/style.css";
                 script src="/docs/script.js" defer {}
             }

@@ -40,11 +40,6 @@ pub(crate) fn routes(config: &mut web::ServiceConfig, site: &'static LazyLock<Do
     let icon = move |request: HttpRequest| async move { respond(site, &request, FAVICON).await };
     config
         .service(
-            resource("/", METHODS)
-                .route(web::get().to(redirect))
-                .route(web::head().to(redirect)),
-        )
-        .service(
             resource("/favicon.ico", METHODS)
                 .route(web::get().to(icon))
                 .route(web::head().to(icon)),
@@ -61,7 +56,15 @@ pub(crate) fn routes(config: &mut web::ServiceConfig, site: &'static LazyLock<Do
         );
 }
 
-/// `/` leads to the documentation.
+/// Registers `/` of a listener without other pages: it leads to the documentation.
+pub(crate) fn home(config: &mut web::ServiceConfig) {
+    config.service(
+        resource("/", METHODS)
+            .route(web::get().to(redirect))
+            .route(web::head().to(redirect)),
+    );
+}
+
 async fn redirect() -> HttpResponse {
     HttpResponse::TemporaryRedirect()
         .insert_header((LOCATION, "/docs"))

@@ -63,7 +63,8 @@ pub(super) const FILES: [(&str, &str, &str); 16] = partner_docs! {
 };
 
 /// The assets of the pages, files like [`FILES`].
-pub(super) const ASSETS: [(&str, &str, &str); 3] = [
+pub(super) const ASSETS: [(&str, &str, &str); 4] = [
+    ("tokens.css", CSS, vouchsafe_console::DESIGN_TOKENS),
     ("style.css", CSS, include_str!("style.css")),
     ("script.js", JAVASCRIPT, include_str!("script.js")),
     (FAVICON, SVG, include_str!("favicon.svg")),

@@ -9,10 +9,15 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use flate2::read::GzDecoder;
 
-use super::{DOCUMENTATION, page, routes};
+use super::{DOCUMENTATION, home, page, routes};
 
 async fn call(request: TestRequest) -> ServiceResponse {
-    let app = init_service(App::new().configure(|config| routes(config, &DOCUMENTATION))).await;
+    let app = init_service(
+        App::new()
+            .configure(|config| routes(config, &DOCUMENTATION))
+            .configure(home),
+    )
+    .await;
     call_service(&app, request.to_request()).await
 }
 

@@ -1,0 +1,124 @@
+// Walks every page of the console that a link leads to, in each view and as each role; prints what is wrong, and fails if there
+// is anything. SCREENSHOTS names a directory for pictures of the pages.
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { env, exit } from "node:process";
+import { Browser, VIEWS } from "../pages.d/browser.mjs";
+import { prepare } from "./data.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+// Opens the forms first. Colours follow from the view, target sizes from its width.
+const RUN_AXE = `return (async () => {
+  document.querySelectorAll("main details").forEach((form) => (form.open = true));
+  for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
+  const { violations } = await axe.run(document, { resultTypes: ["violations"], ...arguments[0] });
+  return violations.map(({ id, nodes }) => id + ": " + nodes.map((node) => node.target + " " + node.html.slice(0, 120)).join("; "));
+})()`;
+
+const AXE_OPTIONS = {
+  light: { rules: { "target-size": { enabled: true } } },
+  dark: { runOnly: ["color-contrast", "link-in-text-block"] },
+  phone: { runOnly: ["scrollable-region-focusable", "target-size"] },
+};
+
+const LINKS = `return [...document.querySelectorAll("a[href]")].map((link) => link.pathname + link.search)`;
+
+// Pages of one kind have one pattern: IDs and names are left out.
+function patternOf(path) {
+  const [, section, ...rest] = path.split("?")[0].split("/");
+  return ["", section, ...rest.map((part, index) => (index === 0 ? "*" : part))].join("/");
+}
+
+let findings = 0;
+
+function report(place, found) {
+  found.forEach((finding) => console.error(`${place}: ${finding}`));
+  findings += found.length;
+}
+
+async function picture(browser, name) {
+  if (!env.SCREENSHOTS) return;
+  const { data } = await browser.devtools("Page.captureScreenshot", { format: "png", captureBeyondViewport: true });
+  writeFileSync(join(env.SCREENSHOTS, `${name}.png`), Buffer.from(data, "base64"));
+}
+
+async function check(browser, role, path, view) {
+  await browser.view(VIEWS[view]);
+  await picture(browser, `${role}${patternOf(path).replaceAll("/", "_").replaceAll("*", "x")}-${view}`);
+  const found = await browser.run(RUN_AXE, AXE_OPTIONS[view]);
+  const width = await browser.run("return document.scrollingElement.scrollWidth");
+  if (width > VIEWS[view][1]) found.push(`scrolls sideways: ${width} px`);
+  report(`${role} ${view} ${path}`, found);
+}
+
+async function signIn(browser, token) {
+  await browser.devtools("Network.enable");
+  await browser.devtools("Network.setExtraHTTPHeaders", { headers: { Authorization: `Bearer ${token}` } });
+}
+
+async function walk(browser, role, views) {
+  const queue = ["/"];
+  const seen = new Set(queue.map(patternOf));
+  for (let path = queue.shift(); path; path = queue.shift()) {
+    await browser.view(VIEWS.light);
+    await browser.open(env.ADMIN_URL + path);
+    for (const link of await browser.run(LINKS)) {
+      if (link.startsWith("/docs") || seen.has(patternOf(link))) continue;
+      seen.add(patternOf(link));
+      queue.push(link);
+    }
+    for (const view of views) await check(browser, role, path, view);
+    report(`${role} ${path}`, await browser.complaints());
+  }
+  return seen.size;
+}
+
+async function submit(browser, slug, reason) {
+  await browser.click(`details:has(form[action$='/${slug}']) summary`);
+  if (reason) {
+    await browser.click(`form[action$='/${slug}'] textarea`);
+    await browser.type(reason);
+  }
+  await browser.click(`form[action$='/${slug}'] button`);
+}
+
+// An operator approves an order, another one confirms it: by mouse and keyboard, on a phone, under the content security policy.
+async function decide(browser, order, tokens) {
+  const text = "return document.querySelector('main').innerText";
+  await browser.view(VIEWS.phone);
+  await signIn(browser, tokens.operator);
+  await browser.open(`${env.ADMIN_URL}/orders/${order}`);
+  await submit(browser, "approve", "agreed by the check");
+  await browser.wait("return location.pathname.startsWith('/requests/')");
+  assert.match(await browser.run(text), /needs a second operator/);
+  const request = await browser.run("return location.href");
+  await signIn(browser, env.SECOND_TOKEN);
+  await browser.open(request);
+  await submit(browser, "confirm");
+  await browser.wait("return document.querySelector('h1').textContent === 'The change was carried out'");
+  await browser.open(`${env.ADMIN_URL}/orders/${order}`);
+  assert.match(await browser.run(text), /DELIVERED[^]*agreed by the check/);
+  await browser.click(".menu");
+  assert(await browser.run("return document.querySelector('#menu a').checkVisibility()"), "the menu is hidden");
+  report("decide", await browser.complaints());
+}
+
+const { order, tokens } = await prepare();
+const browser = await Browser.start();
+try {
+  await browser.devtools("Page.addScriptToEvaluateOnNewDocument", { source: axe });
+  for (const [role, token] of Object.entries(tokens)) {
+    await signIn(browser, token);
+    const views = role === "admin" ? Object.keys(VIEWS) : ["light"];
+    const pages = await walk(browser, role, views);
+    assert(pages > 18, `only ${pages} kinds of pages were found`);
+    console.log(`${role}: ${pages} kinds of pages in ${views}`);
+  }
+  await decide(browser, order, tokens);
+} finally {
+  await browser.stop();
+}
+exit(findings ? 1 : 0);

@@ -1,0 +1,300 @@
+//! Forms: the inputs of a change, and the request of the operator API that a submitted form makes.
+
+use maud::{Markup, html};
+use vouchsafe_wire::operator::stock::field_splitter::FieldSplitter;
+
+use crate::api::{ApiBody, ApiRequest, Refusal};
+use crate::json::Json;
+use crate::page::{Action, Input, InputKind};
+use crate::template::{self, Params, fill, placeholders};
+
+const ROW_FIELDS: [&str; 5] = ["code", "pin", "serial", "url", "expiry"];
+
+/// A submitted form.
+pub(crate) struct Submission {
+    pub(crate) values: Vec<(String, String)>,
+}
+
+/// A form that the API refused: it is shown again with everything that was typed, except codes and secrets.
+pub(crate) struct FailedForm<'a> {
+    pub(crate) slug: &'static str,
+    pub(crate) submission: &'a Submission,
+    pub(crate) refusal: &'a Refusal,
+}
+
+impl Submission {
+    pub(crate) fn get(&self, name: &str) -> &str {
+        let found = self.values.iter().find(|(known, _)| known == name);
+        found.map_or("", |(_, value)| value.trim())
+    }
+}
+
+/// Placeholders that neither the page nor an input fills: hidden inputs carry them from the row or object.
+pub(crate) fn carried(action: &Action, params: &Params) -> impl Iterator<Item = &'static str> {
+    let is_known = move |name: &str| {
+        template::find(params, name).is_some() || action.inputs.iter().any(|input| input.name == name)
+    };
+    placeholders(action.api).filter(move |name| !is_known(name))
+}
+
+/// The request that a form makes.
+pub(crate) fn request(action: &Action, params: &Params, submission: &Submission) -> ApiRequest {
+    let value = |name: &str| {
+        let of_page = template::find(params, name).map(ToOwned::to_owned);
+        Some(of_page.unwrap_or_else(|| submission.get(name).to_owned()))
+    };
+    let is_in_path = |name: &str| placeholders(action.api).any(|known| known == name);
+    let mut body = Json::Null;
+    let mut csv = None;
+    for input in action.inputs.iter().filter(|input| !is_in_path(input.name)) {
+        match input.kind {
+            InputKind::Param => {
+                let value = template::find(params, input.name).unwrap_or_default();
+                body.set(input.name, Json::Text(value.to_owned()));
+            }
+            InputKind::Csv => csv = Some(format!("{}\n", submission.get(input.name).replace("\r\n", "\n"))),
+            _ => {
+                if let Some(value) = parse(input, submission.get(input.name)) {
+                    body.set(input.name, value);
+                }
+            }
+        }
+    }
+    for (name, json) in action.fixed {
+        body.set(name, Json::parse(json.as_bytes()));
+    }
+    let json = (body != Json::Null).then(|| body.to_string());
+    let body = csv
+        .map(|text| ("text/csv", text))
+        .or(json.map(|text| ("application/json", text)));
+    ApiRequest {
+        method: action.method,
+        target: fill(action.api, value),
+        body: body.map(|(content_type, text)| ApiBody { content_type, text }),
+    }
+}
+
+/// The JSON of an input; `None` if it is omitted. What does not parse is sent as text: the API says what it expects.
+fn parse(input: &Input, text: &str) -> Option<Json> {
+    let as_text = || Json::Text(text.to_owned());
+    if matches!(input.kind, InputKind::Flag) {
+        return (!text.is_empty() || input.is_required).then_some(Json::Bool(!text.is_empty()));
+    }
+    if matches!(input.kind, InputKind::Lines) && (input.is_required || input.is_nullable || !text.is_empty())
+    {
+        let lines = text
+            .split([',', '\n'])
+            .map(str::trim)
+            .filter(|line| !line.is_empty());
+        return Some(Json::List(
+            lines.map(|line| Json::Text(line.to_owned())).collect(),
+        ));
+    }
+    if text.is_empty() {
+        return match (input.is_nullable, input.is_required) {
+            (true, _) => Some(Json::Null),
+            (false, true) => Some(as_text()),
+            (false, false) => None,
+        };
+    }
+    Some(match input.kind {
+        InputKind::Number if text.bytes().all(|byte| byte.is_ascii_digit()) => Json::parse(text.as_bytes()),
+        InputKind::Json => match Json::parse(text.as_bytes()) {
+            object @ Json::Object(_) => object,
+            _ => as_text(),
+        },
+        InputKind::Limit => parse_limit(text).unwrap_or_else(as_text),
+        InputKind::Rows => parse_rows(text),
+        _ => as_text(),
+    })
+}
+
+fn parse_limit(text: &str) -> Option<Json> {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let (quota, window) = text
+        .split_once('/')
+        .filter(|(quota, window)| is_number(quota) && is_number(window))?;
+    let mut limit = Json::Null;
+    limit.set("quota", Json::Number(quota.to_owned()));
+    limit.set("window_s", Json::Number(window.to_owned()));
+    Some(limit)
+}
+
+/// Objects of CSV lines; the first line has the names. A line that is not CSV, or has more values than names, is null: the API rejects
+/// it by its position, and no error quotes a code.
+fn parse_rows(text: &str) -> Json {
+    let mut splitter = FieldSplitter::<{ ROW_FIELDS.len() + 1 }>::default();
+    let mut split = |line: &str| {
+        let fields = splitter.split(line).ok()?;
+        let texts = (0..fields.count).map(|position| fields.get(position).to_owned());
+        Some(texts.collect::<Vec<_>>())
+    };
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let names = lines.next().and_then(&mut split).unwrap_or_default();
+    // Without a header the first line has a code, which the API would quote as an unknown field.
+    if !names.iter().all(|name| ROW_FIELDS.contains(&name.trim())) {
+        return Json::List(vec![Json::Null]);
+    }
+    let object = |line: &str| {
+        let values = split(line).filter(|values| values.len() <= names.len());
+        values.map_or(Json::Null, |values| {
+            let mut object = Json::Object(Vec::new());
+            for (name, value) in names.iter().zip(values).filter(|(_, value)| !value.is_empty()) {
+                object.set(name.trim(), Json::Text(value));
+            }
+            object
+        })
+    };
+    Json::List(lines.map(object).collect())
+}
+
+/// What a form needs to render.
+pub(crate) struct FormContext<'a> {
+    /// Address of the page, and its query.
+    pub(crate) path: &'a str,
+    pub(crate) query: &'a str,
+    pub(crate) params: &'a Params,
+    pub(crate) failed: Option<&'a FailedForm<'a>>,
+}
+
+impl<'a> FormContext<'a> {
+    /// The failed form, if it is that of this action and row.
+    fn failed_form(&self, action: &Action, row: &Json) -> Option<&'a FailedForm<'a>> {
+        let is_of_row = |failed: &&FailedForm<'_>| {
+            carried(action, self.params).all(|name| row.get(name).text() == Some(failed.submission.get(name)))
+        };
+        self.failed
+            .filter(|failed| failed.slug == action.slug)
+            .filter(is_of_row)
+    }
+}
+
+/// A form behind its label. `row` is the object or entry, `id` tells the forms of a page apart.
+pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id: &str) -> Markup {
+    let failed = context.failed_form(action, row);
+    let id = format!("{id}-{}", action.slug);
+    let query = if context.query.is_empty() {
+        String::new()
+    } else {
+        format!("?{}", context.query)
+    };
+    html! {
+        details.action open[failed.is_some()] {
+            summary { (action.label) }
+            form method="post" action={ (context.path.trim_end_matches('/')) "/" (action.slug) (query) } {
+                @if !action.note.is_empty() { p.hint { (action.note) } }
+                @for name in carried(action, context.params) {
+                    input type="hidden" name=(name) value=[row.get(name).text()];
+                }
+                @let shown = action.inputs.iter().filter(|input| !matches!(input.kind, InputKind::Param));
+                @for input in shown { (render_input(input, failed, row, &id)) }
+                button.primary type="submit" { (action.label) }
+            }
+        }
+    }
+}
+
+fn render_input(input: &Input, failed: Option<&FailedForm<'_>>, row: &Json, id: &str) -> Markup {
+    let id = format!("{id}-{}", input.name.replace('.', "-"));
+    let current = || {
+        if input.is_prefilled {
+            text_of(input, row.get(input.name))
+        } else {
+            String::new()
+        }
+    };
+    let value = match failed {
+        Some(_) if input.kind.is_secret() => String::new(),
+        Some(failed) => failed.submission.get(input.name).to_owned(),
+        None => current(),
+    };
+    let errors: Vec<_> = failed
+        .map(|failed| errors_of(failed.refusal, input.name))
+        .unwrap_or_default();
+    let [hint_id, error_id] = ["hint", "error"].map(|part| format!("{id}-{part}"));
+    let described = [
+        (!input.hint.is_empty()).then_some(hint_id.as_str()),
+        (!errors.is_empty()).then_some(error_id.as_str()),
+    ];
+    let described: Vec<_> = described.into_iter().flatten().collect();
+    let described = (!described.is_empty()).then(|| described.join(" "));
+    let invalid = (!errors.is_empty()).then_some("true");
+    let required = input.is_required && !matches!(input.kind, InputKind::Lines);
+    html! {
+        div.field {
+            @if let InputKind::Flag = input.kind {
+                label.flag {
+                    input id=(id) type="checkbox" name=(input.name) value="on" checked[!value.is_empty()] aria-describedby=[described];
+                    (input.label)
+                }
+            } @else {
+                label for=(id) { (input.label) @if !input.is_required { span.hint { " (optional)" } } }
+                @match input.kind {
+                    InputKind::Choice(choices) => {
+                        select id=(id) name=(input.name) aria-describedby=[described] aria-invalid=[invalid] {
+                            @for choice in choices() { option selected[choice == value] { (choice) } }
+                        }
+                    }
+                    InputKind::Paragraph | InputKind::Lines | InputKind::Json | InputKind::Csv | InputKind::Rows => {
+                        textarea id=(id) name=(input.name) rows="3" required[required] autocomplete="off" spellcheck="false"
+                            aria-describedby=[described] aria-invalid=[invalid] { (value) }
+                    }
+                    _ => {
+                        input id=(id) type=(if matches!(input.kind, InputKind::Secret) { "password" } else { "text" })
+                            inputmode=[matches!(input.kind, InputKind::Number).then_some("numeric")] name=(input.name) value=(value)
+                            required[required] autocomplete="off" spellcheck="false" aria-describedby=[described] aria-invalid=[invalid];
+                    }
+                }
+            }
+            @if !input.hint.is_empty() { p.hint id=(hint_id) { (input.hint) } }
+            @if !errors.is_empty() {
+                p.error id=(error_id) { (errors.join("; ")) @if input.kind.is_secret() { "; enter it again" } }
+            }
+        }
+    }
+}
+
+/// The text that an operator would type for a value.
+fn text_of(input: &Input, value: &Json) -> String {
+    match (input.kind, value) {
+        (_, Json::Null) => String::new(),
+        (InputKind::Flag, Json::Bool(value)) => if *value { "on" } else { "" }.to_owned(),
+        (InputKind::Lines, Json::List(entries)) => {
+            let lines: Vec<_> = entries.iter().filter_map(Json::text).collect();
+            lines.join("\n")
+        }
+        (InputKind::Limit, limit @ Json::Object(_)) => {
+            let part = |name| limit.get(name).text().unwrap_or_default();
+            format!("{}/{}", part("quota"), part("window_s"))
+        }
+        (_, Json::Text(text) | Json::Number(text)) => text.clone(),
+        (_, value) => value.to_string(),
+    }
+}
+
+/// The messages about a field, its parts or its entries.
+fn errors_of<'a>(refusal: &'a Refusal, name: &str) -> Vec<&'a str> {
+    let is_about = |field: &str| {
+        field
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    let details = refusal.details.iter().filter(|(field, _)| is_about(field));
+    details.map(|(_, message)| message.as_str()).collect()
+}
+
+/// The refusal above a page whose form it belongs to.
+pub(crate) fn render_refusal(refusal: &Refusal) -> Markup {
+    html! {
+        div.alert role="alert" {
+            p { strong { (refusal.message) } }
+            @if !refusal.details.is_empty() {
+                ul { @for (field, message) in &refusal.details { li { code { (field) } ": " (message) } } }
+            }
+            p.hint { (refusal.code) " · trace " (refusal.trace_id) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

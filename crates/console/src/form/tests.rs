@@ -1,0 +1,100 @@
+//! Requests that forms make, and what a refused form shows.
+
+use super::*;
+use crate::page::{Action, Input, REASON};
+use vouchsafe_domain::operator::Role;
+
+fn submission(values: &[(&str, &str)]) -> Submission {
+    let values = values
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Submission {
+        values: values.collect(),
+    }
+}
+
+#[test]
+fn form_becomes_the_request_of_the_api() {
+    const ACTION: Action = Action::post(
+        "x",
+        "X",
+        Role::Admin,
+        "/partners/{partner_id}/wallets/{currency}/top-ups",
+    )
+    .inputs(&[
+        Input::line("currency", "Currency"),
+        Input::line("amount", "Amount"),
+        Input::new("limits.orders", "Orders", InputKind::Limit).current(),
+        Input::new("limits.auth", "Auth", InputKind::Limit).current(),
+        Input::new("days", "Days", InputKind::Number).optional(),
+        Input::new("note", "Note", InputKind::Paragraph).optional(),
+        Input::new("allowlist", "Allowlist", InputKind::Lines),
+        REASON,
+    ]);
+    let params = vec![("partner_id", "ptn_1".to_owned())];
+    let form = submission(&[
+        ("currency", " USD "),
+        ("amount", "10.00"),
+        ("limits.orders", "5/60"),
+        ("limits.auth", ""),
+        ("days", "30"),
+        ("note", ""),
+        ("allowlist", "10.0.0.0/8\r\n::1/128"),
+    ]);
+    let request = request(&ACTION, &params, &form);
+    assert_eq!(request.target, "/partners/ptn_1/wallets/USD/top-ups");
+    let body = request.body.unwrap();
+    assert_eq!(body.content_type, "application/json");
+    assert_eq!(
+        body.text,
+        r#"{"amount":"10.00","limits":{"orders":{"quota":5,"window_s":60},"auth":null},"days":30,"allowlist":["10.0.0.0/8","::1/128"],"reason":""}"#
+    );
+}
+
+#[test]
+fn rows_are_csv_and_a_line_with_too_many_values_is_not_cut() {
+    let rows = parse_rows("code,pin\r\n\"A,B\",1\r\n\r\nC\r\nD,2,E\r\n\"F\r\n");
+    assert_eq!(
+        rows.to_string(),
+        r#"[{"code":"A,B","pin":"1"},{"code":"C"},null,null]"#
+    );
+    assert_eq!(parse_rows("SECRET-1,1\nSECRET-2,2").to_string(), "[null]");
+}
+
+#[test]
+fn secret_is_not_shown_again() {
+    const ACTION: Action = Action::post("put", "Put", Role::Admin, "/stock/{batch}").inputs(&[
+        Input::line("name", "Name"),
+        Input::new("codes", "Codes", InputKind::Csv),
+    ]);
+    let submission = submission(&[("batch", "b-1"), ("name", "typed"), ("codes", "code\nSECRET-1")]);
+    let refusal = Refusal {
+        status: 422,
+        code: String::new(),
+        message: String::new(),
+        details: vec![("codes[0]".to_owned(), "is wrong".to_owned())],
+        trace_id: String::new(),
+    };
+    let failed = FailedForm {
+        slug: "put",
+        submission: &submission,
+        refusal: &refusal,
+    };
+    let params = Vec::new();
+    let context = FormContext {
+        path: "/stock",
+        query: "",
+        params: &params,
+        failed: Some(&failed),
+    };
+    let row = Json::parse(br#"{"batch":"b-1"}"#);
+    let shown = render(&context, &ACTION, &row, "0").into_string();
+    assert!(
+        shown.contains("typed") && shown.contains("is wrong; enter it again"),
+        "{shown}"
+    );
+    assert!(shown.contains("<details class=\"action\" open>"), "{shown}");
+    assert!(!shown.contains("SECRET-1"), "{shown}");
+    let other = render(&context, &ACTION, &Json::parse(br#"{"batch":"b-2"}"#), "1").into_string();
+    assert!(!other.contains("typed") && !other.contains(" open>"), "{other}");
+}

@@ -1,0 +1,123 @@
+//! Layout of all pages: head, environment banner, navigation, search and content.
+
+use maud::{DOCTYPE, Markup, html};
+use vouchsafe_domain::operator::Role;
+
+use crate::assets;
+use crate::value::visible;
+
+/// The signed-in operator and the process that responds.
+pub struct Viewer {
+    pub name: String,
+    pub role: Role,
+    /// `sandbox` or `production`.
+    pub environment: &'static str,
+    /// The last day that is over, in UTC, as `YYYY-MM-DD`: the newest complete reconciliation.
+    pub yesterday: String,
+}
+
+/// Its pages are days.
+const RECONCILIATION: &str = "/reconciliation";
+
+/// Pages of the navigation, by group.
+const NAVIGATION: [(&str, &[(&str, &str)]); 4] = [
+    (
+        "Decisions",
+        &[
+            ("/", "Overview"),
+            ("/orders", "Orders"),
+            ("/payouts", "Payouts"),
+            ("/requests", "Requests"),
+        ],
+    ),
+    (
+        "Partners",
+        &[
+            ("/partners", "Partners"),
+            ("/webhooks", "Webhooks"),
+            ("/deliveries", "Deliveries"),
+        ],
+    ),
+    (
+        "Supply",
+        &[
+            ("/products", "Products"),
+            ("/stock", "Stock"),
+            ("/vendors", "Vendors"),
+            ("/purchases", "Purchases"),
+            ("/drifts", "Drifts"),
+            (RECONCILIATION, "Reconciliation"),
+        ],
+    ),
+    (
+        "Access",
+        &[("/audit", "Audit trail"), ("/operators", "Operators")],
+    ),
+];
+
+/// Renders a page. `path` marks the current entry of the navigation.
+pub(crate) fn render(viewer: &Viewer, path: &str, title: &str, content: &Markup) -> Markup {
+    let section = path.split('/').nth(1).unwrap_or_default();
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(title))
+            body {
+                a.skip href="#content" { "Skip to content" }
+                header {
+                    // Narrow windows show the navigation as a popover: it needs no script, and Escape closes it.
+                    button.menu type="button" popovertarget="menu" { "Menu" }
+                    a.home href="/" { "Vouchsafe" }
+                    span class={ "environment " (viewer.environment) } { (viewer.environment) }
+                    form.search role="search" action="/search" {
+                        input type="search" name="q" aria-label="ID or reference" placeholder="ID or reference"
+                            autocomplete="off" spellcheck="false";
+                    }
+                    span.viewer { (viewer.name) " · " (viewer.role.into_str()) }
+                }
+                nav #menu popover aria-label="Pages" {
+                    @for (group, pages) in NAVIGATION {
+                        h2 { (group) }
+                        ul {
+                            @for (page, name) in pages {
+                                @let of_day = (*page == RECONCILIATION).then(|| format!("{page}/{}", viewer.yesterday));
+                                li {
+                                    a href=(of_day.as_deref().unwrap_or(page)) aria-current=[(&page[1..] == section).then_some("page")] {
+                                        (name)
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    h2 { "More" }
+                    ul { li { a href="/docs" { "Documentation" } } }
+                }
+                main #content tabindex="-1" { (content) }
+            }
+        }
+    }
+}
+
+/// Renders an error without a signed-in operator.
+pub(crate) fn render_bare(title: &str, content: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(title))
+            body { main #content { (content) } }
+        }
+    }
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (visible(title)) " · Vouchsafe" }
+            link rel="icon" href="/docs/favicon.svg" type="image/svg+xml";
+            link rel="stylesheet" href=(assets::style_path());
+        }
+    }
+}

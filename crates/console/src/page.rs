@@ -1,0 +1,317 @@
+//! Declarations of pages: what a page reads from the operator API and shows, how it filters a list, and what it changes.
+//!
+//! The pages are tables like those of the command line. A test compares every path, parameter, field and role in them with the
+//! OpenAPI document.
+
+use strum::VariantArray;
+use vouchsafe_domain::operator::Role;
+
+use crate::api::Method;
+use crate::json::Json;
+
+/// A page at a path of the console.
+pub(crate) struct Page {
+    /// With placeholders.
+    pub(crate) path: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) view: View,
+    pub(crate) actions: &'static [Action],
+}
+
+pub(crate) enum View {
+    List(List),
+    Object(Object),
+}
+
+/// A page of a list of the API.
+pub(crate) struct List {
+    /// Path below `/admin/v1`, with placeholders of the page.
+    pub(crate) api: &'static str,
+    pub(crate) columns: &'static [Column],
+    pub(crate) filters: &'static [Filter],
+    /// Actions on an entry.
+    pub(crate) row_actions: &'static [Action],
+    /// Whether the list is read without a filter.
+    pub(crate) is_complete: bool,
+}
+
+/// An object of the API.
+pub(crate) struct Object {
+    /// Path below `/admin/v1`; empty if the page consists of its sections.
+    pub(crate) api: &'static str,
+    /// Field of the heading.
+    pub(crate) name: &'static str,
+    pub(crate) facts: &'static [Column],
+    pub(crate) sections: &'static [Section],
+    /// Text of a page whose object the API does not have yet; empty: the page is not found.
+    pub(crate) none: &'static str,
+}
+
+/// A table on the page of an object.
+pub(crate) struct Section {
+    pub(crate) heading: &'static str,
+    pub(crate) source: Source,
+    pub(crate) columns: &'static [Column],
+    pub(crate) row_actions: &'static [Action],
+    /// Text instead of an empty table.
+    pub(crate) none: &'static str,
+}
+
+pub(crate) enum Source {
+    /// A list in a field of the object.
+    Field(&'static str),
+    /// A list in a field of a response. `page` of the console shows all of it; empty if there is none.
+    Api {
+        path: &'static str,
+        field: &'static str,
+        page: &'static str,
+    },
+}
+
+/// A column of a table, or a fact about an object.
+#[derive(Clone, Copy)]
+pub(crate) struct Column {
+    pub(crate) heading: &'static str,
+    /// Paths of fields, whose values it joins.
+    pub(crate) fields: &'static str,
+    /// Page of the row, with fields as placeholders; empty: only IDs are links.
+    pub(crate) page: &'static str,
+}
+
+pub(crate) const fn col(heading: &'static str, fields: &'static str) -> Column {
+    link(heading, fields, "")
+}
+
+/// A column whose value links to a page.
+pub(crate) const fn link(heading: &'static str, fields: &'static str, page: &'static str) -> Column {
+    Column {
+        heading,
+        fields,
+        page,
+    }
+}
+
+/// A parameter of a list.
+pub(crate) struct Filter {
+    pub(crate) name: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) hint: &'static str,
+    /// Empty: any text.
+    pub(crate) choices: fn() -> Vec<&'static str>,
+}
+
+/// A filter by a text.
+pub(crate) const fn filter(name: &'static str, label: &'static str) -> Filter {
+    choice(name, label, Vec::new)
+}
+
+/// A filter by one of these values.
+pub(crate) const fn choice(
+    name: &'static str,
+    label: &'static str,
+    choices: fn() -> Vec<&'static str>,
+) -> Filter {
+    Filter {
+        name,
+        label,
+        hint: "",
+        choices,
+    }
+}
+
+const TIME_HINT: &str = "UTC, such as 2026-11-25 or 2026-11-25T10:00:00Z";
+
+pub(crate) const FROM: Filter = Filter {
+    hint: TIME_HINT,
+    ..filter("from", "From")
+};
+
+pub(crate) const TO: Filter = Filter {
+    hint: TIME_HINT,
+    ..filter("to", "Until")
+};
+
+/// The labels of an enum.
+pub(crate) fn labels<T: VariantArray + Copy + Into<&'static str>>() -> Vec<&'static str> {
+    T::VARIANTS.iter().map(|variant| (*variant).into()).collect()
+}
+
+/// A change, as a form of a page.
+#[derive(Clone, Copy)]
+pub(crate) struct Action {
+    /// Last segment of the form's address.
+    pub(crate) slug: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) role: Role,
+    pub(crate) method: Method,
+    /// Path below `/admin/v1`. Placeholders are those of the page, fields of the object or row, and inputs.
+    pub(crate) api: &'static str,
+    pub(crate) inputs: &'static [Input],
+    /// Fields of the body that no input changes, with their JSON.
+    pub(crate) fixed: &'static [(&'static str, &'static str)],
+    /// Whether the page offers the change for this object.
+    pub(crate) is_offered: fn(&Json) -> bool,
+    /// Consequences, before the operator decides.
+    pub(crate) note: &'static str,
+    pub(crate) outcome: Outcome,
+}
+
+/// What follows a successful change.
+#[derive(Clone, Copy)]
+pub(crate) enum Outcome {
+    /// The page again, with this message.
+    Message(&'static str),
+    /// The response under this heading, once: it has a secret, or a report.
+    Response(&'static str),
+}
+
+impl Action {
+    pub(crate) const fn new(
+        slug: &'static str,
+        label: &'static str,
+        role: Role,
+        method: Method,
+        api: &'static str,
+    ) -> Self {
+        Self {
+            slug,
+            label,
+            role,
+            method,
+            api,
+            inputs: &[],
+            fixed: &[],
+            is_offered: |_| true,
+            note: "",
+            outcome: Outcome::Message("The change was made."),
+        }
+    }
+
+    pub(crate) const fn post(slug: &'static str, label: &'static str, role: Role, api: &'static str) -> Self {
+        Self::new(slug, label, role, Method::Post, api)
+    }
+
+    pub(crate) const fn inputs(self, inputs: &'static [Input]) -> Self {
+        Self { inputs, ..self }
+    }
+
+    pub(crate) const fn fixed(self, fixed: &'static [(&'static str, &'static str)]) -> Self {
+        Self { fixed, ..self }
+    }
+
+    pub(crate) const fn when(self, is_offered: fn(&Json) -> bool) -> Self {
+        Self { is_offered, ..self }
+    }
+
+    pub(crate) const fn note(self, note: &'static str) -> Self {
+        Self { note, ..self }
+    }
+
+    pub(crate) const fn done(self, message: &'static str) -> Self {
+        Self {
+            outcome: Outcome::Message(message),
+            ..self
+        }
+    }
+
+    pub(crate) const fn shows(self, heading: &'static str) -> Self {
+        Self {
+            outcome: Outcome::Response(heading),
+            ..self
+        }
+    }
+}
+
+/// An input of a form.
+#[derive(Clone, Copy)]
+pub(crate) struct Input {
+    /// Path of the field in the body, or placeholder of the API's path.
+    pub(crate) name: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) kind: InputKind,
+    pub(crate) is_required: bool,
+    /// Whether an empty input is null instead of omitted.
+    pub(crate) is_nullable: bool,
+    /// Whether the form begins with the object's value.
+    pub(crate) is_prefilled: bool,
+    pub(crate) hint: &'static str,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum InputKind {
+    Line,
+    Paragraph,
+    Number,
+    Choice(fn() -> Vec<&'static str>),
+    Flag,
+    /// A list of texts, one per line.
+    Lines,
+    /// An object, as JSON.
+    Json,
+    /// A rate limit `QUOTA/SECONDS`.
+    Limit,
+    /// A CSV body. It may contain codes: it is not shown again.
+    Csv,
+    /// Objects of the body, from CSV with a header. They may contain codes: they are not shown again.
+    Rows,
+    /// A credential. It is not shown again.
+    Secret,
+    /// A parameter of the page. The operator does not see it.
+    Param,
+}
+
+impl InputKind {
+    pub(crate) const fn is_secret(self) -> bool {
+        matches!(self, Self::Csv | Self::Rows | Self::Secret)
+    }
+}
+
+impl Input {
+    pub(crate) const fn new(name: &'static str, label: &'static str, kind: InputKind) -> Self {
+        Self {
+            name,
+            label,
+            kind,
+            is_required: true,
+            is_nullable: false,
+            is_prefilled: false,
+            hint: "",
+        }
+    }
+
+    pub(crate) const fn line(name: &'static str, label: &'static str) -> Self {
+        Self::new(name, label, InputKind::Line)
+    }
+
+    pub(crate) const fn optional(self) -> Self {
+        Self {
+            is_required: false,
+            ..self
+        }
+    }
+
+    /// An input that shows the current value and resets it when it is empty.
+    pub(crate) const fn current(self) -> Self {
+        Self {
+            is_required: false,
+            is_nullable: true,
+            is_prefilled: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn prefilled(self) -> Self {
+        Self {
+            is_prefilled: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn hint(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
+    }
+}
+
+/// Why an operator decides so, for the partner.
+pub(crate) const REASON: Input =
+    Input::new("reason", "Reason", InputKind::Paragraph).hint("The partner sees it in the timeline.");

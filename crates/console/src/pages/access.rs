@@ -1,0 +1,131 @@
+//! Audit trail, operators and their tokens.
+
+use vouchsafe_domain::operator::Role;
+
+use crate::api::Method;
+use crate::page::{Action, FROM, Input, InputKind, List, Page, TO, View, col, filter, labels, link};
+
+pub(super) static PAGES: [Page; 3] = [
+    Page {
+        path: "/audit",
+        title: "Audit trail",
+        view: View::List(List {
+            api: "/audit",
+            columns: &[
+                col("Number", "audit_id"),
+                col("Time", "at"),
+                col("Operator", "operator"),
+                col("Action", "action"),
+                col("Subject", "subject"),
+                col("Before", "before"),
+                col("After", "after"),
+                col("Trace", "trace_id"),
+            ],
+            filters: &[
+                filter("operator", "Operator"),
+                filter("action", "Action"),
+                filter("subject", "Subject"),
+                FROM,
+                TO,
+            ],
+            row_actions: &[],
+            is_complete: true,
+        }),
+        actions: &[],
+    },
+    Page {
+        path: "/operators",
+        title: "Operators",
+        view: View::List(List {
+            api: "/operators",
+            columns: &[
+                link("Name", "name", "/operators/{name}/tokens"),
+                col("Role", "role"),
+                col("Disabled", "disabled"),
+                col("Created", "created_at"),
+            ],
+            filters: &[],
+            row_actions: &[
+                Action::new(
+                    "role",
+                    "Change the role",
+                    Role::Admin,
+                    Method::Patch,
+                    "/operators/{name}",
+                )
+                .inputs(&[Input::new("role", "Role", InputKind::Choice(labels::<Role>)).prefilled()])
+                .note("In force at once.")
+                .done("The role was changed."),
+                Action::new(
+                    "disable",
+                    "Disable",
+                    Role::Admin,
+                    Method::Patch,
+                    "/operators/{name}",
+                )
+                .fixed(&[("disabled", "true")])
+                .when(|operator| *operator.get("disabled") == crate::json::Json::Bool(false))
+                .note("All tokens of the operator are refused at once.")
+                .done("The operator is disabled."),
+                Action::new(
+                    "enable",
+                    "Enable",
+                    Role::Admin,
+                    Method::Patch,
+                    "/operators/{name}",
+                )
+                .fixed(&[("disabled", "false")])
+                .when(|operator| *operator.get("disabled") == crate::json::Json::Bool(true))
+                .done("The operator is enabled."),
+            ],
+            is_complete: true,
+        }),
+        actions: &[
+            Action::post("create", "Create an operator", Role::Admin, "/operators")
+                .inputs(&[
+                    Input::line("name", "Name").hint("In the audit trail. It cannot be changed."),
+                    Input::new("role", "Role", InputKind::Choice(labels::<Role>)),
+                ])
+                .done("The operator was created. Issue a token on the page of the operator."),
+        ],
+    },
+    Page {
+        path: "/operators/{name}/tokens",
+        title: "Tokens of",
+        view: View::List(List {
+            api: "/operators/{name}/tokens",
+            columns: &[
+                col("Token", "token_id"),
+                col("Created", "created_at"),
+                col("Expires", "expires_at"),
+                col("Last used", "last_used_at"),
+                col("Revoked", "revoked_at"),
+            ],
+            filters: &[],
+            row_actions: &[Action::new(
+                "revoke",
+                "Revoke",
+                Role::Admin,
+                Method::Delete,
+                "/operator-tokens/{token_id}",
+            )
+            .when(|token| token.get("revoked_at").is_empty())
+            .note("In force at once.")
+            .done("The token was revoked.")],
+            is_complete: true,
+        }),
+        actions: &[
+            Action::post("issue", "Issue a token", Role::Admin, "/operators/{name}/tokens")
+                .inputs(&[
+                    Input::new("days", "Days until it expires", InputKind::Number)
+                        .optional()
+                        .hint("1 to 366. Empty: 90."),
+                    Input::line("token_sha256", "SHA-256 of a token")
+                        .optional()
+                        .hint("In hex, if the operator has generated the token: then nobody else sees it."),
+                ])
+                .note("The token is shown once.")
+                .shows("New token: it is shown only now"),
+        ],
+    },
+];

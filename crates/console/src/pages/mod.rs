@@ -1,0 +1,52 @@
+//! The pages of the console, each a declaration of what it shows and changes.
+
+mod access;
+mod orders;
+mod overview;
+mod partners;
+mod payouts;
+mod requests;
+mod supply;
+mod vendors;
+mod webhooks;
+
+use crate::page::{Column, Page, Section, Source, col};
+
+/// All pages. A path is found in this order.
+pub(crate) fn all_pages() -> impl Iterator<Item = &'static Page> {
+    let groups: [&'static [Page]; 9] = [
+        &overview::PAGES,
+        &orders::PAGES,
+        &payouts::PAGES,
+        &requests::PAGES,
+        &partners::PAGES,
+        &webhooks::PAGES,
+        &supply::PAGES,
+        &vendors::PAGES,
+        &access::PAGES,
+    ];
+    groups.into_iter().flatten()
+}
+
+const AUDIT_COLUMNS: [Column; 5] = [
+    col("Time", "at"),
+    col("Operator", "operator"),
+    col("Action", "action"),
+    col("Before", "before"),
+    col("After", "after"),
+];
+
+/// Entries of the audit trail about an object.
+const fn audit_of(path: &'static str, page: &'static str) -> Section {
+    Section {
+        heading: "Audit trail",
+        source: Source::Api {
+            path,
+            field: "data",
+            page,
+        },
+        columns: &AUDIT_COLUMNS,
+        row_actions: &[],
+        none: "No operator has changed it.",
+    }
+}

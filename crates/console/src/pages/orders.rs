@@ -1,0 +1,205 @@
+//! Orders of all partners: search, one order with everything about it, and decisions.
+
+use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::order::{OrderStatus, PendingReason};
+
+use super::audit_of;
+use crate::json::Json;
+use crate::page::{
+    Action, Column, FROM, Input, InputKind, List, Object, Page, REASON, Section, Source, TO, View, choice,
+    col, filter, labels,
+};
+
+pub(super) const ORDER_COLUMNS: [Column; 7] = [
+    col("Order", "order_id"),
+    col("Partner", "partner_id"),
+    col("Status", "status"),
+    col("Total", "total_amount currency"),
+    col("Reference", "reference"),
+    col("Waits for", "pending_reason"),
+    col("Created", "created_at"),
+];
+
+fn waits_for_approval(order: &Json) -> bool {
+    order.is("pending_reason", "APPROVAL")
+}
+
+fn is_cancellable(order: &Json) -> bool {
+    !order.is("status", "CANCELLED") && !order.is("status", "REFUNDED")
+}
+
+fn needs_vouchers(order: &Json) -> bool {
+    *order.get("closed") == Json::Bool(false) && !waits_for_approval(order)
+}
+
+const ACTIONS: &[Action] = &[
+    Action::post("approve", "Approve", Role::Operator, "/orders/{order_id}/approve")
+        .inputs(&[REASON])
+        .when(waits_for_approval)
+        .note("The order is paid already: its vouchers are delivered from stock, or bought.")
+        .done("The order was approved."),
+    Action::post("reject", "Reject", Role::Operator, "/orders/{order_id}/reject")
+        .inputs(&[REASON])
+        .when(waits_for_approval)
+        .note("The order is cancelled and its amount returns to the wallet.")
+        .done("The order was rejected and refunded."),
+    Action::post("cancel", "Cancel", Role::Operator, "/orders/{order_id}/cancel")
+        .inputs(&[REASON])
+        .when(is_cancellable)
+        .note("Vouchers whose codes the partner has not read are taken back and refunded. This cannot be undone.")
+        .done("The order was cancelled."),
+    Action::post("fulfil", "Fulfil by hand", Role::Operator, "/orders/{order_id}/fulfil")
+        .inputs(&[
+            Input::line("product_id", "Product")
+                .optional()
+                .hint("Required, with the denomination, if the order needs several products."),
+            Input::line("denomination", "Denomination").optional(),
+            Input::new("vouchers", "Vouchers", InputKind::Rows)
+                .hint("CSV with a header of code, pin, serial, url and expiry. Codes are encrypted and not shown again."),
+        ])
+        .when(needs_vouchers)
+        .note("Can be repeated: no voucher is stored twice.")
+        .done("The vouchers were stored for this order."),
+];
+
+pub(super) static PAGES: [Page; 2] = [
+    Page {
+        path: "/orders",
+        title: "Orders",
+        view: View::List(List {
+            api: "/orders",
+            columns: &ORDER_COLUMNS,
+            filters: &[
+                filter("order_id", "Order ID"),
+                filter("partner_id", "Partner ID"),
+                filter("reference", "Reference"),
+                choice("status", "Status", labels::<OrderStatus>),
+                choice("pending_reason", "Waits for", labels::<PendingReason>),
+                FROM,
+                TO,
+            ],
+            row_actions: &[],
+            is_complete: true,
+        }),
+        actions: &[],
+    },
+    Page {
+        path: "/orders/{order_id}",
+        title: "Order",
+        view: View::Object(Object {
+            none: "",
+            api: "/orders/{order_id}",
+            name: "order_id",
+            facts: &[
+                col("Status", "status"),
+                col("Waits for", "pending_reason"),
+                col("Partner", "partner_id"),
+                col("Reference", "reference"),
+                col("Total", "total_amount currency"),
+                col("Refunded", "refunded_amount currency"),
+                col("Fulfilled from", "fulfilled_from"),
+                col("Final", "closed"),
+                col("Created", "created_at"),
+                col("Changed", "updated_at"),
+                col("Metadata", "metadata"),
+            ],
+            sections: &[
+                Section {
+                    heading: "Items",
+                    source: Source::Field("items"),
+                    columns: &[
+                        col("Product", "product_id"),
+                        col("Denomination", "denomination"),
+                        col("Quantity", "quantity"),
+                        col("Delivered", "delivered"),
+                        col("Pending", "pending"),
+                        col("Failed", "failed"),
+                        col("Cancelled", "cancelled"),
+                    ],
+                    row_actions: &[],
+                    none: "No items.",
+                },
+                Section {
+                    heading: "Timeline",
+                    source: Source::Field("timeline"),
+                    columns: &[
+                        col("Time", "at"),
+                        col("Status", "status"),
+                        col("By", "by"),
+                        col("Reason", "reason"),
+                    ],
+                    row_actions: &[],
+                    none: "No entries.",
+                },
+                Section {
+                    heading: "Vouchers",
+                    source: Source::Field("vouchers"),
+                    columns: &[
+                        col("Voucher", "voucher_id"),
+                        col("Product", "product_id"),
+                        col("Denomination", "denomination"),
+                        col("Expiry", "expiry"),
+                        col("Code first read", "first_retrieved_at"),
+                    ],
+                    row_actions: &[],
+                    none: "No voucher is allocated.",
+                },
+                Section {
+                    heading: "Ledger",
+                    source: Source::Api {
+                        path: "/partners/{partner_id}/transactions?order_id={order_id}&limit=20",
+                        field: "data",
+                        page: "/partners/{partner_id}/transactions?order_id={order_id}",
+                    },
+                    columns: &[
+                        col("Time", "created_at"),
+                        col("Type", "type"),
+                        col("Amount", "amount currency"),
+                        col("Balance", "balance_after"),
+                        col("Transaction", "transaction_id"),
+                    ],
+                    row_actions: &[],
+                    none: "No entries.",
+                },
+                Section {
+                    heading: "Purchases",
+                    source: Source::Api {
+                        path: "/purchases?order_id={order_id}&limit=20",
+                        field: "data",
+                        page: "/purchases?order_id={order_id}",
+                    },
+                    columns: &[
+                        col("Purchase", "purchase_id"),
+                        col("Vendor", "vendor"),
+                        col("Product", "product_id"),
+                        col("Quantity", "quantity"),
+                        col("State", "state"),
+                        col("Last response", "last_response"),
+                        col("Requested", "requested_at"),
+                    ],
+                    row_actions: &[],
+                    none: "Nothing was bought for it.",
+                },
+                Section {
+                    heading: "Deliveries that failed, wait or were replayed",
+                    source: Source::Api {
+                        path: "/deliveries?order_id={order_id}&limit=20",
+                        field: "data",
+                        page: "/deliveries?order_id={order_id}",
+                    },
+                    columns: &[
+                        col("Delivery", "delivery_id"),
+                        col("Webhook", "webhook_id"),
+                        col("Status", "status"),
+                        col("Failed attempts", "failed_attempts"),
+                        col("Next attempt", "next_attempt_at"),
+                    ],
+                    row_actions: &[],
+                    none: "All events were delivered at the first attempt, or nobody receives them.",
+                },
+                audit_of("/audit?subject={order_id}&limit=20", "/audit?subject={order_id}"),
+            ],
+        }),
+        actions: ACTIONS,
+    },
+];

@@ -1,0 +1,111 @@
+//! Overview: what needs a decision now. Search.
+
+use super::orders::ORDER_COLUMNS;
+use super::payouts::PAYOUT_COLUMNS;
+use super::requests::REQUEST_COLUMNS;
+use super::vendors::{DRIFT_COLUMNS, PURCHASE_COLUMNS};
+use super::webhooks::WEBHOOK_COLUMNS;
+use crate::page::{Column, List, Object, Page, Section, Source, View, col, filter};
+
+const fn queue(
+    heading: &'static str,
+    path: &'static str,
+    page: &'static str,
+    columns: &'static [Column],
+    none: &'static str,
+) -> Section {
+    Section {
+        heading,
+        source: Source::Api {
+            path,
+            field: "data",
+            page,
+        },
+        columns,
+        row_actions: &[],
+        none,
+    }
+}
+
+pub(super) static PAGES: [Page; 2] = [
+    Page {
+        path: "/",
+        title: "Overview",
+        view: View::Object(Object {
+            none: "",
+            api: "",
+            name: "",
+            facts: &[],
+            sections: &[
+                queue(
+                    "Requests for a second operator",
+                    "/requests?status=WAITING&limit=5",
+                    "/requests?status=WAITING",
+                    &REQUEST_COLUMNS,
+                    "No change waits for a second operator.",
+                ),
+                queue(
+                    "Orders that wait for approval",
+                    "/orders?pending_reason=APPROVAL&limit=5",
+                    "/orders?pending_reason=APPROVAL",
+                    &ORDER_COLUMNS,
+                    "No order waits for approval.",
+                ),
+                queue(
+                    "Payouts to pay",
+                    "/payouts?status=PENDING&limit=5",
+                    "/payouts?status=PENDING",
+                    &PAYOUT_COLUMNS,
+                    "No payout waits.",
+                ),
+                queue(
+                    "Failing webhooks",
+                    "/webhooks?status=failing&limit=5",
+                    "/webhooks?status=failing",
+                    &WEBHOOK_COLUMNS,
+                    "No endpoint fails.",
+                ),
+                queue(
+                    "Open drifts",
+                    "/drifts?resolution=pending&limit=5",
+                    "/drifts?resolution=pending",
+                    &DRIFT_COLUMNS,
+                    "No difference to the vendors' records is open.",
+                ),
+                queue(
+                    "Refused purchases",
+                    "/purchases?state=refused&limit=5",
+                    "/purchases?state=refused",
+                    &PURCHASE_COLUMNS,
+                    "No vendor has refused a purchase.",
+                ),
+                queue(
+                    "Orders that wait for a vendor",
+                    "/orders?pending_reason=VENDOR&limit=5",
+                    "/orders?pending_reason=VENDOR",
+                    &ORDER_COLUMNS,
+                    "No order waits for a vendor.",
+                ),
+            ],
+        }),
+        actions: &[],
+    },
+    Page {
+        path: "/search",
+        title: "Search",
+        view: View::List(List {
+            api: "/search",
+            columns: &[
+                col("Kind", "kind"),
+                col("ID", "id"),
+                col("Name", "label"),
+                col("Partner", "partner_id"),
+                col("Order", "order_id"),
+            ],
+            filters: &[filter("q", "ID, or reference of an order")],
+            row_actions: &[],
+            is_complete: false,
+        }),
+        actions: &[],
+    },
+];

@@ -1,0 +1,317 @@
+//! Partners: search, terms, credentials, wallets and ledger, certification.
+
+use vouchsafe_domain::ledger::LedgerKind;
+use vouchsafe_domain::operator::Role;
+
+use super::audit_of;
+use crate::api::Method;
+use crate::json::Json;
+use crate::page::{
+    Action, Column, FROM, Input, InputKind, List, Object, Page, Section, Source, TO, View, choice, col,
+    filter, labels, link,
+};
+
+const ALLOWLIST: Input = Input::new("allowlist", "Allowlist", InputKind::Lines)
+    .hint("Networks or addresses, one per line. An empty list denies all.");
+
+const POSTING: [Input; 3] = [
+    Input::line("currency", "Currency").hint("Such as USD."),
+    Input::line("amount", "Amount").hint("Such as 1000.00."),
+    Input::line("reference", "Reference")
+        .hint("Such as the number of a bank statement. The amount is posted once per reference."),
+];
+
+const fn limit(name: &'static str, label: &'static str) -> Input {
+    Input::new(name, label, InputKind::Limit)
+        .current()
+        .hint("Requests per seconds, such as 100/60. Empty: the limit of the settings.")
+}
+
+const fn instant(name: &'static str, label: &'static str) -> Input {
+    Input::line(name, label)
+        .current()
+        .hint("Such as 2026-11-20T12:00:00Z. Empty: none.")
+}
+
+fn is_suspended(partner: &Json) -> bool {
+    *partner.get("suspended") == Json::Bool(true)
+}
+
+const fn change(slug: &'static str, label: &'static str, inputs: &'static [Input]) -> Action {
+    Action::new(slug, label, Role::Admin, Method::Patch, "/partners/{partner_id}")
+        .inputs(inputs)
+        .done("The terms were changed. They apply from the next request.")
+}
+
+const TRANSACTION_COLUMNS: [Column; 8] = [
+    col("Time", "created_at"),
+    col("Type", "type"),
+    col("Amount", "amount currency"),
+    col("Balance", "balance_after"),
+    col("Order", "order_id"),
+    col("Payout", "payout_id"),
+    col("Reference", "reference"),
+    col("Transaction", "transaction_id"),
+];
+
+const ACTIONS: &[Action] = &[
+    Action::post("top-up", "Top up", Role::Admin, "/partners/{partner_id}/wallets/{currency}/top-ups")
+        .inputs(&POSTING)
+        .done("The amount was added to the wallet."),
+    Action::post("adjust", "Adjust a balance", Role::Admin, "/partners/{partner_id}/wallets/{currency}/adjustments")
+        .inputs(&POSTING)
+        .note("A negative amount takes money away.")
+        .done("The balance was adjusted."),
+    Action::post("issue", "Issue a credential", Role::Admin, "/partners/{partner_id}/credentials")
+        .inputs(&[Input::new("allowlist", "Allowlist of the credential", InputKind::Lines)
+            .optional()
+            .hint("Narrower than the partner's, one network per line.")])
+        .note("The secret is shown once.")
+        .shows("New credential: its secret is shown only now"),
+    change("allowlist", "Change the allowlist", &[ALLOWLIST.prefilled()]),
+    change(
+        "limits",
+        "Change rate limits",
+        &[
+            limit("limits.orders", "Orders"),
+            limit("limits.general", "General"),
+            limit("limits.auth", "Failed authentications"),
+            limit("limits.vouchers", "Reads of codes"),
+        ],
+    ),
+    // A form of its own: a change of the rule needs a second operator, and the other terms do not.
+    change(
+        "approval-rule",
+        "Change the approval rule",
+        &[Input::new("approval_rule", "Approval rule", InputKind::Json)
+            .current()
+            .hint("JSON such as {\"amount_over\":{\"USD\":\"500.00\"},\"other_currencies\":\"approve\",\"first_orders\":3}. Empty: none.")],
+    ),
+    change(
+        "terms",
+        "Change catalogue and cancellation",
+        &[
+            Input::new("catalogue", "Catalogue", InputKind::Json)
+                .current()
+                .hint("JSON such as {\"categories\":[\"gaming\"],\"products\":[]}. Empty: all products."),
+            Input::new("cancel_window_s", "Cancellation window", InputKind::Number)
+                .current()
+                .hint("In seconds. Empty: the default."),
+        ],
+    ),
+    change(
+        "certification",
+        "Record certification",
+        &[
+            instant("certified_at", "Certification passed"),
+            instant("agreement_signed_at", "Agreement signed"),
+        ],
+    ),
+    change(
+        "suspend",
+        "Suspend",
+        &[Input::new("codes_blocked", "Also block reads of codes that it has paid for", InputKind::Flag).optional()],
+    )
+    .fixed(&[("suspended", "true")])
+    .when(|partner| !is_suspended(partner))
+    .done("The partner is suspended."),
+    change("resume", "Resume", &[])
+        .fixed(&[("suspended", "false"), ("codes_blocked", "false")])
+        .when(is_suspended)
+        .done("The partner is no longer suspended."),
+    Action::new(
+        "restart-certification",
+        "Start certification over",
+        Role::Operator,
+        Method::Delete,
+        "/partners/{partner_id}/certification",
+    )
+    .note("Discards the observations of the sandbox.")
+    .done("The observations were discarded."),
+];
+
+const SECTIONS: &[Section] = &[
+    Section {
+        heading: "Wallets",
+        source: Source::Api {
+            path: "/partners/{partner_id}/wallets",
+            field: "data",
+            page: "",
+        },
+        columns: &[
+            col("Currency", "currency"),
+            col("Balance", "balance"),
+            col("In orders", "pending_orders"),
+            col("In payouts", "pending_payouts"),
+            col("Changed", "updated_at"),
+        ],
+        row_actions: &[],
+        none: "It has no wallet: the first top-up makes one.",
+    },
+    Section {
+        heading: "Ledger",
+        source: Source::Api {
+            path: "/partners/{partner_id}/transactions?limit=10",
+            field: "data",
+            page: "/partners/{partner_id}/transactions",
+        },
+        columns: &TRANSACTION_COLUMNS,
+        row_actions: &[],
+        none: "No entries.",
+    },
+    Section {
+        heading: "Credentials",
+        source: Source::Api {
+            path: "/partners/{partner_id}/credentials?limit=25",
+            field: "data",
+            page: "",
+        },
+        columns: &[
+            col("Credential", "credential_id"),
+            col("In force", "live"),
+            col("Allowlist", "allowlist"),
+            col("From", "not_before"),
+            col("Until", "not_after"),
+            col("Revoked", "revoked_at"),
+            col("Rotated from", "rotated_from"),
+        ],
+        row_actions: &[Action::new(
+            "revoke",
+            "Revoke",
+            Role::Admin,
+            Method::Delete,
+            "/credentials/{credential_id}",
+        )
+        .when(|credential| *credential.get("live") == Json::Bool(true))
+        .note("Requests with this credential are refused from now on.")
+        .done("The credential was revoked.")],
+        none: "It has no credential.",
+    },
+    Section {
+        heading: "Orders",
+        source: Source::Api {
+            path: "/orders?partner_id={partner_id}&limit=5",
+            field: "data",
+            page: "/orders?partner_id={partner_id}",
+        },
+        columns: &[
+            col("Order", "order_id"),
+            col("Status", "status"),
+            col("Total", "total_amount currency"),
+            col("Reference", "reference"),
+            col("Created", "created_at"),
+        ],
+        row_actions: &[],
+        none: "No orders.",
+    },
+    Section {
+        heading: "Webhooks",
+        source: Source::Api {
+            path: "/webhooks?partner_id={partner_id}&limit=10",
+            field: "data",
+            page: "/webhooks?partner_id={partner_id}",
+        },
+        columns: &[
+            col("Webhook", "webhook_id"),
+            col("Status", "status"),
+            col("Backlog", "backlog"),
+            col("URL", "url"),
+        ],
+        row_actions: &[],
+        none: "It has no endpoint.",
+    },
+    Section {
+        heading: "Certification in the sandbox",
+        source: Source::Api {
+            path: "/partners/{partner_id}/certification",
+            field: "checks",
+            page: "",
+        },
+        columns: &[
+            col("Check", "check"),
+            col("State", "state"),
+            col("Observed", "at"),
+            col("Reason", "reason"),
+            col("Advice", "advice"),
+        ],
+        row_actions: &[],
+        none: "No checks.",
+    },
+    audit_of(
+        "/audit?subject={partner_id}&limit=10",
+        "/audit?subject={partner_id}",
+    ),
+];
+
+pub(super) static PAGES: [Page; 3] = [
+    Page {
+        path: "/partners",
+        title: "Partners",
+        view: View::List(List {
+            api: "/partners",
+            columns: &[
+                link("Name", "name", "/partners/{partner_id}"),
+                col("Partner", "partner_id"),
+                col("Suspended", "suspended"),
+                col("Certified", "certified_at"),
+                col("Created", "created_at"),
+            ],
+            filters: &[
+                filter("name", "Part of the name"),
+                filter("partner_id", "Partner ID"),
+                filter("credential_id", "Credential ID"),
+            ],
+            row_actions: &[],
+            is_complete: true,
+        }),
+        actions: &[
+            Action::post("create", "Create a partner", Role::Admin, "/partners")
+                .inputs(&[Input::line("name", "Name"), ALLOWLIST])
+                .note("In the sandbox it gets its first credential at once: the secret is shown once.")
+                .shows("New partner: the secret of its credential is shown only now"),
+        ],
+    },
+    Page {
+        path: "/partners/{partner_id}",
+        title: "Partner",
+        view: View::Object(Object {
+            none: "",
+            api: "/partners/{partner_id}",
+            name: "name",
+            facts: &[
+                col("ID", "partner_id"),
+                col("Suspended", "suspended"),
+                col("Codes blocked", "codes_blocked"),
+                col("Allowlist", "allowlist"),
+                col("Own rate limits", "limits"),
+                col("Approval rule", "approval_rule"),
+                col("Catalogue", "catalogue"),
+                col("Cancellation window in seconds", "cancel_window_s"),
+                col("Certified", "certified_at"),
+                col("Agreement signed", "agreement_signed_at"),
+                col("Created", "created_at"),
+                col("Changed", "updated_at"),
+            ],
+            sections: SECTIONS,
+        }),
+        actions: ACTIONS,
+    },
+    Page {
+        path: "/partners/{partner_id}/transactions",
+        title: "Ledger of",
+        view: View::List(List {
+            api: "/partners/{partner_id}/transactions",
+            columns: &TRANSACTION_COLUMNS,
+            filters: &[
+                filter("order_id", "Order ID"),
+                choice("type", "Type", labels::<LedgerKind>),
+                filter("currency", "Currency"),
+                FROM,
+                TO,
+            ],
+            row_actions: &[],
+            is_complete: true,
+        }),
+        actions: &[],
+    },
+];

@@ -1,0 +1,109 @@
+//! Payouts of all partners, and their outcome.
+
+use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::payout::PayoutStatus;
+
+use super::audit_of;
+use crate::json::Json;
+use crate::page::{
+    Action, Column, Input, InputKind, List, Object, Page, Section, Source, View, choice, col, filter, labels,
+};
+
+pub(super) const PAYOUT_COLUMNS: [Column; 6] = [
+    col("Payout", "payout_id"),
+    col("Partner", "partner_id"),
+    col("Status", "status"),
+    col("Amount", "amount currency"),
+    col("Reference", "reference"),
+    col("Created", "created_at"),
+];
+
+fn is_pending(payout: &Json) -> bool {
+    payout.is("status", "PENDING")
+}
+
+const PAYMENT: Input = Input::line("reference", "Reference of the payment")
+    .optional()
+    .hint("At the bank, such as the number of a statement.");
+
+const WHY: Input = Input::new("reason", "Reason", InputKind::Paragraph)
+    .optional()
+    .hint("The partner sees it in the timeline.");
+
+pub(super) static PAGES: [Page; 2] = [
+    Page {
+        path: "/payouts",
+        title: "Payouts",
+        view: View::List(List {
+            api: "/payouts",
+            columns: &PAYOUT_COLUMNS,
+            filters: &[
+                filter("partner_id", "Partner ID"),
+                choice("status", "Status", labels::<PayoutStatus>),
+            ],
+            row_actions: &[],
+            is_complete: true,
+        }),
+        actions: &[],
+    },
+    Page {
+        path: "/payouts/{payout_id}",
+        title: "Payout",
+        view: View::Object(Object {
+            none: "",
+            // For an admin with the destination, which the trail records.
+            api: "/payouts/{payout_id}",
+            name: "payout_id",
+            facts: &[
+                col("Status", "status"),
+                col("Partner", "partner_id"),
+                col("Amount", "amount currency"),
+                col("Destination", "destination"),
+                col("Reference", "reference"),
+                col("Created", "created_at"),
+                col("Changed", "updated_at"),
+            ],
+            sections: &[
+                Section {
+                    heading: "Timeline",
+                    source: Source::Field("timeline"),
+                    columns: &[
+                        col("Time", "at"),
+                        col("Status", "status"),
+                        col("By", "by"),
+                        col("Reason", "reason"),
+                        col("Reference", "reference"),
+                    ],
+                    row_actions: &[],
+                    none: "No entries.",
+                },
+                audit_of(
+                    "/audit?subject={payout_id}&limit=20",
+                    "/audit?subject={payout_id}",
+                ),
+            ],
+        }),
+        actions: &[
+            Action::post("pay", "Record as paid", Role::Admin, "/payouts/{payout_id}/pay")
+                .inputs(&[PAYMENT, WHY])
+                .when(is_pending)
+                .note("The service moves no money: pay at the bank first.")
+                .done("The payout was recorded as paid."),
+            Action::post("reject", "Reject", Role::Admin, "/payouts/{payout_id}/reject")
+                .inputs(&[WHY, PAYMENT])
+                .when(is_pending)
+                .note("The amount returns to the wallet.")
+                .done("The payout was rejected."),
+            Action::post(
+                "fail",
+                "Record as failed",
+                Role::Admin,
+                "/payouts/{payout_id}/fail",
+            )
+            .inputs(&[WHY, PAYMENT])
+            .when(is_pending)
+            .note("The bank sent it back: the amount returns to the wallet.")
+            .done("The payout was recorded as failed."),
+        ],
+    },
+];

@@ -1,0 +1,294 @@
+//! Vendors: terms, circuit breaker, purchases; reconciliation and drifts.
+
+use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::purchase::view::PurchaseState;
+use vouchsafe_domain::reconciliation::DriftKind;
+use vouchsafe_domain::reconciliation::drift::DriftResolution;
+use vouchsafe_domain::vendor::AdapterKind;
+
+use super::audit_of;
+use crate::api::Method;
+use crate::page::{
+    Action, Column, Input, InputKind, List, Object, Page, REASON, Section, Source, View, choice, col, filter,
+    labels, link,
+};
+
+pub(super) const PURCHASE_COLUMNS: [Column; 8] = [
+    col("Purchase", "purchase_id"),
+    col("Order", "order_id"),
+    col("Vendor", "vendor"),
+    col("Product", "product_id"),
+    col("Quantity", "quantity"),
+    col("State", "state"),
+    col("Last response", "last_response"),
+    col("Requested", "requested_at"),
+];
+
+pub(super) const DRIFT_COLUMNS: [Column; 7] = [
+    col("Drift", "drift_id"),
+    link("Day", "date", "/reconciliation/{date}"),
+    col("Vendor", "vendor"),
+    col("Kind", "kind"),
+    col("Order", "order_id"),
+    col("Differences", "differences"),
+    col("Resolution", "resolution"),
+];
+
+fn resolutions() -> Vec<&'static str> {
+    vec![
+        DriftResolution::Resolved.into(),
+        DriftResolution::Escalated.into(),
+    ]
+}
+
+const PURCHASES: Section = Section {
+    heading: "Purchases",
+    source: Source::Api {
+        path: "/purchases?vendor={vendor_id}&limit=10",
+        field: "data",
+        page: "/purchases?vendor={vendor_id}",
+    },
+    columns: &PURCHASE_COLUMNS,
+    row_actions: &[],
+    none: "Nothing was bought.",
+};
+
+const OPEN_DRIFTS: Section = Section {
+    heading: "Open drifts",
+    source: Source::Api {
+        path: "/drifts?vendor={vendor_id}&resolution=pending&limit=10",
+        field: "data",
+        page: "/drifts?vendor={vendor_id}",
+    },
+    columns: &DRIFT_COLUMNS,
+    row_actions: &[],
+    none: "No difference is open.",
+};
+
+pub(super) static PAGES: [Page; 6] = [
+    Page {
+        path: "/vendors",
+        title: "Vendors",
+        view: View::List(List {
+            api: "/vendors",
+            columns: &[
+                col("Vendor", "vendor_id"),
+                col("Adapter", "adapter"),
+                col("Circuit", "circuit.state"),
+                col("URL", "url"),
+                col("Purchases at once", "concurrency"),
+                col("Changed", "updated_at"),
+            ],
+            filters: &[],
+            row_actions: &[],
+            is_complete: true,
+        }),
+        actions: &[],
+    },
+    Page {
+        path: "/vendors/{vendor_id}",
+        title: "Vendor",
+        view: View::Object(Object {
+            none: "",
+            api: "/vendors/{vendor_id}",
+            name: "vendor_id",
+            facts: &[
+                col("Adapter", "adapter"),
+                col("URL", "url"),
+                col("Has a credential", "has_credentials"),
+                col("Purchases at once", "concurrency"),
+                col("Circuit of the node that responded", "circuit"),
+                col("Changed", "updated_at"),
+            ],
+            sections: &[
+                PURCHASES,
+                OPEN_DRIFTS,
+                audit_of(
+                    "/audit?subject={vendor_id}&limit=10",
+                    "/audit?subject={vendor_id}",
+                ),
+            ],
+        }),
+        actions: &[Action::new(
+            "change",
+            "Change",
+            Role::Admin,
+            Method::Put,
+            "/vendors/{vendor_id}",
+        )
+        .inputs(&[
+            Input::new("adapter", "Adapter", InputKind::Choice(labels::<AdapterKind>)).prefilled(),
+            Input::line("url", "URL")
+                .optional()
+                .prefilled()
+                .hint("For http only."),
+            Input::new("credentials", "Credential", InputKind::Secret)
+                .optional()
+                .hint("Empty: the stored one stays, unless the URL changes."),
+            Input::new("concurrency", "Purchases at once", InputKind::Number)
+                .optional()
+                .prefilled(),
+        ])
+        .done("The vendor was changed. It applies to the next call.")],
+    },
+    Page {
+        path: "/purchases",
+        title: "Purchases",
+        view: View::List(List {
+            api: "/purchases",
+            columns: &PURCHASE_COLUMNS,
+            filters: &[
+                filter("vendor", "Vendor ID"),
+                filter("order_id", "Order ID"),
+                choice("state", "State", labels::<PurchaseState>),
+            ],
+            row_actions: &[],
+            is_complete: true,
+        }),
+        actions: &[],
+    },
+    Page {
+        path: "/purchases/{purchase_id}",
+        title: "Purchase",
+        view: View::Object(Object {
+            none: "",
+            api: "/purchases/{purchase_id}",
+            name: "purchase_id",
+            facts: &[
+                col("State", "state"),
+                col("Order", "order_id"),
+                col("Item", "item"),
+                col("Partner", "partner_id"),
+                col("Vendor", "vendor"),
+                col("Product", "product_id"),
+                col("Denomination", "denomination currency"),
+                col("Quantity", "quantity"),
+                col("Sold", "sold"),
+                col("Imported", "imported"),
+                col("Quarantined", "quarantined"),
+                col("Last response", "last_response"),
+                col("The vendor's message", "last_message"),
+                col("Requested", "requested_at"),
+                col("Responded", "last_response_at"),
+                col("Next attempt", "next_attempt_at"),
+            ],
+            sections: &[audit_of(
+                "/audit?subject={purchase_id}&limit=10",
+                "/audit?subject={purchase_id}",
+            )],
+        }),
+        actions: &[
+            Action::post("end", "End", Role::Operator, "/purchases/{purchase_id}/end")
+                .inputs(&[REASON])
+                .when(|purchase| !purchase.is("state", "ended"))
+                .note("The order buys elsewhere, or is refunded. Ask the vendor first whether it has sold.")
+                .done("The purchase was ended."),
+        ],
+    },
+    Page {
+        path: "/drifts",
+        title: "Drifts",
+        view: View::List(List {
+            api: "/drifts",
+            columns: &[
+                col("Drift", "drift_id"),
+                link("Day", "date", "/reconciliation/{date}"),
+                col("Vendor", "vendor"),
+                col("Kind", "kind"),
+                col("Order", "order_id"),
+                col("Differences", "differences"),
+                col("Ours", "ours"),
+                col("Theirs", "theirs"),
+                col("Resolution", "resolution"),
+                col("Reason", "reason"),
+            ],
+            filters: &[
+                filter("date", "Day (YYYY-MM-DD)"),
+                filter("vendor", "Vendor ID"),
+                choice("kind", "Kind", labels::<DriftKind>),
+                choice("resolution", "Resolution", labels::<DriftResolution>),
+            ],
+            row_actions: &[
+                Action::post("resolve", "Resolve", Role::Operator, "/drifts/{drift_id}/resolve")
+                    .inputs(&[
+                        Input::new("resolution", "Resolution", InputKind::Choice(resolutions)),
+                        Input::new("reason", "Reason", InputKind::Paragraph).hint("For the audit trail."),
+                    ])
+                    .when(|drift| !drift.is("resolution", "resolved"))
+                    .done("The drift has its resolution."),
+            ],
+            is_complete: true,
+        }),
+        actions: &[],
+    },
+    Page {
+        path: "/reconciliation/{date}",
+        title: "Reconciliation of",
+        view: View::Object(Object {
+            none: "This day was not compared yet.",
+            api: "/reconciliation/{date}",
+            name: "date",
+            facts: &[
+                col("Orders settled", "summary.orders_total"),
+                col("Vouchers", "summary.vouchers_allocated"),
+                col("Matched", "summary.matched"),
+                col("Drifted", "summary.drifted"),
+                col("Unmatched", "summary.unmatched"),
+            ],
+            sections: &[
+                Section {
+                    heading: "Vendors",
+                    source: Source::Field("vendors"),
+                    columns: &[
+                        col("Vendor", "vendor"),
+                        col("Recorded", "recorded"),
+                        col("Matched", "summary.matched"),
+                        col("Drifted", "summary.drifted"),
+                        col("Unmatched", "summary.unmatched"),
+                        col("Source", "source"),
+                        col("Compared", "generated_at"),
+                        col("Failed attempts", "failed_attempts"),
+                        col("Last error", "last_error"),
+                        col("Next attempt", "next_attempt_at"),
+                    ],
+                    row_actions: &[],
+                    none: "No vendor was compared.",
+                },
+                Section {
+                    heading: "Vouchers by batch",
+                    source: Source::Field("allocations"),
+                    columns: &[
+                        col("Vendor", "vendor"),
+                        col("Source", "source"),
+                        col("Batch", "batch"),
+                        col("Orders", "orders"),
+                        col("Vouchers", "vouchers"),
+                        col("Matched", "matched"),
+                        col("Drifted", "drifted"),
+                        col("Unmatched", "unmatched"),
+                    ],
+                    row_actions: &[],
+                    none: "No voucher was counted.",
+                },
+                Section {
+                    heading: "Drifts",
+                    source: Source::Api {
+                        path: "/drifts?date={date}&limit=20",
+                        field: "data",
+                        page: "/drifts?date={date}",
+                    },
+                    columns: &DRIFT_COLUMNS,
+                    row_actions: &[],
+                    none: "No differences.",
+                },
+            ],
+        }),
+        actions: &[
+            Action::post("run", "Compare now", Role::Operator, "/reconciliation/{date}/run")
+                .inputs(&[Input::line("vendor", "Vendor ID")
+                    .optional()
+                    .hint("Empty: all vendors that list their sales.")])
+                .done("The comparison was requested."),
+        ],
+    },
+];

@@ -1,0 +1,219 @@
+//! Responses of the console: finds the page of a path, shows it, and carries out its forms.
+
+use maud::{Markup, html};
+use vouchsafe_domain::operator::Role;
+
+use crate::api::{self, AdminApi, ApiRequest, Refusal};
+use crate::form::{self, FailedForm, Submission};
+use crate::layout::{self, Viewer};
+use crate::page::{Action, Outcome, Page};
+use crate::pages::all_pages;
+use crate::show::{DONE, REQUESTED, Shown, Visit, all_actions, render_response, show};
+use crate::template::{self, Params, matches, pairs};
+
+/// A request of a browser.
+pub struct Request<'a> {
+    pub is_post: bool,
+    /// Encoded, as in the request line.
+    pub path: &'a str,
+    pub query: &'a str,
+    /// `application/x-www-form-urlencoded`.
+    pub body: &'a [u8],
+}
+
+/// A page, or a redirect to one.
+pub struct Response {
+    pub status: u16,
+    pub location: Option<String>,
+    pub html: String,
+}
+
+/// An error that is not a response of the API.
+pub struct Error<'a> {
+    pub status: u16,
+    pub message: &'a str,
+    pub trace_id: &'a str,
+}
+
+/// The paths of pages and forms, with placeholders.
+pub fn paths() -> impl Iterator<Item = String> {
+    let pages = all_pages().map(|page| page.path.to_owned());
+    pages.chain(forms().map(|(path, _)| path))
+}
+
+/// The paths of forms, with the role that a change needs.
+pub fn forms() -> impl Iterator<Item = (String, Role)> {
+    all_pages().flat_map(|page| {
+        let path = page.path.trim_end_matches('/');
+        let of_page = all_actions(page).into_iter();
+        of_page.map(move |action| (format!("{path}/{}", action.slug), action.role))
+    })
+}
+
+/// What a path names.
+struct Target {
+    page: &'static Page,
+    path: String,
+    params: Params,
+    action: Option<&'static Action>,
+}
+
+fn find(path: &str) -> Option<Target> {
+    let of_form = all_pages().find_map(|page| {
+        let (parent, slug) = path.rsplit_once('/')?;
+        let parent = if parent.is_empty() { "/" } else { parent };
+        let params = matches(page.path, parent)?;
+        let action = all_actions(page).into_iter().find(|action| action.slug == slug)?;
+        Some(Target {
+            page,
+            path: parent.to_owned(),
+            params,
+            action: Some(action),
+        })
+    });
+    let of_page = || {
+        all_pages().find_map(|page| {
+            Some(Target {
+                page,
+                path: path.to_owned(),
+                params: matches(page.path, path)?,
+                action: None,
+            })
+        })
+    };
+    of_form.or_else(of_page)
+}
+
+/// Shows a page, or carries out a form.
+pub async fn respond(api: &impl AdminApi, viewer: &Viewer, request: &Request<'_>) -> Response {
+    let Some(target) = find(request.path) else {
+        let error = Error {
+            status: 404,
+            message: "The console has no page at this address.",
+            trace_id: "",
+        };
+        return respond_error(Some(viewer), &error);
+    };
+    let visit = Visit::new(viewer, target.page, target.path, target.params, request.query);
+    match (request.is_post, target.action) {
+        (true, Some(action)) => submit(api, visit, action, request.body).await,
+        (false, None) => show_page(api, &visit).await,
+        // A reload of the address of a form, or a form of another version of the page.
+        _ => redirect(&visit, ""),
+    }
+}
+
+/// An error as a page. Without a viewer it has no navigation.
+#[must_use]
+pub fn respond_error(viewer: Option<&Viewer>, error: &Error<'_>) -> Response {
+    let title = match error.status {
+        403 => "Not permitted",
+        404 => "Not found",
+        503 => "Not available now",
+        _ => "Error",
+    };
+    let content = html! {
+        h1 { (title) }
+        p { (error.message) }
+        @if error.status == 503 { p { "Nothing is lost: load the page again in a moment." } }
+        @if !error.trace_id.is_empty() { p.hint { "Trace " (error.trace_id) } }
+        p { a href="/" { "Overview" } }
+    };
+    let html = match viewer {
+        Some(viewer) => layout::render(viewer, "", title, &content),
+        None => layout::render_bare(title, &content),
+    };
+    page_response(error.status, html)
+}
+
+fn page_response(status: u16, html: Markup) -> Response {
+    Response {
+        status,
+        location: None,
+        html: html.into_string(),
+    }
+}
+
+fn refusal_page(viewer: &Viewer, refusal: &Refusal) -> Response {
+    let error = Error {
+        status: refusal.status,
+        message: &refusal.message,
+        trace_id: &refusal.trace_id,
+    };
+    respond_error(Some(viewer), &error)
+}
+
+fn redirect_to(location: String) -> Response {
+    Response {
+        status: 303,
+        location: Some(location),
+        html: String::new(),
+    }
+}
+
+/// To the page of a form, with the slug of the change that was made.
+fn redirect(visit: &Visit<'_>, done: &str) -> Response {
+    let mut query = pairs(visit.query_without(&[DONE]).as_bytes());
+    if !done.is_empty() {
+        query.push((DONE.to_owned(), done.to_owned()));
+    }
+    let separator = if query.is_empty() { "" } else { "?" };
+    redirect_to(format!("{}{separator}{}", visit.path, template::query(&query)))
+}
+
+async fn show_page(api: &impl AdminApi, visit: &Visit<'_>) -> Response {
+    match show(api, visit).await {
+        Ok(Shown {
+            only_result: Some(location),
+            ..
+        }) => redirect_to(location),
+        Ok(shown) => shown_page(visit, 200, &shown),
+        Err(refusal) => refusal_page(visit.viewer, &refusal),
+    }
+}
+
+fn shown_page(visit: &Visit<'_>, status: u16, shown: &Shown) -> Response {
+    let html = layout::render(visit.viewer, &visit.path, &shown.title, &shown.content);
+    page_response(status, html)
+}
+
+async fn submit(api: &impl AdminApi, visit: Visit<'_>, action: &'static Action, body: &[u8]) -> Response {
+    let submission = Submission { values: pairs(body) };
+    let request: ApiRequest = form::request(action, &visit.params, &submission);
+    let refusal = match api::call(api, request).await {
+        Ok(success) if success.status == 202 && success.json.get("request_id").text().is_some() => {
+            let request_id = success.json.get("request_id").text().unwrap_or_default();
+            return redirect_to(format!(
+                "/requests/{}?{DONE}={REQUESTED}",
+                template::encode(request_id)
+            ));
+        }
+        Ok(success) => {
+            return match action.outcome {
+                Outcome::Message(_) => redirect(&visit, action.slug),
+                Outcome::Response(heading) => {
+                    let content = render_response(heading, &success.json, &visit.path);
+                    page_response(200, layout::render(visit.viewer, &visit.path, heading, &content))
+                }
+            };
+        }
+        Err(refusal) => refusal,
+    };
+    let failed = FailedForm {
+        slug: action.slug,
+        submission: &submission,
+        refusal: &refusal,
+    };
+    let visit = Visit {
+        failed: Some(&failed),
+        ..visit
+    };
+    match show(api, &visit).await {
+        Ok(shown) => shown_page(&visit, refusal.status, &shown),
+        // The object does not exist, or the API is not available: then the refusal is all there is to show.
+        Err(_) => refusal_page(visit.viewer, &refusal),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! What the console's pages use, compared with the OpenAPI document of the operators' listener.
+
+use serde_json::Value;
+use vouchsafe_console::{ApiUse, Place, api_uses};
+use vouchsafe_test_harness::Listener;
+
+/// The property of an object, or of the entries of a list.
+fn property<'a>(document: &'a Value, schema: &'a Value, name: &str) -> Option<&'a Value> {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let target = document.pointer(reference.trim_start_matches('#'))?;
+        return property(document, target, name);
+    }
+    if let Some(found) = schema["properties"].get(name) {
+        return Some(found);
+    }
+    let parts = ["allOf", "anyOf", "oneOf"]
+        .iter()
+        .flat_map(|key| schema[*key].as_array().into_iter().flatten());
+    parts
+        .chain(schema.get("items"))
+        .find_map(|part| property(document, part, name))
+}
+
+fn has_field(document: &Value, schema: &Value, path: &str) -> bool {
+    let mut schema = schema;
+    path.split('.')
+        .all(|name| match property(document, schema, name) {
+            Some(found) => {
+                schema = found;
+                true
+            }
+            None => false,
+        })
+}
+
+fn is_documented(document: &Value, used: &ApiUse) -> bool {
+    let operation = &document["paths"][format!("/admin/v1{}", used.path)][used.method.to_lowercase()];
+    let content = |body: &Value| body["content"]["application/json"]["schema"].clone();
+    match used.place {
+        Place::Operation => operation["x-required-role"] == used.role.into_str(),
+        Place::Query => {
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            parameters
+                .filter(|parameter| parameter["in"] == "query")
+                .any(|parameter| parameter["name"] == used.name)
+        }
+        Place::Body => has_field(document, &content(&operation["requestBody"]), &used.name),
+        Place::Response => has_field(document, &content(&operation["responses"]["200"]), &used.name),
+    }
+}
+
+#[test]
+fn pages_use_documented_operations_parameters_fields_and_roles() {
+    let document = Listener::Operator.document().served();
+    let uses = api_uses();
+    assert!(uses.len() > 300, "{}", uses.len());
+    let unknown: Vec<_> = uses
+        .iter()
+        .filter(|used| !is_documented(document, used))
+        .map(|used| format!("{used:?}"))
+        .collect();
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+}
+
+#[test]
+fn renamed_field_parameter_or_role_is_found() {
+    let document = Listener::Operator.document().served();
+    let uses = api_uses();
+    let of = |place| uses.iter().find(|used| used.place == place).unwrap();
+    for place in [Place::Query, Place::Body, Place::Response] {
+        let mut renamed = of(place).clone();
+        assert!(is_documented(document, &renamed), "{renamed:?}");
+        renamed.name.push('x');
+        assert!(!is_documented(document, &renamed), "{renamed:?}");
+    }
+    let mut other = uses.iter().find(|used| used.method == "POST").unwrap().clone();
+    other.role = vouchsafe_domain::operator::Role::Viewer;
+    assert!(!is_documented(document, &other));
+}

@@ -1,0 +1,218 @@
+//! Stock, vendors, webhooks and operators in the console.
+
+use serde_json::json;
+use vouchsafe_test_harness::{Operator, WAIT_TIMEOUT, eventually, id_of, json_of, shared, text_of, unique};
+
+use super::{Browser, forms};
+use crate::approvals::add_manual_product_under_approval;
+
+const CODE: &str = "CNRYSTOCK";
+
+#[tokio::test]
+async fn stock_is_imported_and_voided_without_showing_a_code() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(0).await;
+    let page = format!("/products/{}", sale.product_id);
+    let mut browser = Browser::of(shared());
+    let csv = format!(
+        "code,pin\n{CODE}-{0}-1,1\n{CODE}-{0}-2,2\n{CODE}-{0}-2,3,4,5,6,7\n",
+        sale.product_id
+    );
+    let wrong = [("denomination", "7"), ("batch", "first"), ("csv", &csv)];
+    let refused = browser.submit(&format!("{page}/import"), &wrong).await;
+    assert_eq!(refused.status, 422);
+    let refused = text_of(&refused);
+    assert!(
+        refused.contains("value=\"7\"") && refused.contains("value=\"first\""),
+        "{refused}"
+    );
+    assert!(!refused.contains(CODE), "a code is shown");
+    let fields = [("denomination", "25"), ("batch", "first"), ("csv", &csv)];
+    let report = browser.submit(&format!("{page}/import"), &fields).await;
+    assert_eq!(report.status, 200);
+    let report = text_of(&report);
+    assert!(
+        report.contains("<dt>imported</dt><dd>2</dd>")
+            && report.contains("<dt>rejected_count</dt><dd>1</dd>"),
+        "{report}"
+    );
+    assert!(
+        report.contains("<dd>first</dd>") && !report.contains(CODE),
+        "{report}"
+    );
+    let levels = browser
+        .read(&format!("/stock?product_id={}", sale.product_id))
+        .await;
+    assert!(
+        levels.contains("<td class=\"number\">25.00 USD</td><td class=\"number\">2</td>"),
+        "{levels}"
+    );
+
+    let one = format!("code,pin\n{CODE}-{}-1,1", sale.product_id);
+    let fields = [("denomination", ""), ("codes", &one), ("reason", "leaked")];
+    let voided = browser.submit(&format!("{page}/void"), &fields).await;
+    assert_eq!(voided.status, 200);
+    assert!(
+        text_of(&voided).contains("<dt>voided</dt><dd>1</dd>"),
+        "{}",
+        text_of(&voided)
+    );
+    let fields = [("denomination", "25"), ("codes", ""), ("reason", "recalled")];
+    let voided = browser.submit(&format!("{page}/void"), &fields).await;
+    assert!(
+        text_of(&voided).contains("<dt>voided</dt><dd>1</dd>"),
+        "{}",
+        text_of(&voided)
+    );
+    assert!(
+        browser.read(&page).await.contains("stock.void"),
+        "the trail has it"
+    );
+}
+
+#[tokio::test]
+async fn vendor_is_changed_and_its_credential_is_not_shown_again() {
+    let mut operator = Operator::of(shared());
+    let sale = add_manual_product_under_approval(&mut operator, 0).await;
+    let product = operator
+        .get(&format!("/admin/v1/products/{}", sale.product_id))
+        .await;
+    let vendor = product["vendor"].as_str().unwrap();
+    let page = format!("/vendors/{vendor}");
+    let mut browser = Browser::of(shared());
+    let change = [
+        ("adapter", "http"),
+        ("url", ""),
+        ("credentials", "s3cret-token"),
+        ("concurrency", "9"),
+    ];
+    let refused = browser.submit(&format!("{page}/change"), &change).await;
+    assert_eq!(refused.status, 422);
+    let refused = text_of(&refused);
+    assert!(
+        refused.contains("<option selected>http</option>") && refused.contains("value=\"9\""),
+        "{refused}"
+    );
+    assert!(!refused.contains("s3cret-token"), "a credential is shown");
+    let change = [
+        ("adapter", "manual"),
+        ("url", ""),
+        ("credentials", ""),
+        ("concurrency", "9"),
+    ];
+    let changed = browser
+        .submit_and_follow(&format!("{page}/change"), &change)
+        .await;
+    assert!(
+        changed.contains("The vendor was changed.") && changed.contains("<dd>9</dd>"),
+        "{changed}"
+    );
+}
+
+#[tokio::test]
+async fn webhook_is_found_and_its_deliveries_are_retried() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("100").await;
+    let sale = operator.add_stocked_product(1).await;
+    let endpoint = json!({ "url": "http://127.0.0.1:9/closed", "events": ["order.delivered"], "description": "a\u{202e}b" });
+    let created = partner
+        .client
+        .send_signed(
+            hyper::Method::POST,
+            "/webhooks",
+            endpoint.to_string(),
+            hyper::HeaderMap::new(),
+        )
+        .await
+        .unwrap();
+    let webhook = json_of(&created)["webhook_id"].as_str().unwrap().to_owned();
+    let order = id_of(&json_of(&partner.order(&sale, 1).await));
+    let mut browser = Browser::of(shared());
+    let list = browser
+        .read(&format!("/webhooks?partner_id={}", partner.partner_id))
+        .await;
+    let page = format!("/webhooks/{webhook}");
+    assert!(list.contains(&page), "{list}");
+    let attempts = format!("/deliveries?order_id={order}");
+    eventually("a failed delivery", WAIT_TIMEOUT, async || {
+        let found = Browser::of(shared()).read(&attempts).await;
+        found.contains("connection").then_some(())
+    })
+    .await;
+    let shown = browser.submit_and_follow(&format!("{page}/retry"), &[]).await;
+    assert!(
+        shown.contains("attempted now") && shown.contains("\\u{202e}"),
+        "{shown}"
+    );
+    let delivery = browser.read(&attempts).await;
+    let delivery = delivery
+        .split("href=\"/deliveries/dlv_")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap()
+        .to_owned();
+    let delivery = format!("/deliveries/dlv_{delivery}");
+    assert!(browser.read(&delivery).await.contains("connection"));
+    let replayed = browser.submit(&format!("{delivery}/replay"), &[]).await;
+    assert!(
+        replayed.status == 303 || replayed.status == 409,
+        "{}",
+        text_of(&replayed)
+    );
+}
+
+#[tokio::test]
+async fn operator_gets_an_account_a_token_and_another_role() {
+    let mut browser = Browser::of(shared());
+    let name = unique("jo").to_lowercase().replace('_', "-");
+    let list = browser
+        .submit_and_follow("/operators/create", &[("name", &name), ("role", "operator")])
+        .await;
+    assert!(list.contains("The operator was created."), "{list}");
+    let page = format!("/operators/{name}/tokens");
+    let issued = browser
+        .submit(&format!("{page}/issue"), &[("days", "7"), ("token_sha256", "")])
+        .await;
+    assert_eq!(issued.status, 200);
+    let issued = text_of(&issued);
+    let token = issued
+        .split("<dt>token</dt><dd>")
+        .nth(1)
+        .unwrap()
+        .split('<')
+        .next()
+        .unwrap();
+    let mut jo = Browser::of(shared()).with_token(token);
+    assert!(jo.read("/").await.contains(&format!("{name} · operator")));
+    let tokens = browser.read(&page).await;
+    assert!(!tokens.contains(token), "the token is shown again");
+    let id = tokens
+        .split("name=\"token_id\" value=\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    browser
+        .submit_and_follow("/operators/role", &[("name", &name), ("role", "viewer")])
+        .await;
+    assert!(jo.read("/").await.contains(&format!("{name} · viewer")));
+    assert!(
+        forms(&jo.read(&page).await).is_empty(),
+        "a viewer may not issue tokens"
+    );
+    browser
+        .submit_and_follow(&format!("{page}/revoke"), &[("token_id", id)])
+        .await;
+    assert_eq!(jo.open("/").await.status, 401);
+    browser
+        .submit_and_follow("/operators/disable", &[("name", &name)])
+        .await;
+    let audit = browser.read(&format!("/audit?subject={name}")).await;
+    assert!(
+        audit.contains("operator.create") && audit.contains("operator.change"),
+        "{audit}"
+    );
+}
