@@ -315,6 +315,7 @@ async fn build_service(
         delivery_log_days: settings.delivery_log_days,
         sender,
         operator_token,
+        console_url: settings.console_url(),
         four_eyes: settings.four_eyes(),
         reconciliation_preview: settings.reconciliation_preview,
         clock,

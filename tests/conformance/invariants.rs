@@ -1,7 +1,7 @@
 //! Invariants of `vouchsafe verify`, checked on a case's database.
 
 use sqlx::PgPool;
-use vouchsafe_store::verify;
+use vouchsafe_verify as verify;
 
 /// Checks that parse stored responses, which the suite replaces with its own texts.
 const RESPONSE_CHECKS: [&str; 2] = ["key.order", "key.booking"];

@@ -5,7 +5,8 @@ use std::time::Duration;
 use sqlx::{Executor as _, PgConnection};
 use tokio::runtime::Handle;
 use vouchsafe_domain::category::Category;
-use vouchsafe_store::{AuditActor, PgStore, verify};
+use vouchsafe_store::{AuditActor, PgStore};
+use vouchsafe_verify as verify;
 
 use vouchsafe_test_harness::Database;
 

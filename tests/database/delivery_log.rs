@@ -14,8 +14,9 @@ use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::ids::{AttemptId, DeliveryId, PartnerId, WebhookId};
 use vouchsafe_domain::period::Period;
 use vouchsafe_simulation::build::{event_bundle, numbered_order_id};
-use vouchsafe_store::{PartitionChanges, PgStore, verify};
+use vouchsafe_store::{PartitionChanges, PgStore};
 use vouchsafe_test_harness::Database;
+use vouchsafe_verify as verify;
 
 const NOON: OffsetDateTime = datetime!(2026-11-20 12:00 UTC);
 

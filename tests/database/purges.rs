@@ -3,8 +3,9 @@
 use sqlx::Executor as _;
 use tokio::runtime::Handle;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
-use vouchsafe_store::{ChangedObjects, PgStore, verify};
+use vouchsafe_store::{ChangedObjects, PgStore};
 use vouchsafe_test_harness::Database;
+use vouchsafe_verify as verify;
 
 /// A partner, and credentials with these numbers: 1 is live, 2 has ended since yesterday, 3 was replaced a year ago by 1.
 const INSERT_CREDENTIALS: &str = "

@@ -9,8 +9,8 @@ use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{
     AuditActor, CodeIndexUpdate, ExpiryBatch, ImportOutcome, ImportSummary, PgStore, PutProductOutcome,
-    verify,
 };
+use vouchsafe_verify as verify;
 
 use vouchsafe_test_harness::Database;
 

@@ -4,8 +4,9 @@ use sqlx::{Executor as _, PgConnection};
 use time::macros::date;
 use tokio::runtime::Handle;
 use vouchsafe_domain::stock::level::StockLevel;
-use vouchsafe_store::{PgStore, verify};
+use vouchsafe_store::PgStore;
 use vouchsafe_test_harness::Database;
+use vouchsafe_verify as verify;
 
 use crate::catalogue::{self, BRAND, product, seal_voucher};
 

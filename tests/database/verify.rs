@@ -9,7 +9,7 @@ pub(crate) mod seeded_database;
 use std::collections::BTreeSet;
 
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
-use vouchsafe_store::verify::{self, Finding, VerifyRun};
+use vouchsafe_verify::{self as verify, Finding, VerifyRun};
 
 use self::breakages::BREAKAGES;
 use self::delivery_breakages as of_deliveries;

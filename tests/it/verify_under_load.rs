@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hyper::Method;
-use vouchsafe_store::verify;
 use vouchsafe_test_harness::{Instance, Operator, Partner, Sale, expect_success, id_of};
+use vouchsafe_verify as verify;
 
 const PARTNERS: usize = 3;
 

@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnectOptions;
-use vouchsafe_store::verify::{self, Finding, VerifyProgress, VerifyRun, VerifyState};
+use vouchsafe_verify::{self as verify, Finding, VerifyProgress, VerifyRun, VerifyState};
 
 use super::CommandOutput;
 use super::database::DatabaseArgs;

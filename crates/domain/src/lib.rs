@@ -28,6 +28,7 @@ pub mod ledger;
 pub mod limits;
 pub mod money;
 pub mod operator;
+pub mod operator_session;
 pub mod order;
 pub mod partner;
 pub mod payout;

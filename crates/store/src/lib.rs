@@ -45,7 +45,6 @@ mod stock_claims;
 mod stock_demands;
 mod transactions;
 mod vendors;
-pub mod verify;
 mod waiting_orders;
 mod wallets;
 mod webhooks;

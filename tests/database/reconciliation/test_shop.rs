@@ -10,9 +10,8 @@ use vouchsafe_domain::purchase::PurchaseKey;
 use vouchsafe_domain::reconciliation::drift::{Drift, DriftFilter, DriftResolution, ResolveDriftRequest};
 use vouchsafe_domain::reconciliation::result::{ReconciliationSummary, RecordsSource};
 use vouchsafe_domain::reconciliation::{RecordLine, VoucherTerms};
-use vouchsafe_store::{
-    AuditActor, PgStore, ReconciliationOutcome, ReconciliationRun, RecordsMessage, verify,
-};
+use vouchsafe_store::{AuditActor, PgStore, ReconciliationOutcome, ReconciliationRun, RecordsMessage};
+use vouchsafe_verify as verify;
 
 use vouchsafe_test_harness::Database;
 

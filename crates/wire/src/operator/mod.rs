@@ -14,6 +14,7 @@ pub mod payouts;
 pub mod products;
 pub mod reconciliation;
 pub mod search;
+pub mod sessions;
 pub mod stock;
 mod text;
 pub mod vendors;

@@ -54,7 +54,11 @@ use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Postgres};
 
 pub use self::run::{VerifyProgress, VerifyRun, VerifyState};
 use self::scan::{Scan, Steps};
-use crate::audit::to_bigint;
+
+/// Converts a count or limit to an SQL `bigint`.
+fn to_bigint(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
 
 /// Maximum of violating rows to report per invariant.
 const MAX_ROWS: usize = 20;

@@ -1,0 +1,7 @@
+//! Sign-in of operators in the browser: pages, cookies, and the page that a browser returns to.
+//!
+//! Independent of the web framework: header values arrive as text, and each function returns a text or markup.
+
+pub mod cookies;
+pub mod next_path;
+pub mod pages;
