@@ -3,6 +3,7 @@
 mod connections;
 mod four_eyes;
 mod limits;
+mod oidc;
 mod preview;
 
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use vouchsafe_actors::engine::DEFAULT_LANES;
 use self::connections::PoolSettings;
 pub use self::four_eyes::FourEyes;
 use self::limits::LimitSettings;
+use self::oidc::OidcArgs;
 pub use self::preview::Preview;
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::console_url::ConsoleUrl;
@@ -89,6 +91,10 @@ pub struct ServeSettings {
     /// loopback or on all addresses, otherwise https://ADDRESS].
     #[arg(long, env = "VOUCHSAFE_CONSOLE_URL", value_name = "URL")]
     console_url: Option<ConsoleUrl>,
+
+    /// Identity provider of the operators' sign-in.
+    #[command(flatten)]
+    pub oidc: OidcArgs,
 
     /// Whether money, payouts, approvals and access need a second operator: on, off, or on with thresholds of top-ups and
     /// adjustments, e.g. USD=1000,EUR=900 [default: on in production, off in the sandbox].

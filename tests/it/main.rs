@@ -43,6 +43,7 @@ mod lost_responses;
 mod manual_fulfilment;
 mod migrations;
 mod multi_node;
+mod open_id;
 mod openapi;
 mod operator_accounts;
 mod operator_cancellation;

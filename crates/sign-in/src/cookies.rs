@@ -12,11 +12,15 @@ use cookie::{Cookie, SameSite};
 use vouchsafe_domain::operator_session::SESSION_HOURS;
 use vouchsafe_security::console_url::ConsoleUrl;
 
+use crate::oidc::MAX_AGE_S;
+
 /// A cookie of the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsoleCookie {
     /// The token of a session.
     Session,
+    /// A sign-in that the identity provider has not finished.
+    PendingSignIn,
 }
 
 impl ConsoleCookie {
@@ -62,12 +66,15 @@ impl ConsoleCookie {
         match (self, console.is_https()) {
             (Self::Session, true) => "__Host-vouchsafe_session",
             (Self::Session, false) => "vouchsafe_session",
+            (Self::PendingSignIn, true) => "__Host-vouchsafe_sign_in",
+            (Self::PendingSignIn, false) => "vouchsafe_sign_in",
         }
     }
 
     const fn max_age(self) -> Duration {
         match self {
             Self::Session => Duration::hours(1).saturating_mul(SESSION_HOURS),
+            Self::PendingSignIn => Duration::seconds(MAX_AGE_S),
         }
     }
 }

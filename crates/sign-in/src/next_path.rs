@@ -26,10 +26,20 @@ impl NextPath {
     /// The sign-in page that leads here.
     #[must_use]
     pub fn sign_in_url(&self) -> String {
+        self.query_of("/sign-in")
+    }
+
+    /// The sign-in at the identity provider that leads here.
+    #[must_use]
+    pub fn provider_url(&self) -> String {
+        self.query_of("/sign-in/oidc")
+    }
+
+    fn query_of(&self, page: &str) -> String {
         let query = form_urlencoded::Serializer::new(String::new())
             .append_pair("next", &self.0)
             .finish();
-        format!("/sign-in?{query}")
+        format!("{page}?{query}")
     }
 }
 

@@ -34,12 +34,15 @@ fn page(title: &str, content: Markup) -> Markup {
     }
 }
 
-/// The ways to sign in.
+/// The ways to sign in. `provider` is the host of the identity provider.
 #[must_use]
-pub fn sign_in(next: &NextPath) -> Markup {
+pub fn sign_in(next: &NextPath, provider: Option<&str>) -> Markup {
     page(
         "Sign in",
         html! {
+            @if let Some(provider) = provider {
+                p { a class="button" href=(next.provider_url()) { "Sign in at " (provider) } }
+            }
             h2 { "With a one-time link" }
             p { "Run this command with your operator token, and open the link that it prints, or paste it here. The link works once, \
                  for 10 minutes." }
@@ -109,7 +112,7 @@ mod tests {
     #[test]
     fn texts_from_outside_are_escaped() {
         let next = NextPath::parse_or_root("/a?b=\"><script>");
-        let page = sign_in(&next).into_string();
+        let page = sign_in(&next, None).into_string();
         assert!(page.contains("value=\"/a?b=&quot;&gt;&lt;script&gt;\""), "{page}");
         let page = confirm_link(&OperatorName::built_in_admin(), "\"><script>").into_string();
         assert!(

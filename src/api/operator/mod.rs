@@ -15,6 +15,7 @@ mod credentials;
 mod decision;
 mod endpoint;
 mod line_blocks;
+mod open_id;
 mod operators;
 mod orders;
 mod partner_id;
@@ -62,6 +63,7 @@ pub(crate) fn configure_listener(config: &mut web::ServiceConfig) {
     config
         .configure(|config| pages::routes(config, &DOCUMENTATION))
         .configure(sign_in::routes)
+        .configure(open_id::routes)
         .configure(configure_routes)
         .default_service(web::to(route_not_found));
 }

@@ -22,6 +22,7 @@ use vouchsafe_domain::operator_session::OperatorSession;
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
 use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
+use vouchsafe_sign_in::oidc::OidcProvider;
 use vouchsafe_sign_in::pages;
 use vouchsafe_store::operators::NewSession;
 use vouchsafe_wire::error_code::Code;
@@ -51,15 +52,16 @@ pub(super) fn routes(config: &mut web::ServiceConfig) {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct SignInQuery {
+pub(super) struct SignInQuery {
     #[serde(default)]
-    next: String,
+    pub(super) next: String,
 }
 
 /// `GET /sign-in`.
-async fn sign_in(query: Option<web::Query<SignInQuery>>) -> HttpResponse {
+async fn sign_in(service: web::Data<Service>, query: Option<web::Query<SignInQuery>>) -> HttpResponse {
     let query = query.map(web::Query::into_inner).unwrap_or_default();
-    html(&pages::sign_in(&NextPath::parse_or_root(&query.next)).0)
+    let provider = service.identity_provider.as_deref().map(OidcProvider::host);
+    html(&pages::sign_in(&NextPath::parse_or_root(&query.next), provider).0)
 }
 
 async fn style() -> HttpResponse {
@@ -147,7 +149,7 @@ async fn try_redeem_link(
 }
 
 /// A session of the client that sends the request.
-fn new_session(
+pub(super) fn new_session(
     service: &Service,
     request: &HttpRequest,
     token: &OperatorToken,
@@ -160,7 +162,7 @@ fn new_session(
 }
 
 /// Gives the session to the browser, and leads it to the page that it wanted.
-fn start_browser_session(
+pub(super) fn start_browser_session(
     service: &Service,
     session: &OperatorSession,
     token: &OperatorToken,
@@ -214,7 +216,12 @@ fn failed_link(service: &Service, request: &HttpRequest) -> HttpResponse {
 }
 
 /// The error of a failed sign-in, which is counted, logged and limited.
-fn refusal(service: &Service, request: &HttpRequest, code: Code, message: impl Into<String>) -> ApiError {
+pub(super) fn refusal(
+    service: &Service,
+    request: &HttpRequest,
+    code: Code,
+    message: impl Into<String>,
+) -> ApiError {
     let error = reject(service, request);
     if error.code == Code::InvalidCredentials {
         return ApiError::new(code, message);
@@ -227,11 +234,11 @@ fn html(page: &str) -> HttpResponse {
 }
 
 /// The page of an error, with its status and headers.
-fn failure(error: &ApiError) -> HttpResponse {
+pub(super) fn failure(error: &ApiError) -> HttpResponse {
     as_page(error.error_response(), &pages::failure(&error.message).0)
 }
 
-fn redirect(target: &str, cookie: &str) -> HttpResponse {
+pub(super) fn redirect(target: &str, cookie: &str) -> HttpResponse {
     HttpResponse::SeeOther()
         .insert_header((LOCATION, target))
         .insert_header((SET_COOKIE, cookie))
