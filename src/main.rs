@@ -23,7 +23,12 @@ fn main() -> ExitCode {
         Err(error) => return exit_with_error(&error, ExitStatus::Usage),
     };
     let serve = settings.serve_settings();
-    let local_service = LocalService::of(&settings.data_dir, serve.http_addr, serve.admin_addr);
+    let local_service = LocalService::of(
+        &settings.data_dir,
+        serve.http_addr,
+        serve.admin_addr,
+        serve.console_url(),
+    );
     match settings.command {
         Some(Command::Client(command)) => cli::run(command, settings.json, &local_service, Cli::commands),
         Some(Command::VendorSimulator(args)) => vendor_simulator::run(args),

@@ -253,6 +253,7 @@ mod tests {
                 "DATABASE_URL_FILE",
                 "VOUCHSAFE_MASTER_KEY_FILE",
                 "VOUCHSAFE_OPERATOR_TOKEN_FILE",
+                "VOUCHSAFE_OIDC_CLIENT_SECRET_FILE",
                 "VOUCHSAFE_OTLP_ENDPOINT_FILE",
                 "OTEL_EXPORTER_OTLP_HEADERS_FILE"
             ]

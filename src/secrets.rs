@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use vouchsafe_private_postgres::{OPERATOR_TOKEN_FILE, write_private};
-use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash};
+use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::vault::key_file;
 use vouchsafe_security::vault::master_key::MasterKey;
@@ -55,7 +55,7 @@ pub(crate) fn operator_token(settings: &ServeSettings) -> anyhow::Result<Option<
 /// If it is too short, or its file cannot be read or created.
 pub(crate) fn sandbox_token(data_dir: &Path) -> anyhow::Result<OperatorTokenHash> {
     let token = read_or_create(&data_dir.join(OPERATOR_TOKEN_FILE), || {
-        let token = OperatorToken::generate(getrandom::fill).context("read random bytes")?;
+        let token = OperatorToken::generate(TokenKind::Api, getrandom::fill).context("read random bytes")?;
         Ok(token.expose().to_owned())
     })?;
     if token.len() < MIN_TOKEN_LENGTH {

@@ -10,10 +10,12 @@ use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::sandbox_fault::SandboxFaults;
 use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::client_address::TrustedProxies;
+use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
+use vouchsafe_sign_in::oidc::OidcProvider;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender};
@@ -56,6 +58,10 @@ pub(crate) struct Service {
     pub(crate) sender: HttpSender,
     /// The token of the settings; others are in the database.
     pub(crate) operator_token: Option<OperatorTokenHash>,
+    /// The origin of operators' browsers.
+    pub(crate) console_url: ConsoleUrl,
+    /// Where operators sign in; `None` without the settings.
+    pub(crate) identity_provider: Option<Box<OidcProvider>>,
     /// Which changes need a second operator.
     pub(crate) four_eyes: FourEyes,
     pub(crate) reconciliation_preview: Preview,

@@ -4,6 +4,7 @@ mod connections;
 mod effective;
 mod four_eyes;
 mod limits;
+mod oidc;
 mod preview;
 
 use std::net::SocketAddr;
@@ -16,8 +17,10 @@ use self::connections::PoolSettings;
 pub(crate) use self::effective::effective_settings;
 pub use self::four_eyes::FourEyes;
 use self::limits::LimitSettings;
+use self::oidc::OidcArgs;
 pub use self::preview::Preview;
 use vouchsafe_security::client_address::TrustedProxies;
+use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::secret::expose;
 use vouchsafe_wire::operator::settings::EffectiveSetting;
@@ -86,6 +89,15 @@ pub struct ServeSettings {
         value_name = "CIDR,…"
     )]
     pub trusted_proxies: TrustedProxies,
+
+    /// URL at which browsers reach the operator listener: https, or http on loopback [default: http://ADDRESS of a listener on
+    /// loopback or on all addresses, otherwise https://ADDRESS].
+    #[arg(long, env = "VOUCHSAFE_CONSOLE_URL", value_name = "URL")]
+    console_url: Option<ConsoleUrl>,
+
+    /// Identity provider of the operators' sign-in.
+    #[command(flatten)]
+    pub oidc: OidcArgs,
 
     /// Whether money, payouts, approvals and access need a second operator: on, off, or on with thresholds of top-ups and
     /// adjustments, e.g. USD=1000,EUR=900 [default: on in production, off in the sandbox].
@@ -164,6 +176,12 @@ impl ServeSettings {
     #[must_use]
     pub fn database_url(&self) -> Option<&SecretString> {
         self.database_url.as_ref().filter(|url| !expose(url).is_empty())
+    }
+
+    #[must_use]
+    pub fn console_url(&self) -> ConsoleUrl {
+        let default = || ConsoleUrl::of_listener(self.admin_addr);
+        self.console_url.clone().unwrap_or_else(default)
     }
 
     #[must_use]

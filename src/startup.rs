@@ -254,6 +254,7 @@ async fn build_service(
     // Invalid settings fail before the wait for the database.
     let master_key = secrets::master_key(settings, directory.path())?;
     let operator_token = secrets::operator_token(settings)?;
+    let identity_provider = operators::identity_provider(settings)?;
     let name = secrets::node_name(directory.path())?;
     let runtime = threads.database.handle().clone();
     let store = PgStore::open_with(
@@ -317,6 +318,8 @@ async fn build_service(
         delivery_log_days: settings.delivery_log_days,
         sender,
         operator_token,
+        console_url: settings.console_url(),
+        identity_provider,
         four_eyes: settings.four_eyes(),
         reconciliation_preview: settings.reconciliation_preview,
         settings: settings.effective.clone(),

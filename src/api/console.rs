@@ -28,7 +28,7 @@ use vouchsafe_wire::error_code::Code;
 
 use super::body;
 use super::error::{ApiError, ErrorCode};
-use super::middleware::operator::{Operator, authenticate};
+use super::middleware::operator::{Operator, authenticate_page};
 use super::operator::{ADMIN_PREFIX, configure_authenticated_routes};
 use super::routing::{resource, route_not_found};
 use crate::service::Service;
@@ -42,7 +42,7 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
             .route(web::get().to(serve))
             .route(web::head().to(serve))
             .route(web::post().to(serve));
-        config.service(page.wrap(from_fn(authenticate)));
+        config.service(page.wrap(from_fn(authenticate_page)));
     }
     config
         .service(resource("/assets/{file}", "GET").route(web::get().to(serve_asset)))

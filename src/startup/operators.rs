@@ -6,11 +6,25 @@ use anyhow::Context as _;
 use tracing::warn;
 use vouchsafe_domain::operator::OperatorName;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_sign_in::oidc::OidcProvider;
 use vouchsafe_store::operators::NewOperatorToken;
 use vouchsafe_store::{AuditActor, PgStore};
 
 use crate::secrets;
 use crate::settings::ServeSettings;
+
+/// The identity provider of the settings, which is first called by a sign-in.
+///
+/// # Errors
+/// If the settings are incomplete or invalid.
+pub(super) fn identity_provider(settings: &ServeSettings) -> anyhow::Result<Option<Box<OidcProvider>>> {
+    let Some(provider) = settings.oidc.provider()? else {
+        return Ok(None);
+    };
+    let provider = OidcProvider::new(provider, &settings.console_url());
+    let provider = provider.map_err(|error| anyhow::anyhow!(error))?;
+    Ok(Some(Box::new(provider)))
+}
 
 /// Stores the sandbox's token, unless the settings have one.
 ///

@@ -7,12 +7,12 @@ use std::str::FromStr;
 
 use clap::{Arg, Args, Command};
 use vouchsafe_domain::ids::{
-    AttemptId, ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorTokenId, OrderId,
-    PartnerId, PayoutId, TransactionId, VoucherId, WebhookId,
+    AttemptId, ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorSessionId,
+    OperatorTokenId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId, WebhookId,
 };
 
 /// ID prefixes and the kinds of their objects.
-const ID_PREFIXES: [(&str, &str); 13] = [
+const ID_PREFIXES: [(&str, &str); 14] = [
     (PartnerId::PREFIX, "a partner"),
     (CredentialId::PREFIX, "a credential"),
     (OrderId::PREFIX, "an order"),
@@ -25,6 +25,7 @@ const ID_PREFIXES: [(&str, &str); 13] = [
     (DeliveryId::PREFIX, "a delivery"),
     (AttemptId::PREFIX, "a delivery attempt"),
     (OperatorTokenId::PREFIX, "an operator's token"),
+    (OperatorSessionId::PREFIX, "an operator's session"),
     (ChangeRequestId::PREFIX, "a change request"),
 ];
 
@@ -33,6 +34,8 @@ pub(super) const PARTNERS: &str = "`vouchsafe partner list` lists all partners";
 pub(super) const CREDENTIALS: &str = "`vouchsafe credential list PARTNER_ID` lists those of a partner";
 
 pub(super) const OPERATOR_TOKENS: &str = "`vouchsafe operator token list NAME` lists those of an operator";
+
+pub(super) const OPERATOR_SESSIONS: &str = "`vouchsafe operator sessions NAME` lists those of an operator";
 
 pub(super) const CHANGE_REQUESTS: &str = "`vouchsafe request list` lists all requests";
 
@@ -85,6 +88,8 @@ objects! {
     pub OperatorRef { name } at "/operators";
     /// Token ID.
     pub OperatorTokenRef { token_id } at "/operator-tokens";
+    /// Session ID.
+    pub OperatorSessionRef { session_id } at "/sessions";
     /// Request ID.
     pub ChangeRequestRef { request_id } at "/requests";
     /// Order ID.
@@ -119,6 +124,9 @@ fn validate(argument: Arg) -> Arg {
         "CREDENTIAL_ID" => with_parser::<CredentialId>(argument, CredentialId::PREFIX, CREDENTIALS),
         "ORDER_ID" => with_parser::<OrderId>(argument, OrderId::PREFIX, ORDERS),
         "TOKEN_ID" => with_parser::<OperatorTokenId>(argument, OperatorTokenId::PREFIX, OPERATOR_TOKENS),
+        "SESSION_ID" => {
+            with_parser::<OperatorSessionId>(argument, OperatorSessionId::PREFIX, OPERATOR_SESSIONS)
+        }
         "REQUEST_ID" => with_parser::<ChangeRequestId>(argument, ChangeRequestId::PREFIX, CHANGE_REQUESTS),
         "PAYOUT_ID" => with_parser::<PayoutId>(argument, PayoutId::PREFIX, PAYOUTS),
         "DRIFT_ID" => with_parser::<DriftId>(argument, DriftId::PREFIX, DRIFTS),

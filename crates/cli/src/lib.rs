@@ -40,7 +40,7 @@ mod wallet;
 mod webhook;
 
 use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -52,6 +52,7 @@ pub use self::id::with_validation;
 pub use self::table::MAX_WIDTH;
 
 use vouchsafe_domain::audit_log::AuditFilter;
+use vouchsafe_security::console_url::{ConsoleUrl, connectable_address};
 use vouchsafe_security::framing::API_PREFIX;
 use vouchsafe_wire::operator::actors::ActorsQuery;
 use vouchsafe_wire::operator::search::SearchQuery;
@@ -187,27 +188,24 @@ pub struct LocalService {
     data_dir: PathBuf,
     base_url: String,
     admin_url: String,
+    console_url: ConsoleUrl,
 }
 
 impl LocalService {
     #[must_use]
-    pub fn of(data_dir: &Path, http_addr: SocketAddr, admin_addr: SocketAddr) -> Self {
+    pub fn of(
+        data_dir: &Path,
+        http_addr: SocketAddr,
+        admin_addr: SocketAddr,
+        console_url: ConsoleUrl,
+    ) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
             base_url: format!("http://{}{API_PREFIX}", connectable_address(http_addr)),
             admin_url: format!("http://{}", connectable_address(admin_addr)),
+            console_url,
         }
     }
-}
-
-/// A service that listens on all addresses is reachable on loopback.
-fn connectable_address(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
 }
 
 /// Runs a command. `program` describes the whole program, for completion scripts and manual pages.
@@ -275,6 +273,10 @@ async fn dispatch(
             action: operator::Action::Create(args),
             ..
         }) if args.admin => operator::create_admin(args, json, &local_service.data_dir).await,
+        Command::Operator(AdminCommand {
+            action: operator::Action::SignIn(args),
+            ..
+        }) if args.break_glass => operator::issue_link(args, json, local_service).await,
         Command::Operator(args) => operator::run(args.action, &admin(args.options)?).await,
         Command::Request(args) => change_request::run(args.action, &admin(args.options)?).await,
         Command::Search(args) => search::run(&args.query, &admin(args.options)?).await,

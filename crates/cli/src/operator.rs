@@ -1,28 +1,32 @@
-//! `vouchsafe operator`: operators, their roles and API tokens.
+//! `vouchsafe operator`: operators, their roles, API tokens and sessions.
 //!
-//! `create --admin` works on the database instead of the operator API: it creates the first operator, and lets an administrator
-//! of the machine in again.
+//! `create --admin` and `sign-in --break-glass` work on the database instead of the operator API: they create the first operator,
+//! and let an administrator of the machine in again.
 
 use std::path::Path;
 
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use reqwest::Method;
+use serde::Serialize;
 use time::Duration;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::operator::{OperatorName, Role};
-use vouchsafe_security::operator_token::OperatorToken;
-use vouchsafe_store::operators::{self, NewOperatorToken};
+use vouchsafe_domain::operator_session::SessionFilter;
+use vouchsafe_security::operator_token::{OperatorToken, TokenKind};
+use vouchsafe_store::operators::{self, IssueLinkOutcome, NewOperatorToken};
 use vouchsafe_wire::operator::operators::{
     IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
 };
+use vouchsafe_wire::operator::sessions::SignInLink;
 
 use super::admin::{AdminClient, ListArgs, NO_BODY, RequestArgs};
 use super::database::DatabaseArgs;
 use super::examples::examples;
 use super::exit::UsageError;
-use super::id::{ObjectRef as _, OperatorRef, OperatorTokenRef};
+use super::id::{ObjectRef as _, OperatorRef, OperatorSessionRef, OperatorTokenRef};
 use super::table::{Column, column};
-use super::{CommandOutput, output};
+use super::{CommandOutput, LocalService, output};
 
 const COLUMNS: [Column; 4] = [
     column("NAME", "name"),
@@ -37,6 +41,16 @@ const TOKEN_COLUMNS: [Column; 5] = [
     column("REVOKED", "revoked_at"),
     column("USED", "last_used_at"),
     column("FROM", "created_at"),
+];
+
+const SESSION_COLUMNS: [Column; 7] = [
+    column("SESSION", "session_id"),
+    column("OPERATOR", "operator"),
+    column("UNTIL", "expires_at"),
+    column("ENDED", "ended_at"),
+    column("METHOD", "method"),
+    column("ADDRESS", "address"),
+    column("USED", "last_used_at"),
 ];
 
 #[derive(Debug, Subcommand)]
@@ -56,6 +70,26 @@ pub enum Action {
     /// Issue, list and revoke API tokens of operators.
     #[command(subcommand, after_help = examples!["vouchsafe operator token list jane.doe"])]
     Token(TokenAction),
+    /// Print a link that signs an operator in to the console, once, for 10 minutes.
+    #[command(after_help = examples!["vouchsafe operator sign-in jane.doe"])]
+    SignIn(SignInArgs),
+    /// List sessions in the console, newest first, with those that ended in the last 30 days.
+    #[command(after_help = examples!["vouchsafe operator sessions jane.doe"])]
+    Sessions(ListArgs<SessionFilter>),
+    /// End a session, effective at once.
+    #[command(after_help = examples!["vouchsafe operator sign-out SESSION_ID"])]
+    SignOut(OperatorSessionRef),
+}
+
+#[derive(Debug, Args)]
+pub struct SignInArgs {
+    #[command(flatten)]
+    operator: OperatorRef,
+    /// Work on the database instead of the API, without an operator token.
+    #[arg(long)]
+    pub(super) break_glass: bool,
+    #[command(flatten)]
+    database: DatabaseArgs,
 }
 
 #[derive(Debug, Args)]
@@ -121,7 +155,52 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
             let response = admin.call(Method::DELETE, &token.path(), NO_BODY).await?;
             admin.show(response, |_| Ok(format!("{} is revoked", token.token_id)))
         }
+        Action::SignIn(args) => {
+            let path = format!("{}/sign-in-links", args.operator.path());
+            admin.change(Method::POST, &path, NO_BODY).await
+        }
+        Action::Sessions(list) => admin.list("/sessions", &list, &SESSION_COLUMNS).await,
+        Action::SignOut(session) => {
+            let response = admin.call(Method::DELETE, &session.path(), NO_BODY).await?;
+            admin.show(response, |_| Ok(format!("{} is ended", session.session_id)))
+        }
     }
+}
+
+/// Issues a sign-in link in the database and prints it.
+pub(super) async fn issue_link(
+    args: SignInArgs,
+    json: bool,
+    local_service: &LocalService,
+) -> anyhow::Result<CommandOutput> {
+    let operator: OperatorName = args.operator.name.parse()?;
+    let token = OperatorToken::generate(TokenKind::SignInLink, getrandom::fill)?;
+    let hash = token.hash();
+    let issue = async |database| operators::issue_sign_in_link(&database, &operator, hash).await;
+    let outcome = args
+        .database
+        .run(&local_service.data_dir, "issue a sign-in link in", issue)
+        .await?;
+    let expires_at = match outcome {
+        IssueLinkOutcome::Issued { expires_at } => expires_at,
+        IssueLinkOutcome::OperatorNotFound => {
+            bail!("no such operator; create one with `vouchsafe operator create {operator} --admin`")
+        }
+        IssueLinkOutcome::OperatorDisabled => {
+            bail!("the operator is disabled; enable it with `vouchsafe operator create {operator} --admin`")
+        }
+    };
+    let link = SignInLink::new(operator, &local_service.console_url, &token, expires_at);
+    show_object(&link, json)
+}
+
+fn show_object(object: &impl Serialize, json: bool) -> anyhow::Result<CommandOutput> {
+    let text = serde_json::to_string(object)?;
+    Ok(CommandOutput::from(if json {
+        text
+    } else {
+        output::format_object(&text)?
+    }))
 }
 
 /// Creates an admin in the database and prints the token.
@@ -132,7 +211,7 @@ pub(super) async fn create_admin(
 ) -> anyhow::Result<CommandOutput> {
     let days = args.token.validate_days();
     let days = days.map_err(|error| UsageError(error.to_string()))?;
-    let token = OperatorToken::generate(getrandom::fill)?;
+    let token = OperatorToken::generate(TokenKind::Api, getrandom::fill)?;
     let new = NewOperatorToken {
         operator: args.name,
         hash: token.hash(),
@@ -143,13 +222,9 @@ pub(super) async fn create_admin(
         .database
         .run(data_dir, "create an operator in", create)
         .await?;
-    let issued = serde_json::to_string(&IssuedOperatorToken {
+    let issued = IssuedOperatorToken {
         summary,
         token: Some(token.expose().into()),
-    })?;
-    Ok(CommandOutput::from(if json {
-        issued
-    } else {
-        output::format_object(&issued)?
-    }))
+    };
+    show_object(&issued, json)
 }

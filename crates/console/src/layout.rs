@@ -73,7 +73,7 @@ pub(crate) fn render(viewer: &Viewer, path: &str, title: &str, content: &Markup)
                         input type="search" name="q" aria-label="ID or reference" placeholder="ID or reference"
                             autocomplete="off" spellcheck="false";
                     }
-                    span.viewer { (viewer.name) " · " (viewer.role.into_str()) }
+                    a.viewer href="/account" { (viewer.name) " · " (viewer.role.into_str()) }
                 }
                 nav #menu popover aria-label="Pages" {
                     @for (group, pages) in NAVIGATION {

@@ -102,6 +102,8 @@ id!(/// A webhook endpoint of a partner.
     WebhookId, "wh_");
 id!(/// An API token of an operator.
     OperatorTokenId, "otk_");
+id!(/// A session of an operator in the console.
+    OperatorSessionId, "ses_");
 id!(/// A change that waits for a second operator.
     ChangeRequestId, "crq_");
 id!(/// A delivery that has a row in the store.
@@ -131,6 +133,7 @@ generated!(
     EventId,
     WebhookId,
     OperatorTokenId,
+    OperatorSessionId,
     ChangeRequestId
 );
 

@@ -16,6 +16,7 @@ use crate::event_kind::EventKind;
 use crate::ledger::LedgerKind;
 use crate::limits::RequestClass;
 use crate::operator::Role;
+use crate::operator_session::SignInMethod;
 use crate::order::{FulfilmentSource, OrderStatus, PendingReason};
 use crate::payout::PayoutStatus;
 use crate::product::CodeIdentity;
@@ -68,6 +69,7 @@ fn enum_has_same_text_in_api_and_database() {
     assert_one_text::<RecordsSource>();
     assert_one_text::<RequestClass>();
     assert_one_text::<Role>();
+    assert_one_text::<SignInMethod>();
     assert_one_text::<VoucherSource>();
     assert_one_text::<WebhookStatus>();
 }

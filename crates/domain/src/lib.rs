@@ -29,6 +29,7 @@ pub mod limits;
 pub mod money;
 pub mod node;
 pub mod operator;
+pub mod operator_session;
 pub mod order;
 pub mod overview;
 pub mod partner;

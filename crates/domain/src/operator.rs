@@ -116,7 +116,7 @@ pub struct OperatorAccount {
     pub name: OperatorName,
     /// What the operator may do.
     pub role: Role,
-    /// Whether all tokens of the operator are refused.
+    /// Whether all tokens and sessions of the operator are refused.
     pub disabled: bool,
     /// Time of creation.
     #[serde(with = "crate::timestamp")]

@@ -8,8 +8,8 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::ids::{
-    AttemptId, ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorTokenId, OrderId,
-    PartnerId, PayoutId, TransactionId, VoucherId, WebhookId,
+    AttemptId, ChangeRequestId, CredentialId, DeliveryId, DriftId, EventId, OperatorSessionId,
+    OperatorTokenId, OrderId, PartnerId, PayoutId, TransactionId, VoucherId, WebhookId,
 };
 use super::money::{AmountText, Currency, Money};
 use super::operator::OperatorName;
@@ -34,6 +34,7 @@ described! {
     EventId => prefixed_id(Self::PREFIX, "The id of an event, the same on every attempt to deliver it");
     AttemptId => prefixed_id(Self::PREFIX, "An attempt to deliver an event to a webhook endpoint");
     OperatorTokenId => prefixed_id(Self::PREFIX, "The public name of an operator's token");
+    OperatorSessionId => prefixed_id(Self::PREFIX, "The id of an operator's session");
     ChangeRequestId => prefixed_id(Self::PREFIX, "The id of a change request");
     DeliveryId => prefixed_id(Self::PREFIX, "The id of a delivery");
     WebhookId => prefixed_id(Self::PREFIX, "The id of a webhook endpoint");

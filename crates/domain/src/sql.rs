@@ -17,6 +17,7 @@ use crate::event_kind::EventKind;
 use crate::ledger::LedgerKind;
 use crate::money::Currency;
 use crate::operator::{OperatorName, Role};
+use crate::operator_session::SignInMethod;
 use crate::order::{FulfilmentSource, OrderStatus, PendingReason};
 use crate::payout::PayoutStatus;
 use crate::product::{ApprovalPolicy, CodeIdentity, ProductId, SupplyRoute};
@@ -85,6 +86,7 @@ text_column! {
     ProductId => |product_id| product_id.as_str(),
     RecordsSource => |source| source.into_str(),
     Role => |role| role.into_str(),
+    SignInMethod => |method| method.into_str(),
     SupplyRoute => |route| route.into_str(),
     VoucherSource => |source| source.into_str(),
 }

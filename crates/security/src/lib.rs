@@ -20,6 +20,7 @@
 
 pub mod auth_failures;
 pub mod client_address;
+pub mod console_url;
 pub mod credential;
 pub mod credential_summary;
 pub mod environment;

@@ -1,4 +1,5 @@
-//! API tokens of operators: generated text with a prefix for secret scanners, stored as a hash.
+//! Tokens of operators, for the API, a session or a sign-in link: generated text with a prefix for secret scanners, stored as a
+//! hash.
 
 use std::fmt;
 
@@ -9,12 +10,32 @@ use zeroize::Zeroizing;
 
 use super::secret::expose;
 
-/// Lets secret scanners find leaked tokens.
-pub const TOKEN_PREFIX: &str = "vso_";
+/// What a token is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    /// Requests to the operator API.
+    Api,
+    /// The cookie of a session.
+    Session,
+    /// A one-time link that begins a session.
+    SignInLink,
+}
+
+impl TokenKind {
+    /// Lets secret scanners find leaked tokens.
+    #[must_use]
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Api => "vso_",
+            Self::Session => "vsn_",
+            Self::SignInLink => "vsl_",
+        }
+    }
+}
 
 const TOKEN_BYTES: usize = 32;
 
-/// A new token: `vso_` and 64 hex digits.
+/// A new token: the prefix of its kind and 64 hex digits.
 #[derive(Clone)]
 pub struct OperatorToken(SecretString);
 
@@ -23,18 +44,18 @@ impl OperatorToken {
     ///
     /// # Errors
     /// The error of `fill`.
-    pub fn generate<E>(fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
+    pub fn generate<E>(kind: TokenKind, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
         let mut random = Zeroizing::new([0; TOKEN_BYTES]);
         fill(&mut *random)?;
         let digits = Zeroizing::new(hex::encode(random.as_slice()));
-        let text = Zeroizing::new([TOKEN_PREFIX, &digits].concat());
+        let text = Zeroizing::new([kind.prefix(), &digits].concat());
         Ok(Self(SecretString::from(text.as_str())))
     }
 
-    /// Whether a presented text can be a token. Other texts need no lookup.
+    /// Whether a presented text can be a token of this kind. Other texts need no lookup.
     #[must_use]
-    pub fn is_well_formed(text: &[u8]) -> bool {
-        text.strip_prefix(TOKEN_PREFIX.as_bytes())
+    pub fn is_well_formed(kind: TokenKind, text: &[u8]) -> bool {
+        text.strip_prefix(kind.prefix().as_bytes())
             .is_some_and(|digits| digits.len() == 2 * TOKEN_BYTES && digits.iter().all(u8::is_ascii_hexdigit))
     }
 
@@ -102,7 +123,7 @@ mod tests {
 
     #[test]
     fn token_has_prefix_and_matches_only_itself() {
-        let token = OperatorToken::generate(|bytes| {
+        let token = OperatorToken::generate(TokenKind::Api, |bytes| {
             bytes.fill(0xab);
             Ok::<_, ()>(())
         });
@@ -110,7 +131,11 @@ mod tests {
         let text = format!("vso_{}", "ab".repeat(32));
         assert_eq!(token.expose(), text);
         assert!(token.hash().matches(&OperatorTokenHash::of(text.as_bytes())));
-        assert!(OperatorToken::is_well_formed(text.as_bytes()));
+        assert!(OperatorToken::is_well_formed(TokenKind::Api, text.as_bytes()));
+        assert!(!OperatorToken::is_well_formed(
+            TokenKind::Session,
+            text.as_bytes()
+        ));
         for malformed in [
             "",
             "vso_",
@@ -119,7 +144,7 @@ mod tests {
             &text.replace('a', "x"),
         ] {
             assert!(
-                !OperatorToken::is_well_formed(malformed.as_bytes()),
+                !OperatorToken::is_well_formed(TokenKind::Api, malformed.as_bytes()),
                 "{malformed}"
             );
         }

@@ -1,14 +1,20 @@
-//! Operators: accounts with roles, and API tokens stored as hashes.
+//! Operators: accounts with roles, and API tokens, sessions and sign-in links stored as hashes.
 //!
-//! Every request of an operator reads its token here, so a revocation, a disabled account and a changed role are in force on all
+//! Every request of an operator reads its token or session here, so a revocation, a disabled account and a changed role are in force on all
 //! nodes with their commit.
 
+mod identities;
+mod sessions;
+mod sign_in_links;
 mod tokens;
 
 use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::{Connection as _, PgConnection};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, OperatorTokenSummary, Role};
 
+pub use identities::{ProviderIdentity, ProviderSignIn};
+pub use sessions::{NewSession, SessionHolder, SessionLookup};
+pub use sign_in_links::{IssueLinkOutcome, issue_sign_in_link};
 pub use tokens::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperatorToken, TokenHolder};
 
 use super::audit::{self, AuditActor, NO_STATE};

@@ -85,9 +85,9 @@ codes! {
     /// The partner account is suspended.
     PartnerSuspended = 403 "PARTNER_SUSPENDED" false
         "Contact the operator. Until the suspension is lifted, you can still read the codes of your orders with `GET /orders/{order_id}/vouchers`, unless the operator has blocked that too; all other requests fail.";
-    /// The operator's role does not permit the request.
+    /// The operator's role does not permit the request, or a change with a session does not come from a page of the console.
     Forbidden = 403 "FORBIDDEN" false
-        "Operators only: use the token of an operator with a sufficient role.";
+        "Operators only: use the token of an operator with a sufficient role, or open the console at its own URL.";
     /// The product does not exist, or is not available to the partner.
     ProductNotFound = 404 "PRODUCT_NOT_FOUND" false
         "`GET /products` lists the products that you can order.";
@@ -115,6 +115,12 @@ codes! {
     /// The operator's token does not exist.
     OperatorTokenNotFound = 404 "OPERATOR_TOKEN_NOT_FOUND" false
         "Operators only: check the id; `GET /operators/{name}/tokens` lists those of an operator.";
+    /// The operator's session does not exist.
+    OperatorSessionNotFound = 404 "OPERATOR_SESSION_NOT_FOUND" false
+        "Operators only: check the id; `GET /sessions` lists sessions of the last 30 days.";
+    /// The operator's account is disabled.
+    OperatorDisabled = 409 "OPERATOR_DISABLED" false
+        "Operators only: an admin enables the account with `PATCH /operators/{name}`.";
     /// There is an operator with this name.
     OperatorExists = 409 "OPERATOR_EXISTS" false
         "Operators only: choose another name, or change the existing operator with `PATCH /operators/{name}`.";

@@ -9,6 +9,7 @@ use vouchsafe_domain::change_request::ChangeRequestFilter;
 use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
 use vouchsafe_domain::ledger::transaction::TransactionFilter;
+use vouchsafe_domain::operator_session::SessionFilter;
 use vouchsafe_domain::order::filter::{OrderFilter, OrderSearch};
 use vouchsafe_domain::partner::PartnerFilter;
 use vouchsafe_domain::payout::{PayoutFilter, PayoutSearch};
@@ -57,6 +58,7 @@ impl ListFilter for DriftFilter {}
 impl ListFilter for PartnerFilter {}
 impl ListFilter for PayoutFilter {}
 impl ListFilter for PurchaseFilter {}
+impl ListFilter for SessionFilter {}
 impl ListFilter for WebhookFilter {}
 
 impl ListFilter for AttemptFilter {

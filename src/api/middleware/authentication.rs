@@ -314,7 +314,7 @@ impl<'a> IncomingRequest<'a> {
 }
 
 /// The client's address: of the peer, or as its trusted proxy forwards it.
-pub(super) fn client_address(request: &HttpRequest, service: &Service) -> Result<ClientAddress, ApiError> {
+pub(crate) fn client_address(request: &HttpRequest, service: &Service) -> Result<ClientAddress, ApiError> {
     let peer = request.peer_addr().ok_or_else(ApiError::unavailable)?.ip();
     let forwarded = request.headers().get_all(X_FORWARDED_FOR);
     Ok(service

@@ -1,7 +1,8 @@
-//! Operator authentication (bearer token) and authorization (the role that each route requires).
+//! Operator authentication (bearer token, or the cookie of a session) and authorization (the role that each route requires).
 //!
-//! Tokens are stored as hashes and read from the database with each request, so revocations, disabled accounts and changed roles
-//! are in force at once on every node. A missing, repeated, malformed or wrong token gets the same response.
+//! Tokens and sessions are stored as hashes and read from the database with each request, so revocations, disabled accounts and
+//! changed roles are in force at once on every node. A missing, repeated, malformed or wrong token gets the same response. Browsers
+//! add the cookie to requests of any page, so a change with a session must come from a page of the console.
 //!
 //! Wrong tokens are counted per client address, logged, and rejected with 429 above the limit of failed authentications. Valid
 //! tokens are not affected: a guess locks out no operator behind the same address.
@@ -10,15 +11,21 @@ use std::future::{Ready, ready};
 
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
-use actix_web::http::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use actix_web::http::Method;
+use actix_web::http::header::{
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, COOKIE, HeaderMap, HeaderName, HeaderValue, LOCATION, ORIGIN,
+    WWW_AUTHENTICATE,
+};
 use actix_web::middleware::Next;
-use actix_web::{FromRequest, HttpMessage as _, HttpRequest, ResponseError as _, web};
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _, web};
 use tracing::warn;
+use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_domain::operator::{OperatorName, Role};
-use vouchsafe_security::client_address::ClientAddress;
-use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash};
+use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
+use vouchsafe_sign_in::cookies::ConsoleCookie;
+use vouchsafe_sign_in::next_path::NextPath;
 use vouchsafe_store::AuditActor;
-use vouchsafe_store::operators::TokenHolder;
+use vouchsafe_store::operators::{SessionHolder, SessionLookup, TokenHolder};
 use vouchsafe_wire::error_code::Code;
 
 use super::authentication::client_address;
@@ -27,6 +34,8 @@ use crate::api::error::ApiError;
 use crate::service::Service;
 use crate::telemetry::trace;
 
+static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
 /// The authenticated operator of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Operator {
@@ -34,6 +43,8 @@ pub(crate) struct Operator {
     role: Role,
     /// Whether the token is that of the settings, which no account has.
     is_from_settings: bool,
+    /// The session of a browser; `None` with a bearer token.
+    session: Option<OperatorSessionId>,
 }
 
 impl Operator {
@@ -51,6 +62,14 @@ impl Operator {
             return Ok(());
         }
         Err(forbidden(needed, self.role))
+    }
+
+    pub(crate) const fn role(&self) -> Role {
+        self.role
+    }
+
+    pub(crate) const fn session(&self) -> Option<OperatorSessionId> {
+        self.session
     }
 
     pub(crate) const fn name(&self) -> &OperatorName {
@@ -94,10 +113,27 @@ impl FromRequest for Operator {
     }
 }
 
-/// Middleware that rejects requests without a valid operator token.
+/// Middleware that rejects requests without a valid operator token or session.
 pub(crate) async fn authenticate<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
+    authenticate_or(request, next, |_| None).await
+}
+
+/// Middleware like [`authenticate`] for pages: a browser that opens one without a session is sent to the sign-in, which leads back.
+pub(crate) async fn authenticate_page<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
+    authenticate_or(request, next, redirect_to_sign_in).await
+}
+
+/// Rejects with the response of `redirect` instead of 401, if it has one.
+async fn authenticate_or<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+    redirect: impl FnOnce(&ServiceRequest) -> Option<HttpResponse>,
 ) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
     match identify(&request).await {
         Ok(operator) => {
@@ -105,31 +141,122 @@ pub(crate) async fn authenticate<B: MessageBody>(
             next.call(request).await.map(ServiceResponse::map_into_left_body)
         }
         Err(error) => {
-            let mut response = error.error_response();
-            if error.code == Code::InvalidCredentials {
-                let scheme = HeaderValue::from_static("Bearer");
-                response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
-            }
+            let is_unauthorized = error.code == Code::InvalidCredentials;
+            let response = if is_unauthorized { redirect(&request) } else { None };
+            let response = response.unwrap_or_else(|| {
+                let mut response = error.error_response();
+                if is_unauthorized {
+                    let scheme = HeaderValue::from_static("Bearer");
+                    response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+                }
+                response
+            });
             Ok(request.into_response(response).map_into_right_body())
         }
     }
+}
+
+/// Only for a page that a browser opens: a form that was sent would be lost, and a program wants the error.
+fn redirect_to_sign_in(request: &ServiceRequest) -> Option<HttpResponse> {
+    let accept = request.headers().get(ACCEPT)?.to_str().ok()?;
+    let opens_page = matches!(*request.method(), Method::GET | Method::HEAD) && accept.contains("text/html");
+    let path = request.uri().path_and_query()?.as_str();
+    let sign_in = NextPath::parse_or_root(path).sign_in_url();
+    let redirect = || {
+        HttpResponse::SeeOther()
+            .insert_header((LOCATION, sign_in))
+            .insert_header((CACHE_CONTROL, "no-store"))
+            .finish()
+    };
+    opens_page.then(redirect)
 }
 
 async fn identify(request: &ServiceRequest) -> Result<Operator, ApiError> {
     let service = request
         .app_data::<web::Data<Service>>()
         .ok_or_else(ApiError::unavailable)?;
-    if !request.headers().contains_key(AUTHORIZATION) {
+    let headers = request.headers();
+    let operator = if headers.contains_key(AUTHORIZATION) {
+        match bearer_token(headers) {
+            Some(token) => find_operator(service, token).await?,
+            None => None,
+        }
+    } else if let Some(token) = find_cookie(service, ConsoleCookie::Session, headers) {
+        find_session_operator(service, token).await?
+    } else {
         return Err(unauthorized());
-    }
-    let operator = match bearer_token(request.headers()) {
-        Some(token) => find_operator(service, token).await?,
-        None => None,
     };
-    match operator {
-        Some(operator) => Ok(operator),
-        None => Err(reject(service, client_address(request.request(), service)?)),
+    let Some(operator) = operator else {
+        return Err(reject(service, request.request()));
+    };
+    if operator.session.is_some() && !matches!(*request.method(), Method::GET | Method::HEAD) {
+        check_same_origin(service, headers)?;
     }
+    Ok(operator)
+}
+
+/// The value of a cookie of the console.
+pub(crate) fn find_cookie<'a>(
+    service: &Service,
+    cookie: ConsoleCookie,
+    headers: &'a HeaderMap,
+) -> Option<&'a str> {
+    let values = headers.get_all(COOKIE).filter_map(|value| value.to_str().ok());
+    cookie.find(&service.console_url, values)
+}
+
+/// The operator of a live session; `None` for a text that is no session's token.
+///
+/// # Errors
+/// `INVALID_CREDENTIALS` for a session that has ended: browsers that were left open are no failed sign-ins.
+pub(crate) async fn find_session_operator(
+    service: &Service,
+    token: &str,
+) -> Result<Option<Operator>, ApiError> {
+    let token = token.as_bytes();
+    if !OperatorToken::is_well_formed(TokenKind::Session, token) {
+        return Ok(None);
+    }
+    let operators = &service.operator_store.operators;
+    match operators
+        .find_session_holder(OperatorTokenHash::of(token))
+        .await?
+    {
+        SessionLookup::Live(SessionHolder {
+            session_id,
+            name,
+            role,
+        }) => Ok(Some(Operator {
+            name,
+            role,
+            is_from_settings: false,
+            session: Some(session_id),
+        })),
+        SessionLookup::Ended => {
+            let message = "the session has ended; sign in again at /sign-in";
+            Err(ApiError::new(Code::InvalidCredentials, message))
+        }
+        SessionLookup::Unknown => Ok(None),
+    }
+}
+
+/// Rejects a request that a browser did not send from a page of the console (cross-site request forgery).
+///
+/// # Errors
+/// `FORBIDDEN`.
+pub(crate) fn check_same_origin(service: &Service, headers: &HeaderMap) -> Result<(), ApiError> {
+    let bytes = |name: &HeaderName| headers.get(name).map(HeaderValue::as_bytes);
+    if service
+        .console_url
+        .is_same_origin(bytes(&SEC_FETCH_SITE), bytes(&ORIGIN))
+    {
+        return Ok(());
+    }
+    let message = format!(
+        "the request does not come from a page of {}; open the console there, or send Authorization: Bearer TOKEN",
+        service.console_url
+    );
+    Err(ApiError::new(Code::Forbidden, message))
 }
 
 /// The operator of a token. The token of the settings needs no database, nor does a text that is no token.
@@ -140,9 +267,10 @@ async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operato
             name: OperatorName::built_in_admin(),
             role: Role::Admin,
             is_from_settings: true,
+            session: None,
         }));
     }
-    if !OperatorToken::is_well_formed(token) {
+    if !OperatorToken::is_well_formed(TokenKind::Api, token) {
         return Ok(None);
     }
     let holder = service.operator_store.operators.authenticate(hash).await?;
@@ -150,17 +278,21 @@ async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operato
         name,
         role,
         is_from_settings: false,
+        session: None,
     }))
 }
 
-/// Counts and logs a failed sign-in. The limit per address bounds the number of log lines.
-fn reject(service: &Service, address: ClientAddress) -> ApiError {
+/// Counts and logs a failed sign-in, and returns its error. The limit per address bounds the number of log lines.
+pub(crate) fn reject(service: &Service, request: &HttpRequest) -> ApiError {
     service.metrics.record_operator_sign_in_failure();
-    let address = address.accountable_ip();
-    match service
+    let address = match client_address(request, service) {
+        Ok(address) => address.accountable_ip(),
+        Err(error) => return error,
+    };
+    let failure = service
         .rate_limits
-        .record_auth_failure(address, service.clock.monotonic())
-    {
+        .record_auth_failure(address, service.clock.monotonic());
+    match failure {
         Ok(status) => {
             warn!(client.address = %address, failures_left = status.remaining, "operator sign-in failed");
             unauthorized()

@@ -1,6 +1,6 @@
-//! Routes of the operator listener: `/admin/v1`, health, metrics and documentation.
+//! Routes of the operator listener: `/admin/v1`, sign-in pages, health, metrics and documentation.
 //!
-//! Every route under `/admin/v1` requires an operator token and the role in its line of the table. Every write takes an
+//! Every route under `/admin/v1` requires an operator token or session, and the role in its line of the table. Every write takes an
 //! [`AuditActor`](vouchsafe_store::AuditActor), which only
 //! [`Operator::audit_actor`](crate::api::middleware::operator::Operator::audit_actor) provides, and adds an audit entry.
 
@@ -17,6 +17,7 @@ mod endpoint;
 mod line_blocks;
 mod live;
 mod nodes;
+mod open_id;
 mod operators;
 mod orders;
 mod partner_id;
@@ -25,6 +26,8 @@ mod payouts;
 mod purchases;
 mod reconciliation;
 mod search;
+mod sessions;
+mod sign_in;
 mod stock;
 mod vendors;
 mod wallets;
@@ -61,6 +64,8 @@ pub(crate) fn configure_listener(config: &mut web::ServiceConfig) {
     register(config, public_endpoints());
     config
         .configure(|config| pages::routes(config, &DOCUMENTATION))
+        .configure(sign_in::routes)
+        .configure(open_id::routes)
         .configure(configure_routes)
         .default_service(web::to(route_not_found));
 }
@@ -158,6 +163,9 @@ fn endpoints() -> Vec<AdminEndpoint> {
         GET "/operators/{name}/tokens" Viewer => operators::list_tokens, docs::operators::list_tokens;
         POST "/operators/{name}/tokens" Admin => operators::issue_token, docs::operators::issue_token;
         DELETE "/operator-tokens/{token_id}" Admin => operators::revoke_token, docs::operators::revoke_token;
+        POST "/operators/{name}/sign-in-links" Viewer => sessions::issue_link, docs::operators::issue_sign_in_link;
+        GET "/sessions" Viewer => sessions::list, docs::operators::list_sessions;
+        DELETE "/sessions/{session_id}" Viewer => sessions::end, docs::operators::end_session;
         GET "/requests" Viewer => change_requests::list, docs::change_requests::list;
         GET "/requests/{request_id}" Viewer => change_requests::get, docs::change_requests::get;
         POST "/requests/{request_id}/confirm" Operator => change_requests::confirm, docs::change_requests::confirm;

@@ -9,7 +9,7 @@ use time::Duration;
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::OperatorTokenId;
 use vouchsafe_domain::operator::OperatorName;
-use vouchsafe_security::operator_token::OperatorToken;
+use vouchsafe_security::operator_token::{OperatorToken, TokenKind};
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::operators::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperatorToken};
 use vouchsafe_wire::error_code::Code;
@@ -194,10 +194,7 @@ impl ConfirmableChange for TokenIssue {
         let (hash, token) = match self.request.validate_hash()? {
             Some(hash) => (hash, None),
             None => {
-                let token = OperatorToken::generate(getrandom::fill).map_err(|error| {
-                    tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
-                    ApiError::unavailable()
-                })?;
+                let token = generate_token(TokenKind::Api)?;
                 (token.hash(), Some(token))
             }
         };
@@ -249,12 +246,23 @@ pub(super) async fn revoke_token(
         .ok_or_else(not_found)
 }
 
-async fn check_exists(service: &Service, name: &OperatorName) -> Result<(), ApiError> {
+/// Generates a token.
+///
+/// # Errors
+/// `SERVICE_UNAVAILABLE` without random bytes.
+pub(super) fn generate_token(kind: TokenKind) -> Result<OperatorToken, ApiError> {
+    OperatorToken::generate(kind, getrandom::fill).map_err(|error| {
+        tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
+        ApiError::unavailable()
+    })
+}
+
+pub(super) async fn check_exists(service: &Service, name: &OperatorName) -> Result<(), ApiError> {
     let found = service.operator_store.operators.find(name.clone()).await?;
     found.map(drop).ok_or_else(operator_not_found)
 }
 
-fn parse_name(text: &str) -> Result<OperatorName, ApiError> {
+pub(super) fn parse_name(text: &str) -> Result<OperatorName, ApiError> {
     text.parse().map_err(|_| operator_not_found())
 }
 
@@ -263,7 +271,7 @@ fn operator_exists() -> ApiError {
     ApiError::new(Code::OperatorExists, message)
 }
 
-fn operator_not_found() -> ApiError {
+pub(super) fn operator_not_found() -> ApiError {
     ApiError::new(
         Code::OperatorNotFound,
         "no such operator; GET /admin/v1/operators lists all operators",

@@ -312,6 +312,7 @@ impl CanaryHarness {
             ("{date}", STRAY_CODE.to_owned()),
             ("{name}", STRAY_CODE.to_owned()),
             ("{token_id}", STRAY_CODE.to_owned()),
+            ("{session_id}", STRAY_CODE.to_owned()),
             ("{request_id}", STRAY_CODE.to_owned()),
         ];
         let filled = |template: &str| {

@@ -16,6 +16,7 @@ pub mod products;
 pub mod reconciliation;
 pub mod refusals;
 pub mod search;
+pub mod sessions;
 pub mod settings;
 pub mod stock;
 mod text;

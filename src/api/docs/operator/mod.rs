@@ -17,8 +17,8 @@ use utoipa::PartialSchema as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi, RefOr, Schema};
 use vouchsafe_domain::ids::{
-    ChangeRequestId, CredentialId, DeliveryId, DriftId, OperatorTokenId, OrderId, PartnerId, PayoutId,
-    WebhookId,
+    ChangeRequestId, CredentialId, DeliveryId, DriftId, OperatorSessionId, OperatorTokenId, OrderId,
+    PartnerId, PayoutId, WebhookId,
 };
 use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::operator::{OperatorName, Role};
@@ -50,7 +50,7 @@ const TAGS: &[(&str, &str)] = &[
     (RECONCILIATION, "Comparison of vendor records with purchases."),
     (STOCK, "Import, levels and voiding of vouchers."),
     (WEBHOOKS, "Partners' webhook endpoints and their deliveries."),
-    (OPERATORS, "Operators, their roles and API tokens."),
+    (OPERATORS, "Operators, their roles, API tokens and sessions."),
     (CHANGE_REQUESTS, "Changes that wait for a second operator."),
     (MONITORING, "Live actors and the audit trail."),
     (
@@ -65,7 +65,7 @@ const OPERATOR: &str = "Operator";
 type PathParameter = (&'static str, &'static str, fn() -> RefOr<Schema>, &'static [Code]);
 
 /// Path parameters with their descriptions, and the errors of an ID without an object.
-const PATH_PARAMETERS: [PathParameter; 16] = [
+const PATH_PARAMETERS: [PathParameter; 17] = [
     (
         "partner_id",
         "Partner ID.",
@@ -142,12 +142,19 @@ const PATH_PARAMETERS: [PathParameter; 16] = [
         OperatorTokenId::schema,
         &[Code::OperatorTokenNotFound],
     ),
+    (
+        "session_id",
+        "Session ID.",
+        OperatorSessionId::schema,
+        &[Code::OperatorSessionNotFound],
+    ),
 ];
 
 const DESCRIPTION: &str = "\
 Administration of Vouchsafe: partners, catalogue, vendors, stock, wallets, orders and payouts.
 
-**Authentication.** Every request under `/admin/v1` carries `Authorization: Bearer` with an operator token. A `viewer` reads, \
+**Authentication.** Every request under `/admin/v1` carries `Authorization: Bearer` with an operator token, or from a browser the cookie \
+of a session; a change with a session must come from a page of the console. A `viewer` reads, \
 an `operator` also decides on orders, imports stock and repeats deliveries, an `admin` also manages money, partners, what is \
 sold, and operators; each operation names the role that it requires. Every write adds an entry with the operator's name to the \
 audit trail.

@@ -1,12 +1,14 @@
-//! OpenAPI operations of `/operators` and `/operator-tokens`.
+//! OpenAPI operations of `/operators`, `/operator-tokens` and `/sessions`.
 
 use serde_json::{Value, json};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorTokenSummary};
+use vouchsafe_domain::operator_session::{OperatorSession, SessionFilter};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::{NoFilter, WholeList};
 use vouchsafe_wire::operator::operators::{
     IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
 };
+use vouchsafe_wire::operator::sessions::SignInLink;
 
 use super::change_requests::may_wait;
 use super::{OPERATORS, json_write_operation, read_operation};
@@ -76,6 +78,55 @@ pub(crate) fn revoke_token(operation: Operation) -> Operation {
             "In force on all nodes for requests that begin after the response.",
         )
         .response(OperationResponse::empty(204, "The token is revoked."))
+}
+
+pub(crate) fn issue_sign_in_link(operation: Operation) -> Operation {
+    read_operation(operation, "issueSignInLink")
+        .describe(
+            OPERATORS,
+            "Issue a sign-in link",
+            "A page that begins a session of the operator in the console, once, within 10 minutes. A new link replaces the earlier one of \
+             the operator. Operators issue links for themselves; an admin also for others, unless changes need a second operator.",
+        )
+        .created::<SignInLink>(
+            "The link.",
+            json!({
+                "operator": "jane.doe",
+                "url": format!("https://console.example.com/sign-in/link?token=vsl_{}", "0".repeat(64)),
+                "expires_at": "2026-11-20T12:10:00.123456Z",
+            }),
+        )
+        .errors(&[Code::Forbidden, Code::OperatorDisabled])
+}
+
+pub(crate) fn list_sessions(operation: Operation) -> Operation {
+    read_operation(operation, "listOperatorSessions")
+        .describe(
+            OPERATORS,
+            "List sessions",
+            "Sessions in the console, newest first, with those that ended in the last 30 days. Admins see all of them, others their own.",
+        )
+        .list::<SessionFilter, OperatorSession>("Page of sessions.", session())
+        .errors(&[Code::Forbidden])
+}
+
+pub(crate) fn end_session(operation: Operation) -> Operation {
+    read_operation(operation, "endOperatorSession")
+        .describe(
+            OPERATORS,
+            "End a session",
+            "In force on all nodes for requests that begin after the response. Admins end all sessions, others their own.",
+        )
+        .response(OperationResponse::empty(204, "The session has ended."))
+        .errors(&[Code::Forbidden])
+}
+
+fn session() -> Value {
+    json!({
+        "session_id": "ses_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "operator": "jane.doe", "method": "link", "address": "203.0.113.7",
+        "created_at": "2026-11-20T12:00:00.123456Z", "last_used_at": "2026-11-20T14:10:00.123456Z",
+        "expires_at": "2026-11-20T14:40:00.123456Z", "ended_at": null,
+    })
 }
 
 fn operator() -> Value {

@@ -1,0 +1,89 @@
+//! A sign-in that the provider has not finished: what the browser keeps of it in a cookie.
+
+use url::form_urlencoded;
+
+use crate::next_path::NextPath;
+
+/// Seconds within which a person signs in at the provider.
+pub const MAX_AGE_S: i64 = 600;
+
+/// The secrets of a sign-in, which only its browser has. Has no `Debug`, so that they cannot be logged.
+pub struct PendingSignIn {
+    /// Comes back from the provider; differs for a callback of another sign-in.
+    pub state: String,
+    /// Comes back in the ID token.
+    pub nonce: String,
+    /// Proves to the provider that the code belongs to this sign-in (PKCE).
+    pub verifier: String,
+    pub next: NextPath,
+    /// Unix time.
+    pub begun_at_s: i64,
+}
+
+impl PendingSignIn {
+    /// The value of the cookie.
+    #[must_use]
+    pub fn to_cookie(&self) -> String {
+        form_urlencoded::Serializer::new(String::new())
+            .append_pair("state", &self.state)
+            .append_pair("nonce", &self.nonce)
+            .append_pair("verifier", &self.verifier)
+            .append_pair("next", self.next.as_str())
+            .append_pair("at", &self.begun_at_s.to_string())
+            .finish()
+    }
+
+    /// The sign-in of a cookie to which a callback with `state` belongs, if it is younger than 10 minutes.
+    #[must_use]
+    pub fn of_callback(cookie: &str, state: &str, now_s: i64) -> Option<Self> {
+        let field = |name: &str| {
+            let mut pairs = form_urlencoded::parse(cookie.as_bytes());
+            pairs
+                .find(|(key, _)| key == name)
+                .map(|(_, value)| value.into_owned())
+        };
+        let pending = Self {
+            state: field("state")?,
+            nonce: field("nonce")?,
+            verifier: field("verifier")?,
+            next: NextPath::parse_or_root(&field("next")?),
+            begun_at_s: field("at")?.parse().ok()?,
+        };
+        let age_s = now_s.checked_sub(pending.begun_at_s)?;
+        (!state.is_empty() && pending.state == state && (0..MAX_AGE_S).contains(&age_s)).then_some(pending)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callback_belongs_to_a_recent_sign_in_of_the_same_state() {
+        let pending = PendingSignIn {
+            state: "a&b=c; d".to_owned(),
+            nonce: "n".to_owned(),
+            verifier: "v".to_owned(),
+            next: NextPath::parse_or_root("/orders?a=b"),
+            begun_at_s: 1000,
+        };
+        let cookie = pending.to_cookie();
+        assert!(!cookie.contains([';', ' ', ',', '"']), "{cookie}");
+        let found = PendingSignIn::of_callback(&cookie, "a&b=c; d", 1599).unwrap();
+        assert_eq!((found.nonce.as_str(), found.verifier.as_str()), ("n", "v"));
+        assert_eq!(found.next.as_str(), "/orders?a=b");
+        for (cookie, state, now_s) in [
+            (cookie.as_str(), "a&b=c; d", 1600),
+            (&cookie, "a&b=c; d", 999),
+            (&cookie, "a", 1001),
+            (&cookie, "", 1001),
+            ("state=&nonce=&verifier=&next=&at=1000", "", 1001),
+            ("", "", 1001),
+        ] {
+            assert!(
+                PendingSignIn::of_callback(cookie, state, now_s).is_none(),
+                "{state} {now_s}"
+            );
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Sign-in by OpenID Connect: the redirect to the provider, and its callback.
+//!
+//! It begins with a GET: the content policy of the pages forbids a form that leads to another host.
+
+use actix_web::http::header::{HeaderValue, SET_COOKIE};
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
+use vouchsafe_security::operator_token::TokenKind;
+use vouchsafe_sign_in::cookies::ConsoleCookie;
+use vouchsafe_sign_in::next_path::NextPath;
+use vouchsafe_sign_in::oidc::{Identity, OidcError, OidcProvider, PendingSignIn};
+use vouchsafe_store::operators::{ProviderIdentity, ProviderSignIn};
+use vouchsafe_wire::error_code::Code;
+
+use super::operators::generate_token;
+use super::sign_in::{SignInQuery, failure, new_session, redirect, refusal, start_browser_session};
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::find_cookie;
+use crate::api::routing::resource;
+use crate::service::Service;
+
+pub(super) fn routes(config: &mut web::ServiceConfig) {
+    config
+        .service(resource("/sign-in/oidc", "GET").route(web::get().to(begin)))
+        .service(resource("/sign-in/callback", "GET").route(web::get().to(finish)));
+}
+
+/// `GET /sign-in/oidc`.
+async fn begin(service: web::Data<Service>, query: Option<web::Query<SignInQuery>>) -> HttpResponse {
+    match try_begin(&service, query).await {
+        Ok(response) => response,
+        Err(error) => failure(&error),
+    }
+}
+
+async fn try_begin(
+    service: &Service,
+    query: Option<web::Query<SignInQuery>>,
+) -> Result<HttpResponse, ApiError> {
+    let query = query.map(web::Query::into_inner).unwrap_or_default();
+    let now_s = service.clock.now().unix_timestamp();
+    let begun = provider(service)?.begin(NextPath::parse_or_root(&query.next), now_s);
+    let (target, pending) = begun.await.map_err(|error| unavailable(&error))?;
+    let cookie = ConsoleCookie::PendingSignIn.set(&service.console_url, &pending.to_cookie());
+    Ok(redirect(target.as_str(), &cookie))
+}
+
+/// The parameters of a callback. Has no `Debug`, so that the code cannot be logged.
+#[derive(Default, Deserialize)]
+struct Callback {
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    state: String,
+}
+
+/// `GET /sign-in/callback`.
+async fn finish(
+    service: web::Data<Service>,
+    request: HttpRequest,
+    query: Option<web::Query<Callback>>,
+) -> HttpResponse {
+    let callback = query.map(web::Query::into_inner).unwrap_or_default();
+    let mut response = match try_finish(&service, &request, callback).await {
+        Ok(response) => response,
+        Err(error) => failure(&error),
+    };
+    let removed = ConsoleCookie::PendingSignIn.remove(&service.console_url);
+    if let Ok(removed) = HeaderValue::from_str(&removed) {
+        response.headers_mut().append(SET_COOKIE, removed);
+    }
+    response
+}
+
+async fn try_finish(
+    service: &Service,
+    request: &HttpRequest,
+    callback: Callback,
+) -> Result<HttpResponse, ApiError> {
+    let provider = provider(service)?;
+    let now_s = service.clock.now().unix_timestamp();
+    let cookie = find_cookie(service, ConsoleCookie::PendingSignIn, request.headers());
+    let pending = cookie.and_then(|cookie| PendingSignIn::of_callback(cookie, &callback.state, now_s));
+    // Without a code the provider reports an error, such as that the person declined.
+    let Some(pending) = pending.filter(|_| !callback.code.is_empty()) else {
+        let message = "the sign-in was not begun in this browser within the last 10 minutes, or was declined; sign in again";
+        return Err(refusal(service, request, Code::InvalidCredentials, message));
+    };
+    let identity = match provider.finish(&pending, callback.code).await {
+        Ok(identity) => identity,
+        Err(error @ OidcError::Unavailable(_)) => return Err(unavailable(&error)),
+        Err(OidcError::Refused(reason)) => {
+            tracing::warn!(error.message = reason, "identity provider refused a sign-in");
+            let message = "the identity provider did not confirm the sign-in; sign in again";
+            return Err(refusal(service, request, Code::InvalidCredentials, message));
+        }
+    };
+    let identity = to_operator(service, request, provider, identity)?;
+    let token = generate_token(TokenKind::Session)?;
+    let session = new_session(service, request, &token)?;
+    let operators = &service.operator_store.operators;
+    match operators.sign_in_identity(identity, session).await? {
+        ProviderSignIn::Started(session) => {
+            Ok(start_browser_session(service, &session, &token, &pending.next))
+        }
+        ProviderSignIn::Disabled(name) => {
+            tracing::warn!(operator.name = %name, "account of an identity is disabled");
+            let message = format!("the account {name} is disabled; an admin can enable it");
+            Err(refusal(service, request, Code::Forbidden, message))
+        }
+        ProviderSignIn::NameTaken(name) => {
+            tracing::warn!(operator.name = %name, "account of an identity belongs to another identity");
+            let message = format!("the account {name} belongs to another person at the identity provider");
+            Err(refusal(service, request, Code::Forbidden, message))
+        }
+    }
+}
+
+/// The account and the role of a person.
+fn to_operator(
+    service: &Service,
+    request: &HttpRequest,
+    provider: &OidcProvider,
+    identity: Identity,
+) -> Result<ProviderIdentity, ApiError> {
+    let refuse = |message: &str| Err(refusal(service, request, Code::Forbidden, message));
+    let Some(name) = identity.operator_name() else {
+        tracing::warn!(
+            oidc.subject = identity.subject,
+            "identity has no verified e-mail address"
+        );
+        return refuse(
+            "the identity provider reports no verified e-mail address that can be an operator's name",
+        );
+    };
+    let Some(role) = provider.roles().role_of(&identity) else {
+        tracing::warn!(operator.name = %name, "identity has no role");
+        return refuse("your account at the identity provider has no role here; ask an administrator");
+    };
+    Ok(ProviderIdentity {
+        issuer: provider.issuer().to_owned(),
+        subject: identity.subject,
+        name,
+        role,
+    })
+}
+
+fn provider(service: &Service) -> Result<&OidcProvider, ApiError> {
+    let missing = || {
+        ApiError::new(
+            Code::RouteNotFound,
+            "no identity provider is configured; use a one-time link",
+        )
+    };
+    service.identity_provider.as_deref().ok_or_else(missing)
+}
+
+fn unavailable(error: &OidcError) -> ApiError {
+    tracing::error!(error.message = %error, "identity provider is not available");
+    ApiError::new(
+        Code::ServiceUnavailable,
+        "the identity provider is not available; try again, or use a one-time link",
+    )
+}

@@ -1,0 +1,96 @@
+//! `/sessions` and sign-in links: sessions of operators in the console.
+//!
+//! Only the response that creates a link contains its token; the database has its hash.
+
+use actix_web::http::header::CACHE_CONTROL;
+use actix_web::{HttpResponse, web};
+use vouchsafe_domain::ids::OperatorSessionId;
+use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::operator_session::SessionFilter;
+use vouchsafe_security::operator_token::TokenKind;
+use vouchsafe_store::operators::IssueLinkOutcome;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::sessions::SignInLink;
+
+use super::operators::{check_exists, generate_token, operator_not_found, parse_name};
+use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
+use crate::api::middleware::operator::Operator;
+use crate::service::Service;
+
+/// `GET /sessions`: newest first. Admins see all of them, others their own.
+pub(super) async fn list(
+    service: web::Data<Service>,
+    operator: Operator,
+    ListRequest { page, mut filter }: ListRequest<SessionFilter>,
+) -> Result<HttpResponse, ApiError> {
+    if !operator.has_role(Role::Admin) {
+        let name = filter.operator.get_or_insert_with(|| operator.name().clone());
+        check_own_or_admin(&operator, operator.is_named(name))?;
+    }
+    let operators = &service.operator_store.operators;
+    let sessions = operators.list_sessions(filter, page.after()?, page.fetch_limit());
+    Ok(list_response(&page, sessions.await?, |session| {
+        session.session_id
+    }))
+}
+
+/// `DELETE /sessions/{session_id}`: 204, also if it has ended already.
+pub(super) async fn end(
+    service: web::Data<Service>,
+    operator: Operator,
+    session_id: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let session_id: OperatorSessionId = session_id.parse().map_err(|_| session_not_found())?;
+    let operators = &service.operator_store.operators;
+    let session = operators.find_session(session_id).await?;
+    let session = session.ok_or_else(session_not_found)?;
+    check_own_or_admin(&operator, operator.is_named(&session.operator))?;
+    operators.end_session(session_id, operator.audit_actor()).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// `POST /operators/{name}/sign-in-links`.
+pub(super) async fn issue_link(
+    service: web::Data<Service>,
+    operator: Operator,
+    name: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let name = parse_name(&name)?;
+    check_exists(&service, &name).await?;
+    let is_own = operator.is_named(&name);
+    check_own_or_admin(&operator, is_own)?;
+    // In the session of another account, an operator could confirm their own changes. The token of the settings is no person's.
+    if service.four_eyes.is_on() && (!is_own || operator.is_from_settings()) {
+        let message = "while changes need a second operator, operators issue sign-in links for themselves, each with a token of their own \
+                       account";
+        return Err(ApiError::new(Code::Forbidden, message));
+    }
+    let token = generate_token(TokenKind::SignInLink)?;
+    let operators = &service.operator_store.operators;
+    let issued = operators.issue_sign_in_link(name.clone(), token.hash(), operator.audit_actor());
+    match issued.await? {
+        IssueLinkOutcome::Issued { expires_at } => Ok(HttpResponse::Created()
+            .insert_header((CACHE_CONTROL, "no-store"))
+            .json(SignInLink::new(name, &service.console_url, &token, expires_at))),
+        IssueLinkOutcome::OperatorNotFound => Err(operator_not_found()),
+        IssueLinkOutcome::OperatorDisabled => {
+            let message = "the account is disabled; an admin can enable it again";
+            Err(ApiError::new(Code::OperatorDisabled, message))
+        }
+    }
+}
+
+fn check_own_or_admin(operator: &Operator, is_own: bool) -> Result<(), ApiError> {
+    if is_own {
+        return Ok(());
+    }
+    operator.check_role(Role::Admin)
+}
+
+fn session_not_found() -> ApiError {
+    ApiError::new(
+        Code::OperatorSessionNotFound,
+        "no such session; GET /admin/v1/sessions lists those of the last 30 days",
+    )
+}
