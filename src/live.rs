@@ -23,6 +23,9 @@ const SECONDS: usize = 600;
 /// Six hours.
 const TENS_OF_SECONDS: usize = 2_160;
 
+/// Less half a tick: the ticks are not exact.
+const TEN_SECONDS: Duration = Duration::from_millis(9_500);
+
 /// Open live feeds. Each costs a message per second.
 const MAX_FEEDS: usize = 64;
 
@@ -51,7 +54,6 @@ struct Series {
     tens: VecDeque<Sample>,
     /// The counts of the seconds since the last sample of ten seconds.
     since_ten: TrafficCounts,
-    seconds_since_ten: u32,
 }
 
 /// A console that follows the feed.
@@ -75,10 +77,10 @@ impl Live {
     /// Adds the traffic of the last second. Returns its sample.
     pub(crate) fn record(&self, traffic: &Traffic, engine: &Engine, now: OffsetDateTime) -> Sample {
         let counts = traffic.take();
-        let sample = |counts: &TrafficCounts, seconds: u32| Sample {
+        let sample = |counts: &TrafficCounts| Sample {
             at: now,
-            requests_per_s: per_second(counts.requests, seconds),
-            orders_per_s: per_second(counts.orders, seconds),
+            requests_per_s: counts.per_second(counts.requests),
+            orders_per_s: counts.per_second(counts.orders),
             unavailable_share: share(counts.unavailable, counts.requests),
             order_p50_ms: counts.order_times.quantile(50).map(millis),
             order_p99_ms: counts.order_times.quantile(99).map(millis),
@@ -89,15 +91,13 @@ impl Live {
                 .fold(0.0, f64::max),
             records_in_flight: engine.in_flight(),
         };
-        let second = sample(&counts, 1);
+        let second = sample(&counts);
         let mut series = self.series();
         push(&mut series.seconds, second, SECONDS);
         series.since_ten.add(&counts);
-        series.seconds_since_ten += 1;
-        if series.seconds_since_ten == 10 {
-            let ten = sample(&std::mem::take(&mut series.since_ten), 10);
+        if series.since_ten.period >= TEN_SECONDS {
+            let ten = sample(&std::mem::take(&mut series.since_ten));
             push(&mut series.tens, ten, TENS_OF_SECONDS);
-            series.seconds_since_ten = 0;
         }
         second
     }
@@ -183,15 +183,11 @@ fn push(samples: &mut VecDeque<Sample>, sample: Sample, limit: usize) {
     samples.push_back(sample);
 }
 
-fn per_second(count: u32, seconds: u32) -> f64 {
-    f64::from(count) / f64::from(seconds)
-}
-
 fn share(part: u32, whole: u32) -> f64 {
     if whole == 0 {
         return 0.0;
     }
-    f64::from(part) / f64::from(whole)
+    (f64::from(part) / f64::from(whole)).min(1.0)
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -31,7 +31,8 @@ impl RefusalCounts {
     pub(crate) fn record(&self, key: RefusalKey, now: Duration) {
         let number = slot_of(now);
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if slots.back().is_none_or(|slot| slot.number != number) {
+        // A thread that was delayed before the lock counts in the newest slot.
+        if slots.back().is_none_or(|slot| slot.number < number) {
             slots.push_back(Slot {
                 number,
                 counts: HashMap::new(),

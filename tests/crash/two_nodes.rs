@@ -130,7 +130,7 @@ impl NodePair {
         self.session.set_running(false);
         load.join_all().await;
         let left = self.owned_chunks().await.1;
-        let longest_gap = self.sell_out(round).await;
+        let longest_gap = self.sell_out(round, killed).await;
         println!(
             "round {round}: the killed node left {left} chunks; all stock sold {} ms after kill -9, at most {} ms between sales",
             killed.elapsed().as_millis(),
@@ -145,8 +145,8 @@ impl NodePair {
     }
 
     /// Sells the stock at the first node but for less than a small order. Returns the longest time between two sales.
-    async fn sell_out(&mut self, round: u64) -> Duration {
-        let mut last_sale = Instant::now();
+    async fn sell_out(&mut self, round: u64, killed: Instant) -> Duration {
+        let mut last_sale = killed;
         let mut longest_gap = Duration::ZERO;
         let mut quantity = LARGE_ORDER;
         for number in 0.. {

@@ -79,7 +79,7 @@ async fn overview_shows_environment_operator_and_queues() {
     let response = browser.open("/").await;
     let page = text_of(&response);
     for expected in [
-        "<title>Overview · Vouchsafe</title>",
+        "<title>Overview node-",
         "<span class=\"environment sandbox\">sandbox</span>",
         "admin · admin",
         "Orders that wait for approval",

@@ -40,7 +40,7 @@ const SECTIONS: [Section; 4] = [
         ],
     },
     Section {
-        heading: "Drifts without a resolution",
+        heading: "Drifts without a resolution (pending)",
         path: "/drifts?resolution=pending",
         field: "data",
         columns: &[
@@ -63,7 +63,7 @@ const SECTIONS: [Section; 4] = [
         ],
     },
     Section {
-        heading: "Actors of this node",
+        heading: "Actors of this node, since its start",
         path: "/actors?limit=1",
         field: "sums",
         columns: &[
@@ -104,7 +104,12 @@ pub(super) async fn run(args: &TroubleArgs, admin: &AdminClient) -> anyhow::Resu
     }
     let mut parts = vec![
         format!("Overview\n{}", format_object(&overview)?),
-        format_section("Refused requests", &refusals, "data", &REFUSAL_COLUMNS)?,
+        format_section(
+            "Refused requests of this node",
+            &refusals,
+            "data",
+            &REFUSAL_COLUMNS,
+        )?,
     ];
     for (section, body) in &lists {
         parts.push(format_section(

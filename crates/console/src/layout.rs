@@ -20,7 +20,7 @@ pub struct Viewer {
 const RECONCILIATION: &str = "/reconciliation";
 
 /// Pages of the navigation, by group.
-const NAVIGATION: [(&str, &[(&str, &str)]); 4] = [
+const NAVIGATION: [(&str, &[(&str, &str)]); 5] = [
     (
         "Decisions",
         &[
@@ -50,8 +50,21 @@ const NAVIGATION: [(&str, &[(&str, &str)]); 4] = [
         ],
     ),
     (
+        "Service",
+        &[
+            ("/actors", "Actors"),
+            ("/nodes", "Nodes and lanes"),
+            ("/refusals", "Refused requests"),
+            ("/settings", "Settings"),
+        ],
+    ),
+    (
         "Access",
-        &[("/audit", "Audit trail"), ("/operators", "Operators")],
+        &[
+            ("/audit", "Audit trail"),
+            ("/audit/checkpoints", "Checkpoints"),
+            ("/operators", "Operators"),
+        ],
     ),
 ];
 

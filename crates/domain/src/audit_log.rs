@@ -161,8 +161,8 @@ pub struct AuditFilter {
     #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"))]
     #[cfg_attr(feature = "clap", arg(long, help = "Filter by subject, an ID"))]
     pub subject: Option<String>,
-    /// Filter by partner: what the partner did, and what was done to it, its credentials, wallets, orders, payouts, webhooks and
-    /// requested changes.
+    /// Filter by partner: its actions, and operators' actions on it and on its wallets, orders, payouts, drifts, credentials, webhooks and
+    /// requested changes. Credentials that ended 90 days ago and removed webhooks are not found.
     #[cfg_attr(feature = "utoipa", param(value_type = Option<PartnerId>, inline))]
     #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
     pub partner_id: Option<PartnerId>,

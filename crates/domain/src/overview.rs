@@ -1,4 +1,4 @@
-//! What waits in a deployment: for vendors, for a decision, for a repair.
+//! Numbers of objects that wait for vendors, for a decision or for a repair.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub struct OpenWork {
     pub payouts_to_decide: i64,
     /// Changes that wait for a second operator.
     pub requests_to_confirm: i64,
-    /// Purchases that the vendor refused, or of which nobody knows the outcome.
+    /// Purchases whose last request the vendor refused; an operator can end them.
     pub purchases_to_end: i64,
     /// Differences to vendors' records that are not resolved.
     pub drifts_open: i64,

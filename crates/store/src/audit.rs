@@ -206,8 +206,9 @@ async fn list(
     Ok(rows.into_iter().map(AuditRow::with_decimal_amounts).collect())
 }
 
-/// Conditions of entries about the partner `$1`, whose id is `$2`, each with an index: the partner's own actions; actions on its objects;
-/// operators' decisions on orders, of which all are read because orders have no index by id alone.
+/// Conditions of entries about the partner `$1`, whose id is `$2`: the partner's own actions; actions on its objects; operators' decisions
+/// on orders, of which all are read because orders have no index by id alone. Objects that were deleted are not found: credentials that
+/// ended 90 days ago, removed webhooks.
 const PARTNER_CONDITIONS: [&str; 3] = [
     "a.operator = $2",
     "a.subject IN (
@@ -221,7 +222,12 @@ const PARTNER_CONDITIONS: [&str; 3] = [
          UNION ALL
         SELECT 'po_' || replace(payout_id::text, '-', '') FROM payouts WHERE partner_id = $1
          UNION ALL
-        SELECT 'crq_' || replace(request_id::text, '-', '') FROM change_requests WHERE split_part(object, '/', 1) = $2
+        SELECT 'drf_' || replace(drift_id::text, '-', '') FROM drifts WHERE partner_id = $1
+         UNION ALL
+        SELECT 'crq_' || replace(r.request_id::text, '-', '')
+          FROM change_requests AS r
+         WHERE split_part(r.object, '/', 1) = $2
+            OR r.object IN (SELECT 'po_' || replace(y.payout_id::text, '-', '') FROM payouts AS y WHERE y.partner_id = $1)
     )",
     "a.action IN ('order.approve', 'order.reject', 'order.cancel', 'order.fulfil')
      AND EXISTS (SELECT FROM orders AS o WHERE o.partner_id = $1 AND o.order_id = substr(a.subject, 5)::uuid)",

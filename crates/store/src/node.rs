@@ -53,7 +53,7 @@ pub struct PgNode {
     identity: NodeIdentity,
     lease_renewed_at: Arc<Mutex<Instant>>,
     /// Held while the lease is renewed or ended.
-    lease_turn: Arc<tokio::sync::Mutex<()>>,
+    lease_lock: Arc<tokio::sync::Mutex<()>>,
     claims: Batcher<ClaimStockOp>,
     retrievals: Batcher<RetrieveCodesOp>,
     orders: Batcher<ReadOrdersOp>,
@@ -81,7 +81,7 @@ impl PgNode {
             database: control,
             identity,
             lease_renewed_at: Arc::new(Mutex::new(Instant::now())),
-            lease_turn: Arc::default(),
+            lease_lock: Arc::default(),
         })
     }
 
@@ -118,13 +118,13 @@ impl PgNode {
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn renew_lease(&self) -> Result<bool, sqlx::Error> {
         let node = self.identity.clone();
-        let turn = Arc::clone(&self.lease_turn).lock_owned().await;
+        let guard = Arc::clone(&self.lease_lock).lock_owned().await;
         let renewed = self
             .database
             .on(ConnectionClass::Lease)
             .run(|pool| async move {
                 let renewed = node_identity::renew(&pool, &node).await;
-                drop(turn);
+                drop(guard);
                 renewed
             })
             .await?;
@@ -152,7 +152,7 @@ impl PgNode {
     pub async fn end_lease(&self) -> Result<(), sqlx::Error> {
         let node = self.identity.clone();
         // A renewal whose caller has stopped waiting still runs, and would give the lease back.
-        let _turn = self.lease_turn.lock().await;
+        let _guard = self.lease_lock.lock().await;
         self.database
             .on(ConnectionClass::Lease)
             .run(|pool| async move { node_identity::end_lease(&pool, &node).await })

@@ -6,7 +6,7 @@ use vouchsafe_domain::webhook::FAILING_THRESHOLD;
 use super::PgStore;
 
 impl PgStore {
-    /// Counts what waits. Each count reads an index of what is open, or a table with few rows.
+    /// Counts what waits: in indexes of what is open, in tables with few rows, and in the chunks that are not empty.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.

@@ -14,10 +14,11 @@ use vouchsafe_actors::flows::FlowError;
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_wire::error_code::Code;
 
-use super::trace;
+use super::{refusals, trace};
 use crate::api::body;
 use crate::api::error::keyed_request_error;
 use crate::metrics::{FinishedRequest, ORDERS_ROUTE, PARTNER_LISTENER};
+use crate::refusal_log::RefusalKey;
 use crate::service::Service;
 
 /// Middleware of the partner listener.
@@ -44,9 +45,11 @@ fn overload_response(request: &ServiceRequest) -> Option<HttpResponse> {
     let started = Instant::now();
     let reject = || keyed_request_error(&FlowError::Overloaded).error_response();
     let response = trace::respond_without_span(request.headers(), reject);
-    service
-        .metrics
-        .record_refusal(Code::ServiceUnavailable, Some(RequestClass::Orders));
+    let key = RefusalKey {
+        partner_id: None,
+        code: Code::ServiceUnavailable,
+    };
+    refusals::count(service, key, Some(RequestClass::Orders));
     service.metrics.record_request(FinishedRequest {
         listener: PARTNER_LISTENER,
         method: "POST",

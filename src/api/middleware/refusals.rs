@@ -37,13 +37,16 @@ pub(super) fn report<B>(service: &Service, result: &Result<ServiceResponse<B>, a
         Err(error) => (error.as_error().map(|error: &ApiError| error.code), None),
     };
     let Some(code) = code else { return };
-    service
-        .metrics
-        .record_refusal(code, origin.map(|origin| origin.class));
     let partner_id = origin.and_then(|origin| origin.partner_id);
-    let (key, now) = (RefusalKey { partner_id, code }, service.clock.monotonic());
-    service.refusal_counts.record(key, now);
+    let key = RefusalKey { partner_id, code };
+    count(service, key, origin.map(|origin| origin.class));
     if matches!(code.status(), 400..500) && code.status() != 429 {
-        service.refusals.record(key, now);
+        service.refusals.record(key, service.clock.monotonic());
     }
+}
+
+/// Counts a refused request.
+pub(super) fn count(service: &Service, key: RefusalKey, class: Option<RequestClass>) {
+    service.metrics.record_refusal(key.code, class);
+    service.refusal_counts.record(key, service.clock.monotonic());
 }

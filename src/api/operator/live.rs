@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use actix_web::http::header::{Accept, CACHE_CONTROL, CONTENT_TYPE, Header as _, VARY};
+use actix_web::http::header::{Accept, CACHE_CONTROL, CONTENT_TYPE, Header as _, Quality, VARY};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use futures_util::stream;
-use tokio::time::Instant;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::live::{Overview, SampleList, SamplesQuery};
@@ -22,6 +23,12 @@ use crate::service::Service;
 
 /// After this time a feed ends and its client connects again, so that the token is checked again.
 const FEED_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A client that reads nothing for so long has gone.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often a feed without events looks whether the service stops.
+const GATE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Milliseconds after which the client of a feed connects again.
 const FEED_START: &[u8] = b"retry: 1000\n\n";
@@ -100,34 +107,44 @@ pub(super) async fn follow(
             "too many live feeds are open on this node; close one, or poll GET /overview",
         )
     })?;
-    let start = stream::once(async { Ok::<_, actix_web::Error>(Bytes::from_static(FEED_START)) });
-    let events = futures_util::StreamExt::chain(start, events(feed, service));
+    let (sender, receiver) = mpsc::channel(1);
+    actix_web::rt::spawn(send_events(feed, sender, service));
+    let events = stream::unfold(receiver, |mut receiver| async move {
+        let event = receiver.recv().await?;
+        Some((Ok::<_, actix_web::Error>(event), receiver))
+    });
     Ok(HttpResponse::Ok()
         .insert_header((CONTENT_TYPE, EVENT_STREAM))
         .insert_header((CACHE_CONTROL, "no-store"))
         .insert_header((VARY, "Accept"))
+        .insert_header(("X-Accel-Buffering", "no")) // nginx would send the events in blocks
         .streaming(events))
 }
 
 fn accepts_event_stream(request: &HttpRequest) -> bool {
     Accept::parse(request).is_ok_and(|accept| {
-        let mut types = accept.iter().map(|accepted| accepted.item.essence_str());
-        types.any(|media_type| media_type == EVENT_STREAM)
+        let mut ranges = accept.iter();
+        ranges.any(|range| range.item.essence_str() == EVENT_STREAM && range.quality > Quality::ZERO)
     })
 }
 
-/// The events of a feed until its time is over or the service stops.
-fn events(
-    feed: Feed,
-    service: web::Data<Service>,
-) -> impl stream::Stream<Item = Result<Bytes, actix_web::Error>> {
-    let deadline = Instant::now() + FEED_TIMEOUT;
-    stream::unfold((feed, service), move |(mut feed, service)| async move {
-        let changed = tokio::time::timeout_at(deadline, feed.events.changed()).await;
-        if !matches!(changed, Ok(Ok(()))) || !service.gate.is_open() {
-            return None;
+/// Sends the events of a feed until its time is over, its client does not read them, or the service stops. Apart from the response,
+/// whose stream is not polled while the client does not read.
+async fn send_events(mut feed: Feed, sender: mpsc::Sender<Bytes>, service: web::Data<Service>) {
+    let ends_at = Instant::now() + FEED_TIMEOUT;
+    let mut event = Bytes::from_static(FEED_START);
+    loop {
+        if !matches!(timeout(CLIENT_TIMEOUT, sender.send(event)).await, Ok(Ok(()))) {
+            return;
         }
-        let event = feed.events.borrow_and_update().clone();
-        Some((Ok(event), (feed, service)))
-    })
+        while timeout(GATE_INTERVAL, feed.events.changed()).await.is_err() {
+            if Instant::now() >= ends_at || !service.gate.is_open() || sender.is_closed() {
+                return;
+            }
+        }
+        if Instant::now() >= ends_at || !service.gate.is_open() {
+            return;
+        }
+        event = feed.events.borrow_and_update().clone();
+    }
 }

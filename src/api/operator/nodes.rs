@@ -6,7 +6,7 @@ use vouchsafe_domain::node::LaneReading;
 use vouchsafe_wire::filter::WholeList;
 
 use crate::api::error::ApiError;
-use crate::api::list_request::{ListRequest, sorted_list_response};
+use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::service::Service;
 
 /// `GET /nodes`.
@@ -23,12 +23,14 @@ pub(super) async fn list_lanes(
     service: web::Data<Service>,
     ListRequest { page, .. }: ListRequest<WholeList>,
 ) -> Result<HttpResponse, ApiError> {
-    let lanes = service.engine.lanes();
-    let lanes = lanes
-        .into_iter()
-        .enumerate()
+    let after: Option<usize> = page.after()?;
+    let lanes = service.engine.lanes().into_iter().enumerate();
+    let rest = lanes
+        .filter(|(lane, _)| after.is_none_or(|after| *lane > after))
         .map(|(lane, stats)| reading(lane, stats));
-    sorted_list_response(&page, lanes.collect(), |lane| lane.lane.to_string())
+    Ok(list_response(&page, rest.take(page.fetch_limit()), |lane| {
+        lane.lane
+    }))
 }
 
 fn reading(lane: usize, stats: LaneStats) -> LaneReading {

@@ -25,6 +25,7 @@ pub(super) static PAGES: [Page; 3] = [
                 filter("operator", "Operator"),
                 filter("action", "Action"),
                 filter("subject", "Subject"),
+                filter("partner_id", "Partner"),
                 FROM,
                 TO,
             ],

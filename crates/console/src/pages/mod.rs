@@ -1,6 +1,7 @@
 //! The pages of the console, each a declaration of what it shows and changes.
 
 mod access;
+mod monitoring;
 mod orders;
 mod overview;
 mod partners;
@@ -14,7 +15,7 @@ use crate::page::{Column, Page, Section, Source, col};
 
 /// All pages. A path is found in this order.
 pub(crate) fn all_pages() -> impl Iterator<Item = &'static Page> {
-    let groups: [&'static [Page]; 9] = [
+    let groups: [&'static [Page]; 10] = [
         &overview::PAGES,
         &orders::PAGES,
         &payouts::PAGES,
@@ -24,6 +25,7 @@ pub(crate) fn all_pages() -> impl Iterator<Item = &'static Page> {
         &supply::PAGES,
         &vendors::PAGES,
         &access::PAGES,
+        &monitoring::PAGES,
     ];
     groups.into_iter().flatten()
 }

@@ -238,8 +238,8 @@ const SECTIONS: &[Section] = &[
         none: "No checks.",
     },
     audit_of(
-        "/audit?subject={partner_id}&limit=10",
-        "/audit?subject={partner_id}",
+        "/audit?partner_id={partner_id}&limit=10",
+        "/audit?partner_id={partner_id}",
     ),
 ];
 

@@ -110,10 +110,12 @@ pub struct ActorReading {
     pub mailbox_depth: usize,
     /// Messages handled since the process started; webhook attempts of a delivery actor.
     pub handled: u64,
-    /// Half of the messages were handled in less than this time. Microseconds, a power of two; null before the first.
+    /// Half of the messages since the process started were handled in less than this time. Microseconds, a power of two; null before
+    /// the first.
     #[schema(required)]
     pub handling_p50_us: Option<u64>,
-    /// 99 of 100 messages were handled in less than this time. Microseconds, a power of two; null before the first.
+    /// 99 of 100 messages since the process started were handled in less than this time. Microseconds, a power of two; null before the
+    /// first.
     #[schema(required)]
     pub handling_p99_us: Option<u64>,
     /// Number of restarts after a panic.

@@ -19,7 +19,7 @@ pub struct SamplesQuery {
     pub period: SamplePeriod,
 }
 
-/// What a sample covers.
+/// Length of the period of a sample.
 #[derive(
     Debug,
     Clone,
@@ -54,13 +54,13 @@ pub struct Sample {
     pub orders_per_s: f64,
     /// Share of the partners' requests that were answered with 503.
     pub unavailable_share: f64,
-    /// Half of the orders were answered in less than this time. Milliseconds; null without orders.
+    /// Half of these orders were answered in less than this time. Milliseconds; null without orders.
     #[schema(required)]
     pub order_p50_ms: Option<f64>,
-    /// 99 of 100 orders were answered in less than this time. Milliseconds; null without orders.
+    /// 99 of 100 of these orders were answered in less than this time. Milliseconds; null without orders.
     #[schema(required)]
     pub order_p99_ms: Option<f64>,
-    /// The longest of the lanes' last commits. Milliseconds.
+    /// Duration of the last commit of the lane in which it took longest; 0 before the first. Milliseconds.
     pub commit_ms: f64,
     /// Records between decision and verdict, at the end of the period.
     pub records_in_flight: usize,
@@ -82,7 +82,7 @@ pub struct LiveEvent {
     pub actors: ActorList,
 }
 
-/// A deployment at a glance.
+/// State of a deployment and of one of its nodes.
 #[derive(Serialize, ToSchema)]
 pub struct Overview {
     /// The node that responds.

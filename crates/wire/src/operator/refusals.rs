@@ -17,7 +17,7 @@ pub type Hours = Limit<MAX_HOURS, 1>;
 #[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct RefusalsQuery {
-    /// Hours up to now.
+    /// Hours up to now, counted in slots of ten minutes.
     #[serde(default)]
     #[param(inline, required = false)]
     pub hours: Hours,
@@ -36,7 +36,8 @@ pub struct RefusalCount {
     pub code: &'static str,
     /// HTTP status.
     pub status: u16,
-    /// The partner; null if the request was not authenticated, or if it was an operator's.
+    /// The partner; null if the request was not authenticated, if it was an operator's, and for partners beyond the first 1,000 of ten
+    /// minutes.
     #[schema(required)]
     pub partner_id: Option<PartnerId>,
     /// Number of requests.

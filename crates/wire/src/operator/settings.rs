@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 pub struct EffectiveSetting {
     /// Name of its environment variable.
     pub name: String,
-    /// Value in force; null if there is none, and of secrets.
+    /// Value; null for secrets, and where the default depends on other settings: see `description`.
     #[schema(required)]
     pub value: Option<String>,
     /// Whether the value is secret, and therefore not shown.

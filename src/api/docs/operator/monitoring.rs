@@ -116,7 +116,7 @@ pub(crate) fn live(operation: Operation) -> Operation {
         )
         .response(
             OperationResponse::json::<LiveEvent>(200, "Traffic and actors.", event)
-                .or_text("text/event-stream", "retry: 1000\n\nevent: sample\ndata: {}\n\n"),
+                .or_text("text/event-stream", "retry: 1000\n\nevent: sample\ndata: {\"sample\":null,\"actors\":{\"sums\":[],\"data\":[],\"has_more\":false}}\n\n"),
         )
 }
 
