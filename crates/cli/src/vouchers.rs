@@ -69,7 +69,15 @@ fn parse_csv<'a>(
     };
     let header = lines.next().map(&mut split).transpose()?.unwrap_or_default();
     let voucher = |line| {
-        let named = header.iter().cloned().zip(split(line)?);
+        let texts = split(line)?;
+        if texts.len() > header.len() {
+            // A code with a comma that is not quoted would be cut. Fields at the end may be left out.
+            return Err(LineError::Fields {
+                expected: header.len(),
+                found: texts.len(),
+            });
+        }
+        let named = header.iter().cloned().zip(texts);
         let present = named.filter(|(_, text)| !text.is_empty());
         let voucher: Map<_, _> = present.map(|(name, text)| (name, Value::String(text))).collect();
         serde_json::from_value(Value::Object(voucher)).map_err(|_| LineError::NotAVoucher)
@@ -104,5 +112,11 @@ mod tests {
             LineError::NotAVoucher
         );
         assert!(parse_csv(std::iter::empty()).unwrap().is_empty());
+        let not_quoted = ["code", "A,1"];
+        let fields = LineError::Fields {
+            expected: 1,
+            found: 2,
+        };
+        assert_eq!(parse_csv(not_quoted.into_iter()).unwrap_err(), fields);
     }
 }

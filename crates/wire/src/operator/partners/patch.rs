@@ -135,12 +135,13 @@ pub struct PartnerPatch {
 }
 
 impl PartnerPatch {
-    /// Suspends a partner, also from reading the codes of its orders if `codes_blocked`.
+    /// Suspends a partner, also from reading the codes of its orders if `block_codes`. Without it the reading of codes stays as it is.
     #[must_use]
-    pub fn suspend(codes_blocked: bool) -> Self {
+    pub fn suspend(block_codes: bool) -> Self {
         Self {
             suspended: Some(true),
-            codes_blocked: Some(codes_blocked),
+            // `false` would give access, for which a second operator is needed.
+            codes_blocked: block_codes.then_some(true),
             ..Self::default()
         }
     }
@@ -274,6 +275,13 @@ mod tests {
         let mut partner = partner();
         patch.apply(&mut partner);
         Ok(partner)
+    }
+
+    #[test]
+    fn end_of_a_suspension_changes_access_and_a_suspension_does_not() {
+        assert!(!PartnerPatch::suspend(false).changes_access());
+        assert!(!PartnerPatch::suspend(true).changes_access());
+        assert!(PartnerPatch::resume().changes_access());
     }
 
     #[test]
