@@ -27,7 +27,8 @@ async fn session_has_the_current_role_of_its_account_at_every_node() {
         // Invalid without a body, but permitted.
         (json!({ "role": "admin" }), 400),
         (json!({ "disabled": true }), 401),
-        (json!({ "role": "viewer", "disabled": false }), 403),
+        // Disabling has ended the session.
+        (json!({ "role": "viewer", "disabled": false }), 401),
     ] {
         admin.send_json(Method::PATCH, &account, &change).await;
         assert_eq!(jane.status(Method::POST, PARTNERS).await, expected, "{change}");
@@ -115,6 +116,13 @@ async fn change_with_session_must_come_from_the_console() {
                 assert!(message.contains(&own), "{message}");
             }
         }
+        let page = format!("/orders/ord_{}/cancel", "0".repeat(32));
+        let response = jane.send(Method::POST, &page, headers, "reason=agreed").await;
+        assert_eq!(
+            response.status == 403,
+            !is_own,
+            "a form of the console: {headers:?}"
+        );
         let read = jane.send(Method::GET, PARTNERS, headers, "").await;
         assert_eq!(read.status, 200, "a read changes nothing");
     }
@@ -146,9 +154,9 @@ async fn operators_see_and_end_their_own_sessions_and_admins_all() {
     assert_eq!(at_sam.status(Method::DELETE, &session).await, 204);
     assert_eq!(at_sam.status(Method::GET, PARTNERS).await, 401);
 
-    // A link of one's own, not of another.
+    // A session issues no successor of itself.
     let link = |name: &str| format!("/admin/v1/operators/{name}/sign-in-links");
-    assert_eq!(at_jane.status(Method::POST, &link(&jane)).await, 201);
+    assert_eq!(at_jane.status(Method::POST, &link(&jane)).await, 403);
     assert_eq!(at_jane.status(Method::POST, &link(&sam)).await, 403);
     assert_eq!(at_jane.status(Method::POST, &link("nobody")).await, 404);
 }

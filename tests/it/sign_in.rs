@@ -91,6 +91,8 @@ async fn link_ends_with_its_time_its_successor_and_its_account() {
     admin
         .send_json(Method::PATCH, &account, &json!({ "disabled": false }))
         .await;
+    assert_eq!(browser.open(&link).await.status, 401, "removed with the account");
+    let link = issue_link(&mut admin, &name).await;
 
     let database = vouchsafe_private_postgres::find_running(service.data_dir()).unwrap();
     let mut connection = database.connect().await.unwrap();

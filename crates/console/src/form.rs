@@ -98,7 +98,7 @@ fn parse(input: &Input, text: &str) -> Option<Json> {
         };
     }
     Some(match input.kind {
-        InputKind::Number if text.bytes().all(|byte| byte.is_ascii_digit()) => Json::parse(text.as_bytes()),
+        InputKind::Number => parse_number(text).unwrap_or_else(as_text),
         InputKind::Json => match Json::parse(text.as_bytes()) {
             object @ Json::Object(_) => object,
             _ => as_text(),
@@ -109,14 +109,19 @@ fn parse(input: &Input, text: &str) -> Option<Json> {
     })
 }
 
+/// A whole number; JSON has none with leading zeros.
+fn parse_number(text: &str) -> Option<Json> {
+    let is_whole = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = text.trim_start_matches('0');
+    let digits = if digits.is_empty() { "0" } else { digits };
+    is_whole.then(|| Json::Number(digits.to_owned()))
+}
+
 fn parse_limit(text: &str) -> Option<Json> {
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    let (quota, window) = text
-        .split_once('/')
-        .filter(|(quota, window)| is_number(quota) && is_number(window))?;
+    let (quota, window) = text.split_once('/')?;
     let mut limit = Json::Null;
-    limit.set("quota", Json::Number(quota.to_owned()));
-    limit.set("window_s", Json::Number(window.to_owned()));
+    limit.set("quota", parse_number(quota)?);
+    limit.set("window_s", parse_number(window)?);
     Some(limit)
 }
 

@@ -6,6 +6,9 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+/// More than a body of the API has. Each level of a value takes a frame of the stack, and an overflow would abort the process.
+const MAX_DEPTH: usize = 32;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Json {
     Null,
@@ -18,8 +21,11 @@ pub(crate) enum Json {
 }
 
 impl Json {
-    /// A text that is not JSON is null.
+    /// A text that is not JSON, or is nested more deeply than [`MAX_DEPTH`], is null.
     pub(crate) fn parse(text: &[u8]) -> Self {
+        if depth_of(text) > MAX_DEPTH {
+            return Self::Null;
+        }
         serde_json::from_slice(text).unwrap_or(Self::Null)
     }
 
@@ -119,6 +125,26 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
+/// How deeply lists and objects are nested in a text.
+fn depth_of(text: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let (mut is_in_text, mut is_escaped) = (false, false);
+    for byte in text {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_in_text => is_escaped = true,
+            b'"' => is_in_text = !is_in_text,
+            b'[' | b'{' if !is_in_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !is_in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
 fn of_raw(raw: &RawValue) -> serde_json::Result<Json> {
     let text = raw.get();
     Ok(match text.as_bytes().first() {
@@ -171,6 +197,16 @@ mod tests {
         assert_eq!(json.get("a.last").text(), Some("x\"y"));
         assert_eq!(json.get("a.missing"), &Json::Null);
         assert_eq!(Json::parse(b"<html>"), Json::Null);
+    }
+
+    #[test]
+    fn deeply_nested_text_is_null() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert_ne!(Json::parse(nested(MAX_DEPTH).as_bytes()), Json::Null);
+        assert_eq!(Json::parse(nested(MAX_DEPTH + 1).as_bytes()), Json::Null);
+        assert_eq!(Json::parse(nested(200_000).as_bytes()), Json::Null);
+        let brackets_in_text = format!(r#"["\\\"{}"]"#, "[".repeat(100));
+        assert_eq!(Json::parse(brackets_in_text.as_bytes()).entries().len(), 1);
     }
 
     #[test]

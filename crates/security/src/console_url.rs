@@ -21,12 +21,12 @@ pub struct ConsoleUrl {
 pub struct InvalidConsoleUrl;
 
 impl ConsoleUrl {
-    /// The URL without a setting. A listener on another address than loopback has a TLS proxy before it, if sign-in is to work:
-    /// browsers send no session cookie to it over plain HTTP.
+    /// The URL without a setting. A listener that is not bound to loopback has a TLS proxy before it, if sign-in is to work: browsers
+    /// send no session cookie to it over plain HTTP.
     #[must_use]
     pub fn of_listener(address: SocketAddr) -> Self {
-        let address = connectable_address(address);
         let is_https = !address.ip().is_loopback();
+        let address = connectable_address(address);
         let scheme = if is_https { "https" } else { "http" };
         let origin = format!("{scheme}://{address}");
         Self { origin, is_https }
@@ -143,7 +143,7 @@ mod tests {
     fn listener_off_loopback_has_an_https_console() {
         for (address, origin) in [
             ("127.0.0.1:8081", "http://127.0.0.1:8081"),
-            ("0.0.0.0:8081", "http://127.0.0.1:8081"),
+            ("0.0.0.0:8081", "https://127.0.0.1:8081"),
             ("[::]:8081", "http://[::1]:8081"),
             ("10.0.0.5:8081", "https://10.0.0.5:8081"),
         ] {

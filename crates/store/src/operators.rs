@@ -181,6 +181,9 @@ async fn change(
     )
     .execute(&mut *connection)
     .await?;
+    if after.disabled {
+        sessions::end_all(&mut *connection, name).await?;
+    }
     audit::write(
         connection,
         actor,

@@ -66,6 +66,12 @@ pub(super) async fn issue_link(
                        account";
         return Err(ApiError::new(Code::Forbidden, message));
     }
+    // A session would otherwise extend itself beyond its 12 hours, also after the identity provider ended the person's access.
+    if operator.session().is_some() {
+        let message =
+            "a sign-in link is issued with an API token or on the database, not in a session of the console";
+        return Err(ApiError::new(Code::Forbidden, message));
+    }
     let token = generate_token(TokenKind::SignInLink)?;
     let operators = &service.operator_store.operators;
     let issued = operators.issue_sign_in_link(name.clone(), token.hash(), operator.audit_actor());

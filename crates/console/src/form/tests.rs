@@ -98,3 +98,22 @@ fn secret_is_not_shown_again() {
     let other = render(&context, &ACTION, &Json::parse(br#"{"batch":"b-2"}"#), "1").into_string();
     assert!(!other.contains("typed") && !other.contains(" open>"), "{other}");
 }
+
+#[test]
+fn number_with_leading_zeros_keeps_its_value() {
+    for (text, number) in [("030", "30"), ("0", "0"), ("000", "0"), ("7", "7")] {
+        assert_eq!(
+            parse_number(text),
+            Some(Json::Number(number.to_owned())),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        [parse_number(""), parse_number("1.5"), parse_number("-1")],
+        [None, None, None]
+    );
+    assert_eq!(
+        parse_limit("010/060").unwrap().to_string(),
+        r#"{"quota":10,"window_s":60}"#
+    );
+}

@@ -66,7 +66,7 @@ pub(super) static PAGES: [Page; 3] = [
                 )
                 .fixed(&[("disabled", "true")])
                 .when(|operator| *operator.get("disabled") == crate::json::Json::Bool(false))
-                .note("All tokens of the operator are refused at once.")
+                .note("All tokens of the operator are refused and its sessions end at once.")
                 .done("The operator is disabled."),
                 Action::new(
                     "enable",

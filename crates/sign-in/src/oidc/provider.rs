@@ -217,7 +217,8 @@ impl OidcProvider {
         let email = claims.email().filter(|_| is_verified);
         Ok(Identity {
             subject: claims.subject().to_string(),
-            email: email.map(|email| email.to_lowercase()),
+            // Other letters than ASCII may become ASCII in lower case, and with it another person's address.
+            email: email.map(|email| email.to_ascii_lowercase()),
             groups: claims.additional_claims().groups.clone(),
         })
     }

@@ -133,6 +133,26 @@ impl Operators {
     }
 }
 
+/// Ends the sessions of an operator and removes the sign-in link. The operator is locked.
+pub(super) async fn end_all(
+    connection: &mut PgConnection,
+    operator: &OperatorName,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE operator_sessions SET ended_at = now() WHERE operator = $1 AND ended_at IS NULL",
+        operator as _,
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        "DELETE FROM operator_sign_in_links WHERE operator = $1",
+        operator as _
+    )
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
 async fn find_holder(pool: &PgPool, hash: OperatorTokenHash) -> Result<SessionLookup, sqlx::Error> {
     let found = sqlx::query!(
         r#"SELECT session_id AS "session_id: OperatorSessionId", name AS "name: OperatorName", role AS "role: Role",

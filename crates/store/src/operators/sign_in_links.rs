@@ -127,6 +127,15 @@ async fn redeem(
     session: NewSession,
 ) -> Result<Option<OperatorSession>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
+    let found = sqlx::query_scalar!(
+        r#"SELECT operator AS "operator: OperatorName" FROM operator_sign_in_links WHERE token_hash = $1"#,
+        &hash.as_bytes()[..],
+    );
+    let Some(operator) = found.fetch_optional(&mut *transaction).await? else {
+        return Ok(None);
+    };
+    // Waits for a change that disables the account: it ends the sessions that it sees, and removes the link.
+    lock(&operator).fetch_optional(&mut *transaction).await?;
     // A concurrent redemption waits for this one and then finds no row.
     let operator = sqlx::query_scalar!(
         r#"DELETE FROM operator_sign_in_links
