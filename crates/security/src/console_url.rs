@@ -144,7 +144,7 @@ mod tests {
         for (address, origin) in [
             ("127.0.0.1:8081", "http://127.0.0.1:8081"),
             ("0.0.0.0:8081", "https://127.0.0.1:8081"),
-            ("[::]:8081", "http://[::1]:8081"),
+            ("[::]:8081", "https://[::1]:8081"),
             ("10.0.0.5:8081", "https://10.0.0.5:8081"),
         ] {
             let url = ConsoleUrl::of_listener(address.parse().unwrap());
