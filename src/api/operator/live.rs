@@ -108,6 +108,10 @@ pub(super) async fn follow(
         )
     })?;
     let (sender, receiver) = mpsc::channel(1);
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "it ends with its response, and within a second when the service stops"
+    )]
     actix_web::rt::spawn(send_events(feed, sender, service));
     let events = stream::unfold(receiver, |mut receiver| async move {
         let event = receiver.recv().await?;

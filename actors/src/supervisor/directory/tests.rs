@@ -47,7 +47,7 @@ async fn least_recently_used_actors_are_evicted_and_stay_counted() {
             let actor = directory.get(&key).unwrap();
             actor.lineage.metrics.record_handled(Duration::ZERO);
             actor.lineage.metrics.record_restart();
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
         drop(directory.find(&0));
         let before = directory.totals();
