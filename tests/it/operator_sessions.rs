@@ -154,7 +154,7 @@ async fn operators_see_and_end_their_own_sessions_and_admins_all() {
     assert_eq!(at_sam.status(Method::DELETE, &session).await, 204);
     assert_eq!(at_sam.status(Method::GET, PARTNERS).await, 401);
 
-    // A session issues no successor of itself.
+    // In a session, an operator cannot issue a sign-in link.
     let link = |name: &str| format!("/admin/v1/operators/{name}/sign-in-links");
     assert_eq!(at_jane.status(Method::POST, &link(&jane)).await, 403);
     assert_eq!(at_jane.status(Method::POST, &link(&sam)).await, 403);

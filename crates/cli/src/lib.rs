@@ -116,7 +116,7 @@ pub enum Command {
     /// Find an object of any kind by its ID, or orders by their reference.
     #[command(after_help = examples!["vouchsafe search ORDER_ID", "vouchsafe search po-4711 --json"])]
     Search(AdminQuery<SearchQuery>),
-    /// Show the deployment at a glance: traffic, what waits for a decision, low stock.
+    /// Show traffic, the numbers of orders, payouts and changes that wait for a decision, and low stock.
     #[command(after_help = examples!["vouchsafe overview"])]
     Overview(admin::AdminOptions),
     /// Report what may need an operator: refused requests, failing webhooks, waiting work, low stock, open drifts, restarts.

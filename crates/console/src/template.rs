@@ -1,4 +1,4 @@
-//! Templates of paths and queries: `/orders/{order_id}`, `/audit?subject={order_id}`.
+//! Paths and queries with placeholders, such as `/orders/{order_id}`, and their values.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 

@@ -6,7 +6,8 @@ use vouchsafe_domain::webhook::FAILING_THRESHOLD;
 use super::PgStore;
 
 impl PgStore {
-    /// Counts what waits: in indexes of what is open, in tables with few rows, and in the chunks that are not empty.
+    /// Counts waiting orders, payouts, changes, purchases, drifts and endpoints, and nodes. Reads partial indexes, small tables, and the
+    /// chunks that are not empty.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.

@@ -41,6 +41,9 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "unclaimable_stock_v2",
 ];
 
+/// The migrator would log once per migration that its table exists already.
+const NOTICES: (&str, &str) = ("client_min_messages", "warning");
+
 /// How long a migration waits for a lock. Statements of the service queue behind a waiting `ALTER TABLE`, so it gives up soon.
 const LOCK_TIMEOUT: &str = "2s";
 
@@ -82,7 +85,7 @@ pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, sqlx:
         .max_connections(1)
         .idle_timeout(None)
         .max_lifetime(None)
-        .connect_with(database.clone())
+        .connect_with(database.clone().options([NOTICES]))
         .await?;
     while !try_lock(&pool).await? {
         tokio::time::sleep(MIGRATION_LOCK_POLL).await;

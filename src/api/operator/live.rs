@@ -1,4 +1,4 @@
-//! `GET /overview`, `/samples`, `/live`, `/refusals` and `/settings`: the deployment at a glance, and traffic, refusals and settings of
+//! `GET /overview`, `/samples`, `/live`, `/refusals` and `/settings`: waiting work of the deployment; traffic, refusals and settings of
 //! this node.
 
 use std::time::Duration;

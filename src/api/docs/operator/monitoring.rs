@@ -56,7 +56,8 @@ pub(crate) fn overview(operation: Operation) -> Operation {
         .describe(
             MONITORING,
             "Get the overview",
-            "The deployment at a glance: traffic of the node that responds, what waits for a decision, and stock that may not last.",
+            "Traffic of the node that responds; of the deployment, the numbers of orders, payouts and changes that wait for a decision, open \
+             drifts, failing webhooks, nodes, and SKUs with little stock.",
         )
         .ok::<Overview>("Overview.", overview)
 }
