@@ -111,13 +111,14 @@ pub(crate) fn render(viewer: &Viewer, path: &str, title: &str, content: &Markup)
     }
 }
 
-/// Renders an error without a signed-in operator.
-pub(crate) fn render_bare(title: &str, content: &Markup) -> Markup {
+/// Renders a page without navigation, for persons who are not signed in.
+#[must_use]
+pub fn render_bare(title: &str, content: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
             (head(title))
-            body { main #content { (content) } }
+            body.bare { main #content { (content) } }
         }
     }
 }

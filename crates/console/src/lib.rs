@@ -18,7 +18,7 @@ mod value;
 
 pub use api::{AdminApi, ApiBody, ApiRequest, ApiResponse, Method};
 pub use assets::{Asset, DESIGN_TOKENS, asset};
-pub use layout::Viewer;
+pub use layout::{Viewer, render_bare};
 pub use respond::{Error, Request, Response, forms, paths, respond, respond_error};
 pub use uses::{ApiUse, Place, api_uses};
 

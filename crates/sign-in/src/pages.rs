@@ -1,37 +1,19 @@
-//! Pages of the sign-in, and the headers that they are sent with.
+//! Pages of the sign-in, in the layout of the console.
 
-use maud::{DOCTYPE, Markup, html};
+use maud::{Markup, html};
+use vouchsafe_console::render_bare;
 use vouchsafe_domain::operator::{OperatorName, Role};
 
 use crate::next_path::NextPath;
 
-/// Content security policy of the console.
-pub const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
-    form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-
-/// Style sheet of the pages, served at [`STYLE_PATH`].
-pub const STYLE: &str = include_str!("style.css");
-
-pub const STYLE_PATH: &str = "/sign-in/style.css";
-
 fn page(title: &str, content: Markup) -> Markup {
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) " · Vouchsafe" }
-                link rel="stylesheet" href=(STYLE_PATH);
-            }
-            body {
-                main {
-                    h1 { (title) }
-                    (content)
-                }
-            }
+    let content = html! {
+        div.sign-in {
+            h1 { (title) }
+            (content)
         }
-    }
+    };
+    render_bare(title, &content)
 }
 
 /// The ways to sign in. `provider` is the host of the identity provider.
@@ -41,7 +23,7 @@ pub fn sign_in(next: &NextPath, provider: Option<&str>) -> Markup {
         "Sign in",
         html! {
             @if let Some(provider) = provider {
-                p { a class="button" href=(next.provider_url()) { "Sign in at " (provider) } }
+                p { a.button href=(next.provider_url()) { "Sign in at " (provider) } }
             }
             h2 { "With a one-time link" }
             p { "Run this command with your operator token, and open the link that it prints, or paste it here. The link works once, \
@@ -51,7 +33,7 @@ pub fn sign_in(next: &NextPath, provider: Option<&str>) -> Markup {
                 input type="hidden" name="next" value=(next);
                 label for="token" { "Link" }
                 input type="text" id="token" name="token" required autocomplete="off" spellcheck="false";
-                button type="submit" { "Sign in" }
+                button.primary type="submit" { "Sign in" }
             }
         },
     )
@@ -65,7 +47,7 @@ pub fn confirm_link(operator: &OperatorName, token: &str) -> Markup {
         html! {
             form method="post" action="/sign-in/link" {
                 input type="hidden" name="token" value=(token);
-                button type="submit" { "Sign in as " (operator) }
+                button.primary type="submit" { "Sign in as " (operator) }
             }
         },
     )
@@ -79,7 +61,7 @@ pub fn account(operator: &OperatorName, role: Role) -> Markup {
         html! {
             p { "You are signed in as " strong { (operator) } " with the role " strong { (role.into_str()) } "." }
             form method="post" action="/sign-out" {
-                button type="submit" { "Sign out" }
+                button.primary type="submit" { "Sign out" }
             }
         },
     )

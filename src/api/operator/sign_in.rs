@@ -12,12 +12,12 @@
 
 use actix_web::body::BoxBody;
 use actix_web::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE,
 };
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use serde::Deserialize;
+use vouchsafe_console::PAGE_HEADERS;
 use vouchsafe_domain::operator_session::OperatorSession;
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
 use vouchsafe_sign_in::cookies::ConsoleCookie;
@@ -41,7 +41,6 @@ use crate::telemetry::trace;
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config
         .service(resource("/sign-in", "GET").route(web::get().to(sign_in)))
-        .service(resource(pages::STYLE_PATH, "GET").route(web::get().to(style)))
         .service(
             resource("/sign-in/link", "GET, POST")
                 .route(web::get().to(open_link))
@@ -62,14 +61,6 @@ async fn sign_in(service: web::Data<Service>, query: Option<web::Query<SignInQue
     let query = query.map(web::Query::into_inner).unwrap_or_default();
     let provider = service.identity_provider.as_deref().map(OidcProvider::host);
     html(&pages::sign_in(&NextPath::parse_or_root(&query.next), provider).0)
-}
-
-async fn style() -> HttpResponse {
-    HttpResponse::Ok()
-        .insert_header((CONTENT_TYPE, "text/css; charset=utf-8"))
-        .insert_header((CACHE_CONTROL, "no-cache"))
-        .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .body(pages::STYLE)
 }
 
 /// The query of a link, and the form of the pages. Has no `Debug`, so that it cannot be logged.
@@ -249,16 +240,9 @@ pub(super) fn redirect(target: &str, cookie: &str) -> HttpResponse {
 
 fn as_page(response: HttpResponse, page: &str) -> HttpResponse {
     let mut response = response.set_body(BoxBody::new(page.to_owned()));
-    for (name, value) in [
-        (CONTENT_TYPE, "text/html; charset=utf-8"),
-        (CACHE_CONTROL, "no-store"),
-        (CONTENT_SECURITY_POLICY, pages::CONTENT_POLICY),
-        (REFERRER_POLICY, "no-referrer"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ] {
-        response
-            .headers_mut()
-            .insert(name, HeaderValue::from_static(value));
+    for (name, value) in PAGE_HEADERS {
+        let (name, value) = (HeaderName::from_static(name), HeaderValue::from_static(value));
+        response.headers_mut().insert(name, value);
     }
     response
 }
