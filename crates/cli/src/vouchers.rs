@@ -6,11 +6,11 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use serde_json::Value;
 use serde_json::error::Category;
-use serde_json::{Map, Value};
 use vouchsafe_wire::json::JsonObject;
 use vouchsafe_wire::operator::orders::fulfil::VoucherRequest;
-use vouchsafe_wire::operator::stock::field_splitter::FieldSplitter;
+use vouchsafe_wire::operator::stock::named_fields::{NamedFields, split_named_lines};
 use vouchsafe_wire::operator::stock::row::LineError;
 
 use super::stock::{Format, detect_format};
@@ -18,9 +18,6 @@ use super::upload::UploadSource;
 
 /// In bytes: far more than a request may have.
 const MAX_FILE_BYTES: u64 = 4 << 20;
-
-/// More than a voucher has.
-const MAX_FIELDS: usize = 20;
 
 /// Reads the vouchers of a file.
 ///
@@ -33,13 +30,15 @@ pub(super) fn read_vouchers(file: &Path) -> anyhow::Result<Vec<JsonObject<Vouche
         .take(MAX_FILE_BYTES)
         .read_to_string(&mut text)
         .with_context(|| format!("cannot read {}", file.display()))?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let vouchers = match detect_format(file) {
-        Format::Ndjson => lines
-            .enumerate()
-            .map(parse_object)
-            .collect::<Result<Vec<_>, _>>()?,
-        Format::Csv => parse_csv(lines)?,
+        Format::Ndjson => {
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            lines
+                .enumerate()
+                .map(parse_object)
+                .collect::<Result<Vec<_>, _>>()?
+        }
+        Format::Csv => parse_csv(&text)?,
     };
     if vouchers.is_empty() {
         bail!("{} contains no voucher", file.display());
@@ -58,31 +57,14 @@ fn parse_object((index, line): (usize, &str)) -> anyhow::Result<JsonObject<Vouch
     })
 }
 
-fn parse_csv<'a>(
-    mut lines: impl Iterator<Item = &'a str>,
-) -> Result<Vec<JsonObject<VoucherRequest>>, LineError> {
-    let mut fields = FieldSplitter::<MAX_FIELDS>::default();
-    let mut split = |line| {
-        let split = fields.split(line)?;
-        let texts = (0..split.count).map(|position| split.get(position).to_owned());
-        Ok::<_, LineError>(texts.collect::<Vec<_>>())
+fn parse_csv(text: &str) -> Result<Vec<JsonObject<VoucherRequest>>, LineError> {
+    let voucher = |fields: Result<NamedFields, LineError>| {
+        let fields = fields?
+            .into_iter()
+            .map(|(name, value)| (name, Value::String(value)));
+        serde_json::from_value(Value::Object(fields.collect())).map_err(|_| LineError::NotAVoucher)
     };
-    let header = lines.next().map(&mut split).transpose()?.unwrap_or_default();
-    let voucher = |line| {
-        let texts = split(line)?;
-        if texts.len() > header.len() {
-            // A code with a comma that is not quoted would be cut. Fields at the end may be left out.
-            return Err(LineError::Fields {
-                expected: header.len(),
-                found: texts.len(),
-            });
-        }
-        let named = header.iter().cloned().zip(texts);
-        let present = named.filter(|(_, text)| !text.is_empty());
-        let voucher: Map<_, _> = present.map(|(name, text)| (name, Value::String(text))).collect();
-        serde_json::from_value(Value::Object(voucher)).map_err(|_| LineError::NotAVoucher)
-    };
-    lines.map(voucher).collect()
+    split_named_lines(text)?.lines.into_iter().map(voucher).collect()
 }
 
 #[cfg(test)]
@@ -93,8 +75,8 @@ mod tests {
 
     #[test]
     fn csv_line_becomes_voucher_without_empty_fields() {
-        let lines = ["code,pin,expiry", "A-1,12,2099-12-31", "\"A,2\",,", "A-3"];
-        let vouchers = parse_csv(lines.into_iter()).unwrap();
+        let text = "code,pin,expiry\nA-1,12,2099-12-31\n\"A,2\",,\nA-3\n";
+        let vouchers = parse_csv(text).unwrap();
         let found = serde_json::to_value(&vouchers).unwrap();
         let expected = [
             ("A-1", Some("12"), Some("2099-12-31")),
@@ -106,17 +88,13 @@ mod tests {
             assert_eq!(*found, expected);
         }
         assert_eq!(vouchers.len(), expected.len());
-        let unknown = ["code,colour", "A-1,red"];
-        assert_eq!(
-            parse_csv(unknown.into_iter()).unwrap_err(),
-            LineError::NotAVoucher
-        );
-        assert!(parse_csv(std::iter::empty()).unwrap().is_empty());
-        let not_quoted = ["code", "A,1"];
+        let unknown = "code,colour\nA-1,red";
+        assert_eq!(parse_csv(unknown).unwrap_err(), LineError::NotAVoucher);
+        assert!(parse_csv("").unwrap().is_empty());
         let fields = LineError::Fields {
             expected: 1,
             found: 2,
         };
-        assert_eq!(parse_csv(not_quoted.into_iter()).unwrap_err(), fields);
+        assert_eq!(parse_csv("code\nA,1").unwrap_err(), fields);
     }
 }

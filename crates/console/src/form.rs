@@ -1,7 +1,7 @@
 //! Forms: the inputs of a change, and the request of the operator API that a submitted form makes.
 
 use maud::{Markup, html};
-use vouchsafe_wire::operator::stock::field_splitter::FieldSplitter;
+use vouchsafe_wire::operator::stock::named_fields::{NamedFields, NamedLines, split_named_lines};
 
 use crate::api::{ApiBody, ApiRequest, Refusal};
 use crate::json::Json;
@@ -128,29 +128,20 @@ fn parse_limit(text: &str) -> Option<Json> {
 /// Objects of CSV lines; the first line has the names. A line that is not CSV, or has more values than names, is null: the API rejects
 /// it by its position, and no error quotes a code.
 fn parse_rows(text: &str) -> Json {
-    let mut splitter = FieldSplitter::<{ ROW_FIELDS.len() + 1 }>::default();
-    let mut split = |line: &str| {
-        let fields = splitter.split(line).ok()?;
-        let texts = (0..fields.count).map(|position| fields.get(position).to_owned());
-        Some(texts.collect::<Vec<_>>())
-    };
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let names = lines.next().and_then(&mut split).unwrap_or_default();
     // Without a header the first line has a code, which the API would quote as an unknown field.
-    if !names.iter().all(|name| ROW_FIELDS.contains(&name.trim())) {
+    let has_header = |lines: &NamedLines| lines.names.iter().all(|name| ROW_FIELDS.contains(&name.as_str()));
+    let Some(lines) = split_named_lines(text).ok().filter(has_header) else {
         return Json::List(vec![Json::Null]);
-    }
-    let object = |line: &str| {
-        let values = split(line).filter(|values| values.len() <= names.len());
-        values.map_or(Json::Null, |values| {
-            let mut object = Json::Object(Vec::new());
-            for (name, value) in names.iter().zip(values).filter(|(_, value)| !value.is_empty()) {
-                object.set(name.trim(), Json::Text(value));
-            }
-            object
-        })
     };
-    Json::List(lines.map(object).collect())
+    let object = |fields: NamedFields| {
+        let fields = fields.into_iter().map(|(name, value)| (name, Json::Text(value)));
+        Json::Object(fields.collect())
+    };
+    let rows = lines
+        .lines
+        .into_iter()
+        .map(|fields| fields.map_or(Json::Null, object));
+    Json::List(rows.collect())
 }
 
 /// What a form needs to render.

@@ -172,66 +172,76 @@ async fn list(
     limit: usize,
 ) -> Result<Vec<AuditRow>, sqlx::Error> {
     // Not checked at compile time: the filter determines the text.
-    let mut query = QueryBuilder::new("");
-    if let Some(partner_id) = filter.partner_id {
-        // The conditions refer to them as $1 and $2.
-        query.push("WITH partner AS (SELECT ").push_bind(partner_id);
-        query
-            .push("::uuid AS partner_id, ")
-            .push_bind(partner_id.to_string());
-        query.push("::text AS id) ");
-    }
-    query.push(
+    let mut query = QueryBuilder::new(
         "SELECT a.audit_id, a.at, a.operator, a.action, a.subject, a.before::text, a.after::text, a.trace_id
            FROM audit_log AS a
           WHERE ",
     );
-    if filter.partner_id.is_some() {
-        for (number, condition) in PARTNER_CONDITIONS.into_iter().enumerate() {
-            query.push(if number == 0 { "a.audit_id IN (" } else { " UNION " });
-            query
-                .push("(SELECT a.audit_id FROM audit_log AS a WHERE ")
-                .push(condition)
-                .push(" AND ");
-            push_restrictions(&mut query, &filter, before);
-            push_page(&mut query, limit);
-            query.push(")");
-        }
-        query.push(")");
-    } else {
-        push_restrictions(&mut query, &filter, before);
+    match filter.partner_id {
+        Some(partner_id) => push_entries_of_partner(&mut query, partner_id, &filter, before, limit),
+        None => push_restrictions(&mut query, &filter, before),
     }
     push_page(&mut query, limit);
     let rows: Vec<AuditRow> = query.build_query_as().persistent(false).fetch_all(pool).await?;
     Ok(rows.into_iter().map(AuditRow::with_decimal_amounts).collect())
 }
 
-/// Conditions of entries about the partner `$1`, whose id is `$2`: the partner's own actions; actions on its objects; operators' decisions
-/// on orders, of which all are read because orders have no index by id alone. Objects that were deleted are not found: credentials that
-/// ended 90 days ago, removed webhooks.
-const PARTNER_CONDITIONS: [&str; 3] = [
-    "a.operator = $2",
-    "a.subject IN (
-        SELECT $2
-         UNION ALL
-        SELECT $2 || '/' || currency FROM wallets WHERE partner_id = $1
-         UNION ALL
-        SELECT 'cred_' || replace(credential_id::text, '-', '') FROM credentials WHERE partner_id = $1
-         UNION ALL
-        SELECT 'wh_' || replace(webhook_id::text, '-', '') FROM webhooks WHERE partner_id = $1
-         UNION ALL
-        SELECT 'po_' || replace(payout_id::text, '-', '') FROM payouts WHERE partner_id = $1
-         UNION ALL
-        SELECT 'drf_' || replace(drift_id::text, '-', '') FROM drifts WHERE partner_id = $1
-         UNION ALL
-        SELECT 'crq_' || replace(r.request_id::text, '-', '')
-          FROM change_requests AS r
-         WHERE split_part(r.object, '/', 1) = $2
-            OR r.object IN (SELECT 'po_' || replace(y.payout_id::text, '-', '') FROM payouts AS y WHERE y.partner_id = $1)
-    )",
-    "a.action IN ('order.approve', 'order.reject', 'order.cancel', 'order.fulfil')
-     AND EXISTS (SELECT FROM orders AS o WHERE o.partner_id = $1 AND o.order_id = substr(a.subject, 5)::uuid)",
-];
+/// Subjects of entries about a partner `p`. Objects that were deleted are not found: credentials that ended 90 days ago, removed
+/// webhooks.
+const SUBJECTS_OF_PARTNER: &str = "
+    SELECT 'ptn_' || replace(p.partner_id::text, '-', '')
+     UNION ALL
+    SELECT 'ptn_' || replace(partner_id::text, '-', '') || '/' || currency FROM wallets WHERE partner_id = p.partner_id
+     UNION ALL
+    SELECT 'cred_' || replace(credential_id::text, '-', '') FROM credentials WHERE partner_id = p.partner_id
+     UNION ALL
+    SELECT 'wh_' || replace(webhook_id::text, '-', '') FROM webhooks WHERE partner_id = p.partner_id
+     UNION ALL
+    SELECT 'po_' || replace(payout_id::text, '-', '') FROM payouts WHERE partner_id = p.partner_id
+     UNION ALL
+    SELECT 'drf_' || replace(drift_id::text, '-', '') FROM drifts WHERE partner_id = p.partner_id
+     UNION ALL
+    SELECT 'crq_' || replace(request_id::text, '-', '')
+      FROM change_requests
+     WHERE split_part(object, '/', 1) = 'ptn_' || replace(p.partner_id::text, '-', '')
+        OR object IN (SELECT 'po_' || replace(payout_id::text, '-', '') FROM payouts WHERE partner_id = p.partner_id)";
+
+/// Restricts a query to a partner's own actions, actions on its objects, and operators' decisions on its orders. All decisions on orders
+/// are read, because orders have no index by id alone.
+fn push_entries_of_partner(
+    query: &mut QueryBuilder<Postgres>,
+    partner_id: PartnerId,
+    filter: &AuditFilter,
+    before: Option<i64>,
+    limit: usize,
+) {
+    query.push("a.audit_id IN ((SELECT a.audit_id FROM audit_log AS a WHERE a.operator = ");
+    query.push_bind(partner_id.to_string());
+    push_part(query, filter, before, limit);
+    query.push(" UNION (SELECT a.audit_id FROM audit_log AS a WHERE a.subject IN (SELECT s.subject FROM partners AS p, LATERAL (");
+    query
+        .push(SUBJECTS_OF_PARTNER)
+        .push(") AS s (subject) WHERE p.partner_id = ")
+        .push_bind(partner_id)
+        .push(")");
+    push_part(query, filter, before, limit);
+    query.push(
+        " UNION (SELECT a.audit_id FROM audit_log AS a
+           WHERE a.action IN ('order.approve', 'order.reject', 'order.cancel', 'order.fulfil')
+             AND EXISTS (SELECT FROM orders AS o WHERE o.order_id = substr(a.subject, 5)::uuid AND o.partner_id = ",
+    );
+    query.push_bind(partner_id).push(")");
+    push_part(query, filter, before, limit);
+    query.push(")");
+}
+
+/// Ends a part of a union: each has the filter and at most a page of entries.
+fn push_part(query: &mut QueryBuilder<Postgres>, filter: &AuditFilter, before: Option<i64>, limit: usize) {
+    query.push(" AND ");
+    push_restrictions(query, filter, before);
+    push_page(query, limit);
+    query.push(")");
+}
 
 fn push_restrictions(query: &mut QueryBuilder<Postgres>, filter: &AuditFilter, before: Option<i64>) {
     query.push("true");

@@ -7,6 +7,7 @@ pub mod field_splitter;
 pub mod format;
 pub mod import;
 pub mod level;
+pub mod named_fields;
 mod ndjson;
 pub mod quarantine;
 pub mod row;
