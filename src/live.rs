@@ -1,9 +1,10 @@
 //! Live figures of this node: one sampler reads them each second for the overview and every console.
 
+mod actor_histories;
 mod traffic;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use vouchsafe_actors::engine::Engine;
 use vouchsafe_domain::stock::level::{RecentSales, StockLevel};
 use vouchsafe_wire::operator::live::{Sample, SamplePeriod};
 
+pub(crate) use self::actor_histories::ActorHistories;
 pub(crate) use self::traffic::Traffic;
 use self::traffic::TrafficCounts;
 
@@ -42,10 +44,11 @@ pub(crate) type LowStock = (StockLevel, RecentSales);
 #[derive(Debug)]
 pub(crate) struct Live {
     series: Mutex<Series>,
-    /// The last event of the feed, as its text.
-    event: watch::Sender<Bytes>,
+    /// The last event of the feed.
+    event: watch::Sender<Arc<FeedEvent>>,
     feeds: Arc<Semaphore>,
     low_stock: Mutex<Vec<LowStock>>,
+    pub(crate) actor_histories: ActorHistories,
 }
 
 #[derive(Debug, Default)]
@@ -56,9 +59,36 @@ struct Series {
     since_ten: TrafficCounts,
 }
 
-/// A console that follows the feed.
+/// An event of the feed, rendered once for all that follow it.
+#[derive(Debug, Default)]
+pub(crate) struct FeedEvent {
+    json: String,
+    text: [OnceLock<Bytes>; 2],
+}
+
+/// What the feed sends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum FeedFormat {
+    /// An event `sample` with JSON.
+    Json,
+    /// An event for each live table of the console.
+    Console,
+}
+
+impl FeedEvent {
+    /// The server-sent events of this event.
+    pub(crate) fn text(&self, format: FeedFormat) -> Bytes {
+        let render = || match format {
+            FeedFormat::Json => format!("event: sample\ndata: {}\n\n", self.json),
+            FeedFormat::Console => vouchsafe_console::render_event(&self.json),
+        };
+        self.text[format as usize].get_or_init(|| render().into()).clone()
+    }
+}
+
+/// A client that follows the feed.
 pub(crate) struct Feed {
-    pub(crate) events: watch::Receiver<Bytes>,
+    pub(crate) events: watch::Receiver<Arc<FeedEvent>>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -66,9 +96,10 @@ impl Default for Live {
     fn default() -> Self {
         Self {
             series: Mutex::default(),
-            event: watch::Sender::new(Bytes::new()),
+            event: watch::Sender::new(Arc::default()),
             feeds: Arc::new(Semaphore::new(MAX_FEEDS)),
             low_stock: Mutex::default(),
+            actor_histories: ActorHistories::default(),
         }
     }
 }
@@ -138,10 +169,10 @@ impl Live {
     /// Sends an event to all feeds.
     pub(crate) fn publish(&self, event: &impl serde::Serialize) {
         match serde_json::to_string(event) {
-            Ok(json) => drop(
-                self.event
-                    .send_replace(format!("event: sample\ndata: {json}\n\n").into()),
-            ),
+            Ok(json) => {
+                let text = Default::default();
+                drop(self.event.send_replace(Arc::new(FeedEvent { json, text })));
+            }
             Err(error) => warn!(error.message = %error, "cannot write an event of the live feed"),
         }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use strum::VariantArray as _;
 use time::OffsetDateTime;
+use vouchsafe_actors::ports::vendors::VendorId;
 use vouchsafe_actors::supervisor::{ActorDetails, ActorState, ActorStats, ActorTotals, BusyActor};
 use vouchsafe_wire::operator::actors::{
     self as wire, ActorKind, ActorKindSummary, ActorList, ActorReading, ActorsQuery, LastError, LiveActor,
@@ -44,7 +45,32 @@ pub(crate) fn list_actors(service: &Service, query: ActorsQuery) -> ActorList {
     let kinds = ActorKind::VARIANTS.iter().copied();
     let requested = kinds.filter(|kind| query.kind.is_none_or(|requested| requested == *kind));
     let (sums, busiest): (Vec<_>, Vec<_>) = requested.map(of_kind).unzip();
-    ActorList::new(sums, busiest.into_iter().flatten().collect(), limit)
+    let mut list = ActorList::new(sums, busiest.into_iter().flatten().collect(), limit);
+    service.live.actor_histories.add_rates(&mut list.data);
+    list
+}
+
+/// One actor of this node; `None` if it does not run.
+pub(crate) fn find_actor(service: &Service, kind: ActorKind, key: &str) -> Option<LiveActor> {
+    let engine = &service.engine;
+    let now = service.clock.now();
+    let actor = match kind {
+        ActorKind::Wallet => live_actor(kind, engine.wallets.describe(&key.parse().ok()?)?, now),
+        ActorKind::Inventory => live_actor(kind, engine.inventory.describe(&key.parse().ok()?)?, now),
+        ActorKind::Procurement => live_actor(kind, service.procurement.describe(&VendorId(key.into()))?, now),
+        ActorKind::Delivery => live_actor(kind, service.deliveries.describe(&key.parse().ok()?)?, now),
+    };
+    Some(actor)
+}
+
+/// Adds to the histories of the busiest actors and of those that somebody has looked at.
+pub(crate) fn record_actors(service: &Service) {
+    let histories = &service.live.actor_histories;
+    histories.record(
+        &list_actors(service, ActorsQuery::default()).data,
+        |kind, key| find_actor(service, kind, key),
+        service.clock.now(),
+    );
 }
 
 fn describe<K: ToString>(
@@ -61,18 +87,23 @@ fn describe<K: ToString>(
         handled: totals.handled,
         restarts: totals.restarts,
     };
-    let actors = busiest.into_iter().map(|actor| LiveActor {
+    let actors = busiest.into_iter().map(|actor| live_actor(kind, actor, now));
+    (summary, actors.collect())
+}
+
+fn live_actor<K: ToString>(kind: ActorKind, actor: BusyActor<K>, now: OffsetDateTime) -> LiveActor {
+    LiveActor {
         kind,
         key: actor.key.to_string(),
         stats: reading(actor.stats, actor.details, now),
-    });
-    (summary, actors.collect())
+    }
 }
 
 fn reading(stats: ActorStats, details: ActorDetails, now: OffsetDateTime) -> ActorReading {
     ActorReading {
         mailbox_depth: stats.mailbox_depth,
         handled: stats.handled,
+        handled_per_s: None,
         handling_p50_us: details.handling_p50.map(whole_micros),
         handling_p99_us: details.handling_p99.map(whole_micros),
         restarts: stats.restarts,

@@ -3,8 +3,11 @@
 //! The console calls the operator API within this process: each worker has a second copy of the routes of `/admin/v1`, which a call
 //! enters with the operator of the outer request. Roles, second operators, validation and audit entries are those of the API.
 
-use std::cell::Cell;
+mod form_reader;
+
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use actix_http::Request;
 use actix_service::boxed::BoxService;
@@ -19,20 +22,25 @@ use bytes::Bytes;
 use futures_util::stream;
 use time::Duration;
 use tokio::sync::OnceCell;
+use uuid::Uuid;
 use vouchsafe_console::{
-    ASSET_HEADERS, AdminApi, ApiRequest, ApiResponse, Error, PAGE_HEADERS, Request as PageRequest, Response,
-    Viewer,
+    ASSET_HEADERS, AdminApi, ApiBody, ApiRequest, ApiResponse, Error, PAGE_HEADERS, Request as PageRequest,
+    Response, SentForms, Viewer,
 };
-use vouchsafe_domain::operator::Role;
 use vouchsafe_wire::error_code::Code;
 
-use super::body;
+use self::form_reader::{FileStream, ReceivedForm};
 use super::error::{ApiError, ErrorCode};
 use super::middleware::operator::{Operator, authenticate_page};
+use super::operator::monitoring::follow_feed;
 use super::operator::{ADMIN_PREFIX, configure_authenticated_routes};
 use super::routing::{resource, route_not_found};
+use crate::live::FeedFormat;
 use crate::service::Service;
 use crate::telemetry::trace::current_trace_id;
+
+/// Forms of all workers.
+static SENT_FORMS: LazyLock<SentForms> = LazyLock::new(SentForms::default);
 
 /// Registers the pages, their files, and the response to unknown paths.
 pub(crate) fn configure(config: &mut web::ServiceConfig) {
@@ -44,7 +52,9 @@ pub(crate) fn configure(config: &mut web::ServiceConfig) {
             .route(web::post().to(serve));
         config.service(page.wrap(from_fn(authenticate_page)));
     }
+    let live = resource("/live", "GET").route(web::get().to(follow));
     config
+        .service(live.wrap(from_fn(authenticate_page)))
         .service(resource("/assets/{file}", "GET").route(web::get().to(serve_asset)))
         .default_service(web::to(not_found));
 }
@@ -58,6 +68,8 @@ struct OperatorApi {
     service: web::Data<Service>,
     routes: Routes,
     operator: Operator,
+    /// The file of the form, which one call sends.
+    file: RefCell<Option<FileStream>>,
     /// Of the last call that was refused: the page counts as refused with the same code.
     refused: Cell<Option<ErrorCode>>,
 }
@@ -83,7 +95,7 @@ impl OperatorApi {
             let routes = app.into_factory().new_service(AppConfig::default()).await;
             routes.map(boxed::service).map_err(|()| ApiError::unavailable())
         });
-        let request = inner_request(request, self.operator.clone())?;
+        let request = self.inner_request(request)?;
         let response = match routes.await?.call(request).await {
             Ok(response) => HttpResponse::from(response),
             Err(error) => error.error_response(),
@@ -96,80 +108,100 @@ impl OperatorApi {
         let body = body.map_err(|_| ApiError::unavailable())?.to_vec();
         Ok(ApiResponse { status, body })
     }
-}
 
-fn inner_request(request: ApiRequest, operator: Operator) -> Result<Request, ApiError> {
-    let uri: Result<Uri, _> = format!("{ADMIN_PREFIX}{}", request.target).parse();
-    let uri = uri.map_err(|_| ApiError::new(Code::RouteNotFound, "the address is too long"))?;
-    let mut headers = HeaderMap::new();
-    let payload: Payload = match request.body {
-        None => Payload::None,
-        Some(body) => {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(body.content_type));
-            headers.insert(CONTENT_LENGTH, body.text.len().into());
-            let body = Bytes::from(body.text);
-            Payload::Stream {
-                payload: Box::pin(stream::iter([Ok(body)])),
+    fn inner_request(&self, request: ApiRequest) -> Result<Request, ApiError> {
+        let uri: Result<Uri, _> = format!("{ADMIN_PREFIX}{}", request.target).parse();
+        let uri = uri.map_err(|_| ApiError::new(Code::RouteNotFound, "the address is too long"))?;
+        let mut headers = HeaderMap::new();
+        let mut set_type =
+            |content_type| headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        let payload: Payload = match request.body {
+            None => Payload::None,
+            Some(ApiBody::Json(text)) => {
+                set_type("application/json");
+                headers.insert(CONTENT_LENGTH, text.len().into());
+                let payload = Box::pin(stream::iter([Ok(Bytes::from(text))]));
+                Payload::Stream { payload }
             }
-        }
-    };
-    let mut inner: Request = Request::with_payload(payload);
-    let head = inner.head_mut();
-    head.method = Method::from_bytes(<&str>::from(request.method).as_bytes()).unwrap_or(Method::GET);
-    head.uri = uri;
-    head.headers = headers;
-    inner.extensions_mut().insert(operator);
-    Ok(inner)
+            Some(ApiBody::File { content_type }) => {
+                set_type(content_type);
+                self.file
+                    .take()
+                    .map_or(Payload::None, |payload| Payload::Stream { payload })
+            }
+        };
+        let mut inner: Request = Request::with_payload(payload);
+        let head = inner.head_mut();
+        head.method = Method::from_bytes(<&str>::from(request.method).as_bytes()).unwrap_or(Method::GET);
+        head.uri = uri;
+        head.headers = headers;
+        inner.extensions_mut().insert(self.operator.clone());
+        Ok(inner)
+    }
 }
 
 /// A page or a form.
 async fn serve(
     service: web::Data<Service>,
-    operator: Operator,
+    operator: Result<Operator, ApiError>,
     request: HttpRequest,
     payload: web::Payload,
 ) -> HttpResponse {
-    let roles = [Role::Admin, Role::Operator];
-    let role = roles.into_iter().find(|role| operator.has_role(*role));
-    let viewer = Viewer {
+    let viewer = operator.as_ref().ok().map(|operator| viewer(&service, operator));
+    let page = respond(service, operator, viewer.as_ref(), &request, payload).await;
+    page.unwrap_or_else(|error| html(error_page(viewer.as_ref(), error.code.status(), &error.message)))
+}
+
+fn viewer(service: &Service, operator: &Operator) -> Viewer {
+    Viewer {
         name: operator.name().to_string(),
-        role: role.unwrap_or(Role::Viewer),
+        role: operator.role(),
         environment: service.environment.into_str(),
+        page_id: Uuid::new_v4().simple().to_string(),
         yesterday: (service.clock.now() - Duration::DAY).date().to_string(),
-    };
+    }
+}
+
+async fn respond(
+    service: web::Data<Service>,
+    operator: Result<Operator, ApiError>,
+    viewer: Option<&Viewer>,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, ApiError> {
     let is_post = request.method() == Method::POST;
     let form = if is_post {
-        body::read(request.headers(), payload.into_inner()).await
+        form_reader::read(request.headers(), payload).await?
     } else {
-        Ok(Bytes::new())
+        ReceivedForm::default()
     };
-    let form = match form {
-        Ok(form) => form,
-        Err(error) => return html(error_page(Some(&viewer), error.code.status(), &error.message)),
-    };
-    let Some(routes) = request.app_data::<Routes>().cloned() else {
-        let error = ApiError::unavailable();
-        return html(error_page(Some(&viewer), error.code.status(), &error.message));
-    };
-    let api = OperatorApi {
-        service,
-        routes,
-        operator,
-        refused: Cell::default(),
-    };
-    let request = PageRequest {
+    let page_request = PageRequest {
         is_post,
         path: request.uri().path(),
         query: request.query_string(),
-        body: &form,
+        form: form.fields,
     };
-    let mut response = html(vouchsafe_console::respond(&api, &viewer, &request).await);
+    let (operator, viewer) = match (operator, viewer) {
+        (Ok(operator), Some(viewer)) => (operator, viewer),
+        // The middleware lets through the form of an operator whose session has ended.
+        _ => return Ok(html(vouchsafe_console::respond_session_ended(&page_request))),
+    };
+    let routes = request.app_data::<Routes>().cloned();
+    let api = OperatorApi {
+        service,
+        routes: routes.ok_or_else(ApiError::unavailable)?,
+        operator,
+        file: RefCell::new(form.file),
+        refused: Cell::default(),
+    };
+    let page = vouchsafe_console::respond(&api, viewer, page_request, &SENT_FORMS).await;
+    let mut response = html(page);
     if let Some(code) = api.refused.get()
         && response.status().as_u16() >= 400
     {
         response.extensions_mut().insert(code);
     }
-    response
+    Ok(response)
 }
 
 fn error_page(viewer: Option<&Viewer>, status: u16, message: &str) -> Response {
@@ -191,6 +223,11 @@ fn html(page: Response) -> HttpResponse {
         response.insert_header((LOCATION, location));
     }
     response.body(page.html)
+}
+
+/// The live feed, as the rows of the pages' tables.
+async fn follow(service: web::Data<Service>, _operator: Operator) -> Result<HttpResponse, ApiError> {
+    follow_feed(service, FeedFormat::Console)
 }
 
 async fn serve_asset(request: HttpRequest) -> HttpResponse {

@@ -37,7 +37,7 @@ async function failedDelivery() {
   throw new Error("no delivery failed in 30 s");
 }
 
-// Returns the order that waits for approval, and a token per role.
+// Returns the order that waits for approval, a token per role, and a product with stock.
 export async function prepare() {
   await change("PUT", "/vendors/by-hand", { adapter: "manual" });
   const product = {
@@ -69,5 +69,5 @@ export async function prepare() {
     const token_sha256 = createHash("sha256").update(tokens[role]).digest("hex");
     await change("POST", `/operators/${name}/tokens`, { token_sha256 });
   }
-  return { order: order_id, tokens };
+  return { order: order_id, tokens, product: "console-approved" };
 }

@@ -5,14 +5,16 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { env, exit } from "node:process";
+import { setTimeout } from "node:timers/promises";
 import { Browser, VIEWS } from "../pages.d/browser.mjs";
 import { prepare } from "./data.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-// Opens the forms first. Colours follow from the view, target sizes from its width.
+// Opens the forms and pauses the live tables first: axe would report rows that were replaced meanwhile. Colours follow from the view, target sizes from its width.
 const RUN_AXE = `return (async () => {
   document.querySelectorAll("main details").forEach((form) => (form.open = true));
+  document.querySelector(".live [aria-pressed=false]")?.click();
   for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
   const { violations } = await axe.run(document, { resultTypes: ["violations"], ...arguments[0] });
   return violations.map(({ id, nodes }) => id + ": " + nodes.map((node) => node.target + " " + node.html.slice(0, 120)).join("; "));
@@ -106,7 +108,63 @@ async function decide(browser, order, tokens) {
   report("decide", await browser.complaints());
 }
 
-const { order, tokens } = await prepare();
+const ROWS = `tbody[sse-swap="actors.data"]`;
+const MARK = `document.querySelector('${ROWS}').rows[0].dataset.seen = "yes"`;
+const IS_REPLACED = "return !document.querySelector('[data-seen]')";
+const KEYS = `return [...document.querySelector('${ROWS}').rows].filter((row) => !row.hidden).map((row) => row.cells[0].innerText)`;
+const TICKS_MS = 2500;
+
+// Charts are drawn; live rows are replaced, unless they are paused; sorting and filtering outlast a replacement.
+async function watch(browser, token) {
+  await signIn(browser, token);
+  await browser.view(VIEWS.light);
+  await browser.open(env.ADMIN_URL);
+  await browser.wait("return document.querySelectorAll('figure.chart canvas').length === 3");
+  await browser.open(`${env.ADMIN_URL}/actors`);
+  await browser.run(MARK);
+  await browser.wait(IS_REPLACED);
+  await browser.click(".live button");
+  await browser.run(MARK);
+  await setTimeout(TICKS_MS);
+  assert(!(await browser.run(IS_REPLACED)), "paused rows are replaced");
+  await browser.click(".live button");
+  await browser.wait(IS_REPLACED);
+  await browser.click(`table:has(${ROWS}) th .sort`);
+  await browser.run(MARK);
+  await browser.wait(IS_REPLACED);
+  const keys = await browser.run(KEYS);
+  assert(keys.length > 1);
+  assert.deepEqual(keys, keys.toSorted((a, b) => b.localeCompare(a)), "sorted rows");
+  await browser.click(`section:has(${ROWS}) .filter input`);
+  await browser.type(keys[0]);
+  await browser.run(MARK);
+  await browser.wait(IS_REPLACED);
+  assert.deepEqual(await browser.run(KEYS), [keys[0]], "filtered rows");
+  report("live", await browser.complaints());
+}
+
+const CHOOSE_FILE = `const input = document.querySelector("form[action$='/import'] input[type=file]");
+  const files = new DataTransfer();
+  files.items.add(new File(["code\\nCONSOLE-FILE-1\\n\\"\\n"], "vouchers.csv", { type: "text/csv" }));
+  input.files = files.files;`;
+
+// A file is imported through the script, and the report replaces the page.
+async function importFile(browser, product) {
+  await browser.open(`${env.ADMIN_URL}/products/${product}`);
+  await browser.click("details:has(form[action$='/import']) summary");
+  await browser.click("form[action$='/import'] input[name=denomination]");
+  await browser.type("25");
+  await browser.run(CHOOSE_FILE);
+  await browser.click("form[action$='/import'] button");
+  await browser.wait("return document.querySelector('h1').textContent === 'Vouchers were imported'");
+  const text = await browser.run("return document.querySelector('main').innerText");
+  assert.match(text, /imported\s+1\b/);
+  assert.match(text, /rejected_count\s+1\b/);
+  assert.doesNotMatch(text, /CONSOLE-FILE/);
+  report("import", await browser.complaints());
+}
+
+const { order, tokens, product } = await prepare();
 const browser = await Browser.start();
 try {
   await browser.devtools("Page.addScriptToEvaluateOnNewDocument", { source: axe });
@@ -117,6 +175,8 @@ try {
     assert(pages > 18, `only ${pages} kinds of pages were found`);
     console.log(`${role}: ${pages} kinds of pages in ${views}`);
   }
+  await watch(browser, tokens.admin);
+  await importFile(browser, product);
   await decide(browser, order, tokens);
 } finally {
   await browser.stop();

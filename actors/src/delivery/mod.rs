@@ -129,6 +129,11 @@ impl Deliveries {
         self.actors.busiest(limit)
     }
 
+    /// The counters of one actor; see [`Directory::describe`].
+    pub fn describe(&self, key: &WebhookId) -> Option<BusyActor<WebhookId>> {
+        self.actors.describe(key)
+    }
+
     /// Totals over all delivery actors.
     pub fn totals(&self) -> ActorTotals {
         self.actors.totals()

@@ -108,6 +108,11 @@ impl Inventory {
         self.actors.busiest(limit)
     }
 
+    /// The counters of one actor; see [`Directory::describe`].
+    pub fn describe(&self, key: &Sku) -> Option<BusyActor<Sku>> {
+        self.actors.describe(key)
+    }
+
     /// Totals over all inventory actors.
     pub fn totals(&self) -> ActorTotals {
         self.actors.totals()

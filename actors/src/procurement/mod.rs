@@ -106,6 +106,11 @@ impl Procurement {
         self.actors.busiest(limit)
     }
 
+    /// The counters of one actor; see [`Directory::describe`].
+    pub fn describe(&self, key: &VendorId) -> Option<BusyActor<VendorId>> {
+        self.actors.describe(key)
+    }
+
     /// Totals over all vendors' actors.
     pub fn totals(&self) -> ActorTotals {
         self.actors.totals()

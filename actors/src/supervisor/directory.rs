@@ -231,11 +231,7 @@ where
             if least.is_some_and(|least| stats.load() <= least) {
                 continue;
             }
-            busy.push(BusyActor {
-                key: entry.key().clone(),
-                stats,
-                details: entry.lineage.metrics.details(),
-            });
+            busy.push(busy_actor(entry.key().clone(), stats, &entry));
             if busy.len() >= 2 * limit {
                 keep_busiest(&mut busy, limit);
                 least = busy.last().map(|actor| actor.stats.load());
@@ -243,6 +239,12 @@ where
         }
         keep_busiest(&mut busy, limit);
         busy
+    }
+
+    /// The counters of one actor, without keeping it in memory; `None` if it has not run since it was last evicted.
+    pub fn describe(&self, key: &K) -> Option<BusyActor<K>> {
+        let entry = self.actors.get(key)?;
+        Some(busy_actor(key.clone(), stats_of(&entry), &entry))
     }
 
     /// Totals over all actors.
@@ -290,6 +292,14 @@ where
 /// of the map is locked. Removing the entry drops the last address and stops the actor.
 fn is_idle<A: Actor>(actor: &ActorRef<A>) -> bool {
     Arc::strong_count(&actor.lineage.holds) <= 2
+}
+
+fn busy_actor<K, A: Actor>(key: K, stats: ActorStats, actor: &ActorRef<A>) -> BusyActor<K> {
+    BusyActor {
+        key,
+        stats,
+        details: actor.lineage.metrics.details(),
+    }
 }
 
 fn keep_busiest<K>(actors: &mut Vec<BusyActor<K>>, limit: usize) {

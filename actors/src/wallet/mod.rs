@@ -67,6 +67,11 @@ impl Wallets {
         self.actors.busiest(limit)
     }
 
+    /// The counters of one actor; see [`Directory::describe`].
+    pub fn describe(&self, key: &PartnerId) -> Option<BusyActor<PartnerId>> {
+        self.actors.describe(key)
+    }
+
     /// Totals over all wallet actors.
     pub fn totals(&self) -> ActorTotals {
         self.actors.totals()

@@ -54,7 +54,6 @@ pub use self::table::MAX_WIDTH;
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_security::console_url::{ConsoleUrl, connectable_address};
 use vouchsafe_security::framing::API_PREFIX;
-use vouchsafe_wire::operator::actors::ActorsQuery;
 use vouchsafe_wire::operator::search::SearchQuery;
 
 use self::admin::{AdminClient, AdminCommand, AdminQuery, ListArgs};
@@ -123,8 +122,11 @@ pub enum Command {
     #[command(after_help = examples!["vouchsafe trouble --since 6h"])]
     Trouble(AdminQuery<trouble::TroubleArgs>),
     /// List live actors, the busiest first.
-    #[command(after_help = examples!["vouchsafe actors --kind inventory --limit 20"])]
-    Actors(AdminQuery<ActorsQuery>),
+    #[command(after_help = examples![
+        "vouchsafe actors --kind inventory --limit 20",
+        "vouchsafe actors --kind inventory --key sbx-instant/2500",
+    ])]
+    Actors(AdminQuery<monitoring::ActorsArgs>),
     /// List the nodes of the deployment with lease, version and claimed stock.
     #[command(after_help = examples!["vouchsafe nodes"])]
     Nodes(AdminQuery<ListArgs>),

@@ -1,18 +1,21 @@
 //! `vouchsafe overview`, `actors`, `nodes`, `lanes`, `settings`,
 //! `audit` and `checkpoints`: what runs, and the audit trail.
 
+use clap::Args;
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_wire::operator::actors::ActorsQuery;
 
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs};
+use super::id::percent_encode;
 use super::table::{Column, column, text};
 
-const ACTOR_COLUMNS: [Column; 9] = [
+const ACTOR_COLUMNS: [Column; 10] = [
     column("KIND", "kind"),
     column("KEY", "key"),
     column("MAILBOX", "mailbox_depth"),
     column("HANDLED", "handled"),
+    column("PER S", "handled_per_s"),
     column("P99 US", "handling_p99_us"),
     column("STATE", "state"),
     column("RESTARTS", "restarts"),
@@ -63,8 +66,25 @@ const CHECKPOINT_COLUMNS: [Column; 5] = [
     text("SHA-256", "hash", 16),
 ];
 
-pub(super) async fn actors(query: &ActorsQuery, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
-    admin.list("/actors", query, &ACTOR_COLUMNS).await
+/// Which actors to show.
+#[derive(Debug, Args)]
+pub struct ActorsArgs {
+    #[command(flatten)]
+    query: ActorsQuery,
+    /// Show this actor and its last ten minutes, by its key as in the list.
+    #[arg(long, requires = "kind", conflicts_with = "limit")]
+    key: Option<String>,
+}
+
+pub(super) async fn actors(args: &ActorsArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+    let ActorsArgs { query, key } = args;
+    match (query.kind, key) {
+        (Some(kind), Some(key)) => {
+            let key = percent_encode(key);
+            admin.get(&format!("/actors/{}/{key}", <&str>::from(kind))).await
+        }
+        _ => admin.list("/actors", query, &ACTOR_COLUMNS).await,
+    }
 }
 
 pub(super) async fn overview(admin: &AdminClient) -> anyhow::Result<CommandOutput> {

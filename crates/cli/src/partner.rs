@@ -31,6 +31,15 @@ const CERTIFICATION_COLUMNS: [Column; 4] = [
     text("REASON", "reason", 30),
 ];
 
+const LIMIT_COLUMNS: [Column; 6] = [
+    column("CREDENTIAL", "credential_id"),
+    column("CLASS", "class"),
+    column("QUOTA", "quota"),
+    column("WINDOW S", "window_s"),
+    column("USED", "used"),
+    column("DEFAULT", "is_default"),
+];
+
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Create a partner; its first secret is shown once.
@@ -48,6 +57,14 @@ pub enum Action {
     /// Show a partner with its credentials.
     #[command(after_help = examples!["vouchsafe partner show PARTNER_ID"])]
     Show(PartnerRef),
+    /// List the rate limits of a partner's live credentials, with their current use on a node.
+    #[command(after_help = examples!["vouchsafe partner limits PARTNER_ID"])]
+    Limits {
+        #[command(flatten)]
+        partner: PartnerRef,
+        #[command(flatten)]
+        list: ListArgs,
+    },
     /// Change one or more terms of a partner, effective at once.
     Set(Box<SetArgs>),
     /// Show the certification checks of a partner in the sandbox.
@@ -108,6 +125,10 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
     let (partner, patch) = match action {
         Action::Create(args) => return admin.post("/partners", &args).await,
         Action::List(args) => return admin.list("/partners", &args, &COLUMNS).await,
+        Action::Limits { partner, list } => {
+            let path = format!("{}/limits", partner.path());
+            return admin.list(&path, &list, &LIMIT_COLUMNS).await;
+        }
         Action::Show(partner) => return admin.get(&partner.path()).await,
         Action::Certification { partner, start_over } => {
             return certification(admin, &partner, start_over).await;

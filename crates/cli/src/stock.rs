@@ -38,6 +38,12 @@ const COLUMNS: [Column; 11] = [
     column("NEXT EXPIRY", "next_expiry"),
 ];
 
+const EXPIRY_COLUMNS: [Column; 3] = [
+    column("MONTH", "month"),
+    column("VOUCHERS", "vouchers"),
+    column("SHARE", "share"),
+];
+
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Import vouchers. Can be repeated: no voucher is imported twice.
@@ -61,6 +67,9 @@ pub enum Action {
     /// List stock levels by SKU, with the sales of seven days and the days that the available vouchers last.
     #[command(after_help = examples!["vouchsafe stock levels --product sbx-instant"])]
     Levels(ListArgs<LevelFilter>),
+    /// List available vouchers by the month in which they expire.
+    #[command(after_help = examples!["vouchsafe stock expiries --product sbx-instant"])]
+    Expiries(ListArgs<LevelFilter>),
     /// Take vouchers out of sale; sold vouchers stay sold.
     #[command(override_usage = "\
         vouchsafe stock void --product <PRODUCT> --denomination <AMOUNT> --reason <REASON>
@@ -120,6 +129,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                 ..output
             })
         }
+        Action::Expiries(args) => admin.list("/stock/expiries", &args, &EXPIRY_COLUMNS).await,
         Action::Levels(args) => admin.list("/stock", &args, &COLUMNS).await,
         Action::Void { mut request, codes } => {
             request.codes = codes.as_deref().map(read_codes).transpose()?;

@@ -4,6 +4,7 @@ use clap::Subcommand;
 use reqwest::Method;
 use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
+use vouchsafe_domain::period::Period;
 use vouchsafe_domain::webhook::WebhookFilter;
 
 use super::CommandOutput;
@@ -86,6 +87,14 @@ pub enum Action {
     /// Replay a delivery.
     #[command(after_help = examples!["vouchsafe webhook replay DELIVERY_ID"])]
     Replay(DeliveryRef),
+    /// Replay the events of a time range to an endpoint.
+    #[command(after_help = examples!["vouchsafe webhook replay-range WEBHOOK_ID --since 2h --until 1h"])]
+    ReplayRange {
+        #[command(flatten)]
+        webhook: WebhookRef,
+        #[command(flatten)]
+        period: Period,
+    },
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
@@ -100,6 +109,10 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Delivery(delivery) => return admin.get(&delivery.path()).await,
         Action::Enable(webhook) => format!("{}/enable", webhook.path()),
         Action::Retry(webhook) => format!("{}/retry", webhook.path()),
+        Action::ReplayRange { webhook, period } => {
+            let path = format!("{}/replay", webhook.path());
+            return admin.change(Method::POST, &path, Some(&period)).await;
+        }
         Action::Replay(delivery) => format!("{}/replay", delivery.path()),
     };
     admin.change(Method::POST, &path, NO_BODY).await

@@ -31,9 +31,12 @@ pub struct ApiRequest {
 }
 
 /// A body. It may contain codes and secrets, so it has no `Debug`.
-pub struct ApiBody {
-    pub content_type: &'static str,
-    pub text: String,
+pub enum ApiBody {
+    Json(String),
+    /// The file of the form, which the implementation has.
+    File {
+        content_type: &'static str,
+    },
 }
 
 /// A response of the operator API. It may contain a new secret, so it has no `Debug`.

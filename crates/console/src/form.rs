@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use vouchsafe_wire::operator::stock::named_fields::{NamedFields, NamedLines, split_named_lines};
 
-use crate::api::{ApiBody, ApiRequest, Refusal};
+use crate::api::{ApiBody, ApiRequest, Method, Refusal};
 use crate::json::Json;
 use crate::page::{Action, Input, InputKind};
 use crate::template::{self, Params, fill, placeholders};
@@ -22,11 +22,57 @@ pub(crate) struct FailedForm<'a> {
     pub(crate) refusal: &'a Refusal,
 }
 
+/// Field with the id of this rendering of the form.
+const FORM_ID: &str = "form_id";
+
+/// Prefix of the fields with the values that a form began with.
+const BEFORE: &str = "before:";
+
 impl Submission {
     pub(crate) fn get(&self, name: &str) -> &str {
-        let found = self.values.iter().find(|(known, _)| known == name);
-        found.map_or("", |(_, value)| value.trim())
+        self.find(name).unwrap_or_default()
     }
+
+    fn find(&self, name: &str) -> Option<&str> {
+        let found = self.values.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.trim())
+    }
+
+    /// `None`: a program sent the form.
+    pub(crate) fn form_id(&self) -> Option<&str> {
+        self.find(FORM_ID)
+    }
+
+    /// Whether the operator changed the value that the form began with.
+    fn is_changed(&self, input: &Input) -> bool {
+        let before = self.find(&format!("{BEFORE}{}", input.name));
+        before.is_none_or(|before| !is_same_text(before, self.get(input.name)))
+    }
+}
+
+/// Browsers send lines with carriage returns.
+fn is_same_text(left: &str, right: &str) -> bool {
+    left.trim().replace("\r\n", "\n") == right.trim().replace("\r\n", "\n")
+}
+
+/// The inputs whose value somebody else has changed since the form was shown, and that the form would change back; each with the
+/// value of now.
+pub(crate) fn conflicts(
+    action: &Action,
+    submission: &Submission,
+    object: &Json,
+) -> Vec<(&'static str, String)> {
+    let prefilled = action.inputs.iter().filter(|input| input.is_prefilled);
+    prefilled
+        .filter_map(|input| {
+            let before = submission.find(&format!("{BEFORE}{}", input.name))?;
+            let now = text_of(input, object.get(input.name));
+            let is_sent = matches!(action.method, Method::Put) || submission.is_changed(input);
+            let is_conflict =
+                is_sent && !is_same_text(before, &now) && !is_same_text(submission.get(input.name), &now);
+            is_conflict.then_some((input.label, now))
+        })
+        .collect()
 }
 
 /// Placeholders that neither the page nor an input fills: hidden inputs carry them from the row or object.
@@ -45,14 +91,29 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
     };
     let is_in_path = |name: &str| placeholders(action.api).any(|known| known == name);
     let mut body = Json::Null;
-    let mut csv = None;
-    for input in action.inputs.iter().filter(|input| !is_in_path(input.name)) {
+    let mut file = None;
+    // A change of some fields leaves the others as they are, also if somebody else has changed them meanwhile.
+    let is_sent = |input: &&Input| {
+        !is_in_path(input.name)
+            && (!matches!(action.method, Method::Patch)
+                || !input.is_prefilled
+                || submission.is_changed(input))
+    };
+    for input in action.inputs.iter().filter(is_sent) {
         match input.kind {
             InputKind::Param => {
                 let value = template::find(params, input.name).unwrap_or_default();
                 body.set(input.name, Json::Text(value.to_owned()));
             }
-            InputKind::Csv => csv = Some(format!("{}\n", submission.get(input.name).replace("\r\n", "\n"))),
+            InputKind::File => {
+                let name = submission.get(input.name);
+                let is_ndjson = [".ndjson", ".jsonl"].iter().any(|end| name.ends_with(end));
+                file = Some(if is_ndjson {
+                    "application/x-ndjson"
+                } else {
+                    "text/csv"
+                });
+            }
             _ => {
                 if let Some(value) = parse(input, submission.get(input.name)) {
                     body.set(input.name, value);
@@ -63,14 +124,20 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
     for (name, json) in action.fixed {
         body.set(name, Json::parse(json.as_bytes()));
     }
-    let json = (body != Json::Null).then(|| body.to_string());
-    let body = csv
-        .map(|text| ("text/csv", text))
-        .or(json.map(|text| ("application/json", text)));
+    let has_body = body != Json::Null || matches!(action.method, Method::Patch);
+    let body = if body == Json::Null {
+        Json::Object(Vec::new())
+    } else {
+        body
+    };
+    let body = match file {
+        Some(content_type) => Some(ApiBody::File { content_type }),
+        None => has_body.then(|| ApiBody::Json(body.to_string())),
+    };
     ApiRequest {
         method: action.method,
         target: fill(action.api, value),
-        body: body.map(|(content_type, text)| ApiBody { content_type, text }),
+        body,
     }
 }
 
@@ -78,7 +145,9 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
 fn parse(input: &Input, text: &str) -> Option<Json> {
     let as_text = || Json::Text(text.to_owned());
     if matches!(input.kind, InputKind::Flag) {
-        return (!text.is_empty() || input.is_required).then_some(Json::Bool(!text.is_empty()));
+        // An operator may have cleared a flag that was set.
+        let is_sent = !text.is_empty() || input.is_required || input.is_prefilled;
+        return is_sent.then_some(Json::Bool(!text.is_empty()));
     }
     if matches!(input.kind, InputKind::Lines) && (input.is_required || input.is_nullable || !text.is_empty())
     {
@@ -151,6 +220,8 @@ pub(crate) struct FormContext<'a> {
     pub(crate) query: &'a str,
     pub(crate) params: &'a Params,
     pub(crate) failed: Option<&'a FailedForm<'a>>,
+    /// Of this rendering of the page.
+    pub(crate) page_id: &'a str,
 }
 
 impl<'a> FormContext<'a> {
@@ -174,10 +245,18 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
     } else {
         format!("?{}", context.query)
     };
+    let has_file = action
+        .inputs
+        .iter()
+        .any(|input| matches!(input.kind, InputKind::File));
     html! {
         details.action open[failed.is_some()] {
             summary { (action.label) }
-            form method="post" action={ (context.path.trim_end_matches('/')) "/" (action.slug) (query) } {
+            // A file is sent by the script, which shows its progress; without script the browser sends it.
+            form method="post" action={ (context.path.trim_end_matches('/')) "/" (action.slug) (query) }
+                enctype=[has_file.then_some("multipart/form-data")] hx-boost=[has_file.then_some("true")]
+                hx-push-url=[has_file.then_some("false")] {
+                input type="hidden" name=(FORM_ID) value={ (context.page_id) "-" (id) };
                 @if !action.note.is_empty() { p.hint { (action.note) } }
                 @for name in carried(action, context.params) {
                     input type="hidden" name=(name) value=[row.get(name).text()];
@@ -185,6 +264,7 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
                 @let shown = action.inputs.iter().filter(|input| !matches!(input.kind, InputKind::Param));
                 @for input in shown { (render_input(input, failed, row, &id)) }
                 button.primary type="submit" { (action.label) }
+                @if has_file { progress hidden max="100" value="0" aria-label="Sent" {} }
             }
         }
     }
@@ -192,17 +272,11 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
 
 fn render_input(input: &Input, failed: Option<&FailedForm<'_>>, row: &Json, id: &str) -> Markup {
     let id = format!("{id}-{}", input.name.replace('.', "-"));
-    let current = || {
-        if input.is_prefilled {
-            text_of(input, row.get(input.name))
-        } else {
-            String::new()
-        }
-    };
+    let before = input.is_prefilled.then(|| text_of(input, row.get(input.name)));
     let value = match failed {
         Some(_) if input.kind.is_secret() => String::new(),
         Some(failed) => failed.submission.get(input.name).to_owned(),
-        None => current(),
+        None => before.clone().unwrap_or_default(),
     };
     let errors: Vec<_> = failed
         .map(|failed| errors_of(failed.refusal, input.name))
@@ -218,6 +292,7 @@ fn render_input(input: &Input, failed: Option<&FailedForm<'_>>, row: &Json, id: 
     let required = input.is_required && !matches!(input.kind, InputKind::Lines);
     html! {
         div.field {
+            @if let Some(before) = &before { input type="hidden" name={ (BEFORE) (input.name) } value=(before); }
             @if let InputKind::Flag = input.kind {
                 label.flag {
                     input id=(id) type="checkbox" name=(input.name) value="on" checked[!value.is_empty()] aria-describedby=[described];
@@ -231,9 +306,13 @@ fn render_input(input: &Input, failed: Option<&FailedForm<'_>>, row: &Json, id: 
                             @for choice in choices() { option selected[choice == value] { (choice) } }
                         }
                     }
-                    InputKind::Paragraph | InputKind::Lines | InputKind::Json | InputKind::Csv | InputKind::Rows => {
+                    InputKind::Paragraph | InputKind::Lines | InputKind::Json | InputKind::Rows => {
                         textarea id=(id) name=(input.name) rows="3" required[required] autocomplete="off" spellcheck="false"
                             aria-describedby=[described] aria-invalid=[invalid] { (value) }
+                    }
+                    InputKind::File => {
+                        input id=(id) type="file" name=(input.name) accept=".csv,.ndjson,.jsonl" required[required]
+                            aria-describedby=[described] aria-invalid=[invalid];
                     }
                     _ => {
                         input id=(id) type=(if matches!(input.kind, InputKind::Secret) { "password" } else { "text" })

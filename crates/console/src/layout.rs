@@ -4,6 +4,7 @@ use maud::{DOCTYPE, Markup, html};
 use vouchsafe_domain::operator::Role;
 
 use crate::assets;
+use crate::icon::{self, Icon};
 use crate::value::visible;
 
 /// The signed-in operator and the process that responds.
@@ -12,6 +13,8 @@ pub struct Viewer {
     pub role: Role,
     /// `sandbox` or `production`.
     pub environment: &'static str,
+    /// Identifies this rendering of a page.
+    pub page_id: String,
     /// The last day that is over, in UTC, as `YYYY-MM-DD`: the newest complete reconciliation.
     pub yesterday: String,
 }
@@ -20,52 +23,56 @@ pub struct Viewer {
 const RECONCILIATION: &str = "/reconciliation";
 
 /// Pages of the navigation, by group.
-const NAVIGATION: [(&str, &[(&str, &str)]); 5] = [
+const NAVIGATION: [(&str, &[(&str, &str, Icon)]); 6] = [
     (
         "Decisions",
         &[
-            ("/", "Overview"),
-            ("/orders", "Orders"),
-            ("/payouts", "Payouts"),
-            ("/requests", "Requests"),
+            ("/", "Overview", icon::OVERVIEW),
+            ("/orders", "Orders", icon::ORDERS),
+            ("/payouts", "Payouts", icon::PAYOUTS),
+            ("/requests", "Requests", icon::REQUESTS),
         ],
     ),
     (
         "Partners",
         &[
-            ("/partners", "Partners"),
-            ("/webhooks", "Webhooks"),
-            ("/deliveries", "Deliveries"),
+            ("/partners", "Partners", icon::PARTNERS),
+            ("/webhooks", "Webhooks", icon::WEBHOOKS),
+            ("/deliveries", "Deliveries", icon::DELIVERIES),
         ],
     ),
     (
         "Supply",
         &[
-            ("/products", "Products"),
-            ("/stock", "Stock"),
-            ("/vendors", "Vendors"),
-            ("/purchases", "Purchases"),
-            ("/drifts", "Drifts"),
-            (RECONCILIATION, "Reconciliation"),
+            ("/products", "Products", icon::PRODUCTS),
+            ("/categories", "Categories", icon::CATEGORIES),
+            ("/stock", "Stock", icon::STOCK),
+            ("/expiries", "Expiries", icon::EXPIRY),
+            ("/vendors", "Vendors", icon::VENDORS),
+            ("/purchases", "Purchases", icon::PURCHASES),
+            ("/drifts", "Drifts", icon::DRIFTS),
+            (RECONCILIATION, "Reconciliation", icon::RECONCILIATION),
         ],
     ),
     (
         "Service",
         &[
-            ("/actors", "Actors"),
-            ("/nodes", "Nodes and lanes"),
-            ("/refusals", "Refused requests"),
-            ("/settings", "Settings"),
+            ("/actors", "Actors", icon::ACTORS),
+            ("/nodes", "Nodes and lanes", icon::NODES),
+            ("/refusals", "Refused requests", icon::REFUSALS),
+            ("/settings", "Settings", icon::SETTINGS),
         ],
     ),
     (
         "Access",
         &[
-            ("/audit", "Audit trail"),
-            ("/audit/checkpoints", "Checkpoints"),
-            ("/operators", "Operators"),
+            ("/audit", "Audit trail", icon::AUDIT),
+            ("/audit/checkpoints", "Checkpoints", icon::CHECKPOINTS),
+            ("/operators", "Operators", icon::OPERATORS),
+            ("/sessions", "Sessions", icon::SESSIONS),
         ],
     ),
+    ("More", &[("/docs", "Documentation", icon::DOCUMENTATION)]),
 ];
 
 /// Renders a page. `path` marks the current entry of the navigation.
@@ -92,18 +99,16 @@ pub(crate) fn render(viewer: &Viewer, path: &str, title: &str, content: &Markup)
                     @for (group, pages) in NAVIGATION {
                         h2 { (group) }
                         ul {
-                            @for (page, name) in pages {
+                            @for (page, name, icon) in pages {
                                 @let of_day = (*page == RECONCILIATION).then(|| format!("{page}/{}", viewer.yesterday));
                                 li {
                                     a href=(of_day.as_deref().unwrap_or(page)) aria-current=[(&page[1..] == section).then_some("page")] {
-                                        (name)
+                                        (icon.render()) (name)
                                     }
                                 }
                             }
                         }
                     }
-                    h2 { "More" }
-                    ul { li { a href="/docs" { "Documentation" } } }
                 }
                 main #content tabindex="-1" { (content) }
             }
@@ -131,7 +136,10 @@ fn head(title: &str) -> Markup {
             meta name="color-scheme" content="light dark";
             title { (visible(title)) " · Vouchsafe" }
             link rel="icon" href="/docs/favicon.svg" type="image/svg+xml";
+            // Other sources are refused by the content security policy, as are styles in the page.
+            meta name="htmx-config" content=r#"{"includeIndicatorStyles":false,"allowEval":false,"allowScriptTags":false,"selfRequestsOnly":true,"responseHandling":[{"code":".*","swap":true}]}"#;
             link rel="stylesheet" href=(assets::style_path());
+            script defer src=(assets::script_path()) {}
         }
     }
 }

@@ -5,21 +5,32 @@
 
 mod api;
 mod assets;
+mod chart;
 mod form;
+mod icon;
 mod json;
 mod layout;
+mod list;
+mod live;
 mod page;
 mod pages;
 mod respond;
+mod sent_forms;
 mod show;
+mod table;
 mod template;
 mod uses;
 mod value;
+mod visit;
 
 pub use api::{AdminApi, ApiBody, ApiRequest, ApiResponse, Method};
 pub use assets::{Asset, DESIGN_TOKENS, asset};
 pub use layout::{Viewer, render_bare};
-pub use respond::{Error, Request, Response, forms, paths, respond, respond_error};
+pub use live::render_event;
+pub use respond::{
+    Error, Form, Request, Response, forms, parse_form, paths, respond, respond_error, respond_session_ended,
+};
+pub use sent_forms::SentForms;
 pub use uses::{ApiUse, Place, api_uses};
 
 /// Headers of every page. Scripts and styles come from files of the console only.

@@ -66,6 +66,19 @@ pub(crate) enum Source {
         field: &'static str,
         page: &'static str,
     },
+    /// A list or object in a field of an event of the live feed. It changes each second.
+    Live(&'static str),
+    /// Samples in the response's field `field`, drawn as lines over the first column. A page without script has a link to `page`
+    /// only, or their table if that is empty.
+    Chart {
+        path: &'static str,
+        field: &'static str,
+        /// Whether the feed's samples are added.
+        is_live: bool,
+        page: &'static str,
+    },
+    /// Links to variants of the page.
+    Links(&'static [(&'static str, &'static str)]),
 }
 
 /// A column of a table, or a fact about an object.
@@ -119,7 +132,7 @@ pub(crate) const fn choice(
     }
 }
 
-const TIME_HINT: &str = "UTC, such as 2026-11-25 or 2026-11-25T10:00:00Z";
+pub(crate) const TIME_HINT: &str = "UTC, such as 2026-11-25 or 2026-11-25T10:00:00Z";
 
 pub(crate) const FROM: Filter = Filter {
     hint: TIME_HINT,
@@ -250,8 +263,8 @@ pub(crate) enum InputKind {
     Json,
     /// A rate limit `QUOTA/SECONDS`.
     Limit,
-    /// A CSV body. It may contain codes: it is not shown again.
-    Csv,
+    /// A file as the body, the last input of its form. It is read while it arrives.
+    File,
     /// Objects of the body, from CSV with a header. They may contain codes: they are not shown again.
     Rows,
     /// A credential. It is not shown again.
@@ -262,7 +275,7 @@ pub(crate) enum InputKind {
 
 impl InputKind {
     pub(crate) const fn is_secret(self) -> bool {
-        matches!(self, Self::Csv | Self::Rows | Self::Secret)
+        matches!(self, Self::File | Self::Rows | Self::Secret)
     }
 }
 

@@ -8,8 +8,10 @@ use crate::form::{self, FailedForm, Submission};
 use crate::layout::{self, Viewer};
 use crate::page::{Action, Outcome, Page};
 use crate::pages::all_pages;
-use crate::show::{DONE, REQUESTED, Shown, Visit, all_actions, render_response, show};
+use crate::sent_forms::SentForms;
+use crate::show::{read_subject, render_response, show};
 use crate::template::{self, Params, matches, pairs};
+use crate::visit::{DONE, REPEATED, REQUESTED, Shown, Visit, all_actions};
 
 /// A request of a browser.
 pub struct Request<'a> {
@@ -17,8 +19,17 @@ pub struct Request<'a> {
     /// Encoded, as in the request line.
     pub path: &'a str,
     pub query: &'a str,
-    /// `application/x-www-form-urlencoded`.
-    pub body: &'a [u8],
+    /// The fields of a form.
+    pub form: Form,
+}
+
+/// Names and values of a form.
+pub type Form = Vec<(String, String)>;
+
+/// The fields of an `application/x-www-form-urlencoded` body.
+#[must_use]
+pub fn parse_form(body: &[u8]) -> Form {
+    pairs(body)
 }
 
 /// A page, or a redirect to one.
@@ -85,7 +96,12 @@ fn find(path: &str) -> Option<Target> {
 }
 
 /// Shows a page, or carries out a form.
-pub async fn respond(api: &impl AdminApi, viewer: &Viewer, request: &Request<'_>) -> Response {
+pub async fn respond(
+    api: &impl AdminApi,
+    viewer: &Viewer,
+    request: Request<'_>,
+    sent_forms: &SentForms,
+) -> Response {
     let Some(target) = find(request.path) else {
         let error = Error {
             status: 404,
@@ -96,11 +112,34 @@ pub async fn respond(api: &impl AdminApi, viewer: &Viewer, request: &Request<'_>
     };
     let visit = Visit::new(viewer, target.page, target.path, target.params, request.query);
     match (request.is_post, target.action) {
-        (true, Some(action)) => submit(api, visit, action, request.body).await,
+        (true, Some(action)) => {
+            let submission = Submission { values: request.form };
+            submit_once(api, visit, action, &submission, sent_forms).await
+        }
         (false, None) => show_page(api, &visit).await,
         // A reload of the address of a form, or a form of another version of the page.
         _ => redirect(&visit, ""),
     }
+}
+
+/// A form whose sender is no longer signed in: nothing is lost, and it can be sent after the sign-in.
+#[must_use]
+pub fn respond_session_ended(request: &Request<'_>) -> Response {
+    let query = if request.query.is_empty() {
+        String::new()
+    } else {
+        format!("?{}", request.query)
+    };
+    let content = html! {
+        h1 { "Your session has ended" }
+        p { "Nothing was changed. Sign in in another window, then send the form from here: what you typed is kept in this page." }
+        p { a.button href="/sign-in" target="_blank" { "Sign in" } }
+        form method="post" action={ (request.path) (query) } {
+            @for (name, value) in &request.form { input type="hidden" name=(name) value=(value); }
+            button type="submit" { "Send the form" }
+        }
+    };
+    page_response(401, layout::render_bare("Session ended", &content))
 }
 
 /// An error as a page. Without a viewer it has no navigation.
@@ -177,10 +216,39 @@ fn shown_page(visit: &Visit<'_>, status: u16, shown: &Shown) -> Response {
     page_response(status, html)
 }
 
-async fn submit(api: &impl AdminApi, visit: Visit<'_>, action: &'static Action, body: &[u8]) -> Response {
-    let submission = Submission { values: pairs(body) };
-    let request: ApiRequest = form::request(action, &visit.params, &submission);
-    let refusal = match api::call(api, request).await {
+/// Carries out a form unless it was sent before.
+async fn submit_once(
+    api: &impl AdminApi,
+    visit: Visit<'_>,
+    action: &'static Action,
+    submission: &Submission,
+    sent_forms: &SentForms,
+) -> Response {
+    let Some(form_id) = submission.form_id() else {
+        return submit(api, visit, action, submission).await;
+    };
+    if !sent_forms.begin(form_id) {
+        return redirect(&visit, REPEATED);
+    }
+    let response = submit(api, visit, action, submission).await;
+    if response.status >= 400 {
+        sent_forms.forget(form_id);
+    }
+    response
+}
+
+async fn submit(
+    api: &impl AdminApi,
+    visit: Visit<'_>,
+    action: &'static Action,
+    submission: &Submission,
+) -> Response {
+    let request: ApiRequest = form::request(action, &visit.params, submission);
+    let result = match find_conflict(api, &visit, action, submission).await {
+        Some(refusal) => Err(refusal),
+        None => api::call(api, request).await,
+    };
+    let refusal = match result {
         Ok(success) if success.status == 202 && success.json.get("request_id").text().is_some() => {
             let request_id = success.json.get("request_id").text().unwrap_or_default();
             return redirect_to(format!(
@@ -201,7 +269,7 @@ async fn submit(api: &impl AdminApi, visit: Visit<'_>, action: &'static Action, 
     };
     let failed = FailedForm {
         slug: action.slug,
-        submission: &submission,
+        submission,
         refusal: &refusal,
     };
     let visit = Visit {
@@ -213,6 +281,40 @@ async fn submit(api: &impl AdminApi, visit: Visit<'_>, action: &'static Action, 
         // The object does not exist, or the API is not available: then the refusal is all there is to show.
         Err(_) => refusal_page(visit.viewer, &refusal),
     }
+}
+
+/// A refusal if somebody has changed, since the form was shown, what it would change back.
+async fn find_conflict(
+    api: &impl AdminApi,
+    visit: &Visit<'_>,
+    action: &Action,
+    submission: &Submission,
+) -> Option<Refusal> {
+    if !action.inputs.iter().any(|input| input.is_prefilled) {
+        return None;
+    }
+    // Without the object the change itself says what is wrong.
+    let object = read_subject(api, visit, action, submission).await?;
+    let conflicts = form::conflicts(action, submission, &object);
+    if conflicts.is_empty() {
+        return None;
+    }
+    let details = conflicts.into_iter().map(|(label, now)| {
+        let now = if now.is_empty() {
+            "empty".to_owned()
+        } else {
+            format!("“{now}”")
+        };
+        (label.to_owned(), format!("is {now} now"))
+    });
+    Some(Refusal {
+        status: 409,
+        code: String::new(),
+        message: "Somebody has changed this since you opened the page. Nothing was changed. Check the values and send the form again."
+            .to_owned(),
+        details: details.collect(),
+        trace_id: String::new(),
+    })
 }
 
 #[cfg(test)]

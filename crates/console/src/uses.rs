@@ -3,10 +3,11 @@
 use vouchsafe_domain::operator::Role;
 
 use crate::api::Method;
+use crate::live;
 use crate::page::{Action, Column, InputKind, Page, Source, View};
 use crate::pages::all_pages;
-use crate::show::all_actions;
 use crate::template::placeholders;
+use crate::visit::all_actions;
 
 /// A name that a page uses of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,13 +114,18 @@ fn uses_of_page(page: &'static Page) -> Vec<ApiUse> {
             }
             for section in object.sections {
                 match (&section.source, &mut of_object) {
-                    (Source::Api { path, field, .. }, _) => {
+                    (Source::Api { path, field, .. } | Source::Chart { path, field, .. }, _) => {
                         let mut read = Operation::read(page.path, path);
                         read.add_columns(field, section.columns);
                         uses.extend(read.uses);
                     }
                     (Source::Field(field), Some(read)) => read.add_columns(field, section.columns),
-                    (Source::Field(_), None) => {}
+                    (Source::Field(_), None) | (Source::Links(_), _) => {}
+                    (Source::Live(field), _) => {
+                        let mut read = Operation::read(page.path, live::FEED);
+                        read.add_columns(field, section.columns);
+                        uses.extend(read.uses);
+                    }
                 }
             }
             uses.extend(of_object.into_iter().flat_map(|read| read.uses));
@@ -137,7 +143,7 @@ fn uses_of_action(page: &'static Page, action: &Action) -> Vec<ApiUse> {
     let mut change = Operation::new(page.path, action.method, action.api, action.role);
     let is_in_path = |name: &str| placeholders(action.api).any(|known| known == name);
     for input in action.inputs {
-        if !is_in_path(input.name) && !matches!(input.kind, InputKind::Csv) {
+        if !is_in_path(input.name) && !matches!(input.kind, InputKind::File) {
             change.add(Place::Body, input.name);
         }
     }

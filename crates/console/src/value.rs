@@ -27,6 +27,9 @@ const FIELD_PAGES: [(&str, &str); 4] = [
 /// Fields that are shown as a state.
 const STATE_FIELDS: [&str; 6] = ["status", "state", "outcome", "resolution", "kind", "availability"];
 
+/// Fields with a number from 0 to 1 that is shown as a bar, too.
+const SHARE_FIELDS: [&str; 1] = ["share"];
+
 /// States by colour. Others are neutral.
 const GOOD: &str = " DELIVERED PAID EXECUTED active delivered resolved closed PASSED SOLD CONFIRMED ";
 const WAITING: &str = " PENDING PROCESSING PARTIALLY_DELIVERED WAITING pending half_open open escalated ";
@@ -86,14 +89,20 @@ pub(crate) fn cell(column: &Column, row: &Json) -> Markup {
 pub(crate) fn fact(column: &Column, row: &Json) -> Markup {
     let values = column.fields.split(' ').map(|path| (path, row.get(path)));
     let values: Vec<_> = values.filter(|(_, value)| !value.is_empty()).collect();
+    let has_page = !column.page.is_empty();
+    let show = |path: &str, value: &Json| match value.text() {
+        // A link in a link is no link.
+        Some(text) if has_page && page_of(path, text).is_some() => visible(text),
+        _ => render(path.rsplit('.').next().unwrap_or(path), value),
+    };
     let shown = html! {
         @if values.is_empty() { span.none { "–" } }
         @for (index, (path, value)) in values.iter().enumerate() {
             @if index > 0 { " " }
-            (render(path.rsplit('.').next().unwrap_or(path), value))
+            (show(path, value))
         }
     };
-    if column.page.is_empty() {
+    if !has_page {
         return shown;
     }
     let page = fill(column.page, |name| row.get(name).text().map(ToOwned::to_owned));
@@ -111,6 +120,9 @@ pub(crate) fn render(field: &str, value: &Json) -> Markup {
         empty if empty.is_empty() => html! { span.none { "–" } },
         Json::Null => html! {},
         Json::Bool(value) => html! { @if *value { "yes" } @else { "no" } },
+        Json::Number(digits) if SHARE_FIELDS.contains(&field) => html! {
+            meter value=(digits) { (digits) } " " (digits)
+        },
         Json::Number(digits) => html! { (digits) },
         Json::Text(text) => render_text(field, text),
         Json::List(entries) if entries.iter().all(|entry| entry.text().is_some()) => html! {
@@ -199,5 +211,10 @@ mod tests {
         assert_eq!(shown("note"), "ord_1");
         assert_eq!(shown("gone"), "<span class=\"none\">–</span>");
         assert!(is_number(&col("", "amount currency"), &row));
+        let linked = cell(&crate::page::link("", "order_id", "/x/{vendor}"), &row).into_string();
+        assert_eq!(
+            linked,
+            "<a href=\"/x/a%2Fb\">ord_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f</a>"
+        );
     }
 }

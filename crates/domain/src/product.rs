@@ -85,6 +85,11 @@ pub fn check_slug(text: &str) -> Result<(), InvalidSlug> {
         .ok_or(InvalidSlug)
 }
 
+/// The text is not a SKU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a SKU is PRODUCT_ID/MINOR_UNITS")]
+pub struct InvalidSku;
+
 /// A product at one denomination: the unit of stock keeping and the key of an inventory actor.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
@@ -97,6 +102,18 @@ pub struct Sku {
 impl fmt::Display for Sku {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.product_id, self.denomination.minor())
+    }
+}
+
+impl FromStr for Sku {
+    type Err = InvalidSku;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSku> {
+        let (product_id, denomination) = text.rsplit_once('/').ok_or(InvalidSku)?;
+        Ok(Self {
+            product_id: product_id.parse().map_err(|_| InvalidSku)?,
+            denomination: Amount::from_minor(denomination.parse().map_err(|_| InvalidSku)?),
+        })
     }
 }
 

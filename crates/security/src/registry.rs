@@ -195,6 +195,16 @@ impl AccessRegistry {
         }
     }
 
+    /// The live credentials of a partner with their keys, which identify their rate limits.
+    #[must_use]
+    pub fn live_keys(&self, partner_id: PartnerId, now: OffsetDateTime) -> Vec<(CredentialId, ApiKeyHash)> {
+        self.credentials
+            .iter()
+            .filter(|credential| credential.partner_id == partner_id && credential.is_live(now))
+            .map(|credential| (credential.credential_id, credential.key_hash))
+            .collect()
+    }
+
     /// Evicts credentials that ended more than an hour ago. Called by housekeeping.
     pub fn evict_ended(&self, now: OffsetDateTime) {
         let ended = |credential: &Credential| {

@@ -4,6 +4,7 @@ mod chunks;
 mod code_index;
 mod counts;
 mod expire;
+mod expiries;
 mod import;
 mod levels;
 mod sales;

@@ -193,6 +193,9 @@ codes! {
     /// The delivery does not exist.
     DeliveryNotFound = 404 "DELIVERY_NOT_FOUND" false
         "Operators only: check the id. Events that were delivered at the first attempt have no delivery record.";
+    /// The actor does not run on this node.
+    ActorNotFound = 404 "ACTOR_NOT_FOUND" false
+        "Operators only: list the actors. One starts with the next request that needs it, and runs on the node that handles the request.";
     /// The request body is too large.
     PayloadTooLarge = 413 "PAYLOAD_TOO_LARGE" false
         "Send at most 262,144 bytes; split the order.";

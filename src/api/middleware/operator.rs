@@ -118,57 +118,64 @@ pub(crate) async fn authenticate<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
-    authenticate_or(request, next, |_| None).await
-}
-
-/// Middleware like [`authenticate`] for pages: a browser that opens one without a session is sent to the sign-in, which leads back.
-pub(crate) async fn authenticate_page<B: MessageBody>(
-    request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
-    authenticate_or(request, next, redirect_to_sign_in).await
-}
-
-/// Rejects with the response of `redirect` instead of 401, if it has one.
-async fn authenticate_or<B: MessageBody>(
-    request: ServiceRequest,
-    next: Next<B>,
-    redirect: impl FnOnce(&ServiceRequest) -> Option<HttpResponse>,
-) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
     match identify(&request).await {
         Ok(operator) => {
             request.extensions_mut().insert(operator);
             next.call(request).await.map(ServiceResponse::map_into_left_body)
         }
-        Err(error) => {
-            let is_unauthorized = error.code == Code::InvalidCredentials;
-            let response = if is_unauthorized { redirect(&request) } else { None };
-            let response = response.unwrap_or_else(|| {
-                let mut response = error.error_response();
-                if is_unauthorized {
-                    let scheme = HeaderValue::from_static("Bearer");
-                    response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
-                }
-                response
-            });
-            Ok(request.into_response(response).map_into_right_body())
-        }
+        Err(error) => Ok(reject_with(request, &error)),
     }
 }
 
-/// Only for a page that a browser opens: a form that was sent would be lost, and a program wants the error.
-fn redirect_to_sign_in(request: &ServiceRequest) -> Option<HttpResponse> {
-    let accept = request.headers().get(ACCEPT)?.to_str().ok()?;
-    let opens_page = matches!(*request.method(), Method::GET | Method::HEAD) && accept.contains("text/html");
-    let path = request.uri().path_and_query()?.as_str();
-    let sign_in = NextPath::parse_or_root(path).sign_in_url();
-    let redirect = || {
-        HttpResponse::SeeOther()
-            .insert_header((LOCATION, sign_in))
-            .insert_header((CACHE_CONTROL, "no-store"))
-            .finish()
-    };
-    opens_page.then(redirect)
+/// Middleware like [`authenticate`] for pages: a browser that opens one without a session is sent to the sign-in, which leads back.
+/// A form that it sends from a page of the console goes on without an [`Operator`], so that nothing that was typed is lost.
+pub(crate) async fn authenticate_page<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
+    let accept = request
+        .headers()
+        .get(ACCEPT)
+        .and_then(|accept| accept.to_str().ok());
+    if !accept.is_some_and(|accept| accept.contains("text/html")) {
+        return authenticate(request, next).await;
+    }
+    match identify(&request).await {
+        Ok(operator) => {
+            request.extensions_mut().insert(operator);
+            next.call(request).await.map(ServiceResponse::map_into_left_body)
+        }
+        Err(error) if error.code == Code::InvalidCredentials => {
+            if matches!(*request.method(), Method::GET | Method::HEAD) {
+                let response = redirect_to_sign_in(&request);
+                return Ok(request.into_response(response).map_into_right_body());
+            }
+            match request.app_data::<web::Data<Service>>() {
+                Some(service) if check_same_origin(service, request.headers()).is_ok() => {
+                    next.call(request).await.map(ServiceResponse::map_into_left_body)
+                }
+                _ => Ok(reject_with(request, &error)),
+            }
+        }
+        Err(error) => Ok(reject_with(request, &error)),
+    }
+}
+
+fn redirect_to_sign_in(request: &ServiceRequest) -> HttpResponse {
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    HttpResponse::SeeOther()
+        .insert_header((LOCATION, NextPath::parse_or_root(path).sign_in_url()))
+        .insert_header((CACHE_CONTROL, "no-store"))
+        .finish()
+}
+
+fn reject_with<B>(request: ServiceRequest, error: &ApiError) -> ServiceResponse<EitherBody<B>> {
+    let mut response = error.error_response();
+    if error.code == Code::InvalidCredentials {
+        let scheme = HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+    }
+    request.into_response(response).map_into_right_body()
 }
 
 async fn identify(request: &ServiceRequest) -> Result<Operator, ApiError> {

@@ -5,20 +5,27 @@
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::credential::{self, Credential};
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::rate_limiter::RateLimitKey;
+use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use vouchsafe_store::{AuditActor, CertificationPolicy, IssueOutcome, MAX_LIVE_CREDENTIALS};
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
+use vouchsafe_wire::operator::limit_use::LimitUse;
 
 use super::body::OptionalJson;
 use super::confirmable_change::{ConfirmableChange, submit, to_details};
+use super::wallets::PartnerList;
 use super::{config_change, partner_id};
 use crate::api::error::ApiError;
-use crate::api::list_request::{ListRequest, list_response};
+use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
@@ -53,6 +60,31 @@ pub(super) async fn issue(
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = partner_id::find(&service, &partner_id).await?.partner_id;
     submit(&service, &operator, CredentialIssue { partner_id, request }).await
+}
+
+/// `GET /partners/{partner_id}/limits`: what the credentials use of their rate limits on this node.
+pub(super) async fn list_limit_use(
+    (service, _, partner_id, ListRequest { page, .. }): PartnerList<WholeList>,
+) -> Result<HttpResponse, ApiError> {
+    let partner = partner_id::find(&service, &partner_id).await?;
+    let (now, limits) = (service.clock.now(), &partner.limits);
+    let mut uses = Vec::new();
+    for (credential_id, key_hash) in service.registry.live_keys(partner.partner_id, now) {
+        for class in RequestClass::VARIANTS.iter().copied() {
+            let key = RateLimitKey {
+                key_hash,
+                class,
+                limits,
+            };
+            let (Ok(status) | Err(Exhausted(status))) =
+                service.rate_limits.peek(key, service.clock.monotonic());
+            let is_default = limits.get(class).is_none();
+            let RateLimitStatus { limit, remaining, .. } = status;
+            uses.push(LimitUse::new(credential_id, class, limit, remaining, is_default));
+        }
+    }
+    uses.sort_by_key(LimitUse::cursor);
+    sorted_list_response(&page, uses, LimitUse::cursor)
 }
 
 /// A new credential of a partner.

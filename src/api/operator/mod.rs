@@ -15,7 +15,7 @@ mod credentials;
 mod decision;
 mod endpoint;
 mod line_blocks;
-mod monitoring;
+pub(in crate::api) mod monitoring;
 mod nodes;
 mod open_id;
 mod operators;
@@ -108,6 +108,7 @@ fn endpoints() -> Vec<AdminEndpoint> {
         POST "/partners/{partner_id}/credentials" Admin => credentials::issue, docs::partners::issue;
         GET "/partners/{partner_id}/certification" Viewer => certification::get, docs::partners::certification;
         DELETE "/partners/{partner_id}/certification" Operator => certification::restart, docs::partners::restart_certification;
+        GET "/partners/{partner_id}/limits" Viewer => credentials::list_limit_use, docs::partners::list_limit_use;
         GET "/partners/{partner_id}/wallets" Viewer => wallets::list, docs::partners::list_wallets;
         GET "/partners/{partner_id}/transactions" Viewer => wallets::list_transactions, docs::partners::list_transactions;
         POST "/partners/{partner_id}/wallets/{currency}/top-ups" Admin
@@ -124,6 +125,7 @@ fn endpoints() -> Vec<AdminEndpoint> {
         GET "/vendors/{vendor_id}" Viewer => vendors::get, docs::vendors::get;
         PUT "/vendors/{vendor_id}" Admin => vendors::put, docs::vendors::put;
         GET "/stock" Viewer => stock::list_levels, docs::stock::levels;
+        GET "/stock/expiries" Viewer => stock::list_expiries, docs::stock::expiries;
         POST "/stock" Operator => stock::import, docs::stock::import;
         POST "/stock/void" Admin => stock::void, docs::stock::void;
         POST "/stock/quarantine" Admin => stock::quarantine, docs::stock::quarantine;
@@ -153,6 +155,7 @@ fn endpoints() -> Vec<AdminEndpoint> {
         GET "/webhooks/{webhook_id}" Viewer => webhooks::get_webhook, docs::webhooks::get;
         POST "/webhooks/{webhook_id}/enable" Operator => webhooks::enable, docs::webhooks::enable;
         POST "/webhooks/{webhook_id}/retry" Operator => webhooks::retry, docs::webhooks::retry;
+        POST "/webhooks/{webhook_id}/replay" Operator => webhooks::replay_events, docs::webhooks::replay_events;
         GET "/webhooks/{webhook_id}/deliveries" Viewer => webhooks::list_attempts, docs::webhooks::attempts;
         GET "/deliveries" Viewer => webhooks::list_deliveries, docs::webhooks::deliveries;
         GET "/deliveries/{delivery_id}" Viewer => webhooks::get_delivery, docs::webhooks::get_delivery;
@@ -177,6 +180,7 @@ fn endpoints() -> Vec<AdminEndpoint> {
         GET "/settings" Viewer => monitoring::list_settings, docs::monitoring::settings;
         GET "/refusals" Viewer => monitoring::list_refusals, docs::monitoring::refusals;
         GET "/actors" Viewer => actors::list, docs::monitoring::actors;
+        GET "/actors/{kind}/{key}" Viewer => actors::get, docs::monitoring::actor;
         GET "/nodes" Viewer => nodes::list, docs::monitoring::nodes;
         GET "/lanes" Viewer => nodes::list_lanes, docs::monitoring::lanes;
         GET "/audit" Viewer => audit::list, docs::monitoring::audit;

@@ -17,7 +17,7 @@ use vouchsafe_wire::operator::stock::level::LevelBody;
 
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, ValidatedQuery, sorted_list_response};
-use crate::live::Feed;
+use crate::live::{Feed, FeedFormat};
 use crate::live_event::live_event;
 use crate::service::Service;
 
@@ -101,6 +101,17 @@ pub(super) async fn follow(
             .insert_header((VARY, "Accept"))
             .json(live_event(&service, service.live.last_second())));
     }
+    follow_feed(service, FeedFormat::Json)
+}
+
+/// A stream of the feed's events.
+///
+/// # Errors
+/// `SERVICE_UNAVAILABLE` if too many feeds are open.
+pub(in crate::api) fn follow_feed(
+    service: web::Data<Service>,
+    format: FeedFormat,
+) -> Result<HttpResponse, ApiError> {
     let feed = service.live.follow().ok_or_else(|| {
         ApiError::new(
             Code::ServiceUnavailable,
@@ -112,7 +123,7 @@ pub(super) async fn follow(
         clippy::disallowed_methods,
         reason = "it ends with its response, and within a second when the service stops"
     )]
-    actix_web::rt::spawn(send_events(feed, sender, service));
+    actix_web::rt::spawn(send_events(feed, format, sender, service));
     let events = stream::unfold(receiver, |mut receiver| async move {
         let event = receiver.recv().await?;
         Some((Ok::<_, actix_web::Error>(event), receiver))
@@ -134,7 +145,12 @@ fn accepts_event_stream(request: &HttpRequest) -> bool {
 
 /// Sends the events of a feed until its time is over, its client does not read them, or the service stops. Apart from the response,
 /// whose stream is not polled while the client does not read.
-async fn send_events(mut feed: Feed, sender: mpsc::Sender<Bytes>, service: web::Data<Service>) {
+async fn send_events(
+    mut feed: Feed,
+    format: FeedFormat,
+    sender: mpsc::Sender<Bytes>,
+    service: web::Data<Service>,
+) {
     let ends_at = Instant::now() + FEED_TIMEOUT;
     let mut event = Bytes::from_static(FEED_START);
     loop {
@@ -149,6 +165,6 @@ async fn send_events(mut feed: Feed, sender: mpsc::Sender<Bytes>, service: web::
         if Instant::now() >= ends_at || !service.gate.is_open() {
             return;
         }
-        event = feed.events.borrow_and_update().clone();
+        event = feed.events.borrow_and_update().text(format);
     }
 }

@@ -1,17 +1,19 @@
 //! `/webhooks` and `/deliveries`: state of partners' endpoints, failed deliveries, and replay.
 //!
-//! Responses of receivers are shown as far as they are stored; request bodies are never shown.
+//! Responses of receivers are shown as far as they are stored. Payloads of events have no codes.
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
 use vouchsafe_domain::webhook::WebhookFilter;
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::operator::webhooks::WebhookOfPartner;
+use vouchsafe_wire::operator::webhooks::{DeliveryWithPayload, WebhookOfPartner};
+use vouchsafe_wire::partner::webhooks::request::ReplayEventsBody;
 
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
+use crate::api::operator::body::Json;
 use crate::api::partner::webhooks;
 use crate::service::Service;
 
@@ -73,6 +75,25 @@ pub(super) async fn retry(
     Ok(HttpResponse::Accepted().json(WebhookOfPartner::from(webhook)))
 }
 
+/// `POST /webhooks/{webhook_id}/replay`: sends an event, or those of a time range, again.
+pub(super) async fn replay_events(
+    service: web::Data<Service>,
+    operator: Operator,
+    webhook_id: web::Path<String>,
+    Json(body): Json<ReplayEventsBody>,
+) -> Result<HttpResponse, ApiError> {
+    let actor = operator.audit_actor();
+    let webhook_id = webhook_id.parse().map_err(|_| webhooks::not_found())?;
+    let replay_request = body.validate(service.clock.now())?;
+    let store = &service.operator_store;
+    let webhook = store.webhooks.find(None, webhook_id).await?;
+    let webhook = webhook.ok_or_else(webhooks::not_found)?;
+    let replay = store
+        .deliveries
+        .replay_events(webhook.partner_id, webhook_id, replay_request, actor);
+    webhooks::replay_response(&service, webhook_id, replay.await?).await
+}
+
 /// `GET /webhooks/{webhook_id}/deliveries`.
 pub(super) async fn list_attempts(
     service: web::Data<Service>,
@@ -115,8 +136,14 @@ pub(super) async fn get_delivery(
     delivery_id: web::Path<String>,
 ) -> Result<HttpResponse, ApiError> {
     let delivery_id = delivery_id.parse().map_err(|_| delivery_not_found())?;
-    let delivery = service.operator_store.deliveries.find(delivery_id).await?;
-    Ok(HttpResponse::Ok().json(delivery.ok_or_else(delivery_not_found)?))
+    let found = service
+        .operator_store
+        .deliveries
+        .find_with_event(delivery_id)
+        .await?;
+    let (delivery, event) = found.ok_or_else(delivery_not_found)?;
+    let payload = event.and_then(|event| event.events.envelope(event.number));
+    Ok(HttpResponse::Ok().json(DeliveryWithPayload { delivery, payload }))
 }
 
 fn delivery_not_found() -> ApiError {

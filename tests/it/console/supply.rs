@@ -18,8 +18,9 @@ async fn stock_is_imported_and_voided_without_showing_a_code() {
         "code,pin\n{CODE}-{0}-1,1\n{CODE}-{0}-2,2\n{CODE}-{0}-2,3,4,5,6,7\n",
         sale.product_id
     );
-    let wrong = [("denomination", "7"), ("batch", "first"), ("csv", &csv)];
-    let refused = browser.submit(&format!("{page}/import"), &wrong).await;
+    let wrong = [("denomination", "7"), ("batch", "first")];
+    let file = ("vouchers.csv", csv.as_str());
+    let refused = browser.submit_file(&format!("{page}/import"), &wrong, file).await;
     assert_eq!(refused.status, 422);
     let refused = text_of(&refused);
     assert!(
@@ -27,8 +28,10 @@ async fn stock_is_imported_and_voided_without_showing_a_code() {
         "{refused}"
     );
     assert!(!refused.contains(CODE), "a code is shown");
-    let fields = [("denomination", "25"), ("batch", "first"), ("csv", &csv)];
-    let report = browser.submit(&format!("{page}/import"), &fields).await;
+    let fields = [("denomination", "25"), ("batch", "first")];
+    let report = browser
+        .submit_file(&format!("{page}/import"), &fields, file)
+        .await;
     assert_eq!(report.status, 200);
     let report = text_of(&report);
     assert!(
@@ -154,7 +157,16 @@ async fn webhook_is_found_and_its_deliveries_are_retried() {
         .unwrap()
         .to_owned();
     let delivery = format!("/deliveries/dlv_{delivery}");
-    assert!(browser.read(&delivery).await.contains("connection"));
+    let shown = browser.read(&delivery).await;
+    assert!(
+        shown.contains("connection") && shown.contains("order.delivered") && shown.contains(&order),
+        "the attempts and the payload: {shown}"
+    );
+    let range = [("from", "2020-01-01T00:00:00Z"), ("to", "")];
+    let shown = browser
+        .submit_and_follow(&format!("{page}/replay-range"), &range)
+        .await;
+    assert!(shown.contains("The events are sent again."), "{shown}");
     let replayed = browser.submit(&format!("{delivery}/replay"), &[]).await;
     assert!(
         replayed.status == 303 || replayed.status == 409,

@@ -43,11 +43,78 @@ fn form_becomes_the_request_of_the_api() {
     ]);
     let request = request(&ACTION, &params, &form);
     assert_eq!(request.target, "/partners/ptn_1/wallets/USD/top-ups");
-    let body = request.body.unwrap();
-    assert_eq!(body.content_type, "application/json");
     assert_eq!(
-        body.text,
+        json_of(request),
         r#"{"amount":"10.00","limits":{"orders":{"quota":5,"window_s":60},"auth":null},"days":30,"allowlist":["10.0.0.0/8","::1/128"],"reason":""}"#
+    );
+}
+
+fn json_of(request: ApiRequest) -> String {
+    match request.body {
+        Some(ApiBody::Json(text)) => text,
+        _ => String::new(),
+    }
+}
+
+const CHANGE: Action = Action::new("x", "X", Role::Admin, Method::Patch, "/partners/{partner_id}").inputs(&[
+    Input::line("name", "Name").prefilled(),
+    Input::new("allowlist", "Allowlist", InputKind::Lines).prefilled(),
+    Input::new("suspended", "Suspended", InputKind::Flag)
+        .optional()
+        .prefilled(),
+    Input::line("reason", "Reason"),
+]);
+
+#[test]
+fn change_sends_only_what_the_operator_changed() {
+    let params = vec![("partner_id", "ptn_1".to_owned())];
+    let unchanged = [
+        ("before:name", "Ltd"),
+        ("name", "Ltd"),
+        ("before:allowlist", "10.0.0.0/8\n::1/128"),
+        ("allowlist", "10.0.0.0/8\r\n::1/128"),
+        ("before:suspended", "on"),
+        ("suspended", "on"),
+        ("reason", "x"),
+    ];
+    let sent = |values: &[(&str, &str)]| json_of(request(&CHANGE, &params, &submission(values)));
+    assert_eq!(sent(&unchanged), r#"{"reason":"x"}"#);
+    let mut changed = unchanged.to_vec();
+    changed[1].1 = "Plc";
+    changed.remove(5);
+    assert_eq!(sent(&changed), r#"{"name":"Plc","suspended":false,"reason":"x"}"#);
+    let by_program = [("name", "Ltd"), ("allowlist", ""), ("reason", "x")];
+    assert_eq!(
+        sent(&by_program),
+        r#"{"name":"Ltd","allowlist":[],"suspended":false,"reason":"x"}"#
+    );
+}
+
+#[test]
+fn conflict_is_a_field_that_somebody_else_has_changed_meanwhile() {
+    let form = |name| {
+        submission(&[
+            ("before:name", "Ltd"),
+            ("name", name),
+            ("before:allowlist", ""),
+            ("allowlist", ""),
+        ])
+    };
+    let now = |name: &str| Json::parse(format!(r#"{{"name":"{name}","allowlist":["::1/128"]}}"#).as_bytes());
+    assert_eq!(conflicts(&CHANGE, &form("Plc"), &now("Ltd")), []);
+    assert_eq!(conflicts(&CHANGE, &form("Plc"), &now("Plc")), []);
+    assert_eq!(
+        conflicts(&CHANGE, &form("Plc"), &now("Inc")),
+        [("Name", "Inc".to_owned())]
+    );
+    let whole = Action {
+        method: Method::Put,
+        ..CHANGE
+    };
+    assert_eq!(
+        conflicts(&whole, &form("Plc"), &now("Ltd")),
+        [("Allowlist", "::1/128".to_owned())],
+        "a change of the whole object would remove it"
     );
 }
 
@@ -65,7 +132,7 @@ fn rows_are_csv_and_a_line_with_too_many_values_is_not_cut() {
 fn secret_is_not_shown_again() {
     const ACTION: Action = Action::post("put", "Put", Role::Admin, "/stock/{batch}").inputs(&[
         Input::line("name", "Name"),
-        Input::new("codes", "Codes", InputKind::Csv),
+        Input::new("codes", "Codes", InputKind::Rows),
     ]);
     let submission = submission(&[("batch", "b-1"), ("name", "typed"), ("codes", "code\nSECRET-1")]);
     let refusal = Refusal {
@@ -86,6 +153,7 @@ fn secret_is_not_shown_again() {
         query: "",
         params: &params,
         failed: Some(&failed),
+        page_id: "p",
     };
     let row = Json::parse(br#"{"batch":"b-1"}"#);
     let shown = render(&context, &ACTION, &row, "0").into_string();

@@ -5,7 +5,7 @@ use vouchsafe_domain::operator::Role;
 use crate::api::Method;
 use crate::page::{Action, FROM, Input, InputKind, List, Page, TO, View, col, filter, labels, link};
 
-pub(super) static PAGES: [Page; 3] = [
+pub(super) static PAGES: [Page; 4] = [
     Page {
         path: "/audit",
         title: "Audit trail",
@@ -128,5 +128,35 @@ pub(super) static PAGES: [Page; 3] = [
                 .note("The token is shown once.")
                 .shows("New token: it is shown only now"),
         ],
+    },
+    Page {
+        path: "/sessions",
+        title: "Sessions",
+        view: View::List(List {
+            api: "/sessions",
+            columns: &[
+                col("Session", "session_id"),
+                col("Operator", "operator"),
+                col("Signed in by", "method"),
+                col("Address", "address"),
+                col("Signed in", "created_at"),
+                col("Last used", "last_used_at"),
+                col("Ends", "expires_at"),
+                col("Ended", "ended_at"),
+            ],
+            filters: &[filter("operator", "Operator")],
+            row_actions: &[Action::new(
+                "end",
+                "End",
+                Role::Viewer,
+                Method::Delete,
+                "/sessions/{session_id}",
+            )
+            .when(|session| session.get("ended_at").is_empty())
+            .note("In force at once. Operators end their own sessions, admins all.")
+            .done("The session has ended.")],
+            is_complete: true,
+        }),
+        actions: &[],
     },
 ];

@@ -1,6 +1,7 @@
 //! The pages of the console, each a declaration of what it shows and changes.
 
 mod access;
+mod catalogue;
 mod monitoring;
 mod orders;
 mod overview;
@@ -15,13 +16,14 @@ use crate::page::{Column, Page, Section, Source, col};
 
 /// All pages. A path is found in this order.
 pub(crate) fn all_pages() -> impl Iterator<Item = &'static Page> {
-    let groups: [&'static [Page]; 10] = [
+    let groups: [&'static [Page]; 11] = [
         &overview::PAGES,
         &orders::PAGES,
         &payouts::PAGES,
         &requests::PAGES,
         &partners::PAGES,
         &webhooks::PAGES,
+        &catalogue::PAGES,
         &supply::PAGES,
         &vendors::PAGES,
         &access::PAGES,

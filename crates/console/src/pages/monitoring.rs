@@ -1,18 +1,55 @@
 //! Actors, nodes and lanes, refused requests, settings, and checkpoints of the audit trail.
 
-use crate::page::{Column, List, Object, Page, Section, Source, View, col};
+use crate::page::{Column, List, Object, Page, Section, Source, View, col, link};
 
-const ACTOR_COLUMNS: [Column; 9] = [
+const ACTOR_COLUMNS: [Column; 10] = [
+    link("Key", "key", "/actors/{kind}/{key}"),
     col("Kind", "kind"),
-    col("Key", "key"),
     col("State", "state"),
     col("Mailbox", "mailbox_depth"),
+    col("Handled/s", "handled_per_s"),
     col("Handled", "handled"),
-    col("Half below (µs)", "handling_p50_us"),
-    col("99 % below (µs)", "handling_p99_us"),
+    col("p50 (µs)", "handling_p50_us"),
+    col("p99 (µs)", "handling_p99_us"),
     col("Restarts", "restarts"),
     col("Last error", "last_error.at last_error.message"),
 ];
+
+const LANE_COLUMNS: [Column; 7] = [
+    col("Lane", "lane"),
+    col("Can commit", "can_commit"),
+    col("Queued", "queued"),
+    col("In flight", "in_flight"),
+    col("Last batch", "last_batch_records"),
+    col("Last commit (µs)", "last_commit_us"),
+    col("Batches", "batches"),
+];
+
+/// A table that the live feed changes.
+const fn live(heading: &'static str, field: &'static str, columns: &'static [Column]) -> Section {
+    Section {
+        heading,
+        source: Source::Live(field),
+        columns,
+        row_actions: &[],
+        none: "",
+    }
+}
+
+const fn actor_chart(heading: &'static str, columns: &'static [Column]) -> Section {
+    Section {
+        heading,
+        source: Source::Chart {
+            path: "/actors/{kind}/{key}",
+            field: "samples",
+            is_live: false,
+            page: "",
+        },
+        columns,
+        row_actions: &[],
+        none: "The samples begin now: there is one for each ten seconds.",
+    }
+}
 
 /// A table of a list of the API.
 const fn table(
@@ -45,33 +82,73 @@ const fn sections(sections: &'static [Section]) -> View {
     })
 }
 
-pub(super) static PAGES: [Page; 5] = [
+pub(super) static PAGES: [Page; 7] = [
     Page {
         path: "/actors",
         title: "Actors of this node",
         view: sections(&[
-            table(
+            live(
                 "By kind",
-                "/actors?limit=1",
-                "sums",
+                "actors.sums",
                 &[
-                    col("Kind", "kind"),
+                    link("Kind", "kind", "/actors/{kind}"),
                     col("Actors", "actors"),
                     col("Not ready", "not_ready"),
                     col("Mailbox", "mailbox_depth"),
                     col("Handled", "handled"),
                     col("Restarts", "restarts"),
                 ],
-                "No actor runs.",
             ),
+            live("The busiest", "actors.data", &ACTOR_COLUMNS),
             table(
-                "The busiest",
-                "/actors?limit=100",
+                "Lanes of this node",
+                "/lanes",
                 "data",
-                &ACTOR_COLUMNS,
-                "No actor runs.",
+                &LANE_COLUMNS,
+                "The node has no lane.",
             ),
         ]),
+        actions: &[],
+    },
+    Page {
+        path: "/actors/{kind}",
+        title: "Actors of the kind",
+        view: sections(&[table(
+            "The busiest",
+            "/actors?kind={kind}&limit=1000",
+            "data",
+            &ACTOR_COLUMNS,
+            "No actor of this kind runs.",
+        )]),
+        actions: &[],
+    },
+    Page {
+        path: "/actors/{kind}/{key}",
+        title: "Actor",
+        view: View::Object(Object {
+            none: "",
+            api: "/actors/{kind}/{key}",
+            name: "key",
+            facts: &[
+                col("Kind", "kind"),
+                col("Key", "key"),
+                col("State", "state"),
+                col("Mailbox", "mailbox_depth"),
+                col("Handled", "handled"),
+                col("Handled per second", "handled_per_s"),
+                col("p50 (µs)", "handling_p50_us"),
+                col("p99 (µs)", "handling_p99_us"),
+                col("Restarts", "restarts"),
+                col("Last error", "last_error.at last_error.message"),
+            ],
+            sections: &[
+                actor_chart(
+                    "Handled per second",
+                    &[col("Time", "at"), col("Handled/s", "handled_per_s")],
+                ),
+                actor_chart("Mailbox", &[col("Time", "at"), col("Messages", "mailbox_depth")]),
+            ],
+        }),
         actions: &[],
     },
     Page {
@@ -98,15 +175,7 @@ pub(super) static PAGES: [Page; 5] = [
                 "Lanes of this node",
                 "/lanes",
                 "data",
-                &[
-                    col("Lane", "lane"),
-                    col("Can commit", "can_commit"),
-                    col("Queued", "queued"),
-                    col("In flight", "in_flight"),
-                    col("Last batch", "last_batch_records"),
-                    col("Last commit (µs)", "last_commit_us"),
-                    col("Batches", "batches"),
-                ],
+                &LANE_COLUMNS,
                 "The node has no lane.",
             ),
         ]),

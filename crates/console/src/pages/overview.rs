@@ -5,7 +5,8 @@ use super::payouts::PAYOUT_COLUMNS;
 use super::requests::REQUEST_COLUMNS;
 use super::vendors::{DRIFT_COLUMNS, PURCHASE_COLUMNS};
 use super::webhooks::WEBHOOK_COLUMNS;
-use crate::page::{Column, List, Object, Page, Section, Source, View, col, filter};
+use crate::page::{Column, List, Object, Page, Section, Source, View, choice, col, filter, labels};
+use vouchsafe_wire::operator::live::SamplePeriod;
 
 const fn queue(
     heading: &'static str,
@@ -27,7 +28,24 @@ const fn queue(
     }
 }
 
-pub(super) static PAGES: [Page; 2] = [
+const TIME: Column = col("Time", "at");
+
+const fn chart(heading: &'static str, columns: &'static [Column]) -> Section {
+    Section {
+        heading,
+        source: Source::Chart {
+            path: "/samples?period={period}",
+            field: "data",
+            is_live: true,
+            page: "/samples?period={period}",
+        },
+        columns,
+        row_actions: &[],
+        none: "",
+    }
+}
+
+pub(super) static PAGES: [Page; 3] = [
     Page {
         path: "/",
         title: "Overview",
@@ -38,12 +56,6 @@ pub(super) static PAGES: [Page; 2] = [
             facts: &[
                 col("Ready", "is_ready"),
                 col("Version", "version"),
-                col("Orders per second", "traffic.orders_per_s"),
-                col("Requests per second", "traffic.requests_per_s"),
-                col("Share answered with 503", "traffic.unavailable_share"),
-                col("Half of the orders below (ms)", "traffic.order_p50_ms"),
-                col("99 % of the orders below (ms)", "traffic.order_p99_ms"),
-                col("Last commit (ms)", "traffic.commit_ms"),
                 col("Live nodes", "nodes_live"),
                 col("Nodes lost with stock", "nodes_lost"),
                 col("Orders that wait for a vendor", "orders_at_vendors"),
@@ -52,6 +64,49 @@ pub(super) static PAGES: [Page; 2] = [
                 col("Failing webhooks", "webhooks_failing"),
             ],
             sections: &[
+                Section {
+                    heading: "Traffic of the last second",
+                    source: Source::Live("sample"),
+                    columns: &[
+                        col("Orders/s", "orders_per_s"),
+                        col("Requests/s", "requests_per_s"),
+                        col("Order p50 (ms)", "order_p50_ms"),
+                        col("Order p99 (ms)", "order_p99_ms"),
+                        col("Answered with 503", "unavailable_share"),
+                        col("Commit (ms)", "commit_ms"),
+                        col("Records in flight", "records_in_flight"),
+                    ],
+                    row_actions: &[],
+                    none: "",
+                },
+                Section {
+                    heading: "Period",
+                    source: Source::Links(&[("10 minutes", "/"), ("6 hours", "/?period=ten_seconds")]),
+                    columns: &[],
+                    row_actions: &[],
+                    none: "",
+                },
+                chart(
+                    "Orders and requests per second",
+                    &[
+                        TIME,
+                        col("Orders/s", "orders_per_s"),
+                        col("Requests/s", "requests_per_s"),
+                    ],
+                ),
+                chart(
+                    "Latency of orders in milliseconds",
+                    &[
+                        TIME,
+                        col("p50", "order_p50_ms"),
+                        col("p99", "order_p99_ms"),
+                        col("Commit", "commit_ms"),
+                    ],
+                ),
+                chart(
+                    "Share of requests answered with 503",
+                    &[TIME, col("Share", "unavailable_share")],
+                ),
                 Section {
                     heading: "Low stock",
                     source: Source::Field("low_stock"),
@@ -115,6 +170,31 @@ pub(super) static PAGES: [Page; 2] = [
                     "No order waits for a vendor.",
                 ),
             ],
+        }),
+        actions: &[],
+    },
+    Page {
+        path: "/samples",
+        title: "Traffic of this node",
+        view: View::List(List {
+            api: "/samples",
+            columns: &[
+                TIME,
+                col("Orders/s", "orders_per_s"),
+                col("Requests/s", "requests_per_s"),
+                col("Order p50 (ms)", "order_p50_ms"),
+                col("Order p99 (ms)", "order_p99_ms"),
+                col("Answered with 503", "unavailable_share"),
+                col("Commit (ms)", "commit_ms"),
+                col("Records in flight", "records_in_flight"),
+            ],
+            filters: &[choice(
+                "period",
+                "Distance of the samples",
+                labels::<SamplePeriod>,
+            )],
+            row_actions: &[],
+            is_complete: true,
         }),
         actions: &[],
     },

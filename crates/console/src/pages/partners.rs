@@ -149,6 +149,24 @@ const SECTIONS: &[Section] = &[
         none: "It has no wallet: the first top-up makes one.",
     },
     Section {
+        heading: "Rate limits on this node",
+        source: Source::Api {
+            path: "/partners/{partner_id}/limits?limit=100",
+            field: "data",
+            page: "",
+        },
+        columns: &[
+            col("Credential", "credential_id"),
+            col("Class", "class"),
+            col("Used", "used"),
+            col("Quota", "quota"),
+            col("Seconds", "window_s"),
+            col("Of the settings", "is_default"),
+        ],
+        row_actions: &[],
+        none: "It has no live credential.",
+    },
+    Section {
         heading: "Ledger",
         source: Source::Api {
             path: "/partners/{partner_id}/transactions?limit=10",

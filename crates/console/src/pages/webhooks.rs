@@ -7,7 +7,8 @@ use vouchsafe_domain::webhook::WebhookStatus;
 
 use crate::json::Json;
 use crate::page::{
-    Action, Column, FROM, List, Object, Page, Section, Source, TO, View, choice, col, filter, labels,
+    Action, Column, FROM, Input, List, Object, Page, Section, Source, TIME_HINT, TO, View, choice, col,
+    filter, labels,
 };
 
 pub(super) const WEBHOOK_COLUMNS: [Column; 7] = [
@@ -142,6 +143,13 @@ pub(super) static PAGES: [Page; 5] = [
             .when(is_disabled)
             .note("Events since it was disabled are delivered, too.")
             .done("The endpoint is enabled."),
+            Action::post("replay-range", "Replay a range", Role::Operator, "/webhooks/{webhook_id}/replay")
+                .inputs(&[
+                    Input::line("from", "From").hint(TIME_HINT),
+                    Input::line("to", "Until").optional().hint("Empty: now."),
+                ])
+                .note("Sends every event of the range that the endpoint subscribes to again. The partner sees the same event IDs.")
+                .done("The events are sent again."),
         ],
     },
     Page {
@@ -196,6 +204,7 @@ pub(super) static PAGES: [Page; 5] = [
                 col("Failed attempts", "failed_attempts"),
                 col("Next attempt", "next_attempt_at"),
                 col("Changed", "updated_at"),
+                col("Payload", "payload"),
             ],
             sections: &[Section {
                 heading: "Attempts",

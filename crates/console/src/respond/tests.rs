@@ -11,6 +11,7 @@ struct FixedApi {
     status: u16,
     body: &'static str,
     changes: RefCell<Vec<String>>,
+    sent_forms: SentForms,
 }
 
 impl FixedApi {
@@ -19,6 +20,7 @@ impl FixedApi {
             status,
             body,
             changes: RefCell::default(),
+            sent_forms: SentForms::default(),
         }
     }
 }
@@ -40,6 +42,7 @@ async fn send(api: &FixedApi, role: Role, is_post: bool, path: &str, body: &str)
         name: "jane".to_owned(),
         role,
         environment: "production",
+        page_id: "p".to_owned(),
         yesterday: "2026-11-24".to_owned(),
     };
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -47,9 +50,9 @@ async fn send(api: &FixedApi, role: Role, is_post: bool, path: &str, body: &str)
         is_post,
         path,
         query,
-        body: body.as_bytes(),
+        form: parse_form(body.as_bytes()),
     };
-    respond(api, &viewer, &request).await
+    respond(api, &viewer, request, &api.sent_forms).await
 }
 
 #[tokio::test]
@@ -97,6 +100,63 @@ async fn address_of_a_form_leads_to_its_page_and_keeps_the_filter() {
 }
 
 #[tokio::test]
+async fn form_is_carried_out_once_and_can_be_sent_again_after_a_refusal() {
+    let form = "form_id=p-1&drift_id=drf_1&resolution=resolved&reason=x";
+    let refusing = FixedApi::new(422, r#"{"error":{"code":"X","message":"no"}}"#);
+    for _ in 0..2 {
+        let refused = send(&refusing, Role::Admin, true, "/drifts/resolve", form).await;
+        assert_eq!(refused.status, 422);
+    }
+    assert_eq!(refusing.changes.borrow().len(), 2);
+    let api = FixedApi::new(200, r#"{"data":[]}"#);
+    let first = send(&api, Role::Admin, true, "/drifts/resolve", form).await;
+    assert_eq!(first.location.as_deref(), Some("/drifts?done=resolve"));
+    let again = send(&api, Role::Admin, true, "/drifts/resolve", form).await;
+    assert_eq!(again.location.as_deref(), Some("/drifts?done=repeated"));
+    assert_eq!(api.changes.borrow().len(), 1);
+    let page = send(&api, Role::Admin, false, "/drifts?done=repeated", "").await;
+    assert!(page.html.contains("was not sent again"), "{}", page.html);
+}
+
+#[tokio::test]
+async fn change_of_what_somebody_else_has_changed_is_shown_and_not_made() {
+    let api = FixedApi::new(
+        200,
+        r#"{"vendor_id":"v","adapter":"mock","url":"https://new.example/"}"#,
+    );
+    let form = "before:adapter=mock&adapter=mock&before:url=https://old.example/&url=https://mine.example/";
+    let refused = send(&api, Role::Admin, true, "/vendors/v/change", form).await;
+    assert_eq!(refused.status, 409);
+    for text in [
+        "Somebody has changed this",
+        "is “https://new.example/” now",
+        "value=\"https://mine.example/\"",
+    ] {
+        assert!(refused.html.contains(text), "{text}: {}", refused.html);
+    }
+    assert!(api.changes.borrow().is_empty());
+}
+
+#[test]
+fn form_after_the_end_of_a_session_keeps_what_was_typed() {
+    let request = Request {
+        is_post: true,
+        path: "/orders/ord_1/reject",
+        query: "a=b",
+        form: vec![("reason".to_owned(), "a \"b\"\n<c>".to_owned())],
+    };
+    let page = respond_session_ended(&request);
+    assert_eq!(page.status, 401);
+    for text in [
+        "action=\"/orders/ord_1/reject?a=b\"",
+        "name=\"reason\" value=\"a &quot;b&quot;\n&lt;c&gt;\"",
+        "href=\"/sign-in\"",
+    ] {
+        assert!(page.html.contains(text), "{text}: {}", page.html);
+    }
+}
+
+#[tokio::test]
 async fn message_after_a_change_is_text_of_the_console_only() {
     let api = FixedApi::new(200, r#"{"data":[]}"#);
     let page = send(&api, Role::Viewer, false, "/drifts?done=resolve", "").await;
@@ -119,10 +179,11 @@ fn links(page: &'static Page) -> Vec<&'static str> {
             .iter()
             .flat_map(|section| {
                 let more = match section.source {
-                    Source::Api { page, .. } => page,
-                    Source::Field(_) => "",
+                    Source::Api { page, .. } | Source::Chart { page, .. } => vec![page],
+                    Source::Links(links) => links.iter().map(|(_, page)| *page).collect(),
+                    Source::Field(_) | Source::Live(_) => Vec::new(),
                 };
-                of_columns(section.columns).chain([more])
+                of_columns(section.columns).chain(more)
             })
             .collect(),
     };

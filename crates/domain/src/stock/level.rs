@@ -5,6 +5,15 @@ use time::{Date, OffsetDateTime};
 use crate::labels::labels;
 use crate::product::Sku;
 
+/// Available vouchers that expire in a month.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]
+pub struct ExpiringStock {
+    /// First day of the month; `None`: they never expire.
+    pub month: Option<Date>,
+    pub vouchers: i64,
+}
+
 /// Voucher counts of a SKU. `loaded` is the sum of the other five.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "sqlx", derive(sqlx::FromRow))]

@@ -3,13 +3,14 @@
 use sqlx::PgPool;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use vouchsafe_domain::delivery::DeliveryAttempt;
 use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryState, DeliveryView};
+use vouchsafe_domain::delivery::{DeliveryAttempt, WebhookEvent};
 use vouchsafe_domain::ids::{DeliveryId, EventId, OrderId, PartnerId, WebhookId};
 
 use crate::audit::to_bigint;
 use crate::database::Statement;
 use crate::deliveries::DeliveryLog;
+use crate::events::find_event;
 
 /// Selects deliveries with the rest of a statement. `next_at = 'infinity'` marks a delivery that waits for an earlier one; it
 /// reads as null.
@@ -54,6 +55,25 @@ impl DeliveryLog {
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn find(&self, delivery_id: DeliveryId) -> Result<Option<DeliveryView>, sqlx::Error> {
         self.0.fetch_optional(find_delivery(delivery_id)).await
+    }
+
+    /// Finds a delivery, and its event unless that has left the feed.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn find_with_event(
+        &self,
+        delivery_id: DeliveryId,
+    ) -> Result<Option<(DeliveryView, Option<WebhookEvent>)>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let Some(delivery) = find_delivery(delivery_id).fetch_optional(&pool).await? else {
+                    return Ok(None);
+                };
+                let event = find_event(&pool, delivery.partner_id, delivery.event_id).await?;
+                Ok(Some((delivery, event)))
+            })
+            .await
     }
 
     /// Lists up to `limit` deliveries older than `before`, newest first.

@@ -42,6 +42,7 @@ pub struct ActorsQuery {
     Copy,
     PartialEq,
     Eq,
+    Hash,
     Serialize,
     Deserialize,
     ToSchema,
@@ -65,9 +66,30 @@ pub struct ActorList {
     /// Totals per kind.
     sums: Vec<ActorKindSummary>,
     /// The busiest actors first: fullest mailbox, then most messages handled.
-    data: Vec<LiveActor>,
+    pub data: Vec<LiveActor>,
     /// Whether there are more actors than `limit`.
     has_more: bool,
+}
+
+/// A live actor and its last ten minutes.
+#[derive(Serialize, ToSchema)]
+pub struct ActorHistory {
+    #[serde(flatten)]
+    pub actor: LiveActor,
+    /// A sample for each ten seconds, oldest first. They begin when the actor becomes one of the busiest, or when somebody reads this.
+    pub samples: Vec<ActorSample>,
+}
+
+/// What an actor did in ten seconds.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ActorSample {
+    /// End of the period.
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    pub at: OffsetDateTime,
+    /// Messages in the mailbox, at the end of the period.
+    pub mailbox_depth: usize,
+    /// Messages handled per second.
+    pub handled_per_s: f64,
 }
 
 /// Totals of one kind of actor.
@@ -103,13 +125,16 @@ pub struct LiveActor {
 }
 
 /// A snapshot of an actor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = ActorStats)]
 pub struct ActorReading {
     /// Messages in the mailbox.
     pub mailbox_depth: usize,
     /// Messages handled since the process started; webhook attempts of a delivery actor.
     pub handled: u64,
+    /// Messages handled per second, in the last seconds; null until the actor was one of the busiest for some seconds.
+    #[schema(required)]
+    pub handled_per_s: Option<f64>,
     /// Half of the messages since the process started were handled in less than this time. Microseconds, a power of two; null before
     /// the first.
     #[schema(required)]
@@ -183,6 +208,7 @@ mod tests {
         let stats = ActorReading {
             mailbox_depth,
             handled,
+            handled_per_s: None,
             handling_p50_us: None,
             handling_p99_us: None,
             restarts: 1,

@@ -4,6 +4,7 @@ pub mod actors;
 pub mod categories;
 pub mod credentials;
 pub mod decision;
+pub mod limit_use;
 #[cfg(test)]
 mod limits;
 pub mod live;

@@ -1,8 +1,10 @@
-//! Response body of `/webhooks`.
+//! Response bodies of `/webhooks` and `/deliveries`.
 
 use serde::Serialize;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
+use vouchsafe_domain::delivery::view::DeliveryView;
+use vouchsafe_domain::envelope::{Envelope, Event};
 use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::ids::{PartnerId, WebhookId};
 use vouchsafe_domain::schema::HttpUrl;
@@ -64,6 +66,16 @@ pub struct WebhookOfPartner {
     /// Time of the last change.
     #[serde(with = "vouchsafe_domain::timestamp")]
     updated_at: OffsetDateTime,
+}
+
+/// A delivery and what it sends.
+#[derive(Serialize, ToSchema)]
+pub struct DeliveryWithPayload {
+    #[serde(flatten)]
+    pub delivery: DeliveryView,
+    /// Body of the request to the endpoint; null when the event has left the feed of 30 days.
+    #[schema(required, value_type = Option<Event>)]
+    pub payload: Option<Envelope>,
 }
 
 impl From<Webhook> for WebhookOfPartner {

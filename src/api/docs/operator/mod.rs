@@ -25,6 +25,7 @@ use vouchsafe_domain::operator::{OperatorName, Role};
 use vouchsafe_domain::product::ProductId;
 use vouchsafe_domain::schema::slug;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::actors::ActorKind;
 
 use crate::api::docs::openapi::{self, DocumentInfo, Operation, date, text};
 
@@ -65,7 +66,7 @@ const OPERATOR: &str = "Operator";
 type PathParameter = (&'static str, &'static str, fn() -> RefOr<Schema>, &'static [Code]);
 
 /// Path parameters with their descriptions, and the errors of an ID without an object.
-const PATH_PARAMETERS: [PathParameter; 17] = [
+const PATH_PARAMETERS: [PathParameter; 19] = [
     (
         "partner_id",
         "Partner ID.",
@@ -147,6 +148,13 @@ const PATH_PARAMETERS: [PathParameter; 17] = [
         "Session ID.",
         OperatorSessionId::schema,
         &[Code::OperatorSessionNotFound],
+    ),
+    ("kind", "Kind of the actor.", ActorKind::schema, &[]),
+    (
+        "key",
+        "Key of the actor, as in the list.",
+        || text("ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f").into(),
+        &[Code::ActorNotFound],
     ),
 ];
 

@@ -6,7 +6,7 @@ use vouchsafe_domain::audit_log::{AuditFilter, AuditRow, CheckpointRow};
 use vouchsafe_domain::node::{LaneReading, NodeRow};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::{NoFilter, WholeList};
-use vouchsafe_wire::operator::actors::{ActorList as Actors, ActorsQuery};
+use vouchsafe_wire::operator::actors::{ActorHistory, ActorList as Actors, ActorsQuery};
 use vouchsafe_wire::operator::live::{LiveEvent, Overview, SampleList, SamplesQuery};
 use vouchsafe_wire::operator::refusals::{RefusalList, RefusalsQuery};
 use vouchsafe_wire::operator::settings::EffectiveSetting;
@@ -16,14 +16,31 @@ use super::{MONITORING, SERVICE, read_operation};
 use crate::api::docs::openapi::{Operation, OperationResponse};
 use crate::metrics::MetricsFormat;
 
+fn actor_example() -> Value {
+    json!({
+        "kind": "wallet", "key": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "mailbox_depth": 0, "handled": 12, "handled_per_s": 1.2,
+        "handling_p50_us": 16, "handling_p99_us": 64, "restarts": 0, "state": "ready",
+        "last_error": { "at": "2026-11-20T12:00:00.123456Z", "message": "cannot read wallet: no connection to the database" },
+    })
+}
+
+pub(crate) fn actor(operation: Operation) -> Operation {
+    let mut actor = actor_example();
+    actor["samples"] =
+        json!([{ "at": "2026-11-20T12:00:00.123456Z", "mailbox_depth": 0, "handled_per_s": 1.2 }]);
+    read_operation(operation, "getActor")
+        .describe(
+            MONITORING,
+            "Get a live actor",
+            "An actor of the node that responds, and its last ten minutes: a sample for each ten seconds, of the busiest actors and of those \
+             that somebody reads here.",
+        )
+        .ok::<ActorHistory>("Actor.", actor)
+}
+
 pub(crate) fn actors(operation: Operation) -> Operation {
     let sum = json!({
         "kind": "wallet", "actors": 1, "not_ready": 0, "mailbox_depth": 0, "handled": 12, "restarts": 0,
-    });
-    let actor = json!({
-        "kind": "wallet", "key": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "mailbox_depth": 0, "handled": 12,
-        "handling_p50_us": 16, "handling_p99_us": 64, "restarts": 0, "state": "ready",
-        "last_error": { "at": "2026-11-20T12:00:00.123456Z", "message": "cannot read wallet: no connection to the database" },
     });
     read_operation(operation, "listActors")
         .describe(
@@ -34,7 +51,7 @@ pub(crate) fn actors(operation: Operation) -> Operation {
         .query::<ActorsQuery>()
         .ok::<Actors>(
             "Live actors.",
-            json!({ "sums": [sum], "data": [actor], "has_more": false }),
+            json!({ "sums": [sum], "data": [actor_example()], "has_more": false }),
         )
         .errors(&[Code::ValidationFailed])
 }

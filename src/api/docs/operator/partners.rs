@@ -7,6 +7,7 @@ use vouchsafe_domain::wallet::Wallet;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::{NoFilter, WholeList};
 use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
+use vouchsafe_wire::operator::limit_use::LimitUse;
 use vouchsafe_wire::operator::partners::{CreatedPartner, NewPartner, PartnerPatch, PartnerWithCredentials};
 use vouchsafe_wire::operator::wallets::PostingRequest;
 use vouchsafe_wire::partner::certification::CertificationBody;
@@ -133,6 +134,21 @@ pub(crate) fn restart_certification(operation: Operation) -> Operation {
         )
         .response(OperationResponse::empty(204, "The observations are deleted."))
         .errors(&[Code::RouteNotFound])
+}
+
+pub(crate) fn list_limit_use(operation: Operation) -> Operation {
+    let limit_use = json!({
+        "credential_id": "crd_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "class": "orders", "quota": 100, "window_s": 60, "used": 12,
+        "is_default": true,
+    });
+    read_operation(operation, "listLimitUse")
+        .describe(
+            PARTNERS,
+            "List the use of rate limits",
+            "For each live credential of the partner and each class of requests: the limit, and the requests that count against it now on the \
+             node that responds.",
+        )
+        .list::<WholeList, LimitUse>("The use of the limits.", limit_use)
 }
 
 pub(crate) fn list_wallets(operation: Operation) -> Operation {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::stock::expiries::StockExpiry;
 use vouchsafe_wire::operator::stock::import::{ImportQuery, ImportReport};
 use vouchsafe_wire::operator::stock::level::{LevelBody, LevelFilter};
 use vouchsafe_wire::operator::stock::quarantine::{
@@ -33,6 +34,19 @@ pub(crate) fn levels(operation: Operation) -> Operation {
              seven days.",
         )
         .list::<LevelFilter, LevelBody>("Page of stock levels.", level())
+}
+
+pub(crate) fn expiries(operation: Operation) -> Operation {
+    read_operation(operation, "listStockExpiries")
+        .describe(
+            STOCK,
+            "List stock by expiry",
+            "Available vouchers by the month in which they expire, of one product or of all; those that never expire come last.",
+        )
+        .list::<LevelFilter, StockExpiry>(
+            "Page of months.",
+            json!({ "month": "2027-12", "vouchers": 80, "share": 0.8 }),
+        )
 }
 
 pub(crate) fn import(operation: Operation) -> Operation {

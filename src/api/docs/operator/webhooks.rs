@@ -3,11 +3,16 @@
 use serde_json::{Value, json};
 use vouchsafe_domain::delivery::attempt::{AttemptFilter, LoggedAttempt};
 use vouchsafe_domain::delivery::view::{DeliveryFilter, DeliveryView};
+use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::webhook::WebhookFilter;
-use vouchsafe_wire::operator::webhooks::WebhookOfPartner;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::operator::webhooks::{DeliveryWithPayload, WebhookOfPartner};
+use vouchsafe_wire::partner::webhooks::replay::ReplayResultBody;
+use vouchsafe_wire::partner::webhooks::request::ReplayEventsBody;
 
 use super::{WEBHOOKS, read_operation};
 use crate::api::docs::openapi::Operation;
+use crate::api::docs::partner::events::sample;
 use crate::api::docs::partner::webhooks::attempt;
 
 pub(crate) fn list(operation: Operation) -> Operation {
@@ -70,9 +75,15 @@ pub(crate) fn deliveries(operation: Operation) -> Operation {
 }
 
 pub(crate) fn get_delivery(operation: Operation) -> Operation {
+    let mut with_payload = delivery();
+    with_payload["payload"] = sample(EventKind::OrderDelivered);
     read_operation(operation, "getDelivery")
-        .describe(WEBHOOKS, "Get a delivery", "With its attempts.")
-        .ok::<DeliveryView>("The delivery.", delivery())
+        .describe(
+            WEBHOOKS,
+            "Get a delivery",
+            "With its attempts, and the payload, which has no codes.",
+        )
+        .ok::<DeliveryWithPayload>("The delivery.", with_payload)
 }
 
 pub(crate) fn replay(operation: Operation) -> Operation {
@@ -83,6 +94,18 @@ pub(crate) fn replay(operation: Operation) -> Operation {
             "Sends it again with a new retry window of 24 hours, before waiting deliveries of its order.",
         )
         .ok::<DeliveryView>("The delivery after the change.", delivery())
+}
+
+pub(crate) fn replay_events(operation: Operation) -> Operation {
+    read_operation(operation, "replayWebhook")
+        .describe(
+            WEBHOOKS,
+            "Replay events",
+            "Sends one event, or the events of a time range that match the endpoint's filter, again. They are retried for 24 hours from now.",
+        )
+        .json_body::<ReplayEventsBody>(json!({ "from": "2026-11-20T12:00:00Z", "to": "2026-11-20T13:00:00Z" }))
+        .accepted::<ReplayResultBody>("The events are queued for delivery.", json!({ "replayed": 12 }))
+        .errors(&[Code::ValidationFailed, Code::EventNotFound])
 }
 
 fn webhook() -> Value {

@@ -79,7 +79,7 @@ fn event_id() -> String {
 }
 
 /// The sample event of this kind, with the ids of all examples: the document is the same on every node.
-pub(super) fn sample(kind: EventKind) -> Value {
+pub(in crate::api::docs) fn sample(kind: EventKind) -> Value {
     let at = datetime!(2026-11-20 12:00:00.123456 UTC);
     let partner_id = format!("ptn_{EXAMPLE_DIGITS}").parse().ok();
     let event = partner_id.and_then(|partner_id| sample_event(partner_id, kind, at));

@@ -3,7 +3,7 @@
 pub(crate) mod catalogue;
 pub(crate) mod certification;
 pub(crate) mod credentials;
-mod events;
+pub(in crate::api::docs) mod events;
 pub(crate) mod money;
 pub(crate) mod orders;
 pub(crate) mod reconciliation;

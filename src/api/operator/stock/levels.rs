@@ -1,11 +1,12 @@
-//! `GET /stock`: stock levels by SKU.
+//! `GET /stock` and `/stock/expiries`: stock levels by SKU, and available vouchers by month of expiry.
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::stock::level::{SoldBaseline, StockLevel};
+use vouchsafe_wire::operator::stock::expiries::StockExpiry;
 use vouchsafe_wire::operator::stock::level::{LevelBody, LevelFilter, SkuCursor};
 
 use crate::api::error::ApiError;
-use crate::api::list_request::{ListRequest, list_response};
+use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
@@ -30,4 +31,15 @@ pub(in crate::api::operator) async fn list_levels(
     };
     let bodies = levels.into_iter().zip(baselines).filter_map(body);
     Ok(list_response(&page, bodies, LevelBody::cursor))
+}
+
+/// `GET /stock/expiries`.
+pub(in crate::api::operator) async fn list_expiries(
+    service: web::Data<Service>,
+    _operator: Operator,
+    ListRequest { page, filter }: ListRequest<LevelFilter>,
+) -> Result<HttpResponse, ApiError> {
+    let stock = &service.operator_store.stock;
+    let expiries = StockExpiry::list(stock.count_by_expiry(filter.product_id).await?);
+    sorted_list_response(&page, expiries, StockExpiry::cursor)
 }

@@ -3,6 +3,7 @@
 use actix_web::http::header::CACHE_CONTROL;
 use actix_web::{HttpResponse, web};
 use vouchsafe_actors::delivery::queue::FAILING_THRESHOLD;
+use vouchsafe_domain::ids::WebhookId;
 use vouchsafe_domain::webhook::Webhook;
 use vouchsafe_store::{MAX_REPLAYED, ReplayOutcome, WebhookSecretRotation};
 use vouchsafe_wire::partner::webhooks::body::WebhookBody;
@@ -84,14 +85,22 @@ pub(in crate::api::partner) async fn replay(
     signed: VerifiedRequest<General>,
 ) -> Result<HttpResponse, ApiError> {
     let webhook_id = parse_id(&webhook_id)?;
-    let partner_id = signed.caller.partner_id();
     let replay_request = request::parse_replay(&signed.body, service.clock.now())?;
-    let actor = signed.caller.audit_actor();
-    let replayed = service
-        .partner_store
-        .deliveries
-        .replay_events(partner_id, webhook_id, replay_request, actor)
-        .await?;
+    let (partner_id, actor) = (signed.caller.partner_id(), signed.caller.audit_actor());
+    let replay =
+        service
+            .partner_store
+            .deliveries
+            .replay_events(partner_id, webhook_id, replay_request, actor);
+    replay_response(&service, webhook_id, replay.await?).await
+}
+
+/// The response to a replay, whose deliveries begin now.
+pub(in crate::api) async fn replay_response(
+    service: &Service,
+    webhook_id: WebhookId,
+    replayed: ReplayOutcome,
+) -> Result<HttpResponse, ApiError> {
     match replayed {
         ReplayOutcome::Scheduled(replayed) => {
             service.deliveries.wake(webhook_id).await;

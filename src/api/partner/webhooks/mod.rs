@@ -16,7 +16,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::webhooks::body::WebhookBody;
 use vouchsafe_wire::partner::webhooks::request;
 
-pub(in crate::api) use self::actions::notify_of_retry;
+pub(in crate::api) use self::actions::{notify_of_retry, replay_response};
 pub(super) use self::actions::{replay, retry, rotate};
 pub(in crate::api) use self::attempts::attempts_response;
 pub(super) use self::attempts::list as list_attempts;

@@ -3,6 +3,7 @@
 pub mod blocks;
 pub mod columns;
 pub mod csv;
+pub mod expiries;
 pub mod field_splitter;
 pub mod format;
 pub mod import;

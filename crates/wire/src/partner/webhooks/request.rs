@@ -112,6 +112,29 @@ impl ReplayEventsBody {
             &["to"],
         ),
     ];
+
+    /// One event, or the events of a time range that ends `now` without `to`.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn validate(self, now: OffsetDateTime) -> Result<ReplayRequest, InvalidRequest> {
+        let Self(JsonObject(ReplayFields { event_id, from, to })) = self;
+        match (event_id, from, to) {
+            (Some(event_id), None, None) => Ok(ReplayRequest::Event(event_id)),
+            (None, Some(from), to) => {
+                let read = |name: &str, text: &str| {
+                    parse_timestamp(text)
+                        .ok_or_else(|| InvalidRequest::field(name, InvalidTimestamp.to_string()))
+                };
+                let to = to.map_or(Ok(now), |to| read("to", &to))?;
+                Ok(ReplayRequest::TimeRange(read("from", &from)?, to))
+            }
+            _ => Err(InvalidRequest::field(
+                "event_id",
+                "expected either event_id, or from and optionally to",
+            )),
+        }
+    }
 }
 
 impl utoipa::PartialSchema for ReplayEventsBody {
@@ -223,26 +246,12 @@ pub fn parse_test_event(body: &[u8]) -> Result<EventKind, InvalidRequest> {
     Ok(request.event.unwrap_or(EventKind::OrderDelivered))
 }
 
-/// Parses the events to deliver again. A range without an end ends now.
+/// Parses the body of a replay.
 ///
 /// # Errors
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse_replay(body: &[u8], now: OffsetDateTime) -> Result<ReplayRequest, InvalidRequest> {
-    let ReplayEventsBody(JsonObject(ReplayFields { event_id, from, to })) = json::parse(body)?;
-    match (event_id, from, to) {
-        (Some(event_id), None, None) => Ok(ReplayRequest::Event(event_id)),
-        (None, Some(from), to) => {
-            let read = |name: &str, text: &str| {
-                parse_timestamp(text).ok_or_else(|| InvalidRequest::field(name, InvalidTimestamp.to_string()))
-            };
-            let to = to.map_or(Ok(now), |to| read("to", &to))?;
-            Ok(ReplayRequest::TimeRange(read("from", &from)?, to))
-        }
-        _ => Err(InvalidRequest::field(
-            "event_id",
-            "expected either event_id, or from and optionally to",
-        )),
-    }
+    json::parse::<ReplayEventsBody>(body)?.validate(now)
 }
 
 #[cfg(test)]

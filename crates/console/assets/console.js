@@ -1,0 +1,170 @@
+// Live tables, charts, and forms that are sent once. Every page works without this script.
+"use strict";
+
+(() => {
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+  // Forms: a second click sends nothing. A form that was left with the back button can be sent again.
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method !== "post") return;
+    if (form.dataset.sent) return event.preventDefault();
+    form.dataset.sent = "yes";
+  });
+  addEventListener("pageshow", () => all("form[data-sent]").forEach((form) => delete form.dataset.sent));
+
+  // A form with a file is sent by htmx, and shows how much of it is sent.
+  document.addEventListener("htmx:xhr:progress", ({ target, detail }) => {
+    const bar = target.querySelector("progress");
+    if (!bar || !detail.lengthComputable) return;
+    bar.hidden = false;
+    bar.value = (100 * detail.loaded) / detail.total;
+  });
+  document.addEventListener("htmx:sendError", ({ target }) => delete target.dataset.sent);
+
+  // Sorting and filtering of live tables.
+  const liveTables = all("table").filter((table) => table.querySelector("tbody[sse-swap]") && table.rows.length > 2);
+
+  const textOf = (row, column) => row.cells[column].innerText.trim();
+
+  function compare(left, right) {
+    const [a, b] = [left, right].map(Number);
+    if (Number.isNaN(a) || Number.isNaN(b)) return left.localeCompare(right);
+    return a - b;
+  }
+
+  function arrange(table) {
+    const body = table.tBodies[0];
+    const wanted = (table.filterInput?.value ?? "").toLowerCase();
+    for (const row of body.rows) row.hidden = !row.innerText.toLowerCase().includes(wanted);
+    const column = all("th", table.tHead).findIndex((head) => head.ariaSort);
+    if (column < 0) return;
+    const direction = table.tHead.rows[0].cells[column].ariaSort === "descending" ? -1 : 1;
+    const rows = [...body.rows].sort((a, b) => direction * compare(textOf(a, column), textOf(b, column)));
+    body.append(...rows);
+  }
+
+  function makeSortable(table) {
+    for (const head of table.tHead.rows[0].cells) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const next = head.ariaSort === "descending" ? "ascending" : "descending";
+        for (const other of table.tHead.rows[0].cells) other.ariaSort = null;
+        head.ariaSort = next;
+        arrange(table);
+      });
+    }
+    const label = document.createElement("label");
+    label.className = "filter";
+    table.filterInput = document.createElement("input");
+    table.filterInput.type = "search";
+    table.filterInput.addEventListener("input", () => arrange(table));
+    label.append("Filter ", table.filterInput);
+    table.closest(".scroll").before(label);
+  }
+
+  liveTables.forEach(makeSortable);
+
+  // Live updates: state, and pause.
+  const live = document.querySelector("[sse-connect]");
+  let paused = false;
+
+  if (live) {
+    const bar = live.querySelector(".live");
+    const [button, state] = [bar.querySelector("button"), bar.querySelector("[role=status]")];
+    const say = (text) => {
+      if (state.textContent !== text) state.textContent = text;
+    };
+    bar.hidden = false;
+    button.addEventListener("click", () => {
+      paused = !paused;
+      button.ariaPressed = String(paused);
+      say(paused ? "Paused" : "Updated each second");
+    });
+    live.addEventListener("htmx:sseOpen", () => say(paused ? "Paused" : "Updated each second"));
+    live.addEventListener("htmx:sseError", ({ detail }) => {
+      // The server ends the feed each minute, and the browser connects again. A refused connection stays closed.
+      if (detail.source.readyState === EventSource.CLOSED) say("Not updated: load the page again");
+    });
+    live.addEventListener("htmx:sseBeforeMessage", (event) => {
+      if (paused) return event.preventDefault();
+      if (event.target.getAttribute("sse-swap") === "chart") addSample(JSON.parse(event.detail.data));
+    });
+    live.addEventListener("htmx:sseMessage", ({ target }) => {
+      const table = target.closest("table");
+      if (liveTables.includes(table)) arrange(table);
+    });
+  }
+
+  // Charts.
+  const RELOAD_MS = 30000;
+  const POINTS = 600;
+  const HEIGHT = 190;
+  const charts = [];
+
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  // Times are in UTC, as in the tables.
+  const utc = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
+
+  function columnsOf(samples, lines) {
+    return [samples.map((sample) => Date.parse(sample.at) / 1000), ...lines.map(([, field]) => samples.map((sample) => sample[field]))];
+  }
+
+  function draw(chart) {
+    const { figure, lines, samples } = chart;
+    const plot = figure.querySelector(".plot");
+    chart.plot?.destroy();
+    const axis = () => ({ stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } });
+    const strokes = ["--link", "--number", "--keyword"];
+    const series = lines.map(([label], index) => ({ label, stroke: colour(strokes[index % strokes.length]), width: 1.5, points: { show: false } }));
+    const options = {
+      width: Math.max(plot.clientWidth, 200),
+      height: HEIGHT,
+      axes: [{ ...axis(), space: 80, values: (_, ticks) => ticks.map((seconds) => utc(seconds).slice(11)) }, { ...axis(), size: 60 }],
+      scales: { y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * 1.1 : 1] } },
+      series: [{ label: "Time", value: (_, seconds) => (seconds == null ? "–" : utc(seconds)) }, ...series],
+    };
+    chart.plot = new uPlot(options, columnsOf(samples, lines), plot);
+  }
+
+  async function load(chart) {
+    const { figure } = chart;
+    try {
+      const response = await fetch(figure.dataset.source, { headers: { Accept: "application/json" } });
+      if (!response.ok) return;
+      chart.samples = (await response.json())[figure.dataset.field];
+      draw(chart);
+    } catch {
+      // The server is away; the next attempt or page load shows the chart.
+    }
+  }
+
+  function addSample(sample) {
+    if (!sample) return;
+    for (const chart of charts.filter(({ figure }) => "live" in figure.dataset)) {
+      if (!chart.plot) continue;
+      chart.samples = [...chart.samples, sample].slice(-POINTS);
+      chart.plot.setData(columnsOf(chart.samples, chart.lines));
+    }
+  }
+
+  for (const figure of all("figure.chart")) {
+    const chart = { figure, lines: JSON.parse(figure.dataset.lines), samples: [] };
+    charts.push(chart);
+    load(chart);
+    if (!("live" in figure.dataset)) setInterval(() => paused || load(chart), RELOAD_MS);
+  }
+
+  const redraw = () => charts.filter(({ plot }) => plot).forEach(draw);
+  let resizing;
+  addEventListener("resize", () => {
+    clearTimeout(resizing);
+    resizing = setTimeout(redraw, 200);
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+})();

@@ -1,0 +1,123 @@
+//! Page of a list: its filters, its entries and the way to the next page.
+
+use maud::{Markup, html};
+
+use crate::api::{AdminApi, ApiResult, Refusal, get};
+use crate::form;
+use crate::json::Json;
+use crate::page::{Filter, List};
+use crate::table::table;
+use crate::template::{self, fill};
+use crate::value::{page_of, visible};
+use crate::visit::{DONE, Shown, Visit};
+
+/// # Errors
+/// The API does not show the list.
+pub(crate) async fn show(
+    api: &impl AdminApi,
+    visit: &Visit<'_>,
+    list: &'static List,
+) -> Result<Shown, Refusal> {
+    let query = visit.query_without(&[DONE]);
+    let is_read = list.is_complete || !query.is_empty();
+    let separator = if query.is_empty() { "" } else { "?" };
+    let path = fill(list.api, |name| {
+        template::find(&visit.params, name).map(ToOwned::to_owned)
+    });
+    let read: ApiResult = get(api, format!("{path}{separator}{query}")).await;
+    let (json, refusal) = match read {
+        Ok(read) => (read.json, None),
+        Err(_) if !is_read => (Json::Null, None),
+        // A filter that does not parse is corrected in the page.
+        Err(refusal) if matches!(refusal.status, 400 | 422) => (Json::Null, Some(refusal)),
+        Err(refusal) => return Err(refusal),
+    };
+    let rows = json.get("data").entries();
+    let only_result = match rows {
+        [row] if !list.is_complete => Some(row).and_then(result_page),
+        _ => None,
+    };
+    let content = html! {
+        h1 { (visit.page.title) @for (_, value) in &visit.params { " " span.name { (visible(value)) } } }
+        (visit.notice())
+        @if let Some(failed) = visit.failed { (form::render_refusal(failed.refusal)) }
+        @if let Some(refusal) = &refusal { (form::render_refusal(refusal)) }
+        div.actions { (visit.forms(visit.page.actions, &Json::Null, "page")) }
+        @if !list.filters.is_empty() { (filters(visit, list.filters)) }
+        @if is_read && refusal.is_none() {
+            (table(visit.page.title, list.columns, rows, "Nothing matches.", visit.forms_of_rows(list.row_actions)))
+            (paging(visit, &json))
+        }
+    };
+    Ok(Shown {
+        title: visit.page.title.to_owned(),
+        content,
+        only_result,
+    })
+}
+
+/// The page of a search result, or of the order or partner that it belongs to.
+fn result_page(row: &Json) -> Option<String> {
+    let id = row.get("id").text()?;
+    let by_kind = row
+        .get("kind")
+        .text()
+        .map(|kind| format!("{kind}_id"))
+        .unwrap_or_default();
+    let owners = ["order_id", "partner_id"].into_iter();
+    let owner = owners
+        .filter_map(|field| page_of(field, row.get(field).text()?))
+        .next();
+    page_of(&by_kind, id).or(owner)
+}
+
+fn filters(visit: &Visit<'_>, filters: &[Filter]) -> Markup {
+    html! {
+        form.filters action=(visit.path) {
+            @for filter in filters {
+                @let id = format!("filter-{}", filter.name);
+                @let value = visit.parameter(filter.name);
+                @let choices = (filter.choices)();
+                @let hint = (!filter.hint.is_empty()).then_some(filter.hint);
+                div.field {
+                    label for=(id) { (filter.label) }
+                    @if choices.is_empty() {
+                        input id=(id) type="text" name=(filter.name) value=(value) title=[hint] placeholder=[hint.map(|_| "YYYY-MM-DD")]
+                            autocomplete="off" spellcheck="false";
+                    } @else {
+                        select id=(id) name=(filter.name) {
+                            option value="" { "any" }
+                            @for choice in choices { option selected[choice == value] { (choice) } }
+                        }
+                    }
+                }
+            }
+            div.buttons {
+                button type="submit" { "Filter" }
+                a href=(visit.path) { "Reset" }
+            }
+        }
+    }
+}
+
+fn paging(visit: &Visit<'_>, json: &Json) -> Markup {
+    let others = visit.query_without(&[DONE, "cursor"]);
+    let link = |cursor: Option<&str>| {
+        let cursor = cursor.map(|cursor| template::query(&[("cursor".to_owned(), cursor.to_owned())]));
+        let query: Vec<_> = [others.clone(), cursor.unwrap_or_default()]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect();
+        format!("{}?{}", visit.path, query.join("&"))
+    };
+    let next = json.get("next_cursor").text();
+    let is_first = visit.parameter("cursor").is_empty();
+    html! {
+        @if next.is_some() || !is_first {
+            nav.paging aria-label="Pages of the list" {
+                @if !is_first { a href=(link(None)) { "First page" } }
+                @if let Some(next) = next { a rel="next" href=(link(Some(next))) { "Next page" } }
+            }
+        }
+    }
+}

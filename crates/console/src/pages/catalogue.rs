@@ -1,0 +1,260 @@
+//! Catalogue: categories and products, with the import of a product's vouchers.
+
+use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::product::{ApprovalPolicy, CodeIdentity, ExpiryKind, SupplyRoute};
+
+use super::audit_of;
+use super::supply::{EXPIRY_COLUMNS, LEVEL_COLUMNS};
+use crate::api::Method;
+use crate::page::{Action, Input, InputKind, List, Object, Page, Section, Source, View, col, labels};
+
+/// The definition of a product. A change replaces all of it, so the form begins with the current values.
+const PRODUCT: [Input; 18] = [
+    Input::line("name", "Name").prefilled(),
+    Input::line("brand", "Brand")
+        .prefilled()
+        .hint("Codes are unique within a brand."),
+    Input::line("category_id", "Category ID").prefilled(),
+    Input::line("vendor", "Vendor ID").prefilled(),
+    Input::line("currency", "Currency")
+        .prefilled()
+        .hint("Such as USD."),
+    Input::new("denominations", "Denominations", InputKind::Lines)
+        .prefilled()
+        .hint("Face values, one per line. May be empty if there is a range."),
+    Input::new("denomination_range", "Range", InputKind::Json)
+        .current()
+        .hint("JSON such as {\"min\":\"10.00\",\"max\":\"100.00\",\"step\":\"5.00\"}. Empty: none."),
+    Input::new("countries", "Countries", InputKind::Lines)
+        .prefilled()
+        .hint("Codes of two letters, one per line. Empty: everywhere."),
+    Input::new(
+        "expiry_policy.type",
+        "Expiry policy",
+        InputKind::Choice(labels::<ExpiryKind>),
+    )
+    .prefilled(),
+    Input::new(
+        "expiry_policy.value",
+        "Value of the expiry policy",
+        InputKind::Number,
+    )
+    .current()
+    .hint("Months, or a day such as 2027-12-31, as the policy needs it."),
+    Input::new(
+        "route",
+        "When stock is short",
+        InputKind::Choice(labels::<SupplyRoute>),
+    )
+    .prefilled()
+    .hint("stock: only imported vouchers are sold. vendor: vouchers are bought."),
+    Input::new(
+        "approval",
+        "Orders that wait for approval",
+        InputKind::Choice(labels::<ApprovalPolicy>),
+    )
+    .prefilled(),
+    Input::new(
+        "code_identity",
+        "Codes are unique by",
+        InputKind::Choice(labels::<CodeIdentity>),
+    )
+    .prefilled(),
+    Input::new(
+        "returnable",
+        "The vendor accepts returned vouchers",
+        InputKind::Flag,
+    )
+    .optional()
+    .prefilled(),
+    Input::new("min_validity_days", "Least validity in days", InputKind::Number)
+        .optional()
+        .prefilled(),
+    Input::new("low_stock_at", "Low stock at", InputKind::Number)
+        .optional()
+        .prefilled()
+        .hint("Empty: 20."),
+    Input::new("redemption.instructions", "Instructions", InputKind::Paragraph)
+        .optional()
+        .prefilled()
+        .hint("For the holder of a voucher."),
+    Input::new("redemption.terms", "Terms", InputKind::Paragraph)
+        .optional()
+        .prefilled(),
+];
+
+const DISCONTINUED: Input = Input::new("discontinued", "Sales have ended", InputKind::Flag)
+    .optional()
+    .prefilled();
+
+const PRODUCT_ID: Input = Input::line("product_id", "Product ID")
+    .hint("Of a-z, 0-9, '-', '_' and '.', such as acme-us. It cannot be changed.");
+
+const fn put_product(slug: &'static str, label: &'static str) -> Action {
+    Action::new(slug, label, Role::Admin, Method::Put, "/products/{product_id}")
+}
+
+const CREATE_PRODUCT: Action = put_product("create", "Create a product")
+    .inputs(&with(PRODUCT_ID))
+    .note("A product with this ID is replaced.")
+    .done("The product was created. Import vouchers on its page.");
+
+const CHANGE_PRODUCT: Action = put_product("change", "Change")
+    .inputs(&with(DISCONTINUED))
+    .done("The product was changed. It applies to new orders.");
+
+/// The definition of a product after another input.
+const fn with(first: Input) -> [Input; 19] {
+    let mut inputs = [first; 19];
+    let mut index = 0;
+    while index < PRODUCT.len() {
+        inputs[index + 1] = PRODUCT[index];
+        index += 1;
+    }
+    inputs
+}
+
+const fn put_category(slug: &'static str, label: &'static str) -> Action {
+    Action::new(slug, label, Role::Admin, Method::Put, "/categories/{category_id}")
+}
+
+const CATEGORY_NAME: Input = Input::line("name", "Name").prefilled();
+
+const PARENT: Input = Input::line("parent_id", "ID of the parent category").current();
+
+pub(super) static PAGES: [Page; 3] = [
+    Page {
+        path: "/categories",
+        title: "Categories",
+        view: View::List(List {
+            api: "/categories",
+            columns: &[
+                col("Category", "category_id"),
+                col("Name", "name"),
+                col("Parent", "parent_id"),
+            ],
+            filters: &[],
+            row_actions: &[put_category("change", "Change")
+                .inputs(&[CATEGORY_NAME, PARENT])
+                .done("The category was changed.")],
+            is_complete: true,
+        }),
+        actions: &[put_category("create", "Create a category")
+            .inputs(&[
+                Input::line("category_id", "Category ID").hint("Of a-z, 0-9, '-', '_' and '.'. It cannot be changed."),
+                CATEGORY_NAME,
+                PARENT,
+            ])
+            .note("A category with this ID is replaced.")
+            .done("The category was created.")],
+    },
+    Page {
+        path: "/products",
+        title: "Products",
+        view: View::List(List {
+            api: "/products",
+            columns: &[
+                col("Product", "product_id"),
+                col("Name", "name"),
+                col("Brand", "brand"),
+                col("Category", "category_id"),
+                col("Vendor", "vendor"),
+                col("Currency", "currency"),
+                col("Denominations", "denominations"),
+                col("Discontinued", "discontinued"),
+            ],
+            filters: &[],
+            row_actions: &[],
+            is_complete: true,
+        }),
+        actions: &[CREATE_PRODUCT],
+    },
+    Page {
+        path: "/products/{product_id}",
+        title: "Product",
+        view: View::Object(Object {
+            none: "",
+            api: "/products/{product_id}",
+            name: "name",
+            facts: &[
+                col("ID", "product_id"),
+                col("Brand", "brand"),
+                col("Category", "category_id"),
+                col("Vendor", "vendor"),
+                col("Currency", "currency"),
+                col("Denominations", "denominations"),
+                col("Range", "denomination_range"),
+                col("Countries", "countries"),
+                col("Expiry policy", "expiry_policy"),
+                col("Source when stock is short", "route"),
+                col("Approval", "approval"),
+                col("Returnable", "returnable"),
+                col("Codes are unique by", "code_identity"),
+                col("Least validity in days", "min_validity_days"),
+                col("Low stock at", "low_stock_at"),
+                col("Discontinued", "discontinued"),
+                col("Instructions", "redemption.instructions"),
+                col("Terms", "redemption.terms"),
+                col("Changed", "updated_at"),
+            ],
+            sections: &[
+                Section {
+                    heading: "Stock",
+                    source: Source::Api {
+                        path: "/stock?product_id={product_id}&limit=50",
+                        field: "data",
+                        page: "/stock?product_id={product_id}",
+                    },
+                    columns: &LEVEL_COLUMNS,
+                    row_actions: &[],
+                    none: "No voucher was imported.",
+                },
+                Section {
+                    heading: "Stock by expiry",
+                    source: Source::Api {
+                        path: "/stock/expiries?product_id={product_id}&limit=24",
+                        field: "data",
+                        page: "/expiries?product_id={product_id}",
+                    },
+                    columns: &EXPIRY_COLUMNS,
+                    row_actions: &[],
+                    none: "No voucher is available.",
+                },
+                audit_of("/audit?subject={product_id}&limit=10", "/audit?subject={product_id}"),
+            ],
+        }),
+        actions: &[
+            CHANGE_PRODUCT,
+            Action::post(
+                "import",
+                "Import vouchers",
+                Role::Operator,
+                "/stock?product_id={product_id}&denomination={denomination}&batch={batch}",
+            )
+            .inputs(&[
+                Input::line("denomination", "Denomination").hint("Such as 25.00."),
+                Input::line("batch", "Batch")
+                    .optional()
+                    .hint("A name for reconciliation. Empty: the time of the import."),
+                Input::new("file", "File", InputKind::File)
+                    .hint("CSV with a header of code, pin, serial, url and expiry, or NDJSON (.ndjson, .jsonl), of any size."),
+            ])
+            .note(
+                "Can be repeated: no voucher is imported twice. Codes are encrypted while the file arrives, and not shown. Lines that are \
+                 rejected are listed; the others are imported.",
+            )
+            .shows("Vouchers were imported"),
+            Action::post("void", "Void vouchers", Role::Admin, "/stock/void")
+                .inputs(&[
+                    Input::new("product_id", "Product", InputKind::Param),
+                    Input::line("denomination", "All free vouchers of this denomination").optional(),
+                    Input::new("codes", "Or single codes", InputKind::Rows)
+                        .optional()
+                        .hint("CSV with a header of code and pin."),
+                    Input::new("reason", "Reason", InputKind::Paragraph).hint("For the audit trail."),
+                ])
+                .note("Voided vouchers are never sold. This cannot be undone.")
+                .shows("Vouchers were voided"),
+        ],
+    },
+];

@@ -1,0 +1,136 @@
+//! A viewer's visit to a page: its address, the message after a change, and the forms that the viewer's role permits.
+
+use maud::{Markup, html};
+
+use crate::form::{self, FailedForm, FormContext};
+use crate::json::Json;
+use crate::layout::Viewer;
+use crate::page::{Action, Outcome, Page, View};
+use crate::template::{self, Params, pairs};
+
+/// Parameters of the console itself, which the API does not know.
+pub(crate) const DONE: &str = "done";
+
+/// A page that a viewer asks for.
+pub(crate) struct Visit<'a> {
+    pub(crate) viewer: &'a Viewer,
+    pub(crate) page: &'static Page,
+    /// Path of the page and its parameters.
+    pub(crate) path: String,
+    pub(crate) params: Params,
+    /// Parameters of the list, and the slug of a change that was made.
+    pub(crate) query: Vec<(String, String)>,
+    pub(crate) failed: Option<&'a FailedForm<'a>>,
+}
+
+/// A rendered page: its title and content.
+pub(crate) struct Shown {
+    pub(crate) title: String,
+    pub(crate) content: Markup,
+    /// The only result of a search.
+    pub(crate) only_result: Option<String>,
+}
+
+impl<'a> Visit<'a> {
+    pub(crate) fn new(
+        viewer: &'a Viewer,
+        page: &'static Page,
+        path: String,
+        params: Params,
+        query: &str,
+    ) -> Self {
+        let query = pairs(query.as_bytes());
+        Self {
+            viewer,
+            page,
+            path,
+            params,
+            query: query.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
+            failed: None,
+        }
+    }
+
+    /// The query without the parameters with these names.
+    pub(crate) fn query_without(&self, names: &[&str]) -> String {
+        let kept = self
+            .query
+            .iter()
+            .filter(|(name, _)| !names.contains(&name.as_str()));
+        template::query(&kept.cloned().collect::<Vec<_>>())
+    }
+
+    pub(crate) fn parameter(&self, name: &str) -> &str {
+        let found = self.query.iter().find(|(known, _)| known == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// The message after a change.
+    pub(crate) fn notice(&self) -> Markup {
+        let slug = self.parameter(DONE);
+        let actions = all_actions(self.page);
+        let made = actions.into_iter().find(|action| action.slug == slug);
+        html! {
+            @match made.map(|action| action.outcome) {
+                Some(Outcome::Message(message)) => p.notice role="status" { (message) },
+                _ if slug == REQUESTED => p.notice role="status" {
+                    "Nothing is changed yet: this change needs a second operator. Another operator confirms or declines it here."
+                },
+                _ if slug == REPEATED => p.notice role="status" {
+                    "This form was sent before, and was not sent again. To make the change once more, send the form of this page."
+                },
+                _ => "",
+            }
+        }
+    }
+
+    pub(crate) fn forms(&self, actions: &'static [Action], row: &Json, id: &str) -> Markup {
+        let query = self.query_without(&[DONE]);
+        let context = FormContext {
+            path: &self.path,
+            query: &query,
+            params: &self.params,
+            failed: self.failed,
+            page_id: &self.viewer.page_id,
+        };
+        let failed = self.failed.map_or("", |failed| failed.slug);
+        let offered = actions.iter().filter(|action| {
+            // A form that failed stays, also if somebody else has made the change.
+            self.viewer.role >= action.role && ((action.is_offered)(row) || action.slug == failed)
+        });
+        html! { @for action in offered { (form::render(&context, action, row, id)) } }
+    }
+
+    /// The forms of each row; `None` if the viewer may use none of them.
+    pub(crate) fn forms_of_rows(
+        &self,
+        actions: &'static [Action],
+    ) -> Option<impl Fn(usize, &Json) -> Markup> {
+        let is_permitted = actions.iter().any(|action| self.viewer.role >= action.role);
+        is_permitted.then_some(move |index, row: &Json| self.forms(actions, row, &format!("row{index}")))
+    }
+
+    /// Whether this is the variant of the page with the query of `page`.
+    pub(crate) fn is_at(&self, page: &str) -> bool {
+        let query = page.split_once('?').map_or("", |(_, query)| query);
+        self.query_without(&[DONE]) == query
+    }
+}
+
+/// Notice about a form that was sent before.
+pub(crate) const REPEATED: &str = "repeated";
+
+/// Slug of a change that waits for a second operator.
+pub(crate) const REQUESTED: &str = "requested";
+
+/// The changes of a page, its tables and entries.
+pub(crate) fn all_actions(page: &'static Page) -> Vec<&'static Action> {
+    let rows: Vec<&'static [Action]> = match &page.view {
+        View::List(list) => vec![list.row_actions],
+        View::Object(object) => object
+            .sections
+            .iter()
+            .map(|section| section.row_actions)
+            .collect(),
+    };
+    page.actions.iter().chain(rows.into_iter().flatten()).collect()
+}
