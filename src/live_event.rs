@@ -64,10 +64,10 @@ pub(crate) fn find_actor(service: &Service, kind: ActorKind, key: &str) -> Optio
 }
 
 /// Adds to the histories of the busiest actors and of those that somebody has looked at.
-pub(crate) fn record_actors(service: &Service) {
+pub(crate) fn record_actors(service: &Service, busiest: &ActorList) {
     let histories = &service.live.actor_histories;
     histories.record(
-        &list_actors(service, ActorsQuery::default()).data,
+        &busiest.data,
         |kind, key| find_actor(service, kind, key),
         service.clock.now(),
     );

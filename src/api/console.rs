@@ -125,9 +125,10 @@ impl OperatorApi {
             }
             Some(ApiBody::File { content_type }) => {
                 set_type(content_type);
-                self.file
-                    .take()
-                    .map_or(Payload::None, |payload| Payload::Stream { payload })
+                let missing = || ApiError::invalid_field("file", "choose a file");
+                Payload::Stream {
+                    payload: self.file.take().ok_or_else(missing)?,
+                }
             }
         };
         let mut inner: Request = Request::with_payload(payload);
@@ -170,10 +171,15 @@ async fn respond(
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let is_post = request.method() == Method::POST;
-    let form = if is_post {
-        form_reader::read(request.headers(), payload).await?
-    } else {
-        ReceivedForm::default()
+    let headers = request.headers();
+    let form = match operator {
+        Ok(_) if is_post => form_reader::read(headers, payload).await?,
+        // Nobody knows who sends it: a form with a file, which must be chosen again anyway, is not read.
+        Err(_) if !form_reader::is_multipart(headers) => ReceivedForm {
+            fields: form_reader::read_fields(headers, payload).await?,
+            file: None,
+        },
+        _ => ReceivedForm::default(),
     };
     let page_request = PageRequest {
         is_post,

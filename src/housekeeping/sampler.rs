@@ -18,11 +18,13 @@ pub(super) async fn sample(service: &Service) {
         tick.tick().await;
         let traffic = service.metrics.traffic();
         let sample = service.live.record(traffic, &service.engine, service.clock.now());
-        if service.live.is_followed() {
-            service.live.publish(&live_event(service, Some(sample)));
-        }
-        if second == 0 {
-            record_actors(service);
+        let is_reading = second == 0;
+        if is_reading || service.live.is_followed() {
+            let event = live_event(service, Some(sample));
+            if is_reading {
+                record_actors(service, &event.actors);
+            }
+            service.live.publish(&event);
         }
     }
 }

@@ -151,9 +151,16 @@ async fn every_page_and_form_rejects_lower_roles_and_strangers() {
     let forms: Vec<_> = vouchsafe_console::forms().collect();
     for path in vouchsafe_console::paths() {
         let address = path.replace(['{', '}'], "x");
-        for method in [Method::GET, Method::POST] {
+        let of_page = [("accept", "text/html"), ("sec-fetch-site", "same-origin")];
+        for (method, headers) in [
+            (Method::GET, &[][..]),
+            (Method::POST, &[]),
+            (Method::POST, &of_page),
+        ] {
             let stranger = &mut browsers[0].1.operator;
-            let response = stranger.call_without_token(method.clone(), &address, &[]).await;
+            let response = stranger
+                .call_without_token(method.clone(), &address, headers)
+                .await;
             assert_eq!(response.status, 401, "{method} {path}");
         }
         if path != "/" {

@@ -20,10 +20,17 @@
     bar.hidden = false;
     bar.value = (100 * detail.loaded) / detail.total;
   });
-  document.addEventListener("htmx:sendError", ({ target }) => delete target.dataset.sent);
+  document.addEventListener("htmx:sendError", ({ target }) => {
+    delete target.dataset.sent;
+    const message = document.createElement("p");
+    message.className = "error";
+    message.role = "alert";
+    message.textContent = "The file was not sent completely. Check the fields and send it again: no voucher is imported twice.";
+    target.querySelector("progress")?.replaceWith(message);
+  });
 
   // Sorting and filtering of live tables.
-  const liveTables = all("table").filter((table) => table.querySelector("tbody[sse-swap]") && table.rows.length > 2);
+  const liveTables = all("table").filter((table) => table.querySelector("tbody[sse-swap]:not([sse-swap=sample])"));
 
   const textOf = (row, column) => row.cells[column].innerText.trim();
 
@@ -35,8 +42,8 @@
 
   function arrange(table) {
     const body = table.tBodies[0];
-    const wanted = (table.filterInput?.value ?? "").toLowerCase();
-    for (const row of body.rows) row.hidden = !row.innerText.toLowerCase().includes(wanted);
+    const filterText = (table.filterInput?.value ?? "").toLowerCase();
+    for (const row of body.rows) row.hidden = !row.innerText.toLowerCase().includes(filterText);
     const column = all("th", table.tHead).findIndex((head) => head.ariaSort);
     if (column < 0) return;
     const direction = table.tHead.rows[0].cells[column].ariaSort === "descending" ? -1 : 1;
@@ -63,7 +70,7 @@
     table.filterInput = document.createElement("input");
     table.filterInput.type = "search";
     table.filterInput.addEventListener("input", () => arrange(table));
-    label.append("Filter ", table.filterInput);
+    label.append(`Filter: ${table.caption.textContent} `, table.filterInput);
     table.closest(".scroll").before(label);
   }
 
@@ -76,22 +83,24 @@
   if (live) {
     const bar = live.querySelector(".live");
     const [button, state] = [bar.querySelector("button"), bar.querySelector("[role=status]")];
-    const say = (text) => {
+    const setStatus = (text) => {
       if (state.textContent !== text) state.textContent = text;
     };
     bar.hidden = false;
     button.addEventListener("click", () => {
       paused = !paused;
+      if (!paused) charts.forEach(load);
       button.ariaPressed = String(paused);
-      say(paused ? "Paused" : "Updated each second");
+      setStatus(paused ? "Paused" : "Updated each second");
     });
-    live.addEventListener("htmx:sseOpen", () => say(paused ? "Paused" : "Updated each second"));
+    live.addEventListener("htmx:sseOpen", () => setStatus(paused ? "Paused" : "Updated each second"));
     live.addEventListener("htmx:sseError", ({ detail }) => {
-      // The server ends the feed each minute, and the browser connects again. A refused connection stays closed.
-      if (detail.source.readyState === EventSource.CLOSED) say("Not updated: load the page again");
+      // When the server ends the feed, the browser connects again. A refused connection is tried again later.
+      if (detail.source.readyState === EventSource.CLOSED) setStatus("Not updated now: the session may have ended");
     });
     live.addEventListener("htmx:sseBeforeMessage", (event) => {
-      if (paused) return event.preventDefault();
+      // A row with the focus stays, so that the keyboard does not lose its place.
+      if (paused || event.target.contains(document.activeElement)) return event.preventDefault();
       if (event.target.getAttribute("sse-swap") === "chart") addSample(JSON.parse(event.detail.data));
     });
     live.addEventListener("htmx:sseMessage", ({ target }) => {

@@ -25,6 +25,9 @@ pub(crate) struct FailedForm<'a> {
 /// Field with the id of this rendering of the form.
 const FORM_ID: &str = "form_id";
 
+/// In bytes: longer than any that a page has.
+const MAX_FORM_ID: usize = 200;
+
 /// Prefix of the fields with the values that a form began with.
 const BEFORE: &str = "before:";
 
@@ -40,7 +43,7 @@ impl Submission {
 
     /// `None`: a program sent the form.
     pub(crate) fn form_id(&self) -> Option<&str> {
-        self.find(FORM_ID)
+        self.find(FORM_ID).filter(|id| id.len() <= MAX_FORM_ID)
     }
 
     /// Whether the operator changed the value that the form began with.
@@ -105,8 +108,8 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
                 let value = template::find(params, input.name).unwrap_or_default();
                 body.set(input.name, Json::Text(value.to_owned()));
             }
-            InputKind::File => {
-                let name = submission.get(input.name);
+            InputKind::File(_) => {
+                let name = submission.get(input.name).to_ascii_lowercase();
                 let is_ndjson = [".ndjson", ".jsonl"].iter().any(|end| name.ends_with(end));
                 file = Some(if is_ndjson {
                     "application/x-ndjson"
@@ -226,7 +229,7 @@ pub(crate) struct FormContext<'a> {
 
 impl<'a> FormContext<'a> {
     /// The failed form, if it is that of this action and row.
-    fn failed_form(&self, action: &Action, row: &Json) -> Option<&'a FailedForm<'a>> {
+    pub(crate) fn failed_form(&self, action: &Action, row: &Json) -> Option<&'a FailedForm<'a>> {
         let is_of_row = |failed: &&FailedForm<'_>| {
             carried(action, self.params).all(|name| row.get(name).text() == Some(failed.submission.get(name)))
         };
@@ -245,16 +248,14 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
     } else {
         format!("?{}", context.query)
     };
-    let has_file = action
-        .inputs
-        .iter()
-        .any(|input| matches!(input.kind, InputKind::File));
+    let encoding = encoding(action);
+    let has_file = encoding.is_some();
     html! {
         details.action open[failed.is_some()] {
             summary { (action.label) }
             // A file is sent by the script, which shows its progress; without script the browser sends it.
             form method="post" action={ (context.path.trim_end_matches('/')) "/" (action.slug) (query) }
-                enctype=[has_file.then_some("multipart/form-data")] hx-boost=[has_file.then_some("true")]
+                enctype=[encoding] hx-boost=[has_file.then_some("true")]
                 hx-push-url=[has_file.then_some("false")] {
                 input type="hidden" name=(FORM_ID) value={ (context.page_id) "-" (id) };
                 @if !action.note.is_empty() { p.hint { (action.note) } }
@@ -270,11 +271,30 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
     }
 }
 
+/// The inputs whose values a page never shows, empty.
+pub(crate) fn render_secret_inputs(action: &Action) -> Markup {
+    html! {
+        @for input in action.inputs.iter().filter(|input| input.kind.is_secret()) {
+            (render_input(input, None, &Json::Null, "again"))
+        }
+    }
+}
+
+/// How a form with these inputs is encoded; `None`: as usual.
+pub(crate) fn encoding(action: &Action) -> Option<&'static str> {
+    let is_file = |input: &Input| matches!(input.kind, InputKind::File(_));
+    action.inputs.iter().any(is_file).then_some("multipart/form-data")
+}
+
 fn render_input(input: &Input, failed: Option<&FailedForm<'_>>, row: &Json, id: &str) -> Markup {
     let id = format!("{id}-{}", input.name.replace('.', "-"));
     let before = input.is_prefilled.then(|| text_of(input, row.get(input.name)));
     let value = match failed {
         Some(_) if input.kind.is_secret() => String::new(),
+        // Another operator may have changed what this one left alone.
+        Some(failed) if input.is_prefilled && !failed.submission.is_changed(input) => {
+            before.clone().unwrap_or_default()
+        }
         Some(failed) => failed.submission.get(input.name).to_owned(),
         None => before.clone().unwrap_or_default(),
     };
@@ -310,8 +330,8 @@ fn render_input(input: &Input, failed: Option<&FailedForm<'_>>, row: &Json, id: 
                         textarea id=(id) name=(input.name) rows="3" required[required] autocomplete="off" spellcheck="false"
                             aria-describedby=[described] aria-invalid=[invalid] { (value) }
                     }
-                    InputKind::File => {
-                        input id=(id) type="file" name=(input.name) accept=".csv,.ndjson,.jsonl" required[required]
+                    InputKind::File(endings) => {
+                        input id=(id) type="file" name=(input.name) accept=(endings) required[required]
                             aria-describedby=[described] aria-invalid=[invalid];
                     }
                     _ => {

@@ -45,6 +45,7 @@ pub(crate) async fn show(
         div.actions { (visit.forms(visit.page.actions, &Json::Null, "page")) }
         @if !list.filters.is_empty() { (filters(visit, list.filters)) }
         @if is_read && refusal.is_none() {
+            (visit.form_without_row(list.row_actions, rows))
             (table(visit.page.title, list.columns, rows, "Nothing matches.", visit.forms_of_rows(list.row_actions)))
             (paging(visit, &json))
         }

@@ -23,6 +23,12 @@ pub(crate) fn is_live(object: &Object) -> bool {
     })
 }
 
+/// Whether an object's page begins with the rows of an event.
+pub(crate) fn has_live_table(object: &Object) -> bool {
+    let mut sections = object.sections.iter();
+    sections.any(|section| matches!(section.source, Source::Live(_)))
+}
+
 /// Content that follows the feed. The script shows the button; without script nothing changes.
 pub(crate) fn follow(content: &Markup) -> Markup {
     html! {

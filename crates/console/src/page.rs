@@ -263,8 +263,8 @@ pub(crate) enum InputKind {
     Json,
     /// A rate limit `QUOTA/SECONDS`.
     Limit,
-    /// A file as the body, the last input of its form. It is read while it arrives.
-    File,
+    /// A file with one of these endings as the body, the last input of its form. It is read while it arrives.
+    File(&'static str),
     /// Objects of the body, from CSV with a header. They may contain codes: they are not shown again.
     Rows,
     /// A credential. It is not shown again.
@@ -275,7 +275,7 @@ pub(crate) enum InputKind {
 
 impl InputKind {
     pub(crate) const fn is_secret(self) -> bool {
-        matches!(self, Self::File | Self::Rows | Self::Secret)
+        matches!(self, Self::File(_) | Self::Rows | Self::Secret)
     }
 }
 

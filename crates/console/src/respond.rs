@@ -9,9 +9,9 @@ use crate::layout::{self, Viewer};
 use crate::page::{Action, Outcome, Page};
 use crate::pages::all_pages;
 use crate::sent_forms::SentForms;
-use crate::show::{read_subject, render_response, show};
+use crate::show::{Subject, read_subject, render_response, show};
 use crate::template::{self, Params, matches, pairs};
-use crate::visit::{DONE, REPEATED, REQUESTED, Shown, Visit, all_actions};
+use crate::visit::{DONE, REQUESTED, Shown, Visit, all_actions};
 
 /// A request of a browser.
 pub struct Request<'a> {
@@ -122,21 +122,30 @@ pub async fn respond(
     }
 }
 
-/// A form whose sender is no longer signed in: nothing is lost, and it can be sent after the sign-in.
+/// A form whose sender is no longer signed in: it can be sent after the sign-in. Codes, secrets and files must be entered again.
 #[must_use]
 pub fn respond_session_ended(request: &Request<'_>) -> Response {
+    let action = find(request.path).and_then(|target| target.action);
     let query = if request.query.is_empty() {
         String::new()
     } else {
         format!("?{}", request.query)
     };
+    let is_secret = |name: &str| {
+        let mut inputs = action.iter().flat_map(|action| action.inputs);
+        inputs.any(|input| input.name == name && input.kind.is_secret())
+    };
+    let fields = request.form.iter().filter(|(name, _)| !is_secret(name));
     let content = html! {
         h1 { "Your session has ended" }
         p { "Nothing was changed. Sign in in another window, then send the form from here: what you typed is kept in this page." }
         p { a.button href="/sign-in" target="_blank" { "Sign in" } }
-        form method="post" action={ (request.path) (query) } {
-            @for (name, value) in &request.form { input type="hidden" name=(name) value=(value); }
-            button type="submit" { "Send the form" }
+        @if let Some(action) = action {
+            form.sign-in method="post" action={ (request.path) (query) } enctype=[form::encoding(action)] {
+                @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+                (form::render_secret_inputs(action))
+                button type="submit" { (action.label) }
+            }
         }
     };
     page_response(401, layout::render_bare("Session ended", &content))
@@ -228,7 +237,12 @@ async fn submit_once(
         return submit(api, visit, action, submission).await;
     };
     if !sent_forms.begin(form_id) {
-        return redirect(&visit, REPEATED);
+        let refusal = local_refusal(
+            "This form was sent before, and was not sent again. Look below whether the change was made. Send the form once more only to \
+             make another change.",
+            Vec::new(),
+        );
+        return show_refused(api, visit, action, submission, &refusal).await;
     }
     let response = submit(api, visit, action, submission).await;
     if response.status >= 400 {
@@ -267,10 +281,21 @@ async fn submit(
         }
         Err(refusal) => refusal,
     };
+    show_refused(api, visit, action, submission, &refusal).await
+}
+
+/// The page with the form as it was sent, and why it was refused.
+async fn show_refused(
+    api: &impl AdminApi,
+    visit: Visit<'_>,
+    action: &'static Action,
+    submission: &Submission,
+    refusal: &Refusal,
+) -> Response {
     let failed = FailedForm {
         slug: action.slug,
         submission,
-        refusal: &refusal,
+        refusal,
     };
     let visit = Visit {
         failed: Some(&failed),
@@ -279,11 +304,22 @@ async fn submit(
     match show(api, &visit).await {
         Ok(shown) => shown_page(&visit, refusal.status, &shown),
         // The object does not exist, or the API is not available: then the refusal is all there is to show.
-        Err(_) => refusal_page(visit.viewer, &refusal),
+        Err(_) => refusal_page(visit.viewer, refusal),
     }
 }
 
-/// A refusal if somebody has changed, since the form was shown, what it would change back.
+/// A refusal of the console itself.
+fn local_refusal(message: &str, details: Vec<(String, String)>) -> Refusal {
+    Refusal {
+        status: 409,
+        code: String::new(),
+        message: message.to_owned(),
+        details,
+        trace_id: String::new(),
+    }
+}
+
+/// A refusal if the form would undo what somebody has changed since it was shown, or replace an object that it creates.
 async fn find_conflict(
     api: &impl AdminApi,
     visit: &Visit<'_>,
@@ -294,7 +330,23 @@ async fn find_conflict(
         return None;
     }
     // Without the object the change itself says what is wrong.
-    let object = read_subject(api, visit, action, submission).await?;
+    let object = match read_subject(api, visit, action, submission).await {
+        Subject::Existing(object) => object,
+        Subject::None => return None,
+        Subject::Gone => {
+            return Some(local_refusal(
+                "The entry is not in this list any more: somebody has changed it, or newer entries have moved it to another page. Nothing was \
+                 changed. Look at it without the filter first.",
+                Vec::new(),
+            ));
+        }
+        Subject::Replaced => {
+            return Some(local_refusal(
+                "There is an object with this ID already, which the form would replace. Change it on its own page, or choose another ID.",
+                Vec::new(),
+            ));
+        }
+    };
     let conflicts = form::conflicts(action, submission, &object);
     if conflicts.is_empty() {
         return None;
@@ -307,14 +359,10 @@ async fn find_conflict(
         };
         (label.to_owned(), format!("is {now} now"))
     });
-    Some(Refusal {
-        status: 409,
-        code: String::new(),
-        message: "Somebody has changed this since you opened the page. Nothing was changed. Check the values and send the form again."
-            .to_owned(),
-        details: details.collect(),
-        trace_id: String::new(),
-    })
+    Some(local_refusal(
+        "Somebody has changed this since you opened the page. Nothing was changed. Check the values and send the form again.",
+        details.collect(),
+    ))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::api::{AdminApi, Refusal, get};
+use crate::api::{AdminApi, Method, Refusal, get};
 use crate::chart;
 use crate::form::{self, Submission};
 use crate::json::Json;
@@ -23,26 +23,54 @@ pub(crate) async fn show(api: &impl AdminApi, visit: &Visit<'_>) -> Result<Shown
     }
 }
 
-/// The object that a form of the page changes, as it is now.
+/// What a form changes.
+pub(crate) enum Subject {
+    /// As it is now.
+    Existing(Json),
+    /// The form creates an object, and there is one already.
+    Replaced,
+    /// The entry is not in the list any more.
+    Gone,
+    None,
+}
+
+/// Reads what a form of the page changes.
 pub(crate) async fn read_subject(
     api: &impl AdminApi,
     visit: &Visit<'_>,
     action: &Action,
     submission: &Submission,
-) -> Option<Json> {
+) -> Subject {
     let of_params = |name: &str| template::find(&visit.params, name).map(ToOwned::to_owned);
     let list = match &visit.page.view {
-        View::Object(object) => return Some(get(api, fill(object.api, of_params)).await.ok()?.json),
+        View::Object(object) => {
+            let read = get(api, fill(object.api, of_params)).await;
+            return read.map_or(Subject::None, |read| Subject::Existing(read.json));
+        }
         View::List(list) => list,
     };
     let query = visit.query_without(&[DONE]);
     let separator = if query.is_empty() { "" } else { "?" };
     let read = get(api, format!("{}{separator}{query}", fill(list.api, of_params))).await;
-    let is_row = |row: &&Json| {
-        let mut carried = form::carried(action, &visit.params).peekable();
-        carried.peek().is_some() && carried.all(|name| row.is(name, submission.get(name)))
+    let Ok(read) = read else {
+        return Subject::None;
     };
-    read.ok()?.json.get("data").entries().iter().find(is_row).cloned()
+    let mut rows = read.json.get("data").entries().iter();
+    let carried: Vec<_> = form::carried(action, &visit.params).collect();
+    if !carried.is_empty() {
+        let row = rows.find(|row| carried.iter().all(|name| row.is(name, submission.get(name))));
+        return row.map_or(Subject::Gone, |row| Subject::Existing(row.clone()));
+    }
+    // The operator chose the ID.
+    let has_id =
+        |row: &Json| template::placeholders(action.api).all(|name| row.is(name, submission.get(name)));
+    let of_submission = |name: &str| Some(submission.get(name).to_owned());
+    let is_taken = rows.any(has_id) || get(api, fill(action.api, of_submission)).await.is_ok();
+    if is_taken && matches!(action.method, Method::Put) {
+        Subject::Replaced
+    } else {
+        Subject::None
+    }
 }
 
 async fn show_object(
@@ -60,9 +88,13 @@ async fn show_object(
         },
     };
     let is_missing = json == Json::Null && !object.none.is_empty();
+    let live_event = match live::has_live_table(object) {
+        true => get(api, live::FEED.to_owned()).await?.json,
+        false => Json::Null,
+    };
     let mut tables = Vec::new();
     for section in object.sections {
-        tables.push(read_section(api, visit, section, &json).await);
+        tables.push(read_section(api, visit, section, &json, &live_event).await);
     }
     let name = json
         .get(object.name)
@@ -103,6 +135,7 @@ async fn read_section(
     visit: &Visit<'_>,
     section: &'static Section,
     object: &Json,
+    live_event: &Json,
 ) -> Markup {
     let value = |name: &str| {
         let of_page = template::find(&visit.params, name);
@@ -132,10 +165,7 @@ async fn read_section(
                 }
             }
         },
-        Source::Live(field) => match get(api, live::FEED.to_owned()).await {
-            Ok(read) => live::table(section, field, &read.json),
-            Err(refusal) => html! { p.hint { (refusal.message) } },
-        },
+        Source::Live(field) => live::table(section, field, live_event),
         Source::Chart { path, field, .. } => {
             let rows = match chart::table_page(section, value) {
                 Some(_) => Ok(Vec::new()),

@@ -143,7 +143,7 @@ fn uses_of_action(page: &'static Page, action: &Action) -> Vec<ApiUse> {
     let mut change = Operation::new(page.path, action.method, action.api, action.role);
     let is_in_path = |name: &str| placeholders(action.api).any(|known| known == name);
     for input in action.inputs {
-        if !is_in_path(input.name) && !matches!(input.kind, InputKind::File) {
+        if !is_in_path(input.name) && !matches!(input.kind, InputKind::File(_)) {
             change.add(Place::Body, input.name);
         }
     }

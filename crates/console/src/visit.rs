@@ -75,9 +75,6 @@ impl<'a> Visit<'a> {
                 _ if slug == REQUESTED => p.notice role="status" {
                     "Nothing is changed yet: this change needs a second operator. Another operator confirms or declines it here."
                 },
-                _ if slug == REPEATED => p.notice role="status" {
-                    "This form was sent before, and was not sent again. To make the change once more, send the form of this page."
-                },
                 _ => "",
             }
         }
@@ -92,12 +89,33 @@ impl<'a> Visit<'a> {
             failed: self.failed,
             page_id: &self.viewer.page_id,
         };
-        let failed = self.failed.map_or("", |failed| failed.slug);
         let offered = actions.iter().filter(|action| {
             // A form that failed stays, also if somebody else has made the change.
-            self.viewer.role >= action.role && ((action.is_offered)(row) || action.slug == failed)
+            let is_shown = (action.is_offered)(row) || context.failed_form(action, row).is_some();
+            self.viewer.role >= action.role && is_shown
         });
         html! { @for action in offered { (form::render(&context, action, row, id)) } }
+    }
+
+    /// A failed form whose row is not among these any more.
+    pub(crate) fn form_without_row(&self, actions: &'static [Action], rows: &[Json]) -> Markup {
+        let Some(failed) = self.failed else {
+            return html! {};
+        };
+        let action = actions.iter().find(|action| action.slug == failed.slug);
+        let Some(action) = action else {
+            return html! {};
+        };
+        let mut row = Json::Null;
+        for name in form::carried(action, &self.params) {
+            row.set(name, Json::Text(failed.submission.get(name).to_owned()));
+        }
+        let is_row =
+            |other: &Json| form::carried(action, &self.params).all(|name| other.get(name) == row.get(name));
+        if rows.iter().any(is_row) {
+            return html! {};
+        }
+        html! { div.actions { (self.forms(actions, &row, "gone")) } }
     }
 
     /// The forms of each row; `None` if the viewer may use none of them.
@@ -115,9 +133,6 @@ impl<'a> Visit<'a> {
         self.query_without(&[DONE]) == query
     }
 }
-
-/// Notice about a form that was sent before.
-pub(crate) const REPEATED: &str = "repeated";
 
 /// Slug of a change that waits for a second operator.
 pub(crate) const REQUESTED: &str = "requested";

@@ -34,6 +34,9 @@ use crate::api::error::ApiError;
 use crate::service::Service;
 use crate::telemetry::trace;
 
+/// The console's script sends a form.
+static HX_REQUEST: HeaderName = HeaderName::from_static("hx-request");
+
 static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The authenticated operator of a request.
@@ -133,11 +136,11 @@ pub(crate) async fn authenticate_page<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
-    let accept = request
-        .headers()
-        .get(ACCEPT)
-        .and_then(|accept| accept.to_str().ok());
-    if !accept.is_some_and(|accept| accept.contains("text/html")) {
+    let headers = request.headers();
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    let is_page =
+        accept.is_some_and(|accept| accept.contains("text/html")) || headers.contains_key(&HX_REQUEST);
+    if !is_page {
         return authenticate(request, next).await;
     }
     match identify(&request).await {

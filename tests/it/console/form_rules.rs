@@ -30,8 +30,13 @@ async fn form_that_is_sent_twice_issues_one_credential() {
         "{}",
         text_of(&issued)
     );
-    let repeated = browser.submit_and_follow(&address, &fields).await;
-    assert!(repeated.contains("was not sent again"), "{repeated}");
+    let repeated = browser.submit(&address, &fields).await;
+    assert_eq!(repeated.status, 409);
+    assert!(
+        text_of(&repeated).contains("was not sent again"),
+        "{}",
+        text_of(&repeated)
+    );
     let listed = operator
         .get(&format!("/admin/v1/partners/{}/credentials", partner.partner_id))
         .await;
@@ -162,4 +167,40 @@ async fn category_and_product_are_created_and_changed() {
         shown.contains("Game card 2") && shown.contains("<dt>Discontinued</dt><dd>yes</dd>"),
         "{shown}"
     );
+}
+
+/// Sends a form of several parts as it is.
+async fn send_parts(boundary: &str, body: String) -> u16 {
+    let mut operator = Operator::of(shared());
+    let content_type = format!("multipart/form-data; boundary={boundary}");
+    let address = "/products/sbx-instant/import";
+    let response = operator.call(Method::POST, address, &content_type, body).await;
+    response.status.as_u16()
+}
+
+#[tokio::test]
+async fn malformed_form_is_refused_and_ends() {
+    let head = "Content-Disposition: form-data; name=\"a\"\r\n\r\n";
+    let long_name = format!(
+        "Content-Disposition: form-data; name=\"{}\"\r\n\r\n\r\n",
+        "n".repeat(100_000)
+    );
+    let many = format!("--boundary\r\n{long_name}").repeat(4);
+    for (boundary, body, status) in [
+        ("a", "\n".to_owned(), 400),
+        ("abc", "--\n".to_owned(), 400),
+        ("boundary", format!("--boundary\r\n{head}value"), 400),
+        ("boundary", "no line end ".repeat(30_000), 413),
+        ("boundary", many, 413),
+        (
+            "boundary",
+            format!("--boundary\r\n{head}{}", "v".repeat(300_000)),
+            413,
+        ),
+        // The parser waits for the rest of what may be the boundary.
+        ("boundary", format!("--boundary\r\n{head}v\r\n--bou"), 408),
+    ] {
+        let begin: String = body.chars().take(40).collect();
+        assert_eq!(send_parts(boundary, body).await, status, "{boundary} {begin}");
+    }
 }

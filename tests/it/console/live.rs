@@ -72,7 +72,7 @@ async fn actor_has_a_page_with_its_last_minutes() {
     expect_success(&partner.order(&sale, 1).await, 201);
     let mut browser = Browser::of(shared());
     let wallets = browser.read("/actors/wallet").await;
-    assert!(wallets.contains("The busiest"), "{wallets}");
+    assert!(wallets.contains("Busiest actors"), "{wallets}");
     let key = format!("{}%2F2500", sale.product_id);
     for page in [
         format!("/actors/wallet/{}", partner.partner_id),

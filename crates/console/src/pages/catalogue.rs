@@ -96,7 +96,6 @@ const fn put_product(slug: &'static str, label: &'static str) -> Action {
 
 const CREATE_PRODUCT: Action = put_product("create", "Create a product")
     .inputs(&with(PRODUCT_ID))
-    .note("A product with this ID is replaced.")
     .done("The product was created. Import vouchers on its page.");
 
 const CHANGE_PRODUCT: Action = put_product("change", "Change")
@@ -145,7 +144,6 @@ pub(super) static PAGES: [Page; 3] = [
                 CATEGORY_NAME,
                 PARENT,
             ])
-            .note("A category with this ID is replaced.")
             .done("The category was created.")],
     },
     Page {
@@ -236,7 +234,7 @@ pub(super) static PAGES: [Page; 3] = [
                 Input::line("batch", "Batch")
                     .optional()
                     .hint("A name for reconciliation. Empty: the time of the import."),
-                Input::new("file", "File", InputKind::File)
+                Input::new("file", "File", InputKind::File(".csv,.ndjson,.jsonl"))
                     .hint("CSV with a header of code, pin, serial, url and expiry, or NDJSON (.ndjson, .jsonl), of any size."),
             ])
             .note(

@@ -99,7 +99,7 @@ pub(super) static PAGES: [Page; 7] = [
                     col("Restarts", "restarts"),
                 ],
             ),
-            live("The busiest", "actors.data", &ACTOR_COLUMNS),
+            live("Busiest actors", "actors.data", &ACTOR_COLUMNS),
             table(
                 "Lanes of this node",
                 "/lanes",
@@ -112,9 +112,9 @@ pub(super) static PAGES: [Page; 7] = [
     },
     Page {
         path: "/actors/{kind}",
-        title: "Actors of the kind",
+        title: "Actors by kind:",
         view: sections(&[table(
-            "The busiest",
+            "Busiest actors",
             "/actors?kind={kind}&limit=1000",
             "data",
             &ACTOR_COLUMNS,
@@ -164,7 +164,7 @@ pub(super) static PAGES: [Page; 7] = [
                     col("Live", "is_live"),
                     col("Version", "version"),
                     col("Started", "started_at"),
-                    col("Starts", "incarnation"),
+                    col("Starts of the node", "incarnation"),
                     col("Lease until", "lease_until"),
                     col("SKUs", "claimed_skus"),
                     col("Chunks", "claimed_chunks"),

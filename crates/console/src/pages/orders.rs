@@ -98,7 +98,7 @@ pub(super) static PAGES: [Page; 2] = [
                 col("Total", "total_amount currency"),
                 col("Refunded", "refunded_amount currency"),
                 col("Fulfilled from", "fulfilled_from"),
-                col("Final", "closed"),
+                col("Closed", "closed"),
                 col("Created", "created_at"),
                 col("Changed", "updated_at"),
                 col("Metadata", "metadata"),

@@ -188,11 +188,7 @@ pub(super) static PAGES: [Page; 3] = [
                 col("Commit (ms)", "commit_ms"),
                 col("Records in flight", "records_in_flight"),
             ],
-            filters: &[choice(
-                "period",
-                "Distance of the samples",
-                labels::<SamplePeriod>,
-            )],
+            filters: &[choice("period", "Interval", labels::<SamplePeriod>)],
             row_actions: &[],
             is_complete: true,
         }),

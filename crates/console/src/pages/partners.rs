@@ -161,7 +161,7 @@ const SECTIONS: &[Section] = &[
             col("Used", "used"),
             col("Quota", "quota"),
             col("Seconds", "window_s"),
-            col("Of the settings", "is_default"),
+            col("Default limit", "is_default"),
         ],
         row_actions: &[],
         none: "It has no live credential.",

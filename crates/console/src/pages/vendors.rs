@@ -65,6 +65,21 @@ const OPEN_DRIFTS: Section = Section {
     none: "No difference is open.",
 };
 
+/// The settings of a vendor. A change replaces all of them, so the form begins with the current ones.
+const VENDOR: [Input; 4] = [
+    Input::new("adapter", "Adapter", InputKind::Choice(labels::<AdapterKind>)).prefilled(),
+    Input::line("url", "URL")
+        .optional()
+        .prefilled()
+        .hint("For http only."),
+    Input::new("credentials", "Credential", InputKind::Secret)
+        .optional()
+        .hint("Empty: the stored one stays, unless the URL changes."),
+    Input::new("concurrency", "Purchases at once", InputKind::Number)
+        .optional()
+        .prefilled(),
+];
+
 pub(super) static PAGES: [Page; 6] = [
     Page {
         path: "/vendors",
@@ -83,7 +98,21 @@ pub(super) static PAGES: [Page; 6] = [
             row_actions: &[],
             is_complete: true,
         }),
-        actions: &[],
+        actions: &[Action::new(
+            "create",
+            "Create a vendor",
+            Role::Admin,
+            Method::Put,
+            "/vendors/{vendor_id}",
+        )
+        .inputs(&[
+            Input::line("vendor_id", "Vendor ID").hint("Of a-z, 0-9, '-', '_' and '.'. It cannot be changed."),
+            VENDOR[0],
+            VENDOR[1],
+            VENDOR[2],
+            VENDOR[3],
+        ])
+        .done("The vendor was created.")],
     },
     Page {
         path: "/vendors/{vendor_id}",
@@ -116,19 +145,7 @@ pub(super) static PAGES: [Page; 6] = [
             Method::Put,
             "/vendors/{vendor_id}",
         )
-        .inputs(&[
-            Input::new("adapter", "Adapter", InputKind::Choice(labels::<AdapterKind>)).prefilled(),
-            Input::line("url", "URL")
-                .optional()
-                .prefilled()
-                .hint("For http only."),
-            Input::new("credentials", "Credential", InputKind::Secret)
-                .optional()
-                .hint("Empty: the stored one stays, unless the URL changes."),
-            Input::new("concurrency", "Purchases at once", InputKind::Number)
-                .optional()
-                .prefilled(),
-        ])
+        .inputs(&VENDOR)
         .done("The vendor was changed. It applies to the next call.")],
     },
     Page {
@@ -211,8 +228,11 @@ pub(super) static PAGES: [Page; 6] = [
             row_actions: &[
                 Action::post("resolve", "Resolve", Role::Operator, "/drifts/{drift_id}/resolve")
                     .inputs(&[
-                        Input::new("resolution", "Resolution", InputKind::Choice(resolutions)),
-                        Input::new("reason", "Reason", InputKind::Paragraph).hint("For the audit trail."),
+                        // With the values of now, so that another operator's resolution is not overwritten.
+                        Input::new("resolution", "Resolution", InputKind::Choice(resolutions)).prefilled(),
+                        Input::new("reason", "Reason", InputKind::Paragraph)
+                            .prefilled()
+                            .hint("For the audit trail."),
                     ])
                     .when(|drift| !drift.is("resolution", "resolved"))
                     .done("The drift has its resolution."),
@@ -289,6 +309,13 @@ pub(super) static PAGES: [Page; 6] = [
                     .optional()
                     .hint("Empty: all vendors that list their sales.")])
                 .done("The comparison was requested."),
+            Action::post("records", "Upload records", Role::Operator, "/reconciliation/{date}/records?vendor={vendor}")
+                .inputs(&[
+                    Input::line("vendor", "Vendor ID"),
+                    Input::new("file", "Records", InputKind::File(".csv")).hint("The vendor's records of the day as CSV."),
+                ])
+                .note("Compares them with our purchases. A file takes effect completely or not at all, and can be sent again.")
+                .shows("The records were compared"),
         ],
     },
 ];

@@ -77,7 +77,7 @@ async fn refusal_of_the_api_is_a_page_with_its_status_and_trace() {
 
 #[tokio::test]
 async fn address_of_a_form_leads_to_its_page_and_keeps_the_filter() {
-    let api = FixedApi::new(200, "{}");
+    let api = FixedApi::new(200, r#"{"data":[{"drift_id":"drf_1"}]}"#);
     let reloaded = send(
         &api,
         Role::Admin,
@@ -108,14 +108,17 @@ async fn form_is_carried_out_once_and_can_be_sent_again_after_a_refusal() {
         assert_eq!(refused.status, 422);
     }
     assert_eq!(refusing.changes.borrow().len(), 2);
-    let api = FixedApi::new(200, r#"{"data":[]}"#);
+    let api = FixedApi::new(200, r#"{"data":[{"drift_id":"drf_1","resolution":"pending"}]}"#);
     let first = send(&api, Role::Admin, true, "/drifts/resolve", form).await;
     assert_eq!(first.location.as_deref(), Some("/drifts?done=resolve"));
     let again = send(&api, Role::Admin, true, "/drifts/resolve", form).await;
-    assert_eq!(again.location.as_deref(), Some("/drifts?done=repeated"));
+    assert_eq!(again.status, 409);
+    assert!(
+        again.html.contains("was not sent again") && again.html.contains(">x</textarea>"),
+        "{}",
+        again.html
+    );
     assert_eq!(api.changes.borrow().len(), 1);
-    let page = send(&api, Role::Admin, false, "/drifts?done=repeated", "").await;
-    assert!(page.html.contains("was not sent again"), "{}", page.html);
 }
 
 #[tokio::test]
@@ -145,6 +148,30 @@ fn form_after_the_end_of_a_session_keeps_what_was_typed() {
         query: "a=b",
         form: vec![("reason".to_owned(), "a \"b\"\n<c>".to_owned())],
     };
+    let import = Request {
+        is_post: true,
+        path: "/products/gift/import",
+        query: "",
+        form: vec![
+            ("denomination".to_owned(), "25".to_owned()),
+            ("file".to_owned(), "a.csv".to_owned()),
+        ],
+    };
+    let fulfil = Request {
+        is_post: true,
+        path: "/orders/ord_1/fulfil",
+        query: "",
+        form: vec![("vouchers".to_owned(), "code\nSECRET-1".to_owned())],
+    };
+    let html = respond_session_ended(&import).html;
+    assert!(
+        html.contains("enctype=\"multipart/form-data\"")
+            && html.contains("type=\"file\"")
+            && html.contains("value=\"25\""),
+        "{html}"
+    );
+    let html = respond_session_ended(&fulfil).html;
+    assert!(html.contains("<textarea") && !html.contains("SECRET-1"), "{html}");
     let page = respond_session_ended(&request);
     assert_eq!(page.status, 401);
     for text in [
@@ -223,4 +250,48 @@ async fn navigation_leads_to_pages() {
     for link in links.into_iter().filter(|link| *link != "/docs") {
         assert!(find(link).is_some_and(|target| target.action.is_none()), "{link}");
     }
+}
+
+#[tokio::test]
+async fn resolution_of_another_operator_is_not_overwritten() {
+    let form = "drift_id=drf_1&before:resolution=pending&resolution=escalated&before:reason=&reason=mine";
+    let api = FixedApi::new(
+        200,
+        r#"{"data":[{"drift_id":"drf_1","resolution":"resolved","reason":"theirs"}]}"#,
+    );
+    let refused = send(&api, Role::Admin, true, "/drifts/resolve", form).await;
+    assert_eq!(refused.status, 409);
+    for text in ["is “resolved” now", "is “theirs” now", ">mine</textarea>"] {
+        assert!(refused.html.contains(text), "{text}: {}", refused.html);
+    }
+    let api = FixedApi::new(200, r#"{"data":[]}"#);
+    let gone = send(
+        &api,
+        Role::Admin,
+        true,
+        "/drifts/resolve?resolution=pending",
+        form,
+    )
+    .await;
+    assert_eq!(gone.status, 409);
+    assert!(
+        gone.html.contains("not in this list any more") && gone.html.contains(">mine</textarea>"),
+        "{}",
+        gone.html
+    );
+    assert!(api.changes.borrow().is_empty());
+}
+
+#[tokio::test]
+async fn object_that_exists_is_not_created_again() {
+    let api = FixedApi::new(200, r#"{"data":[]}"#);
+    let form = "vendor_id=v&before:adapter=&adapter=mock";
+    let refused = send(&api, Role::Admin, true, "/vendors/create", form).await;
+    assert_eq!(refused.status, 409);
+    assert!(
+        refused.html.contains("There is an object with this ID already"),
+        "{}",
+        refused.html
+    );
+    assert!(api.changes.borrow().is_empty());
 }
