@@ -326,7 +326,9 @@ async fn find_conflict(
     action: &Action,
     submission: &Submission,
 ) -> Option<Refusal> {
-    if !action.inputs.iter().any(|input| input.is_prefilled) {
+    // Whoever may not make the change gets the refusal of the API.
+    let is_permitted = visit.viewer.role >= action.role;
+    if !is_permitted || !action.inputs.iter().any(|input| input.is_prefilled) {
         return None;
     }
     // Without the object the change itself says what is wrong.

@@ -171,10 +171,13 @@ async fn category_and_product_are_created_and_changed() {
 
 /// Sends a form of several parts as it is.
 async fn send_parts(boundary: &str, body: String) -> u16 {
-    let mut operator = Operator::of(shared());
+    let mut browser = Browser::of(shared());
     let content_type = format!("multipart/form-data; boundary={boundary}");
     let address = "/products/sbx-instant/import";
-    let response = operator.call(Method::POST, address, &content_type, body).await;
+    let response = browser
+        .operator
+        .call(Method::POST, address, &content_type, body)
+        .await;
     response.status.as_u16()
 }
 
