@@ -42,6 +42,7 @@ mod load_harness;
 mod long_polling;
 mod lost_responses;
 mod manual_fulfilment;
+mod metrics;
 mod migrations;
 mod monitoring;
 mod multi_node;
