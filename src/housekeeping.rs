@@ -138,6 +138,16 @@ async fn purge(service: &Service) {
         if let Err(error) = service.job_store.change_requests.expire().await {
             warn!(error.message = %error, "cannot end expired change requests");
         }
+        let purge = service.job_store.change_requests.purge_ended(service.clock.now());
+        if let Err(error) = purge.await {
+            warn!(error.message = %error, "cannot purge old change requests");
+        }
+        if let Err(error) = service.job_store.operators.purge_sessions().await {
+            warn!(error.message = %error, "cannot purge ended sessions of operators");
+        }
+        if let Err(error) = service.job_store.operators.purge_tokens().await {
+            warn!(error.message = %error, "cannot purge ended operator tokens");
+        }
         if let Err(error) = service
             .job_store
             .waiting_orders

@@ -1,7 +1,9 @@
 //! Prometheus metrics of the service, served under `/metrics`.
 
+mod exemplar;
 mod format;
 mod process;
+mod runtimes;
 mod stock;
 
 use std::borrow::Cow;
@@ -11,9 +13,10 @@ use std::time::Duration;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::exponential_buckets;
 use prometheus_client::registry::{Registry, Unit};
 use vouchsafe_actors::delivery::{Deliveries, DeliveryMetrics};
 use vouchsafe_actors::engine::Engine;
@@ -27,8 +30,10 @@ use vouchsafe_store::ConnectionMetrics;
 use vouchsafe_webhooks::metrics::EndpointMetrics;
 use vouchsafe_wire::error_code::Code;
 
+pub(crate) use self::exemplar::ExemplarLabels;
 pub(crate) use self::format::MetricsFormat;
 use self::process::ProcessMetrics;
+pub(crate) use self::runtimes::Runtimes;
 use self::stock::StockMetrics;
 pub(crate) use self::stock::StockTotals;
 use crate::live::Traffic;
@@ -91,6 +96,7 @@ pub(crate) struct FinishedRequest {
     pub(crate) route: Option<String>,
     pub(crate) status: u16,
     pub(crate) duration: Duration,
+    pub(crate) exemplar: Option<ExemplarLabels>,
 }
 
 type ActorGauges = Family<ActorLabels, Gauge>;
@@ -140,13 +146,14 @@ own_metrics! {
 pub(crate) struct Metrics {
     registry: Registry,
     own: OwnMetrics,
-    request_duration: Family<RouteLabels, Histogram>,
+    request_duration: Family<RouteLabels, HistogramWithExemplars<ExemplarLabels>>,
     stock: StockMetrics,
     journal: JournalMetrics,
     vendors: VendorMetrics,
     deliveries: DeliveryMetrics,
     endpoints: EndpointMetrics,
     connections: ConnectionMetrics,
+    runtimes: Runtimes,
     traffic: Traffic,
 }
 
@@ -160,7 +167,7 @@ impl Metrics {
             own: OwnMetrics::register(registry),
             // Every route has these series.
             request_duration: Family::new_with_constructor(|| {
-                Histogram::new(exponential_buckets(0.000_5, 2.0, 15))
+                HistogramWithExemplars::new(exponential_buckets(0.000_5, 2.0, 15))
             }),
             stock: StockMetrics::default(),
             journal: JournalMetrics::default(),
@@ -168,6 +175,7 @@ impl Metrics {
             deliveries: DeliveryMetrics::default(),
             endpoints: EndpointMetrics::default(),
             connections: ConnectionMetrics::default(),
+            runtimes: Runtimes::default(),
             traffic: Traffic::default(),
             registry: Registry::default(),
         };
@@ -193,6 +201,7 @@ impl Metrics {
         metrics.deliveries.register(registry);
         metrics.endpoints.register(registry);
         metrics.connections.register(registry);
+        registry.register_collector(Box::new(metrics.runtimes.clone()));
         telemetry.register(registry);
         Self {
             registry: root,
@@ -225,6 +234,11 @@ impl Metrics {
         self.connections.clone()
     }
 
+    /// The runtimes whose metrics are served.
+    pub(crate) const fn runtimes(&self) -> &Runtimes {
+        &self.runtimes
+    }
+
     /// The traffic of partners since the last sample.
     pub(crate) const fn traffic(&self) -> &Traffic {
         &self.traffic
@@ -238,6 +252,7 @@ impl Metrics {
             route,
             status,
             duration,
+            exemplar,
         } = request;
         if listener == PARTNER_LISTENER {
             let is_order = method == "POST" && route.as_deref() == Some(ORDERS_ROUTE);
@@ -260,8 +275,9 @@ impl Metrics {
                 _ => "5xx",
             },
         };
-        let seconds = duration.as_secs_f64();
-        self.request_duration.get_or_create(&labels).observe(seconds);
+        let durations = self.request_duration.get_or_create(&labels);
+        // Without a timestamp, which would cost more than the rest: Prometheus takes the time of the scrape.
+        durations.observe(duration.as_secs_f64(), exemplar, None);
     }
 
     /// Counts a request that was refused with an error code. A request of a partner has a class.

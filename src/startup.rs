@@ -111,6 +111,12 @@ fn run(settings: &ServeSettings, data_dir: &Path, telemetry: &Telemetry) -> anyh
     let arbiters = [(); 2].map(|()| actix_rt::Arbiter::new());
     let [procurement, deliveries] = arbiters.each_ref().map(actix_rt::Arbiter::handle);
     deliveries.spawn_fn(lower_priority);
+    metrics.runtimes().add("database", database.handle().clone());
+    metrics.runtimes().add("webhooks", outgoing.handle().clone());
+    for (name, arbiter) in [("procurement", &procurement), ("deliveries", &deliveries)] {
+        let runtimes = metrics.runtimes().clone();
+        arbiter.spawn_fn(move || runtimes.add_current(name));
+    }
     let threads = Threads {
         database: &database,
         outgoing: &outgoing,
@@ -188,6 +194,7 @@ async fn run_service(
     threads: Threads<'_>,
     metrics: Metrics,
 ) -> anyhow::Result<ShutdownOutcome> {
+    metrics.runtimes().add_current("main");
     let service = build_service(settings, directory, options, &threads, metrics).await?;
     let service = web::Data::new(service);
     let listeners = [

@@ -62,8 +62,11 @@ impl MetricsFormat {
     }
 }
 
+/// Begins an exemplar. A label's value cannot contain it, because its quotes are escaped.
+const EXEMPLAR_START: &str = " # {trace_id=\"";
+
 /// The samples are the same. In the older format the description of a counter names its sample, `…_total`, and there are no
-/// units and no end mark.
+/// units, no exemplars and no end mark.
 fn to_prometheus_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
     let mut push = |parts: &[&str]| {
@@ -81,7 +84,7 @@ fn to_prometheus_text(open_metrics: &str) -> String {
                 push(&["# TYPE ", name, suffix, " ", kind]);
             }
             [Some("#"), ..] => {}
-            _ => push(&[line]),
+            _ => push(&[line.split_once(EXEMPLAR_START).map_or(line, |(sample, _)| sample)]),
         }
     }
     text
@@ -146,14 +149,16 @@ mod tests {
     }
 
     #[test]
-    fn counter_is_described_by_its_sample_name() {
+    fn text_format_names_counters_by_their_sample_and_has_no_exemplars() {
         let open_metrics = "# HELP a_seconds Time # HELP.\n# TYPE a_seconds gauge\n# UNIT a_seconds seconds\na_seconds 1\n\
-                            # HELP b Requests.\n# TYPE b counter\nb_total{of=\"# x\"} 2\n# EOF\n";
+                            # HELP b Requests.\n# TYPE b counter\nb_total{of=\"# x\"} 2\n\
+                            c_bucket{le=\"1.0\",of=\" # {trace_id=\\\"\"} 3 # {trace_id=\"4bf9\"} 0.5\n# EOF\n";
         assert_eq!(OpenMetrics.render(open_metrics.to_owned()), open_metrics);
         assert_eq!(
             PrometheusText.render(open_metrics.to_owned()),
             "# HELP a_seconds Time # HELP.\n# TYPE a_seconds gauge\na_seconds 1\n\
-             # HELP b_total Requests.\n# TYPE b_total counter\nb_total{of=\"# x\"} 2\n"
+             # HELP b_total Requests.\n# TYPE b_total counter\nb_total{of=\"# x\"} 2\n\
+             c_bucket{le=\"1.0\",of=\" # {trace_id=\\\"\"} 3\n"
         );
     }
 }

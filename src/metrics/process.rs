@@ -104,7 +104,7 @@ impl<M: EncodeMetric> Encode for M {
     }
 }
 
-fn saturating(value: impl TryInto<i64>) -> i64 {
+pub(super) fn saturating(value: impl TryInto<i64>) -> i64 {
     value.try_into().unwrap_or(i64::MAX)
 }
 

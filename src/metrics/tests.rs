@@ -9,6 +9,8 @@ use super::*;
 
 const OPERATIONS_PAGE: &str = include_str!("../../docs/operations/monitoring.md");
 
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
 /// Metrics that have a series in each family.
 fn recorded() -> Metrics {
     let metrics = Metrics::new(&Telemetry::disabled());
@@ -18,6 +20,7 @@ fn recorded() -> Metrics {
         route: None,
         status: 200,
         duration: Duration::from_millis(1),
+        exemplar: ExemplarLabels::new(TRACE),
     });
     metrics.stock().set(&StockTotals::default());
     metrics.vendors().set_circuit("mock", false);
@@ -30,6 +33,8 @@ fn recorded() -> Metrics {
     metrics
         .vendors()
         .set_reconciliation("mock", 0, Some(1_767_225_600));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    metrics.runtimes().add("main", runtime.handle().clone());
     metrics
         .deliveries()
         .record_attempt(AttemptOutcome::Delivered, Duration::from_millis(5));
@@ -120,4 +125,22 @@ fn open_metrics_end_with_their_mark() {
     assert!(text.contains("# UNIT vouchsafe_http_request_duration_seconds seconds\n"));
     assert!(text.contains("# TYPE vouchsafe_http_requests counter\n"));
     assert!(text.ends_with("\n# EOF\n"));
+}
+
+#[test]
+fn request_duration_has_its_trace_in_open_metrics_only() {
+    let metrics = recorded();
+    let open_metrics = metrics.encode(MetricsFormat::OpenMetrics);
+    let with_exemplar: Vec<_> = open_metrics.lines().filter(|line| line.contains(TRACE)).collect();
+    let [bucket] = with_exemplar[..] else {
+        panic!("{with_exemplar:?}");
+    };
+    assert!(
+        bucket.contains("_request_duration_seconds_bucket{le=\"0.001\","),
+        "{bucket}"
+    );
+    let exemplar = format!(" 1 # {{trace_id=\"{TRACE}\"}} 0.001");
+    assert!(bucket.ends_with(&exemplar), "{bucket}");
+    let text = metrics.encode(MetricsFormat::PrometheusText);
+    assert!(!text.contains("trace_id"), "{text}");
 }

@@ -40,6 +40,7 @@ pub(super) fn start_partner_listener(
     // actix calls this once per worker thread.
     let app = move || {
         actors.add(actix_rt::Arbiter::current());
+        service.metrics.runtimes().add_current("partner_listener");
         let app = App::new().app_data(service.clone()).configure(partner::routes);
         // Middleware runs in reverse order of registration.
         app.wrap(Condition::new(
@@ -70,6 +71,7 @@ pub(super) fn start_operator_listener(
 ) -> anyhow::Result<ServerHandle> {
     let service = service.clone();
     let app = move || {
+        service.metrics.runtimes().add_current("operator_listener");
         let app = App::new()
             .app_data(service.clone())
             .configure(operator::configure_listener)

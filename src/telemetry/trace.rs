@@ -20,6 +20,13 @@ pub struct Traceparent<'a> {
     pub flags: &'a str,
 }
 
+impl Traceparent<'_> {
+    /// Whether the caller records the trace.
+    pub(crate) fn is_sampled(self) -> bool {
+        u8::from_str_radix(self.flags, 16).is_ok_and(|flags| flags & 1 == 1)
+    }
+}
+
 /// The trace id of the current request; empty outside of a request.
 #[must_use]
 pub fn current_trace_id() -> String {
@@ -97,6 +104,12 @@ mod tests {
         for version in ["00", "cc"] {
             let headers = headers_with(&format!("{version}-{trace}-{span}-{flags}"));
             assert_eq!(parse_traceparent(&headers), Some(expected), "{version}");
+            assert!(expected.is_sampled());
+        }
+        for (flags, is_sampled) in [("00", false), ("02", false), ("03", true), ("ff", true)] {
+            let headers = headers_with(&format!("00-{trace}-{span}-{flags}"));
+            let parsed = parse_traceparent(&headers).unwrap();
+            assert_eq!(parsed.is_sampled(), is_sampled, "{flags}");
         }
         for broken in [
             format!("00-{trace}-00f067aa0ba902b7"),

@@ -1,8 +1,10 @@
 //! Purges: what ended long ago is deleted, all of it, and nothing else.
 
 use sqlx::Executor as _;
+use time::Duration;
 use tokio::runtime::Handle;
-use vouchsafe_domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::clock::{Clock as _, SystemClock};
+use vouchsafe_domain::ids::{ChangeRequestId, CredentialId, PartnerId};
 use vouchsafe_store::{ChangedObjects, PgStore};
 use vouchsafe_test_harness::Database;
 use vouchsafe_verify as verify;
@@ -59,6 +61,88 @@ async fn ended_credentials_are_neither_loaded_nor_kept() {
     assert!(store.record_first_use(credential(1)).await.unwrap().is_some());
     let findings = verify::check(&mut database.connect().await).await.unwrap();
     assert!(findings.iter().all(|finding| finding.holds), "{findings:?}");
+    database.remove().await;
+}
+
+/// Tokens, sessions and links whose number is the days since their end; those without an end are live.
+const INSERT_OPERATORS: &str = "
+    INSERT INTO operators (name, role) VALUES ('jane', 'viewer'), ('sam', 'viewer');
+    INSERT INTO operator_tokens (token_id, operator, token_hash, expires_at, revoked_at)
+    SELECT gen_random_uuid(), 'jane', sha256(name::bytea), expires_at, revoked_at
+      FROM (VALUES ('expired 91', now() - interval '91 days', NULL::timestamptz),
+                   ('expired 89', now() - interval '89 days', NULL),
+                   ('revoked 91', now() + interval '1 day', now() - interval '91 days'),
+                   ('revoked 89', now() + interval '1 day', now() - interval '89 days'),
+                   ('file, revoked 91', NULL, now() - interval '91 days'),
+                   ('file', NULL, NULL)) AS t (name, expires_at, revoked_at);
+    INSERT INTO operator_sessions (session_id, operator, token_hash, method, address, expires_at, ended_at)
+    SELECT gen_random_uuid(), 'jane', sha256(name::bytea), 'link', name, expires_at, ended_at
+      FROM (VALUES ('expired 31', now() - interval '31 days', NULL::timestamptz),
+                   ('expired 29', now() - interval '29 days', NULL),
+                   ('ended 31', now() - interval '29 days', now() - interval '31 days'),
+                   ('live', now() + interval '1 hour', NULL)) AS s (name, expires_at, ended_at);
+    INSERT INTO operator_sign_in_links (operator, token_hash, expires_at)
+    VALUES ('jane', sha256('a'), now()), ('sam', sha256('b'), now() + interval '1 minute')";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_tokens_and_sessions_of_operators_are_purged() {
+    let database = Database::create().await;
+    let operators = PgStore::open(database.options(), Handle::current()).operators;
+    let mut connection = database.connect().await;
+    connection.execute(INSERT_OPERATORS).await.unwrap();
+    operators.purge_tokens().await.unwrap();
+    operators.purge_sessions().await.unwrap();
+    let kept = "
+        SELECT array(SELECT n FROM unnest(ARRAY['expired 91', 'expired 89', 'revoked 91', 'revoked 89', 'file, revoked 91', 'file']) AS n
+                      WHERE EXISTS (SELECT FROM operator_tokens WHERE token_hash = sha256(n::bytea))),
+               array(SELECT address FROM operator_sessions ORDER BY address),
+               array(SELECT operator FROM operator_sign_in_links)";
+    let kept: [Vec<String>; 3] = sqlx::query_as(kept)
+        .fetch_one(&mut connection)
+        .await
+        .map(|(tokens, sessions, links)| [tokens, sessions, links])
+        .unwrap();
+    assert_eq!(
+        kept,
+        [
+            // A sandbox's start stores the token of its file unless it is known: a revoked one must stay revoked.
+            vec!["expired 89", "revoked 89", "file, revoked 91", "file"],
+            vec!["expired 29", "live"],
+            vec!["sam"],
+        ]
+    );
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_change_requests_are_purged_after_a_year() {
+    let database = Database::create().await;
+    let store = PgStore::open(database.options(), Handle::current());
+    let mut connection = database.connect().await;
+    let now = SystemClock::new().now();
+    for (object, days, status) in [
+        ("old and expired", 367, "EXPIRED"),
+        ("old and executed", 367, "EXECUTED"),
+        ("old, without an outcome", 367, "CONFIRMED"),
+        ("younger", 365, "DECLINED"),
+    ] {
+        let insert = "
+            INSERT INTO change_requests (request_id, kind, object, details, sealed, requested_by, expires_at, status, decided_by)
+            VALUES ($1, 'TOP_UP', $2, '{}', CASE WHEN $3 = 'CONFIRMED' THEN ''::bytea END, 'jane', now(), $3, 'sam')";
+        sqlx::query(insert)
+            .bind(ChangeRequestId::generate_at(now - Duration::days(days)))
+            .bind(object)
+            .bind(status)
+            .execute(&mut connection)
+            .await
+            .unwrap();
+    }
+    store.change_requests.purge_ended(now).await.unwrap();
+    let kept: Vec<String> = sqlx::query_scalar("SELECT object FROM change_requests ORDER BY object")
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(kept, ["old, without an outcome", "younger"]);
     database.remove().await;
 }
 

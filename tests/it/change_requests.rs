@@ -341,6 +341,38 @@ async fn command_of_waiting_change_exits_with_4_and_names_the_next_command() {
     );
 }
 
+#[tokio::test]
+async fn repeated_change_that_still_waits_is_stored_once() {
+    let mut eyes = FourEyes::start();
+    let [one, other] = [
+        eyes.admin.add_partner("0").await,
+        eyes.admin.add_partner("0").await,
+    ];
+    let [one, other] = [top_ups(&one), top_ups(&other)];
+    let adjustments = one.replace("top-ups", "adjustments");
+    let body = json!({ "amount": "5000", "reference": "wire-1" });
+    let request = eyes.request(Method::POST, &one, &body).await;
+    assert_eq!(eyes.request(Method::POST, &one, &body).await, request);
+    let next = json!({ "amount": "5000", "reference": "wire-2" });
+    for (path, body) in [(&one, &next), (&other, &body), (&adjustments, &body)] {
+        let different = eyes.request(Method::POST, path, body).await;
+        assert_ne!(different, request, "{path} {body}");
+    }
+    let by_sam = eyes.sam.call_json(Method::POST, &one, body.to_string()).await;
+    let by_sam = expect_success(&by_sam, 202);
+    assert_eq!(by_sam["requested_by"], "sam");
+    let listed = eyes.admin.get("/admin/v1/requests?status=WAITING").await;
+    assert_eq!(listed["data"].as_array().unwrap().len(), 5, "{listed}");
+    let id = request.rsplit('/').next().unwrap();
+    let trail = eyes.admin.audit_entries(&format!("subject={id}")).await;
+    assert_eq!(trail.len(), 1, "{trail:?}");
+
+    // Once it has ended, the same change is a new request.
+    let decline = format!("{request}/decline");
+    eyes.sam.send_json(Method::POST, &decline, &json!({})).await;
+    assert_ne!(eyes.request(Method::POST, &one, &body).await, request);
+}
+
 /// A patch must not overwrite what was changed after it was requested.
 #[tokio::test]
 async fn change_of_terms_changed_meanwhile_is_refused() {

@@ -60,6 +60,9 @@ fn long_response(path: &str) -> Value {
     if path.ends_with("/operators") {
         body["data"][0]["name"] = json!(LONGEST_SLUG);
     }
+    if path.ends_with("/identities") {
+        body["data"][0]["subject"] = json!("f".repeat(36));
+    }
     if path.ends_with("/nodes") {
         body["data"][0]["node"] = json!(format!("node-{}", "f".repeat(32)));
     }

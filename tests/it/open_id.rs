@@ -1,175 +1,13 @@
-//! Sign-in by OpenID Connect at a provider of this test: accounts and roles, and every refusal.
+//! Sign-in by OpenID Connect: accounts, their roles and identities, and callbacks.
 
-use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hyper::Method;
-use openidconnect::PrivateSigningKey as _;
-use openidconnect::core::{CoreEdDsaPrivateSigningKey, CoreJwsSigningAlgorithm};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
-use vouchsafe_api_client::ApiResponse;
-use vouchsafe_domain::clock::{Clock as _, SystemClock};
-use vouchsafe_test_harness::{Instance, Operator, shared, text_of};
+use vouchsafe_test_harness::{Instance, Operator, expect_error, shared, text_of};
 
 use crate::browser::Browser;
-use crate::operator_accounts::text;
-
-/// An identity provider: people sign in at it without a page.
-struct Provider {
-    issuer: String,
-    /// Claims of the ID token and PKCE challenge by code; a code works once.
-    codes: Arc<Mutex<HashMap<String, (Value, String)>>>,
-}
-
-impl Provider {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let issuer = format!("http://{}", listener.local_addr().unwrap());
-        let provider = Self {
-            issuer,
-            codes: Arc::default(),
-        };
-        let (issuer, codes) = (provider.issuer.clone(), Arc::clone(&provider.codes));
-        std::thread::spawn(move || {
-            for connection in listener.incoming() {
-                respond(connection.unwrap(), &issuer, &codes);
-            }
-        });
-        provider
-    }
-
-    /// A service whose operators sign in here.
-    fn start_service(&self) -> Instance {
-        Instance::start_with(&[
-            ("VOUCHSAFE_OIDC_ISSUER", &self.issuer),
-            ("VOUCHSAFE_OIDC_CLIENT_ID", "vouchsafe"),
-            ("VOUCHSAFE_OIDC_CLIENT_SECRET", "a-secret-of-the-client"),
-            (
-                "VOUCHSAFE_OIDC_ROLES",
-                "staff=viewer,leads=admin,sam@example.com=operator",
-            ),
-        ])
-    }
-
-    /// Begins a sign-in and lets a person with these claims sign in. Returns the path of the callback.
-    async fn authorize(&self, browser: &mut Browser, claims: &Value) -> String {
-        let begun = browser.open("/sign-in/oidc?next=%2Faccount%3Fa%3Db").await;
-        assert_eq!(begun.status, 303, "{}", text_of(&begun));
-        let target = begun.headers["location"].to_str().unwrap();
-        let (endpoint, query) = target.split_once('?').unwrap();
-        assert_eq!(endpoint, format!("{}/authorize", self.issuer));
-        let query: HashMap<String, String> = serde_urlencoded::from_str(query).unwrap();
-        assert_eq!(
-            (&*query["response_type"], &*query["code_challenge_method"]),
-            ("code", "S256")
-        );
-        assert_eq!(query["scope"], "openid email profile groups");
-        let now = SystemClock::new().now().unix_timestamp();
-        let mut all = json!({
-            "iss": self.issuer, "aud": "vouchsafe", "iat": now, "exp": now + 300, "nonce": query["nonce"],
-            "sub": "1", "email_verified": true,
-        });
-        all.as_object_mut()
-            .unwrap()
-            .extend(claims.as_object().unwrap().clone());
-        let code = format!("code-{}", query["state"]);
-        let challenge = query["code_challenge"].clone();
-        self.codes.lock().unwrap().insert(code.clone(), (all, challenge));
-        let callback = [("code", code.as_str()), ("state", query["state"].as_str())];
-        format!(
-            "/sign-in/callback?{}",
-            serde_urlencoded::to_string(callback).unwrap()
-        )
-    }
-
-    /// Signs a person with these claims in, from the sign-in page to the session.
-    async fn sign_in(&self, browser: &mut Browser, claims: &Value) -> ApiResponse {
-        let callback = self.authorize(browser, claims).await;
-        browser.open(&callback).await
-    }
-}
-
-fn respond(connection: TcpStream, issuer: &str, codes: &Mutex<HashMap<String, (Value, String)>>) {
-    let mut reader = BufReader::new(&connection);
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut head).unwrap() == 0 {
-            return;
-        }
-    }
-    let lower = head.to_lowercase();
-    let length = lower.split("content-length: ").nth(1);
-    let length = length.map_or(0, |rest| rest.lines().next().unwrap().parse().unwrap());
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    let (status, content) = match head.split(' ').nth(1).unwrap() {
-        "/.well-known/openid-configuration" => (
-            200,
-            json!({
-                "issuer": issuer,
-                "authorization_endpoint": format!("{issuer}/authorize"),
-                "token_endpoint": format!("{issuer}/token"),
-                "jwks_uri": format!("{issuer}/keys"),
-                "response_types_supported": ["code"], "subject_types_supported": ["public"],
-                "id_token_signing_alg_values_supported": ["EdDSA"], "scopes_supported": ["openid", "email", "groups"],
-            }),
-        ),
-        "/keys" => (200, json!({ "keys": [signing_key().as_verification_key()] })),
-        "/token" => {
-            let form: HashMap<String, String> = serde_urlencoded::from_bytes(&body).unwrap();
-            let found = codes.lock().unwrap().remove(&form["code"]);
-            let found = found.filter(|(_, challenge)| {
-                *challenge == URL_SAFE_NO_PAD.encode(Sha256::digest(&form["code_verifier"]))
-            });
-            match found {
-                Some((claims, _)) => (
-                    200,
-                    json!({
-                        "access_token": "an-access-token", "token_type": "Bearer", "id_token": sign(&claims),
-                    }),
-                ),
-                None => (400, json!({ "error": "invalid_grant" })),
-            }
-        }
-        path => panic!("{path}"),
-    };
-    let content = content.to_string();
-    let head = format!(
-        "HTTP/1.1 {status} \r\ncontent-type: application/json\r\ncontent-length: {}",
-        content.len()
-    );
-    drop(write!(
-        &connection,
-        "{head}\r\nconnection: close\r\n\r\n{content}"
-    ));
-}
-
-fn signing_key() -> CoreEdDsaPrivateSigningKey {
-    // PKCS #8 of an Ed25519 key.
-    let pkcs8 = [
-        &hex::decode("302e020100300506032b657004220420").unwrap()[..],
-        &[7; 32],
-    ]
-    .concat();
-    let label = ["PRIVATE", "KEY"].join(" ");
-    let pem = format!(
-        "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
-        STANDARD.encode(pkcs8)
-    );
-    CoreEdDsaPrivateSigningKey::from_ed25519_pem(&pem, None).unwrap()
-}
-
-fn sign(claims: &Value) -> String {
-    let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-    let message = format!("{}.{}", encode(&json!({ "alg": "EdDSA" })), encode(claims));
-    let signature = signing_key().sign(&CoreJwsSigningAlgorithm::EdDsa, message.as_bytes());
-    format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.unwrap()))
-}
+use crate::commands::{run_with, utf8};
+use crate::identity_provider::Provider;
+use crate::operator_accounts::{add_operator, failed_sign_ins, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn first_sign_in_creates_the_account_and_each_sets_its_role() {
@@ -208,7 +46,11 @@ async fn first_sign_in_creates_the_account_and_each_sets_its_role() {
     let service_did = |action: &str| ("service".to_owned(), action.to_owned());
     assert_eq!(
         seen,
-        [service_did("operator.change"), service_did("operator.create")]
+        [
+            service_did("operator.change"),
+            service_did("operator_identity.link"),
+            service_did("operator.create"),
+        ]
     );
     let sessions = admin.get("/admin/v1/sessions?operator=jane@example.com").await;
     assert_eq!(sessions["data"][0]["method"], "oidc");
@@ -242,7 +84,7 @@ async fn first_sign_in_creates_the_account_and_each_sets_its_role() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn person_without_role_or_address_and_invalid_token_are_refused() {
+async fn person_without_role_or_address_is_refused() {
     let provider = Provider::start();
     let service = provider.start_service();
     let leads = json!(["leads"]);
@@ -260,32 +102,13 @@ async fn person_without_role_or_address_and_invalid_token_are_refused() {
             "no address",
             json!({ "preferred_username": "admin", "groups": leads }),
         ),
-        (
-            "expired",
-            json!({ "email": "jane@example.com", "groups": leads, "exp": 1_700_000_000 }),
-        ),
-        (
-            "another audience",
-            json!({ "email": "jane@example.com", "groups": leads, "aud": "other" }),
-        ),
-        (
-            "another issuer",
-            json!({ "email": "jane@example.com", "groups": leads, "iss": "http://127.0.0.1:1" }),
-        ),
-        (
-            "another nonce",
-            json!({ "email": "jane@example.com", "groups": leads, "nonce": "n" }),
-        ),
     ];
     let mut admin = Operator::of(&service);
     let count = cases.len();
     for (case, claims) in cases {
         let mut browser = Browser::of(&service);
         let refused = provider.sign_in(&mut browser, &claims).await;
-        assert!(
-            matches!(refused.status.as_u16(), 401 | 403),
-            "{case}: {refused:?}"
-        );
+        assert_eq!(refused.status, 403, "{case}: {refused:?}");
         assert_eq!(browser.open("/account").await.status, 303, "{case}");
     }
     let operators = admin.get("/admin/v1/operators").await;
@@ -294,15 +117,83 @@ async fn person_without_role_or_address_and_invalid_token_are_refused() {
         1,
         "no account is created: {operators}"
     );
-    let metrics = admin.call(Method::GET, "/metrics", "text/plain", "").await;
-    let metrics = text_of(&metrics);
-    let counted = format!("vouchsafe_operator_sign_in_failures_total {count}\n");
-    assert!(metrics.contains(&counted), "{metrics}");
+    assert_eq!(failed_sign_ins(&mut admin).await, count);
     let log = service.log();
     assert!(log.contains("identity has no role"), "{log}");
-    assert!(
-        !log.contains("an-access-token") && !log.contains("code-"),
-        "{log}"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn admin_sees_and_unlinks_the_identity_of_an_operator() {
+    let provider = Provider::start();
+    let service = provider.start_service();
+    let mut admin = Operator::of(&service);
+    let (other, issued) = add_operator(&mut admin, "operator").await;
+    let path = |name: &str| format!("/admin/v1/operators/{name}/identities");
+    let identities = path("jane@example.com");
+    let unknown = admin.call_json(Method::GET, &identities, "").await;
+    expect_error(&unknown, 404, "OPERATOR_NOT_FOUND");
+    assert_eq!(admin.get(&path(&other)).await["data"], json!([]));
+
+    let jane = json!({ "email": "jane@example.com", "groups": ["staff"] });
+    let mut browser = Browser::of(&service);
+    assert_eq!(provider.sign_in(&mut browser, &jane).await.status, 303);
+    let identity = json!({ "issuer": provider.issuer, "subject": "1" });
+    assert_eq!(admin.get(&identities).await["data"], json!([identity]));
+    let listed = run_with(
+        &service,
+        &["operator", "identity", "list", "jane@example.com"],
+        None,
+    );
+    assert!(utf8(&listed.stdout).contains(&provider.issuer), "{listed:?}");
+    let mut other = Operator::of(&service).with_token(&text(&issued, "token"));
+    for method in [Method::GET, Method::DELETE] {
+        let refused = other.call_json(method, &identities, "").await;
+        expect_error(&refused, 403, "FORBIDDEN");
+    }
+
+    // A session that began with a link stays.
+    let mut by_link = Browser::signed_in(&service, &mut admin, "jane@example.com").await;
+    let arguments = ["operator", "identity", "unlink", "jane@example.com"];
+    let unlinked = run_with(&service, &arguments, None);
+    assert!(unlinked.status.success(), "{unlinked:?}");
+    assert_eq!(admin.get(&identities).await["data"], json!([]));
+    assert_eq!(
+        browser.open("/account").await.status,
+        303,
+        "its session has ended"
+    );
+    assert_eq!(by_link.open("/account").await.status, 200);
+    let again = admin.call_json(Method::DELETE, &identities, "").await;
+    assert_eq!(again.status, 204, "{again:?}");
+    let trail = admin.audit_entries("subject=jane@example.com").await;
+    let entry = &trail[0];
+    assert_eq!(
+        (
+            &entry["action"],
+            &entry["operator"],
+            &entry["before"],
+            &entry["after"]
+        ),
+        (
+            &json!("operator_identity.unlink"),
+            &json!("admin"),
+            &identity,
+            &Value::Null
+        )
+    );
+
+    // Another person with the address.
+    let successor = json!({ "sub": "2", "email": "jane@example.com", "groups": ["staff"] });
+    assert_eq!(provider.sign_in(&mut browser, &successor).await.status, 303);
+    assert_eq!(admin.get(&identities).await["data"][0]["subject"], "2");
+    let trail = admin.audit_entries("subject=jane@example.com").await;
+    assert_eq!(
+        (
+            &trail[0]["action"],
+            &trail[0]["operator"],
+            &trail[0]["after"]["subject"]
+        ),
+        (&json!("operator_identity.link"), &json!("service"), &json!("2"))
     );
 }
 
@@ -336,6 +227,58 @@ async fn callback_of_another_browser_or_a_used_code_is_refused() {
         .await;
     assert_eq!(denied.status, 401);
     assert_eq!(browser.open("/sign-in/callback").await.status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn page_of_another_site_begins_no_sign_in_and_uses_up_no_failed_ones() {
+    let provider = Provider::start();
+    let service = provider.start_service();
+    let mut admin = Operator::of(&service);
+    let foreign = [("sec-fetch-site", "cross-site")];
+    let mut browser = Browser::of(&service);
+    let begun = browser
+        .send(Method::GET, "/sign-in/oidc?next=%2Faccount", &foreign, "")
+        .await;
+    assert_eq!(
+        (begun.status.as_u16(), &begun.headers["location"], &browser.cookie),
+        (303, &"/sign-in?next=%2Faccount".parse().unwrap(), &None)
+    );
+    for callback in [
+        "/sign-in/callback",
+        "/sign-in/callback?code=a&state=b",
+        "/sign-in/callback?error=access_denied&state=b",
+    ] {
+        let refused = browser.send(Method::GET, callback, &foreign, "").await;
+        assert_eq!(refused.status, 401, "{callback}: {refused:?}");
+    }
+    assert_eq!(failed_sign_ins(&mut admin).await, 0);
+    assert_eq!(provider.requests("/token"), 0, "the provider is not asked");
+
+    // A code that the browser's own sign-in did not bring is a guess.
+    let jane = json!({ "email": "jane@example.com", "groups": ["staff"] });
+    let callback = provider.authorize(&mut browser, &jane).await;
+    let guess = callback.replace("code=code-", "code=guess-");
+    assert_eq!(browser.open(&guess).await.status, 401);
+    assert_eq!(failed_sign_ins(&mut admin).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sign_in_at_the_provider_ends_the_session_that_its_browser_had() {
+    let provider = Provider::start();
+    let service = provider.start_service();
+    let mut admin = Operator::of(&service);
+    let (name, _) = add_operator(&mut admin, "viewer").await;
+    let mut previous = Browser::signed_in(&service, &mut admin, &name).await;
+    let mut browser = Browser::of(&service);
+    let jane = json!({ "email": "jane@example.com", "groups": ["staff"] });
+    let callback = provider.authorize(&mut browser, &jane).await;
+    // A browser sends all cookies of the console.
+    let cookies = [&previous.cookie, &browser.cookie].map(|cookie| cookie.clone().unwrap());
+    browser.cookie = Some(cookies.join("; "));
+    assert_eq!(previous.open("/account").await.status, 200);
+    assert_eq!(browser.open(&callback).await.status, 303);
+    assert_eq!(previous.open("/account").await.status, 303, "it has ended");
+    assert_eq!(browser.open("/account").await.status, 200);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use vouchsafe_private_postgres::Durability;
 use crate::commands::{run_error, run_json, utf8};
 use crate::multi_node::start_two_nodes;
 use vouchsafe_test_harness::{
-    Database, Instance, Listener, Operator, expect_error, expect_success, program, shared, unique,
+    Database, Instance, Listener, Operator, expect_error, expect_success, program, shared, text_of, unique,
 };
 
 const ROLES: [&str; 3] = ["viewer", "operator", "admin"];
@@ -30,6 +30,16 @@ pub(crate) async fn add_operator(admin: &mut Operator, role: &str) -> (String, V
 async fn issue_token(admin: &mut Operator, name: &str) -> Value {
     let path = format!("/admin/v1/operators/{name}/tokens");
     admin.send_json(Method::POST, &path, &json!({})).await
+}
+
+/// The number of failed sign-ins that were counted.
+pub(crate) async fn failed_sign_ins(admin: &mut Operator) -> usize {
+    let metrics = admin.call(Method::GET, "/metrics", "text/plain", "").await;
+    let text = text_of(&metrics);
+    let count = text
+        .lines()
+        .find_map(|line| line.strip_prefix("vouchsafe_operator_sign_in_failures_total "));
+    count.unwrap().parse().unwrap()
 }
 
 pub(crate) fn text(value: &Value, field: &str) -> String {

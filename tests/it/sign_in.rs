@@ -198,7 +198,7 @@ async fn cookie_under_tls_is_secure_and_forms_come_from_the_console_url() {
     assert_eq!(stranger.status(Method::GET, "/admin/v1/partners").await, 401);
     assert_eq!(stranger.open(&wrong).await.status, 401);
     assert_eq!(stranger.submit("/sign-in/link", &wrong[14..]).await.status, 401);
-    let limited = stranger.open("/sign-in/link?token=guess").await;
+    let limited = stranger.open(&wrong).await;
     assert_eq!(limited.status, 429);
     assert!(limited.headers.contains_key("retry-after"), "{limited:?}");
     let signed_in = browser
@@ -209,6 +209,71 @@ async fn cookie_under_tls_is_secure_and_forms_come_from_the_console_url() {
     assert!(text_of(&metrics).contains("vouchsafe_operator_sign_in_failures_total 4\n"));
     let log = service.log();
     assert_eq!(log.matches("operator sign-in failed").count(), 3, "{log}");
+}
+
+#[tokio::test]
+async fn page_of_another_site_learns_nothing_and_uses_up_no_failed_sign_ins() {
+    let service = Instance::start_with(&[("VOUCHSAFE_LIMIT_AUTH", "2/86400")]);
+    let mut admin = Operator::of(&service);
+    let link = issue_link(&mut admin, "admin").await;
+    let wrong = format!("/sign-in/link?token=vsl_{}", "7".repeat(64));
+    let mut browser = Browser::of(&service);
+    for site in ["cross-site", "same-site"] {
+        for path in [&wrong, &link] {
+            let page = browser
+                .send(Method::GET, path, &[("sec-fetch-site", site)], "")
+                .await;
+            let text = text_of(&page);
+            assert_eq!(page.status, 200, "{site}: {text}");
+            assert!(text.contains(&format!("href=\"{path}\"")), "{site}: {text}");
+            assert!(!text.contains("Sign in as"), "{site}: {text}");
+        }
+        let incomplete = "/sign-in/link?token=vsl_7";
+        let refused = browser
+            .send(Method::GET, incomplete, &[("sec-fetch-site", site)], "")
+            .await;
+        assert_eq!(refused.status, 401, "{site}: {refused:?}");
+    }
+    assert_eq!(browser.open("/sign-in/link").await.status, 401, "no guess");
+    assert_eq!(browser.submit("/sign-in/link", "token=typo").await.status, 401);
+
+    // The person follows the link of the page.
+    let page = browser.send(Method::GET, &link, &[SAME_ORIGIN], "").await;
+    assert!(text_of(&page).contains("Sign in as admin"), "{page:?}");
+    for expected in [401, 401, 429] {
+        assert_eq!(browser.open(&wrong).await.status, expected, "a guess");
+    }
+    let guess = browser.submit("/sign-in/link", &wrong[14..]).await;
+    assert_eq!(guess.status, 429);
+    let metrics = admin.call(Method::GET, "/metrics", "text/plain", "").await;
+    assert!(text_of(&metrics).contains("vouchsafe_operator_sign_in_failures_total 4\n"));
+}
+
+#[tokio::test]
+async fn new_sign_in_ends_the_session_that_its_browser_had() {
+    let service = shared();
+    let mut admin = Operator::of(service);
+    let (jane, _) = add_operator(&mut admin, "viewer").await;
+    let (sam, _) = add_operator(&mut admin, "viewer").await;
+    let mut browser = Browser::signed_in(service, &mut admin, &jane).await;
+    let mut elsewhere = Browser::signed_in(service, &mut admin, &jane).await;
+    let mut previous = Browser::of(service);
+    previous.cookie.clone_from(&browser.cookie);
+    assert_eq!(browser.submit("/sign-in/link", "token=typo").await.status, 401);
+    assert_eq!(
+        previous.status(Method::GET, "/admin/v1/partners").await,
+        200,
+        "a failed sign-in ends nothing"
+    );
+    let link = issue_link(&mut admin, &sam).await;
+    assert_eq!(browser.submit("/sign-in/link", &link[14..]).await.status, 303);
+    for (session, expected) in [(&mut previous, 401), (&mut elsewhere, 200), (&mut browser, 200)] {
+        assert_eq!(session.status(Method::GET, "/admin/v1/partners").await, expected);
+    }
+    let trail = admin.audit_entries(&format!("operator={sam}")).await;
+    let actions: Vec<_> = trail.iter().map(|entry| text(entry, "action")).collect();
+    assert_eq!(actions, ["operator_session.end", "operator_session.start"]);
+    assert_eq!(trail[0]["after"]["operator"], json!(jane));
 }
 
 #[tokio::test]

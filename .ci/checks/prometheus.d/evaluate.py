@@ -1,4 +1,5 @@
-"""Evaluates every expression of rules and dashboards against a Prometheus that scrapes the service, until each has a series."""
+"""Evaluates every expression of rules and dashboards against a Prometheus that scrapes the service, until each has a series, and
+exemplars where a dashboard shows them."""
 
 import json
 import re
@@ -38,12 +39,20 @@ def rules():
         yield rule["name"], comparison[1]
 
 
-def dashboards():
+def targets():
     for file in sorted((repository / "deploy/grafana").glob("*.json")):
         for panel in json.loads(file.read_text())["panels"]:
             for target in panel["targets"]:
                 expression = target["expr"].replace("$__rate_interval", "5m").replace("$instance", ".*")
-                yield f"{file.stem}: {panel['title']}", expression
+                yield f"{file.stem}: {panel['title']}", expression, target.get("exemplar", False)
+
+
+def dashboards():
+    return [(name, expression) for name, expression, _ in targets()]
+
+
+def exemplars():
+    return [(name, expression) for name, expression, has_exemplars in targets() if has_exemplars]
 
 
 def get(path, **query):
@@ -59,6 +68,13 @@ def has_series(expression):
     return any(sample["value"][1] != "NaN" for sample in samples)
 
 
+def has_exemplar(expression):
+    found = get("/api/v1/query_exemplars", query=expression, start=time.time() - 3600, end=time.time())
+    labels = [exemplar["labels"] for series in found for exemplar in series["exemplars"]]
+    assert all(re.fullmatch("[0-9a-f]{32}", each["trace_id"]) for each in labels), labels
+    return bool(labels)
+
+
 def main():
     deadline = time.monotonic() + DEADLINE_S
     while True:
@@ -67,6 +83,8 @@ def main():
             expressions = [*rules(), *dashboards()]
             missing = [(name, e) for name, e in expressions if not has_series(e)]
             missing = [(name, e) for name, e in missing if not any(metric in e for metric in EMPTY_WHEN_HEALTHY)]
+            assert exemplars()
+            missing += [(f"{name}, exemplars", e) for name, e in exemplars() if not has_exemplar(e)]
         except OSError as error:
             expressions, missing = [], [("Prometheus", str(error))]
         if not missing:
@@ -74,7 +92,7 @@ def main():
         if time.monotonic() > deadline:
             sys.exit("\n".join(f"no series: {name}: {expression}" for name, expression in missing))
         subprocess.run([Path(sys.argv[0]).with_name("traffic")], check=True)
-    print(f"{len(expressions)} expressions of rules and dashboards have series")
+    print(f"{len(expressions)} expressions of rules and dashboards have series, {len(exemplars())} of them exemplars")
 
 
 main()

@@ -193,7 +193,7 @@ impl Lane {
             match self.try_write(batch.records()).instrument(batch.span()).await {
                 WriteResult::Written(verdicts) => {
                     self.metrics.record_verdicts(&verdicts);
-                    self.metrics.record_events(batch.records(), &verdicts);
+                    self.metrics.record_committed(batch.records(), &verdicts);
                     self.committed = Some(CommittedBatch {
                         batch,
                         number: self.batch_number,

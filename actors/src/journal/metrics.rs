@@ -1,4 +1,4 @@
-//! Journal metrics: commit duration, batch size, verdicts, events, recoveries.
+//! Journal metrics: commit duration, batch size, verdicts, events, money, recoveries.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use vouchsafe_domain::event_kind::EventKind;
 
 use super::commit_health::CommitHealth;
+use super::money::MoneyMetrics;
 use crate::ports::record::{Record, StaleReason, Verdict};
 
 /// Metrics of all lanes.
@@ -26,6 +27,7 @@ pub struct JournalMetrics {
     queued: Gauge,
     verdicts: Family<VerdictLabels, Counter>,
     events: Family<EventLabels, Counter>,
+    money: MoneyMetrics,
     recoveries: Counter,
 }
 
@@ -82,6 +84,7 @@ impl Default for JournalMetrics {
             queued: Gauge::default(),
             verdicts: Family::default(),
             events: Family::default(),
+            money: MoneyMetrics::default(),
             recoveries: Counter::default(),
         }
     }
@@ -130,6 +133,7 @@ impl JournalMetrics {
             "Committed order events, by kind",
             self.events.clone(),
         );
+        registry.register_collector(Box::new(self.money.clone()));
     }
 
     fn verdict_counter(&self, verdict: VerdictLabel) -> Counter {
@@ -267,15 +271,20 @@ impl LaneMetrics {
         }
     }
 
-    /// Counts the events of the committed records.
-    pub(super) fn record_events(&self, records: &[Record], verdicts: &[Verdict]) {
+    /// Counts the events and the money of the committed records.
+    pub(super) fn record_committed(&self, records: &[Record], verdicts: &[Verdict]) {
         let mut counts = [0; EventKind::VARIANTS.len()];
+        let mut money = self.metrics.money.lock();
         for (record, verdict) in records.iter().zip(verdicts) {
             if matches!(verdict, Verdict::Committed(_)) {
                 let steps = record.events.iter().flat_map(|events| &events.steps);
                 steps.for_each(|step| counts[EventKind::of(step) as usize] += 1);
+                if let Some(movement) = &record.movement {
+                    money.add(movement);
+                }
             }
         }
+        drop(money);
         for (kind, count) in EventKind::VARIANTS.iter().zip(counts) {
             if count > 0 {
                 self.metrics.event_counter(*kind).inc_by(count);

@@ -12,6 +12,7 @@ mod batch;
 mod commit_health;
 mod lane;
 mod metrics;
+mod money;
 mod submission;
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};

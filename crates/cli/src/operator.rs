@@ -25,7 +25,7 @@ use super::database::DatabaseArgs;
 use super::examples::examples;
 use super::exit::UsageError;
 use super::id::{ObjectRef as _, OperatorRef, OperatorSessionRef, OperatorTokenRef};
-use super::table::{Column, column};
+use super::table::{Column, column, text};
 use super::{CommandOutput, LocalService, output};
 
 const COLUMNS: [Column; 4] = [
@@ -42,6 +42,8 @@ const TOKEN_COLUMNS: [Column; 5] = [
     column("USED", "last_used_at"),
     column("FROM", "created_at"),
 ];
+
+const IDENTITY_COLUMNS: [Column; 2] = [column("SUBJECT", "subject"), text("ISSUER", "issuer", 20)];
 
 const SESSION_COLUMNS: [Column; 7] = [
     column("SESSION", "session_id"),
@@ -70,6 +72,9 @@ pub enum Action {
     /// Issue, list and revoke API tokens of operators.
     #[command(subcommand, after_help = examples!["vouchsafe operator token list jane.doe"])]
     Token(TokenAction),
+    /// Show and unlink the identity of an operator at the identity provider.
+    #[command(subcommand, after_help = examples!["vouchsafe operator identity list jane@example.com"])]
+    Identity(IdentityAction),
     /// Print a link that signs an operator in to the console, once, for 10 minutes.
     #[command(after_help = examples!["vouchsafe operator sign-in jane.doe"])]
     SignIn(SignInArgs),
@@ -114,11 +119,26 @@ pub struct CreateArgs {
 }
 
 #[derive(Debug, Subcommand)]
+pub enum IdentityAction {
+    /// Show the person at the identity provider to whom an account belongs.
+    #[command(after_help = examples!["vouchsafe operator identity list jane@example.com"])]
+    List {
+        #[command(flatten)]
+        operator: OperatorRef,
+        #[command(flatten)]
+        list: ListArgs,
+    },
+    /// Unlink an account from its person, and end the sessions that began at the identity provider.
+    #[command(after_help = examples!["vouchsafe operator identity unlink jane@example.com"])]
+    Unlink(OperatorRef),
+}
+
+#[derive(Debug, Subcommand)]
 pub enum TokenAction {
     /// Issue a token; it is shown once.
     #[command(after_help = examples!["vouchsafe operator token issue jane.doe --days 30"])]
     Issue(RequestArgs<OperatorRef, IssueTokenRequest>),
-    /// List the tokens of an operator, newest first, including revoked and expired ones.
+    /// List the tokens of an operator, newest first, with those that ended in the last 90 days.
     #[command(after_help = examples!["vouchsafe operator token list jane.doe"])]
     List {
         #[command(flatten)]
@@ -154,6 +174,17 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
         Action::Token(TokenAction::Revoke(token)) => {
             let response = admin.call(Method::DELETE, &token.path(), NO_BODY).await?;
             admin.show(response, |_| Ok(format!("{} is revoked", token.token_id)))
+        }
+        Action::Identity(IdentityAction::List { operator, list }) => {
+            let path = format!("{}/identities", operator.path());
+            admin.list(&path, &list, &IDENTITY_COLUMNS).await
+        }
+        Action::Identity(IdentityAction::Unlink(operator)) => {
+            let path = format!("{}/identities", operator.path());
+            let response = admin.call(Method::DELETE, &path, NO_BODY).await?;
+            admin.show(response, |_| {
+                Ok(format!("{} belongs to no identity", operator.name))
+            })
         }
         Action::SignIn(args) => {
             let path = format!("{}/sign-in-links", args.operator.path());

@@ -157,7 +157,7 @@ macro_rules! timed {
     };
 }
 
-timed!(OrderId, AttemptId);
+timed!(OrderId, AttemptId, ChangeRequestId);
 
 impl AttemptId {
     /// The time at which the attempt started.

@@ -123,6 +123,16 @@ pub struct OperatorAccount {
     pub created_at: OffsetDateTime,
 }
 
+/// The person at an identity provider to whom an account belongs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct OperatorIdentity {
+    /// Issuer URL of the provider.
+    pub issuer: String,
+    /// Identifies the person at the provider, permanently.
+    pub subject: String,
+}
+
 /// An API token of an operator, without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema), schema(as = OperatorToken))]

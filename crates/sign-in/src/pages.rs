@@ -53,6 +53,18 @@ pub fn confirm_link(operator: &OperatorName, token: &str) -> Markup {
     )
 }
 
+/// The page of a link that another site opened. Following it shows the operator, so that nobody signs in as somebody else unknowingly.
+#[must_use]
+pub fn continue_with_link(token: &str) -> Markup {
+    page(
+        "Sign in",
+        html! {
+            p { "You opened a sign-in link from another page." }
+            p { a.button href={ "/sign-in/link?token=" (token) } { "Continue" } }
+        },
+    )
+}
+
 /// The account of the person who is signed in.
 #[must_use]
 pub fn account(operator: &OperatorName, role: Role) -> Markup {
@@ -101,6 +113,8 @@ mod tests {
             !page.contains("<script>") && page.contains("Sign in as admin"),
             "{page}"
         );
+        let page = continue_with_link("\"><script>").into_string();
+        assert!(!page.contains("<script>"), "{page}");
         let page = failure("the link is <b>").into_string();
         assert!(page.contains("The link is &lt;b&gt;."), "{page}");
     }

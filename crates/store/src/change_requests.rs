@@ -16,6 +16,9 @@ use super::database::{Database, Statement};
 /// Until then a confirmed request is being carried out, and is not confirmed again. Longer than a change takes.
 const EXECUTION_TIMEOUT_S: f64 = 60.0;
 
+/// Days for which a request stays listed. The audit trail keeps its entries.
+const REQUEST_DAYS: i32 = 366;
+
 /// A change to request.
 #[derive(Debug, Clone)]
 pub struct NewChangeRequest {
@@ -82,18 +85,27 @@ macro_rules! query_requests {
 pub struct ChangeRequests(pub(super) Database);
 
 impl ChangeRequests {
-    /// Stores a request.
+    /// Stores a request, unless the same operator has requested the same change and it still waits. Returns the one that waits.
+    /// `is_same` decides by the encrypted change of a request for the same object.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn create(
         &self,
         new: NewChangeRequest,
+        is_same: impl Fn(ChangeRequestId, &[u8]) -> bool + Send + 'static,
         actor: AuditActor,
     ) -> Result<ChangeRequest, sqlx::Error> {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
+                // Serializes the requests of an operator, so that a repeated call finds the first one.
+                super::operators::lock(&new.requested_by)
+                    .fetch_optional(&mut *transaction)
+                    .await?;
+                if let Some(waiting) = find_waiting(&mut transaction, &new, is_same).await? {
+                    return Ok(waiting);
+                }
                 let request = query_requests!(
                     "INSERT INTO change_requests (request_id, kind, object, details, sealed, requested_by, expires_at)
                      VALUES ($1, $2, $3, $4::text::jsonb, $5, $6, $7) RETURNING",
@@ -299,6 +311,56 @@ impl ChangeRequests {
         );
         self.0.execute(statement).await
     }
+
+    /// Deletes the requests that ended and were made a year ago.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn purge_ended(&self, now: OffsetDateTime) -> Result<(), sqlx::Error> {
+        // By the ID, which begins with the time of the request: the primary key finds nothing or a few rows.
+        let oldest = ChangeRequestId::lower_bound_at(now - time::Duration::days(REQUEST_DAYS.into()));
+        let statement = sqlx::query!(
+            "DELETE FROM change_requests
+              WHERE request_id < $1
+                AND status IN ('EXECUTED', 'REFUSED', 'DECLINED', 'EXPIRED')",
+            oldest as _,
+        );
+        self.0.execute(statement).await
+    }
+}
+
+/// The request of the same change by the same operator that still waits.
+async fn find_waiting(
+    connection: &mut PgConnection,
+    new: &NewChangeRequest,
+    is_same: impl Fn(ChangeRequestId, &[u8]) -> bool,
+) -> Result<Option<ChangeRequest>, sqlx::Error> {
+    let waiting = sqlx::query!(
+        r#"SELECT request_id AS "request_id: ChangeRequestId", sealed AS "sealed!"
+             FROM change_requests
+            WHERE status = 'WAITING'
+              AND expires_at > now()
+              AND requested_by = $1
+              AND kind = $2
+              AND object = $3
+            ORDER BY request_id"#,
+        &new.requested_by as _,
+        new.kind as _,
+        new.object,
+    );
+    let waiting = waiting.fetch_all(&mut *connection).await?;
+    let same = waiting
+        .into_iter()
+        .find(|request| is_same(request.request_id, &request.sealed));
+    let Some(same) = same else {
+        return Ok(None);
+    };
+    let found = query_requests!(
+        "SELECT",
+        "FROM change_requests WHERE request_id = $1",
+        same.request_id as _
+    );
+    found.fetch_optional(connection).await
 }
 
 async fn audit_change(

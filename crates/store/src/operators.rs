@@ -196,7 +196,8 @@ async fn change(
     Ok(Some(after))
 }
 
-fn lock(
+/// Locks an account until the end of the transaction.
+pub(super) fn lock(
     name: &OperatorName,
 ) -> Statement<impl FnMut(PgRow) -> Result<OperatorAccount, sqlx::Error> + Send + use<>> {
     query_accounts!(

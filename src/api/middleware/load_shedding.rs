@@ -56,6 +56,8 @@ fn overload_response(request: &ServiceRequest) -> Option<HttpResponse> {
         route: Some(ORDERS_ROUTE.to_owned()),
         status: response.status().as_u16(),
         duration: started.elapsed(),
+        // It has no span.
+        exemplar: None,
     });
     Some(response)
 }

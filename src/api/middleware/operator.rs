@@ -250,6 +250,14 @@ pub(crate) async fn find_session_operator(
     }
 }
 
+/// Whether a browser sent the request for a page of another site, which can be a link that a person followed. Anybody can claim it in a
+/// request of their own, so it must not open anything.
+pub(crate) fn is_from_other_site(headers: &HeaderMap) -> bool {
+    headers
+        .get(&SEC_FETCH_SITE)
+        .is_some_and(|site| [&b"cross-site"[..], b"same-site"].contains(&site.as_bytes()))
+}
+
 /// Rejects a request that a browser did not send from a page of the console (cross-site request forgery).
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use actix_web::{HttpMessage as _, HttpResponse, ResponseError as _, web};
 use vouchsafe_wire::error_code::Code;
 
 use super::refusals;
-use super::trace::{MatchedRoute, method_label};
+use super::trace::{TracedRequest, method_label};
 use crate::api::error::ApiError;
 use crate::metrics::{FinishedRequest, PARTNER_LISTENER};
 use crate::service::Service;
@@ -43,10 +43,8 @@ async fn serve_if_ready<B: MessageBody + 'static>(
         .cloned()
         .ok_or_else(ApiError::unavailable)?;
     let method = method_label(request.method());
-    let route = request
-        .extensions_mut()
-        .remove()
-        .and_then(|MatchedRoute(route)| route);
+    let traced = request.extensions_mut().remove::<TracedRequest>();
+    let (route, exemplar) = traced.map_or((None, None), |traced| (traced.route, traced.exemplar));
     // Monitoring stays available during a drain; only `/readyz` fails then. During the start nothing is served, because the
     // sandbox is not seeded yet.
     let is_monitoring = matches!(request.path(), "/healthz" | "/metrics") && service.gate.was_opened();
@@ -67,6 +65,7 @@ async fn serve_if_ready<B: MessageBody + 'static>(
         route,
         status: status.as_u16(),
         duration: started.elapsed(),
+        exemplar,
     });
     if let Ok(response) = &mut result
         && !service.gate.is_open()

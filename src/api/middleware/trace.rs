@@ -11,14 +11,20 @@ use actix_web::{HttpMessage as _, HttpResponse};
 use tracing::{Instrument as _, Span, error_span};
 use vouchsafe_actors::SPANS;
 
+use crate::metrics::ExemplarLabels;
 use crate::telemetry;
-use crate::telemetry::trace::{TRACE_ID, parse_traceparent, random_trace_id};
+use crate::telemetry::trace::{TRACE_ID, Traceparent, parse_traceparent, random_trace_id};
 
 /// The response header with the trace id (spec part 7).
 static X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
 
-/// The route template of a request, for middleware that runs later; `None` if no route matches.
-pub(crate) struct MatchedRoute(pub(crate) Option<String>);
+/// The route and the trace of a request, for middleware that runs later.
+pub(crate) struct TracedRequest {
+    /// The template; `None` if no route matches.
+    pub(crate) route: Option<String>,
+    /// `None` if the caller does not record the trace.
+    pub(crate) exemplar: Option<ExemplarLabels>,
+}
 
 /// Middleware: assigns the trace id, opens the span and sets `X-Trace-ID`, also on error responses of inner middleware.
 pub(crate) async fn trace_request(
@@ -30,7 +36,11 @@ pub(crate) async fn trace_request(
     let header = HeaderValue::from_str(&trace_id);
     let route = request.match_pattern();
     let span = request_span(&request, route.as_deref(), &trace_id);
-    request.extensions_mut().insert(MatchedRoute(route));
+    let is_recorded = parent.is_none_or(Traceparent::is_sampled);
+    request.extensions_mut().insert(TracedRequest {
+        route,
+        exemplar: is_recorded.then(|| ExemplarLabels::new(&trace_id)).flatten(),
+    });
     telemetry::start_span(&span, &trace_id, parent);
     let result = async {
         next.call(request)

@@ -60,19 +60,27 @@ pub(super) async fn submit_if(
     }
     let details = change.describe(service).await?;
     let request_id = ChangeRequestId::generate();
+    let json = Zeroizing::new(serde_json::to_vec(&change).map_err(|error| unreadable(&error))?);
     let new = NewChangeRequest {
         request_id,
         kind: change.kind(),
         object: change.object(),
         details,
-        sealed: seal(service, request_id, &change).await?,
+        sealed: seal(service, request_id, &json).await?,
         requested_by: operator.name().clone(),
         expires_at: service.clock.now() + VALIDITY,
     };
+    let vault = service.keyring.vault();
+    // A request that another node has encrypted under a new key counts as different.
+    let is_same = move |request_id: ChangeRequestId, sealed: &[u8]| {
+        let change = vault.open_change(request_id.as_uuid(), sealed);
+        change.is_some_and(|change| *change == *json)
+    };
     let requests = &service.operator_store.change_requests;
-    let request = requests.create(new, operator.audit_actor()).await?;
+    let request = requests.create(new, is_same, operator.audit_actor()).await?;
+    let location = format!("/admin/v1/requests/{}", request.request_id);
     Ok(HttpResponse::Accepted()
-        .insert_header((LOCATION, format!("/admin/v1/requests/{request_id}")))
+        .insert_header((LOCATION, location))
         .json(request))
 }
 
@@ -81,17 +89,12 @@ pub(super) fn to_details(details: &impl Serialize) -> Result<String, ApiError> {
     serde_json::to_string(details).map_err(|error| unreadable(&error))
 }
 
-async fn seal(
-    service: &Service,
-    request_id: ChangeRequestId,
-    change: &impl Serialize,
-) -> Result<Vec<u8>, ApiError> {
-    let json = Zeroizing::new(serde_json::to_vec(change).map_err(|error| unreadable(&error))?);
+async fn seal(service: &Service, request_id: ChangeRequestId, json: &[u8]) -> Result<Vec<u8>, ApiError> {
     let vault = service.keyring.sealing_vault().await.map_err(|error| {
         tracing::error!(error.message = %error, "no data key for a change request");
         ApiError::unavailable()
     })?;
-    vault.seal_change(request_id.as_uuid(), &json).map_err(|error| {
+    vault.seal_change(request_id.as_uuid(), json).map_err(|error| {
         tracing::error!(error.message = %error, "cannot encrypt a change request");
         ApiError::new(
             Code::InternalError,

@@ -166,6 +166,8 @@ fn endpoints() -> Vec<AdminEndpoint> {
         GET "/operators/{name}/tokens" Viewer => operators::list_tokens, docs::operators::list_tokens;
         POST "/operators/{name}/tokens" Admin => operators::issue_token, docs::operators::issue_token;
         DELETE "/operator-tokens/{token_id}" Admin => operators::revoke_token, docs::operators::revoke_token;
+        GET "/operators/{name}/identities" Admin => operators::list_identities, docs::operators::list_identities;
+        DELETE "/operators/{name}/identities" Admin => operators::unlink_identities, docs::operators::unlink_identities;
         POST "/operators/{name}/sign-in-links" Viewer => sessions::issue_link, docs::operators::issue_sign_in_link;
         GET "/sessions" Viewer => sessions::list, docs::operators::list_sessions;
         DELETE "/sessions/{session_id}" Viewer => sessions::end, docs::operators::end_session;

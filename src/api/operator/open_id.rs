@@ -1,10 +1,13 @@
 //! Sign-in by OpenID Connect: the redirect to the provider, and its callback.
 //!
-//! It begins with a GET: the content policy of the pages forbids a form that leads to another host.
+//! It begins with a GET: the content policy of the pages forbids a form that leads to another host. A GET can come from a page of
+//! another site, in the browser of a person who did not want to sign in. So it counts as a failed sign-in only if it could be a guess:
+//! after the state has proved that the sign-in began in this browser.
 
-use actix_web::http::header::{HeaderValue, SET_COOKIE};
+use actix_web::http::header::{CACHE_CONTROL, HeaderValue, LOCATION, SET_COOKIE};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
+use vouchsafe_domain::operator::OperatorIdentity;
 use vouchsafe_security::operator_token::TokenKind;
 use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
@@ -15,7 +18,7 @@ use vouchsafe_wire::error_code::Code;
 use super::operators::generate_token;
 use super::sign_in::{SignInQuery, failure, new_session, redirect, refusal, start_browser_session};
 use crate::api::error::ApiError;
-use crate::api::middleware::operator::find_cookie;
+use crate::api::middleware::operator::{find_cookie, is_from_other_site};
 use crate::api::routing::resource;
 use crate::service::Service;
 
@@ -26,20 +29,29 @@ pub(super) fn routes(config: &mut web::ServiceConfig) {
 }
 
 /// `GET /sign-in/oidc`.
-async fn begin(service: web::Data<Service>, query: Option<web::Query<SignInQuery>>) -> HttpResponse {
-    match try_begin(&service, query).await {
+async fn begin(
+    service: web::Data<Service>,
+    request: HttpRequest,
+    query: Option<web::Query<SignInQuery>>,
+) -> HttpResponse {
+    let query = query.map(web::Query::into_inner).unwrap_or_default();
+    let next = NextPath::parse_or_root(&query.next);
+    if is_from_other_site(request.headers()) {
+        // A person has to choose to sign in.
+        return HttpResponse::SeeOther()
+            .insert_header((LOCATION, next.sign_in_url()))
+            .insert_header((CACHE_CONTROL, "no-store"))
+            .finish();
+    }
+    match try_begin(&service, next).await {
         Ok(response) => response,
         Err(error) => failure(&error),
     }
 }
 
-async fn try_begin(
-    service: &Service,
-    query: Option<web::Query<SignInQuery>>,
-) -> Result<HttpResponse, ApiError> {
-    let query = query.map(web::Query::into_inner).unwrap_or_default();
+async fn try_begin(service: &Service, next: NextPath) -> Result<HttpResponse, ApiError> {
     let now_s = service.clock.now().unix_timestamp();
-    let begun = provider(service)?.begin(NextPath::parse_or_root(&query.next), now_s);
+    let begun = provider(service)?.begin(next, now_s);
     let (target, pending) = begun.await.map_err(|error| unavailable(&error))?;
     let cookie = ConsoleCookie::PendingSignIn.set(&service.console_url, &pending.to_cookie());
     Ok(redirect(target.as_str(), &cookie))
@@ -84,7 +96,7 @@ async fn try_finish(
     // Without a code the provider reports an error, such as that the person declined.
     let Some(pending) = pending.filter(|_| !callback.code.is_empty()) else {
         let message = "the sign-in was not begun in this browser within the last 10 minutes, or was declined; sign in again";
-        return Err(refusal(service, request, Code::InvalidCredentials, message));
+        return Err(ApiError::new(Code::InvalidCredentials, message));
     };
     let identity = match provider.finish(&pending, callback.code).await {
         Ok(identity) => identity,
@@ -138,8 +150,10 @@ fn to_operator(
         return refuse("your account at the identity provider has no role here; ask an administrator");
     };
     Ok(ProviderIdentity {
-        issuer: provider.issuer().to_owned(),
-        subject: identity.subject,
+        identity: OperatorIdentity {
+            issuer: provider.issuer().to_owned(),
+            subject: identity.subject,
+        },
         name,
         role,
     })

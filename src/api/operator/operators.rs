@@ -1,4 +1,4 @@
-//! `/operators` and `/operator-tokens`: operator accounts, and issue and revocation of their tokens.
+//! `/operators` and `/operator-tokens`: operator accounts, their identities, and issue and revocation of their tokens.
 //!
 //! Only the response that creates a token contains its text; the database and the audit trail have its hash and ID.
 
@@ -13,6 +13,7 @@ use vouchsafe_security::operator_token::{OperatorToken, TokenKind};
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::operators::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperatorToken};
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::operators::{
     IssueTokenRequest, IssuedOperatorToken, NewOperator, OperatorPatch,
 };
@@ -127,7 +128,7 @@ impl ConfirmableChange for AccountChange {
     }
 }
 
-/// `GET /operators/{name}/tokens`: newest first, including revoked and expired ones.
+/// `GET /operators/{name}/tokens`: newest first, with those that ended in the last 90 days.
 pub(super) async fn list_tokens(
     service: web::Data<Service>,
     name: web::Path<String>,
@@ -224,6 +225,33 @@ impl ConfirmableChange for TokenIssue {
             }
         }
     }
+}
+
+/// `GET /operators/{name}/identities`: the identity of the account, if it is linked to one.
+pub(super) async fn list_identities(
+    service: web::Data<Service>,
+    name: web::Path<String>,
+    ListRequest { page, .. }: ListRequest<WholeList>,
+) -> Result<HttpResponse, ApiError> {
+    let name = parse_name(&name)?;
+    check_exists(&service, &name).await?;
+    let identity = service.operator_store.operators.find_identity(name).await?;
+    sorted_list_response(&page, identity.into_iter().collect(), |identity| {
+        identity.issuer.clone()
+    })
+}
+
+/// `DELETE /operators/{name}/identities`: 204, also without an identity.
+pub(super) async fn unlink_identities(
+    service: web::Data<Service>,
+    operator: Operator,
+    name: web::Path<String>,
+) -> Result<HttpResponse, ApiError> {
+    let name = parse_name(&name)?;
+    check_exists(&service, &name).await?;
+    let operators = &service.operator_store.operators;
+    operators.unlink_identity(name, operator.audit_actor()).await?;
+    Ok(HttpResponse::NoContent().finish())
 }
 
 /// `DELETE /operator-tokens/{token_id}`: 204, also if it is revoked already.

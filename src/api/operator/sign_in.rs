@@ -3,10 +3,13 @@
 //! | Request | Result |
 //! |---|---|
 //! | `GET /sign-in?next=PATH` | the ways to sign in |
-//! | `GET /sign-in/link?token=TOKEN` | a button "Sign in as NAME"; the link stays valid |
+//! | `GET /sign-in/link?token=TOKEN` | a button "Sign in as NAME"; the link stays valid. From another site: a link to the same page |
 //! | `POST /sign-in/link` | the link is used up, the session's cookie is set; leads to `next` |
 //! | `GET /account` | the operator who is signed in |
 //! | `POST /sign-out` | the session is ended, the cookie removed |
+//!
+//! A page of another site can make a browser open these paths. Nothing is looked up for it, so it can neither find out whether a link is
+//! valid nor use up the failed sign-ins of the browser's address. Only a well-formed token can be a guess, and counts.
 //!
 //! Tokens occur in the query of a link and in bodies. The request log has neither, and the pages send no `Referer`.
 
@@ -32,7 +35,8 @@ use crate::api::body;
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::client_address;
 use crate::api::middleware::operator::{
-    Operator, authenticate_page, check_same_origin, find_cookie, find_session_operator, reject,
+    Operator, authenticate_page, check_same_origin, find_cookie, find_session_operator, is_from_other_site,
+    reject,
 };
 use crate::api::routing::resource;
 use crate::service::Service;
@@ -89,12 +93,14 @@ async fn open_link(
     query: Option<web::Query<LinkForm>>,
 ) -> HttpResponse {
     let form = query.map(web::Query::into_inner).unwrap_or_default();
-    let operators = &service.operator_store.operators;
-    let found = match form.token_hash() {
-        Some(hash) => operators.find_sign_in_link(hash).await,
-        None => Ok(None),
+    let Some(hash) = form.token_hash() else {
+        return failure(&no_link());
     };
-    match found {
+    if is_from_other_site(request.headers()) {
+        return html(&pages::continue_with_link(form.token.trim()).0);
+    }
+    let operators = &service.operator_store.operators;
+    match operators.find_sign_in_link(hash).await {
         Ok(Some(operator)) => html(&pages::confirm_link(&operator, form.token.trim()).0),
         Ok(None) => failed_link(&service, &request),
         Err(error) => failure(&error.into()),
@@ -125,9 +131,7 @@ async fn try_redeem_link(
     let form = std::str::from_utf8(&body).unwrap_or_default();
     let form = web::Query::<LinkForm>::from_query(form).map(web::Query::into_inner);
     let form = form.unwrap_or_default();
-    let Some(hash) = form.token_hash() else {
-        return Ok(failed_link(service, request));
-    };
+    let hash = form.token_hash().ok_or_else(no_link)?;
     let token = generate_token(TokenKind::Session)?;
     let session = new_session(service, request, &token)?;
     let operators = &service.operator_store.operators;
@@ -149,6 +153,8 @@ pub(super) fn new_session(
         hash: token.hash(),
         address: client_address(request, service)?.accountable_ip().to_string(),
         trace_id: Some(trace::current_trace_id()).filter(|id| !id.is_empty()),
+        replaced: find_cookie(service, ConsoleCookie::Session, request.headers())
+            .map(|token| OperatorTokenHash::of(token.as_bytes())),
     })
 }
 
@@ -204,6 +210,12 @@ async fn end_session(service: &Service, request: &HttpRequest) -> Result<(), Api
 fn failed_link(service: &Service, request: &HttpRequest) -> HttpResponse {
     let message = "the link is no longer valid: it works once, within 10 minutes, until a new one is issued";
     failure(&refusal(service, request, Code::InvalidCredentials, message))
+}
+
+/// The error of a text that cannot be a link.
+fn no_link() -> ApiError {
+    let message = "this is no complete sign-in link; copy the whole line that the command printed";
+    ApiError::new(Code::InvalidCredentials, message)
 }
 
 /// The error of a failed sign-in, which is counted, logged and limited.

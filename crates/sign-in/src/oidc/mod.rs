@@ -8,6 +8,8 @@
 //!
 //! Nothing is stored on the server between the steps, so any node finishes what another one began.
 
+mod cached_lookup;
+mod claims;
 mod pending;
 mod provider;
 mod roles;

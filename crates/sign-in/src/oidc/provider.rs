@@ -2,8 +2,10 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use openidconnect::core::{
     CoreAuthDisplay, CoreAuthPrompt, CoreAuthenticationFlow, CoreErrorResponseType, CoreGenderClaim,
     CoreJsonWebKey, CoreJweContentEncryptionAlgorithm, CoreJwsSigningAlgorithm, CoreProviderMetadata,
@@ -11,18 +13,19 @@ use openidconnect::core::{
 };
 use openidconnect::http::Response;
 use openidconnect::{
-    AdditionalClaims, AuthorizationCode, Client, ClientId, ClientSecret, CsrfToken, EmptyExtraTokenFields,
-    EndpointMaybeSet, EndpointNotSet, EndpointSet, HttpRequest, HttpResponse, IdTokenFields, IssuerUrl,
-    Nonce, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope, StandardErrorResponse,
-    StandardTokenResponse, TokenResponse as _,
+    AccessToken, AsyncHttpClient, AuthorizationCode, Client, ClientId, ClientSecret, CsrfToken,
+    EmptyExtraTokenFields, EndpointMaybeSet, EndpointNotSet, EndpointSet, HttpRequest, HttpResponse,
+    IdTokenFields, IssuerUrl, Nonce, OAuth2TokenResponse as _, PkceCodeChallenge, PkceCodeVerifier,
+    RedirectUrl, RequestTokenError, Scope, StandardErrorResponse, StandardTokenResponse, SubjectIdentifier,
+    TokenResponse as _, UserInfoClaims, UserInfoError,
 };
 use secrecy::SecretString;
-use serde::{Deserialize, Serialize};
-use tokio::sync::Mutex;
 use url::Url;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::secret::expose;
 
+use super::cached_lookup::{CachedLookup, MaxAge};
+use super::claims::{GroupClaims, PersonClaims};
 use super::pending::PendingSignIn;
 use super::roles::{Identity, RoleMapping};
 use crate::next_path::NextPath;
@@ -33,8 +36,14 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest body of the provider; key sets have some kilobytes.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// How long endpoints and keys of the provider are used. A sign-in within this time after a change of the keys fails.
-const METADATA_MAX_AGE: Duration = Duration::from_secs(60);
+/// How long endpoints and keys of the provider are used. A sign-in within this time after a change of the keys fails. A provider that
+/// failed is spared the sign-ins that people repeat.
+const METADATA_MAX_AGE: MaxAge = MaxAge {
+    success: Duration::from_secs(60),
+    failure: Duration::from_secs(5),
+    // A lookup is two requests.
+    pending: TIMEOUT.saturating_mul(2),
+};
 
 /// Scope and claim of a person's groups.
 const GROUPS: &str = "groups";
@@ -62,7 +71,7 @@ pub struct OidcSettings {
 }
 
 /// Why a sign-in failed. The texts are for the log: they contain no code and no token.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum OidcError {
     /// The provider did not answer, or not as a provider does.
     #[error("the identity provider is not available: {0}")]
@@ -77,20 +86,12 @@ pub struct OidcProvider {
     settings: OidcSettings,
     issuer: IssuerUrl,
     redirect: RedirectUrl,
-    http: reqwest::Client,
-    metadata: Mutex<Option<(Instant, Arc<CoreProviderMetadata>)>>,
+    http: ProviderHttp,
+    metadata: CachedLookup<Arc<CoreProviderMetadata>, OidcError>,
 }
 
-/// Claims beyond the standard ones.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct GroupClaims {
-    #[serde(default)]
-    groups: Vec<String>,
-}
-
-impl AdditionalClaims for GroupClaims {}
-
-type OidcClient<AuthUrl, TokenUrl, UserInfoUrl> = Client<
+/// The client with the endpoints of the provider's metadata.
+type ProviderClient = Client<
     GroupClaims,
     CoreAuthDisplay,
     CoreGenderClaim,
@@ -111,12 +112,12 @@ type OidcClient<AuthUrl, TokenUrl, UserInfoUrl> = Client<
     CoreTokenIntrospectionResponse,
     CoreRevocableToken,
     CoreRevocationErrorResponse,
-    AuthUrl,
+    EndpointSet,
     EndpointNotSet,
     EndpointNotSet,
     EndpointNotSet,
-    TokenUrl,
-    UserInfoUrl,
+    EndpointMaybeSet,
+    EndpointMaybeSet,
 >;
 
 impl OidcProvider {
@@ -132,8 +133,8 @@ impl OidcProvider {
         Ok(Self {
             issuer: IssuerUrl::new(settings.issuer.clone())?,
             redirect: RedirectUrl::new(format!("{console}/sign-in/callback"))?,
-            http: http.timeout(TIMEOUT).build()?,
-            metadata: Mutex::default(),
+            http: ProviderHttp(http.timeout(TIMEOUT).build()?),
+            metadata: CachedLookup::new(METADATA_MAX_AGE),
             settings,
         })
     }
@@ -196,9 +197,7 @@ impl OidcProvider {
             .exchange_code(AuthorizationCode::new(code))
             .map_err(|error| OidcError::Unavailable(error.to_string()))?
             .set_pkce_verifier(PkceCodeVerifier::new(pending.verifier.clone()));
-        let response = request
-            .request_async(&|request| exchange(&self.http, request))
-            .await;
+        let response = request.request_async(&self.http).await;
         let response = response.map_err(|error| match error {
             RequestTokenError::ServerResponse(refusal) => OidcError::Refused(refusal.error().to_string()),
             RequestTokenError::Request(error) => OidcError::Unavailable(describe(&error)),
@@ -213,17 +212,45 @@ impl OidcProvider {
         let claims = token
             .claims(&verifier, &Nonce::new(pending.nonce.clone()))
             .map_err(|error| refused(&error))?;
-        let is_verified = claims.email_verified() == Some(true);
-        let email = claims.email().filter(|_| is_verified);
-        Ok(Identity {
-            subject: claims.subject().to_string(),
-            // Other letters than ASCII may become ASCII in lower case, and with it another person's address.
-            email: email.map(|email| email.to_ascii_lowercase()),
-            groups: claims.additional_claims().groups.clone(),
-        })
+        let subject = claims.subject().clone();
+        let mut person = PersonClaims::new(
+            claims.email(),
+            claims.email_verified(),
+            claims.additional_claims(),
+        );
+        if person.lacks_any_of(&self.settings.roles) && client.user_info_url().is_some() {
+            let access_token = response.access_token().clone();
+            person = person.or(self.fetch_userinfo(&client, access_token, &subject).await?);
+        }
+        Ok(person.into_identity(subject.to_string()))
     }
 
-    async fn client(&self) -> Result<OidcClient<EndpointSet, EndpointMaybeSet, EndpointMaybeSet>, OidcError> {
+    /// Asks for claims that the ID token lacks.
+    async fn fetch_userinfo(
+        &self,
+        client: &ProviderClient,
+        access_token: AccessToken,
+        subject: &SubjectIdentifier,
+    ) -> Result<PersonClaims, OidcError> {
+        let request = client
+            .user_info(access_token, Some(subject.clone()))
+            .map_err(|error| OidcError::Unavailable(error.to_string()))?;
+        let claims: Result<UserInfoClaims<GroupClaims, CoreGenderClaim>, _> =
+            request.request_async(&self.http).await;
+        let claims = claims.map_err(|error| match error {
+            UserInfoError::ClaimsVerification(error) => OidcError::Refused(describe(&error)),
+            UserInfoError::Request(error) => OidcError::Unavailable(describe(&error)),
+            // Not the body, which has data of the person.
+            _ => OidcError::Unavailable("unexpected response of the userinfo endpoint".to_owned()),
+        })?;
+        Ok(PersonClaims::new(
+            claims.email(),
+            claims.email_verified(),
+            claims.additional_claims(),
+        ))
+    }
+
+    async fn client(&self) -> Result<ProviderClient, OidcError> {
         let metadata = self.metadata().await?;
         let client = Client::from_provider_metadata(
             CoreProviderMetadata::clone(&metadata),
@@ -233,19 +260,18 @@ impl OidcProvider {
         Ok(client.set_redirect_uri(self.redirect.clone()))
     }
 
-    /// Concurrent sign-ins wait for one request to the provider.
     async fn metadata(&self) -> Result<Arc<CoreProviderMetadata>, OidcError> {
-        let mut stored = self.metadata.lock().await;
-        if let Some((fetched_at, metadata)) = &*stored
-            && fetched_at.elapsed() < METADATA_MAX_AGE
-        {
-            return Ok(Arc::clone(metadata));
-        }
-        let fetch = |request| exchange(&self.http, request);
-        let found = CoreProviderMetadata::discover_async(self.issuer.clone(), &fetch).await;
-        let found = Arc::new(found.map_err(|error| OidcError::Unavailable(describe(&error)))?);
-        *stored = Some((Instant::now(), Arc::clone(&found)));
-        Ok(found)
+        let lookup = || {
+            let (http, issuer) = (self.http.clone(), self.issuer.clone());
+            async move {
+                let found = CoreProviderMetadata::discover_async(issuer, &http).await;
+                found
+                    .map(Arc::new)
+                    .map_err(|error| OidcError::Unavailable(describe(&error)))
+            }
+            .boxed()
+        };
+        self.metadata.get(lookup).await
     }
 }
 
@@ -263,6 +289,19 @@ enum ExchangeError {
     Http(#[from] reqwest::Error),
     #[error("the response is longer than {MAX_BODY_BYTES} bytes")]
     TooLong,
+}
+
+/// Sends the requests of the OpenID client.
+#[derive(Clone)]
+struct ProviderHttp(reqwest::Client);
+
+impl<'client> AsyncHttpClient<'client> for ProviderHttp {
+    type Error = ExchangeError;
+    type Future = BoxFuture<'client, Result<HttpResponse, ExchangeError>>;
+
+    fn call(&'client self, request: HttpRequest) -> Self::Future {
+        exchange(&self.0, request).boxed()
+    }
 }
 
 async fn exchange(client: &reqwest::Client, request: HttpRequest) -> Result<HttpResponse, ExchangeError> {

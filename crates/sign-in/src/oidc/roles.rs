@@ -23,6 +23,12 @@ pub struct Identity {
 }
 
 impl RoleMapping {
+    /// Whether a person's groups decide on the role.
+    #[must_use]
+    pub fn has_groups(&self) -> bool {
+        self.0.iter().any(|(selector, _)| !selector.contains('@'))
+    }
+
     /// The highest role of a person, if there is any.
     #[must_use]
     pub fn role_of(&self, identity: &Identity) -> Option<Role> {

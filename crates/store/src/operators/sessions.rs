@@ -25,6 +25,8 @@ pub struct NewSession {
     /// Client address of the sign-in.
     pub address: String,
     pub trace_id: Option<String>,
+    /// The session whose cookie the browser replaces with this one's.
+    pub replaced: Option<OperatorTokenHash>,
 }
 
 /// The session of a cookie.
@@ -128,9 +130,45 @@ impl Operators {
         actor: AuditActor,
     ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
         self.0
-            .run(move |pool| async move { end(&pool, session_id, &actor).await })
+            .run(move |pool| async move {
+                let mut transaction = pool.begin().await?;
+                let ended_at = end(&mut transaction, session_id, &actor).await?;
+                transaction.commit().await?;
+                Ok(ended_at)
+            })
             .await
     }
+
+    /// Deletes the sessions that ended 30 days ago, and the sign-in links that have expired.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn purge_sessions(&self) -> Result<(), sqlx::Error> {
+        // Without an index: a person signs in once per working day.
+        let sessions = sqlx::query!(
+            "DELETE FROM operator_sessions WHERE coalesce(ended_at, expires_at) < now() - make_interval(days => $1)",
+            ENDED_SESSION_DAYS,
+        );
+        self.0.execute(sessions).await?;
+        let links = sqlx::query!("DELETE FROM operator_sign_in_links WHERE expires_at <= now()");
+        self.0.execute(links).await
+    }
+}
+
+/// Ends the sessions of an operator that began in this way. The operator is locked.
+pub(super) async fn end_of_method(
+    connection: &mut PgConnection,
+    operator: &OperatorName,
+    method: SignInMethod,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE operator_sessions SET ended_at = now() WHERE operator = $1 AND method = $2 AND ended_at IS NULL",
+        operator as _,
+        method as _,
+    )
+    .execute(connection)
+    .await
+    .map(drop)
 }
 
 /// Ends the sessions of an operator and removes the sign-in link. The operator is locked.
@@ -193,22 +231,13 @@ async fn find_holder(pool: &PgPool, hash: OperatorTokenHash) -> Result<SessionLo
     }))
 }
 
-/// Starts a session of an enabled operator, with its audit entry, and removes those of the operator that ended long ago.
+/// Starts a session of an enabled operator, with its audit entry, and ends the one that it replaces.
 pub(super) async fn start(
     connection: &mut PgConnection,
     operator: &OperatorName,
     method: SignInMethod,
     session: NewSession,
 ) -> Result<OperatorSession, sqlx::Error> {
-    sqlx::query!(
-        "DELETE FROM operator_sessions
-          WHERE operator = $1
-            AND expires_at < now() - make_interval(days => $2)",
-        operator as _,
-        ENDED_SESSION_DAYS,
-    )
-    .execute(&mut *connection)
-    .await?;
     let started = query_sessions!(
         "INSERT INTO operator_sessions (session_id, operator, token_hash, method, address, expires_at)
          VALUES ($1, $2, $3, $4, $5, now() + make_interval(hours => $6))
@@ -236,21 +265,29 @@ pub(super) async fn start(
         Some(&started),
     )
     .await?;
+    if let Some(hash) = session.replaced {
+        let replaced = sqlx::query_scalar!(
+            r#"SELECT session_id AS "session_id: OperatorSessionId" FROM operator_sessions WHERE token_hash = $1"#,
+            &hash.as_bytes()[..],
+        );
+        if let Some(replaced) = replaced.fetch_optional(&mut *connection).await? {
+            end(connection, replaced, &actor).await?;
+        }
+    }
     Ok(started)
 }
 
 async fn end(
-    pool: &PgPool,
+    connection: &mut PgConnection,
     session_id: OperatorSessionId,
     actor: &AuditActor,
 ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
     let before = query_sessions!(
         "SELECT",
         "FROM operator_sessions WHERE session_id = $1 FOR NO KEY UPDATE",
         session_id as _
     );
-    let Some(before) = before.fetch_optional(&mut *transaction).await? else {
+    let Some(before) = before.fetch_optional(&mut *connection).await? else {
         return Ok(None);
     };
     if before.ended_at.is_some() {
@@ -261,9 +298,9 @@ async fn end(
         "",
         session_id as _,
     );
-    let after = after.fetch_one(&mut *transaction).await?;
+    let after = after.fetch_one(&mut *connection).await?;
     audit::write(
-        &mut transaction,
+        connection,
         actor,
         "operator_session.end",
         &session_id,
@@ -271,6 +308,5 @@ async fn end(
         Some(&after),
     )
     .await?;
-    transaction.commit().await?;
     Ok(after.ended_at)
 }

@@ -12,6 +12,9 @@ use crate::audit::{self, AuditActor, NO_STATE, to_bigint};
 /// Maximum of live tokens per operator. Leaves room for a person's machines and for jobs.
 pub const MAX_LIVE_TOKENS: i64 = 20;
 
+/// Days for which a revoked or expired token stays listed. The audit trail keeps its issue and its revocation.
+const ENDED_TOKEN_DAYS: i32 = 90;
+
 /// The operator whose token a request carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenHolder {
@@ -118,7 +121,22 @@ impl Operators {
             .await
     }
 
-    /// Lists up to `limit` tokens of an operator older than `before`, newest first, including those that ended.
+    /// Deletes the tokens that ended 90 days ago.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn purge_tokens(&self) -> Result<(), sqlx::Error> {
+        // A token that does not expire is that of a sandbox's file: without its row, the next start would make a revoked one valid.
+        let statement = sqlx::query!(
+            "DELETE FROM operator_tokens
+              WHERE least(revoked_at, expires_at) < now() - make_interval(days => $1)
+                AND expires_at IS NOT NULL",
+            ENDED_TOKEN_DAYS,
+        );
+        self.0.execute(statement).await
+    }
+
+    /// Lists up to `limit` tokens of an operator older than `before`, newest first, with those that ended in the last 90 days.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.

@@ -1,7 +1,7 @@
 //! OpenAPI operations of `/operators`, `/operator-tokens` and `/sessions`.
 
 use serde_json::{Value, json};
-use vouchsafe_domain::operator::{OperatorAccount, OperatorTokenSummary};
+use vouchsafe_domain::operator::{OperatorAccount, OperatorIdentity, OperatorTokenSummary};
 use vouchsafe_domain::operator_session::{OperatorSession, SessionFilter};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::{NoFilter, WholeList};
@@ -51,7 +51,7 @@ pub(crate) fn list_tokens(operation: Operation) -> Operation {
         .describe(
             OPERATORS,
             "List tokens of an operator",
-            "Newest first, including revoked and expired ones.",
+            "Newest first, with those that were revoked or expired in the last 90 days.",
         )
         .list::<NoFilter, OperatorTokenSummary>("Page of tokens.", token())
 }
@@ -78,6 +78,30 @@ pub(crate) fn revoke_token(operation: Operation) -> Operation {
             "In force on all nodes for requests that begin after the response.",
         )
         .response(OperationResponse::empty(204, "The token is revoked."))
+}
+
+pub(crate) fn list_identities(operation: Operation) -> Operation {
+    read_operation(operation, "listOperatorIdentities")
+        .describe(
+            OPERATORS,
+            "List identities of an operator",
+            "The person at the identity provider to whom the account belongs: one at most. The first sign-in by OpenID Connect links them.",
+        )
+        .list::<WholeList, OperatorIdentity>(
+            "Page of identities.",
+            json!({ "issuer": "https://id.example.com", "subject": "248289761001" }),
+        )
+}
+
+pub(crate) fn unlink_identities(operation: Operation) -> Operation {
+    read_operation(operation, "unlinkOperatorIdentities")
+        .describe(
+            OPERATORS,
+            "Unlink an operator from the identity provider",
+            "Ends the sessions that began there. The account, its tokens and its role stay. The next sign-in with the name of the account as \
+             its verified e-mail address links the account again, also of another person: disable the account to end access.",
+        )
+        .response(OperationResponse::empty(204, "The account belongs to no identity."))
 }
 
 pub(crate) fn issue_sign_in_link(operation: Operation) -> Operation {
