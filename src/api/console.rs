@@ -232,8 +232,8 @@ fn html(page: Response) -> HttpResponse {
 }
 
 /// The live feed, as the rows of the pages' tables.
-async fn follow(service: web::Data<Service>, _operator: Operator) -> Result<HttpResponse, ApiError> {
-    follow_feed(service, FeedFormat::Console)
+async fn follow(service: web::Data<Service>, operator: Operator) -> Result<HttpResponse, ApiError> {
+    follow_feed(service, &operator, FeedFormat::Console)
 }
 
 async fn serve_asset(request: HttpRequest) -> HttpResponse {

@@ -26,7 +26,10 @@ async fn create(requests: &ChangeRequests) -> ChangeRequestId {
         requested_by: name("jane"),
         expires_at: SystemClock::new().now() + Duration::from_secs(3_600),
     };
-    let created = requests.create(new, |_, _| false, AuditActor::service()).await.unwrap();
+    let created = requests
+        .create(new, |_, _| false, AuditActor::service())
+        .await
+        .unwrap();
     created.request_id
 }
 

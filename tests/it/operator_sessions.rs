@@ -81,6 +81,32 @@ async fn session_ends_when_idle_for_30_minutes_and_after_12_hours() {
 }
 
 #[tokio::test]
+async fn open_page_does_not_keep_a_session() {
+    let service = shared();
+    let mut admin = Operator::of(service);
+    let (name, _) = add_operator(&mut admin, "viewer").await;
+    let mut jane = Browser::signed_in(service, &mut admin, &name).await;
+    let database = vouchsafe_private_postgres::find_running(service.data_dir()).unwrap();
+    let mut connection = database.connect().await.unwrap();
+    let aged =
+        "UPDATE operator_sessions SET last_used_at = now() - interval '29 minutes' WHERE operator = $1";
+    sqlx::query(aged)
+        .bind(&name)
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    let sessions = format!("/admin/v1/sessions?operator={name}");
+    let before = admin.get(&sessions).await["data"][0]["last_used_at"].clone();
+    for (destination, is_kept) in [("empty", false), ("document", true)] {
+        let headers = [("sec-fetch-dest", destination)];
+        let response = jane.send(Method::GET, PARTNERS, &headers, "").await;
+        assert_eq!(response.status, 200, "{destination}");
+        let after = admin.get(&sessions).await["data"][0]["last_used_at"].clone();
+        assert_eq!(after != before, is_kept, "{destination}");
+    }
+}
+
+#[tokio::test]
 async fn change_with_session_must_come_from_the_console() {
     let service = shared();
     let mut admin = Operator::of(service);

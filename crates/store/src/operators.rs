@@ -13,7 +13,7 @@ use sqlx::{Connection as _, PgConnection};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName, OperatorTokenSummary, Role};
 
 pub use identities::{ProviderIdentity, ProviderSignIn};
-pub use sessions::{NewSession, SessionHolder, SessionLookup};
+pub use sessions::{NewSession, SessionHolder, SessionLookup, SessionUse};
 pub use sign_in_links::{IssueLinkOutcome, issue_sign_in_link};
 pub use tokens::{IssueTokenOutcome, MAX_LIVE_TOKENS, NewOperatorToken, TokenHolder};
 

@@ -25,7 +25,7 @@ use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, Token
 use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
 use vouchsafe_store::AuditActor;
-use vouchsafe_store::operators::{SessionHolder, SessionLookup, TokenHolder};
+use vouchsafe_store::operators::{SessionHolder, SessionLookup, SessionUse, TokenHolder};
 use vouchsafe_wire::error_code::Code;
 
 use super::authentication::client_address;
@@ -36,6 +36,8 @@ use crate::telemetry::trace;
 
 /// The console's script sends a form.
 static HX_REQUEST: HeaderName = HeaderName::from_static("hx-request");
+
+static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -192,7 +194,7 @@ async fn identify(request: &ServiceRequest) -> Result<Operator, ApiError> {
             None => None,
         }
     } else if let Some(token) = find_cookie(service, ConsoleCookie::Session, headers) {
-        find_session_operator(service, token).await?
+        find_session_operator(service, token, session_use(request)).await?
     } else {
         return Err(unauthorized());
     };
@@ -203,6 +205,17 @@ async fn identify(request: &ServiceRequest) -> Result<Operator, ApiError> {
         check_same_origin(service, headers)?;
     }
     Ok(operator)
+}
+
+/// Browsers name what a request is for: scripts of an open page read with `empty`, operators open pages.
+fn session_use(request: &ServiceRequest) -> SessionUse {
+    let destination = request.headers().get(&SEC_FETCH_DEST);
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    if is_read && destination.is_some_and(|destination| destination == "empty") {
+        SessionUse::ByPage
+    } else {
+        SessionUse::ByOperator
+    }
 }
 
 /// The value of a cookie of the console.
@@ -222,6 +235,7 @@ pub(crate) fn find_cookie<'a>(
 pub(crate) async fn find_session_operator(
     service: &Service,
     token: &str,
+    session_use: SessionUse,
 ) -> Result<Option<Operator>, ApiError> {
     let token = token.as_bytes();
     if !OperatorToken::is_well_formed(TokenKind::Session, token) {
@@ -229,7 +243,7 @@ pub(crate) async fn find_session_operator(
     }
     let operators = &service.operator_store.operators;
     match operators
-        .find_session_holder(OperatorTokenHash::of(token))
+        .find_session_holder(OperatorTokenHash::of(token), session_use)
         .await?
     {
         SessionLookup::Live(SessionHolder {

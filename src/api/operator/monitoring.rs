@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
+use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::live::{Overview, SampleList, SamplesQuery};
@@ -17,11 +18,13 @@ use vouchsafe_wire::operator::stock::level::LevelBody;
 
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, ValidatedQuery, sorted_list_response};
+use crate::api::middleware::operator::Operator;
 use crate::live::{Feed, FeedFormat};
 use crate::live_event::live_event;
 use crate::service::Service;
 
-/// After this time a feed ends and its client connects again, so that the token is checked again.
+/// After this time a feed ends and its client connects again, so that the token is checked again; a feed with a session goes on if that
+/// has not ended.
 const FEED_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client that reads nothing for so long has gone.
@@ -94,6 +97,7 @@ pub(super) async fn list_refusals(
 /// `GET /live`: one event as JSON, or a stream of them for a client that accepts it.
 pub(super) async fn follow(
     service: web::Data<Service>,
+    operator: Operator,
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     if !accepts_event_stream(&request) {
@@ -101,7 +105,7 @@ pub(super) async fn follow(
             .insert_header((VARY, "Accept"))
             .json(live_event(&service, service.live.last_second())));
     }
-    follow_feed(service, FeedFormat::Json)
+    follow_feed(service, &operator, FeedFormat::Json)
 }
 
 /// A stream of the feed's events.
@@ -110,6 +114,7 @@ pub(super) async fn follow(
 /// `SERVICE_UNAVAILABLE` if too many feeds are open.
 pub(in crate::api) fn follow_feed(
     service: web::Data<Service>,
+    operator: &Operator,
     format: FeedFormat,
 ) -> Result<HttpResponse, ApiError> {
     let feed = service.live.follow().ok_or_else(|| {
@@ -123,7 +128,7 @@ pub(in crate::api) fn follow_feed(
         clippy::disallowed_methods,
         reason = "it ends with its response, and within a second when the service stops"
     )]
-    actix_web::rt::spawn(send_events(feed, format, sender, service));
+    actix_web::rt::spawn(send_events(feed, format, sender, service, operator.session()));
     let events = stream::unfold(receiver, |mut receiver| async move {
         let event = receiver.recv().await?;
         Some((Ok::<_, actix_web::Error>(event), receiver))
@@ -150,8 +155,9 @@ async fn send_events(
     format: FeedFormat,
     sender: mpsc::Sender<Bytes>,
     service: web::Data<Service>,
+    session: Option<OperatorSessionId>,
 ) {
-    let ends_at = Instant::now() + FEED_TIMEOUT;
+    let mut ends_at = Instant::now() + FEED_TIMEOUT;
     let mut event = Bytes::from_static(FEED_START);
     loop {
         if !matches!(timeout(CLIENT_TIMEOUT, sender.send(event)).await, Ok(Ok(()))) {
@@ -159,12 +165,27 @@ async fn send_events(
         }
         while timeout(GATE_INTERVAL, feed.events.changed()).await.is_err() {
             if Instant::now() >= ends_at || !service.gate.is_open() || sender.is_closed() {
-                return;
+                break;
             }
         }
-        if Instant::now() >= ends_at || !service.gate.is_open() {
+        if Instant::now() >= ends_at && is_live(&service, session).await {
+            ends_at += FEED_TIMEOUT;
+        }
+        if Instant::now() >= ends_at || !service.gate.is_open() || sender.is_closed() {
             return;
         }
         event = feed.events.borrow_and_update().text(format);
     }
+}
+
+/// Whether the session of a feed has not ended. A feed with a token ends: its client connects again with the token.
+async fn is_live(service: &Service, session: Option<OperatorSessionId>) -> bool {
+    let Some(session_id) = session else {
+        return false;
+    };
+    let found = service.operator_store.operators.find_session(session_id).await;
+    let now = service.clock.now();
+    found.is_ok_and(|session| {
+        session.is_some_and(|session| session.ended_at.is_none() && session.expires_at > now)
+    })
 }

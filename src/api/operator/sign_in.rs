@@ -27,7 +27,7 @@ use vouchsafe_sign_in::cookies::ConsoleCookie;
 use vouchsafe_sign_in::next_path::NextPath;
 use vouchsafe_sign_in::oidc::OidcProvider;
 use vouchsafe_sign_in::pages;
-use vouchsafe_store::operators::NewSession;
+use vouchsafe_store::operators::{NewSession, SessionUse};
 use vouchsafe_wire::error_code::Code;
 
 use super::operators::generate_token;
@@ -193,7 +193,7 @@ async fn end_session(service: &Service, request: &HttpRequest) -> Result<(), Api
     let Some(token) = find_cookie(service, ConsoleCookie::Session, request.headers()) else {
         return Ok(());
     };
-    let operator = match find_session_operator(service, token).await {
+    let operator = match find_session_operator(service, token, SessionUse::ByOperator).await {
         Err(error) if error.code == Code::InvalidCredentials => None,
         found => found?,
     };

@@ -71,14 +71,27 @@ macro_rules! query_sessions {
 
 const IDLE_TIMEOUT: time::Duration = time::Duration::minutes(1).saturating_mul(SESSION_IDLE_MINUTES);
 
+/// Who sends a request with a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionUse {
+    /// The session stays for another idle time.
+    ByOperator,
+    /// A page that was left open. It does not keep the session.
+    ByPage,
+}
+
 impl Operators {
-    /// Finds the enabled operator of a session, and records the use of a live one.
+    /// Finds the enabled operator of a session.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
-    pub async fn find_session_holder(&self, hash: OperatorTokenHash) -> Result<SessionLookup, sqlx::Error> {
+    pub async fn find_session_holder(
+        &self,
+        hash: OperatorTokenHash,
+        session_use: SessionUse,
+    ) -> Result<SessionLookup, sqlx::Error> {
         self.0
-            .run(move |pool| async move { find_holder(&pool, hash).await })
+            .run(move |pool| async move { find_holder(&pool, hash, session_use).await })
             .await
     }
 
@@ -191,7 +204,11 @@ pub(super) async fn end_all(
     .map(drop)
 }
 
-async fn find_holder(pool: &PgPool, hash: OperatorTokenHash) -> Result<SessionLookup, sqlx::Error> {
+async fn find_holder(
+    pool: &PgPool,
+    hash: OperatorTokenHash,
+    session_use: SessionUse,
+) -> Result<SessionLookup, sqlx::Error> {
     let found = sqlx::query!(
         r#"SELECT session_id AS "session_id: OperatorSessionId", name AS "name: OperatorName", role AS "role: Role",
                   (ended_at IS NULL
@@ -211,7 +228,7 @@ async fn find_holder(pool: &PgPool, hash: OperatorTokenHash) -> Result<SessionLo
     if !found.is_live {
         return Ok(SessionLookup::Ended);
     }
-    if found.is_use_due {
+    if found.is_use_due && session_use == SessionUse::ByOperator {
         // Concurrent requests find the row changed and skip it. An unrecorded use ends the session early, nothing else.
         let recorded = sqlx::query!(
             "UPDATE operator_sessions
