@@ -59,6 +59,7 @@ mod orders;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod overload;
+mod partner_audit;
 mod partner_catalogues;
 mod partners;
 mod payouts;

@@ -15,7 +15,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
 
 use super::body::OptionalJson;
-use super::confirmable_change::{ConfirmableChange, submit, to_details};
+use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
 use super::{config_change, partner_id};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
@@ -71,13 +71,13 @@ impl ConfirmableChange for CredentialIssue {
         self.partner_id.to_string()
     }
 
-    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let partner = service.operator_store.partners.find(self.partner_id).await?;
         let partner = partner.ok_or_else(partner_id::not_found)?;
         if certification_policy(service) == CertificationPolicy::Required && !partner.is_certified() {
             return Err(uncertified());
         }
-        to_details(&self.request)
+        to_description(self.partner_id, &self.request)
     }
 
     async fn carry_out(
