@@ -38,6 +38,7 @@ mod killed_deliveries;
 mod killed_operations;
 mod ledger;
 mod lists;
+mod live_feed;
 mod load_harness;
 mod long_polling;
 mod lost_responses;
