@@ -144,3 +144,10 @@ verify_service() {
         return 1
     fi
 }
+
+# field PATH: a field of the JSON on standard input, such as duplicate.passed or data.0.order_id; data.-1 is the last element.
+field() {
+    python3 -c 'import functools, json, sys
+step = lambda value, name: value[int(name)] if isinstance(value, list) else value[name]
+print(functools.reduce(step, sys.argv[1].split("."), json.load(sys.stdin, parse_float=str)))' "$1"
+}

@@ -1,5 +1,5 @@
-//! Background tasks of a node: lease renewal, stock sharing, cache refresh, stock expiry and counts, code indexes, audit
-//! checkpoints, certification, live figures, purging.
+//! Background tasks of a node: lease renewal, stock sharing, cache refresh, stock expiry and counts, code indexes, partners of old
+//! audit entries, audit checkpoints, certification, live figures, purging.
 //!
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
@@ -44,6 +44,8 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(10);
 /// One indexed lookup. Bounds how long an import waits for the codes of an older node.
 const CODE_INDEX_INTERVAL: Duration = Duration::from_secs(5);
 
+const FILL_RETRY_DELAY: Duration = Duration::from_secs(60);
+
 /// Until its checkpoint is written, a change of an audit entry by another database user is undetectable.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -84,6 +86,7 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
         measure_stock(service),
         index_codes(service),
         write_checkpoints(service),
+        fill_audit_partners(service),
         run_recorder(service),
         sampler::sample(service),
         service.engine.share_stock()
@@ -279,6 +282,22 @@ fn compute_indexes(vault: &Vault, codes: &[UnindexedCode]) -> Vec<CodeIndexUpdat
         }
     };
     codes.iter().map(compute).collect()
+}
+
+/// Sets the partner of the audit entries that version 0.2.0 wrote; returns when all have theirs.
+async fn fill_audit_partners(service: &Service) {
+    loop {
+        let started = Instant::now();
+        match service.job_store.audit_log.fill_partners().await {
+            // A backlog takes at most half of a CPU.
+            Ok(true) => tokio::time::sleep(started.elapsed()).await,
+            Ok(false) => return,
+            Err(error) => {
+                warn!(error.message = %error, "cannot set the partners of audit entries");
+                tokio::time::sleep(FILL_RETRY_DELAY).await;
+            }
+        }
+    }
 }
 
 async fn write_checkpoints(service: &Service) {

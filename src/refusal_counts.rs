@@ -1,7 +1,7 @@
 //! Refused requests of the last day by partner and error code, for `GET /refusals`.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::refusal_log::RefusalKey;
@@ -23,7 +23,8 @@ pub(crate) struct RefusalCounts(Mutex<VecDeque<Slot>>);
 struct Slot {
     /// Monotonic time in slots.
     number: u64,
-    counts: HashMap<RefusalKey, u64>,
+    /// Shared with a list that adds them up: a refusal meanwhile copies the newest slot.
+    counts: Arc<HashMap<RefusalKey, u64>>,
 }
 
 impl RefusalCounts {
@@ -35,7 +36,7 @@ impl RefusalCounts {
         if slots.back().is_none_or(|slot| slot.number < number) {
             slots.push_back(Slot {
                 number,
-                counts: HashMap::new(),
+                counts: Arc::default(),
             });
             while slots.front().is_some_and(|slot| slot.number + SLOTS <= number) {
                 slots.pop_front();
@@ -44,6 +45,7 @@ impl RefusalCounts {
         let Some(Slot { counts, .. }) = slots.back_mut() else {
             return;
         };
+        let counts = Arc::make_mut(counts);
         let has_room = counts.len() < MAX_KEYS || counts.contains_key(&key);
         let partner_id = key.partner_id.filter(|_| has_room);
         *counts.entry(RefusalKey { partner_id, ..key }).or_default() += 1;
@@ -52,17 +54,22 @@ impl RefusalCounts {
     /// The counts of the slots that end within `period` before `now`, largest first.
     pub(crate) fn list(&self, period: Duration, now: Duration) -> Vec<(RefusalKey, u64)> {
         let first = slot_of(now.saturating_sub(period));
-        let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sums: HashMap<RefusalKey, u64> = HashMap::new();
-        for slot in slots.iter().filter(|slot| slot.number >= first) {
-            for (key, count) in &slot.counts {
+        for counts in self.counts_since(first) {
+            for (key, count) in counts.iter() {
                 *sums.entry(*key).or_default() += count;
             }
         }
-        drop(slots);
         let mut sums: Vec<_> = sums.into_iter().collect();
         sums.sort_by_key(|(key, count)| (std::cmp::Reverse(*count), key.code.as_str(), key.partner_id));
         sums
+    }
+
+    /// The counts of the slots from `first`. The lock, which refused requests take, is held for a copy of pointers.
+    fn counts_since(&self, first: u64) -> Vec<Arc<HashMap<RefusalKey, u64>>> {
+        let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = slots.iter().filter(|slot| slot.number >= first);
+        slots.map(|slot| Arc::clone(&slot.counts)).collect()
     }
 }
 
@@ -100,6 +107,18 @@ mod tests {
             [(nobody, 4), (partner, 1)],
             "counts older than a day are dropped"
         );
+    }
+
+    /// A request is refused while a list holds the counts that it adds up: the request has the lock, and the list is as before.
+    #[test]
+    fn refusal_while_counts_are_added_up_is_counted() {
+        let counts = RefusalCounts::default();
+        let nobody = key(Code::InvalidCredentials, None);
+        counts.record(nobody, Duration::ZERO);
+        let listed = counts.counts_since(0);
+        counts.record(nobody, Duration::ZERO);
+        assert_eq!(listed[0][&nobody], 1);
+        assert_eq!(counts.list(Duration::ZERO, Duration::ZERO), [(nobody, 2)]);
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! | [`traffic`] | scenario files and the requests drawn from them |
 //! | [`deployment`] | private service with seed data |
 //! | [`resources`] | cost per order, conditions of a measurement |
-//! | `stoppable_thread` | thread that runs until its owner stops it |
+//! | [`stoppable_thread`] | thread that runs until its owner stops it |
 
 pub mod audit;
 pub mod deployment;
@@ -25,6 +25,6 @@ pub mod report;
 pub mod resources;
 pub mod run;
 pub mod scenario_run;
-mod stoppable_thread;
+pub mod stoppable_thread;
 pub mod tally;
 pub mod traffic;

@@ -5,23 +5,27 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-pub(crate) struct StoppableThread<T> {
+pub struct StoppableThread<T> {
     stop_sender: Option<Sender<()>>,
     thread: Option<JoinHandle<T>>,
 }
 
 /// Tells the thread when to stop.
-pub(crate) struct StopSignal(Receiver<()>);
+pub struct StopSignal(Receiver<()>);
 
 impl StopSignal {
     /// Sleeps for `time`, or until the thread has to stop; returns whether it has to.
-    pub(crate) fn is_stopped_within(&self, time: Duration) -> bool {
+    pub fn is_stopped_within(&self, time: Duration) -> bool {
         self.0.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
     }
 }
 
 impl<T: Send + 'static> StoppableThread<T> {
-    pub(crate) fn start(name: &str, run: impl FnOnce(StopSignal) -> T + Send + 'static) -> io::Result<Self> {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// If the system cannot start a thread.
+    pub fn start(name: &str, run: impl FnOnce(StopSignal) -> T + Send + 'static) -> io::Result<Self> {
         let (stop_sender, stop_receiver) = channel();
         let thread = Builder::new()
             .name(name.to_owned())
@@ -33,7 +37,7 @@ impl<T: Send + 'static> StoppableThread<T> {
     }
 
     /// Stops the thread and returns its result.
-    pub(crate) fn stop(mut self) -> T {
+    pub fn stop(mut self) -> T {
         drop(self.stop_sender.take());
         let Some(thread) = self.thread.take() else {
             unreachable!("only this method and the drop handler take the thread")

@@ -5,7 +5,7 @@
 -- releases what it has claimed; the other records are written. An error anywhere rolls back the whole batch.
 --
 -- Differs from commit_batch_v1 by one index probe of order_demands, which replaces a visit of every waiting order when a voucher is
--- returned.
+-- returned, and by the partner of audit entries.
 --
 -- Lines marked with a guard comment protect an invariant: the conformance suite removes each guard and expects a test to fail.
 --
@@ -403,7 +403,7 @@ BEGIN
      WHERE v_verdict[m_record[m.n]] = 0;
     -- An operator's booking and its audit entry commit together.
     IF cardinality(array_remove(m_operator, NULL)) > 0 THEN
-        INSERT INTO audit_log (operator, action, subject, before, after, trace_id)
+        INSERT INTO audit_log (operator, action, subject, before, after, trace_id, partner_id)
         SELECT m_operator[m.n],
                CASE m_kind[m.n] WHEN 'TOP_UP' THEN 'wallet.top_up' ELSE 'wallet.adjust' END,
                'ptn_' || replace(w_partner[m_wallet[m.n]]::text, '-', '') || '/' || w_currency[m_wallet[m.n]],
@@ -412,7 +412,8 @@ BEGIN
                                   'amount_minor', m_amount[m.n],
                                   'reference', m_reference[m.n],
                                   'transaction_id', 'txn_' || replace(m_transaction[m.n]::text, '-', '')),
-               m_trace[m.n]
+               m_trace[m.n],
+               w_partner[m_wallet[m.n]]
           FROM generate_series(1, cardinality(m_record)) AS m (n)
          WHERE v_verdict[m_record[m.n]] = 0 AND m_operator[m.n] IS NOT NULL;
     END IF;
@@ -516,8 +517,8 @@ BEGIN
             END IF;
         END LOOP;
         -- An operator's decision and its audit entry commit together.
-        INSERT INTO audit_log (operator, action, subject, before, after, trace_id)
-        SELECT d.operator, d.action, d.subject, d.before, d.after, d.trace_id
+        INSERT INTO audit_log (operator, action, subject, before, after, trace_id, partner_id)
+        SELECT d.operator, d.action, d.subject, d.before, d.after, d.trace_id, r_partner[d.record]
           FROM jsonb_to_recordset(p_rest -> 'audit_entries')
                AS d (record integer, operator text, action text, subject text, before jsonb, after jsonb, trace_id text)
          WHERE v_verdict[d.record] = 0

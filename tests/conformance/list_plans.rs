@@ -5,6 +5,8 @@
 
 #[path = "list_plans/filled.rs"]
 mod filled;
+#[path = "list_plans/monitoring.rs"]
+mod monitoring;
 #[path = "list_plans/search.rs"]
 mod search;
 
@@ -35,6 +37,7 @@ async fn list_page_reads_few_rows() {
     check_audit_log(&lists).await;
     check_stock_levels(&lists).await;
     search::check_search(&lists).await;
+    monitoring::check_monitoring(&lists).await;
     check_each_index_is_needed(&lists).await;
     lists.subject.remove().await;
 }

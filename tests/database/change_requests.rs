@@ -20,6 +20,7 @@ async fn create(requests: &ChangeRequests) -> ChangeRequestId {
     let new = NewChangeRequest {
         request_id: ChangeRequestId::generate(),
         kind: ChangeKind::TopUp,
+        partner_id: None,
         object: "ptn_0".to_owned(),
         details: "{}".to_owned(),
         sealed: vec![1],

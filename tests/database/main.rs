@@ -8,6 +8,7 @@
 )]
 
 mod audit_checkpoints;
+mod audit_partner;
 mod catalogue;
 mod certification;
 mod change_requests;

@@ -106,7 +106,7 @@ async fn approved_order_in_stock_is_delivered() {
     assert!(entry["trace_id"].is_string(), "{entry}");
     insta::assert_json_snapshot!(
         entry,
-        { ".audit_id" => "[id]", ".at" => "[time]", ".subject" => "[id]", ".trace_id" => "[id]" },
+        { ".audit_id" => "[id]", ".at" => "[time]", ".subject" => "[id]", ".partner_id" => "[id]", ".trace_id" => "[id]" },
         @r#"
         {
           "action": "order.approve",
@@ -126,6 +126,7 @@ async fn approved_order_in_stock_is_delivered() {
             "status": "PENDING"
           },
           "operator": "admin",
+          "partner_id": "[id]",
           "subject": "[id]",
           "trace_id": "[id]"
         }

@@ -4,7 +4,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use vouchsafe_test_harness::{
-    Instance, Operator, Partner, expect_error, expect_success, id_of, text_of, unique,
+    Instance, Operator, Partner, expect_error, expect_success, id_of, json_of, text_of, unique,
 };
 
 use crate::commands::{run_with, utf8};
@@ -14,14 +14,14 @@ use crate::payouts::{payout_body, request_payout};
 const CANARY: &str = "CNRYFOUREYES";
 
 /// A service that requires a second operator above 1,000 USD, with two admins.
-struct FourEyes {
-    service: Instance,
-    admin: Operator,
+pub(crate) struct FourEyes {
+    pub(crate) service: Instance,
+    pub(crate) admin: Operator,
     sam: Operator,
 }
 
 impl FourEyes {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let service = Instance::start_with(&[("VOUCHSAFE_FOUR_EYES", "USD=1000")]);
         let output = run_with(
             &service,
@@ -56,6 +56,30 @@ impl FourEyes {
         self.sam
             .call_json(Method::POST, &format!("{request}/confirm"), "")
             .await
+    }
+
+    /// Makes a change as the built-in admin, confirmed by the second one if it waits for that. Adds action and subject of the audit
+    /// entries of the request, and returns the response of the change.
+    pub(crate) async fn change(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: &Value,
+        entries: &mut Vec<(&'static str, String)>,
+    ) -> Value {
+        let response = self.admin.call_json(method, path, body.to_string()).await;
+        let made = json_of(&response);
+        assert!(response.status.is_success(), "{path}: {made}");
+        let Some(request_id) = made["request_id"].as_str().map(str::to_owned) else {
+            return made;
+        };
+        let confirmed = self.confirm(&format!("/admin/v1/requests/{request_id}")).await;
+        assert!(confirmed.status.is_success(), "{path}: {}", text_of(&confirmed));
+        entries.extend([
+            ("request.create", request_id.clone()),
+            ("request.confirm", request_id),
+        ]);
+        json_of(&confirmed)
     }
 
     async fn status(&mut self, request: &str) -> String {

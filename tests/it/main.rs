@@ -40,6 +40,7 @@ mod killed_deliveries;
 mod killed_operations;
 mod ledger;
 mod lists;
+mod live_feed;
 mod load_harness;
 mod long_polling;
 mod lost_responses;
@@ -62,6 +63,7 @@ mod orders;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod overload;
+mod partner_audit;
 mod partner_catalogues;
 mod partners;
 mod payouts;

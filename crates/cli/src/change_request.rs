@@ -14,10 +14,10 @@ use super::table::{Column, column};
 const COLUMNS: [Column; 6] = [
     column("REQUEST", "request_id"),
     column("CHANGE", "kind"),
-    column("STATUS", "status"),
-    column("BY", "requested_by"),
-    column("UNTIL", "expires_at"),
     column("OBJECT", "object"),
+    column("BY", "requested_by"),
+    column("STATUS", "status"),
+    column("UNTIL", "expires_at"),
 ];
 
 #[derive(Debug, Subcommand)]

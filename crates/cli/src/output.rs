@@ -108,7 +108,7 @@ fn without_fraction(text: String) -> String {
     }
 }
 
-/// Formats an object, one field per line; nested objects are indented.
+/// Formats an object, one field per line; nested objects are indented, and those of a list begin with a hyphen.
 pub(super) fn format_object(body: &str) -> anyhow::Result<String> {
     if body.is_empty() {
         return Ok(String::new());
@@ -130,7 +130,14 @@ fn format_fields(fields: &OrderedFields, depth: usize) -> Vec<String> {
         match nested_objects(value) {
             Some(objects) => {
                 lines.push(format!("{indent}{name}:"));
-                lines.extend(objects.iter().flat_map(|object| format_fields(object, depth + 1)));
+                let is_list = value.get().starts_with('[');
+                for object in &objects {
+                    let mut of_object = format_fields(object, depth + 1 + usize::from(is_list));
+                    if let Some(first) = of_object.first_mut().filter(|_| is_list) {
+                        *first = format!("{indent}  - {}", first.trim_start());
+                    }
+                    lines.append(&mut of_object);
+                }
             }
             None => lines.push(format!("{indent}{name:width$}  {}", format_cell(value))),
         }
@@ -223,8 +230,8 @@ mod tests {
     #[test]
     fn object_prints_one_field_per_line() {
         let body = r#"{"id":"p1","amount":90071992547409.93,"list":["a","b"],"none":null,"limits":{},
-            "inner":{"x":25.00},"many":[{"y":1},{"y":2}]}"#;
-        let expected = "id      p1\namount  90071992547409.93\nlist    a, b\nnone    -\nlimits  {}\ninner:\n  x  25.00\nmany:\n  y  1\n  y  2";
+            "inner":{"x":25.00},"many":[{"y":1,"z":0},{"y":2}]}"#;
+        let expected = "id      p1\namount  90071992547409.93\nlist    a, b\nnone    -\nlimits  {}\ninner:\n  x  25.00\nmany:\n  - y  1\n    z  0\n  - y  2";
         assert_eq!(format_object(body).unwrap(), expected);
         assert_eq!(format_object("").unwrap(), "");
     }

@@ -77,6 +77,9 @@ pub struct AuditRow {
     /// Trace ID of the request.
     #[cfg_attr(feature = "utoipa", schema(required))]
     pub trace_id: Option<String>,
+    /// Partner that the action concerns, if it concerns one.
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub partner_id: Option<PartnerId>,
 }
 
 /// A link of the hash chain over the audit trail.
@@ -161,8 +164,8 @@ pub struct AuditFilter {
     #[cfg_attr(feature = "utoipa", param(value_type = Option<crate::text_schema::FilterText>, inline, example = "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f"))]
     #[cfg_attr(feature = "clap", arg(long, help = "Filter by subject, an ID"))]
     pub subject: Option<String>,
-    /// Filter by partner: its actions, and operators' actions on it and on its wallets, orders, payouts, drifts, credentials, webhooks and
-    /// requested changes. Credentials that ended 90 days ago and removed webhooks are not found.
+    /// Filter by partner: its actions, and operators' actions on it and on its objects, also on deleted ones. Version 0.2.0 did not record the
+    /// partner: of its entries, those about deleted drifts and about imports of purchased vouchers are not found.
     #[cfg_attr(feature = "utoipa", param(value_type = Option<PartnerId>, inline))]
     #[cfg_attr(feature = "clap", arg(long = "partner", value_name = "PARTNER_ID"))]
     pub partner_id: Option<PartnerId>,
@@ -188,6 +191,7 @@ mod tests {
                 before: None,
                 after: Some(state.to_owned()),
                 trace_id: None,
+                partner_id: None,
             };
             row.with_decimal_amounts().after.unwrap()
         };

@@ -19,6 +19,9 @@ use super::period::restrict;
 /// Longer than a transaction can last: each of its statements and pauses has a timeout.
 const MAX_TRANSACTION: Duration = Duration::from_mins(2);
 
+/// Entries per transaction that fills partners. A decision on an order takes an index probe per partner.
+const MAX_FILLED: i64 = 250;
+
 /// Recent changes of partners, credentials and products.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecentChanges {
@@ -52,8 +55,8 @@ fn parse_id<Id: FromStr<Err = InvalidId>>(subject: &str) -> Result<Id, sqlx::Err
         .map_err(|error: InvalidId| sqlx::Error::Decode(error.into()))
 }
 
-/// Adds an entry to the open transaction of `connection`. An action is object type and verb, e.g. `partner.change`; the subject is
-/// the id of the object.
+/// Adds an entry that concerns no partner to the open transaction of `connection`. An action is object type and verb, e.g.
+/// `product.put`; the subject is the id of the object.
 pub(super) async fn write(
     connection: &mut PgConnection,
     actor: &AuditActor,
@@ -62,15 +65,30 @@ pub(super) async fn write(
     before: Option<&(impl Serialize + Sync)>,
     after: Option<&(impl Serialize + Sync)>,
 ) -> Result<(), sqlx::Error> {
+    write_of_partner(connection, actor, None, action, subject, before, after).await
+}
+
+/// Same, for an entry about a partner or one of its objects: the partner finds it, also after the object is deleted.
+pub(super) async fn write_of_partner(
+    connection: &mut PgConnection,
+    actor: &AuditActor,
+    partner_id: impl Into<Option<PartnerId>>,
+    action: &'static str,
+    subject: &(impl Display + Sync + ?Sized),
+    before: Option<&(impl Serialize + Sync)>,
+    after: Option<&(impl Serialize + Sync)>,
+) -> Result<(), sqlx::Error> {
+    let partner_id: Option<PartnerId> = partner_id.into();
     sqlx::query!(
-        "INSERT INTO audit_log (operator, action, subject, before, after, trace_id)
-         VALUES ($1, $2, $3, $4::text::jsonb, $5::text::jsonb, $6)",
+        "INSERT INTO audit_log (operator, action, subject, before, after, trace_id, partner_id)
+         VALUES ($1, $2, $3, $4::text::jsonb, $5::text::jsonb, $6, $7)",
         actor.operator,
         action,
         subject.to_string(),
         before.map(to_json_text).transpose()?,
         after.map(to_json_text).transpose()?,
         actor.trace_id.as_deref(),
+        partner_id as _,
     )
     .execute(connection)
     .await
@@ -163,6 +181,50 @@ impl AuditLog {
             .run(move |pool| async move { list(&pool, filter, before, limit).await })
             .await
     }
+
+    /// Sets the partner of a batch of entries that version 0.2.0 wrote, newest first, and returns whether there may be more. Where another
+    /// node does the same, it waits for that batch.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer. The next call repeats the work.
+    pub async fn fill_partners(&self) -> Result<bool, sqlx::Error> {
+        self.0.run(|pool| async move { fill_partners(&pool).await }).await
+    }
+}
+
+async fn fill_partners(pool: &PgPool) -> Result<bool, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    let newest = sqlx::query_scalar!("SELECT audit_id FROM audit_partner_backfill FOR UPDATE");
+    let Some(newest) = newest.fetch_optional(&mut *transaction).await? else {
+        return Ok(false);
+    };
+    let rest = newest - MAX_FILLED;
+    sqlx::query!(
+        "WITH found AS MATERIALIZED (
+            SELECT a.audit_id, partner_of_audit_entry(a) AS partner_id
+              FROM audit_log AS a
+             WHERE a.audit_id > $1
+               AND a.audit_id <= $2
+               AND a.partner_id IS NULL
+         )
+         UPDATE audit_log AS a
+            SET partner_id = f.partner_id
+           FROM found AS f
+          WHERE a.audit_id = f.audit_id
+            AND f.partner_id IS NOT NULL",
+        rest,
+        newest,
+    )
+    .execute(&mut *transaction)
+    .await?;
+    let progress = if rest > 0 {
+        sqlx::query!("UPDATE audit_partner_backfill SET audit_id = $1", rest)
+    } else {
+        sqlx::query!("DELETE FROM audit_partner_backfill")
+    };
+    progress.execute(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(rest > 0)
 }
 
 async fn list(
@@ -173,74 +235,16 @@ async fn list(
 ) -> Result<Vec<AuditRow>, sqlx::Error> {
     // Not checked at compile time: the filter determines the text.
     let mut query = QueryBuilder::new(
-        "SELECT a.audit_id, a.at, a.operator, a.action, a.subject, a.before::text, a.after::text, a.trace_id
+        "SELECT a.audit_id, a.at, a.operator, a.action, a.subject, a.before::text, a.after::text, a.trace_id, a.partner_id
            FROM audit_log AS a
           WHERE ",
     );
-    match filter.partner_id {
-        Some(partner_id) => push_entries_of_partner(&mut query, partner_id, &filter, before, limit),
-        None => push_restrictions(&mut query, &filter, before),
-    }
-    push_page(&mut query, limit);
+    push_restrictions(&mut query, &filter, before);
+    query
+        .push(" ORDER BY a.audit_id DESC LIMIT ")
+        .push_bind(to_bigint(limit));
     let rows: Vec<AuditRow> = query.build_query_as().persistent(false).fetch_all(pool).await?;
     Ok(rows.into_iter().map(AuditRow::with_decimal_amounts).collect())
-}
-
-/// Subjects of entries about a partner `p`. Objects that were deleted are not found: credentials that ended 90 days ago, removed
-/// webhooks.
-const SUBJECTS_OF_PARTNER: &str = "
-    SELECT 'ptn_' || replace(p.partner_id::text, '-', '')
-     UNION ALL
-    SELECT 'ptn_' || replace(partner_id::text, '-', '') || '/' || currency FROM wallets WHERE partner_id = p.partner_id
-     UNION ALL
-    SELECT 'cred_' || replace(credential_id::text, '-', '') FROM credentials WHERE partner_id = p.partner_id
-     UNION ALL
-    SELECT 'wh_' || replace(webhook_id::text, '-', '') FROM webhooks WHERE partner_id = p.partner_id
-     UNION ALL
-    SELECT 'po_' || replace(payout_id::text, '-', '') FROM payouts WHERE partner_id = p.partner_id
-     UNION ALL
-    SELECT 'drf_' || replace(drift_id::text, '-', '') FROM drifts WHERE partner_id = p.partner_id
-     UNION ALL
-    SELECT 'crq_' || replace(request_id::text, '-', '')
-      FROM change_requests
-     WHERE split_part(object, '/', 1) = 'ptn_' || replace(p.partner_id::text, '-', '')
-        OR object IN (SELECT 'po_' || replace(payout_id::text, '-', '') FROM payouts WHERE partner_id = p.partner_id)";
-
-/// Restricts a query to a partner's own actions, actions on its objects, and operators' decisions on its orders. All decisions on orders
-/// are read, because orders have no index by id alone.
-fn push_entries_of_partner(
-    query: &mut QueryBuilder<Postgres>,
-    partner_id: PartnerId,
-    filter: &AuditFilter,
-    before: Option<i64>,
-    limit: usize,
-) {
-    query.push("a.audit_id IN ((SELECT a.audit_id FROM audit_log AS a WHERE a.operator = ");
-    query.push_bind(partner_id.to_string());
-    push_part(query, filter, before, limit);
-    query.push(" UNION (SELECT a.audit_id FROM audit_log AS a WHERE a.subject IN (SELECT s.subject FROM partners AS p, LATERAL (");
-    query
-        .push(SUBJECTS_OF_PARTNER)
-        .push(") AS s (subject) WHERE p.partner_id = ")
-        .push_bind(partner_id)
-        .push(")");
-    push_part(query, filter, before, limit);
-    query.push(
-        " UNION (SELECT a.audit_id FROM audit_log AS a
-           WHERE a.action IN ('order.approve', 'order.reject', 'order.cancel', 'order.fulfil')
-             AND EXISTS (SELECT FROM orders AS o WHERE o.order_id = substr(a.subject, 5)::uuid AND o.partner_id = ",
-    );
-    query.push_bind(partner_id).push(")");
-    push_part(query, filter, before, limit);
-    query.push(")");
-}
-
-/// Ends a part of a union: each has the filter and at most a page of entries.
-fn push_part(query: &mut QueryBuilder<Postgres>, filter: &AuditFilter, before: Option<i64>, limit: usize) {
-    query.push(" AND ");
-    push_restrictions(query, filter, before);
-    push_page(query, limit);
-    query.push(")");
 }
 
 fn push_restrictions(query: &mut QueryBuilder<Postgres>, filter: &AuditFilter, before: Option<i64>) {
@@ -255,15 +259,12 @@ fn push_restrictions(query: &mut QueryBuilder<Postgres>, filter: &AuditFilter, b
             query.push(condition).push_bind(value.clone());
         }
     }
+    if let Some(partner_id) = filter.partner_id {
+        query.push(" AND a.partner_id = ").push_bind(partner_id);
+    }
     if let Some(before) = before {
         query.push(" AND a.audit_id < ").push_bind(before);
     }
-}
-
-fn push_page(query: &mut QueryBuilder<Postgres>, limit: usize) {
-    query
-        .push(" ORDER BY a.audit_id DESC LIMIT ")
-        .push_bind(to_bigint(limit));
 }
 
 /// Converts a count or limit to an SQL `bigint`.

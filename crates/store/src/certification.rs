@@ -215,9 +215,10 @@ async fn delete_observations(
     let before = DeletedObservations {
         observations: deleted.rows_affected(),
     };
-    audit::write(
+    audit::write_of_partner(
         &mut transaction,
         actor,
+        partner_id,
         "certification.restart",
         &partner_id,
         Some(&before),

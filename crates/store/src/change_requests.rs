@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use time::OffsetDateTime;
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
-use vouchsafe_domain::ids::ChangeRequestId;
+use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
 
 use super::audit::{self, AuditActor, to_bigint};
@@ -25,6 +25,8 @@ pub struct NewChangeRequest {
     pub request_id: ChangeRequestId,
     pub kind: ChangeKind,
     pub object: String,
+    /// Partner whom the change concerns; `None` for an operator's account.
+    pub partner_id: Option<PartnerId>,
     /// JSON object without codes and secrets.
     pub details: String,
     /// The encrypted change.
@@ -119,7 +121,8 @@ impl ChangeRequests {
                     new.expires_at,
                 );
                 let request = request.fetch_one(&mut *transaction).await?;
-                audit_change(&mut transaction, &actor, "request.create", None, &request).await?;
+                let (action, partner_id) = ("request.create", new.partner_id);
+                audit_change(&mut transaction, &actor, partner_id, action, None, &request).await?;
                 transaction.commit().await?;
                 Ok(request)
             })
@@ -165,6 +168,9 @@ impl ChangeRequests {
         before: Option<ChangeRequestId>,
         limit: usize,
     ) -> Result<Vec<ChangeRequest>, sqlx::Error> {
+        if filter.status == Some(ChangeRequestStatus::Waiting) {
+            return self.list_waiting(filter.kind, before, limit).await;
+        }
         let statement = query_requests!(
             "SELECT",
             "FROM change_requests
@@ -176,6 +182,29 @@ impl ChangeRequests {
             LIMIT $4",
             filter.status as _,
             filter.kind as _,
+            before as _,
+            to_bigint(limit),
+        );
+        self.0.fetch_all(statement).await
+    }
+
+    /// The index of open requests finds the few that wait among all that have ended.
+    async fn list_waiting(
+        &self,
+        kind: Option<ChangeKind>,
+        before: Option<ChangeRequestId>,
+        limit: usize,
+    ) -> Result<Vec<ChangeRequest>, sqlx::Error> {
+        let statement = query_requests!(
+            "SELECT",
+            "FROM change_requests
+            WHERE status = 'WAITING'
+              AND expires_at > now()
+              AND ($1::text IS NULL OR kind = $1)
+              AND ($2::uuid IS NULL OR request_id < $2)
+            ORDER BY request_id DESC
+            LIMIT $3",
+            kind as _,
             before as _,
             to_bigint(limit),
         );
@@ -263,7 +292,16 @@ impl ChangeRequests {
                 let before = before.fetch_optional(&mut *transaction).await?;
                 let after = change().fetch_optional(&mut *transaction).await?;
                 if let Some(after) = &after {
-                    audit_change(&mut transaction, &actor, action, before.as_ref(), after).await?;
+                    let partner_id = find_partner(&mut transaction, request_id).await?;
+                    audit_change(
+                        &mut transaction,
+                        &actor,
+                        partner_id,
+                        action,
+                        before.as_ref(),
+                        after,
+                    )
+                    .await?;
                 }
                 transaction.commit().await?;
                 Ok(after)
@@ -363,12 +401,36 @@ async fn find_waiting(
     found.fetch_optional(connection).await
 }
 
+/// The partner of a request, which its first audit entry has.
+async fn find_partner(
+    connection: &mut PgConnection,
+    request_id: ChangeRequestId,
+) -> Result<Option<PartnerId>, sqlx::Error> {
+    let partner_id = sqlx::query_scalar!(
+        r#"SELECT partner_id AS "partner_id: PartnerId"
+             FROM audit_log
+            WHERE subject = $1 AND action = 'request.create'"#,
+        request_id.to_string(),
+    );
+    Ok(partner_id.fetch_optional(connection).await?.flatten())
+}
+
 async fn audit_change(
     connection: &mut PgConnection,
     actor: &AuditActor,
+    partner_id: Option<PartnerId>,
     action: &'static str,
     before: Option<&ChangeRequest>,
     after: &ChangeRequest,
 ) -> Result<(), sqlx::Error> {
-    audit::write(connection, actor, action, &after.request_id, before, Some(after)).await
+    audit::write_of_partner(
+        connection,
+        actor,
+        partner_id,
+        action,
+        &after.request_id,
+        before,
+        Some(after),
+    )
+    .await
 }

@@ -260,9 +260,10 @@ pub(super) async fn insert(
     .execute(&mut *connection)
     .await?;
     let (subject, summary) = (&credential.credential_id, CredentialSummary::from(credential));
-    audit::write(
+    audit::write_of_partner(
         connection,
         actor,
+        credential.partner_id,
         "credential.issue",
         subject,
         NO_STATE,
@@ -332,9 +333,10 @@ pub(super) async fn revoke_locked(
         ..before.clone()
     };
     let subject = &credential.credential_id;
-    audit::write(
+    audit::write_of_partner(
         connection,
         actor,
+        credential.partner_id,
         "credential.revoke",
         subject,
         Some(&before),

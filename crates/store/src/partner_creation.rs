@@ -33,9 +33,10 @@ async fn create(
 ) -> Result<(), sqlx::Error> {
     let mut transaction = pool.begin().await?;
     partners::insert(&mut transaction, partner).await?;
-    audit::write(
+    audit::write_of_partner(
         &mut transaction,
         actor,
+        partner.partner_id,
         "partner.create",
         &partner.partner_id,
         NO_STATE,

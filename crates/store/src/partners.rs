@@ -179,9 +179,10 @@ async fn change(
         return Ok(Some(before));
     }
     after.updated_at = update(&mut transaction, &after).await?;
-    audit::write(
+    audit::write_of_partner(
         &mut transaction,
         actor,
+        partner_id,
         "partner.change",
         &partner_id,
         Some(&before),

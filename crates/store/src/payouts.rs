@@ -73,15 +73,17 @@ impl Payouts {
     /// [`sqlx::Error`] when the database does not answer.
     pub async fn audit_destination_read(
         &self,
+        partner_id: PartnerId,
         payout_id: PayoutId,
         actor: AuditActor,
     ) -> Result<(), sqlx::Error> {
         self.0
             .run(move |pool| async move {
                 let mut transaction = pool.begin().await?;
-                audit::write(
+                audit::write_of_partner(
                     &mut transaction,
                     &actor,
+                    partner_id,
                     "payout.read",
                     &payout_id,
                     NO_STATE,

@@ -166,9 +166,10 @@ async fn write_expiry(
     .await?;
     let subject = &after.credential_id;
     let (before, after) = (CredentialSummary::from(before), CredentialSummary::from(after));
-    audit::write(
+    audit::write_of_partner(
         connection,
         actor,
+        after.partner_id,
         "credential.rotate",
         subject,
         Some(&before),

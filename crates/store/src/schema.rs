@@ -37,6 +37,7 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "order_timeline_v1",
     "orders_waiting_for_stock_v1",
     "retrieve_codes_v1",
+    "retrieve_codes_v2",
     "unclaimable_stock_v1",
     "unclaimable_stock_v2",
 ];

@@ -55,6 +55,34 @@ pub(super) const SCAN: Scan = scan! {
              OR f.vouchers < 1",
 };
 
+/// The column is outside the hash of the checkpoints. An object that was deleted proves nothing.
+pub(super) const PARTNER_SCAN: Scan = scan! {
+    "partners of audit entries",
+    tables: ["audit_log"],
+    first: [FIRST_NUMBER],
+    last: [LAST_NUMBER],
+    next: r#"SELECT ARRAY[a.audit_id::text] AS "key!"
+               FROM audit_log AS a
+              WHERE a.audit_id > ($1::text[])[1]::bigint
+              ORDER BY a.audit_id
+             OFFSET $2::bigint - 1
+              LIMIT 1"#,
+    with: "WITH derived AS MATERIALIZED (
+             SELECT a.audit_id, a.action, a.subject, a.partner_id, partner_of_audit_entry(a) AS partner_of_object
+               FROM audit_log AS a
+              WHERE a.audit_id > ($1::text[])[1]::bigint
+                AND a.audit_id <= ($2::text[])[1]::bigint
+                -- The service has not come to older entries yet.
+                AND a.audit_id > COALESCE((SELECT b.audit_id FROM audit_partner_backfill AS b), 0)
+         ), ",
+    "audit.partner": "an audit entry has the partner of its actor or object" =>
+        "SELECT format('entry %s: %s of %s, partner %s instead of %s', d.audit_id, d.action, d.subject, d.partner_id,
+                       d.partner_of_object)
+           FROM derived AS d
+          WHERE d.partner_of_object <> d.partner_id
+             OR d.partner_of_object IS NOT NULL AND d.partner_id IS NULL",
+};
+
 pub(super) const CHECKPOINT_SCAN: Scan = scan! {
     "audit checkpoints",
     tables: ["audit_checkpoints"],

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::cli::compare::CompareArgs;
+use crate::cli::consoles::ConsolesArgs;
 use crate::cli::nodes::NodesArgs;
 use crate::cli::peer::PeerArgs;
 
@@ -17,7 +18,7 @@ use crate::cli::peer::PeerArgs;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Compare a Vouchsafe service with a peer, with a Postgres floor and with two nodes
+/// Compare a Vouchsafe service with a peer, with a Postgres floor, with two nodes and with open consoles
 #[derive(Parser)]
 #[command(name = "lab", version)]
 struct Cli {
@@ -31,6 +32,8 @@ enum Command {
     Compare(CompareArgs),
     /// Measure one node and two nodes on one database, with the predictions of a model
     Nodes(NodesArgs),
+    /// Measure orders with and without open consoles, with many live actors
+    Consoles(ConsolesArgs),
     /// Serve the order API of the service with one transaction per order and row locks, or a reduced variant of it
     #[command(hide = true)]
     Peer(Box<PeerArgs>),
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Compare(args) => cli::compare::command(args),
         Command::Nodes(args) => cli::nodes::command(args),
+        Command::Consoles(args) => cli::consoles::command(args),
         Command::Peer(args) => cli::peer::command(*args),
     };
     match outcome {

@@ -100,6 +100,14 @@ impl TestDeployment {
         self.program.admin_url()
     }
 
+    /// The token of an operator with all permissions.
+    ///
+    /// # Errors
+    /// If its file cannot be read.
+    pub fn operator_token(&self) -> anyhow::Result<String> {
+        self.program.operator_token()
+    }
+
     /// An operator with all permissions on a new connection. Call it again on each runtime.
     pub fn operator(&mut self) -> &mut Operator {
         self.operator.reconnect();

@@ -91,9 +91,27 @@ impl Operator {
         product_id: &str,
         denominations: &[u32],
     ) -> anyhow::Result<()> {
+        self.put_product_at(product_id, denominations, &Value::Null).await
+    }
+
+    /// Creates a USD product that is sold from stock only, at each whole amount up to `max`.
+    ///
+    /// # Errors
+    /// If the request fails.
+    pub async fn put_product_of_range(&mut self, product_id: &str, max: u32) -> anyhow::Result<()> {
+        let range = json!({ "min": 1, "max": max, "step": 1 });
+        self.put_product_at(product_id, &[], &range).await
+    }
+
+    async fn put_product_at(
+        &mut self,
+        product_id: &str,
+        denominations: &[u32],
+        range: &Value,
+    ) -> anyhow::Result<()> {
         let body = json!({
             "name": "Load test product", "brand": product_id, "category_id": "retail", "vendor": "manual",
-            "currency": "USD", "countries": ["US"], "denominations": denominations,
+            "currency": "USD", "countries": ["US"], "denominations": denominations, "denomination_range": range,
             "expiry_policy": { "type": "NONE" }, "redemption": { "instructions": "", "terms": "" },
             "route": "stock",
         });

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use time::Duration;
 use vouchsafe_domain::change_request::ChangeKind;
-use vouchsafe_domain::ids::ChangeRequestId;
+use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::change_requests::NewChangeRequest;
 use vouchsafe_wire::error_code::Code;
@@ -28,8 +28,8 @@ pub(super) trait ConfirmableChange: Serialize + DeserializeOwned {
     /// ID of the changed object, or name of the operator.
     fn object(&self) -> String;
 
-    /// JSON object that the second operator sees: no code, no secret. Rejects a change that cannot be carried out now.
-    fn describe(&self, service: &Service) -> impl Future<Output = Result<String, ApiError>>;
+    /// Describes the change to the second operator. Rejects a change that cannot be carried out now.
+    fn describe(&self, service: &Service) -> impl Future<Output = Result<ChangeDescription, ApiError>>;
 
     /// Carries the change out in the name of `actor`. A repetition changes nothing more, but for credentials and tokens.
     fn carry_out(
@@ -37,6 +37,14 @@ pub(super) trait ConfirmableChange: Serialize + DeserializeOwned {
         service: &web::Data<Service>,
         actor: AuditActor,
     ) -> impl Future<Output = Result<HttpResponse, ApiError>>;
+}
+
+/// What the second operator sees of a change.
+pub(super) struct ChangeDescription {
+    /// Whom the change concerns; `None` for an operator's account.
+    partner_id: Option<PartnerId>,
+    /// JSON object without codes and secrets.
+    details: String,
 }
 
 /// Carries out a change, or stores it for a second operator if the settings require one.
@@ -58,13 +66,14 @@ pub(super) async fn submit_if(
     if !needs_second {
         return change.carry_out(service, operator.audit_actor()).await;
     }
-    let details = change.describe(service).await?;
+    let ChangeDescription { partner_id, details } = change.describe(service).await?;
     let request_id = ChangeRequestId::generate();
     let json = Zeroizing::new(serde_json::to_vec(&change).map_err(|error| unreadable(&error))?);
     let new = NewChangeRequest {
         request_id,
         kind: change.kind(),
         object: change.object(),
+        partner_id,
         details,
         sealed: seal(service, request_id, &json).await?,
         requested_by: operator.name().clone(),
@@ -85,8 +94,14 @@ pub(super) async fn submit_if(
 }
 
 /// The request and what it is about, as text: a `Value` would convert amounts to floats.
-pub(super) fn to_details(details: &impl Serialize) -> Result<String, ApiError> {
-    serde_json::to_string(details).map_err(|error| unreadable(&error))
+pub(super) fn to_description(
+    partner_id: impl Into<Option<PartnerId>>,
+    details: &impl Serialize,
+) -> Result<ChangeDescription, ApiError> {
+    Ok(ChangeDescription {
+        partner_id: partner_id.into(),
+        details: serde_json::to_string(details).map_err(|error| unreadable(&error))?,
+    })
 }
 
 async fn seal(service: &Service, request_id: ChangeRequestId, json: &[u8]) -> Result<Vec<u8>, ApiError> {

@@ -21,7 +21,7 @@ use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialReque
 use vouchsafe_wire::operator::limit_use::LimitUse;
 
 use super::body::OptionalJson;
-use super::confirmable_change::{ConfirmableChange, submit, to_details};
+use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
 use super::wallets::PartnerList;
 use super::{config_change, partner_id};
 use crate::api::error::ApiError;
@@ -103,13 +103,13 @@ impl ConfirmableChange for CredentialIssue {
         self.partner_id.to_string()
     }
 
-    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let partner = service.operator_store.partners.find(self.partner_id).await?;
         let partner = partner.ok_or_else(partner_id::not_found)?;
         if certification_policy(service) == CertificationPolicy::Required && !partner.is_certified() {
             return Err(uncertified());
         }
-        to_details(&self.request)
+        to_description(self.partner_id, &self.request)
     }
 
     async fn carry_out(

@@ -19,7 +19,7 @@ use vouchsafe_wire::operator::operators::{
 };
 
 use super::body::{Json, OptionalJson};
-use super::confirmable_change::{ConfirmableChange, submit, submit_if, to_details};
+use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, submit_if, to_description};
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
@@ -56,10 +56,10 @@ impl ConfirmableChange for OperatorCreation {
         self.0.name.to_string()
     }
 
-    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         match service.operator_store.operators.find(self.0.name.clone()).await? {
             Some(_) => Err(operator_exists()),
-            None => to_details(&self.0),
+            None => to_description(None, &self.0),
         }
     }
 
@@ -111,9 +111,9 @@ impl ConfirmableChange for AccountChange {
         self.name.to_string()
     }
 
-    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         check_exists(service, &self.name).await?;
-        to_details(&self.request)
+        to_description(None, &self.request)
     }
 
     async fn carry_out(
@@ -181,9 +181,9 @@ impl ConfirmableChange for TokenIssue {
         self.name.to_string()
     }
 
-    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         check_exists(service, &self.name).await?;
-        to_details(&self.request)
+        to_description(None, &self.request)
     }
 
     async fn carry_out(

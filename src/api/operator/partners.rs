@@ -17,7 +17,7 @@ use vouchsafe_wire::operator::partners::{
 
 use super::body::Json;
 use super::config_change;
-use super::confirmable_change::{ConfirmableChange, submit_if, to_details};
+use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit_if, to_description};
 use super::credentials::generate_credential;
 use super::partner_id::{self, not_found, parse_id};
 use crate::api::error::ApiError;
@@ -146,8 +146,8 @@ impl ConfirmableChange for TermsChange {
         self.partner_id.to_string()
     }
 
-    async fn describe(&self, _: &Service) -> Result<String, ApiError> {
-        to_details(&self.patch)
+    async fn describe(&self, _: &Service) -> Result<ChangeDescription, ApiError> {
+        to_description(self.partner_id, &self.patch)
     }
 
     async fn carry_out(

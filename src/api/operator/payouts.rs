@@ -15,7 +15,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
 
 use super::body::OptionalJson;
-use super::confirmable_change::{ConfirmableChange, submit, to_details};
+use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
 use super::decision::decision_error;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
@@ -60,7 +60,7 @@ pub(super) async fn get(
         service
             .operator_store
             .payouts
-            .audit_destination_read(payout_id, actor)
+            .audit_destination_read(partner_id, payout_id, actor)
             .await?;
         payout.destination.masked = decrypted.as_str().into();
     }
@@ -121,7 +121,7 @@ impl ConfirmableChange for DecisionOnPayout {
         self.payout_id.to_string()
     }
 
-    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let payouts = &service.operator_store.payouts;
         let owner = payouts.find_owner(self.payout_id).await?.ok_or_else(not_found)?;
         let payout = payouts.find(owner, self.payout_id).await?.ok_or_else(not_found)?;
@@ -130,10 +130,13 @@ impl ConfirmableChange for DecisionOnPayout {
                 payout.status,
             )));
         }
-        to_details(&Details {
-            request: &self.request,
-            payout: payout_body(&payout)?,
-        })
+        to_description(
+            owner,
+            &Details {
+                request: &self.request,
+                payout: payout_body(&payout)?,
+            },
+        )
     }
 
     async fn carry_out(

@@ -19,7 +19,7 @@ use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::wallets::PostingRequest;
 
 use super::body::Json;
-use super::confirmable_change::{ConfirmableChange, submit_if, to_details};
+use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit_if, to_description};
 use super::partner_id;
 use crate::api::error::{ApiError, keyed_request_error};
 use crate::api::ledger;
@@ -96,17 +96,20 @@ impl ConfirmableChange for WalletPosting {
         self.partner_id.to_string()
     }
 
-    async fn describe(&self, _: &Service) -> Result<String, ApiError> {
+    async fn describe(&self, _: &Service) -> Result<ChangeDescription, ApiError> {
         #[derive(Serialize)]
         struct Details<'a> {
             currency: Currency,
             #[serde(flatten)]
             request: &'a PostingRequest,
         }
-        to_details(&Details {
-            currency: self.currency,
-            request: &self.request,
-        })
+        to_description(
+            self.partner_id,
+            &Details {
+                currency: self.currency,
+                request: &self.request,
+            },
+        )
     }
 
     async fn carry_out(

@@ -63,14 +63,15 @@ const INSERT_ORDERS: &str = "
     DROP TABLE placed;";
 
 const INSERT_AUDIT_LOG: &str = "
-    INSERT INTO audit_log (at, operator, action, subject)
+    INSERT INTO audit_log (at, operator, action, subject, partner_id)
     SELECT '2026-01-01Z'::timestamptz + i * interval '86.4 s',
            CASE WHEN i < 10 THEN 'alice' ELSE 'bob' END,
            CASE WHEN i < 10 THEN 'stock.void' ELSE 'product.put' END,
-           'p' || i
+           'p' || i,
+           CASE WHEN i < 10 THEN $third END
       FROM generate_series(1, 100000) AS i;
-    INSERT INTO audit_log (at, operator, action, subject)
-    SELECT '2025-01-01Z', 'a partner', 'codes.retrieve', 'o' || i FROM generate_series(1, 100000) AS i";
+    INSERT INTO audit_log (at, operator, action, subject, partner_id)
+    SELECT '2025-01-01Z', 'a partner', 'codes.retrieve', 'o' || i, $first FROM generate_series(1, 100000) AS i";
 
 /// Twenty SKUs of twenty vouchers each, and one SKU with a hundred chunks of nearly all of the first partner's vouchers.
 const INSERT_CHUNKS: &str = "
@@ -114,7 +115,11 @@ impl ListFixture {
                 .replace("$base", &(number * 1_000_000).to_string());
             subject.pool().execute(AssertSqlSafe(fill)).await.unwrap();
         }
-        subject.pool().execute(INSERT_AUDIT_LOG).await.unwrap();
+        let of_partner = |number| format!("'{}'::uuid", partner(number).as_uuid());
+        let entries = INSERT_AUDIT_LOG
+            .replace("$first", &of_partner(1))
+            .replace("$third", &of_partner(3));
+        subject.pool().execute(AssertSqlSafe(entries)).await.unwrap();
         // Also creates the product of the other chunks.
         subject
             .add_chunk(&build::sku("gift", 1_000), &[build::day(0)])

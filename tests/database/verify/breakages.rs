@@ -328,6 +328,14 @@ pub(crate) const BREAKAGES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "audit.partner",
+        &["UPDATE audit_log SET partner_id = gen_random_uuid() WHERE action = 'codes.retrieve'"],
+    ),
+    (
+        "audit.partner",
+        &["UPDATE audit_log SET partner_id = NULL WHERE action = 'order.cancel'"],
+    ),
+    (
         "access.partner",
         &["UPDATE credentials SET partner_id = gen_random_uuid()"],
     ),

@@ -160,5 +160,5 @@ const INSERT_PROGRESS: &str = "
         ON CONFLICT DO NOTHING";
 
 const INSERT_AUDIT_ENTRIES: &str = "
-    INSERT INTO audit_log (operator, action, subject)
-    SELECT 'service', 'webhook.create', 'wh_' || replace(webhook_id::text, '-', '') FROM webhooks";
+    INSERT INTO audit_log (operator, action, subject, partner_id)
+    SELECT 'service', 'webhook.create', 'wh_' || replace(webhook_id::text, '-', ''), partner_id FROM webhooks";

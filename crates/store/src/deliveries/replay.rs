@@ -293,9 +293,10 @@ async fn write_replays(
     .execute(&mut *transaction)
     .await?;
     schedule_first_waiting(&mut transaction, key, &orders).await?;
-    audit::write(
+    audit::write_of_partner(
         &mut transaction,
         actor,
+        key.partner_id,
         "webhook.replay",
         &key.webhook_id,
         NO_STATE,

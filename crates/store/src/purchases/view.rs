@@ -162,9 +162,10 @@ async fn end(
     let after = find(purchase_id).fetch_one(&mut *transaction).await?;
     let state_before = PurchaseAuditState::of(&before, None);
     let state_after = PurchaseAuditState::of(&after, Some(reason));
-    audit::write(
+    audit::write_of_partner(
         &mut transaction,
         actor,
+        after.partner_id,
         "purchase.end",
         &purchase_id,
         Some(&state_before),

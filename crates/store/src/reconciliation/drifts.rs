@@ -106,12 +106,18 @@ async fn resolve(
     actor: &AuditActor,
 ) -> Result<Option<Drift>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
-    let before = sqlx::query_as!(
-        DriftAuditState,
-        r#"SELECT resolution AS "resolution: DriftResolution", reason FROM drifts WHERE drift_id = $1 FOR UPDATE"#,
+    let before = sqlx::query!(
+        r#"SELECT resolution AS "resolution: DriftResolution", reason, partner_id AS "partner_id: PartnerId"
+             FROM drifts
+            WHERE drift_id = $1
+              FOR UPDATE"#,
         request.drift_id as _,
-    );
-    let Some(before) = before.fetch_optional(&mut *transaction).await? else {
+    )
+    .map(|row| {
+        let (resolution, reason) = (row.resolution, row.reason);
+        (DriftAuditState { resolution, reason }, row.partner_id)
+    });
+    let Some((before, partner_id)) = before.fetch_optional(&mut *transaction).await? else {
         return Ok(None);
     };
     let drift = query_drifts!(
@@ -131,9 +137,10 @@ async fn resolve(
         resolution: drift.resolution,
         reason: drift.reason.clone(),
     };
-    audit::write(
+    audit::write_of_partner(
         &mut transaction,
         actor,
+        partner_id,
         "drift.resolve",
         &drift.drift_id,
         Some(&before),

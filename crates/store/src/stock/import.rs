@@ -9,6 +9,7 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
+use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::product::CodeIdentity;
 use vouchsafe_domain::voucher::Expiry;
@@ -75,10 +76,36 @@ pub(super) async fn import(
             duplicates: imported.duplicates,
             conflicts: imported.conflicts.len(),
         };
-        audit::write(&mut transaction, actor, action, &subject, NO_STATE, Some(&entry)).await?;
+        let partner_id = find_partner(&mut transaction, &batch.origin).await?;
+        audit::write_of_partner(
+            &mut transaction,
+            actor,
+            partner_id,
+            action,
+            &subject,
+            NO_STATE,
+            Some(&entry),
+        )
+        .await?;
     }
     transaction.commit().await?;
     Ok(ImportOutcome::Stored(imported))
+}
+
+/// The partner for whose order the vouchers are reserved; `None` if they are for sale.
+async fn find_partner(
+    connection: &mut PgConnection,
+    origin: &StockOrigin,
+) -> Result<Option<PartnerId>, sqlx::Error> {
+    let Some(purchase_id) = origin.reservation_id() else {
+        return Ok(None);
+    };
+    sqlx::query_scalar!(
+        r#"SELECT partner_id AS "partner_id: PartnerId" FROM purchases WHERE purchase_id = $1"#,
+        purchase_id,
+    )
+    .fetch_optional(connection)
+    .await
 }
 
 enum TargetState {

@@ -118,7 +118,8 @@ impl Webhooks {
                 )
                 .execute(&mut *transaction)
                 .await?;
-                write_audit_entry(&mut transaction, &actor, "webhook.remove", webhook_id).await?;
+                let id = (partner_id, webhook_id);
+                write_audit_entry(&mut transaction, &actor, "webhook.remove", id).await?;
                 transaction.commit().await?;
                 Ok(true)
             })
@@ -154,8 +155,8 @@ impl Webhooks {
                 .await?;
                 if until.is_some() {
                     revoke_lease(&mut transaction, rotation.partner_id, rotation.webhook_id).await?;
-                    write_audit_entry(&mut transaction, &actor, "webhook.rotate", rotation.webhook_id)
-                        .await?;
+                    let id = (rotation.partner_id, rotation.webhook_id);
+                    write_audit_entry(&mut transaction, &actor, "webhook.rotate", id).await?;
                 }
                 transaction.commit().await?;
                 Ok(until)
@@ -183,7 +184,7 @@ impl Webhooks {
                 let id = (before.partner_id, webhook_id);
                 set_enabled(&mut transaction, id, true).await?;
                 revoke_lease(&mut transaction, before.partner_id, webhook_id).await?;
-                write_audit_entry(&mut transaction, &actor, "webhook.enable", webhook_id).await?;
+                write_audit_entry(&mut transaction, &actor, "webhook.enable", id).await?;
                 let after = find(None, webhook_id).fetch_optional(&mut *transaction).await?;
                 transaction.commit().await?;
                 Ok(after)
@@ -238,17 +239,12 @@ async fn put(
             (request.new.0, true)
         }
     };
-    write_audit_entry(
-        transaction,
-        actor,
-        if is_new {
-            "webhook.create"
-        } else {
-            "webhook.change"
-        },
-        webhook_id,
-    )
-    .await?;
+    let action = if is_new {
+        "webhook.create"
+    } else {
+        "webhook.change"
+    };
+    write_audit_entry(transaction, actor, action, (request.partner_id, webhook_id)).await?;
     let webhook = find(Some(request.partner_id), webhook_id);
     let webhook = webhook.fetch_one(&mut **transaction).await?;
     Ok(if is_new {
@@ -380,7 +376,16 @@ pub(super) async fn write_audit_entry(
     connection: &mut PgConnection,
     actor: &AuditActor,
     action: &'static str,
-    webhook_id: WebhookId,
+    (partner_id, webhook_id): (PartnerId, WebhookId),
 ) -> Result<(), sqlx::Error> {
-    audit::write(connection, actor, action, &webhook_id, NO_STATE, NO_STATE).await
+    audit::write_of_partner(
+        connection,
+        actor,
+        partner_id,
+        action,
+        &webhook_id,
+        NO_STATE,
+        NO_STATE,
+    )
+    .await
 }

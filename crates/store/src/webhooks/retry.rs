@@ -45,7 +45,8 @@ impl Webhooks {
                 .execute(&mut *transaction)
                 .await?;
                 make_waiting_due(&mut transaction, before.partner_id, webhook_id).await?;
-                write_audit_entry(&mut transaction, &actor, "webhook.retry", webhook_id).await?;
+                let id = (before.partner_id, webhook_id);
+                write_audit_entry(&mut transaction, &actor, "webhook.retry", id).await?;
                 let after = find(None, webhook_id).fetch_optional(&mut *transaction).await?;
                 transaction.commit().await?;
                 Ok(after)

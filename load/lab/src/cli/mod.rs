@@ -1,6 +1,7 @@
 //! Commands of `lab`, one module each, and their common arguments.
 
 pub(crate) mod compare;
+pub(crate) mod consoles;
 pub(crate) mod nodes;
 pub(crate) mod peer;
 

@@ -171,7 +171,7 @@ pub(crate) fn audit(operation: Operation) -> Operation {
     let entry = json!({
         "audit_id": 7, "at": "2026-11-20T12:00:00.123456Z", "operator": "admin", "action": "partner.change",
         "subject": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "before": { "suspended": false }, "after": { "suspended": true },
-        "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
+        "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "partner_id": "ptn_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
     });
     read_operation(operation, "listAudit")
         .describe(

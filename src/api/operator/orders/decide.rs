@@ -20,7 +20,9 @@ use super::{find, find_by_id, order_body};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
-use crate::api::operator::confirmable_change::{ConfirmableChange, submit, to_details};
+use crate::api::operator::confirmable_change::{
+    ChangeDescription, ConfirmableChange, submit, to_description,
+};
 use crate::api::operator::decision::decision_error;
 use crate::service::Service;
 
@@ -64,15 +66,18 @@ impl ConfirmableChange for OrderApproval {
         self.order_id.to_string()
     }
 
-    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let order = find_by_id(service, self.order_id).await?;
         if order.closed || order.pending_reason != Some(PendingReason::Approval) {
             return Err(decide_order_error(&DecideOrderError::NotAwaitingApproval));
         }
-        to_details(&Details {
-            request: &self.request,
-            order: order_body(&order)?,
-        })
+        to_description(
+            order.partner_id,
+            &Details {
+                request: &self.request,
+                order: order_body(&order)?,
+            },
+        )
     }
 
     async fn carry_out(

@@ -30,7 +30,9 @@ use super::{find, find_by_id, order_body};
 use crate::api::error::ApiError;
 use crate::api::middleware::operator::Operator;
 use crate::api::operator::body::Json;
-use crate::api::operator::confirmable_change::{ConfirmableChange, submit, to_details};
+use crate::api::operator::confirmable_change::{
+    ChangeDescription, ConfirmableChange, submit, to_description,
+};
 use crate::api::operator::decision::decision_error;
 use crate::api::operator::stock::ingest;
 use crate::service::Service;
@@ -92,18 +94,21 @@ impl ConfirmableChange for Fulfilment {
         self.order_id.to_string()
     }
 
-    async fn describe(&self, service: &Service) -> Result<String, ApiError> {
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
         let order = find_by_id(service, self.order_id).await?;
         if !is_waiting_for_vendor(&order) {
             return Err(not_fulfillable(&order));
         }
         let (_, sku, rows) = parse_rows(service, &self.request, &order)?;
-        to_details(&Details {
-            partner_id: order.partner_id,
-            product_id: &sku.product_id,
-            denomination: sku.denomination.of(order.total.currency),
-            vouchers: rows.len(),
-        })
+        to_description(
+            order.partner_id,
+            &Details {
+                partner_id: order.partner_id,
+                product_id: &sku.product_id,
+                denomination: sku.denomination.of(order.total.currency),
+                vouchers: rows.len(),
+            },
+        )
     }
 
     async fn carry_out(

@@ -39,10 +39,11 @@ WITH numbered AS MATERIALIZED (
            convert_to('txn_' || replace(transaction_id::text, '-', ''), 'UTF8'), 'infinity'
       FROM numbered
 )
-INSERT INTO audit_log (operator, action, subject, before, after)
+INSERT INTO audit_log (operator, action, subject, before, after, partner_id)
 SELECT 'admin', 'wallet.top_up', 'ptn_' || replace(partner_id::text, '-', '') || '/USD',
        '{"balance_minor": 0}',
        jsonb_build_object('reference', 'grown', 'amount_minor', amount, 'balance_minor', amount,
-                          'transaction_id', 'txn_' || replace(transaction_id::text, '-', ''))
+                          'transaction_id', 'txn_' || replace(transaction_id::text, '-', '')),
+       partner_id
   FROM numbered
  ORDER BY partner
