@@ -125,10 +125,9 @@ impl OperatorApi {
             }
             Some(ApiBody::File { content_type }) => {
                 set_type(content_type);
-                let missing = || ApiError::invalid_field("file", "choose a file");
-                Payload::Stream {
-                    payload: self.file.take().ok_or_else(missing)?,
-                }
+                self.file
+                    .take()
+                    .map_or(Payload::None, |payload| Payload::Stream { payload })
             }
         };
         let mut inner: Request = Request::with_payload(payload);

@@ -17,7 +17,7 @@ const CANARY: &str = "CNRYFOUREYES";
 pub(crate) struct FourEyes {
     pub(crate) service: Instance,
     pub(crate) admin: Operator,
-    sam: Operator,
+    pub(crate) sam: Operator,
 }
 
 impl FourEyes {
@@ -38,7 +38,7 @@ impl FourEyes {
     }
 
     /// Sends a change of the built-in admin that waits for a second operator. Returns the path of the request.
-    async fn request(&mut self, method: Method, path: &str, body: &Value) -> String {
+    pub(crate) async fn request(&mut self, method: Method, path: &str, body: &Value) -> String {
         let response = self.admin.call_json(method, path, body.to_string()).await;
         let request = expect_success(&response, 202);
         assert_eq!(
@@ -52,7 +52,7 @@ impl FourEyes {
     }
 
     /// Confirms as the second admin and returns the response of the change.
-    async fn confirm(&mut self, request: &str) -> vouchsafe_api_client::ApiResponse {
+    pub(crate) async fn confirm(&mut self, request: &str) -> vouchsafe_api_client::ApiResponse {
         self.sam
             .call_json(Method::POST, &format!("{request}/confirm"), "")
             .await
@@ -82,7 +82,7 @@ impl FourEyes {
         json_of(&confirmed)
     }
 
-    async fn status(&mut self, request: &str) -> String {
+    pub(crate) async fn status(&mut self, request: &str) -> String {
         self.admin.get(request).await["status"]
             .as_str()
             .unwrap()
@@ -90,7 +90,7 @@ impl FourEyes {
     }
 }
 
-fn top_ups(partner: &Partner) -> String {
+pub(crate) fn top_ups(partner: &Partner) -> String {
     format!("/admin/v1/partners/{}/wallets/USD/top-ups", partner.partner_id)
 }
 
@@ -363,52 +363,4 @@ async fn command_of_waiting_change_exits_with_4_and_names_the_next_command() {
         declined.contains("DECLINED") && declined.contains("a mistake"),
         "{declined}"
     );
-}
-
-#[tokio::test]
-async fn repeated_change_that_still_waits_is_stored_once() {
-    let mut eyes = FourEyes::start();
-    let [one, other] = [
-        eyes.admin.add_partner("0").await,
-        eyes.admin.add_partner("0").await,
-    ];
-    let [one, other] = [top_ups(&one), top_ups(&other)];
-    let adjustments = one.replace("top-ups", "adjustments");
-    let body = json!({ "amount": "5000", "reference": "wire-1" });
-    let request = eyes.request(Method::POST, &one, &body).await;
-    assert_eq!(eyes.request(Method::POST, &one, &body).await, request);
-    let next = json!({ "amount": "5000", "reference": "wire-2" });
-    for (path, body) in [(&one, &next), (&other, &body), (&adjustments, &body)] {
-        let different = eyes.request(Method::POST, path, body).await;
-        assert_ne!(different, request, "{path} {body}");
-    }
-    let by_sam = eyes.sam.call_json(Method::POST, &one, body.to_string()).await;
-    let by_sam = expect_success(&by_sam, 202);
-    assert_eq!(by_sam["requested_by"], "sam");
-    let listed = eyes.admin.get("/admin/v1/requests?status=WAITING").await;
-    assert_eq!(listed["data"].as_array().unwrap().len(), 5, "{listed}");
-    let id = request.rsplit('/').next().unwrap();
-    let trail = eyes.admin.audit_entries(&format!("subject={id}")).await;
-    assert_eq!(trail.len(), 1, "{trail:?}");
-
-    // Once it has ended, the same change is a new request.
-    let decline = format!("{request}/decline");
-    eyes.sam.send_json(Method::POST, &decline, &json!({})).await;
-    assert_ne!(eyes.request(Method::POST, &one, &body).await, request);
-}
-
-/// A patch must not overwrite what was changed after it was requested.
-#[tokio::test]
-async fn change_of_terms_changed_meanwhile_is_refused() {
-    let mut eyes = FourEyes::start();
-    let partner = eyes.admin.add_partner("0").await;
-    let account = format!("/admin/v1/partners/{}", partner.partner_id);
-    let narrow = json!({ "allowlist": ["203.0.113.0/24"] });
-    let request = eyes.request(Method::PATCH, &account, &narrow).await;
-    let window = json!({ "cancel_window_s": 60 });
-    eyes.admin.send_json(Method::PATCH, &account, &window).await;
-    expect_error(&eyes.confirm(&request).await, 409, "CHANGE_REQUEST_NOT_WAITING");
-    assert_eq!(eyes.status(&request).await, "REFUSED");
-    let terms = eyes.admin.get(&account).await;
-    assert_ne!(terms["allowlist"], narrow["allowlist"]);
 }

@@ -66,6 +66,9 @@ fn long_response(path: &str) -> Value {
     if path.ends_with("/nodes") {
         body["data"][0]["node"] = json!(format!("node-{}", "f".repeat(32)));
     }
+    if path.ends_with("/expiries") {
+        body["data"][0]["month"] = json!("2027-12");
+    }
     if path.ends_with("/orders") {
         body["data"][0]["status"] = json!("PARTIALLY_DELIVERED");
     }

@@ -74,6 +74,7 @@ mod races;
 mod rate_limits;
 mod reconciliation;
 mod refusals;
+mod repeated_changes;
 mod request_bodies;
 mod request_paths;
 mod restarts;

@@ -1,14 +1,12 @@
 //! Forms: the inputs of a change, and the request of the operator API that a submitted form makes.
 
 use maud::{Markup, html};
-use vouchsafe_wire::operator::stock::named_fields::{NamedFields, NamedLines, split_named_lines};
 
 use crate::api::{ApiBody, ApiRequest, Method, Refusal};
+use crate::input_value::{parse, text_of};
 use crate::json::Json;
 use crate::page::{Action, Input, InputKind};
 use crate::template::{self, Params, fill, placeholders};
-
-const ROW_FIELDS: [&str; 5] = ["code", "pin", "serial", "url", "expiry"];
 
 /// A submitted form.
 pub(crate) struct Submission {
@@ -144,78 +142,6 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
     }
 }
 
-/// The JSON of an input; `None` if it is omitted. What does not parse is sent as text: the API says what it expects.
-fn parse(input: &Input, text: &str) -> Option<Json> {
-    let as_text = || Json::Text(text.to_owned());
-    if matches!(input.kind, InputKind::Flag) {
-        // An operator may have cleared a flag that was set.
-        let is_sent = !text.is_empty() || input.is_required || input.is_prefilled;
-        return is_sent.then_some(Json::Bool(!text.is_empty()));
-    }
-    if matches!(input.kind, InputKind::Lines) && (input.is_required || input.is_nullable || !text.is_empty())
-    {
-        let lines = text
-            .split([',', '\n'])
-            .map(str::trim)
-            .filter(|line| !line.is_empty());
-        return Some(Json::List(
-            lines.map(|line| Json::Text(line.to_owned())).collect(),
-        ));
-    }
-    if text.is_empty() {
-        return match (input.is_nullable, input.is_required) {
-            (true, _) => Some(Json::Null),
-            (false, true) => Some(as_text()),
-            (false, false) => None,
-        };
-    }
-    Some(match input.kind {
-        InputKind::Number => parse_number(text).unwrap_or_else(as_text),
-        InputKind::Json => match Json::parse(text.as_bytes()) {
-            object @ Json::Object(_) => object,
-            _ => as_text(),
-        },
-        InputKind::Limit => parse_limit(text).unwrap_or_else(as_text),
-        InputKind::Rows => parse_rows(text),
-        _ => as_text(),
-    })
-}
-
-/// A whole number; JSON has none with leading zeros.
-fn parse_number(text: &str) -> Option<Json> {
-    let is_whole = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let digits = text.trim_start_matches('0');
-    let digits = if digits.is_empty() { "0" } else { digits };
-    is_whole.then(|| Json::Number(digits.to_owned()))
-}
-
-fn parse_limit(text: &str) -> Option<Json> {
-    let (quota, window) = text.split_once('/')?;
-    let mut limit = Json::Null;
-    limit.set("quota", parse_number(quota)?);
-    limit.set("window_s", parse_number(window)?);
-    Some(limit)
-}
-
-/// Objects of CSV lines; the first line has the names. A line that is not CSV, or has more values than names, is null: the API rejects
-/// it by its position, and no error quotes a code.
-fn parse_rows(text: &str) -> Json {
-    // Without a header the first line has a code, which the API would quote as an unknown field.
-    let has_header = |lines: &NamedLines| lines.names.iter().all(|name| ROW_FIELDS.contains(&name.as_str()));
-    let Some(lines) = split_named_lines(text).ok().filter(has_header) else {
-        return Json::List(vec![Json::Null]);
-    };
-    let object = |fields: NamedFields| {
-        let fields = fields.into_iter().map(|(name, value)| (name, Json::Text(value)));
-        Json::Object(fields.collect())
-    };
-    let rows = lines
-        .lines
-        .into_iter()
-        .map(|fields| fields.map_or(Json::Null, object));
-    Json::List(rows.collect())
-}
-
 /// What a form needs to render.
 pub(crate) struct FormContext<'a> {
     /// Address of the page, and its query.
@@ -286,6 +212,13 @@ pub(crate) fn encoding(action: &Action) -> Option<&'static str> {
     action.inputs.iter().any(is_file).then_some("multipart/form-data")
 }
 
+/// The label of the file that a form lacks.
+pub(crate) fn missing_file(action: &Action, submission: &Submission) -> Option<&'static str> {
+    let is_missing =
+        |input: &&Input| matches!(input.kind, InputKind::File(_)) && submission.get(input.name).is_empty();
+    action.inputs.iter().find(is_missing).map(|input| input.label)
+}
+
 fn render_input(input: &Input, failed: Option<&FailedForm<'_>>, row: &Json, id: &str) -> Markup {
     let id = format!("{id}-{}", input.name.replace('.', "-"));
     let before = input.is_prefilled.then(|| text_of(input, row.get(input.name)));
@@ -346,24 +279,6 @@ fn render_input(input: &Input, failed: Option<&FailedForm<'_>>, row: &Json, id: 
                 p.error id=(error_id) { (errors.join("; ")) @if input.kind.is_secret() { "; enter it again" } }
             }
         }
-    }
-}
-
-/// The text that an operator would type for a value.
-fn text_of(input: &Input, value: &Json) -> String {
-    match (input.kind, value) {
-        (_, Json::Null) => String::new(),
-        (InputKind::Flag, Json::Bool(value)) => if *value { "on" } else { "" }.to_owned(),
-        (InputKind::Lines, Json::List(entries)) => {
-            let lines: Vec<_> = entries.iter().filter_map(Json::text).collect();
-            lines.join("\n")
-        }
-        (InputKind::Limit, limit @ Json::Object(_)) => {
-            let part = |name| limit.get(name).text().unwrap_or_default();
-            format!("{}/{}", part("quota"), part("window_s"))
-        }
-        (_, Json::Text(text) | Json::Number(text)) => text.clone(),
-        (_, value) => value.to_string(),
     }
 }
 

@@ -8,6 +8,7 @@ mod assets;
 mod chart;
 mod form;
 mod icon;
+mod input_value;
 mod json;
 mod layout;
 mod list;

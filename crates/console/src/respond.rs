@@ -258,7 +258,21 @@ async fn submit(
     submission: &Submission,
 ) -> Response {
     let request: ApiRequest = form::request(action, &visit.params, submission);
-    let result = match find_conflict(api, &visit, action, submission).await {
+    // Whoever may not make the change gets the refusal of the API.
+    let refusal = if visit.viewer.role < action.role {
+        None
+    } else if let Some(label) = form::missing_file(action, submission) {
+        Some(Refusal {
+            status: 422,
+            ..local_refusal(
+                "Choose a file.",
+                vec![(label.to_owned(), "is missing".to_owned())],
+            )
+        })
+    } else {
+        find_conflict(api, &visit, action, submission).await
+    };
+    let result = match refusal {
         Some(refusal) => Err(refusal),
         None => api::call(api, request).await,
     };
@@ -326,9 +340,7 @@ async fn find_conflict(
     action: &Action,
     submission: &Submission,
 ) -> Option<Refusal> {
-    // Whoever may not make the change gets the refusal of the API.
-    let is_permitted = visit.viewer.role >= action.role;
-    if !is_permitted || !action.inputs.iter().any(|input| input.is_prefilled) {
+    if !action.inputs.iter().any(|input| input.is_prefilled) {
         return None;
     }
     // Without the object the change itself says what is wrong.

@@ -3,6 +3,9 @@
 //! A request is confirmed before its change is carried out, and ended afterwards. A confirmed request that was not ended (the node
 //! died, or the engine did not answer in time) can be confirmed again; its change takes effect once, as a repeated call does.
 
+mod retention;
+mod trail;
+
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use time::OffsetDateTime;
@@ -10,14 +13,12 @@ use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestF
 use vouchsafe_domain::ids::{ChangeRequestId, PartnerId};
 use vouchsafe_domain::operator::{OperatorAccount, OperatorName};
 
-use super::audit::{self, AuditActor, to_bigint};
+use self::trail::{audit_change, find_partner};
+use super::audit::{AuditActor, to_bigint};
 use super::database::{Database, Statement};
 
 /// Until then a confirmed request is being carried out, and is not confirmed again. Longer than a change takes.
 const EXECUTION_TIMEOUT_S: f64 = 60.0;
-
-/// Days for which a request stays listed. The audit trail keeps its entries.
-const REQUEST_DAYS: i32 = 366;
 
 /// A change to request.
 #[derive(Debug, Clone)]
@@ -349,22 +350,6 @@ impl ChangeRequests {
         );
         self.0.execute(statement).await
     }
-
-    /// Deletes the requests that ended and were made a year ago.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn purge_ended(&self, now: OffsetDateTime) -> Result<(), sqlx::Error> {
-        // By the ID, which begins with the time of the request: the primary key finds nothing or a few rows.
-        let oldest = ChangeRequestId::lower_bound_at(now - time::Duration::days(REQUEST_DAYS.into()));
-        let statement = sqlx::query!(
-            "DELETE FROM change_requests
-              WHERE request_id < $1
-                AND status IN ('EXECUTED', 'REFUSED', 'DECLINED', 'EXPIRED')",
-            oldest as _,
-        );
-        self.0.execute(statement).await
-    }
 }
 
 /// The request of the same change by the same operator that still waits.
@@ -399,38 +384,4 @@ async fn find_waiting(
         same.request_id as _
     );
     found.fetch_optional(connection).await
-}
-
-/// The partner of a request, which its first audit entry has.
-async fn find_partner(
-    connection: &mut PgConnection,
-    request_id: ChangeRequestId,
-) -> Result<Option<PartnerId>, sqlx::Error> {
-    let partner_id = sqlx::query_scalar!(
-        r#"SELECT partner_id AS "partner_id: PartnerId"
-             FROM audit_log
-            WHERE subject = $1 AND action = 'request.create'"#,
-        request_id.to_string(),
-    );
-    Ok(partner_id.fetch_optional(connection).await?.flatten())
-}
-
-async fn audit_change(
-    connection: &mut PgConnection,
-    actor: &AuditActor,
-    partner_id: Option<PartnerId>,
-    action: &'static str,
-    before: Option<&ChangeRequest>,
-    after: &ChangeRequest,
-) -> Result<(), sqlx::Error> {
-    audit::write_of_partner(
-        connection,
-        actor,
-        partner_id,
-        action,
-        &after.request_id,
-        before,
-        Some(after),
-    )
-    .await
 }

@@ -119,16 +119,6 @@ fn conflict_is_a_field_that_somebody_else_has_changed_meanwhile() {
 }
 
 #[test]
-fn rows_are_csv_and_a_line_with_too_many_values_is_not_cut() {
-    let rows = parse_rows("code,pin\r\n\"A,B\",1\r\n\r\nC\r\nD,2,E\r\n\"F\r\n");
-    assert_eq!(
-        rows.to_string(),
-        r#"[{"code":"A,B","pin":"1"},{"code":"C"},null,null]"#
-    );
-    assert_eq!(parse_rows("SECRET-1,1\nSECRET-2,2").to_string(), "[null]");
-}
-
-#[test]
 fn secret_is_not_shown_again() {
     const ACTION: Action = Action::post("put", "Put", Role::Admin, "/stock/{batch}").inputs(&[
         Input::line("name", "Name"),
@@ -165,23 +155,4 @@ fn secret_is_not_shown_again() {
     assert!(!shown.contains("SECRET-1"), "{shown}");
     let other = render(&context, &ACTION, &Json::parse(br#"{"batch":"b-2"}"#), "1").into_string();
     assert!(!other.contains("typed") && !other.contains(" open>"), "{other}");
-}
-
-#[test]
-fn number_with_leading_zeros_keeps_its_value() {
-    for (text, number) in [("030", "30"), ("0", "0"), ("000", "0"), ("7", "7")] {
-        assert_eq!(
-            parse_number(text),
-            Some(Json::Number(number.to_owned())),
-            "{text}"
-        );
-    }
-    assert_eq!(
-        [parse_number(""), parse_number("1.5"), parse_number("-1")],
-        [None, None, None]
-    );
-    assert_eq!(
-        parse_limit("010/060").unwrap().to_string(),
-        r#"{"quota":10,"window_s":60}"#
-    );
 }
