@@ -92,6 +92,9 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
     };
     let is_in_path = |name: &str| placeholders(action.api).any(|known| known == name);
     let mut body = Json::Null;
+    for (name, json) in action.fixed {
+        body.set(name, Json::parse(json.as_bytes()));
+    }
     let mut file = None;
     // A change of some fields leaves the others as they are, also if somebody else has changed them meanwhile.
     let is_sent = |input: &&Input| {
@@ -121,9 +124,6 @@ pub(crate) fn request(action: &Action, params: &Params, submission: &Submission)
                 }
             }
         }
-    }
-    for (name, json) in action.fixed {
-        body.set(name, Json::parse(json.as_bytes()));
     }
     let has_body = body != Json::Null || matches!(action.method, Method::Patch);
     let body = if body == Json::Null {

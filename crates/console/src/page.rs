@@ -160,7 +160,7 @@ pub(crate) struct Action {
     /// Path below `/admin/v1`. Placeholders are those of the page, fields of the object or row, and inputs.
     pub(crate) api: &'static str,
     pub(crate) inputs: &'static [Input],
-    /// Fields of the body that no input changes, with their JSON.
+    /// Fields of the body that no input changes, or objects that inputs fill, with their JSON.
     pub(crate) fixed: &'static [(&'static str, &'static str)],
     /// Whether the page offers the change for this object.
     pub(crate) is_offered: fn(&Json) -> bool,

@@ -91,7 +91,9 @@ const PRODUCT_ID: Input = Input::line("product_id", "Product ID")
     .hint("Of a-z, 0-9, '-', '_' and '.', such as acme-us. It cannot be changed.");
 
 const fn put_product(slug: &'static str, label: &'static str) -> Action {
+    // Required, also without instructions and terms.
     Action::new(slug, label, Role::Admin, Method::Put, "/products/{product_id}")
+        .fixed(&[("redemption", "{}")])
 }
 
 const CREATE_PRODUCT: Action = put_product("create", "Create a product")
