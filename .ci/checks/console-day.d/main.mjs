@@ -128,7 +128,7 @@ try {
   await confirmed("ann", page, "allowlist", { allowlist: "127.0.0.0/8" });
   storeCredential(await confirmed("ann", page, "issue", {}));
   const first = valueAfter(created, "credential_id");
-  assert.match(await send("ann", page, "revoke", {}, first), /The credential is revoked|revoked/);
+  assert.match(await send("ann", page, "revoke", {}, first), /The credential was revoked/);
   const found = await open("ben", "/partners?name=day");
   assert(found.includes(partner_id), found);
   const webhook = partner("POST", "/webhooks", { url: `http://127.0.0.1:${env.RECEIVER_PORT}/events` }).webhook_id;
@@ -210,13 +210,13 @@ try {
     const text = await open("ben", `/search?q=${id}`);
     assert.doesNotMatch(text, /Nothing matches/, id);
   }
-  const trail = await open("ben", `/audit?partner_id=${partner_id}`);
+  const trail = await open("ben", `/audit?partner_id=${partner_id}&limit=100`);
   for (const action of ["payout.pay", "order.cancel", "credential.issue"]) assert(trail.includes(action), `${action}: ${trail}`);
 
   // The end of the contract.
   assert.match(await send("ann", page, "suspend", { codes_blocked: false }), /The partner is suspended/);
-  assert.throws(() => partner("GET", "/wallets"), /PARTNER_SUSPENDED/);
-  assert.equal(partner("GET", `/orders/${delivered}/vouchers`).data[0].order_id ?? delivered, delivered);
+  assert.throws(() => partner("GET", "/wallets"), ({ stdout }) => stdout.includes("PARTNER_SUSPENDED"));
+  assert.equal(partner("GET", `/orders/${delivered}/vouchers`).data[0].credentials[0].value, "day-gift-1");
   assert.deepEqual(await browser.complaints(), []);
 } finally {
   await browser.stop();

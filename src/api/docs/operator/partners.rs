@@ -138,7 +138,7 @@ pub(crate) fn restart_certification(operation: Operation) -> Operation {
 
 pub(crate) fn list_limit_use(operation: Operation) -> Operation {
     let limit_use = json!({
-        "credential_id": "crd_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "class": "orders", "quota": 100, "window_s": 60, "used": 12,
+        "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "class": "orders", "quota": 100, "window_s": 60, "used": 12,
         "is_default": true,
     });
     read_operation(operation, "listLimitUse")
