@@ -3,7 +3,7 @@
 use sqlx::{Executor as _, PgConnection};
 use time::macros::date;
 use tokio::runtime::Handle;
-use vouchsafe_domain::stock::level::StockLevel;
+use vouchsafe_domain::stock::level::{ExpiringStock, StockLevel};
 use vouchsafe_store::PgStore;
 use vouchsafe_test_harness::Database;
 use vouchsafe_verify as verify;
@@ -24,6 +24,15 @@ const COUNTED: &str = "
       JOIN chunks AS c ON c.chunk_id = s.chunk_id
       LEFT JOIN allocations AS a ON a.stock_id = s.stock_id
      GROUP BY c.product_id, c.denomination";
+
+/// Available vouchers by month of expiry, counted voucher by voucher.
+const COUNTED_EXPIRIES: &str = "
+    SELECT date_trunc('month', s.expiry)::date AS month, count(*) AS vouchers
+      FROM stock AS s
+     WHERE (s.expiry IS NULL OR s.expiry >= CURRENT_DATE)
+       AND NOT EXISTS (SELECT FROM allocations AS a WHERE a.stock_id = s.stock_id)
+     GROUP BY 1
+     ORDER BY 1 NULLS LAST";
 
 /// What happens to the stock. The import makes chunks of 16 vouchers; the last ones never expire.
 const STEPS: [(&str, &str); 8] = [
@@ -90,6 +99,15 @@ async fn assert_levels(store: &PgStore, connection: &mut PgConnection, step: &st
     let counted: Vec<StockLevel> = sqlx::query_as(COUNTED).fetch_all(&mut *connection).await.unwrap();
     let levels = store.stock.list_levels(None, None, 10).await.unwrap();
     assert_eq!(levels, counted, "{step}");
+    let by_expiry: Vec<ExpiringStock> = sqlx::query_as(COUNTED_EXPIRIES)
+        .fetch_all(&mut *connection)
+        .await
+        .unwrap();
+    assert_eq!(
+        store.stock.count_by_expiry(None).await.unwrap(),
+        by_expiry,
+        "{step}"
+    );
     let findings = verify::check(connection).await.unwrap();
     let counts = findings.iter().find(|finding| finding.name == "stock.counts");
     assert!(counts.unwrap().holds, "{step}: {counts:?}");

@@ -314,6 +314,8 @@ impl CanaryHarness {
             ("{token_id}", STRAY_CODE.to_owned()),
             ("{session_id}", STRAY_CODE.to_owned()),
             ("{request_id}", STRAY_CODE.to_owned()),
+            ("{kind}", "wallet".to_owned()),
+            ("{key}", STRAY_CODE.to_owned()),
         ];
         let filled = |template: &str| {
             let fill = |path: String, (name, value): &(&str, String)| path.replace(name, value);

@@ -10,7 +10,7 @@ use vouchsafe_wire::operator::webhooks::{DeliveryWithPayload, WebhookOfPartner};
 use vouchsafe_wire::partner::webhooks::replay::ReplayResultBody;
 use vouchsafe_wire::partner::webhooks::request::ReplayEventsBody;
 
-use super::{WEBHOOKS, read_operation};
+use super::{WEBHOOKS, json_write_operation, read_operation};
 use crate::api::docs::openapi::Operation;
 use crate::api::docs::partner::events::sample;
 use crate::api::docs::partner::webhooks::attempt;
@@ -97,7 +97,7 @@ pub(crate) fn replay(operation: Operation) -> Operation {
 }
 
 pub(crate) fn replay_events(operation: Operation) -> Operation {
-    read_operation(operation, "replayWebhook")
+    json_write_operation(operation, "replayWebhook")
         .describe(
             WEBHOOKS,
             "Replay events",
@@ -105,7 +105,7 @@ pub(crate) fn replay_events(operation: Operation) -> Operation {
         )
         .json_body::<ReplayEventsBody>(json!({ "from": "2026-11-20T12:00:00Z", "to": "2026-11-20T13:00:00Z" }))
         .accepted::<ReplayResultBody>("The events are queued for delivery.", json!({ "replayed": 12 }))
-        .errors(&[Code::ValidationFailed, Code::EventNotFound])
+        .errors(&[Code::EventNotFound])
 }
 
 fn webhook() -> Value {
