@@ -22,8 +22,11 @@ pub struct Viewer {
 /// Its pages are days.
 const RECONCILIATION: &str = "/reconciliation";
 
+/// Path, name and icon of a page.
+type NavigationEntry = (&'static str, &'static str, Icon);
+
 /// Pages of the navigation, by group.
-const NAVIGATION: [(&str, &[(&str, &str, Icon)]); 6] = [
+const NAVIGATION: [(&str, &[NavigationEntry]); 6] = [
     (
         "Decisions",
         &[
