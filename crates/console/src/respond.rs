@@ -258,7 +258,7 @@ async fn submit(
     submission: &Submission,
 ) -> Response {
     let request: ApiRequest = form::request(action, &visit.params, submission);
-    // Whoever may not make the change gets the refusal of the API.
+    // An operator without the role gets the error of the API.
     let refusal = if visit.viewer.role < action.role {
         None
     } else if let Some(label) = form::missing_file(action, submission) {

@@ -30,6 +30,17 @@ const fn queue(
 
 const TIME: Column = col("Time", "at");
 
+const SAMPLE_COLUMNS: [Column; 8] = [
+    TIME,
+    col("Orders/s", "orders_per_s"),
+    col("Requests/s", "requests_per_s"),
+    col("Order p50 (ms)", "order_p50_ms"),
+    col("Order p99 (ms)", "order_p99_ms"),
+    col("Answered with 503", "unavailable_share"),
+    col("Commit (ms)", "commit_ms"),
+    col("Records in flight", "records_in_flight"),
+];
+
 const fn chart(heading: &'static str, columns: &'static [Column]) -> Section {
     Section {
         heading,
@@ -67,15 +78,7 @@ pub(super) static PAGES: [Page; 3] = [
                 Section {
                     heading: "Traffic of the last second",
                     source: Source::Live("sample"),
-                    columns: &[
-                        col("Orders/s", "orders_per_s"),
-                        col("Requests/s", "requests_per_s"),
-                        col("Order p50 (ms)", "order_p50_ms"),
-                        col("Order p99 (ms)", "order_p99_ms"),
-                        col("Answered with 503", "unavailable_share"),
-                        col("Commit (ms)", "commit_ms"),
-                        col("Records in flight", "records_in_flight"),
-                    ],
+                    columns: &SAMPLE_COLUMNS,
                     row_actions: &[],
                     none: "",
                 },
@@ -178,16 +181,7 @@ pub(super) static PAGES: [Page; 3] = [
         title: "Traffic of this node",
         view: View::List(List {
             api: "/samples",
-            columns: &[
-                TIME,
-                col("Orders/s", "orders_per_s"),
-                col("Requests/s", "requests_per_s"),
-                col("Order p50 (ms)", "order_p50_ms"),
-                col("Order p99 (ms)", "order_p99_ms"),
-                col("Answered with 503", "unavailable_share"),
-                col("Commit (ms)", "commit_ms"),
-                col("Records in flight", "records_in_flight"),
-            ],
+            columns: &SAMPLE_COLUMNS,
             filters: &[choice("period", "Interval", labels::<SamplePeriod>)],
             row_actions: &[],
             is_complete: true,
