@@ -8,7 +8,7 @@ mod api;
 mod config_change;
 mod housekeeping;
 mod live;
-mod live_event;
+mod live_actors;
 mod metrics;
 pub mod program;
 mod readiness;

@@ -5,7 +5,7 @@ mod traffic;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use time::OffsetDateTime;
@@ -30,6 +30,9 @@ const TEN_SECONDS: Duration = Duration::from_millis(9_500);
 
 /// Open live feeds. Each costs a message per second.
 const MAX_FEEDS: usize = 64;
+
+/// Age up to which an event is shown as the state of now: a second, and the delay of a tick.
+const RECENT: Duration = Duration::from_millis(1_500);
 
 /// SKUs with little stock that the overview shows.
 const LOW_STOCK: usize = 10;
@@ -62,7 +65,9 @@ struct Series {
 /// An event of the feed, rendered once for all that follow it.
 #[derive(Debug, Default)]
 pub(crate) struct FeedEvent {
-    json: String,
+    json: Bytes,
+    /// `None` before the first event.
+    read_at: Option<Instant>,
     text: [OnceLock<Bytes>; 2],
 }
 
@@ -79,7 +84,7 @@ impl FeedEvent {
     /// The server-sent events of this event.
     pub(crate) fn text(&self, format: FeedFormat) -> Bytes {
         let render = || match format {
-            FeedFormat::Json => format!("event: sample\ndata: {}\n\n", self.json),
+            FeedFormat::Json => format!("event: sample\ndata: {}\n\n", String::from_utf8_lossy(&self.json)),
             FeedFormat::Console => vouchsafe_console::render_event(&self.json),
         };
         self.text[format as usize].get_or_init(|| render().into()).clone()
@@ -166,12 +171,23 @@ impl Live {
         self.event.receiver_count() > 0
     }
 
+    /// The last event as JSON, unless it is too old. Reading all actors for each page would cost orders more than the pages are worth.
+    pub(crate) fn recent_event(&self) -> Option<Bytes> {
+        let event = self.event.borrow();
+        let is_recent = event.read_at.is_some_and(|at| at.elapsed() < RECENT);
+        is_recent.then(|| event.json.clone())
+    }
+
     /// Sends an event to all feeds.
     pub(crate) fn publish(&self, event: &impl serde::Serialize) {
-        match serde_json::to_string(event) {
+        match serde_json::to_vec(event) {
             Ok(json) => {
-                let text = Default::default();
-                drop(self.event.send_replace(Arc::new(FeedEvent { json, text })));
+                let event = FeedEvent {
+                    json: json.into(),
+                    read_at: Some(Instant::now()),
+                    text: Default::default(),
+                };
+                drop(self.event.send_replace(Arc::new(event)));
             }
             Err(error) => warn!(error.message = %error, "cannot write an event of the live feed"),
         }

@@ -20,7 +20,6 @@ use actix_web::middleware::from_fn;
 use actix_web::{App, HttpMessage as _, HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use futures_util::stream;
-use time::Duration;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 use vouchsafe_console::{
@@ -158,7 +157,6 @@ fn viewer(service: &Service, operator: &Operator) -> Viewer {
         role: operator.role(),
         environment: service.environment.into_str(),
         page_id: Uuid::new_v4().simple().to_string(),
-        yesterday: (service.clock.now() - Duration::DAY).date().to_string(),
     }
 }
 

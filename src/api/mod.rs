@@ -2,6 +2,7 @@
 
 mod body;
 pub(crate) mod console;
+mod credential_rotation;
 pub(crate) mod docs;
 pub(crate) mod error;
 pub(crate) mod etag;

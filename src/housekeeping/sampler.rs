@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+use vouchsafe_wire::operator::actors::{ActorList, ActorsQuery};
+use vouchsafe_wire::operator::live::LiveEvent;
+
 use super::ticker;
-use crate::live_event::{live_event, record_actors};
+use crate::live_actors::{list_actors, record_actors};
 use crate::service::Service;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -11,20 +15,34 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Distance of two readings of the actors' histories, in samples.
 const ACTOR_READING: u32 = 10;
 
-/// Samples the traffic each second, the actors each tenth second, and each second if somebody follows the feed. Never returns.
+/// A scan of all actors may take one part in so many of a thread's time. A scan of 100,000 actors takes tens of milliseconds.
+const SCAN_SHARE: u32 = 100;
+
+/// Samples the traffic each second. Scans the actors each tenth second and, if somebody follows the feed, each second or as often as
+/// [`SCAN_SHARE`] permits. Never returns.
 pub(super) async fn sample(service: &Service) {
     let mut tick = ticker(SAMPLE_INTERVAL);
+    let mut actors = ActorList::default();
+    let mut next_scan = Instant::now();
     for second in (0..ACTOR_READING).cycle() {
         tick.tick().await;
         let traffic = service.metrics.traffic();
         let sample = service.live.record(traffic, &service.engine, service.clock.now());
         let is_reading = second == 0;
-        if is_reading || service.live.is_followed() {
-            let event = live_event(service, Some(sample));
-            if is_reading {
-                record_actors(service, &event.actors);
-            }
-            service.live.publish(&event);
+        if !is_reading && !service.live.is_followed() {
+            continue;
         }
+        let started_at = Instant::now();
+        if is_reading || started_at >= next_scan {
+            actors = list_actors(service, ActorsQuery::default());
+            next_scan = started_at + started_at.elapsed() * SCAN_SHARE;
+        }
+        if is_reading {
+            record_actors(service, &actors);
+        }
+        service.live.publish(&LiveEvent {
+            sample: Some(sample),
+            actors: &actors,
+        });
     }
 }

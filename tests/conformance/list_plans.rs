@@ -136,10 +136,8 @@ async fn check_orders(lists: &ListFixture) {
             let read = lists.store.orders.list(partner(1), filter.clone(), before, 26);
             lists.assert_reads_few_rows(&description, count, read).await;
             let all = OrderSearch {
-                partner_id: None,
-                order_id: None,
-                pending_reason: None,
                 filter: filter.clone(),
+                ..OrderSearch::default()
             };
             let read = lists.store.orders.search(all, before, 26);
             let description = format!("all partners' {description}");

@@ -313,3 +313,51 @@ async fn credential_use_after_kill_is_retained() {
         .await;
     assert_eq!(response.status, 404, "{}", text_of(&response));
 }
+
+#[tokio::test]
+async fn operator_rotates_a_credential_as_its_partner_does() {
+    let (mut operator, mut old) = add_partner().await;
+    let id = credentials(&mut operator, &old).await[0]["credential_id"].clone();
+    let path = format!("/admin/v1/credentials/{}/rotate", id.as_str().unwrap());
+    let response = operator
+        .call_json(Method::POST, &path, r#"{"overlap_seconds":60}"#)
+        .await;
+    let issued = expect_success(&response, 201);
+    assert_eq!(response.header("cache-control"), Some("no-store"));
+    let mut new = old.with_credential(&issued);
+    assert_works(&mut new).await;
+    assert_works(&mut old).await;
+    let listed = credentials(&mut operator, &old).await;
+    assert_eq!(listed[0]["rotated_from"], id);
+    let audited = operator
+        .get(&format!(
+            "/admin/v1/audit?action=credential.rotate&subject={}",
+            id.as_str().unwrap()
+        ))
+        .await;
+    assert_eq!(audited["data"][0]["operator"], "admin");
+
+    let ended = operator
+        .call_json(Method::POST, &path, r#"{"overlap_seconds":0}"#)
+        .await;
+    expect_success(&ended, 201);
+    assert_rejected(&mut old).await;
+    let refused = operator.call_json(Method::POST, &path, "").await;
+    expect_error(&refused, 409, "CREDENTIAL_NOT_LIVE");
+    for (path, body, status, code) in [
+        (
+            &path[..],
+            r#"{"overlap_seconds":604801}"#,
+            422,
+            "VALIDATION_FAILED",
+        ),
+        (
+            "/admin/v1/credentials/cred_1/rotate",
+            "",
+            404,
+            "CREDENTIAL_NOT_FOUND",
+        ),
+    ] {
+        expect_error(&operator.call_json(Method::POST, path, body).await, status, code);
+    }
+}

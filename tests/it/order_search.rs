@@ -4,7 +4,9 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::commands::{run_error, run_json, run_ok};
-use vouchsafe_test_harness::{Operator, Partner, expect_error, expect_success, order_body, shared, unique};
+use vouchsafe_test_harness::{
+    Operator, Partner, expect_error, expect_success, id_of, order_body, shared, unique,
+};
 
 /// Places an order with this reference: delivered from stock, or pending forever at a manual vendor.
 async fn place_order(operator: &mut Operator, partner: &mut Partner, route: &str, reference: &str) -> Value {
@@ -47,6 +49,14 @@ async fn operator_finds_orders_of_all_partners() {
             vec![&first],
         ),
         (format!("order_id={third_id}"), vec![&third]),
+        (
+            format!("voucher_id={}", text(&third["vouchers"][0], "voucher_id")),
+            vec![&third],
+        ),
+        (
+            "voucher_id=vch_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f".to_owned(),
+            vec![],
+        ),
         (
             format!("order_id={third_id}&partner_id={}", two.partner_id),
             vec![],
@@ -99,6 +109,52 @@ async fn operator_order_view_adds_partner_id() {
         ("/admin/v1/partners?cursor=AAAA", 400, "INVALID_CURSOR"),
     ] {
         expect_error(&operator.call_json(Method::GET, path, "").await, status, code);
+    }
+}
+
+#[tokio::test]
+async fn events_of_an_order_are_those_of_its_partners_feed() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("1000").await;
+    let sale = operator.add_stocked_product(4).await;
+    let other = partner.send(&unique("key"), &order_body(&sale, 1)).await;
+    expect_success(&other, 201);
+    let placed = partner.send(&unique("key"), &order_body(&sale, 3)).await;
+    let order_id = id_of(&expect_success(&placed, 201));
+    let path = format!("/orders/{order_id}/cancel");
+    expect_success(&partner.send_signed(Method::POST, &path, "").await, 200);
+
+    let feed = expect_success(&partner.get("/events?limit=100").await, 200);
+    let is_of_order = |event: &&Value| event["data"]["order_id"] == *order_id;
+    let expected: Vec<_> = feed["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(is_of_order)
+        .collect();
+    let names: Vec<_> = expected
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect();
+    assert_eq!(names.first(), Some(&"order.created"), "{names:?}");
+    assert_eq!(names.last(), Some(&"order.refunded"), "{names:?}");
+
+    let path = format!("/admin/v1/orders/{order_id}/events");
+    for limit in [100, 2, 1] {
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = operator.get(&format!("{path}?limit={limit}{cursor}")).await;
+            found.extend(page["data"].as_array().unwrap().iter().cloned());
+            let Some(next) = page["next_cursor"].as_str() else {
+                break;
+            };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{limit}");
+    }
+    let listed = run_ok(&["order", "events", &order_id]);
+    for name in names {
+        assert!(listed.contains(name), "{listed}");
     }
 }
 

@@ -77,7 +77,7 @@ async function eventually(what, attempt) {
 }
 
 function storeCredential(text) {
-  const [api_key, api_secret] = ["api_key", "api_secret"].map((label) => valueAfter(text, label));
+  const [api_key, api_secret] = ["API key", "API secret"].map((label) => valueAfter(text, label));
   writeFileSync(join(env.SCRATCH, "credential.json"), JSON.stringify({ api_key, api_secret }));
 }
 
@@ -103,7 +103,7 @@ async function addProduct(product_id, changes = {}) {
 async function importVouchers(product_id) {
   const file = `code,expiry\n${[1, 2, 3, 4].map((n) => `${product_id}-${n},2099-12-31\n`).join("")}`;
   const text = await send("ben", `/products/${product_id}`, "import", { denomination: "25", batch: "first", file });
-  assert.match(text, /imported\s+4\b/);
+  assert.match(text, /Imported\s+4\b/);
   assert.doesNotMatch(text, new RegExp(`${product_id}-1`));
 }
 
@@ -127,7 +127,7 @@ try {
   const page = `/partners/${partner_id}`;
   await confirmed("ann", page, "allowlist", { allowlist: "127.0.0.0/8" });
   storeCredential(await confirmed("ann", page, "issue", {}));
-  const first = valueAfter(created, "credential_id");
+  const first = valueAfter(created, "Credential ID");
   assert.match(await send("ann", page, "revoke", {}, first), /The credential was revoked/);
   const found = await open("ben", "/partners?name=day");
   assert(found.includes(partner_id), found);

@@ -31,7 +31,7 @@ use vouchsafe_domain::ids::WebhookId;
 
 use self::concurrency::ConcurrencyLimit;
 use self::outbox::{AttemptLog, Outbox, Sender};
-use crate::supervisor::{ActorState, ActorStats, ActorTotals, BusyActor, Directory, Spawner};
+use crate::supervisor::{ActorScan, ActorState, ActorStats, ActorTotals, BusyActor, Directory, Spawner};
 
 /// How often [`Deliveries::drain`] checks whether every endpoint was released.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -124,9 +124,9 @@ impl Deliveries {
         self.actors.stats()
     }
 
-    /// The busiest delivery actors; see [`Directory::busiest`].
-    pub fn busiest(&self, limit: usize) -> Vec<BusyActor<WebhookId>> {
-        self.actors.busiest(limit)
+    /// Totals and the busiest actors; see [`Directory::scan`].
+    pub fn scan(&self, limit: usize) -> ActorScan<WebhookId> {
+        self.actors.scan(limit)
     }
 
     /// The counters of one actor; see [`Directory::describe`].

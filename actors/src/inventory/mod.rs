@@ -18,7 +18,7 @@ use vouchsafe_domain::voucher::Expiry;
 use crate::SPANS;
 use crate::ports::store::{Store, Unavailable};
 use crate::supervisor::{
-    ActorStats, ActorTotals, BusyActor, DecisionDeadline, DecisionError, Directory, Spawner,
+    ActorScan, ActorStats, ActorTotals, BusyActor, DecisionDeadline, DecisionError, Directory, Spawner,
 };
 
 /// The inventory actors of this node.
@@ -103,9 +103,9 @@ impl Inventory {
         self.actors.stats()
     }
 
-    /// The busiest inventory actors; see [`Directory::busiest`].
-    pub fn busiest(&self, limit: usize) -> Vec<BusyActor<Sku>> {
-        self.actors.busiest(limit)
+    /// Totals and the busiest actors; see [`Directory::scan`].
+    pub fn scan(&self, limit: usize) -> ActorScan<Sku> {
+        self.actors.scan(limit)
     }
 
     /// The counters of one actor; see [`Directory::describe`].

@@ -26,7 +26,7 @@ use crate::flows::{self, ProcureError};
 use crate::ports::vendors::{
     ForcedResponse, OrderPurchases, VendorCapacity, VendorId, Vendors, WaitingOrder,
 };
-use crate::supervisor::{ActorStats, ActorTotals, BusyActor, Directory, Spawner};
+use crate::supervisor::{ActorScan, ActorStats, ActorTotals, BusyActor, Directory, Spawner};
 
 /// The procurement of one node.
 pub struct Procurement {
@@ -101,9 +101,9 @@ impl Procurement {
         self.actors.stats()
     }
 
-    /// The busiest vendors' actors; see [`Directory::busiest`].
-    pub fn busiest(&self, limit: usize) -> Vec<BusyActor<VendorId>> {
-        self.actors.busiest(limit)
+    /// Totals and the busiest actors; see [`Directory::scan`].
+    pub fn scan(&self, limit: usize) -> ActorScan<VendorId> {
+        self.actors.scan(limit)
     }
 
     /// The counters of one actor; see [`Directory::describe`].

@@ -122,6 +122,13 @@ pub struct ActorTotals {
     pub restarts: u64,
 }
 
+/// All actors of one kind at a moment.
+#[derive(Debug)]
+pub struct ActorScan<K> {
+    pub totals: ActorTotals,
+    pub busiest: Vec<BusyActor<K>>,
+}
+
 impl<K, A> Directory<K, A>
 where
     K: Eq + Hash + Clone + std::fmt::Debug + Send + 'static,
@@ -222,23 +229,22 @@ where
             .collect()
     }
 
-    /// Up to `limit` actors: those with the fullest mailbox, then with most messages handled, first. One pass over all actors
-    /// that keeps at most twice `limit`.
-    pub fn busiest(&self, limit: usize) -> Vec<BusyActor<K>> {
-        let (mut busy, mut least) = (Vec::new(), None);
-        for entry in &self.actors {
-            let stats = stats_of(entry.value());
+    /// Totals, and up to `limit` actors: those with the fullest mailbox, then with most messages handled, first. One pass over all
+    /// actors that keeps at most twice `limit`.
+    pub fn scan(&self, limit: usize) -> ActorScan<K> {
+        let (mut busiest, mut least) = (Vec::new(), None);
+        let totals = self.add_up(|key, stats, actor| {
             if least.is_some_and(|least| stats.load() <= least) {
-                continue;
+                return;
             }
-            busy.push(busy_actor(entry.key().clone(), stats, &entry));
-            if busy.len() >= 2 * limit {
-                keep_busiest(&mut busy, limit);
-                least = busy.last().map(|actor| actor.stats.load());
+            busiest.push(busy_actor(key.clone(), stats, actor));
+            if busiest.len() >= 2 * limit {
+                keep_busiest(&mut busiest, limit);
+                least = busiest.last().map(|actor| actor.stats.load());
             }
-        }
-        keep_busiest(&mut busy, limit);
-        busy
+        });
+        keep_busiest(&mut busiest, limit);
+        ActorScan { totals, busiest }
     }
 
     /// The counters of one actor, without keeping it in memory; `None` if it has not run since it was last evicted.
@@ -249,6 +255,11 @@ where
 
     /// Totals over all actors.
     pub fn totals(&self) -> ActorTotals {
+        self.add_up(|_, _, _| {})
+    }
+
+    /// Totals over all actors, with a visit to each.
+    fn add_up(&self, mut visit: impl FnMut(&K, ActorStats, &ActorRef<A>)) -> ActorTotals {
         // The lock is held until the end: an eviction meanwhile would count an actor twice or not at all.
         let evicted = self.lock_evicted();
         let mut counters = *evicted;
@@ -260,6 +271,7 @@ where
             total.not_ready += usize::from(reading.state != ActorState::Ready);
             total.mailbox_depth += reading.mailbox_depth;
             total.deepest_mailbox = total.deepest_mailbox.max(reading.mailbox_depth);
+            visit(entry.key(), reading, entry.value());
         }
         ActorTotals {
             handled: counters.handled,

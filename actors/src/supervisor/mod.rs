@@ -8,7 +8,7 @@ mod spawner;
 mod wait_queue;
 
 pub use decision_timeout::{DECISION_TIMEOUT, DecisionDeadline, DecisionError};
-pub use directory::{ActorRef, ActorTotals, BusyActor, Directory, Lineage};
+pub use directory::{ActorRef, ActorScan, ActorTotals, BusyActor, Directory, Lineage};
 pub use holds::{OpenHold, OpenHolds};
 pub use metrics::{
     ActorDetails, ActorError, ActorMetrics, ActorState, ActorStats, MailboxSlot, MessageHandling,

@@ -18,7 +18,7 @@ use self::purse::ReserveRequest;
 use crate::SPANS;
 use crate::ports::store::Store;
 use crate::supervisor::{
-    ActorStats, ActorTotals, BusyActor, DecisionDeadline, DecisionError, Directory, Spawner,
+    ActorScan, ActorStats, ActorTotals, BusyActor, DecisionDeadline, DecisionError, Directory, Spawner,
 };
 
 /// The wallet actors of this node.
@@ -62,9 +62,9 @@ impl Wallets {
         self.actors.stats()
     }
 
-    /// The busiest wallet actors; see [`Directory::busiest`].
-    pub fn busiest(&self, limit: usize) -> Vec<BusyActor<PartnerId>> {
-        self.actors.busiest(limit)
+    /// Totals and the busiest actors; see [`Directory::scan`].
+    pub fn scan(&self, limit: usize) -> ActorScan<PartnerId> {
+        self.actors.scan(limit)
     }
 
     /// The counters of one actor; see [`Directory::describe`].

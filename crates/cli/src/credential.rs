@@ -1,8 +1,9 @@
-//! `vouchsafe credential`: issue, list and revoke credentials.
+//! `vouchsafe credential`: issue, list, rotate and revoke credentials.
 
 use clap::Subcommand;
 use reqwest::Method;
 use vouchsafe_wire::operator::credentials::IssueCredentialRequest;
+use vouchsafe_wire::partner::credentials::RotateCredentialBody;
 
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, NO_BODY, RequestArgs};
@@ -32,6 +33,9 @@ pub enum Action {
         #[command(flatten)]
         list: ListArgs,
     },
+    /// Rotate a credential: issue its successor, whose secret is shown once, and end it after an overlap.
+    #[command(after_help = examples!["vouchsafe credential rotate CREDENTIAL_ID --overlap-seconds 3600"])]
+    Rotate(RequestArgs<CredentialRef, RotateCredentialBody>),
     /// Revoke a credential, effective at once.
     #[command(after_help = examples!["vouchsafe credential revoke CREDENTIAL_ID"])]
     Revoke(CredentialRef),
@@ -45,6 +49,7 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                 .list(&format!("{}/credentials", partner.path()), &list, &COLUMNS)
                 .await
         }
+        Action::Rotate(args) => args.post("rotate", admin).await,
         Action::Revoke(credential) => {
             let response = admin.call(Method::DELETE, &credential.path(), NO_BODY).await?;
             admin.show(response, |_| {

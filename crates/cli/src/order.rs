@@ -23,6 +23,13 @@ const COLUMNS: [Column; 7] = [
     column("CREATED", "created_at"),
 ];
 
+const EVENT_COLUMNS: [Column; 4] = [
+    column("SEQUENCE", "data.sequence"),
+    column("TIME", "created_at"),
+    column("EVENT", "event"),
+    column("ID", "event_id"),
+];
+
 type DecisionArgs = RequestArgs<OrderRef, ReasonRequest>;
 
 #[derive(Debug, Subcommand)]
@@ -36,6 +43,14 @@ pub enum Action {
     /// Show an order with its vouchers, without codes.
     #[command(after_help = examples!["vouchsafe order show ORDER_ID"])]
     Show(OrderRef),
+    /// List the events of an order, as its partner receives them.
+    #[command(after_help = examples!["vouchsafe order events ORDER_ID"])]
+    Events {
+        #[command(flatten)]
+        order: OrderRef,
+        #[command(flatten)]
+        list: ListArgs,
+    },
     /// Approve an order that waits for approval.
     #[command(after_help = examples!["vouchsafe order approve ORDER_ID --reason 'agreed by telephone'"])]
     Approve(DecisionArgs),
@@ -68,6 +83,10 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
     let (decision, args) = match action {
         Action::List(args) => return admin.list("/orders", &args, &COLUMNS).await,
         Action::Show(order) => return admin.get(&order.path()).await,
+        Action::Events { order, list } => {
+            let path = format!("{}/events", order.path());
+            return admin.list(&path, &list, &EVENT_COLUMNS).await;
+        }
         Action::Fulfil(mut args) => {
             args.request.vouchers = vouchers::read_vouchers(&args.file)?;
             let path = format!("{}/fulfil", args.order.path());

@@ -5,11 +5,22 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use vouchsafe_wire::operator::reconciliation::{RecordsQuery, RunRequest};
 
-use super::admin::{AdminClient, RequestArgs};
+use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::examples::examples;
 use super::id::{DayRef, ObjectRef as _};
+use super::table::{Column, column, text};
 use super::upload::{self, UploadSource};
 use super::{CommandOutput, output};
+
+const COLUMNS: [Column; 7] = [
+    text("DATE", "date", 10),
+    column("VENDORS", "vendors"),
+    column("COMPARED", "compared"),
+    column("FAILED", "failed"),
+    column("MATCHED", "matched"),
+    column("DRIFTED", "drifted"),
+    column("UNMATCHED", "unmatched"),
+];
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -19,6 +30,9 @@ pub enum Action {
         "vouchsafe reconciliation run 2026-11-20 --vendor acme-cards",
     ])]
     Run(RequestArgs<DayRef, RunRequest>),
+    /// List the days that were compared, newest first.
+    #[command(after_help = examples!["vouchsafe reconciliation list"])]
+    List(ListArgs),
     /// Show the result of a day, by vendor.
     #[command(after_help = examples!["vouchsafe reconciliation show 2026-11-20 --json"])]
     Show(DayRef),
@@ -45,6 +59,7 @@ pub struct UploadArgs {
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     match action {
         Action::Run(args) => args.post("run", admin).await,
+        Action::List(args) => admin.list("/reconciliation", &args, &COLUMNS).await,
         Action::Show(day) => admin.get(&day.path()).await,
         Action::Upload(UploadArgs { file, day, query }) => {
             let source = UploadSource::open(&file)?;

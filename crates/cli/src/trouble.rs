@@ -94,7 +94,7 @@ fn parse_hours(text: &str) -> Result<Hours, String> {
 pub(super) async fn run(args: &TroubleArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
     let get = |path: String| async move { admin.call(Method::GET, &path, NO_BODY).await };
     let overview = get("/overview".to_owned()).await?;
-    let refusals = get(format!("/refusals?hours={}", args.since)).await?;
+    let refusals = get(format!("/refusals?limit=100&hours={}", args.since)).await?;
     let mut lists = Vec::new();
     for section in &SECTIONS {
         lists.push((section, get(section.path.to_owned()).await?));

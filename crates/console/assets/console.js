@@ -93,7 +93,21 @@
       button.ariaPressed = String(paused);
       setStatus(paused ? "Paused" : "Updated each second");
     });
-    live.addEventListener("htmx:sseOpen", () => setStatus(paused ? "Paused" : "Updated each second"));
+    let source;
+    live.addEventListener("htmx:sseOpen", ({ detail }) => {
+      source = detail.source;
+      if (document.hidden) source.close();
+      setStatus(paused ? "Paused" : "Updated each second");
+    });
+    // A browser has few connections to a server: a page that nobody sees gives its own back.
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden) return source?.close();
+      if (source?.readyState === EventSource.CLOSED) {
+        // The extension connects an element, and its tables to the connection, when htmx has processed them.
+        for (const element of [live, ...all("[sse-swap]", live)]) htmx.trigger(element, "htmx:afterProcessNode");
+        charts.forEach(load);
+      }
+    });
     live.addEventListener("htmx:sseError", ({ detail }) => {
       // When the server ends the feed, the browser connects again. A refused connection is tried again later.
       if (detail.source.readyState === EventSource.CLOSED) setStatus("Not updated now: the session may have ended");

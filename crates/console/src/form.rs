@@ -165,22 +165,24 @@ impl<'a> FormContext<'a> {
     }
 }
 
+/// Address of a form of a page, with the query of the page.
+pub(crate) fn address(path: &str, query: &str, action: &Action) -> String {
+    let separator = if query.is_empty() { "" } else { "?" };
+    format!("{}/{}{separator}{query}", path.trim_end_matches('/'), action.slug)
+}
+
 /// A form behind its label. `row` is the object or entry, `id` tells the forms of a page apart.
 pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id: &str) -> Markup {
     let failed = context.failed_form(action, row);
     let id = format!("{id}-{}", action.slug);
-    let query = if context.query.is_empty() {
-        String::new()
-    } else {
-        format!("?{}", context.query)
-    };
+    let address = address(context.path, context.query, action);
     let encoding = encoding(action);
     let has_file = encoding.is_some();
     html! {
         details.action open[failed.is_some()] {
             summary { (action.label) }
             // A file is sent by the script, which shows its progress; without script the browser sends it.
-            form method="post" action={ (context.path.trim_end_matches('/')) "/" (action.slug) (query) }
+            form method="post" action=(address)
                 enctype=[encoding] hx-boost=[has_file.then_some("true")]
                 hx-push-url=[has_file.then_some("false")] {
                 input type="hidden" name=(FORM_ID) value={ (context.page_id) "-" (id) };
@@ -197,17 +199,23 @@ pub(crate) fn render(context: &FormContext<'_>, action: &Action, row: &Json, id:
     }
 }
 
-/// The inputs whose values a page never shows, empty.
-pub(crate) fn render_secret_inputs(action: &Action) -> Markup {
+/// A form with what was typed before, hidden. Codes, secrets and files must be entered again.
+pub(crate) fn render_resend(action: &Action, address: &str, fields: &[(String, String)]) -> Markup {
+    let secrets = || action.inputs.iter().filter(|input| input.kind.is_secret());
+    let shown = fields
+        .iter()
+        .filter(|(name, _)| secrets().all(|input| input.name != name));
     html! {
-        @for input in action.inputs.iter().filter(|input| input.kind.is_secret()) {
-            (render_input(input, None, &Json::Null, "again"))
+        form.sign-in method="post" action=(address) enctype=[encoding(action)] {
+            @for (name, value) in shown { input type="hidden" name=(name) value=(value); }
+            @for input in secrets() { (render_input(input, None, &Json::Null, "again")) }
+            button type="submit" { (action.label) }
         }
     }
 }
 
 /// How a form with these inputs is encoded; `None`: as usual.
-pub(crate) fn encoding(action: &Action) -> Option<&'static str> {
+fn encoding(action: &Action) -> Option<&'static str> {
     let is_file = |input: &Input| matches!(input.kind, InputKind::File(_));
     action.inputs.iter().any(is_file).then_some("multipart/form-data")
 }

@@ -15,12 +15,7 @@ pub struct Viewer {
     pub environment: &'static str,
     /// Identifies this rendering of a page.
     pub page_id: String,
-    /// The last day that is over, in UTC, as `YYYY-MM-DD`: the newest complete reconciliation.
-    pub yesterday: String,
 }
-
-/// Its pages are days.
-const RECONCILIATION: &str = "/reconciliation";
 
 /// Path, name and icon of a page.
 type NavigationEntry = (&'static str, &'static str, Icon);
@@ -54,7 +49,7 @@ const NAVIGATION: [(&str, &[NavigationEntry]); 6] = [
             ("/vendors", "Vendors", icon::VENDORS),
             ("/purchases", "Purchases", icon::PURCHASES),
             ("/drifts", "Drifts", icon::DRIFTS),
-            (RECONCILIATION, "Reconciliation", icon::RECONCILIATION),
+            ("/reconciliation", "Reconciliation", icon::RECONCILIATION),
         ],
     ),
     (
@@ -103,9 +98,8 @@ pub(crate) fn render(viewer: &Viewer, path: &str, title: &str, content: &Markup)
                         h2 { (group) }
                         ul {
                             @for (page, name, icon) in pages {
-                                @let of_day = (*page == RECONCILIATION).then(|| format!("{page}/{}", viewer.yesterday));
                                 li {
-                                    a href=(of_day.as_deref().unwrap_or(page)) aria-current=[(&page[1..] == section).then_some("page")] {
+                                    a href=(page) aria-current=[(&page[1..] == section).then_some("page")] {
                                         (icon.render()) (name)
                                     }
                                 }

@@ -43,6 +43,7 @@ pub(crate) async fn show(
         @if let Some(failed) = visit.failed { (form::render_refusal(failed.refusal)) }
         @if let Some(refusal) = &refusal { (form::render_refusal(refusal)) }
         div.actions { (visit.forms(visit.page.actions, &Json::Null, "page")) }
+        @if !list.variants.is_empty() { (visit.variants("Often used filters", list.variants)) }
         @if !list.filters.is_empty() { (filters(visit, list.filters)) }
         @if is_read && refusal.is_none() {
             (visit.form_without_row(list.row_actions, rows))

@@ -53,8 +53,8 @@ pub(crate) fn table(section: &Section, field: &'static str, event: &Json) -> Mar
 
 /// An event of the live feed, given as JSON, as server-sent events for the pages.
 #[must_use]
-pub fn render_event(json: &str) -> String {
-    let event = Json::parse(json.as_bytes());
+pub fn render_event(json: &[u8]) -> String {
+    let event = Json::parse(json);
     let mut text = String::new();
     let mut push = |name: &str, data: &str| {
         text.push_str("event: ");
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn event_has_the_rows_of_each_live_table() {
-        let text = render_event(EVENT);
+        let text = render_event(EVENT.as_bytes());
         let events: Vec<_> = text.trim_end().split("\n\n").collect();
         let names: Vec<_> = events.iter().filter_map(|event| event.lines().next()).collect();
         assert_eq!(

@@ -33,7 +33,12 @@ pub(crate) struct List {
     pub(crate) row_actions: &'static [Action],
     /// Whether the list is read without a filter.
     pub(crate) is_complete: bool,
+    /// Links to the list with often used filters.
+    pub(crate) variants: &'static [Variant],
 }
+
+/// Label and address of a variant of a page.
+pub(crate) type Variant = (&'static str, &'static str);
 
 /// An object of the API.
 pub(crate) struct Object {
@@ -78,7 +83,7 @@ pub(crate) enum Source {
         page: &'static str,
     },
     /// Links to variants of the page.
-    Links(&'static [(&'static str, &'static str)]),
+    Links(&'static [Variant]),
 }
 
 /// A column of a table, or a fact about an object.

@@ -131,21 +131,12 @@ pub fn respond_session_ended(request: &Request<'_>) -> Response {
     } else {
         format!("?{}", request.query)
     };
-    let is_secret = |name: &str| {
-        let mut inputs = action.iter().flat_map(|action| action.inputs);
-        inputs.any(|input| input.name == name && input.kind.is_secret())
-    };
-    let fields = request.form.iter().filter(|(name, _)| !is_secret(name));
     let content = html! {
         h1 { "Your session has ended" }
         p { "Nothing was changed. Sign in in another window, then send the form from here: what you typed is kept in this page." }
         p { a.button href="/sign-in" target="_blank" { "Sign in" } }
         @if let Some(action) = action {
-            form.sign-in method="post" action={ (request.path) (query) } enctype=[form::encoding(action)] {
-                @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
-                (form::render_secret_inputs(action))
-                button type="submit" { (action.label) }
-            }
+            (form::render_resend(action, &format!("{}{query}", request.path), &request.form))
         }
     };
     page_response(401, layout::render_bare("Session ended", &content))
@@ -317,8 +308,20 @@ async fn show_refused(
     };
     match show(api, &visit).await {
         Ok(shown) => shown_page(&visit, refusal.status, &shown),
-        // The object does not exist, or the API is not available: then the refusal is all there is to show.
-        Err(_) => refusal_page(visit.viewer, refusal),
+        // The object does not exist, or the API is not available.
+        Err(_) => {
+            let content = html! {
+                h1 { "Not sent" }
+                (form::render_refusal(refusal))
+                p { "What you typed is kept in this page." }
+                (form::render_resend(action, &visit.form_address(action), &submission.values))
+                p { a href=(visit.path) { "Back to the page" } }
+            };
+            page_response(
+                refusal.status,
+                layout::render(visit.viewer, &visit.path, "Not sent", &content),
+            )
+        }
     }
 }
 

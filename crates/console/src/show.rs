@@ -157,14 +157,7 @@ async fn read_section(
     };
     let content = match section.source {
         Source::Field(field) => table_of(object.get(field).entries()),
-        Source::Links(links) => html! {
-            nav.variants aria-label=(section.heading) {
-                @for (label, page) in links {
-                    @let is_current = visit.is_at(page);
-                    a href=(page) aria-current=[is_current.then_some("page")] { (label) }
-                }
-            }
-        },
+        Source::Links(links) => visit.variants(section.heading, links),
         Source::Live(field) => live::table(section, field, live_event),
         Source::Chart { path, field, .. } => {
             let rows = match chart::table_page(section, value) {
@@ -202,20 +195,42 @@ async fn read_section(
 
 /// Renders the response of a change, which is shown once.
 pub(crate) fn render_response(heading: &str, json: &Json, path: &str) -> Markup {
-    let columns: Vec<_> = match json {
-        Json::Object(fields) => fields
-            .iter()
-            .map(|(name, value)| (name.as_str(), value))
-            .collect(),
-        _ => Vec::new(),
-    };
     html! {
         h1 { (heading) }
-        dl.facts.response {
-            @for (name, value) in columns {
-                div { dt { (visible(name)) } dd { (render(name, value)) } }
-            }
-        }
+        dl.facts.response { (response_fields(json)) }
         p { a href=(path) { "Continue" } }
     }
+}
+
+fn response_fields(json: &Json) -> Markup {
+    let fields: &[_] = match json {
+        Json::Object(fields) => fields,
+        _ => &[],
+    };
+    html! {
+        @for (name, value) in fields {
+            div {
+                dt { (visible(&label_of(name))) }
+                dd {
+                    @if let Json::Object(_) = value { dl.nested { (response_fields(value)) } }
+                    @else { (render(name, value)) }
+                }
+            }
+        }
+    }
+}
+
+/// The name of a field as words.
+fn label_of(field: &str) -> String {
+    let words: Vec<_> = field
+        .split('_')
+        .map(|word| match word {
+            "id" | "api" | "url" => word.to_ascii_uppercase(),
+            _ => word.to_owned(),
+        })
+        .collect();
+    let words = words.join(" ");
+    let mut characters = words.chars();
+    let first = characters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(characters).collect()
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::form::{self, FailedForm, FormContext};
 use crate::json::Json;
 use crate::layout::Viewer;
-use crate::page::{Action, Outcome, Page, View};
+use crate::page::{Action, Outcome, Page, Variant, View};
 use crate::template::{self, Params, pairs};
 
 /// Parameters of the console itself, which the API does not know.
@@ -127,8 +127,24 @@ impl<'a> Visit<'a> {
         is_permitted.then_some(move |index, row: &Json| self.forms(actions, row, &format!("row{index}")))
     }
 
+    /// Address of a form, with the query of the page.
+    pub(crate) fn form_address(&self, action: &Action) -> String {
+        form::address(&self.path, &self.query_without(&[DONE]), action)
+    }
+
+    /// Links to variants of the page.
+    pub(crate) fn variants(&self, label: &str, variants: &[Variant]) -> Markup {
+        html! {
+            nav.variants aria-label=(label) {
+                @for (label, page) in variants {
+                    a href=(page) aria-current=[self.is_at(page).then_some("page")] { (label) }
+                }
+            }
+        }
+    }
+
     /// Whether this is the variant of the page with the query of `page`.
-    pub(crate) fn is_at(&self, page: &str) -> bool {
+    fn is_at(&self, page: &str) -> bool {
         let query = page.split_once('?').map_or("", |(_, query)| query);
         self.query_without(&[DONE]) == query
     }

@@ -19,6 +19,7 @@ labels! {
         OrderApprove,
         OrderFulfil,
         CredentialIssue,
+        CredentialRotate,
         /// Allowlist, approval rule or certification dates.
         PartnerChange,
         OperatorCreate,

@@ -1,5 +1,6 @@
 //! Parser of ISO 8601 calendar dates (`YYYY-MM-DD`).
 
+use serde::Serializer;
 use time::Date;
 
 /// A text that is not a date.
@@ -14,6 +15,12 @@ pub fn parse_date(text: &str) -> Option<Date> {
     (text.len() == 10)
         .then(|| Date::parse(text, &format).ok())
         .flatten()
+}
+
+/// # Errors
+/// Those of the serializer.
+pub fn serialize<S: Serializer>(date: &Date, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(date)
 }
 
 /// Parses the date of an option.

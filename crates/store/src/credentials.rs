@@ -143,6 +143,15 @@ impl Credentials {
             .await
     }
 
+    /// Finds a credential, also one that has ended.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn find(&self, credential_id: CredentialId) -> Result<Option<Credential>, sqlx::Error> {
+        let statement = select_credentials!("WHERE credential_id = $1", credential_id as _);
+        self.0.fetch_optional(statement).await
+    }
+
     /// Lists up to `limit` credentials of a partner older than `before`, newest first, including those no longer valid.
     ///
     /// # Errors

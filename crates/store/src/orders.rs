@@ -1,6 +1,7 @@
 //! Order reads: the order row and its vouchers in one statement. Reads of one, of several and of filtered orders share its text, so
 //! it is built at run time.
 
+mod events;
 mod list;
 
 use sqlx::types::Json;

@@ -136,6 +136,9 @@ codes! {
     /// The operator who confirms the change has requested it.
     OwnChangeRequest = 403 "OWN_CHANGE_REQUEST" false
         "Operators only: another operator with a sufficient role has to confirm it.";
+    /// The credential has ended or was revoked.
+    CredentialNotLive = 409 "CREDENTIAL_NOT_LIVE" false
+        "Operators only: issue a new credential instead.";
     /// The purchase does not exist.
     PurchaseNotFound = 404 "PURCHASE_NOT_FOUND" false
         "Operators only: check the id; `GET /purchases` lists all purchases.";

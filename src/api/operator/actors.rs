@@ -6,7 +6,7 @@ use vouchsafe_wire::operator::actors::{ActorHistory, ActorKind, ActorsQuery};
 
 use crate::api::error::ApiError;
 use crate::api::list_request::ValidatedQuery;
-use crate::live_event::{find_actor, list_actors};
+use crate::live_actors::{find_actor, list_actors};
 use crate::service::Service;
 
 /// `GET /actors`.

@@ -22,6 +22,7 @@ use vouchsafe_wire::operator::decision::DeclineRequest;
 
 use super::body::OptionalJson;
 use super::confirmable_change::{ConfirmableChange, unreadable};
+use super::credential_rotation::CredentialRotation;
 use super::credentials::CredentialIssue;
 use super::operators::{AccountChange, OperatorCreation, TokenIssue};
 use super::orders::{Fulfilment, OrderApproval};
@@ -198,6 +199,11 @@ async fn carry_out(
         ChangeKind::OrderApprove => read::<OrderApproval>(change)?.carry_out(service, actor).await,
         ChangeKind::OrderFulfil => read::<Fulfilment>(change)?.carry_out(service, actor).await,
         ChangeKind::CredentialIssue => read::<CredentialIssue>(change)?.carry_out(service, actor).await,
+        ChangeKind::CredentialRotate => {
+            read::<CredentialRotation>(change)?
+                .carry_out(service, actor)
+                .await
+        }
         ChangeKind::PartnerChange => read::<TermsChange>(change)?.carry_out(service, actor).await,
         ChangeKind::OperatorCreate => read::<OperatorCreation>(change)?.carry_out(service, actor).await,
         ChangeKind::OperatorChange => read::<AccountChange>(change)?.carry_out(service, actor).await,

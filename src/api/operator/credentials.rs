@@ -10,7 +10,7 @@ use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::RequestClass;
-use vouchsafe_security::credential::{self, Credential};
+use vouchsafe_security::credential::Credential;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::rate_limiter::RateLimitKey;
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
@@ -24,6 +24,7 @@ use super::body::OptionalJson;
 use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
 use super::wallets::PartnerList;
 use super::{config_change, partner_id};
+use crate::api::credential_rotation::generate_key_pair;
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
@@ -35,10 +36,7 @@ pub(super) fn generate_credential(
     partner_id: PartnerId,
     allowlist: Option<Allowlist>,
 ) -> Result<(Credential, IssuedCredential), ApiError> {
-    let key_pair = credential::generate_key_pair(service.environment, getrandom::fill).map_err(|error| {
-        tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
-        ApiError::unavailable()
-    })?;
+    let key_pair = generate_key_pair(service)?;
     let credential = Credential {
         allowlist,
         ..key_pair.to_credential(partner_id, service.clock.now())
@@ -155,7 +153,7 @@ fn uncertified() -> ApiError {
     )
 }
 
-fn limit_reached() -> ApiError {
+pub(super) fn limit_reached() -> ApiError {
     let message =
         format!("the partner has {MAX_LIVE_CREDENTIALS} valid credentials, which is the limit; revoke one");
     ApiError::new(Code::CredentialLimitReached, message)
@@ -209,7 +207,7 @@ pub(super) async fn revoke(
         .ok_or_else(not_found)
 }
 
-fn not_found() -> ApiError {
+pub(super) fn not_found() -> ApiError {
     ApiError::new(
         Code::CredentialNotFound,
         "no such credential; GET /admin/v1/partners/{partner_id}/credentials lists those of a partner",

@@ -11,6 +11,7 @@ mod catalogue;
 mod certification;
 mod change_requests;
 mod confirmable_change;
+mod credential_rotation;
 mod credentials;
 mod decision;
 mod endpoint;
@@ -116,6 +117,7 @@ fn endpoints() -> Vec<AdminEndpoint> {
         POST "/partners/{partner_id}/wallets/{currency}/adjustments" Admin
             => |posting| wallets::post(posting, LedgerKind::Adjustment), docs::partners::adjust;
         DELETE "/credentials/{credential_id}" Admin => credentials::revoke, docs::partners::revoke;
+        POST "/credentials/{credential_id}/rotate" Admin => credential_rotation::rotate, docs::partners::rotate;
         GET "/categories" Viewer => catalogue::list_categories, docs::catalogue::list_categories;
         PUT "/categories/{category_id}" Admin => catalogue::put_category, docs::catalogue::put_category;
         GET "/products" Viewer => catalogue::list_products, docs::catalogue::list_products;
@@ -133,6 +135,7 @@ fn endpoints() -> Vec<AdminEndpoint> {
         POST "/stock/quarantine/release" Admin => stock::release, docs::stock::release;
         GET "/orders" Viewer => orders::list, docs::orders::search;
         GET "/orders/{order_id}" Viewer => orders::get, docs::orders::get;
+        GET "/orders/{order_id}/events" Viewer => orders::list_events, docs::orders::list_events;
         POST "/orders/{order_id}/approve" Operator => orders::approve, docs::orders::approve;
         POST "/orders/{order_id}/reject" Operator => orders::reject, docs::orders::reject;
         POST "/orders/{order_id}/cancel" Operator => orders::cancel, docs::orders::cancel;
@@ -146,6 +149,7 @@ fn endpoints() -> Vec<AdminEndpoint> {
         POST "/payouts/{payout_id}/reject" Admin
             => |request| payouts::decide(request, PayoutOutcome::Rejected), docs::payouts::reject;
         POST "/payouts/{payout_id}/fail" Admin => |request| payouts::decide(request, PayoutOutcome::Failed), docs::payouts::fail;
+        GET "/reconciliation" Viewer => reconciliation::list, docs::reconciliation::list;
         GET "/reconciliation/{date}" Viewer => reconciliation::get, docs::reconciliation::get;
         POST "/reconciliation/{date}/run" Operator => reconciliation::run, docs::reconciliation::run;
         POST "/reconciliation/{date}/records" Operator => reconciliation::upload, docs::reconciliation::upload;

@@ -12,15 +12,16 @@ use tokio::time::{Instant, timeout};
 use vouchsafe_domain::ids::OperatorSessionId;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
-use vouchsafe_wire::operator::live::{Overview, SampleList, SamplesQuery};
-use vouchsafe_wire::operator::refusals::{RefusalCount, RefusalList, RefusalsQuery};
+use vouchsafe_wire::operator::actors::ActorsQuery;
+use vouchsafe_wire::operator::live::{LiveEvent, Overview, SampleList, SamplesQuery};
+use vouchsafe_wire::operator::refusals::{RefusalCount, RefusalsQuery};
 use vouchsafe_wire::operator::stock::level::LevelBody;
 
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, ValidatedQuery, sorted_list_response};
 use crate::api::middleware::operator::Operator;
 use crate::live::{Feed, FeedFormat};
-use crate::live_event::live_event;
+use crate::live_actors::list_actors;
 use crate::service::Service;
 
 /// After this time a feed ends and its client connects again, so that the token is checked again; a feed with a session goes on if that
@@ -37,9 +38,6 @@ const GATE_INTERVAL: Duration = Duration::from_secs(1);
 const FEED_START: &[u8] = b"retry: 1000\n\n";
 
 const EVENT_STREAM: &str = "text/event-stream";
-
-/// Partners and codes in a response.
-const MAX_REFUSALS: usize = 100;
 
 /// `GET /overview`.
 pub(super) async fn overview(service: web::Data<Service>) -> Result<HttpResponse, ApiError> {
@@ -83,15 +81,16 @@ pub(super) async fn samples(
 /// `GET /refusals`.
 pub(super) async fn list_refusals(
     service: web::Data<Service>,
-    ValidatedQuery(query): ValidatedQuery<RefusalsQuery>,
-) -> HttpResponse {
-    let period = Duration::from_hours(query.hours.get() as u64);
+    ListRequest { page, filter }: ListRequest<RefusalsQuery>,
+) -> Result<HttpResponse, ApiError> {
+    let period = Duration::from_hours(filter.hours.get() as u64);
     let counts = service.refusal_counts.list(period, service.clock.monotonic());
-    let data = counts
+    let mut counts: Vec<_> = counts
         .into_iter()
-        .take(MAX_REFUSALS)
-        .map(|(key, requests)| RefusalCount::new(key.code, key.partner_id, requests));
-    HttpResponse::Ok().json(RefusalList { data: data.collect() })
+        .map(|(key, requests)| RefusalCount::new(key.code, key.partner_id, requests))
+        .collect();
+    counts.sort_by_cached_key(RefusalCount::cursor);
+    sorted_list_response(&page, counts, RefusalCount::cursor)
 }
 
 /// `GET /live`: one event as JSON, or a stream of them for a client that accepts it.
@@ -101,9 +100,15 @@ pub(super) async fn follow(
     request: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
     if !accepts_event_stream(&request) {
-        return Ok(HttpResponse::Ok()
-            .insert_header((VARY, "Accept"))
-            .json(live_event(&service, service.live.last_second())));
+        let mut response = HttpResponse::Ok();
+        response.insert_header((VARY, "Accept"));
+        return Ok(match service.live.recent_event() {
+            Some(json) => response.content_type("application/json").body(json),
+            None => response.json(LiveEvent {
+                sample: service.live.last_second(),
+                actors: &list_actors(&service, ActorsQuery::default()),
+            }),
+        });
     }
     follow_feed(service, &operator, FeedFormat::Json)
 }

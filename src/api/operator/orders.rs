@@ -1,6 +1,7 @@
 //! `/orders`: orders of all partners, with the fields that the partner sees and without codes.
 
 mod decide;
+mod events;
 mod fulfil;
 
 use actix_web::{HttpResponse, web};
@@ -8,6 +9,7 @@ use vouchsafe_domain::ids::OrderId;
 use vouchsafe_domain::order::Order;
 
 pub(super) use self::decide::{OrderApproval, approve, cancel, reject};
+pub(super) use self::events::list_events;
 pub(super) use self::fulfil::{Fulfilment, fulfil};
 use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_wire::error_code::Code;

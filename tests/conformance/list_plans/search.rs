@@ -3,6 +3,7 @@
 use sqlx::Executor as _;
 use uuid::Uuid;
 use vouchsafe_domain::ids::{OrderId, TransactionId, VoucherId};
+use vouchsafe_domain::order::filter::OrderSearch;
 
 use super::filled::{ListFixture, partner};
 
@@ -31,6 +32,16 @@ pub(super) async fn check_search(lists: &ListFixture) {
         let found = lists.store.search.find(text.clone(), 21);
         lists.assert_reads_few_rows(&text, count, found).await;
     }
+    let of_voucher = || {
+        let search = OrderSearch {
+            voucher_id: Some(VoucherId::from_uuid(first)),
+            ..OrderSearch::default()
+        };
+        lists.store.orders.search(search, None, 26)
+    };
+    lists
+        .assert_reads_few_rows("orders: a voucher", 1, of_voucher())
+        .await;
     let drop_index = "DROP INDEX allocations_by_voucher";
     let found = lists.store.search.find(voucher, 21);
     lists.assert_reads_many_rows_without(drop_index, found).await;

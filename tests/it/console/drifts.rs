@@ -57,6 +57,9 @@ async fn day_is_compared_and_its_drift_resolved() {
         left.contains("The drift has its resolution.") && !left.contains(drift_id),
         "it is no longer pending: {left}"
     );
+    let days = browser.read("/reconciliation").await;
+    let link = format!("<a href=\"{day}\">");
+    assert!(days.contains(&link), "{days}");
     let all = browser.read(&format!("/drifts?date={today}")).await;
     assert!(all.contains("asked the vendor"), "{all}");
 }

@@ -43,7 +43,7 @@ async fn partner_is_onboarded_by_the_console_alone() {
         .split('"')
         .next()
         .unwrap();
-    assert!(created.contains("api_secret"), "{created}");
+    assert!(created.contains("API secret"), "{created}");
     let page = format!("/partners/{partner_id}");
     let list = browser
         .read(&format!(
@@ -78,14 +78,19 @@ async fn partner_is_onboarded_by_the_console_alone() {
         .submit(&format!("{page}/issue"), &[("allowlist", "127.0.0.1")])
         .await;
     let issued = text_of(&issued);
-    let credential = fact(issued, "credential_id").to_owned();
-    let secret = fact(issued, "api_secret").to_owned();
+    let credential = fact(issued, "Credential ID").to_owned();
+    let secret = fact(issued, "API secret").to_owned();
     assert!(secret.len() > 20, "{issued}");
     let shown = browser.read(&page).await;
     assert!(
         shown.contains(&credential) && !shown.contains(&secret),
         "the secret is shown again"
     );
+    let rotation = [("credential_id", credential.as_str()), ("overlap_seconds", "0")];
+    let rotated = browser
+        .submit(&format!("{page}/credentials/rotate"), &rotation)
+        .await;
+    let credential = fact(text_of(&rotated), "Credential ID").to_owned();
     let shown = browser
         .submit_and_follow(&format!("{page}/revoke"), &[("credential_id", &credential)])
         .await;

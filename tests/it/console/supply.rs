@@ -35,8 +35,8 @@ async fn stock_is_imported_and_voided_without_showing_a_code() {
     assert_eq!(report.status, 200);
     let report = text_of(&report);
     assert!(
-        report.contains("<dt>imported</dt><dd>2</dd>")
-            && report.contains("<dt>rejected_count</dt><dd>1</dd>"),
+        report.contains("<dt>Imported</dt><dd>2</dd>")
+            && report.contains("<dt>Rejected count</dt><dd>1</dd>"),
         "{report}"
     );
     assert!(
@@ -56,14 +56,14 @@ async fn stock_is_imported_and_voided_without_showing_a_code() {
     let voided = browser.submit(&format!("{page}/void"), &fields).await;
     assert_eq!(voided.status, 200);
     assert!(
-        text_of(&voided).contains("<dt>voided</dt><dd>1</dd>"),
+        text_of(&voided).contains("<dt>Voided</dt><dd>1</dd>"),
         "{}",
         text_of(&voided)
     );
     let fields = [("denomination", "25"), ("codes", ""), ("reason", "recalled")];
     let voided = browser.submit(&format!("{page}/void"), &fields).await;
     assert!(
-        text_of(&voided).contains("<dt>voided</dt><dd>1</dd>"),
+        text_of(&voided).contains("<dt>Voided</dt><dd>1</dd>"),
         "{}",
         text_of(&voided)
     );
@@ -190,7 +190,7 @@ async fn operator_gets_an_account_a_token_and_another_role() {
     assert_eq!(issued.status, 200);
     let issued = text_of(&issued);
     let token = issued
-        .split("<dt>token</dt><dd>")
+        .split("<dt>Token</dt><dd>")
         .nth(1)
         .unwrap()
         .split('<')

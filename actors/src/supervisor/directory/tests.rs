@@ -79,7 +79,8 @@ async fn busiest_actors_come_first_with_details() {
             .lineage
             .metrics
             .record_error("cannot read".to_owned());
-        let busiest = directory.busiest(6);
+        let ActorScan { totals, busiest } = directory.scan(6);
+        assert_eq!(totals, directory.totals());
         let loads: Vec<_> = busiest.iter().map(|actor| actor.stats.load()).collect();
         assert_eq!(loads, [(1, 0), (0, 9), (0, 9), (0, 9), (0, 9), (0, 9)]);
         assert_eq!(busiest[0].key, 20);

@@ -31,6 +31,7 @@ pub(super) static PAGES: [Page; 4] = [
             ],
             row_actions: &[],
             is_complete: true,
+            variants: &[],
         }),
         actions: &[],
     },
@@ -80,6 +81,7 @@ pub(super) static PAGES: [Page; 4] = [
                 .done("The operator is enabled."),
             ],
             is_complete: true,
+            variants: &[],
         }),
         actions: &[
             Action::post("create", "Create an operator", Role::Admin, "/operators")
@@ -114,6 +116,7 @@ pub(super) static PAGES: [Page; 4] = [
             .note("In force at once.")
             .done("The token was revoked.")],
             is_complete: true,
+            variants: &[],
         }),
         actions: &[
             Action::post("issue", "Issue a token", Role::Admin, "/operators/{name}/tokens")
@@ -156,6 +159,7 @@ pub(super) static PAGES: [Page; 4] = [
             .note("In force at once. Operators end their own sessions, admins all.")
             .done("The session has ended.")],
             is_complete: true,
+            variants: &[],
         }),
         actions: &[],
     },

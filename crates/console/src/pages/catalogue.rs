@@ -139,6 +139,7 @@ pub(super) static PAGES: [Page; 3] = [
                 .inputs(&[CATEGORY_NAME, PARENT])
                 .done("The category was changed.")],
             is_complete: true,
+            variants: &[],
         }),
         actions: &[put_category("create", "Create a category")
             .inputs(&[
@@ -166,6 +167,7 @@ pub(super) static PAGES: [Page; 3] = [
             filters: &[],
             row_actions: &[],
             is_complete: true,
+            variants: &[],
         }),
         actions: &[CREATE_PRODUCT],
     },

@@ -1,6 +1,6 @@
 //! Actors, nodes and lanes, refused requests, settings, and checkpoints of the audit trail.
 
-use crate::page::{Column, List, Object, Page, Section, Source, View, col, link};
+use crate::page::{Column, List, Object, Page, Section, Source, View, col, filter, link};
 
 const ACTOR_COLUMNS: [Column; 10] = [
     link("Key", "key", "/actors/{kind}/{key}"),
@@ -184,18 +184,19 @@ pub(super) static PAGES: [Page; 7] = [
     Page {
         path: "/refusals",
         title: "Refused requests of this node",
-        view: sections(&[table(
-            "Last 24 hours",
-            "/refusals?hours=24",
-            "data",
-            &[
+        view: View::List(List {
+            api: "/refusals",
+            columns: &[
                 col("Code", "code"),
                 col("Status", "status"),
                 col("Partner", "partner_id"),
                 col("Requests", "requests"),
             ],
-            "No request was refused.",
-        )]),
+            filters: &[filter("hours", "Hours up to now (1 to 24)")],
+            row_actions: &[],
+            is_complete: true,
+            variants: &[],
+        }),
         actions: &[],
     },
     Page {
@@ -231,6 +232,7 @@ pub(super) static PAGES: [Page; 7] = [
             filters: &[],
             row_actions: &[],
             is_complete: true,
+            variants: &[],
         }),
         actions: &[],
     },

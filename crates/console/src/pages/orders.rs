@@ -20,6 +20,14 @@ pub(super) const ORDER_COLUMNS: [Column; 7] = [
     col("Created", "created_at"),
 ];
 
+const EVENT_COLUMNS: [Column; 5] = [
+    col("Number", "data.sequence"),
+    col("Time", "created_at"),
+    col("Event", "event"),
+    col("ID", "event_id"),
+    col("Content", "data"),
+];
+
 fn waits_for_approval(order: &Json) -> bool {
     order.is("pending_reason", "APPROVAL")
 }
@@ -62,7 +70,7 @@ const ACTIONS: &[Action] = &[
         .done("The vouchers were stored for this order."),
 ];
 
-pub(super) static PAGES: [Page; 2] = [
+pub(super) static PAGES: [Page; 3] = [
     Page {
         path: "/orders",
         title: "Orders",
@@ -73,6 +81,7 @@ pub(super) static PAGES: [Page; 2] = [
                 filter("order_id", "Order ID"),
                 filter("partner_id", "Partner ID"),
                 filter("reference", "Reference"),
+                filter("voucher_id", "Voucher ID"),
                 choice("status", "Status", labels::<OrderStatus>),
                 choice("pending_reason", "Waits for", labels::<PendingReason>),
                 FROM,
@@ -80,6 +89,11 @@ pub(super) static PAGES: [Page; 2] = [
             ],
             row_actions: &[],
             is_complete: true,
+            variants: &[
+                ("All", "/orders"),
+                ("Wait for approval", "/orders?pending_reason=APPROVAL"),
+                ("Wait for vouchers", "/orders?pending_reason=VENDOR"),
+            ],
         }),
         actions: &[],
     },
@@ -181,6 +195,17 @@ pub(super) static PAGES: [Page; 2] = [
                     none: "Nothing was bought for it.",
                 },
                 Section {
+                    heading: "Events",
+                    source: Source::Api {
+                        path: "/orders/{order_id}/events?limit=20",
+                        field: "data",
+                        page: "/orders/{order_id}/events",
+                    },
+                    columns: &EVENT_COLUMNS,
+                    row_actions: &[],
+                    none: "No events.",
+                },
+                Section {
                     heading: "Deliveries that failed, wait or were replayed",
                     source: Source::Api {
                         path: "/deliveries?order_id={order_id}&limit=20",
@@ -201,5 +226,18 @@ pub(super) static PAGES: [Page; 2] = [
             ],
         }),
         actions: ACTIONS,
+    },
+    Page {
+        path: "/orders/{order_id}/events",
+        title: "Events of",
+        view: View::List(List {
+            api: "/orders/{order_id}/events",
+            columns: &EVENT_COLUMNS,
+            filters: &[],
+            row_actions: &[],
+            is_complete: true,
+            variants: &[],
+        }),
+        actions: &[],
     },
 ];

@@ -54,6 +54,63 @@ const TRANSACTION_COLUMNS: [Column; 8] = [
     col("Transaction", "transaction_id"),
 ];
 
+const CREDENTIAL_COLUMNS: [Column; 7] = [
+    col("Credential", "credential_id"),
+    col("In force", "live"),
+    col("Allowlist", "allowlist"),
+    col("From", "not_before"),
+    col("Until", "not_after"),
+    col("Revoked", "revoked_at"),
+    col("Rotated from", "rotated_from"),
+];
+
+fn is_live(credential: &Json) -> bool {
+    *credential.get("live") == Json::Bool(true)
+}
+
+const CREDENTIAL_ACTIONS: &[Action] = &[
+    Action::post(
+        "rotate",
+        "Rotate",
+        Role::Admin,
+        "/credentials/{credential_id}/rotate",
+    )
+    .inputs(&[Input::new(
+        "overlap_seconds",
+        "Seconds until this credential ends",
+        InputKind::Number,
+    )
+    .optional()
+    .hint("0 to 604800. Empty: a day.")])
+    .when(is_live)
+    .note("Issues its successor, whose secret is shown once, and ends this credential.")
+    .shows("New credential: its secret is shown only now"),
+    Action::new(
+        "revoke",
+        "Revoke",
+        Role::Admin,
+        Method::Delete,
+        "/credentials/{credential_id}",
+    )
+    .when(is_live)
+    .note("Requests with this credential are refused from now on.")
+    .done("The credential was revoked."),
+];
+
+const ISSUE: Action = Action::post(
+    "issue",
+    "Issue a credential",
+    Role::Admin,
+    "/partners/{partner_id}/credentials",
+)
+.inputs(&[
+    Input::new("allowlist", "Allowlist of the credential", InputKind::Lines)
+        .optional()
+        .hint("Narrower than the partner's, one network per line."),
+])
+.note("The secret is shown once.")
+.shows("New credential: its secret is shown only now");
+
 const ACTIONS: &[Action] = &[
     Action::post("top-up", "Top up", Role::Admin, "/partners/{partner_id}/wallets/{currency}/top-ups")
         .inputs(&POSTING)
@@ -62,12 +119,7 @@ const ACTIONS: &[Action] = &[
         .inputs(&POSTING)
         .note("A negative amount takes money away.")
         .done("The balance was adjusted."),
-    Action::post("issue", "Issue a credential", Role::Admin, "/partners/{partner_id}/credentials")
-        .inputs(&[Input::new("allowlist", "Allowlist of the credential", InputKind::Lines)
-            .optional()
-            .hint("Narrower than the partner's, one network per line.")])
-        .note("The secret is shown once.")
-        .shows("New credential: its secret is shown only now"),
+    ISSUE,
     change("allowlist", "Change the allowlist", &[ALLOWLIST.prefilled()]),
     change(
         "limits",
@@ -180,29 +232,12 @@ const SECTIONS: &[Section] = &[
     Section {
         heading: "Credentials",
         source: Source::Api {
-            path: "/partners/{partner_id}/credentials?limit=25",
+            path: "/partners/{partner_id}/credentials?limit=10",
             field: "data",
-            page: "",
+            page: "/partners/{partner_id}/credentials",
         },
-        columns: &[
-            col("Credential", "credential_id"),
-            col("In force", "live"),
-            col("Allowlist", "allowlist"),
-            col("From", "not_before"),
-            col("Until", "not_after"),
-            col("Revoked", "revoked_at"),
-            col("Rotated from", "rotated_from"),
-        ],
-        row_actions: &[Action::new(
-            "revoke",
-            "Revoke",
-            Role::Admin,
-            Method::Delete,
-            "/credentials/{credential_id}",
-        )
-        .when(|credential| *credential.get("live") == Json::Bool(true))
-        .note("Requests with this credential are refused from now on.")
-        .done("The credential was revoked.")],
+        columns: &CREDENTIAL_COLUMNS,
+        row_actions: CREDENTIAL_ACTIONS,
         none: "It has no credential.",
     },
     Section {
@@ -261,7 +296,7 @@ const SECTIONS: &[Section] = &[
     ),
 ];
 
-pub(super) static PAGES: [Page; 3] = [
+pub(super) static PAGES: [Page; 4] = [
     Page {
         path: "/partners",
         title: "Partners",
@@ -281,6 +316,7 @@ pub(super) static PAGES: [Page; 3] = [
             ],
             row_actions: &[],
             is_complete: true,
+            variants: &[],
         }),
         actions: &[
             Action::post("create", "Create a partner", Role::Admin, "/partners")
@@ -329,7 +365,21 @@ pub(super) static PAGES: [Page; 3] = [
             ],
             row_actions: &[],
             is_complete: true,
+            variants: &[],
         }),
         actions: &[],
+    },
+    Page {
+        path: "/partners/{partner_id}/credentials",
+        title: "Credentials of",
+        view: View::List(List {
+            api: "/partners/{partner_id}/credentials",
+            columns: &CREDENTIAL_COLUMNS,
+            filters: &[],
+            row_actions: CREDENTIAL_ACTIONS,
+            is_complete: true,
+            variants: &[],
+        }),
+        actions: &[ISSUE],
     },
 ];

@@ -43,6 +43,7 @@ pub(super) static PAGES: [Page; 2] = [
             ],
             row_actions: &[],
             is_complete: true,
+            variants: &[],
         }),
         actions: &[],
     },

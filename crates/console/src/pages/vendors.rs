@@ -80,7 +80,7 @@ const VENDOR: [Input; 4] = [
         .prefilled(),
 ];
 
-pub(super) static PAGES: [Page; 6] = [
+pub(super) static PAGES: [Page; 7] = [
     Page {
         path: "/vendors",
         title: "Vendors",
@@ -97,6 +97,7 @@ pub(super) static PAGES: [Page; 6] = [
             filters: &[],
             row_actions: &[],
             is_complete: true,
+            variants: &[],
         }),
         actions: &[Action::new(
             "create",
@@ -161,6 +162,7 @@ pub(super) static PAGES: [Page; 6] = [
             ],
             row_actions: &[],
             is_complete: true,
+            variants: &[],
         }),
         actions: &[],
     },
@@ -238,8 +240,35 @@ pub(super) static PAGES: [Page; 6] = [
                     .done("The drift has its resolution."),
             ],
             is_complete: true,
+            variants: &[],
         }),
         actions: &[],
+    },
+    Page {
+        path: "/reconciliation",
+        title: "Reconciliation by day",
+        view: View::List(List {
+            api: "/reconciliation",
+            columns: &[
+                link("Day", "date", "/reconciliation/{date}"),
+                col("Vendors", "vendors"),
+                col("Compared", "compared"),
+                col("Failed", "failed"),
+                col("Matched", "matched"),
+                col("Drifted", "drifted"),
+                col("Unmatched", "unmatched"),
+            ],
+            filters: &[],
+            row_actions: &[],
+            is_complete: true,
+            variants: &[],
+        }),
+        actions: &[
+            // Days that were not compared yet are not in the list.
+            Action::post("run", "Compare a day", Role::Operator, "/reconciliation/{date}/run")
+                .inputs(&[Input::line("date", "Day").hint("UTC, such as 2026-11-20.")])
+                .done("The comparison was requested."),
+        ],
     },
     Page {
         path: "/reconciliation/{date}",

@@ -43,7 +43,6 @@ async fn send(api: &FixedApi, role: Role, is_post: bool, path: &str, body: &str)
         role,
         environment: "production",
         page_id: "p".to_owned(),
-        yesterday: "2026-11-24".to_owned(),
     };
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let request = Request {
@@ -294,4 +293,30 @@ async fn object_that_exists_is_not_created_again() {
         refused.html
     );
     assert!(api.changes.borrow().is_empty());
+}
+
+#[tokio::test]
+async fn form_whose_page_is_not_available_keeps_what_was_typed() {
+    let api = FixedApi::new(
+        503,
+        r#"{"error":{"code":"SERVICE_UNAVAILABLE","message":"try again","trace_id":"4bf9"}}"#,
+    );
+    let body = "form_id=f1&reason=agreed+%3Cby%3E+telephone";
+    let page = send(&api, Role::Admin, true, "/orders/ord_1/approve?x=1", body).await;
+    assert_eq!(page.status, 503);
+    for text in [
+        "try again",
+        r#"action="/orders/ord_1/approve?x=1""#,
+        r#"name="reason" value="agreed &lt;by&gt; telephone""#,
+    ] {
+        assert!(page.html.contains(text), "{text}: {}", page.html);
+    }
+    let fulfilment = "vouchers=code%0ASECRET&product_id=p1";
+    let page = send(&api, Role::Admin, true, "/orders/ord_1/fulfil", fulfilment).await;
+    assert!(!page.html.contains("SECRET"), "{}", page.html);
+    assert!(
+        page.html.contains(r#"name="product_id" value="p1""#),
+        "{}",
+        page.html
+    );
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{OrderStatus, PendingReason};
-use crate::ids::{OrderId, PartnerId};
+use crate::ids::{OrderId, PartnerId, VoucherId};
 use crate::period::Period;
 
 /// Filter of a partner's orders; `None` matches any.
@@ -39,6 +39,10 @@ pub struct OrderSearch {
     #[cfg_attr(feature = "utoipa", param(inline))]
     #[cfg_attr(feature = "clap", arg(long = "order", value_name = "ORDER_ID"))]
     pub order_id: Option<OrderId>,
+    /// Filter by a voucher that the order has or had.
+    #[cfg_attr(feature = "utoipa", param(inline))]
+    #[cfg_attr(feature = "clap", arg(long = "voucher", value_name = "VOUCHER_ID"))]
+    pub voucher_id: Option<VoucherId>,
     /// Filter by what the order waits for.
     #[cfg_attr(feature = "utoipa", param(inline))]
     #[cfg_attr(feature = "clap", arg(long, value_name = "REASON", value_parser = crate::arguments::enum_parser::<PendingReason>()))]

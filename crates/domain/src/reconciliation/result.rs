@@ -74,3 +74,31 @@ pub struct Reconciliation {
     pub last_error: Option<String>,
     pub compared: Option<ReconciliationResult>,
 }
+
+/// A day of all vendors, for the list of days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct ReconciledDay {
+    /// Day in UTC.
+    #[serde(rename = "date", serialize_with = "crate::iso_date::serialize")]
+    #[cfg_attr(feature = "utoipa", schema(rename = "date", value_type = String, format = Date))]
+    pub day: Date,
+    /// Number of vendors with records of the day, or whose records were requested.
+    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    pub vendors: i64,
+    /// Number of those that were compared.
+    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    pub compared: i64,
+    /// Number of those whose last attempt failed.
+    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    pub failed: i64,
+    /// Number of vouchers that both sides have with the same terms.
+    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    pub matched: i64,
+    /// Number of vouchers that both sides have with different terms.
+    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    pub drifted: i64,
+    /// Number of vouchers that only one side has.
+    #[cfg_attr(feature = "utoipa", schema(minimum = 0))]
+    pub unmatched: i64,
+}

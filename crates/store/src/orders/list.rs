@@ -6,6 +6,7 @@
 //! | status `DELIVERED` | primary key, since most orders are delivered |
 //! | another status, pending reason | `orders_by_status` |
 //! | reference | `orders_by_reference` |
+//! | voucher | `allocations_by_voucher`, then the primary key |
 //!
 //! Each index begins with the partner. A list over all partners reads up to one page per partner and keeps the newest orders:
 //! there are few partners and many orders.
@@ -94,11 +95,20 @@ fn restrict(query: &mut QueryBuilder<Postgres>, search: &OrderSearch) {
     let OrderSearch {
         partner_id: _,
         order_id,
+        voucher_id,
         pending_reason,
         filter,
     } = search;
     if let Some(order_id) = order_id {
         query.push(" AND o.order_id = ").push_bind(order_id);
+    }
+    if let Some(voucher_id) = voucher_id {
+        query
+            .push(
+                " AND o.order_id = ANY (ARRAY(SELECT a.order_id FROM allocations AS a WHERE a.voucher_id = ",
+            )
+            .push_bind(voucher_id)
+            .push("))");
     }
     if let Some(from) = filter.period.from {
         query

@@ -5,10 +5,11 @@ use time::{Date, Duration, OffsetDateTime};
 use vouchsafe_domain::reconciliation::day::{self, AdjacentDays, Span};
 use vouchsafe_domain::reconciliation::merge::Tally;
 use vouchsafe_domain::reconciliation::result::{
-    Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource,
+    ReconciledDay, Reconciliation, ReconciliationResult, ReconciliationSummary, RecordsSource,
 };
 
 use super::ReconciliationRun;
+use crate::audit::to_bigint;
 use crate::reconciliation::Reconciliations;
 
 impl Reconciliations {
@@ -51,6 +52,38 @@ impl Reconciliations {
             }
         });
         self.0.fetch_all(statement).await
+    }
+
+    /// Lists up to `limit` days before `before`, newest first. Counts every day: there is a row per vendor and day.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn list_days(
+        &self,
+        before: Option<Date>,
+        limit: usize,
+    ) -> Result<Vec<ReconciledDay>, sqlx::Error> {
+        let days = sqlx::query_as!(
+            ReconciledDay,
+            r#"SELECT d.day AS "day!",
+                      count(r.vendor) AS "vendors!",
+                      count(r.generated_at) AS "compared!",
+                      count(*) FILTER (WHERE r.attempts > 0) AS "failed!",
+                      COALESCE(sum(r.matched), 0)::bigint AS "matched!",
+                      COALESCE(sum(r.drifted), 0)::bigint AS "drifted!",
+                      COALESCE(sum(r.unmatched), 0)::bigint AS "unmatched!"
+                 FROM (SELECT day FROM reconciliations UNION SELECT day FROM reconciled_days) AS d
+                 LEFT JOIN reconciliations AS r USING (day)
+                WHERE $1::date IS NULL OR d.day < $1
+                GROUP BY d.day
+                ORDER BY d.day DESC
+                LIMIT $2"#,
+            before,
+            to_bigint(limit),
+        );
+        self.0
+            .run(move |pool| async move { days.fetch_all(&pool).await })
+            .await
     }
 }
 

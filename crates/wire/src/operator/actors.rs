@@ -60,7 +60,7 @@ pub enum ActorKind {
 }
 
 /// Live actors.
-#[derive(Serialize, ToSchema)]
+#[derive(Default, Serialize, ToSchema)]
 #[schema(as = LiveActors)]
 pub struct ActorList {
     /// Totals per kind.

@@ -74,12 +74,12 @@ pub struct SampleList {
 
 /// An event of the live feed: the traffic of the last second and the busiest actors.
 #[derive(Serialize, ToSchema)]
-pub struct LiveEvent {
+pub struct LiveEvent<'a> {
     /// Traffic of the last second; null in the first second of the process.
     #[schema(required)]
     pub sample: Option<Sample>,
     /// The busiest actors.
-    pub actors: ActorList,
+    pub actors: &'a ActorList,
 }
 
 /// State of a deployment and of one of its nodes.

@@ -5,6 +5,7 @@ use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::ids::PartnerId;
 
 use crate::error_code::Code;
+use crate::filter::ListFilter;
 use crate::limit::Limit;
 
 /// The node keeps counts for a day.
@@ -23,11 +24,7 @@ pub struct RefusalsQuery {
     pub hours: Hours,
 }
 
-/// Refused requests, most frequent first.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct RefusalList {
-    pub data: Vec<RefusalCount>,
-}
+impl ListFilter for RefusalsQuery {}
 
 /// Number of requests of a partner that were refused with an error code.
 #[derive(Debug, Serialize, ToSchema)]
@@ -53,5 +50,17 @@ impl RefusalCount {
             partner_id,
             requests,
         }
+    }
+
+    /// Sorts by the number of requests, the most frequent first.
+    #[must_use]
+    pub fn cursor(&self) -> String {
+        let partner = self.partner_id.map(|partner_id| partner_id.to_string());
+        format!(
+            "{:020} {} {}",
+            u64::MAX - self.requests,
+            self.code,
+            partner.unwrap_or_default()
+        )
     }
 }

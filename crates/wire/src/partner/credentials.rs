@@ -12,13 +12,26 @@ use crate::json;
 use crate::partner::limits::{overlap_s, overlap_schema};
 
 /// Options of a credential rotation.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = RotateRequest)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct RotateCredentialBody {
+    /// Seconds that the current credential stays valid [default: 86400, a day].
     #[serde(default, deserialize_with = "vouchsafe_domain::whole_number::optional")]
     #[schema(schema_with = credential_overlap_schema)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS"))]
     overlap_seconds: Option<u32>,
+}
+
+impl RotateCredentialBody {
+    /// How long the current credential stays valid.
+    ///
+    /// # Errors
+    /// `VALIDATION_FAILED`.
+    pub fn validate_overlap(&self) -> Result<Duration, InvalidRequest> {
+        Ok(Duration::seconds(overlap_s(self.overlap_seconds)?.into()))
+    }
 }
 
 fn credential_overlap_schema() -> ObjectBuilder {
@@ -63,7 +76,7 @@ impl<'a> RotatedCredentialBody<'a> {
 /// `MALFORMED_REQUEST` and `VALIDATION_FAILED`.
 pub fn parse_overlap(body: &[u8]) -> Result<Duration, InvalidRequest> {
     let request: RotateCredentialBody = json::parse_optional(body)?;
-    Ok(Duration::seconds(overlap_s(request.overlap_seconds)?.into()))
+    request.validate_overlap()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::{NoFilter, WholeList};
 use vouchsafe_wire::operator::actors::{ActorHistory, ActorList as Actors, ActorsQuery};
 use vouchsafe_wire::operator::live::{LiveEvent, Overview, SampleList, SamplesQuery};
-use vouchsafe_wire::operator::refusals::{RefusalList, RefusalsQuery};
+use vouchsafe_wire::operator::refusals::{RefusalCount, RefusalsQuery};
 use vouchsafe_wire::operator::settings::EffectiveSetting;
 
 use super::stock::level as stock_level;
@@ -114,12 +114,10 @@ pub(crate) fn refusals(operation: Operation) -> Operation {
         .describe(
             MONITORING,
             "List refused requests",
-            "Requests that the node that responds refused with 4xx or 5xx, by error code and partner, the 100 most frequent first. \
+            "Requests that the node that responds refused with 4xx or 5xx, by error code and partner, the most frequent first. \
              Counted in slots of ten minutes since the start of the process, for a day at most.",
         )
-        .query::<RefusalsQuery>()
-        .ok::<RefusalList>("Refused requests.", json!({ "data": [count] }))
-        .errors(&[Code::ValidationFailed])
+        .list::<RefusalsQuery, RefusalCount>("Page of refused requests.", count)
 }
 
 pub(crate) fn live(operation: Operation) -> Operation {
@@ -133,7 +131,7 @@ pub(crate) fn live(operation: Operation) -> Operation {
              connect again, so that your token is checked again. At most 64 streams per node.",
         )
         .response(
-            OperationResponse::json::<LiveEvent>(200, "Traffic and actors.", event)
+            OperationResponse::json::<LiveEvent<'_>>(200, "Traffic and actors.", event)
                 .or_text("text/event-stream", "retry: 1000\n\nevent: sample\ndata: {\"sample\":null,\"actors\":{\"sums\":[],\"data\":[],\"has_more\":false}}\n\n"),
         )
 }

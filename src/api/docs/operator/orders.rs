@@ -1,8 +1,11 @@
 //! OpenAPI operations of `/orders`.
 
 use serde_json::{Value, json};
+use vouchsafe_domain::envelope::Event;
+use vouchsafe_domain::event_kind::EventKind;
 use vouchsafe_domain::order::filter::OrderSearch;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::operator::decision::ReasonRequest;
 use vouchsafe_wire::operator::orders::OrderOfPartner;
 use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
@@ -10,6 +13,7 @@ use vouchsafe_wire::operator::orders::fulfil::{FulfilReport, FulfilRequest};
 use super::change_requests::may_wait;
 use super::{ORDERS, json_write_operation, read_operation};
 use crate::api::docs::openapi::Operation;
+use crate::api::docs::partner::events::sample;
 use crate::api::docs::partner::example_order;
 
 pub(crate) fn search(operation: Operation) -> Operation {
@@ -30,6 +34,16 @@ pub(crate) fn get(operation: Operation) -> Operation {
             "With the fields that the partner sees, without codes.",
         )
         .ok::<OrderOfPartner<'_>>("The order.", order())
+}
+
+pub(crate) fn list_events(operation: Operation) -> Operation {
+    read_operation(operation, "listOrderEvents")
+        .describe(
+            ORDERS,
+            "List the events of an order",
+            "As the partner's webhooks and event feed have them, oldest first.",
+        )
+        .list::<NoFilter, Event>("Page of events.", sample(EventKind::OrderDelivered))
 }
 
 pub(crate) fn approve(operation: Operation) -> Operation {

@@ -11,6 +11,7 @@ use vouchsafe_wire::operator::limit_use::LimitUse;
 use vouchsafe_wire::operator::partners::{CreatedPartner, NewPartner, PartnerPatch, PartnerWithCredentials};
 use vouchsafe_wire::operator::wallets::PostingRequest;
 use vouchsafe_wire::partner::certification::CertificationBody;
+use vouchsafe_wire::partner::credentials::{RotateCredentialBody, RotatedCredentialBody};
 
 use super::change_requests::may_wait;
 use super::{PARTNERS, json_write_operation, read_operation};
@@ -111,6 +112,20 @@ pub(crate) fn revoke(operation: Operation) -> Operation {
             "Takes effect at once and is permanent. Can be repeated.",
         )
         .response(OperationResponse::empty(204, "Revoked."))
+}
+
+pub(crate) fn rotate(operation: Operation) -> Operation {
+    let mut rotated = issued_credential();
+    rotated["previous_expires_at"] = "2026-11-21T12:00:00.123456Z".into();
+    may_wait(json_write_operation(operation, "rotateCredential"))
+        .describe(
+            PARTNERS,
+            "Rotate a credential",
+            "Issues its successor with the same allowlist, and ends the credential after an overlap. Only this response contains the secret. An              unused successor of an earlier rotation is revoked.",
+        )
+        .optional_json_body::<RotateCredentialBody>(json!({ "overlap_seconds": 3600 }))
+        .created::<RotatedCredentialBody<'_>>("The new credential.", rotated)
+        .errors(&[Code::CredentialLimitReached, Code::CredentialNotLive])
 }
 
 pub(crate) fn certification(operation: Operation) -> Operation {

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use vouchsafe_domain::reconciliation::drift::DriftFilter;
+use vouchsafe_domain::reconciliation::result::ReconciledDay;
 use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::operator::reconciliation::drifts::{DriftBody, ResolveRequest};
 use vouchsafe_wire::operator::reconciliation::{DayBody, RecordsQuery, RunRequest};
 
@@ -11,6 +13,19 @@ use crate::api::docs::openapi::Operation;
 
 const CSV: &str = "reference,product_id,denomination,currency,sold_at,purchase_id\nA-1,game-us,25.00,USD,\
                    2026-11-20T12:00:00Z,0198c1f2-a3b4-7c5d-8e9f-0a1b2c3d4e5f\n";
+
+pub(crate) fn list(operation: Operation) -> Operation {
+    let day = json!({
+        "date": "2026-11-20", "vendors": 2, "compared": 2, "failed": 0, "matched": 1200, "drifted": 1, "unmatched": 0,
+    });
+    read_operation(operation, "listReconciliations")
+        .describe(
+            RECONCILIATION,
+            "List reconciled days",
+            "The days that were compared or counted, newest first, with the counts of all vendors.",
+        )
+        .list::<NoFilter, ReconciledDay>("Page of days.", day)
+}
 
 pub(crate) fn get(operation: Operation) -> Operation {
     read_operation(operation, "getReconciliation")

@@ -12,11 +12,27 @@ use vouchsafe_wire::partner::reconciliation::parse_date;
 
 use super::body::OptionalJson;
 use crate::api::error::ApiError;
+use crate::api::list_request::{ListRequest, list_response};
 use crate::api::middleware::operator::Operator;
 use crate::api::partner::reconciliation::not_found;
 use crate::service::Service;
 
 pub(super) use upload::upload;
+
+/// `GET /reconciliation`.
+pub(super) async fn list(
+    service: web::Data<Service>,
+    _operator: Operator,
+    ListRequest { page, .. }: ListRequest,
+) -> Result<HttpResponse, ApiError> {
+    let before: Option<String> = page.after()?;
+    let before = before.map(|text| parse_date(&text)).transpose()?;
+    let days = service
+        .operator_store
+        .reconciliations
+        .list_days(before, page.fetch_limit());
+    Ok(list_response(&page, days.await?, |day| day.day))
+}
 
 /// `GET /reconciliation/{date}`.
 pub(super) async fn get(

@@ -1,46 +1,26 @@
-//! Event of the live feed: traffic, totals of actors by kind, and the busiest actors of this node.
+//! Actors of this node: totals by kind, the busiest ones, and their histories.
 
 use std::time::Duration;
 
 use strum::VariantArray as _;
 use time::OffsetDateTime;
 use vouchsafe_actors::ports::vendors::VendorId;
-use vouchsafe_actors::supervisor::{ActorDetails, ActorState, ActorStats, ActorTotals, BusyActor};
+use vouchsafe_actors::supervisor::{ActorDetails, ActorScan, ActorState, ActorStats, BusyActor};
 use vouchsafe_wire::operator::actors::{
     self as wire, ActorKind, ActorKindSummary, ActorList, ActorReading, ActorsQuery, LastError, LiveActor,
 };
-use vouchsafe_wire::operator::live::{LiveEvent, Sample};
 
 use crate::service::Service;
-
-/// An event with the sample and the actors as they are now.
-pub(crate) fn live_event(service: &Service, sample: Option<Sample>) -> LiveEvent {
-    LiveEvent {
-        sample,
-        actors: list_actors(service, ActorsQuery::default()),
-    }
-}
 
 /// The actors of this node: totals by kind and the busiest ones.
 pub(crate) fn list_actors(service: &Service, query: ActorsQuery) -> ActorList {
     let (engine, limit) = (&service.engine, query.limit.get());
     let now = service.clock.now();
     let of_kind = |kind| match kind {
-        ActorKind::Wallet => describe(kind, engine.wallets.totals(), engine.wallets.busiest(limit), now),
-        ActorKind::Inventory => describe(
-            kind,
-            engine.inventory.totals(),
-            engine.inventory.busiest(limit),
-            now,
-        ),
-        ActorKind::Procurement => {
-            let procurement = &service.procurement;
-            describe(kind, procurement.totals(), procurement.busiest(limit), now)
-        }
-        ActorKind::Delivery => {
-            let deliveries = &service.deliveries;
-            describe(kind, deliveries.totals(), deliveries.busiest(limit), now)
-        }
+        ActorKind::Wallet => describe(kind, engine.wallets.scan(limit), now),
+        ActorKind::Inventory => describe(kind, engine.inventory.scan(limit), now),
+        ActorKind::Procurement => describe(kind, service.procurement.scan(limit), now),
+        ActorKind::Delivery => describe(kind, service.deliveries.scan(limit), now),
     };
     let kinds = ActorKind::VARIANTS.iter().copied();
     let requested = kinds.filter(|kind| query.kind.is_none_or(|requested| requested == *kind));
@@ -75,8 +55,7 @@ pub(crate) fn record_actors(service: &Service, busiest: &ActorList) {
 
 fn describe<K: ToString>(
     kind: ActorKind,
-    totals: ActorTotals,
-    busiest: Vec<BusyActor<K>>,
+    ActorScan { totals, busiest }: ActorScan<K>,
     now: OffsetDateTime,
 ) -> (ActorKindSummary, Vec<LiveActor>) {
     let summary = ActorKindSummary {

@@ -1,0 +1,84 @@
+//! Rotation of a credential, by its partner or by an operator.
+
+use actix_web::http::header::CACHE_CONTROL;
+use actix_web::{HttpResponse, web};
+use time::Duration;
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
+use vouchsafe_security::credential::{self, ApiKeyPair};
+use vouchsafe_store::{AuditActor, RotationOutcome, RotationRequest, RotationResult};
+use vouchsafe_wire::partner::credentials::RotatedCredentialBody;
+
+use super::error::ApiError;
+use crate::config_change;
+use crate::service::Service;
+
+/// The credential that a rotation replaces.
+pub(super) struct PreviousCredential {
+    pub(super) credential_id: CredentialId,
+    pub(super) partner_id: PartnerId,
+    /// How long it stays valid.
+    pub(super) overlap: Duration,
+}
+
+/// Why a credential was not rotated.
+pub(super) enum RotationRefusal {
+    /// It has ended or was revoked.
+    NotLive,
+    /// The partner has as many credentials as it may have.
+    TooMany,
+}
+
+/// Issues the successor of a credential; only the response has its secret. After a lost response the rotation is repeated: the unused
+/// successor is revoked and another one is issued.
+pub(super) async fn rotate(
+    service: &web::Data<Service>,
+    previous: PreviousCredential,
+    actor: AuditActor,
+) -> Result<Result<HttpResponse, RotationRefusal>, ApiError> {
+    let key_pair = generate_key_pair(service)?;
+    let now = service.clock.now();
+    let rotation = RotationRequest {
+        credential_id: previous.credential_id,
+        next: key_pair.to_credential(previous.partner_id, now),
+        overlap: previous.overlap,
+        now,
+    };
+    let rotated = config_change::apply(service, |service| async move {
+        let rotated = service.operator_store.credentials.rotate(rotation, actor).await?;
+        if let RotationOutcome::Rotated(rotation) = &rotated {
+            apply(&service, rotation);
+        }
+        Ok(rotated)
+    });
+    Ok(match rotated.await? {
+        RotationOutcome::Rotated(rotation) => Ok(rotated_response(&key_pair, &rotation)),
+        RotationOutcome::NotLive => Err(RotationRefusal::NotLive),
+        RotationOutcome::TooMany => Err(RotationRefusal::TooMany),
+    })
+}
+
+pub(super) fn generate_key_pair(service: &Service) -> Result<ApiKeyPair, ApiError> {
+    credential::generate_key_pair(service.environment, getrandom::fill).map_err(|error| {
+        tracing::error!(error.message = %error, "cannot read random bytes from the operating system");
+        ApiError::unavailable()
+    })
+}
+
+/// Applies the committed rotation in memory. The new credential comes first, so that the partner always has a valid one.
+fn apply(service: &Service, rotation: &RotationResult) {
+    service.registry.upsert_credential(rotation.next.clone());
+    service.registry.upsert_credential(rotation.previous.clone());
+    for credential_id in &rotation.revoked {
+        service.registry.revoke(*credential_id, service.clock.now());
+    }
+}
+
+fn rotated_response(key_pair: &ApiKeyPair, rotation: &RotationResult) -> HttpResponse {
+    HttpResponse::Created()
+        .insert_header((CACHE_CONTROL, "no-store"))
+        .json(RotatedCredentialBody::of(
+            rotation.next.credential_id,
+            key_pair,
+            rotation.previous_ends_at,
+        ))
+}

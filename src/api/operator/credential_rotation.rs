@@ -1,0 +1,90 @@
+//! `POST /credentials/{credential_id}/rotate`: an operator rotates a partner's credential, as the partner can itself.
+
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use vouchsafe_domain::change_request::ChangeKind;
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
+use vouchsafe_store::AuditActor;
+use vouchsafe_wire::error_code::Code;
+use vouchsafe_wire::partner::credentials::RotateCredentialBody;
+
+use super::body::OptionalJson;
+use super::confirmable_change::{ChangeDescription, ConfirmableChange, submit, to_description};
+use super::credentials::{limit_reached, not_found};
+use crate::api::credential_rotation::{self, PreviousCredential, RotationRefusal};
+use crate::api::error::ApiError;
+use crate::api::middleware::operator::Operator;
+use crate::service::Service;
+
+/// The body is optional.
+pub(super) async fn rotate(
+    service: web::Data<Service>,
+    operator: Operator,
+    credential_id: web::Path<String>,
+    OptionalJson(request): OptionalJson<RotateCredentialBody>,
+) -> Result<HttpResponse, ApiError> {
+    request.validate_overlap()?;
+    let credential_id: CredentialId = credential_id.parse().map_err(|_| not_found())?;
+    let credential = service.operator_store.credentials.find(credential_id).await?;
+    let partner_id = credential.ok_or_else(not_found)?.partner_id;
+    let rotation = CredentialRotation {
+        partner_id,
+        credential_id,
+        request,
+    };
+    submit(&service, &operator, rotation).await
+}
+
+/// The successor of a credential, and the end of the credential.
+#[derive(Serialize, Deserialize)]
+pub(super) struct CredentialRotation {
+    partner_id: PartnerId,
+    credential_id: CredentialId,
+    request: RotateCredentialBody,
+}
+
+impl ConfirmableChange for CredentialRotation {
+    fn kind(&self) -> ChangeKind {
+        ChangeKind::CredentialRotate
+    }
+
+    fn object(&self) -> String {
+        self.credential_id.to_string()
+    }
+
+    async fn describe(&self, service: &Service) -> Result<ChangeDescription, ApiError> {
+        let credential = service
+            .operator_store
+            .credentials
+            .find(self.credential_id)
+            .await?;
+        if !credential.is_some_and(|credential| credential.is_live(service.clock.now())) {
+            return Err(not_live());
+        }
+        to_description(self.partner_id, &self.request)
+    }
+
+    async fn carry_out(
+        self,
+        service: &web::Data<Service>,
+        actor: AuditActor,
+    ) -> Result<HttpResponse, ApiError> {
+        let previous = PreviousCredential {
+            credential_id: self.credential_id,
+            partner_id: self.partner_id,
+            overlap: self.request.validate_overlap()?,
+        };
+        let rotated = credential_rotation::rotate(service, previous, actor);
+        rotated.await?.map_err(|refusal| match refusal {
+            RotationRefusal::NotLive => not_live(),
+            RotationRefusal::TooMany => limit_reached(),
+        })
+    }
+}
+
+fn not_live() -> ApiError {
+    ApiError::new(
+        Code::CredentialNotLive,
+        "the credential has ended or was revoked; issue a new one instead",
+    )
+}
