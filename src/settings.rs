@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 
 use clap::{Args, ValueEnum};
 use secrecy::SecretString;
+use sqlx::postgres::PgConnectOptions;
 use vouchsafe_actors::engine::DEFAULT_LANES;
 
 use self::connections::PoolSettings;
@@ -23,6 +24,7 @@ use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::secret::expose;
+use vouchsafe_store::{DatabaseUrlError, parse_database_url};
 use vouchsafe_wire::operator::settings::EffectiveSetting;
 
 /// Settings of the service.
@@ -172,10 +174,18 @@ pub struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// An empty variable counts as unset.
-    #[must_use]
-    pub fn database_url(&self) -> Option<&SecretString> {
-        self.database_url.as_ref().filter(|url| !expose(url).is_empty())
+    /// How to connect to the database of `DATABASE_URL`. An empty variable counts as unset.
+    ///
+    /// # Errors
+    /// [`DatabaseUrlError`].
+    pub fn connect_options(&self) -> Result<Option<PgConnectOptions>, DatabaseUrlError> {
+        let url = self
+            .database_url
+            .as_ref()
+            .map(expose)
+            .filter(|url| !url.is_empty());
+        url.map(|url| parse_database_url(url, self.environment))
+            .transpose()
     }
 
     #[must_use]

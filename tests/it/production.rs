@@ -233,7 +233,10 @@ fn invalid_setting_is_reported_before_database_connection() {
             .args(["--environment", "production", "serve", "--data-dir"])
             .arg(directory.path());
         command
-            .env("DATABASE_URL", "postgres://nobody@127.0.0.1:1/nothing")
+            .env(
+                "DATABASE_URL",
+                "postgres://nobody@127.0.0.1:1/nothing?sslmode=verify-full",
+            )
             .env("VOUCHSAFE_MASTER_KEY", master_key)
             .env("VOUCHSAFE_OPERATOR_TOKEN", token);
         let output = command.output().unwrap();
@@ -241,6 +244,29 @@ fn invalid_setting_is_reported_before_database_connection() {
         assert_eq!(output.status.code(), Some(1), "{stderr}");
         assert!(stderr.contains(expected), "{stderr}");
         assert!(!stderr.contains("waiting for the database"), "{stderr}");
+    }
+}
+
+#[test]
+fn database_without_verified_tls_is_rejected_by_service_and_commands() {
+    for command in ["serve", "migrate", "verify"] {
+        let directory = tempfile::tempdir().unwrap();
+        let output = std::process::Command::new(vouchsafe_test_harness::program())
+            .args(["--environment", "production", "--master-key", MASTER_KEY, command])
+            .current_dir(directory.path())
+            .env(
+                "DATABASE_URL",
+                "postgres://nobody:hidden@127.0.0.1:1/nothing?sslmode=require",
+            )
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{command}: {stderr}");
+        assert!(
+            stderr.contains("add sslmode=verify-full to DATABASE_URL"),
+            "{command}: {stderr}"
+        );
+        assert!(!stderr.contains("hidden"), "{command}: {stderr}");
     }
 }
 

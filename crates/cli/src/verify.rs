@@ -12,9 +12,9 @@ use sqlx::Connection as _;
 use sqlx::postgres::PgConnectOptions;
 use vouchsafe_verify::{self as verify, Finding, VerifyProgress, VerifyRun, VerifyState};
 
-use super::CommandOutput;
 use super::database::DatabaseArgs;
 use super::examples::examples;
+use super::{CommandOutput, LocalService};
 
 /// How often the progress is printed and the position saved. A check that is resumed repeats no more than this.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
@@ -44,10 +44,14 @@ struct VerifyReport<'a> {
     invariants: &'a [Finding],
 }
 
-pub(super) async fn run(args: VerifyArgs, json: bool, data_dir: &Path) -> anyhow::Result<CommandOutput> {
+pub(super) async fn run(
+    args: VerifyArgs,
+    json: bool,
+    local_service: &LocalService,
+) -> anyhow::Result<CommandOutput> {
     let file = args.resume.as_deref();
     let check = async |options| check(&options, file).await;
-    let findings = args.database.run(data_dir, "check", check).await??;
+    let findings = args.database.run(local_service, "check", check).await??;
     let holds = findings.iter().all(|finding| finding.holds);
     let text = if json {
         serde_json::to_string(&VerifyReport {

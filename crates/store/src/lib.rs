@@ -16,6 +16,7 @@ mod continuity;
 mod credentials;
 mod data_keys;
 mod database;
+mod database_url;
 mod deliveries;
 mod deployment;
 mod error;
@@ -68,6 +69,7 @@ pub use connection_class::{ConnectionMetrics, ConnectionSettings};
 pub use credentials::{CertificationPolicy, Credentials, ENDED_DAYS, IssueOutcome, MAX_LIVE_CREDENTIALS};
 pub use data_keys::{DataKeySet, DataKeys, KeyWrapper};
 pub use database::Database;
+pub use database_url::{DatabaseUrlError, parse_database_url};
 pub use deliveries::{
     DeliveryLog, DueEndpoint, EndpointRoster, MAX_REPLAYED, PartitionChanges, PgOutbox, ReplayOutcome,
 };
