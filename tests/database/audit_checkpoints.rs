@@ -32,7 +32,7 @@ async fn assert_checkpoints_hold(connection: &mut PgConnection) {
 #[tokio::test(flavor = "multi_thread")]
 async fn late_commit_is_in_later_checkpoint() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     assert_eq!(
         store.audit_log.write_checkpoint().await.unwrap(),
         None,
@@ -61,7 +61,7 @@ async fn late_commit_is_in_later_checkpoint() {
 #[tokio::test(flavor = "multi_thread")]
 async fn long_audit_log_gets_checkpoints_of_1000_entries() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let mut connection = database.connect().await;
     let insert = "INSERT INTO audit_log (operator, action, subject) SELECT 'somebody', 'stock.void', i::text
                   FROM generate_series(1, 2500) AS i";
@@ -81,7 +81,7 @@ async fn long_audit_log_gets_checkpoints_of_1000_entries() {
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_writers_and_checkpoints_do_not_block() {
     let database = Database::create().await;
-    let stores = [(); 3].map(|()| PgStore::open(database.options(), Handle::current()));
+    let stores = [(); 3].map(|()| PgStore::open(database.service_options(), Handle::current()));
     let mut connection = database.connect().await;
     connection.execute("BEGIN").await.unwrap();
     let lock = "SELECT pg_advisory_xact_lock(x'56537365616c0000'::bigint)";
@@ -128,7 +128,7 @@ async fn concurrent_writers_and_checkpoints_do_not_block() {
 #[tokio::test(flavor = "multi_thread")]
 async fn checkpoints_are_append_only() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let mut connection = database.connect().await;
     connection.execute(INSERT_ENTRY).await.unwrap();
     store.audit_log.write_checkpoint().await.unwrap().unwrap();

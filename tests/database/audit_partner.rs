@@ -100,7 +100,7 @@ async fn assert_partners(store: &PgStore, connection: &mut PgConnection) {
 #[tokio::test(flavor = "multi_thread")]
 async fn entries_of_the_previous_version_have_their_partner_at_once() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let mut connection = database.connect().await;
     connection.execute(INSERT_OBJECTS).await.unwrap();
     connection.execute(INSERT_ENTRIES).await.unwrap();
@@ -111,7 +111,7 @@ async fn entries_of_the_previous_version_have_their_partner_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn partners_of_old_entries_are_filled_in_batches_and_checkpoints_still_hold() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let mut connection = database.connect().await;
     connection.execute(INSERT_OBJECTS).await.unwrap();
     connection.execute(INSERT_ENTRIES).await.unwrap();

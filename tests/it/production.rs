@@ -16,7 +16,8 @@ const TOKEN: &str = "a token of thirty-two characters";
 
 /// Starts a production service on this database.
 pub(crate) fn start_production(database: &Database) -> Instance {
-    let url: &'static str = Box::leak(database.options().to_url_lossy().to_string().into_boxed_str());
+    let url = database.service_options().to_url_lossy().to_string();
+    let url: &'static str = Box::leak(url.into_boxed_str());
     let service = Instance::start_with(&[
         ("VOUCHSAFE_ENVIRONMENT", "production"),
         ("DATABASE_URL", url),
@@ -58,7 +59,7 @@ async fn production_credential_requires_certification_and_agreement() {
 }
 
 /// Adds a partner with a certification, an agreement and a live credential.
-async fn add_certified_partner(service: &Instance, operator: &mut Operator) -> Partner {
+pub(crate) async fn add_certified_partner(service: &Instance, operator: &mut Operator) -> Partner {
     let body = json!({ "name": unique("Acme"), "allowlist": ["127.0.0.0/8"] });
     let created = operator
         .send_json(Method::POST, "/admin/v1/partners", &body)
@@ -206,7 +207,12 @@ async fn database_of_other_environment_is_rejected_without_fencing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn database_with_too_few_connections_is_rejected_without_fencing() {
     let database = Database::create_on(Durability::Durable).await;
-    let stderr = startup_error_with(&database, &[("VOUCHSAFE_PARTNER_CONNECTIONS", "100")]);
+    let url = database.service_options().to_url_lossy();
+    let settings = [
+        ("DATABASE_URL", url.as_str()),
+        ("VOUCHSAFE_PARTNER_CONNECTIONS", "100"),
+    ];
+    let stderr = startup_error_with(&database, &settings);
     let expected = "this node needs 132 connections, and the database permits 97";
     assert!(stderr.contains(expected), "{stderr}");
     let nodes: i64 = sqlx::query_scalar("SELECT count(*) FROM nodes")
@@ -275,7 +281,8 @@ pub(crate) fn startup_error(database: &Database) -> String {
     startup_error_with(database, &[])
 }
 
-fn startup_error_with(database: &Database, settings: &[(&str, &str)]) -> String {
+/// Starts as the owner of the database unless the settings have another URL.
+pub(crate) fn startup_error_with(database: &Database, settings: &[(&str, &str)]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut command = std::process::Command::new(vouchsafe_test_harness::program());
     command

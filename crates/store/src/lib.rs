@@ -43,6 +43,7 @@ mod reserved_stock;
 mod rotation;
 pub mod schema;
 mod search;
+mod service_role;
 mod stock;
 mod stock_claims;
 mod stock_demands;
