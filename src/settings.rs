@@ -8,6 +8,7 @@ mod oidc;
 mod preview;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use secrecy::SecretString;
@@ -122,6 +123,10 @@ pub struct ServeSettings {
     /// Number of days for which delivery attempts of webhooks are logged; 0 logs none.
     #[arg(long, env = "VOUCHSAFE_DELIVERY_LOG_DAYS", default_value_t = 30, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(0..=366))]
     pub delivery_log_days: u16,
+
+    /// File to which audit checkpoints are exported, one per node [default: none].
+    #[arg(long, env = "VOUCHSAFE_CHECKPOINT_FILE", value_name = "FILE")]
+    pub checkpoint_file: Option<PathBuf>,
 
     /// Number of lanes that write to the database.
     #[arg(long, env = "VOUCHSAFE_LANES", default_value_t = DEFAULT_LANES, value_parser = clap::value_parser!(u16).range(1..=64))]

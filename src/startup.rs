@@ -318,6 +318,7 @@ async fn build_service(
         deliveries: Deliveries::new(deliveries, equipment),
         attempt_log,
         delivery_log_days: settings.delivery_log_days,
+        checkpoint_file: settings.checkpoint_file.clone(),
         sender,
         operator_token,
         console_url: settings.console_url(),

@@ -4,6 +4,7 @@ use sqlx::{Executor as _, PgConnection};
 use tokio::runtime::Handle;
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use vouchsafe_store::PgStore;
 use vouchsafe_test_harness::Database;
 use vouchsafe_verify as verify;
@@ -117,7 +118,12 @@ async fn partners_of_old_entries_are_filled_in_batches_and_checkpoints_still_hol
     connection.execute(INSERT_ENTRIES).await.unwrap();
     let more = "INSERT INTO audit_log (operator, action, subject) SELECT 'admin', 'stock.void', 'gift' FROM generate_series(1, 600)";
     connection.execute(more).await.unwrap();
-    store.audit_log.write_checkpoint().await.unwrap().unwrap();
+    store
+        .audit_log
+        .write_checkpoint(CheckpointKey::new([1; 32]))
+        .await
+        .unwrap()
+        .unwrap();
     connection.execute(FORGET_PARTNERS).await.unwrap();
     let mut batches = 1;
     while store.audit_log.fill_partners().await.unwrap() {

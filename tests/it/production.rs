@@ -11,20 +11,26 @@ use vouchsafe_private_postgres::Durability;
 use vouchsafe_test_harness::Database;
 use vouchsafe_test_harness::{Instance, Operator, Partner, Sale, expect_error, expect_success, unique};
 
-const MASTER_KEY: &str = "abababababababababababababababababababababababababababababababab";
+pub(crate) const MASTER_KEY: &str = "abababababababababababababababababababababababababababababababab";
 const TOKEN: &str = "a token of thirty-two characters";
 
 /// Starts a production service on this database.
 pub(crate) fn start_production(database: &Database) -> Instance {
+    start_production_with(database, &[])
+}
+
+/// Same, with further settings.
+pub(crate) fn start_production_with(database: &Database, settings: &[(&str, &str)]) -> Instance {
     let url = database.service_options().to_url_lossy().to_string();
     let url: &'static str = Box::leak(url.into_boxed_str());
-    let service = Instance::start_with(&[
+    let production = [
         ("VOUCHSAFE_ENVIRONMENT", "production"),
         ("DATABASE_URL", url),
         ("VOUCHSAFE_MASTER_KEY", MASTER_KEY),
         ("VOUCHSAFE_OPERATOR_TOKEN", TOKEN),
         ("VOUCHSAFE_FOUR_EYES", "off"),
-    ]);
+    ];
+    let service = Instance::start_with(&[&production, settings].concat());
     // Production gets the token from the environment; the test client reads it from a file.
     std::fs::write(service.data_dir().join("operator-token"), TOKEN).unwrap();
     service

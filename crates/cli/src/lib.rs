@@ -35,6 +35,7 @@ mod trouble;
 mod upload;
 mod vendor;
 mod verify;
+mod verify_checkpoints;
 mod vouchers;
 mod wallet;
 mod webhook;

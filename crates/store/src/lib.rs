@@ -60,7 +60,7 @@ use vouchsafe_security::environment::Environment;
 use connection_class::ConnectionClass;
 
 pub use audit::{AuditActor, AuditLog, ChangedObjects, RecentChanges};
-pub use audit_checkpoints::AuditCheckpoint;
+pub use audit_checkpoints::{AuditCheckpoint, CheckpointRecord, read_checkpoints};
 pub use categories::{Categories, PutCategoryOutcome};
 pub use certification::Observations;
 pub use change_requests::ChangeRequests;
