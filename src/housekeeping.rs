@@ -3,6 +3,7 @@
 //!
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
+mod checkpoint_file;
 pub(crate) mod recorder;
 mod sampler;
 mod stock_metrics;
@@ -307,11 +308,23 @@ async fn write_checkpoints(service: &Service) {
         if let Err(error) = write_due_checkpoints(service).await {
             warn!(error.message = %error, "cannot write an audit checkpoint");
         }
+        if let Some(path) = &service.checkpoint_file
+            && let Err(error) = checkpoint_file::export(&service.job_store, path).await
+        {
+            error!(
+                error.message = format!("{error:#}"),
+                "cannot export the audit checkpoints"
+            );
+        }
     }
 }
 
 async fn write_due_checkpoints(service: &Service) -> Result<(), sqlx::Error> {
-    while let Some(checkpoint) = service.job_store.audit_log.write_checkpoint().await? {
+    loop {
+        let key = service.keyring.vault().checkpoint_key();
+        let Some(checkpoint) = service.job_store.audit_log.write_checkpoint(key).await? else {
+            return Ok(());
+        };
         // The log proves the newest checkpoints if they are deleted from the database.
         info!(
             checkpoint.number = checkpoint.number,
@@ -320,8 +333,7 @@ async fn write_due_checkpoints(service: &Service) -> Result<(), sqlx::Error> {
             "audit checkpoint written"
         );
         if !checkpoint.is_full() {
-            break;
+            return Ok(());
         }
     }
-    Ok(())
 }

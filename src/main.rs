@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         serve.http_addr,
         serve.admin_addr,
         serve.console_url(),
+        serve.environment,
     );
     match settings.command {
         Some(Command::Client(command)) => cli::run(command, settings.json, &local_service, Cli::commands),

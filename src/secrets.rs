@@ -15,8 +15,6 @@ use vouchsafe_security::vault::master_key::MasterKey;
 
 use crate::settings::ServeSettings;
 
-const MASTER_KEY_FILE: &str = "master-key";
-
 /// The node name survives a restart, so that the node reclaims its own stock at once.
 const NODE_FILE: &str = "node";
 
@@ -30,7 +28,7 @@ pub(crate) fn master_key(settings: &ServeSettings, data_dir: &Path) -> anyhow::R
     match &settings.master_key {
         Some(key) => MasterKey::parse(expose(key)).context("read VOUCHSAFE_MASTER_KEY"),
         None => {
-            key_file::load_or_create(&data_dir.join(MASTER_KEY_FILE)).context("read or create the master key")
+            key_file::load_or_create(&data_dir.join(key_file::NAME)).context("read or create the master key")
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Application state shared by all routes: engine, store and in-memory registries.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use vouchsafe_actors::delivery::Deliveries;
@@ -55,6 +56,8 @@ pub(crate) struct Service {
     /// `None`: delivery attempts are not logged.
     pub(crate) attempt_log: Option<Arc<AttemptLogWriter>>,
     pub(crate) delivery_log_days: u16,
+    /// Export of audit checkpoints.
+    pub(crate) checkpoint_file: Option<PathBuf>,
     pub(crate) sender: HttpSender,
     /// The token of the settings; others are in the database.
     pub(crate) operator_token: Option<OperatorTokenHash>,

@@ -8,9 +8,11 @@ mod oidc;
 mod preview;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use secrecy::SecretString;
+use sqlx::postgres::PgConnectOptions;
 use vouchsafe_actors::engine::DEFAULT_LANES;
 
 use self::connections::PoolSettings;
@@ -23,6 +25,7 @@ use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::secret::expose;
+use vouchsafe_store::{DatabaseUrlError, parse_database_url};
 use vouchsafe_wire::operator::settings::EffectiveSetting;
 
 /// Settings of the service.
@@ -121,6 +124,10 @@ pub struct ServeSettings {
     #[arg(long, env = "VOUCHSAFE_DELIVERY_LOG_DAYS", default_value_t = 30, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(0..=366))]
     pub delivery_log_days: u16,
 
+    /// File to which audit checkpoints are exported, one per node [default: none].
+    #[arg(long, env = "VOUCHSAFE_CHECKPOINT_FILE", value_name = "FILE")]
+    pub checkpoint_file: Option<PathBuf>,
+
     /// Number of lanes that write to the database.
     #[arg(long, env = "VOUCHSAFE_LANES", default_value_t = DEFAULT_LANES, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub lanes: u16,
@@ -172,10 +179,18 @@ pub struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// An empty variable counts as unset.
-    #[must_use]
-    pub fn database_url(&self) -> Option<&SecretString> {
-        self.database_url.as_ref().filter(|url| !expose(url).is_empty())
+    /// How to connect to the database of `DATABASE_URL`. An empty variable counts as unset.
+    ///
+    /// # Errors
+    /// [`DatabaseUrlError`].
+    pub fn connect_options(&self) -> Result<Option<PgConnectOptions>, DatabaseUrlError> {
+        let url = self
+            .database_url
+            .as_ref()
+            .map(expose)
+            .filter(|url| !url.is_empty());
+        url.map(|url| parse_database_url(url, self.environment))
+            .transpose()
     }
 
     #[must_use]

@@ -40,7 +40,6 @@ use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::rate_limiter::RateLimiter;
-use vouchsafe_security::secret::expose;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender, SenderConfig, UrlPolicy, build_context};
@@ -175,11 +174,7 @@ fn open_database(
     settings: &ServeSettings,
     directory: &DataDir,
 ) -> anyhow::Result<(PgConnectOptions, Option<PrivatePostgres>)> {
-    if let Some(url) = settings.database_url() {
-        // The reason is left out: it may quote the URL with its password.
-        let options = expose(url)
-            .parse()
-            .map_err(|_| anyhow::anyhow!("DATABASE_URL is not a Postgres URL"))?;
+    if let Some(options) = settings.connect_options()? {
         return Ok((options, None));
     }
     let executable = std::env::current_exe().context("find the path of this program")?;
@@ -323,6 +318,7 @@ async fn build_service(
         deliveries: Deliveries::new(deliveries, equipment),
         attempt_log,
         delivery_log_days: settings.delivery_log_days,
+        checkpoint_file: settings.checkpoint_file.clone(),
         sender,
         operator_token,
         console_url: settings.console_url(),

@@ -16,7 +16,7 @@ pub(super) fn check(settings: &ServeSettings) -> anyhow::Result<()> {
     if settings.master_key.is_none() {
         bail!("production requires VOUCHSAFE_MASTER_KEY: 64 hex digits or base64 of 32 random bytes");
     }
-    if settings.database_url().is_none() {
+    if settings.connect_options()?.is_none() {
         bail!("production requires DATABASE_URL: the URL of a Postgres database");
     }
     for (name, address) in [
@@ -46,7 +46,7 @@ mod tests {
         "--master-key",
         "key",
         "--database-url",
-        "postgres://db/vouchsafe",
+        "postgres://db/vouchsafe?sslmode=verify-full",
     ];
 
     /// The error message for these settings; empty if they are valid.
@@ -87,6 +87,16 @@ mod tests {
         }
         assert_eq!(complaint(&COMPLETE), "");
         assert_eq!(complaint(&[]), "", "the sandbox generates its own");
+    }
+
+    #[test]
+    fn database_url_without_verified_tls_is_rejected() {
+        let message = complaint(&[&COMPLETE[..4], &["--database-url", "postgres://db/vouchsafe"]].concat());
+        assert!(
+            message.contains("add sslmode=verify-full to DATABASE_URL"),
+            "{message}"
+        );
+        assert_eq!(complaint(&["--database-url", "postgres://db/vouchsafe"]), "");
     }
 
     #[test]

@@ -5,10 +5,15 @@ use std::time::Duration;
 use sqlx::{Executor as _, PgConnection};
 use tokio::runtime::Handle;
 use vouchsafe_domain::category::Category;
+use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use vouchsafe_store::{AuditActor, PgStore};
 use vouchsafe_verify as verify;
 
 use vouchsafe_test_harness::Database;
+
+fn key() -> CheckpointKey {
+    CheckpointKey::new([1; 32])
+}
 
 const INSERT_ENTRY: &str =
     "INSERT INTO audit_log (operator, action, subject) VALUES ('somebody', 'stock.void', 'x')";
@@ -32,9 +37,9 @@ async fn assert_checkpoints_hold(connection: &mut PgConnection) {
 #[tokio::test(flavor = "multi_thread")]
 async fn late_commit_is_in_later_checkpoint() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     assert_eq!(
-        store.audit_log.write_checkpoint().await.unwrap(),
+        store.audit_log.write_checkpoint(key()).await.unwrap(),
         None,
         "an empty log has no checkpoint"
     );
@@ -42,13 +47,13 @@ async fn late_commit_is_in_later_checkpoint() {
     slow.execute("BEGIN").await.unwrap();
     slow.execute(INSERT_ENTRY).await.unwrap();
     fast.execute(INSERT_ENTRY).await.unwrap();
-    let first = store.audit_log.write_checkpoint().await.unwrap().unwrap();
+    let first = store.audit_log.write_checkpoint(key()).await.unwrap().unwrap();
     assert_eq!((first.number, first.entries, first.is_full()), (1, 1, false));
     slow.execute("COMMIT").await.unwrap();
-    let second = store.audit_log.write_checkpoint().await.unwrap().unwrap();
+    let second = store.audit_log.write_checkpoint(key()).await.unwrap().unwrap();
     assert_eq!((second.number, second.entries), (2, 1));
     assert!(first.hash.len() == 64 && first.hash != second.hash);
-    assert_eq!(store.audit_log.write_checkpoint().await.unwrap(), None);
+    assert_eq!(store.audit_log.write_checkpoint(key()).await.unwrap(), None);
     let entries = checkpoint_entries(&mut fast).await;
     assert!(
         entries[0][0] > entries[1][0],
@@ -61,13 +66,13 @@ async fn late_commit_is_in_later_checkpoint() {
 #[tokio::test(flavor = "multi_thread")]
 async fn long_audit_log_gets_checkpoints_of_1000_entries() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let mut connection = database.connect().await;
     let insert = "INSERT INTO audit_log (operator, action, subject) SELECT 'somebody', 'stock.void', i::text
                   FROM generate_series(1, 2500) AS i";
     connection.execute(insert).await.unwrap();
     let mut sealed = Vec::new();
-    while let Some(seal) = store.audit_log.write_checkpoint().await.unwrap() {
+    while let Some(seal) = store.audit_log.write_checkpoint(key()).await.unwrap() {
         sealed.push((seal.entries, seal.is_full()));
     }
     assert_eq!(sealed, [(1_000, true), (1_000, true), (500, false)]);
@@ -81,13 +86,13 @@ async fn long_audit_log_gets_checkpoints_of_1000_entries() {
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_writers_and_checkpoints_do_not_block() {
     let database = Database::create().await;
-    let stores = [(); 3].map(|()| PgStore::open(database.options(), Handle::current()));
+    let stores = [(); 3].map(|()| PgStore::open(database.service_options(), Handle::current()));
     let mut connection = database.connect().await;
     connection.execute("BEGIN").await.unwrap();
     let lock = "SELECT pg_advisory_xact_lock(x'56537365616c0000'::bigint)";
     connection.execute(lock).await.unwrap();
     assert_eq!(
-        stores[0].audit_log.write_checkpoint().await.unwrap(),
+        stores[0].audit_log.write_checkpoint(key()).await.unwrap(),
         None,
         "another node holds the lock"
     );
@@ -107,13 +112,19 @@ async fn concurrent_writers_and_checkpoints_do_not_block() {
     connection.execute("COMMIT").await.unwrap();
     let seal = async |store: &PgStore| {
         for _ in 0..20 {
-            store.audit_log.write_checkpoint().await.unwrap();
+            store.audit_log.write_checkpoint(key()).await.unwrap();
         }
     };
     let writing = futures_util::future::join_all((100..300).map(write));
     let (_, _, written) = tokio::join!(seal(&stores[0]), seal(&stores[1]), writing);
     assert!(written.iter().all(Result::is_ok));
-    while stores[0].audit_log.write_checkpoint().await.unwrap().is_some() {}
+    while stores[0]
+        .audit_log
+        .write_checkpoint(key())
+        .await
+        .unwrap()
+        .is_some()
+    {}
     let mut all: Vec<i64> = checkpoint_entries(&mut connection).await.concat();
     all.sort_unstable();
     let entries: Vec<i64> = sqlx::query_scalar("SELECT audit_id FROM audit_log ORDER BY audit_id")
@@ -128,10 +139,10 @@ async fn concurrent_writers_and_checkpoints_do_not_block() {
 #[tokio::test(flavor = "multi_thread")]
 async fn checkpoints_are_append_only() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let mut connection = database.connect().await;
     connection.execute(INSERT_ENTRY).await.unwrap();
-    store.audit_log.write_checkpoint().await.unwrap().unwrap();
+    store.audit_log.write_checkpoint(key()).await.unwrap().unwrap();
     for change in [
         "UPDATE audit_checkpoints SET hash = sha256('x')",
         "DELETE FROM audit_checkpoints",

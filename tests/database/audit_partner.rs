@@ -4,6 +4,7 @@ use sqlx::{Executor as _, PgConnection};
 use tokio::runtime::Handle;
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use vouchsafe_store::PgStore;
 use vouchsafe_test_harness::Database;
 use vouchsafe_verify as verify;
@@ -100,7 +101,7 @@ async fn assert_partners(store: &PgStore, connection: &mut PgConnection) {
 #[tokio::test(flavor = "multi_thread")]
 async fn entries_of_the_previous_version_have_their_partner_at_once() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let mut connection = database.connect().await;
     connection.execute(INSERT_OBJECTS).await.unwrap();
     connection.execute(INSERT_ENTRIES).await.unwrap();
@@ -111,13 +112,18 @@ async fn entries_of_the_previous_version_have_their_partner_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn partners_of_old_entries_are_filled_in_batches_and_checkpoints_still_hold() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let mut connection = database.connect().await;
     connection.execute(INSERT_OBJECTS).await.unwrap();
     connection.execute(INSERT_ENTRIES).await.unwrap();
     let more = "INSERT INTO audit_log (operator, action, subject) SELECT 'admin', 'stock.void', 'gift' FROM generate_series(1, 600)";
     connection.execute(more).await.unwrap();
-    store.audit_log.write_checkpoint().await.unwrap().unwrap();
+    store
+        .audit_log
+        .write_checkpoint(CheckpointKey::new([1; 32]))
+        .await
+        .unwrap()
+        .unwrap();
     connection.execute(FORGET_PARTNERS).await.unwrap();
     let mut batches = 1;
     while store.audit_log.fill_partners().await.unwrap() {

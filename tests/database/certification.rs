@@ -28,7 +28,7 @@ fn repeated_response(number: u128) -> Observation {
 #[tokio::test(flavor = "multi_thread")]
 async fn observations_beyond_limit_are_deleted_oldest_first() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let [first, second] = [PartnerId::generate(), PartnerId::generate()];
     let pause = Observation {
         at: NOON,
@@ -71,7 +71,7 @@ async fn observations_beyond_limit_are_deleted_oldest_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn receiver_observations_stored_are_evaluated() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let (partner, webhook_id) = (PartnerId::generate(), WebhookId::generate());
     let tested = |second, wrong, right| Observation {
         at: NOON + Duration::seconds(second),
@@ -121,7 +121,7 @@ async fn receiver_observations_stored_are_evaluated() {
 #[tokio::test(flavor = "multi_thread")]
 async fn observations_written_concurrently_are_stored_once() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let partner = PartnerId::generate();
     let write = || {
         store.observations.write(

@@ -41,7 +41,7 @@ async fn status(requests: &ChangeRequests, id: ChangeRequestId) -> ChangeRequest
 #[tokio::test(flavor = "multi_thread")]
 async fn request_is_confirmed_once_and_again_only_without_an_outcome() {
     let database = Database::create().await;
-    let requests = PgStore::open(database.options(), Handle::current()).change_requests;
+    let requests = PgStore::open(database.service_options(), Handle::current()).change_requests;
     let pool = PgPool::connect_with(database.options()).await.unwrap();
     let confirm = |id, by: &str| requests.confirm(id, name(by), AuditActor::service());
     let id = create(&requests).await;
@@ -73,7 +73,7 @@ async fn request_is_confirmed_once_and_again_only_without_an_outcome() {
 #[tokio::test(flavor = "multi_thread")]
 async fn request_expires_and_keeps_no_change() {
     let database = Database::create().await;
-    let requests = PgStore::open(database.options(), Handle::current()).change_requests;
+    let requests = PgStore::open(database.service_options(), Handle::current()).change_requests;
     let pool = PgPool::connect_with(database.options()).await.unwrap();
     let (waiting, confirmed) = (create(&requests).await, create(&requests).await);
     let by = name("sam");

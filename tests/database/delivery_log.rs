@@ -97,7 +97,7 @@ async fn count_partitions(database: &Database) -> i64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn attempts_are_filtered_and_paged_newest_first() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let minute = |minute| NOON + Duration::minutes(minute);
     let entries: Vec<_> = vec![
         failed(attempt(webhook(1), 1, 1, minute(1))),
@@ -215,7 +215,7 @@ async fn attempts_are_filtered_and_paged_newest_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn old_partitions_are_dropped_by_one_node_and_never_wait_for_a_reader() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let age = |days| attempt(webhook(1), 1, 1, NOON - Duration::days(days));
     let entries: Arc<[_]> = [age(31), age(30), age(0)].into();
     store.deliveries.insert_attempts(entries).await.unwrap();

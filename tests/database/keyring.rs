@@ -13,7 +13,7 @@ use vouchsafe_store::keyring::{Keyring, KeyringError};
 use vouchsafe_test_harness::Database;
 
 fn store(database: &Database) -> PgStore {
-    PgStore::open(database.options(), Handle::current())
+    PgStore::open(database.service_options(), Handle::current())
 }
 
 fn master(byte: &str) -> MasterKey {

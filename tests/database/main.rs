@@ -18,6 +18,7 @@ mod private_postgres;
 mod purges;
 mod recent_changes;
 mod reconciliation;
+mod service_role;
 mod stock;
 mod stock_levels;
 mod verify;

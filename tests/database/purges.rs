@@ -29,7 +29,7 @@ fn credential(number: u128) -> CredentialId {
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_credentials_are_neither_loaded_nor_kept() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current()).credentials;
+    let store = PgStore::open(database.service_options(), Handle::current()).credentials;
     database
         .connect()
         .await
@@ -87,7 +87,7 @@ const INSERT_OPERATORS: &str = "
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_tokens_and_sessions_of_operators_are_purged() {
     let database = Database::create().await;
-    let operators = PgStore::open(database.options(), Handle::current()).operators;
+    let operators = PgStore::open(database.service_options(), Handle::current()).operators;
     let mut connection = database.connect().await;
     connection.execute(INSERT_OPERATORS).await.unwrap();
     operators.purge_tokens().await.unwrap();
@@ -117,7 +117,7 @@ async fn ended_tokens_and_sessions_of_operators_are_purged() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_change_requests_are_purged_after_a_year() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let mut connection = database.connect().await;
     let now = SystemClock::new().now();
     for (object, days, status) in [
@@ -149,7 +149,7 @@ async fn ended_change_requests_are_purged_after_a_year() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_deliveries_are_purged_beyond_one_batch() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let insert = "
         INSERT INTO deliveries (partner_id, webhook_id, number, delivery_id, order_id, state, attempts, next_at, give_up_at,
                                 event_at, updated_at)

@@ -12,7 +12,7 @@ const LATER_CHANGES: &str = "
 #[tokio::test(flavor = "multi_thread")]
 async fn change_committed_after_many_later_ones_is_applied() {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current()).audit_log;
+    let store = PgStore::open(database.service_options(), Handle::current()).audit_log;
     let mut slow = database.connect().await;
     let superuser = database.superuser_options();
     let mut fast = PgConnection::connect_with(&superuser).await.unwrap();

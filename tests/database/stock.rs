@@ -23,7 +23,7 @@ struct TestShop {
 
 impl TestShop {
     async fn open(database: &Database) -> Self {
-        let store = PgStore::open(database.options(), Handle::current());
+        let store = PgStore::open(database.service_options(), Handle::current());
         let keyring = catalogue::open_keyring(&store).await;
         catalogue::seed(&store, product(BRAND)).await;
         Self { store, keyring }

@@ -116,7 +116,7 @@ async fn assert_levels(store: &PgStore, connection: &mut PgConnection, step: &st
 /// A database with 200 free vouchers of one SKU.
 async fn create_stock() -> (Database, PgStore, PgConnection) {
     let database = Database::create().await;
-    let store = PgStore::open(database.options(), Handle::current());
+    let store = PgStore::open(database.service_options(), Handle::current());
     let keyring = catalogue::open_keyring(&store).await;
     catalogue::seed(&store, product(BRAND)).await;
     let vault = keyring.sealing_vault().await.unwrap();

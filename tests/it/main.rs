@@ -85,6 +85,7 @@ mod sandbox_faults;
 mod sandbox_orders;
 mod search;
 mod service_manager;
+mod service_role;
 mod shared_deliveries;
 mod shutdown;
 mod sign_in;

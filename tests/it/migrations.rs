@@ -64,6 +64,7 @@ fn migrate_command(database: &Database) -> Output {
 #[tokio::test(flavor = "multi_thread")]
 async fn production_serves_only_after_migrate() {
     let database = Database::create_empty(Durability::Durable);
+    database.create_roles().await;
     let stderr = startup_error(&database);
     assert!(
         stderr.contains("the database lacks migration 1: run `vouchsafe migrate`"),

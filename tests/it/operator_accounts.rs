@@ -321,7 +321,8 @@ async fn command_line_creates_admin_in_database_and_enables_it_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn production_without_token_in_settings_starts_and_admits_created_admin() {
     let database = Database::create_on(Durability::Durable).await;
-    let url: &'static str = Box::leak(database.options().to_url_lossy().to_string().into_boxed_str());
+    let url = database.service_options().to_url_lossy().to_string();
+    let url: &'static str = Box::leak(url.into_boxed_str());
     let service = Instance::start_with(&[
         ("VOUCHSAFE_ENVIRONMENT", "production"),
         ("DATABASE_URL", url),

@@ -11,19 +11,26 @@ use vouchsafe_private_postgres::Durability;
 use vouchsafe_test_harness::Database;
 use vouchsafe_test_harness::{Instance, Operator, Partner, Sale, expect_error, expect_success, unique};
 
-const MASTER_KEY: &str = "abababababababababababababababababababababababababababababababab";
+pub(crate) const MASTER_KEY: &str = "abababababababababababababababababababababababababababababababab";
 const TOKEN: &str = "a token of thirty-two characters";
 
 /// Starts a production service on this database.
 pub(crate) fn start_production(database: &Database) -> Instance {
-    let url: &'static str = Box::leak(database.options().to_url_lossy().to_string().into_boxed_str());
-    let service = Instance::start_with(&[
+    start_production_with(database, &[])
+}
+
+/// Same, with further settings.
+pub(crate) fn start_production_with(database: &Database, settings: &[(&str, &str)]) -> Instance {
+    let url = database.service_options().to_url_lossy().to_string();
+    let url: &'static str = Box::leak(url.into_boxed_str());
+    let production = [
         ("VOUCHSAFE_ENVIRONMENT", "production"),
         ("DATABASE_URL", url),
         ("VOUCHSAFE_MASTER_KEY", MASTER_KEY),
         ("VOUCHSAFE_OPERATOR_TOKEN", TOKEN),
         ("VOUCHSAFE_FOUR_EYES", "off"),
-    ]);
+    ];
+    let service = Instance::start_with(&[&production, settings].concat());
     // Production gets the token from the environment; the test client reads it from a file.
     std::fs::write(service.data_dir().join("operator-token"), TOKEN).unwrap();
     service
@@ -58,7 +65,7 @@ async fn production_credential_requires_certification_and_agreement() {
 }
 
 /// Adds a partner with a certification, an agreement and a live credential.
-async fn add_certified_partner(service: &Instance, operator: &mut Operator) -> Partner {
+pub(crate) async fn add_certified_partner(service: &Instance, operator: &mut Operator) -> Partner {
     let body = json!({ "name": unique("Acme"), "allowlist": ["127.0.0.0/8"] });
     let created = operator
         .send_json(Method::POST, "/admin/v1/partners", &body)
@@ -206,7 +213,12 @@ async fn database_of_other_environment_is_rejected_without_fencing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn database_with_too_few_connections_is_rejected_without_fencing() {
     let database = Database::create_on(Durability::Durable).await;
-    let stderr = startup_error_with(&database, &[("VOUCHSAFE_PARTNER_CONNECTIONS", "100")]);
+    let url = database.service_options().to_url_lossy();
+    let settings = [
+        ("DATABASE_URL", url.as_str()),
+        ("VOUCHSAFE_PARTNER_CONNECTIONS", "100"),
+    ];
+    let stderr = startup_error_with(&database, &settings);
     let expected = "this node needs 132 connections, and the database permits 97";
     assert!(stderr.contains(expected), "{stderr}");
     let nodes: i64 = sqlx::query_scalar("SELECT count(*) FROM nodes")
@@ -233,7 +245,10 @@ fn invalid_setting_is_reported_before_database_connection() {
             .args(["--environment", "production", "serve", "--data-dir"])
             .arg(directory.path());
         command
-            .env("DATABASE_URL", "postgres://nobody@127.0.0.1:1/nothing")
+            .env(
+                "DATABASE_URL",
+                "postgres://nobody@127.0.0.1:1/nothing?sslmode=verify-full",
+            )
             .env("VOUCHSAFE_MASTER_KEY", master_key)
             .env("VOUCHSAFE_OPERATOR_TOKEN", token);
         let output = command.output().unwrap();
@@ -244,12 +259,36 @@ fn invalid_setting_is_reported_before_database_connection() {
     }
 }
 
+#[test]
+fn database_without_verified_tls_is_rejected_by_service_and_commands() {
+    for command in ["serve", "migrate", "verify"] {
+        let directory = tempfile::tempdir().unwrap();
+        let output = std::process::Command::new(vouchsafe_test_harness::program())
+            .args(["--environment", "production", "--master-key", MASTER_KEY, command])
+            .current_dir(directory.path())
+            .env(
+                "DATABASE_URL",
+                "postgres://nobody:hidden@127.0.0.1:1/nothing?sslmode=require",
+            )
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{command}: {stderr}");
+        assert!(
+            stderr.contains("add sslmode=verify-full to DATABASE_URL"),
+            "{command}: {stderr}"
+        );
+        assert!(!stderr.contains("hidden"), "{command}: {stderr}");
+    }
+}
+
 /// Returns the error output of a production service that fails to start on this database.
 pub(crate) fn startup_error(database: &Database) -> String {
     startup_error_with(database, &[])
 }
 
-fn startup_error_with(database: &Database, settings: &[(&str, &str)]) -> String {
+/// Starts as the owner of the database unless the settings have another URL.
+pub(crate) fn startup_error_with(database: &Database, settings: &[(&str, &str)]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut command = std::process::Command::new(vouchsafe_test_harness::program());
     command

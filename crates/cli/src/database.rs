@@ -14,9 +14,10 @@ use secrecy::SecretString;
 use sqlx::postgres::PgConnectOptions;
 use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PrivatePostgres};
 use vouchsafe_security::secret::expose;
+use vouchsafe_store::parse_database_url;
 
-use super::CONNECTION_OPTIONS;
 use super::exit::{UnreachableError, UsageError};
+use super::{CONNECTION_OPTIONS, LocalService};
 
 #[derive(Debug, Args)]
 pub(super) struct DatabaseArgs {
@@ -35,18 +36,15 @@ impl DatabaseArgs {
     /// Runs `work` on the database. `verb` completes "cannot … the database".
     pub(super) async fn run<T>(
         &self,
-        data_dir: &Path,
+        local_service: &LocalService,
         verb: &str,
         work: impl AsyncFn(PgConnectOptions) -> Result<T, sqlx::Error>,
     ) -> anyhow::Result<T> {
         let Some(url) = &self.database_url else {
-            return run_on_private(data_dir, verb, work).await;
+            return run_on_private(&local_service.data_dir, verb, work).await;
         };
-        // Not the parser's error: it may quote the URL with its password.
-        let options: Option<PgConnectOptions> = expose(url).parse().ok();
-        let options = options.ok_or_else(|| {
-            UsageError("DATABASE_URL is not a Postgres URL such as postgres://user@host/database".to_owned())
-        })?;
+        let options = parse_database_url(expose(url), local_service.environment);
+        let options = options.map_err(|error| UsageError(error.to_string()))?;
         work(options).await.with_context(|| {
             format!(
                 "cannot {verb} the database at DATABASE_URL (is its server running, and is it a database of this service?)"

@@ -35,6 +35,7 @@ mod trouble;
 mod upload;
 mod vendor;
 mod verify;
+mod verify_checkpoints;
 mod vouchers;
 mod wallet;
 mod webhook;
@@ -53,6 +54,7 @@ pub use self::table::MAX_WIDTH;
 
 use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_security::console_url::{ConsoleUrl, connectable_address};
+use vouchsafe_security::environment::Environment;
 use vouchsafe_security::framing::API_PREFIX;
 use vouchsafe_wire::operator::search::SearchQuery;
 
@@ -191,6 +193,7 @@ pub struct LocalService {
     base_url: String,
     admin_url: String,
     console_url: ConsoleUrl,
+    environment: Environment,
 }
 
 impl LocalService {
@@ -200,12 +203,14 @@ impl LocalService {
         http_addr: SocketAddr,
         admin_addr: SocketAddr,
         console_url: ConsoleUrl,
+        environment: Environment,
     ) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
             base_url: format!("http://{}{API_PREFIX}", connectable_address(http_addr)),
             admin_url: format!("http://{}", connectable_address(admin_addr)),
             console_url,
+            environment,
         }
     }
 }
@@ -274,7 +279,7 @@ async fn dispatch(
         Command::Operator(AdminCommand {
             action: operator::Action::Create(args),
             ..
-        }) if args.admin => operator::create_admin(args, json, &local_service.data_dir).await,
+        }) if args.admin => operator::create_admin(args, json, local_service).await,
         Command::Operator(AdminCommand {
             action: operator::Action::SignIn(args),
             ..
@@ -290,8 +295,8 @@ async fn dispatch(
         Command::Checkpoints(args) => monitoring::checkpoints(&args.query, &admin(args.options)?).await,
         Command::Settings(args) => monitoring::settings(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => monitoring::audit(&args.query, &admin(args.options)?).await,
-        Command::Migrate(args) => migrate::run(args, json, &local_service.data_dir).await,
-        Command::Verify(args) => verify::run(args, json, &local_service.data_dir).await,
+        Command::Migrate(args) => migrate::run(args, json, local_service).await,
+        Command::Verify(args) => verify::run(args, json, local_service).await,
         Command::Health(args) => health::run(&args, json, local_service).await,
         Command::Completions(args) => completions::run(&args, program()),
         Command::ManPages(args) => man_pages::run(&args, program()),

@@ -1,14 +1,12 @@
 //! `vouchsafe migrate`: runs schema migrations and installs SQL functions.
 
-use std::path::Path;
-
 use clap::Args;
 use serde::Serialize;
 use vouchsafe_store::schema;
 
-use super::CommandOutput;
 use super::database::DatabaseArgs;
 use super::examples::examples;
+use super::{CommandOutput, LocalService};
 
 #[derive(Debug, Args)]
 #[command(after_help = examples!["vouchsafe migrate", "vouchsafe migrate --data-dir .vouchsafe --json"])]
@@ -23,9 +21,13 @@ struct MigrateReport {
     functions: usize,
 }
 
-pub(super) async fn run(args: MigrateArgs, json: bool, data_dir: &Path) -> anyhow::Result<CommandOutput> {
+pub(super) async fn run(
+    args: MigrateArgs,
+    json: bool,
+    local_service: &LocalService,
+) -> anyhow::Result<CommandOutput> {
     let migrate = async |options| schema::migrate(&options).await;
-    let migrated = args.database.run(data_dir, "migrate", migrate).await?;
+    let migrated = args.database.run(local_service, "migrate", migrate).await?;
     let report = MigrateReport {
         migration: migrated.migration,
         functions: migrated.functions,

@@ -3,8 +3,6 @@
 //! `create --admin` and `sign-in --break-glass` work on the database instead of the operator API: they create the first operator,
 //! and let an administrator of the machine in again.
 
-use std::path::Path;
-
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -210,7 +208,7 @@ pub(super) async fn issue_link(
     let issue = async |database| operators::issue_sign_in_link(&database, &operator, hash).await;
     let outcome = args
         .database
-        .run(&local_service.data_dir, "issue a sign-in link in", issue)
+        .run(local_service, "issue a sign-in link in", issue)
         .await?;
     let expires_at = match outcome {
         IssueLinkOutcome::Issued { expires_at } => expires_at,
@@ -238,7 +236,7 @@ fn show_object(object: &impl Serialize, json: bool) -> anyhow::Result<CommandOut
 pub(super) async fn create_admin(
     args: CreateArgs,
     json: bool,
-    data_dir: &Path,
+    local_service: &LocalService,
 ) -> anyhow::Result<CommandOutput> {
     let days = args.token.validate_days();
     let days = days.map_err(|error| UsageError(error.to_string()))?;
@@ -251,7 +249,7 @@ pub(super) async fn create_admin(
     let create = async |database| operators::create_admin(&database, &new).await;
     let summary = args
         .database
-        .run(data_dir, "create an operator in", create)
+        .run(local_service, "create an operator in", create)
         .await?;
     let issued = IssuedOperatorToken {
         summary,

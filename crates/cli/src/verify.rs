@@ -7,14 +7,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
+use secrecy::SecretString;
 use serde::Serialize;
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnectOptions;
+use vouchsafe_security::secret::expose;
+use vouchsafe_security::vault::key_file;
+use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_verify::{self as verify, Finding, VerifyProgress, VerifyRun, VerifyState};
 
-use super::CommandOutput;
 use super::database::DatabaseArgs;
 use super::examples::examples;
+use super::verify_checkpoints;
+use super::{CommandOutput, LocalService};
 
 /// How often the progress is printed and the position saved. A check that is resumed repeats no more than this.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
@@ -24,6 +29,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(5);
     "vouchsafe verify --verbose",
     "vouchsafe verify --data-dir .vouchsafe --json",
     "vouchsafe verify --resume verify.json",
+    "vouchsafe verify --checkpoints checkpoints.ndjson",
 ])]
 pub struct VerifyArgs {
     /// Print the invariants that hold, too.
@@ -34,8 +40,36 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 
+    /// File of checkpoints that the service exported: compare the audit checkpoints with it.
+    #[arg(long, value_name = "FILE")]
+    checkpoints: Option<PathBuf>,
+
+    /// Master key, with which the HMACs of audit checkpoints are checked [default: that of the data directory, if it has one].
+    #[arg(
+        long,
+        env = "VOUCHSAFE_MASTER_KEY",
+        hide_env_values = true,
+        value_name = "KEY"
+    )]
+    master_key: Option<SecretString>,
+
     #[command(flatten)]
     database: DatabaseArgs,
+}
+
+impl VerifyArgs {
+    fn master_key(&self, data_dir: &Path) -> anyhow::Result<Option<MasterKey>> {
+        if let Some(key) = self.master_key.as_ref().map(expose).filter(|key| !key.is_empty()) {
+            return MasterKey::parse(key)
+                .map(Some)
+                .context("read VOUCHSAFE_MASTER_KEY");
+        }
+        let path = data_dir.join(key_file::NAME);
+        if !path.try_exists().unwrap_or_default() {
+            return Ok(None);
+        }
+        key_file::load(&path).map(Some).context("read the master key")
+    }
 }
 
 #[derive(Serialize)]
@@ -44,10 +78,34 @@ struct VerifyReport<'a> {
     invariants: &'a [Finding],
 }
 
-pub(super) async fn run(args: VerifyArgs, json: bool, data_dir: &Path) -> anyhow::Result<CommandOutput> {
-    let file = args.resume.as_deref();
-    let check = async |options| check(&options, file).await;
-    let findings = args.database.run(data_dir, "check", check).await??;
+pub(super) async fn run(
+    args: VerifyArgs,
+    json: bool,
+    local_service: &LocalService,
+) -> anyhow::Result<CommandOutput> {
+    let master_key = args.master_key(&local_service.data_dir)?;
+    if master_key.is_none() {
+        // Standard error may be closed.
+        drop(writeln!(
+            io::stderr(),
+            "verify: the HMACs of audit checkpoints are not checked: VOUCHSAFE_MASTER_KEY is not set"
+        ));
+    }
+    let (resume, checkpoints) = (args.resume.as_deref(), args.checkpoints.as_deref());
+    let check = async |options| {
+        let mut findings = match check(&options, resume).await? {
+            Ok(findings) => findings,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut connection = verify::connect(&options).await?;
+        let checked = verify_checkpoints::check(&mut connection, master_key.as_ref(), checkpoints).await;
+        connection.close().await?;
+        Ok(checked.map(|checked| {
+            findings.extend(checked);
+            findings
+        }))
+    };
+    let findings = args.database.run(local_service, "check", check).await??;
     let holds = findings.iter().all(|finding| finding.holds);
     let text = if json {
         serde_json::to_string(&VerifyReport {

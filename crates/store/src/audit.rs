@@ -193,38 +193,8 @@ impl AuditLog {
 }
 
 async fn fill_partners(pool: &PgPool) -> Result<bool, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    let newest = sqlx::query_scalar!("SELECT audit_id FROM audit_partner_backfill FOR UPDATE");
-    let Some(newest) = newest.fetch_optional(&mut *transaction).await? else {
-        return Ok(false);
-    };
-    let rest = newest - MAX_FILLED;
-    sqlx::query!(
-        "WITH found AS MATERIALIZED (
-            SELECT a.audit_id, partner_of_audit_entry(a) AS partner_id
-              FROM audit_log AS a
-             WHERE a.audit_id > $1
-               AND a.audit_id <= $2
-               AND a.partner_id IS NULL
-         )
-         UPDATE audit_log AS a
-            SET partner_id = f.partner_id
-           FROM found AS f
-          WHERE a.audit_id = f.audit_id
-            AND f.partner_id IS NOT NULL",
-        rest,
-        newest,
-    )
-    .execute(&mut *transaction)
-    .await?;
-    let progress = if rest > 0 {
-        sqlx::query!("UPDATE audit_partner_backfill SET audit_id = $1", rest)
-    } else {
-        sqlx::query!("DELETE FROM audit_partner_backfill")
-    };
-    progress.execute(&mut *transaction).await?;
-    transaction.commit().await?;
-    Ok(rest > 0)
+    let has_more = sqlx::query_scalar!(r#"SELECT fill_audit_partners_v1($1) AS "has_more!""#, MAX_FILLED);
+    has_more.fetch_one(pool).await
 }
 
 async fn list(

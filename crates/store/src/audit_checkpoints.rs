@@ -5,10 +5,15 @@
 //! become visible out of id order: a checkpoint therefore lists its entries one by one, and a late entry goes into a later one.
 //!
 //! An id more than [`MAX_ID_LAG`] below the newest id in a checkpoint is either in a checkpoint or was never committed. The
-//! chain cannot detect that its newest checkpoints were removed together with their entries; therefore each is also logged.
+//! chain cannot detect that its newest checkpoints were removed together with their entries; therefore each is also logged, and the
+//! service exports them to a file ([`CheckpointRecord`]). Each checkpoint has an HMAC under a key of the vault, so that the database alone
+//! does not suffice to compute the chain anew.
 
-use sqlx::PgPool;
+use serde::{Deserialize, Serialize};
+use sqlx::{PgConnection, PgPool};
+use time::OffsetDateTime;
 use vouchsafe_domain::audit_log::CheckpointRow;
+use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 
 use super::audit::{AuditLog, to_bigint};
 
@@ -27,7 +32,7 @@ pub struct AuditCheckpoint {
     /// Number of the checkpoint, from 1.
     pub number: i64,
     /// Number of listed entries.
-    pub entries: i32,
+    pub entries: usize,
     /// SHA-256 in hexadecimal digits.
     pub hash: String,
 }
@@ -36,7 +41,7 @@ impl AuditCheckpoint {
     /// Whether more entries may wait for a checkpoint.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        usize::try_from(self.entries).is_ok_and(|entries| entries >= MAX_CHECKPOINT_ENTRIES)
+        self.entries >= MAX_CHECKPOINT_ENTRIES
     }
 }
 
@@ -46,11 +51,63 @@ impl AuditLog {
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer. The next call covers the same entries.
-    pub async fn write_checkpoint(&self) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
+    pub async fn write_checkpoint(&self, key: CheckpointKey) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
         self.0
-            .run(|pool| async move { write_checkpoint(&pool).await })
+            .run(move |pool| async move { write_checkpoint(&pool, &key).await })
             .await
     }
+
+    /// Reads up to `limit` checkpoints from the number `first`, oldest first.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn read_checkpoints(
+        &self,
+        first: i64,
+        limit: usize,
+    ) -> Result<Vec<CheckpointRecord>, sqlx::Error> {
+        self.0
+            .run(move |pool| async move {
+                let mut connection = pool.acquire().await?;
+                read_checkpoints(&mut connection, first, limit).await
+            })
+            .await
+    }
+}
+
+/// A checkpoint as it is exported, a line of JSON each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointRecord {
+    pub number: i64,
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    pub at: OffsetDateTime,
+    /// SHA-256 in hexadecimal digits.
+    pub hash: String,
+    /// HMAC in hexadecimal digits; none in a checkpoint of version 0.2.0.
+    pub mac: Option<String>,
+}
+
+/// Same as [`AuditLog::read_checkpoints`], without the service.
+///
+/// # Errors
+/// [`sqlx::Error`] when the database does not answer.
+pub async fn read_checkpoints(
+    connection: &mut PgConnection,
+    first: i64,
+    limit: usize,
+) -> Result<Vec<CheckpointRecord>, sqlx::Error> {
+    sqlx::query_as!(
+        CheckpointRecord,
+        r#"SELECT number, at, encode(hash, 'hex') AS "hash!", encode(mac, 'hex') AS mac
+             FROM audit_checkpoints
+            WHERE number >= $1
+            ORDER BY number
+            LIMIT $2"#,
+        first,
+        to_bigint(limit),
+    )
+    .fetch_all(connection)
+    .await
 }
 
 impl AuditLog {
@@ -83,7 +140,10 @@ impl AuditLog {
     }
 }
 
-async fn write_checkpoint(pool: &PgPool) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
+async fn write_checkpoint(
+    pool: &PgPool,
+    key: &CheckpointKey,
+) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let locked: bool = sqlx::query_scalar!(
         r#"SELECT pg_try_advisory_xact_lock($1) AS "locked!""#,
@@ -95,8 +155,7 @@ async fn write_checkpoint(pool: &PgPool) -> Result<Option<AuditCheckpoint>, sqlx
         return Ok(None);
     }
     // A separate statement, whose snapshot includes the checkpoint of the previous lock holder.
-    let checkpoint = sqlx::query_as!(
-        AuditCheckpoint,
+    let next = sqlx::query!(
         r#"WITH floor AS MATERIALIZED (
             SELECT COALESCE(max(s.entries[cardinality(s.entries)]), $1) - $1 AS audit_id FROM audit_checkpoints AS s
          ), sealed AS MATERIALIZED (
@@ -114,18 +173,35 @@ async fn write_checkpoint(pool: &PgPool) -> Result<Option<AuditCheckpoint>, sqlx
          ), last AS MATERIALIZED (
             SELECT s.number, s.hash FROM audit_checkpoints AS s ORDER BY s.number DESC LIMIT 1
          )
-         INSERT INTO audit_checkpoints AS made (number, entries, hash)
-         SELECT COALESCE((SELECT l.number FROM last AS l), 0) + 1,
-                array_agg(o.audit_id ORDER BY o.audit_id),
-                sha256(COALESCE((SELECT l.hash FROM last AS l), '')
-                       || convert_to(string_agg(o.text, E'\n' ORDER BY o.audit_id), 'UTF8'))
+         SELECT COALESCE((SELECT l.number FROM last AS l), 0) + 1 AS "number!",
+                clock_timestamp() AS "at!",
+                array_agg(o.audit_id ORDER BY o.audit_id) AS "entries!",
+                encode(sha256(COALESCE((SELECT l.hash FROM last AS l), '')
+                       || convert_to(string_agg(o.text, E'\n' ORDER BY o.audit_id), 'UTF8')), 'hex') AS "hash!"
            FROM open AS o
-         HAVING count(*) > 0
-         RETURNING made.number, cardinality(made.entries) AS "entries!", encode(made.hash, 'hex') AS "hash!""#,
+         HAVING count(*) > 0"#,
         MAX_ID_LAG,
         to_bigint(MAX_CHECKPOINT_ENTRIES),
     );
-    let checkpoint = checkpoint.fetch_optional(&mut *transaction).await?;
+    let Some(next) = next.fetch_optional(&mut *transaction).await? else {
+        return Ok(None);
+    };
+    // The advisory lock keeps the number and the chain's last hash until the commit.
+    sqlx::query!(
+        "INSERT INTO audit_checkpoints (number, at, entries, hash, mac)
+         VALUES ($1, $2, $3, decode($4, 'hex'), decode($5, 'hex'))",
+        next.number,
+        next.at,
+        &next.entries,
+        next.hash,
+        key.mac(next.number, next.at, &next.hash),
+    )
+    .execute(&mut *transaction)
+    .await?;
     transaction.commit().await?;
-    Ok(checkpoint)
+    Ok(Some(AuditCheckpoint {
+        number: next.number,
+        entries: next.entries.len(),
+        hash: next.hash,
+    }))
 }

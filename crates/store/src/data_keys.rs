@@ -102,13 +102,14 @@ async fn insert_key(
 }
 
 async fn read_and_commit(mut transaction: sqlx::PgTransaction<'_>) -> Result<DataKeySet, sqlx::Error> {
-    let keys = read(&mut transaction).await?;
+    let keys = read_data_keys(&mut transaction).await?;
     let active_seals = active_seals(&mut transaction, &keys).await?;
     transaction.commit().await?;
     Ok(DataKeySet { keys, active_seals })
 }
 
-async fn read(connection: &mut PgConnection) -> Result<Vec<WrappedKey>, sqlx::Error> {
+/// Reads the wrapped data keys.
+pub(super) async fn read_data_keys(connection: &mut PgConnection) -> Result<Vec<WrappedKey>, sqlx::Error> {
     sqlx::query!("SELECT key_id, purpose, wrapped FROM data_keys ORDER BY key_id")
         .try_map(|row| {
             let purpose = row.purpose.parse();

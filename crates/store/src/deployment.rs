@@ -1,4 +1,4 @@
-//! Database preparation at start: durability settings, environment check (production or sandbox) and schema.
+//! Database preparation at start: durability settings, environment check (production or sandbox), schema and rights.
 //!
 //! A database of the other environment is rejected unchanged (contract §1).
 
@@ -8,6 +8,7 @@ use vouchsafe_security::environment::Environment;
 use super::database::Database;
 use super::error::{describe, is_transient};
 use super::schema::{self, SchemaMismatch};
+use super::service_role::{self, ExcessRight};
 
 /// Server settings without which an acknowledged commit may be lost.
 const DURABILITY_SETTINGS: [&str; 2] = ["fsync", "full_page_writes"];
@@ -23,6 +24,8 @@ pub enum PrepareError {
     NotDurable { setting: &'static str },
     #[error("{0}: run `vouchsafe migrate` of this version before `vouchsafe serve`")]
     NotMigrated(SchemaMismatch),
+    #[error(transparent)]
+    ExcessRight(#[from] ExcessRight),
     /// The database does not answer, or a migration fails.
     #[error("cannot prepare the database: {}", describe(.0))]
     Database(#[from] sqlx::Error),
@@ -59,6 +62,10 @@ pub(super) async fn prepare(database: &Database, expected: Environment) -> Resul
             let mismatch = database.run(|pool| async move { schema::find_mismatch(&pool).await });
             if let Some(mismatch) = mismatch.await? {
                 return Err(PrepareError::NotMigrated(mismatch));
+            }
+            let excess = database.run(|pool| async move { service_role::find_excess_right(&pool).await });
+            if let Some(excess) = excess.await? {
+                return Err(excess.into());
             }
         }
         Environment::Sandbox => {

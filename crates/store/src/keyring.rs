@@ -6,10 +6,13 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use sqlx::PgConnection;
+use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use vouchsafe_security::vault::data_key::DataKey;
 use vouchsafe_security::vault::master_key::MasterKey;
 use vouchsafe_security::vault::seal::{UnlockError, Vault};
 
+use crate::data_keys::read_data_keys;
 use crate::{DataKeySet, DataKeys, KeyWrapper};
 
 /// Why the data keys are unavailable.
@@ -88,6 +91,22 @@ impl Keyring {
         tracing::info!(key.id = current.active_key().0, "data keys reloaded");
         Ok(Arc::clone(&current))
     }
+}
+
+/// The key of the audit checkpoints, without the service. `None` if the database has no data keys yet.
+///
+/// # Errors
+/// [`KeyringError`]; a wrong master key is [`KeyringError::Locked`].
+pub async fn load_checkpoint_key(
+    connection: &mut PgConnection,
+    master: &MasterKey,
+) -> Result<Option<CheckpointKey>, KeyringError> {
+    let keys = read_data_keys(connection).await?;
+    if keys.is_empty() {
+        return Ok(None);
+    }
+    // This vault encrypts nothing, so the number of encrypted codes does not matter.
+    Ok(Some(Vault::unlock(master, &keys, 0)?.checkpoint_key()))
 }
 
 impl fmt::Debug for Keyring {

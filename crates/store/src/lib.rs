@@ -16,6 +16,7 @@ mod continuity;
 mod credentials;
 mod data_keys;
 mod database;
+mod database_url;
 mod deliveries;
 mod deployment;
 mod error;
@@ -42,6 +43,7 @@ mod reserved_stock;
 mod rotation;
 pub mod schema;
 mod search;
+mod service_role;
 mod stock;
 mod stock_claims;
 mod stock_demands;
@@ -58,7 +60,7 @@ use vouchsafe_security::environment::Environment;
 use connection_class::ConnectionClass;
 
 pub use audit::{AuditActor, AuditLog, ChangedObjects, RecentChanges};
-pub use audit_checkpoints::AuditCheckpoint;
+pub use audit_checkpoints::{AuditCheckpoint, CheckpointRecord, read_checkpoints};
 pub use categories::{Categories, PutCategoryOutcome};
 pub use certification::Observations;
 pub use change_requests::ChangeRequests;
@@ -68,6 +70,7 @@ pub use connection_class::{ConnectionMetrics, ConnectionSettings};
 pub use credentials::{CertificationPolicy, Credentials, ENDED_DAYS, IssueOutcome, MAX_LIVE_CREDENTIALS};
 pub use data_keys::{DataKeySet, DataKeys, KeyWrapper};
 pub use database::Database;
+pub use database_url::{DatabaseUrlError, parse_database_url};
 pub use deliveries::{
     DeliveryLog, DueEndpoint, EndpointRoster, MAX_REPLAYED, PartitionChanges, PgOutbox, ReplayOutcome,
 };

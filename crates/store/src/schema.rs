@@ -1,4 +1,4 @@
-//! Schema migrations and SQL functions: installation (`vouchsafe migrate`) and the check before serving.
+//! Schema migrations, SQL functions and rights: installation (`vouchsafe migrate`) and the check before serving.
 //!
 //! Released migrations and functions are never edited; `migrations/released.sha256` lists them. A function whose semantics change
 //! gets a new file and name with the next version, and this program calls the new name. An older version of the program therefore
@@ -25,6 +25,9 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "claim_chunks_v2",
     "commit_batch_v1",
     "commit_batch_v2",
+    "create_attempt_partition_v1",
+    "drop_attempt_partition_v1",
+    "fill_audit_partners_v1",
     "free_stock_v1",
     "has_free_stock_v1",
     "is_lease_live_v1",
@@ -41,6 +44,9 @@ const FUNCTIONS: &[(&str, &str)] = sql_functions![
     "unclaimable_stock_v1",
     "unclaimable_stock_v2",
 ];
+
+/// Rights of the role that serves, if it exists: `vouchsafe serve` runs as neither the owner of the schema nor a superuser.
+const GRANTS: &str = include_str!("../../../migrations/grants.sql");
 
 /// The migrator would log once per migration that its table exists already.
 const NOTICES: (&str, &str) = ("client_min_messages", "warning");
@@ -75,7 +81,7 @@ pub enum SchemaMismatch {
     Function(String),
 }
 
-/// Runs the migrations and installs the functions, on a separate connection. Concurrent calls run one after the other.
+/// Runs the migrations, installs the functions and grants the service's role its rights, on a separate connection. Concurrent calls run one after the other.
 ///
 /// # Errors
 /// [`sqlx::Error`] when the database does not answer, a lock is not free within [`LOCK_TIMEOUT`], or a migration differs from the
@@ -99,6 +105,7 @@ pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, sqlx:
     }
     set_lock_timeout(&pool, LOCK_TIMEOUT).await?;
     install_functions(&pool).await?;
+    pool.execute(GRANTS).await?;
     pool.close().await;
     Ok(SchemaVersion {
         migration: migrator

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 use vouchsafe_private_postgres::{Durability, PrivatePostgres};
 use vouchsafe_store::schema;
 
@@ -17,6 +17,13 @@ static DURABLE_SERVER: OnceLock<PrivateServer> = OnceLock::new();
 /// Database that is migrated once and copied for each test.
 const TEMPLATE: &str = "migrated";
 
+const ROLES_SQL: &str = include_str!("../../../deploy/postgres/roles.sql");
+
+/// The role that serves in production.
+const SERVICE_ROLE: &str = "vouchsafe_service";
+const SERVICE_PASSWORD: &str = "service";
+
+static ROLES: Mutex<()> = Mutex::const_new(());
 static MIGRATION: OnceCell<()> = OnceCell::const_new();
 static DATABASES: AtomicU32 = AtomicU32::new(1);
 
@@ -47,11 +54,13 @@ impl Database {
     pub async fn create_on(durability: Durability) -> Self {
         if durability == Durability::Durable {
             let database = Self::create_empty(durability);
+            database.create_roles().await;
             schema::migrate(&database.options()).await.unwrap();
             return database;
         }
         let migrate_template = async || {
             let template = Self::named(TEMPLATE.to_owned(), durability, None);
+            template.create_roles().await;
             schema::migrate(&template.options()).await.unwrap();
         };
         MIGRATION.get_or_init(migrate_template).await;
@@ -72,7 +81,25 @@ impl Database {
         Self { name, postgres }
     }
 
-    /// Connection options of the service's role.
+    /// Creates the roles of a production database, as `docs/operations/install.md` describes.
+    pub async fn create_roles(&self) {
+        // Statements about one role fail when they run at once.
+        let _guard = ROLES.lock().await;
+        let mut connection = PgConnection::connect_with(&self.superuser_options())
+            .await
+            .unwrap();
+        connection.execute(ROLES_SQL).await.unwrap();
+        let password = format!("ALTER ROLE {SERVICE_ROLE} PASSWORD '{SERVICE_PASSWORD}'");
+        connection.execute(AssertSqlSafe(password)).await.unwrap();
+    }
+
+    /// Connection options of the role that serves in production. Only of a database with a schema.
+    pub fn service_options(&self) -> PgConnectOptions {
+        let options = self.options().username(SERVICE_ROLE);
+        options.password(SERVICE_PASSWORD)
+    }
+
+    /// Connection options of the owner.
     pub fn options(&self) -> PgConnectOptions {
         self.postgres.connect_options().database(&self.name)
     }
@@ -82,7 +109,7 @@ impl Database {
         self.postgres.superuser_options().database(&self.name)
     }
 
-    /// Connects as the service's role.
+    /// Connects as the owner.
     pub async fn connect(&self) -> PgConnection {
         PgConnection::connect_with(&self.options()).await.unwrap()
     }

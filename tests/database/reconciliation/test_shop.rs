@@ -43,7 +43,7 @@ pub(crate) fn at(day: Date, hour: u8) -> OffsetDateTime {
 impl TestShop {
     pub(crate) async fn open() -> Self {
         let database = Database::create().await;
-        let store = PgStore::open(database.options(), Handle::current());
+        let store = PgStore::open(database.service_options(), Handle::current());
         let mut connection = database.connect().await;
         // Orders and allocations are not needed here.
         let vendor = "INSERT INTO vendors (vendor_id, adapter, concurrency) VALUES ('acme', 'manual', 1)";

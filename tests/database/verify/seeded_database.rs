@@ -17,6 +17,7 @@ use vouchsafe_domain::stock::StockRequest;
 use vouchsafe_domain::voucher::{Allocation, Expiry, StockVoucher};
 use vouchsafe_security::credential;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use vouchsafe_store::{
     AuditActor, AuditCheckpoint, CodeRetrieval, ImportOutcome, NewPurchase, PgNode, PgStore,
 };
@@ -96,7 +97,11 @@ impl Builder {
     }
 
     async fn write_checkpoint(&self) -> Option<AuditCheckpoint> {
-        self.store.audit_log.write_checkpoint().await.unwrap()
+        self.store
+            .audit_log
+            .write_checkpoint(CheckpointKey::new([1; 32]))
+            .await
+            .unwrap()
     }
 
     async fn import_vouchers(&self, count: usize) {

@@ -2,7 +2,7 @@
 //!
 //! Two HMACs are stored with the encrypted code, each under a unique index, so that the database rejects a duplicate
 //! without knowing the code: the blind index of brand, code and PIN, and the code index of brand and code, which finds
-//! the same code with another PIN. The key never changes and serves no other purpose. The brand is compared trimmed and
+//! the same code with another PIN. The key never changes; beyond this it derives the key of the audit checkpoints. The brand is compared trimmed and
 //! without regard to case, code and PIN exactly as stored (trimmed). There is no Unicode normalisation: vendors print
 //! codes in ASCII, and two encodings of a letter count as two codes.
 //!
@@ -15,6 +15,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::aead::KeyBytes;
+use super::checkpoint_key::CheckpointKey;
 use super::code::VoucherCode;
 
 /// Begins the message of a code index. No brand is as long, so the message differs from that of every blind index, also
@@ -43,6 +44,16 @@ pub(super) struct BlindIndexKey(KeyBytes);
 impl BlindIndexKey {
     pub(super) const fn new(bytes: KeyBytes) -> Self {
         Self(bytes)
+    }
+
+    /// The key of the audit checkpoints. Read as the length of a brand, the first bytes of the message exceed every brand, so no index
+    /// has the same value.
+    pub(super) fn derive_checkpoint_key(&self) -> CheckpointKey {
+        let Ok(mac) = Hmac::<Sha256>::new_from_slice(&*self.0) else {
+            unreachable!("HMAC accepts keys of any length");
+        };
+        let key = mac.chain_update(b"vouchsafe audit checkpoint v1").finalize();
+        CheckpointKey::new(key.into_bytes().into())
     }
 
     /// Index of brand, code and PIN. Brand and code are prefixed with their lengths and the PIN comes last, so that the

@@ -19,6 +19,9 @@ use zeroize::Zeroizing;
 use super::master_key::{InvalidMasterKey, MasterKey};
 use super::random::{NoRandomness, fill};
 
+/// Name of the file in the data directory.
+pub const NAME: &str = "master-key";
+
 /// Read and write for the owner.
 const OWNER_ONLY: u32 = 0o600;
 const GROUP_AND_OTHERS: u32 = 0o077;

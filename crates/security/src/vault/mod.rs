@@ -6,6 +6,7 @@
 //! | data keys, wrapped by the master key | [`data_key`] | the database |
 //! | encrypted codes, bound to their row and SKU; encrypted vendor credentials | [`seal`] | the database |
 //! | blind index and code index against duplicate codes | [`blind_index`] | the database |
+//! | keyed hashes of audit checkpoints | [`checkpoint_key`] | the database, and a file outside it |
 //! | plaintext code | [`code`] | memory, during an import or one response, wiped afterwards |
 //!
 //! Only the retrieval endpoint decrypts codes, and the job that computes the code index of codes that an earlier version
@@ -14,6 +15,7 @@
 
 mod aead;
 pub mod blind_index;
+pub mod checkpoint_key;
 pub mod code;
 pub mod data_key;
 pub mod key_file;

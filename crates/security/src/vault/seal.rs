@@ -17,6 +17,7 @@ use vouchsafe_domain::product::Sku;
 
 use super::aead::{Cipher, NONCE_BYTES};
 use super::blind_index::{BlindIndex, BlindIndexKey};
+use super::checkpoint_key::CheckpointKey;
 use super::code::{UnknownEncoding, VoucherCode};
 use super::data_key::{KeyId, KeyPurpose, WrappedKey, WrongMasterKey};
 use super::master_key::MasterKey;
@@ -179,6 +180,12 @@ impl Vault {
             )
             .ok_or(OpenError::AuthenticationFailed { code_id })?;
         Ok(VoucherCode::decode(&plain)?)
+    }
+
+    /// The key of the audit checkpoints. It never changes: it comes from that of the blind index.
+    #[must_use]
+    pub fn checkpoint_key(&self) -> CheckpointKey {
+        self.blind_index.derive_checkpoint_key()
     }
 
     /// The blind index of a code and its PIN, which detects duplicates within a brand.

@@ -5,12 +5,11 @@
 //! | create and attach a partition | `SHARE UPDATE EXCLUSIVE` | neither waits for the other |
 //! | drop a partition | `ACCESS EXCLUSIVE` | gives up after [`DROP_LOCK_TIMEOUT`] and is repeated by the next run |
 //!
-//! `CREATE TABLE … PARTITION OF` would take `ACCESS EXCLUSIVE` too. Nodes take turns by an advisory lock. The statements are dynamic
-//! because the names and bounds of partitions are part of them.
+//! `CREATE TABLE … PARTITION OF` would take `ACCESS EXCLUSIVE` too. SQL functions with the rights of the owner change the tables, because
+//! the service's role may not (`deploy/postgres/roles.sql`); nodes take turns in them by an advisory lock.
 
-use sqlx::{AssertSqlSafe, Executor as _, PgConnection, PgPool};
+use sqlx::{Executor as _, PgPool};
 use time::{Date, Duration, OffsetDateTime};
-use vouchsafe_domain::ids::AttemptId;
 
 use crate::deliveries::DeliveryLog;
 
@@ -19,9 +18,6 @@ const DAYS_AHEAD: i64 = 3;
 
 /// How long the removal of a partition waits for readers. Inserts and new readers queue behind it.
 const DROP_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '200ms'";
-
-/// Key of the advisory lock of partition changes. Any otherwise unused number.
-const PARTITION_LOCK: i64 = 0x766f_7563_6861_7474;
 
 /// Prefix of a partition's name, before the day as `YYYYMMDD`.
 const PREFIX: &str = "delivery_attempts_";
@@ -60,9 +56,10 @@ async fn maintain(pool: &PgPool, today: Date, days: i64) -> Result<PartitionChan
     }
     let mut changes = PartitionChanges::default();
     let first_kept = today.checked_sub(Duration::days(days)).unwrap_or(Date::MIN);
-    let ended = list(pool).await?.into_iter();
-    for name in ended.filter(|name| day_of(name).is_some_and(|day| day < first_kept)) {
-        match drop_partition(pool, &name).await {
+    let partitions = list(pool).await?;
+    let days = partitions.iter().filter_map(|name| day_of(name));
+    for day in days.filter(|day| *day < first_kept) {
+        match drop_partition(pool, day).await {
             Ok(dropped) => changes.dropped += usize::from(dropped),
             Err(error) if is_lock_timeout(&error) => changes.busy += 1,
             Err(error) => return Err(error),
@@ -73,50 +70,20 @@ async fn maintain(pool: &PgPool, today: Date, days: i64) -> Result<PartitionChan
 
 /// Creates the partition of a day unless it exists.
 pub(super) async fn create(pool: &PgPool, day: Date) -> Result<(), sqlx::Error> {
-    let name = name_of(day);
-    if exists(pool, &name).await? {
-        return Ok(());
-    }
-    let bound = |day: Date| AttemptId::lower_bound_at(day.midnight().assume_utc()).as_uuid();
-    let (from, to) = (bound(day), bound(day.next_day().unwrap_or(Date::MAX)));
-    let mut transaction = pool.begin().await?;
-    lock(&mut transaction).await?;
-    if exists(&mut *transaction, &name).await? {
-        return Ok(());
-    }
-    let create = format!("CREATE TABLE {name} (LIKE delivery_attempts INCLUDING ALL)");
-    transaction.execute(AssertSqlSafe(create)).await?;
-    let attach = format!(
-        "ALTER TABLE delivery_attempts ATTACH PARTITION {name} FOR VALUES FROM ('{from}') TO ('{to}')"
-    );
-    transaction.execute(AssertSqlSafe(attach)).await?;
-    transaction.commit().await
-}
-
-/// Returns whether the partition was dropped here; another node may have dropped it.
-async fn drop_partition(pool: &PgPool, name: &str) -> Result<bool, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    transaction.execute(DROP_LOCK_TIMEOUT).await?;
-    lock(&mut transaction).await?;
-    let exists = exists(&mut *transaction, name).await?;
-    if exists {
-        let drop = format!("DROP TABLE {name}");
-        transaction.execute(AssertSqlSafe(drop)).await?;
-    }
-    transaction.commit().await?;
-    Ok(exists)
-}
-
-async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    sqlx::query!("SELECT pg_advisory_xact_lock($1)", PARTITION_LOCK)
-        .execute(connection)
+    sqlx::query!("SELECT create_attempt_partition_v1($1)", day)
+        .execute(pool)
         .await
         .map(drop)
 }
 
-async fn exists(executor: impl sqlx::PgExecutor<'_>, name: &str) -> Result<bool, sqlx::Error> {
-    let exists = sqlx::query_scalar!(r#"SELECT to_regclass($1) IS NOT NULL AS "exists!""#, name);
-    exists.fetch_one(executor).await
+/// Returns whether the partition was dropped here; another node may have dropped it.
+async fn drop_partition(pool: &PgPool, day: Date) -> Result<bool, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    transaction.execute(DROP_LOCK_TIMEOUT).await?;
+    let dropped = sqlx::query_scalar!(r#"SELECT drop_attempt_partition_v1($1) AS "dropped!""#, day);
+    let dropped = dropped.fetch_one(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(dropped)
 }
 
 async fn list(pool: &PgPool) -> Result<Vec<String>, sqlx::Error> {
@@ -127,15 +94,6 @@ async fn list(pool: &PgPool) -> Result<Vec<String>, sqlx::Error> {
             ORDER BY 1"#
     );
     names.fetch_all(pool).await
-}
-
-fn name_of(day: Date) -> String {
-    format!(
-        "{PREFIX}{:04}{:02}{:02}",
-        day.year(),
-        u8::from(day.month()),
-        day.day()
-    )
 }
 
 /// `None` for a table that was attached by hand.
@@ -156,8 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn partition_name_contains_its_day() {
-        assert_eq!(name_of(date!(2026 - 01 - 09)), "delivery_attempts_20260109");
+    fn day_of_a_partition_is_in_its_name() {
         assert_eq!(day_of("delivery_attempts_20260109"), Some(date!(2026 - 01 - 09)));
         for other in [
             "delivery_attempts_archive",

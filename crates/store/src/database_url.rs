@@ -1,0 +1,87 @@
+//! Parser of `DATABASE_URL`, and the TLS that production requires of it.
+
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use vouchsafe_security::environment::Environment;
+
+/// Why `DATABASE_URL` cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DatabaseUrlError {
+    /// Without the parser's reason, which may quote the URL with its password.
+    #[error("DATABASE_URL is not a Postgres URL such as postgres://user@host/database")]
+    Invalid,
+    #[error(
+        "production requires TLS with a verified certificate between the service and Postgres: add sslmode=verify-full to \
+         DATABASE_URL, with sslrootcert=FILE if the certificate comes from an authority of your own, or name the directory of \
+         the server's Unix socket: postgres://USER@%2Fvar%2Frun%2Fpostgresql/DATABASE"
+    )]
+    UnverifiedTls,
+}
+
+/// Parses `DATABASE_URL`. Settings that it lacks come from libpq's environment variables, such as `PGSSLMODE`.
+///
+/// Production takes a Unix socket or `verify-full`. Loopback is no exception: while Postgres is stopped, any local user can listen
+/// on its port and ask the service for its password, but not in the directory of its socket.
+///
+/// # Errors
+/// [`DatabaseUrlError`].
+pub fn parse_database_url(url: &str, environment: Environment) -> Result<PgConnectOptions, DatabaseUrlError> {
+    let options: PgConnectOptions = url.parse().map_err(|_| DatabaseUrlError::Invalid)?;
+    let is_socket = options.get_socket().is_some() || options.get_host().starts_with('/');
+    // `verify-ca` accepts the certificate of any host of the authority, which may be a public one.
+    let is_verified = matches!(options.get_ssl_mode(), PgSslMode::VerifyFull);
+    match environment {
+        Environment::Production if !is_socket && !is_verified => Err(DatabaseUrlError::UnverifiedTls),
+        Environment::Production | Environment::Sandbox => Ok(options),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn production_requires_verified_tls_or_a_unix_socket() {
+        use DatabaseUrlError::{Invalid, UnverifiedTls};
+        for (url, expected) in [
+            ("postgres://db.example/vouchsafe", Err(UnverifiedTls)),
+            (
+                "postgres://db.example/vouchsafe?sslmode=prefer",
+                Err(UnverifiedTls),
+            ),
+            (
+                "postgres://db.example/vouchsafe?sslmode=require",
+                Err(UnverifiedTls),
+            ),
+            (
+                "postgres://db.example/vouchsafe?sslmode=verify-ca",
+                Err(UnverifiedTls),
+            ),
+            (
+                "postgres://db.example/vouchsafe?sslmode=verify-full&sslmode=disable",
+                Err(UnverifiedTls),
+            ),
+            ("postgres://127.0.0.1/vouchsafe", Err(UnverifiedTls)),
+            ("postgres://[::1]/vouchsafe", Err(UnverifiedTls)),
+            ("postgres://localhost/vouchsafe", Err(UnverifiedTls)),
+            (
+                "postgres://db.example/vouchsafe?hostaddr=127.0.0.1",
+                Err(UnverifiedTls),
+            ),
+            ("postgres://db.example/vouchsafe?sslmode=verify-full", Ok(())),
+            ("postgres://127.0.0.1/vouchsafe?ssl-mode=verify-full", Ok(())),
+            ("postgres://vouchsafe@%2Fvar%2Frun%2Fpostgresql/vouchsafe", Ok(())),
+            ("postgres:///vouchsafe?host=/var/run/postgresql", Ok(())),
+            ("db.example", Err(Invalid)),
+            ("postgres://db.example/vouchsafe?sslmode=always", Err(Invalid)),
+        ] {
+            let parsed = |environment| parse_database_url(url, environment).map(drop);
+            assert_eq!(parsed(Environment::Production), expected, "{url}");
+            let in_sandbox = if expected == Err(Invalid) {
+                expected
+            } else {
+                Ok(())
+            };
+            assert_eq!(parsed(Environment::Sandbox), in_sandbox, "{url}");
+        }
+    }
+}
