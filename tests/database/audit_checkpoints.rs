@@ -153,3 +153,38 @@ async fn checkpoints_are_append_only() {
     }
     database.remove().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listed_checkpoint_whose_entries_were_changed_is_not_intact() {
+    let database = Database::create().await;
+    let store = PgStore::open(database.service_options(), Handle::current());
+    let mut connection = database.connect().await;
+    for _ in 0..3 {
+        connection.execute(INSERT_ENTRY).await.unwrap();
+        store.audit_log.write_checkpoint(key()).await.unwrap().unwrap();
+    }
+    let list = async |key| {
+        let listed = store.audit_log.list_checkpoints(None, 10, key).await.unwrap();
+        let intact = listed
+            .iter()
+            .map(|checkpoint| (checkpoint.number, checkpoint.is_intact));
+        intact.collect::<Vec<_>>()
+    };
+    assert_eq!(list(key()).await, [(3, true), (2, true), (1, true)]);
+    let other = CheckpointKey::new([2; 32]);
+    assert_eq!(list(other).await, [(3, false), (2, false), (1, false)]);
+
+    // As the owner of the tables can.
+    connection
+        .execute("ALTER TABLE audit_log DISABLE TRIGGER USER")
+        .await
+        .unwrap();
+    let forge = "UPDATE audit_log SET operator = 'nobody' WHERE audit_id = (SELECT entries[1] FROM audit_checkpoints WHERE number = 2)";
+    connection.execute(forge).await.unwrap();
+    assert_eq!(list(key()).await, [(3, true), (2, false), (1, true)]);
+    let remove =
+        "DELETE FROM audit_log WHERE audit_id = (SELECT entries[1] FROM audit_checkpoints WHERE number = 1)";
+    connection.execute(remove).await.unwrap();
+    assert_eq!(list(key()).await, [(3, true), (2, false), (1, false)]);
+    database.remove().await;
+}

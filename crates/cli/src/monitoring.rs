@@ -58,11 +58,12 @@ const SETTING_COLUMNS: [Column; 4] = [
     column("SECRET", "is_secret"),
 ];
 
-const CHECKPOINT_COLUMNS: [Column; 5] = [
+const CHECKPOINT_COLUMNS: [Column; 6] = [
     column("CHECKPOINT", "number"),
     column("AT", "at"),
     column("ENTRIES", "entries"),
     column("NEWEST ENTRY", "newest_audit_id"),
+    column("INTACT", "is_intact"),
     text("SHA-256", "hash", 16),
 ];
 

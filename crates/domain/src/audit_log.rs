@@ -97,6 +97,8 @@ pub struct CheckpointRow {
     pub newest_audit_id: i64,
     /// SHA-256 of the hash before and of the entries, in hexadecimal digits.
     pub hash: String,
+    /// Whether the hash is that of the entries as they are now, and the service has made it: false if an entry was changed or removed.
+    pub is_intact: bool,
 }
 
 impl AuditRow {

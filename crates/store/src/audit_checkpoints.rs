@@ -111,7 +111,7 @@ pub async fn read_checkpoints(
 }
 
 impl AuditLog {
-    /// Lists up to `limit` checkpoints with a number below `before`, newest first.
+    /// Lists up to `limit` checkpoints with a number below `before`, newest first, and compares each with its entries.
     ///
     /// # Errors
     /// [`sqlx::Error`] when the database does not answer.
@@ -119,24 +119,54 @@ impl AuditLog {
         &self,
         before: Option<i64>,
         limit: usize,
+        key: CheckpointKey,
     ) -> Result<Vec<CheckpointRow>, sqlx::Error> {
-        let checkpoints = sqlx::query_as!(
-            CheckpointRow,
-            r#"SELECT number,
-                      at,
-                      cardinality(entries)::bigint AS "entries!",
-                      entries[cardinality(entries)] AS "newest_audit_id!",
-                      encode(hash, 'hex') AS "hash!"
-                 FROM audit_checkpoints
-                WHERE $1::bigint IS NULL OR number < $1
-                ORDER BY number DESC
-                LIMIT $2"#,
+        let checkpoints = sqlx::query!(
+            r#"SELECT s.number,
+                      s.at,
+                      cardinality(s.entries)::bigint AS "entries!",
+                      s.entries[cardinality(s.entries)] AS "newest_audit_id!",
+                      encode(s.hash, 'hex') AS "hash!",
+                      encode(s.mac, 'hex') AS mac,
+                      (t.existing = cardinality(s.entries)
+                       AND s.hash = sha256(COALESCE(b.hash, '') || convert_to(t.text, 'UTF8'))) IS TRUE AS "has_entries!"
+                 FROM (
+                      SELECT *
+                        FROM audit_checkpoints
+                       WHERE $1::bigint IS NULL OR number < $1
+                       ORDER BY number DESC
+                       LIMIT $2
+                      ) AS s
+                 LEFT JOIN audit_checkpoints AS b ON b.number = s.number - 1
+                CROSS JOIN LATERAL (
+                      SELECT count(a.audit_id) AS existing, string_agg(a.text, E'\n' ORDER BY e.audit_id) AS text
+                        FROM unnest(s.entries) AS e (audit_id)
+                        LEFT JOIN LATERAL (
+                              SELECT a.audit_id, audit_entry_text_v1(a) AS text
+                                FROM audit_log AS a
+                               WHERE a.audit_id = e.audit_id
+                              OFFSET 0
+                             ) AS a ON true
+                     ) AS t
+                ORDER BY s.number DESC"#,
             before,
             to_bigint(limit),
-        );
-        self.0
-            .run(|pool| async move { checkpoints.fetch_all(&pool).await })
-            .await
+        )
+        .map(move |row| {
+            // A checkpoint of version 0.2.0 has none; `verify` tells where they may be missing.
+            let is_ours = row
+                .mac
+                .is_none_or(|mac| key.is_mac_of(&mac, row.number, row.at, &row.hash));
+            CheckpointRow {
+                number: row.number,
+                at: row.at,
+                entries: row.entries,
+                newest_audit_id: row.newest_audit_id,
+                hash: row.hash,
+                is_intact: row.has_entries && is_ours,
+            }
+        });
+        self.0.fetch_all(checkpoints).await
     }
 }
 

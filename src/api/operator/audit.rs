@@ -27,7 +27,8 @@ pub(super) async fn list_checkpoints(
     ListRequest { page, .. }: ListRequest,
 ) -> Result<HttpResponse, ApiError> {
     let audit_log = &service.operator_store.audit_log;
-    let checkpoints = audit_log.list_checkpoints(page.after()?, page.fetch_limit());
+    let key = service.keyring.vault().checkpoint_key();
+    let checkpoints = audit_log.list_checkpoints(page.after()?, page.fetch_limit(), key);
     Ok(list_response(&page, checkpoints.await?, |checkpoint| {
         checkpoint.number
     }))

@@ -227,6 +227,7 @@ pub(super) static PAGES: [Page; 7] = [
                 col("Time", "at"),
                 col("Entries", "entries"),
                 col("Newest entry", "newest_audit_id"),
+                col("Intact", "is_intact"),
                 col("SHA-256", "hash"),
             ],
             filters: &[],

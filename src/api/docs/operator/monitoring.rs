@@ -184,13 +184,14 @@ pub(crate) fn audit_checkpoints(operation: Operation) -> Operation {
     let checkpoint = json!({
         "number": 12, "at": "2026-11-20T12:00:10.123456Z", "entries": 3, "newest_audit_id": 7,
         "hash": "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b",
+        "is_intact": true,
     });
     read_operation(operation, "listAuditCheckpoints")
         .describe(
             MONITORING,
             "List audit checkpoints",
-            "The hash chain over the audit trail, newest first. `vouchsafe verify` compares it with the entries; keep a copy of a \
-             recent hash elsewhere to detect that the newest checkpoints were removed together with their entries.",
+            "The hash chain over the audit trail, newest first, compared with the entries as they are now. `vouchsafe verify` compares all of it, \
+             and with an exported file it detects that the newest checkpoints were removed together with their entries.",
         )
         .list::<NoFilter, CheckpointRow>("Page of checkpoints.", checkpoint)
 }
