@@ -21,5 +21,4 @@ mod service;
 mod service_manager;
 pub mod settings;
 pub mod startup;
-pub mod telemetry;
 pub mod vendor_simulator;

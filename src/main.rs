@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use vouchsafe::program::{Cli, Command, SettingsError};
-use vouchsafe::{startup, telemetry, vendor_simulator};
+use vouchsafe::{startup, vendor_simulator};
 use vouchsafe_cli::{self as cli, ExitStatus, LocalService};
 use vouchsafe_private_postgres::{GUARD_SUBCOMMAND, run_guard};
 
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     match settings.command {
         Some(Command::Client(command)) => cli::run(command, settings.json, &local_service, Cli::commands),
         Some(Command::VendorSimulator(args)) => vendor_simulator::run(args),
-        Some(Command::Serve(_)) | None => match telemetry::start(serve) {
+        Some(Command::Serve(_)) | None => match vouchsafe_telemetry::start(serve.telemetry()) {
             Ok(telemetry) => {
                 let ended = startup::serve(serve, &settings.data_dir, &telemetry);
                 telemetry.finish();

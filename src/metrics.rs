@@ -37,7 +37,7 @@ pub(crate) use self::runtimes::Runtimes;
 use self::stock::StockMetrics;
 pub(crate) use self::stock::StockTotals;
 use crate::live::Traffic;
-use crate::telemetry::Telemetry;
+use vouchsafe_telemetry::Telemetry;
 
 /// Label of the listener of partners.
 pub(crate) const PARTNER_LISTENER: &str = "partner";

@@ -10,7 +10,7 @@ mod preview;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use secrecy::SecretString;
 use sqlx::postgres::PgConnectOptions;
 use vouchsafe_actors::engine::DEFAULT_LANES;
@@ -26,6 +26,7 @@ use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::secret::expose;
 use vouchsafe_store::{DatabaseUrlError, parse_database_url};
+use vouchsafe_telemetry::{LogFormat, TelemetrySettings};
 use vouchsafe_wire::operator::settings::EffectiveSetting;
 
 /// Settings of the service.
@@ -205,26 +206,21 @@ impl ServeSettings {
         self.four_eyes.clone().unwrap_or_else(default)
     }
 
-    /// An empty variable counts as unset.
+    /// What the process logs and exports.
     #[must_use]
-    pub fn otlp_endpoint(&self) -> Option<&SecretString> {
-        self.otlp_endpoint.as_ref().filter(|url| !expose(url).is_empty())
+    pub fn telemetry(&self) -> TelemetrySettings<'_> {
+        TelemetrySettings {
+            log: &self.log,
+            log_format: self.log_format,
+            otlp_endpoint: self
+                .otlp_endpoint
+                .as_ref()
+                .map(expose)
+                .filter(|url| !url.is_empty()),
+            otlp_headers: self.otlp_headers.as_ref().map_or("", expose),
+            environment: self.environment,
+        }
     }
-
-    /// Headers for the collector.
-    #[must_use]
-    pub fn otlp_headers(&self) -> &str {
-        self.otlp_headers.as_ref().map_or("", expose)
-    }
-}
-
-/// Log format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// Readable text.
-    Terminal,
-    /// One JSON object per line.
-    Json,
 }
 
 /// Half of the cores; the database needs the others.

@@ -52,11 +52,11 @@ use crate::refusal_counts::RefusalCounts;
 use crate::refusal_log::RefusalLog;
 use crate::service::Service;
 use crate::settings::ServeSettings;
-use crate::telemetry::Telemetry;
 use crate::{sandbox, secrets, service_manager};
 use vouchsafe_certification::Observer;
 use vouchsafe_certification::observed_sender::observe_deliveries;
 use vouchsafe_cli::ExitStatus;
+use vouchsafe_telemetry::Telemetry;
 
 /// After this time the next start settles the records in flight (contract §11).
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);

@@ -36,7 +36,7 @@ use super::operator::{ADMIN_PREFIX, configure_authenticated_routes};
 use super::routing::{resource, route_not_found};
 use crate::live::FeedFormat;
 use crate::service::Service;
-use crate::telemetry::trace::current_trace_id;
+use vouchsafe_telemetry::trace::current_trace_id;
 
 /// Forms of all workers.
 static SENT_FORMS: LazyLock<SentForms> = LazyLock::new(SentForms::default);

@@ -5,7 +5,7 @@ use actix_web::{HttpResponse, web};
 use time::Duration;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::credential::{self, ApiKeyPair};
-use vouchsafe_store::{AuditActor, RotationOutcome, RotationRequest, RotationResult};
+use vouchsafe_store::{AuditActor, Credentials, RotationOutcome, RotationRequest, RotationResult};
 use vouchsafe_wire::partner::credentials::RotatedCredentialBody;
 
 use super::error::ApiError;
@@ -32,6 +32,7 @@ pub(super) enum RotationRefusal {
 /// successor is revoked and another one is issued.
 pub(super) async fn rotate(
     service: &web::Data<Service>,
+    store: Credentials,
     previous: PreviousCredential,
     actor: AuditActor,
 ) -> Result<Result<HttpResponse, RotationRefusal>, ApiError> {
@@ -44,7 +45,7 @@ pub(super) async fn rotate(
         now,
     };
     let rotated = config_change::apply(service, |service| async move {
-        let rotated = service.operator_store.credentials.rotate(rotation, actor).await?;
+        let rotated = store.rotate(rotation, actor).await?;
         if let RotationOutcome::Rotated(rotation) = &rotated {
             apply(&service, rotation);
         }

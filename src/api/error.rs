@@ -11,7 +11,7 @@ use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_wire::error_body::{ErrorBody, FieldError, InvalidRequest};
 use vouchsafe_wire::error_code::Code;
 
-use crate::telemetry::trace;
+use vouchsafe_telemetry::trace;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", code.as_str())]

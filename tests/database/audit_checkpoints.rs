@@ -163,7 +163,8 @@ async fn listed_checkpoint_whose_entries_were_changed_is_not_intact() {
         connection.execute(INSERT_ENTRY).await.unwrap();
         store.audit_log.write_checkpoint(key()).await.unwrap().unwrap();
     }
-    let list = async |key| {
+    let list = async |key: CheckpointKey| {
+        let key = Some(key);
         let listed = store.audit_log.list_checkpoints(None, 10, key).await.unwrap();
         let intact = listed
             .iter()
@@ -186,5 +187,21 @@ async fn listed_checkpoint_whose_entries_were_changed_is_not_intact() {
         "DELETE FROM audit_log WHERE audit_id = (SELECT entries[1] FROM audit_checkpoints WHERE number = 1)";
     connection.execute(remove).await.unwrap();
     assert_eq!(list(key()).await, [(3, true), (2, false), (1, false)]);
+
+    // Whoever removes the HMACs does not make a checkpoint trustworthy.
+    connection
+        .execute(
+            "ALTER TABLE audit_checkpoints DISABLE TRIGGER USER; UPDATE audit_checkpoints SET mac = NULL",
+        )
+        .await
+        .unwrap();
+    let listed = store
+        .audit_log
+        .list_checkpoints(None, 10, Some(key()))
+        .await
+        .unwrap();
+    assert_eq!(listed[0].is_intact, None);
+    let unchecked = store.audit_log.list_checkpoints(None, 10, None).await.unwrap();
+    assert!(unchecked.iter().all(|checkpoint| checkpoint.is_intact.is_none()));
     database.remove().await;
 }

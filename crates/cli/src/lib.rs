@@ -145,7 +145,7 @@ pub enum Command {
     ])]
     Audit(AdminQuery<ListArgs<AuditFilter>>),
     /// List checkpoints of the audit trail's hash chain, newest first.
-    #[command(after_help = examples!["vouchsafe checkpoints --limit 1"])]
+    #[command(after_help = examples!["vouchsafe checkpoints --limit 1", "vouchsafe checkpoints --check"])]
     Checkpoints(AdminQuery<ListArgs>),
     /// Run schema migrations, before an upgrade and in production before the first start.
     Migrate(migrate::MigrateArgs),

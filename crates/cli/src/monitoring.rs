@@ -2,7 +2,7 @@
 //! `audit` and `checkpoints`: what runs, and the audit trail.
 
 use clap::Args;
-use vouchsafe_domain::audit_log::AuditFilter;
+use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
 use vouchsafe_wire::operator::actors::ActorsQuery;
 
 use super::CommandOutput;
@@ -107,7 +107,10 @@ pub(super) async fn audit(
     admin.list("/audit", query, &AUDIT_COLUMNS).await
 }
 
-pub(super) async fn checkpoints(query: &ListArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
+pub(super) async fn checkpoints(
+    query: &ListArgs<CheckpointFilter>,
+    admin: &AdminClient,
+) -> anyhow::Result<CommandOutput> {
     admin.list("/audit/checkpoints", query, &CHECKPOINT_COLUMNS).await
 }
 

@@ -93,9 +93,14 @@
       button.ariaPressed = String(paused);
       setStatus(paused ? "Paused" : "Updated each second");
     });
+    // The connection of the page; a new one replaces it, whoever opens it.
     let source;
-    live.addEventListener("htmx:sseOpen", ({ detail }) => {
-      source = detail.source;
+    const createEventSource = htmx.createEventSource;
+    htmx.createEventSource = (url) => {
+      source?.close();
+      return (source = createEventSource(url));
+    };
+    live.addEventListener("htmx:sseOpen", () => {
       if (document.hidden) source.close();
       setStatus(paused ? "Paused" : "Updated each second");
     });

@@ -97,8 +97,22 @@ pub struct CheckpointRow {
     pub newest_audit_id: i64,
     /// SHA-256 of the hash before and of the entries, in hexadecimal digits.
     pub hash: String,
-    /// Whether the hash is that of the entries as they are now, and the service has made it: false if an entry was changed or removed.
-    pub is_intact: bool,
+    /// Whether the entries are as they were, and the service has written the checkpoint. Null without `check`, and for a checkpoint without
+    /// an HMAC, as version 0.2.0 wrote them.
+    #[cfg_attr(feature = "utoipa", schema(required))]
+    pub is_intact: Option<bool>,
+}
+
+/// Filter of checkpoints.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct CheckpointFilter {
+    /// Compare each checkpoint with its entries. Reads up to 1,000 entries for each.
+    #[serde(default)]
+    #[cfg_attr(feature = "utoipa", param(required = false))]
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub check: bool,
 }
 
 impl AuditRow {

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 use utoipa::openapi::path::Parameter;
-use vouchsafe_domain::audit_log::AuditFilter;
+use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
 use vouchsafe_domain::change_request::ChangeRequestFilter;
 use vouchsafe_domain::delivery::attempt::AttemptFilter;
 use vouchsafe_domain::delivery::view::DeliveryFilter;
@@ -53,6 +53,7 @@ impl ListFilter for WholeList {
 }
 
 impl ListFilter for ChangeRequestFilter {}
+impl ListFilter for CheckpointFilter {}
 impl ListFilter for DeliveryFilter {}
 impl ListFilter for DriftFilter {}
 impl ListFilter for PartnerFilter {}

@@ -39,7 +39,7 @@ use crate::api::body;
 use crate::api::error::ApiError;
 use crate::api::request_outcome::{self, RequestOutcome};
 use crate::service::Service;
-use crate::telemetry::trace;
+use vouchsafe_telemetry::trace;
 
 /// Extractor: the caller of a request with valid credentials from an allowed address.
 #[derive(Debug)]

@@ -32,7 +32,7 @@ use super::authentication::client_address;
 use super::rate_limit_headers;
 use crate::api::error::ApiError;
 use crate::service::Service;
-use crate::telemetry::trace;
+use vouchsafe_telemetry::trace;
 
 /// The console's script sends a form.
 static HX_REQUEST: HeaderName = HeaderName::from_static("hx-request");

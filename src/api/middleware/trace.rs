@@ -12,8 +12,7 @@ use tracing::{Instrument as _, Span, error_span};
 use vouchsafe_actors::SPANS;
 
 use crate::metrics::ExemplarLabels;
-use crate::telemetry;
-use crate::telemetry::trace::{TRACE_ID, Traceparent, parse_traceparent, random_trace_id};
+use vouchsafe_telemetry::trace::{TRACE_ID, Traceparent, parse_traceparent, random_trace_id};
 
 /// The response header with the trace id (spec part 7).
 static X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
@@ -41,7 +40,7 @@ pub(crate) async fn trace_request(
         route,
         exemplar: is_recorded.then(|| ExemplarLabels::new(&trace_id)).flatten(),
     });
-    telemetry::start_span(&span, &trace_id, parent);
+    vouchsafe_telemetry::start_span(&span, &trace_id, parent);
     let result = async {
         next.call(request)
             .await

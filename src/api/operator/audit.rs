@@ -1,7 +1,7 @@
 //! `GET /audit` and `GET /audit/checkpoints`: the audit trail and its hash chain, newest first.
 
 use actix_web::{HttpResponse, web};
-use vouchsafe_domain::audit_log::AuditFilter;
+use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
 
 use crate::api::error::ApiError;
 use crate::api::list_request::{ListRequest, list_response};
@@ -24,10 +24,10 @@ pub(super) async fn list(
 /// `GET /audit/checkpoints`.
 pub(super) async fn list_checkpoints(
     service: web::Data<Service>,
-    ListRequest { page, .. }: ListRequest,
+    ListRequest { page, filter }: ListRequest<CheckpointFilter>,
 ) -> Result<HttpResponse, ApiError> {
     let audit_log = &service.operator_store.audit_log;
-    let key = service.keyring.vault().checkpoint_key();
+    let key = filter.check.then(|| service.keyring.vault().checkpoint_key());
     let checkpoints = audit_log.list_checkpoints(page.after()?, page.fetch_limit(), key);
     Ok(list_response(&page, checkpoints.await?, |checkpoint| {
         checkpoint.number

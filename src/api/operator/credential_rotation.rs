@@ -74,7 +74,8 @@ impl ConfirmableChange for CredentialRotation {
             partner_id: self.partner_id,
             overlap: self.request.validate_overlap()?,
         };
-        let rotated = credential_rotation::rotate(service, previous, actor);
+        let store = service.operator_store.credentials.clone();
+        let rotated = credential_rotation::rotate(service, store, previous, actor);
         rotated.await?.map_err(|refusal| match refusal {
             RotationRefusal::NotLive => not_live(),
             RotationRefusal::TooMany => limit_reached(),

@@ -40,7 +40,7 @@ use crate::api::middleware::operator::{
 };
 use crate::api::routing::resource;
 use crate::service::Service;
-use crate::telemetry::trace;
+use vouchsafe_telemetry::trace;
 
 pub(super) fn routes(config: &mut web::ServiceConfig) {
     config

@@ -24,7 +24,8 @@ pub(super) async fn rotate(
         partner_id: signed.caller.partner_id(),
         overlap: parse_overlap(&signed.body)?,
     };
-    let rotated = credential_rotation::rotate(&service, previous, signed.caller.audit_actor());
+    let store = service.partner_store.credentials.clone();
+    let rotated = credential_rotation::rotate(&service, store, previous, signed.caller.audit_actor());
     rotated.await?.map_err(|refusal| match refusal {
         RotationRefusal::NotLive => ApiError::new(
             Code::InvalidCredentials,

@@ -17,7 +17,7 @@ use crate::api::error::ApiError;
 use crate::api::middleware::authentication::{VerifiedRequest, Vouchers};
 use crate::api::request_outcome::{self, RequestOutcome};
 use crate::service::Service;
-use crate::telemetry::trace;
+use vouchsafe_telemetry::trace;
 
 pub(super) async fn get(
     service: web::Data<Service>,

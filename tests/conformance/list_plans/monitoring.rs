@@ -58,7 +58,7 @@ pub(super) async fn check_monitoring(lists: &ListFixture) {
     check_requests(lists).await;
     for before in [None, Some(50)] {
         let description = format!("checkpoints before {before:?}");
-        let checkpoints = lists.store.audit_log.list_checkpoints(before, 26);
+        let checkpoints = lists.store.audit_log.list_checkpoints(before, 26, None);
         lists.assert_reads_few_rows(&description, 26, checkpoints).await;
     }
     lists

@@ -1,6 +1,6 @@
 //! Actors, nodes and lanes, refused requests, settings, and checkpoints of the audit trail.
 
-use crate::page::{Column, List, Object, Page, Section, Source, View, col, filter, link};
+use crate::page::{Column, List, Object, Page, Section, Source, View, choice, col, filter, link};
 
 const ACTOR_COLUMNS: [Column; 10] = [
     link("Key", "key", "/actors/{kind}/{key}"),
@@ -230,10 +230,13 @@ pub(super) static PAGES: [Page; 7] = [
                 col("Intact", "is_intact"),
                 col("SHA-256", "hash"),
             ],
-            filters: &[],
+            filters: &[choice("check", "Compare with the entries", || vec!["true"])],
             row_actions: &[],
             is_complete: true,
-            variants: &[],
+            variants: &[
+                ("Checkpoints", "/audit/checkpoints"),
+                ("Compared with their entries", "/audit/checkpoints?check=true"),
+            ],
         }),
         actions: &[],
     },

@@ -10,8 +10,12 @@ use super::Orders;
 use crate::audit::to_bigint;
 use crate::events::EventRow;
 
-/// More than the clocks of the nodes and of the database differ, and than an order waits for its commit.
-const COMMIT_WINDOW: Duration = Duration::minutes(5);
+/// Time before and after the creation of an order in which its first event was committed. The second is for clocks that differ; it has
+/// many events of a busy partner, so that it is searched only if the first has not the event.
+const COMMIT_WINDOWS: [(Duration, Duration); 2] = [
+    (Duration::seconds(1), Duration::seconds(5)),
+    (Duration::minutes(5), Duration::minutes(5)),
+];
 
 impl Orders {
     /// Lists the events of an order after the one with the sequence number `after`, oldest first, with one entry for each of up to
@@ -29,7 +33,8 @@ impl Orders {
     ) -> Result<Vec<CommittedEvents>, sqlx::Error> {
         self.0
             .run(move |pool| async move {
-                let rows = list_rows(&pool, partner_id, order_id, created_at, after, limit).await?;
+                let first = find_first(&pool, partner_id, order_id, created_at).await?;
+                let rows = list_rows(&pool, partner_id, order_id, first, after, limit).await?;
                 rows.into_iter()
                     .map(|row| row.into_committed_events(partner_id))
                     .collect()
@@ -38,11 +43,43 @@ impl Orders {
     }
 }
 
-async fn list_rows(
+/// The number of the order's first event.
+async fn find_first(
     pool: &PgPool,
     partner_id: PartnerId,
     order_id: OrderId,
     created_at: OffsetDateTime,
+) -> Result<Option<i64>, sqlx::Error> {
+    for (before, after) in COMMIT_WINDOWS {
+        // The bounds are computed once, and not for each event.
+        let found = sqlx::query_scalar!(
+            "SELECT e.number
+               FROM (SELECT last_event_before_v1($1, $3) AS first, last_event_before_v1($1, $4) AS last OFFSET 0) AS w
+              CROSS JOIN LATERAL (
+                    SELECT *
+                      FROM events AS e
+                     WHERE e.partner_id = $1 AND e.number > w.first AND e.number <= w.last
+                    OFFSET 0
+                   ) AS e
+              WHERE e.order_id = $2 AND e.first_sequence = 1
+              LIMIT 1",
+            partner_id as _,
+            order_id as _,
+            created_at - before,
+            created_at + after,
+        );
+        if let Some(number) = found.fetch_optional(pool).await? {
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
+}
+
+async fn list_rows(
+    pool: &PgPool,
+    partner_id: PartnerId,
+    order_id: OrderId,
+    first: Option<i64>,
     after: u32,
     limit: usize,
 ) -> Result<Vec<EventRow>, sqlx::Error> {
@@ -53,27 +90,18 @@ async fn list_rows(
                   b.body AS "body!",
                   b.created_at AS "created_at!"
              FROM (
-                   (SELECT *
-                      FROM events AS e
-                     WHERE e.partner_id = $1
-                       AND e.order_id = $2
-                       AND e.first_sequence = 1
-                       AND e.number > last_event_before_v1($1, $3)
-                       AND e.number <= last_event_before_v1($1, $4)
-                     ORDER BY e.number
-                     LIMIT 1)
+                   SELECT * FROM events AS e WHERE e.partner_id = $1 AND e.number = $3
                    UNION ALL
                    SELECT *
                      FROM events AS e
                     WHERE e.partner_id = $1 AND e.order_id = $2 AND e.first_sequence > 1
                   ) AS b
-            WHERE (b.first_sequence + b.count - 1)::bigint > $5
+            WHERE (b.first_sequence + b.count - 1)::bigint > $4
             ORDER BY b.number
-            LIMIT $6"#,
+            LIMIT $5"#,
         partner_id as _,
         order_id as _,
-        created_at - COMMIT_WINDOW,
-        created_at + COMMIT_WINDOW,
+        first,
         i64::from(after),
         to_bigint(limit),
     )

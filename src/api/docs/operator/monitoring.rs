@@ -2,7 +2,7 @@
 //! `/actors`, `/nodes`, `/lanes`, `/audit` and `/metrics`.
 
 use serde_json::{Value, json};
-use vouchsafe_domain::audit_log::{AuditFilter, AuditRow, CheckpointRow};
+use vouchsafe_domain::audit_log::{AuditFilter, AuditRow, CheckpointFilter, CheckpointRow};
 use vouchsafe_domain::node::{LaneReading, NodeRow};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::{NoFilter, WholeList};
@@ -190,10 +190,10 @@ pub(crate) fn audit_checkpoints(operation: Operation) -> Operation {
         .describe(
             MONITORING,
             "List audit checkpoints",
-            "The hash chain over the audit trail, newest first, compared with the entries as they are now. `vouchsafe verify` compares all of it, \
+            "The hash chain over the audit trail, newest first. With `check`, each is compared with its entries; `vouchsafe verify` compares all, \
              and with an exported file it detects that the newest checkpoints were removed together with their entries.",
         )
-        .list::<NoFilter, CheckpointRow>("Page of checkpoints.", checkpoint)
+        .list::<CheckpointFilter, CheckpointRow>("Page of checkpoints.", checkpoint)
 }
 
 pub(crate) fn metrics(operation: Operation) -> Operation {

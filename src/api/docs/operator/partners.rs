@@ -121,7 +121,7 @@ pub(crate) fn rotate(operation: Operation) -> Operation {
         .describe(
             PARTNERS,
             "Rotate a credential",
-            "Issues its successor with the same allowlist, and ends the credential after an overlap. Only this response contains the secret. An              unused successor of an earlier rotation is revoked.",
+            "Issues its successor with the same allowlist, and ends the credential after an overlap. Only this response contains the secret. An unused successor of an earlier rotation is revoked.",
         )
         .optional_json_body::<RotateCredentialBody>(json!({ "overlap_seconds": 3600 }))
         .created::<RotatedCredentialBody<'_>>("The new credential.", rotated)

@@ -28,7 +28,7 @@ use vouchsafe_security::environment::Environment;
 
 use self::queue::SpanQueue;
 use super::{BoxedLayer, CollectorUrl, TelemetryError};
-use crate::telemetry::trace::Traceparent;
+use crate::trace::Traceparent;
 
 /// Timeout of one batch, including retries.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -13,7 +13,7 @@ use tracing::Span;
 use vouchsafe_security::environment::Environment;
 
 use super::{BoxedLayer, CollectorUrl, TelemetryError};
-use crate::telemetry::trace::Traceparent;
+use crate::trace::Traceparent;
 
 pub(super) struct SpanExport(Infallible);
 

@@ -13,6 +13,7 @@ pub mod trace;
 
 use std::io::{IsTerminal as _, stderr};
 
+use clap::ValueEnum;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use tracing::Span;
 use tracing_subscriber::Registry;
@@ -25,10 +26,9 @@ use self::export::SpanExport;
 #[cfg(not(feature = "otlp"))]
 use self::export_disabled as export;
 use self::repeats::RepeatFilter;
-use vouchsafe_security::secret::expose;
+use vouchsafe_security::environment::Environment;
 
-use crate::settings::{LogFormat, ServeSettings};
-use crate::telemetry::trace::Traceparent;
+use crate::trace::Traceparent;
 
 /// Malformed HTTP gets a response but no log line, because anyone could fill the disk with it. `VOUCHSAFE_LOG` can override
 /// this by naming the target.
@@ -60,15 +60,37 @@ pub enum TelemetryError {
     Client(String),
 }
 
+/// Log format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Readable text.
+    Terminal,
+    /// One JSON object per line.
+    Json,
+}
+
+/// What the process logs and exports.
+#[derive(Clone, Copy)]
+pub struct TelemetrySettings<'a> {
+    /// Log level, or a filter such as `info,vouchsafe=debug`.
+    pub log: &'a str,
+    pub log_format: LogFormat,
+    /// URL of the collector, which may contain credentials; `None`: no span is exported.
+    pub otlp_endpoint: Option<&'a str>,
+    /// Headers for the collector, `NAME=VALUE`, comma-separated.
+    pub otlp_headers: &'a str,
+    pub environment: Environment,
+}
+
 /// Starts logging, and span export if a collector is configured.
 ///
 /// # Errors
 /// [`TelemetryError`] for an invalid filter or collector URL, or if the exporter cannot start.
-pub fn start(settings: &ServeSettings) -> Result<Telemetry, TelemetryError> {
+pub fn start(settings: TelemetrySettings<'_>) -> Result<Telemetry, TelemetryError> {
     let filter: Targets = format!("{MUTED_TARGETS},{}", settings.log).parse()?;
-    let export = settings.otlp_endpoint().map(|text| {
-        let collector: CollectorUrl = expose(text).parse()?;
-        let headers = collector::parse_headers(settings.otlp_headers()).ok_or(TelemetryError::Headers)?;
+    let export = settings.otlp_endpoint.map(|text| {
+        let collector: CollectorUrl = text.parse()?;
+        let headers = collector::parse_headers(settings.otlp_headers).ok_or(TelemetryError::Headers)?;
         SpanExport::start(&collector, headers, settings.environment)
     });
     let export = export.transpose()?;
@@ -109,13 +131,13 @@ pub fn start_span(span: &Span, trace_id: &str, parent: Option<Traceparent<'_>>) 
 
 impl Telemetry {
     /// Without span export, and without a change of the process's logging.
-    #[cfg(test)]
-    pub(crate) const fn disabled() -> Self {
+    #[must_use]
+    pub const fn disabled() -> Self {
         Self { export: None }
     }
 
     /// Registers the metrics of exported and dropped spans, if export is enabled.
-    pub(crate) fn register(&self, metrics: &mut MetricsRegistry) {
+    pub fn register(&self, metrics: &mut MetricsRegistry) {
         if let Some(export) = &self.export {
             export.register(metrics);
         }

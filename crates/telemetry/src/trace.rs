@@ -2,11 +2,11 @@
 //!
 //! A request with a valid `traceparent` continues that trace; others get a random id.
 
-use actix_web::http::header::HeaderMap;
+use actix_http::header::HeaderMap;
 
 tokio::task_local! {
     /// The trace id of the current request.
-    pub(crate) static TRACE_ID: String;
+    pub static TRACE_ID: String;
 }
 
 /// The parts of a well-formed `traceparent`, as hexadecimal digits.
@@ -22,7 +22,8 @@ pub struct Traceparent<'a> {
 
 impl Traceparent<'_> {
     /// Whether the caller records the trace.
-    pub(crate) fn is_sampled(self) -> bool {
+    #[must_use]
+    pub fn is_sampled(self) -> bool {
         u8::from_str_radix(self.flags, 16).is_ok_and(|flags| flags & 1 == 1)
     }
 }
@@ -34,7 +35,8 @@ pub fn current_trace_id() -> String {
 }
 
 /// Parses `traceparent`: `00-<32 hex>-<16 hex>-<2 hex>`, neither id all zeros.
-pub(crate) fn parse_traceparent(headers: &HeaderMap) -> Option<Traceparent<'_>> {
+#[must_use]
+pub fn parse_traceparent(headers: &HeaderMap) -> Option<Traceparent<'_>> {
     // Two values are ambiguous, so both are ignored.
     let mut values = headers.get_all("traceparent");
     let (Some(only), None) = (values.next(), values.next()) else {
@@ -60,13 +62,15 @@ pub(crate) fn parse_traceparent(headers: &HeaderMap) -> Option<Traceparent<'_>> 
     })
 }
 
-pub(crate) fn random_trace_id() -> String {
+/// 32 hexadecimal digits.
+#[must_use]
+pub fn random_trace_id() -> String {
     uuid::Uuid::now_v7().simple().to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use actix_web::http::header::{HeaderName, HeaderValue};
+    use actix_http::header::{HeaderName, HeaderValue};
 
     use super::*;
 
