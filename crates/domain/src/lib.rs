@@ -11,6 +11,7 @@ pub mod category;
 pub mod certification;
 pub mod change_request;
 pub mod clock;
+pub mod deceptive;
 pub mod delivery;
 pub mod envelope;
 pub mod event;

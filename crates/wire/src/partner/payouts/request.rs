@@ -290,6 +290,10 @@ mod tests {
                 "currency",
             ),
             (r#"{"amount":1,"currency":"USD"}"#, "destination"),
+            (
+                r#"{"amount":1,"currency":"USD","destination":{"type":"card"},"reference":"a\u009bb"}"#,
+                "reference",
+            ),
         ] {
             assert_eq!(field(body.as_bytes()), expected, "{body}");
         }
