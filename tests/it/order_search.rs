@@ -298,9 +298,19 @@ async fn text_of_partner_reaches_no_terminal_raw() {
     body["metadata"] = json!({ "note": "one\nstatus  CANCELLED" });
     let order = expect_success(&partner.send(&unique("key"), &body).await, 201);
     let order_id = order["order_id"].as_str().unwrap();
-    let list = ["order", "list", "--reference", &reference];
+    let list = [
+        "order",
+        "list",
+        "--partner",
+        &partner.partner_id,
+        "--reference",
+        &reference,
+    ];
     for (command, escapes) in [
-        (&["order", "show", order_id][..], &[r"\u202egpj", r"one\nstatus  CANCELLED"][..]),
+        (
+            &["order", "show", order_id][..],
+            &[r"\u202egpj", r"one\nstatus  CANCELLED"][..],
+        ),
         (&list, &[r"\u202egpj"]),
         (&[&list[..], &["--json"]].concat(), &[r"\u202egpj"]),
     ] {
@@ -319,7 +329,11 @@ async fn text_of_partner_reaches_no_terminal_raw() {
     ] {
         let mut body = order_body(&sale, 1);
         body[field] = value;
-        let refused = expect_error(&partner.send(&unique("key"), &body).await, 422, "VALIDATION_FAILED");
-        assert_eq!(refused["error"]["details"][0]["field"], json!(field));
+        let refused = expect_error(
+            &partner.send(&unique("key"), &body).await,
+            422,
+            "VALIDATION_FAILED",
+        );
+        assert_eq!(refused["details"][0]["field"], json!(field));
     }
 }

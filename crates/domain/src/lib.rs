@@ -39,6 +39,7 @@ pub mod period;
 pub mod product;
 pub mod purchase;
 pub mod reconciliation;
+pub mod revocation;
 pub mod sandbox_fault;
 #[cfg(feature = "utoipa")]
 pub mod schema;

@@ -16,14 +16,10 @@ pub(super) struct TextLimit {
 }
 
 /// The partner's own reference of an order or a payout (contract §3).
-pub(super) const REFERENCE: TextLimit = TextLimit {
-    max_chars: 128,
-};
+pub(super) const REFERENCE: TextLimit = TextLimit { max_chars: 128 };
 
 /// A reason or a description, which operators see too.
-pub(super) const DESCRIPTION: TextLimit = TextLimit {
-    max_chars: 500,
-};
+pub(super) const DESCRIPTION: TextLimit = TextLimit { max_chars: 500 };
 
 /// Pattern of a text without control characters except tab and newline.
 pub(super) const TEXT_WITH_LINES: &str = r"^[^\u0000-\u0008\u000b-\u001f\u007f-\u009f]*$";

@@ -238,9 +238,7 @@ fn check_entry(key: &str, value: &str) -> Result<(), String> {
         serde_json::from_str(value).map_err(|_| "expected valid text and numbers".to_owned())?;
     let is_forbidden = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if key.contains(char::is_control) || decoded.as_str().is_some_and(|text| text.contains(is_forbidden)) {
-        return Err(
-            "expected text without control characters, except tab and newline in values".to_owned(),
-        );
+        return Err("expected text without control characters, except tab and newline in values".to_owned());
     }
     Ok(())
 }
