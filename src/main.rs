@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Err(SettingsError::Arguments(error)) => error.exit(),
         Err(error) => return exit_with_error(&error, ExitStatus::Usage),
     };
+    print_warnings(&settings.warnings);
     let serve = settings.serve_settings();
     let local_service = LocalService::of(
         &settings.data_dir,
@@ -41,6 +42,13 @@ fn main() -> ExitCode {
             }
             Err(error) => exit_with_error(&error, ExitStatus::Usage),
         },
+    }
+}
+
+#[allow(clippy::print_stderr)] // commands do not log
+fn print_warnings(warnings: &[String]) {
+    for warning in warnings {
+        eprintln!("vouchsafe: warning: {warning}");
     }
 }
 

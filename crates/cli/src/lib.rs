@@ -57,6 +57,7 @@ use vouchsafe_domain::deceptive::escape_output;
 use vouchsafe_security::console_url::{ConsoleUrl, connectable_address};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::framing::API_PREFIX;
+use vouchsafe_security::secret_file::ExposedFile;
 use vouchsafe_wire::operator::search::SearchQuery;
 
 use self::admin::{AdminClient, AdminCommand, AdminQuery, ListArgs};
@@ -309,6 +310,12 @@ fn print_output(text: &str) {
     if !text.is_empty() {
         let end = if text.ends_with('\n') { "" } else { "\n" };
         drop(write!(std::io::stdout(), "{}{end}", escape_output(text)));
+    }
+}
+
+fn warn_of(exposed: Option<&ExposedFile>) {
+    if let Some(exposed) = exposed {
+        print_error(&format!("vouchsafe: warning: {exposed}"));
     }
 }
 

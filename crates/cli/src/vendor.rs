@@ -9,6 +9,7 @@ use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::call::read_text;
 use super::examples::examples;
 use super::id::{ObjectRef as _, VendorRef};
+use super::print_error;
 use super::table::{Column, column, text};
 
 const COLUMNS: [Column; 8] = [
@@ -42,6 +43,12 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
     match action {
         Action::Put(mut args) => {
             if let Some(argument) = &args.request.credentials {
+                if !matches!(expose(argument).as_bytes(), [b'@', ..] | b"-") {
+                    print_error(
+                        "vouchsafe: warning: --credentials is visible to every user of this machine, in the list of processes; name a file: \
+                         --credentials @FILE",
+                    );
+                }
                 // A file ends with a line feed, which is not part of the credential.
                 args.request.credentials = Some(read_text(expose(argument))?.trim_end().into());
             }
