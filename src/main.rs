@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use vouchsafe::program::{Cli, Command, SettingsError};
-use vouchsafe::{startup, telemetry, vendor_simulator};
+use vouchsafe::{memory_protection, startup, telemetry, vendor_simulator};
 use vouchsafe_cli::{self as cli, ExitStatus, LocalService};
 use vouchsafe_private_postgres::{GUARD_SUBCOMMAND, run_guard};
 
@@ -16,6 +16,10 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|first| first == GUARD_SUBCOMMAND) {
         return run_guard(arguments.into_iter().skip(2));
+    }
+    // Before any secret is read. The private Postgres inherits the limit.
+    if let Err(error) = memory_protection::forbid_dumps() {
+        print_warnings(&[format!("cannot forbid core dumps of this process: {error}")]);
     }
     let settings = match Cli::read(&arguments) {
         Ok(settings) => settings,

@@ -1,6 +1,7 @@
 //! `vouchsafe vendor`: vendors and their adapters.
 
 use clap::Subcommand;
+use secrecy::zeroize::Zeroizing;
 use vouchsafe_security::secret::expose;
 use vouchsafe_wire::operator::vendors::VendorRequest;
 
@@ -50,7 +51,8 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                     );
                 }
                 // A file ends with a line feed, which is not part of the credential.
-                args.request.credentials = Some(read_text(expose(argument))?.trim_end().into());
+                let text = Zeroizing::new(read_text(expose(argument))?);
+                args.request.credentials = Some(text.trim_end().into());
             }
             args.put(admin).await
         }

@@ -6,6 +6,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use zeroize::Zeroizing;
+
 /// Group members must not write, others must have no access. A group that reads is common: root and the service's group.
 const EXPOSING_BITS: u32 = 0o027;
 
@@ -34,10 +36,12 @@ impl fmt::Display for ExposedFile {
 ///
 /// # Errors
 /// If it cannot be read, or is not UTF-8.
-pub fn read(path: &Path) -> io::Result<(String, Option<ExposedFile>)> {
+pub fn read(path: &Path) -> io::Result<(Zeroizing<String>, Option<ExposedFile>)> {
     let mut file = File::open(path)?;
     let metadata = file.metadata()?;
-    let mut text = String::new();
+    // With capacity for the whole file: growing would leave unwiped copies in memory.
+    let length = usize::try_from(metadata.len()).unwrap_or_default();
+    let mut text = Zeroizing::new(String::with_capacity(length + 1));
     file.read_to_string(&mut text)?;
     let mode = metadata.permissions().mode() & 0o777;
     let is_exposed = metadata.is_file() && mode & EXPOSING_BITS != 0 && !path.starts_with(CONTAINER_SECRETS);
