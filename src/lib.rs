@@ -9,6 +9,7 @@ mod config_change;
 mod housekeeping;
 mod live;
 mod live_actors;
+pub mod memory_protection;
 mod metrics;
 pub mod program;
 mod readiness;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use vouchsafe::program::{Cli, Command, SettingsError};
-use vouchsafe::{startup, vendor_simulator};
+use vouchsafe::{memory_protection, startup, vendor_simulator};
 use vouchsafe_cli::{self as cli, ExitStatus, LocalService};
 use vouchsafe_private_postgres::{GUARD_SUBCOMMAND, run_guard};
 
@@ -17,11 +17,16 @@ fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|first| first == GUARD_SUBCOMMAND) {
         return run_guard(arguments.into_iter().skip(2));
     }
+    // Before any secret is read. The private Postgres inherits the limit.
+    if let Err(error) = memory_protection::forbid_dumps() {
+        print_warnings(&[format!("cannot forbid core dumps of this process: {error}")]);
+    }
     let settings = match Cli::read(&arguments) {
         Ok(settings) => settings,
         Err(SettingsError::Arguments(error)) => error.exit(),
         Err(error) => return exit_with_error(&error, ExitStatus::Usage),
     };
+    print_warnings(&settings.warnings);
     let serve = settings.serve_settings();
     let local_service = LocalService::of(
         &settings.data_dir,
@@ -41,6 +46,13 @@ fn main() -> ExitCode {
             }
             Err(error) => exit_with_error(&error, ExitStatus::Usage),
         },
+    }
+}
+
+#[allow(clippy::print_stderr)] // commands do not log
+fn print_warnings(warnings: &[String]) {
+    for warning in warnings {
+        eprintln!("vouchsafe: warning: {warning}");
     }
 }
 

@@ -10,6 +10,8 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 
 use vouchsafe_cli::{self as cli, MAX_WIDTH, examples, with_validation};
 
+use vouchsafe_security::secret_file::{self, ExposedFile};
+
 use crate::secret_files::{self, SecretFileError};
 use crate::settings::{ServeSettings, effective_settings};
 use crate::vendor_simulator::SimulatorArgs;
@@ -51,6 +53,10 @@ pub struct Cli {
 
     #[command(flatten)]
     serve: ServeSettings,
+
+    /// Secrets that other users of the machine can see.
+    #[arg(skip)]
+    pub warnings: Vec<String>,
 
     /// Command; default `serve`.
     #[command(subcommand)]
@@ -102,12 +108,14 @@ impl Cli {
     /// [`SettingsError`] for invalid arguments, environment variables and files.
     pub fn read(arguments: &[OsString]) -> Result<Self, SettingsError> {
         let first = Self::commands().ignore_errors(true).get_matches_from(arguments);
+        let mut exposed = Vec::new();
         let file = first
             .get_one::<PathBuf>("config")
-            .map(|path| read_file(path))
+            .map(|path| read_file(path, &mut exposed))
             .transpose()?;
         let mut file = file.unwrap_or_default();
-        let secrets = secret_files::read(&Self::commands(), &first, &file, |name| std::env::var_os(name))?;
+        let environment = |name: &str| std::env::var_os(name);
+        let secrets = secret_files::read(&Self::commands(), &first, &file, environment, &mut exposed)?;
         file.splice(..0, secrets);
         let command = with_validation(Self::commands());
         let command = with_full_usage(with_defaults(command, &file));
@@ -127,6 +135,10 @@ impl Cli {
         } else {
             matches
         };
+        settings.warnings = secret_files::flag_warnings(&command, &matches)
+            .into_iter()
+            .chain(exposed.iter().map(ToString::to_string))
+            .collect();
         settings.serve.effective = effective_settings(&command, &matches, &file);
         Ok(settings)
     }
@@ -161,19 +173,22 @@ fn parse_without_serve(
 }
 
 /// Parses `NAME=value` lines; ignores blank lines and lines that begin with `#`.
-fn read_file(path: &Path) -> Result<Vec<(String, String)>, SettingsError> {
+///
+/// Adds the file to `exposed` if it has secrets and is open to other users.
+fn read_file(path: &Path, exposed: &mut Vec<ExposedFile>) -> Result<Vec<(String, String)>, SettingsError> {
     let file_error = |reason: String| SettingsError::File {
         path: path.to_owned(),
         reason,
     };
-    let text = std::fs::read_to_string(path).map_err(|error| file_error(error.to_string()))?;
+    let (text, open) = secret_file::read(path).map_err(|error| file_error(error.to_string()))?;
     let lines = text
         .lines()
         .map(str::trim)
         .zip(1..)
         .filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
-    let known = environment_variables(&Cli::commands());
-    lines
+    let commands = Cli::commands();
+    let known = environment_variables(&commands);
+    let settings: Vec<_> = lines
         .map(|(line, number)| {
             let (name, value) = line
                 .split_once('=')
@@ -186,7 +201,12 @@ fn read_file(path: &Path) -> Result<Vec<(String, String)>, SettingsError> {
             }
             Ok((name, value.trim().to_owned()))
         })
-        .collect()
+        .collect::<Result<_, _>>()?;
+    let has_secrets = settings
+        .iter()
+        .any(|(name, _)| secret_files::is_secret(&commands, name));
+    exposed.extend(open.filter(|_| has_secrets));
+    Ok(settings)
 }
 
 /// Environment variables of a command and its subcommands.
@@ -230,7 +250,9 @@ fn with_defaults(command: clap::Command, file: &[(String, String)]) -> clap::Com
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Write as _;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use vouchsafe_security::environment::Environment;
 
@@ -341,6 +363,20 @@ mod tests {
                 .to_string()
                 .contains("line 1: unknown setting VOUCHSAFE_HTTP_ADRR")
         );
+    }
+
+    #[test]
+    fn settings_file_with_secrets_that_others_can_read_is_warned_of() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_owned();
+        let warnings = || read(&["--config", path.to_str().unwrap()]).unwrap().warnings;
+        writeln!(file, "VOUCHSAFE_LANES=7").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(warnings().is_empty(), "it has no secret");
+        writeln!(file, "VOUCHSAFE_MASTER_KEY={}", "ab".repeat(32)).unwrap();
+        assert!(warnings()[0].contains("chmod 600"), "{:?}", warnings());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(warnings().is_empty());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use vouchsafe_domain::money::{Amount, Currency};
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_security::credential::{ApiKeyPair, generate_key_pair};
 use vouchsafe_security::environment::Environment;
-use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
+use vouchsafe_security::idempotency::{IdempotencyScope, scoped_hash};
 use vouchsafe_store::AuditActor;
 
 use crate::service::Service;
@@ -111,7 +111,11 @@ async fn credit_wallets(service: &Service, partner_id: PartnerId) -> anyhow::Res
                 IdempotencyScope::TopUp,
                 &format!("{currency}:{reference}"),
             ),
-            fingerprint: fingerprint("seed", currency.as_str(), amount.as_bytes()),
+            fingerprint: service.keyring.vault().fingerprints().fingerprint(
+                "seed",
+                currency.as_str(),
+                amount.as_bytes(),
+            ),
             reference,
             operator: AuditActor::service(),
         };

@@ -2,11 +2,13 @@
 //!
 //! A setting is secret if its argument hides the value of its environment variable.
 
-use std::ffi::OsString;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
+use vouchsafe_security::secret_file::{self, ExposedFile};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
@@ -55,9 +57,53 @@ pub(super) fn file_settings(command: &Command) -> impl Iterator<Item = String> {
     command.get_arguments().filter_map(secret_name).map(file_setting)
 }
 
+/// Whether this environment variable, of a command or its subcommands, has a secret.
+pub(super) fn is_secret(command: &Command, name: &str) -> bool {
+    let mut secrets = command.get_arguments().filter_map(secret_name);
+    secrets.any(|known| known == name)
+        || command
+            .get_subcommands()
+            .any(|subcommand| is_secret(subcommand, name))
+}
+
+/// Warnings about secrets on the command line, which the list of processes shows to every user.
+pub(super) fn flag_warnings(command: &Command, matches: &ArgMatches) -> BTreeSet<String> {
+    let flags = levels(command, matches).flat_map(|(command, matches)| {
+        let is_flag = |argument: &&Arg| {
+            let id = argument.get_id().as_str();
+            matches.value_source(id) == Some(ValueSource::CommandLine) && has_secret(argument, matches)
+        };
+        command.get_arguments().filter(is_flag)
+    });
+    let warning = |flag: &Arg| {
+        let name = secret_name(flag)?;
+        Some(format!(
+            "--{} is visible to every user of this machine, in the list of processes; set {} instead",
+            flag.get_long()?,
+            file_setting(name)
+        ))
+    };
+    flags.filter_map(warning).collect()
+}
+
+/// Whether the value of a secret argument has a secret: a URL has none without a password.
+fn has_secret(argument: &Arg, matches: &ArgMatches) -> bool {
+    let is_url = argument
+        .get_value_names()
+        .is_some_and(|names| names.iter().any(|name| name.as_str() == "URL"));
+    let has_password = |value: &OsStr| {
+        let url = value.to_string_lossy();
+        let user = url.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+        user.is_some_and(|(user, _)| user.contains(':')) || url.contains("password=")
+    };
+    let mut values = matches.get_raw(argument.get_id().as_str()).into_iter().flatten();
+    secret_name(argument).is_some() && (!is_url || values.any(has_password))
+}
+
 /// Reads the files of the secrets that the given command takes: others may be unreadable for its user.
 ///
-/// `file` has the lines of the settings file. Returns names and values of the secrets.
+/// `file` has the lines of the settings file. Returns names and values of the secrets, and adds files that are open to other users
+/// to `exposed`.
 ///
 /// # Errors
 /// If a setting and its file are both set, or a file cannot be read or is empty.
@@ -66,6 +112,7 @@ pub(super) fn read(
     matches: &ArgMatches,
     file: &[(String, String)],
     environment: impl Fn(&str) -> Option<OsString>,
+    exposed: &mut Vec<ExposedFile>,
 ) -> Result<Vec<(String, String)>, SecretFileError> {
     // An empty variable counts as unset.
     let find = |name: &str| {
@@ -92,7 +139,8 @@ pub(super) fn read(
         if find(&name).is_some() {
             return Err(SecretFileError::BothSet { name });
         }
-        let value = read_secret(&name, &path)?;
+        let (value, open) = read_secret(&name, &path)?;
+        exposed.extend(open);
         secrets.push((name, value));
     }
     Ok(secrets)
@@ -100,12 +148,9 @@ pub(super) fn read(
 
 /// The arguments of the given subcommand, and whether each is on the command line; without a subcommand those of the service.
 fn arguments<'a>(command: &'a Command, matches: &'a ArgMatches) -> impl Iterator<Item = (&'a Arg, bool)> {
-    let path = std::iter::successors(Some((command, matches)), |(command, matches)| {
-        let (name, own) = matches.subcommand()?;
-        Some((command.find_subcommand(name)?, own))
-    });
     let is_root_skipped = matches.subcommand().is_some();
-    path.skip(is_root_skipped.into()).flat_map(|(command, matches)| {
+    let levels = levels(command, matches).skip(is_root_skipped.into());
+    levels.flat_map(|(command, matches)| {
         command.get_arguments().map(move |argument| {
             let source = matches.value_source(argument.get_id().as_str());
             (argument, source == Some(ValueSource::CommandLine))
@@ -113,9 +158,20 @@ fn arguments<'a>(command: &'a Command, matches: &'a ArgMatches) -> impl Iterator
     })
 }
 
+/// The command and the given subcommands, with their arguments.
+fn levels<'a>(
+    command: &'a Command,
+    matches: &'a ArgMatches,
+) -> impl Iterator<Item = (&'a Command, &'a ArgMatches)> {
+    std::iter::successors(Some((command, matches)), |(command, matches)| {
+        let (name, own) = matches.subcommand()?;
+        Some((command.find_subcommand(name)?, own))
+    })
+}
+
 /// The content without the line feeds at its end.
-fn read_secret(name: &str, path: &Path) -> Result<String, SecretFileError> {
-    let text = std::fs::read_to_string(path).map_err(|error| SecretFileError::Unreadable {
+fn read_secret(name: &str, path: &Path) -> Result<(String, Option<ExposedFile>), SecretFileError> {
+    let (text, exposed) = secret_file::read(path).map_err(|error| SecretFileError::Unreadable {
         name: name.to_owned(),
         path: path.to_owned(),
         reason: error.to_string(),
@@ -127,7 +183,7 @@ fn read_secret(name: &str, path: &Path) -> Result<String, SecretFileError> {
             path: path.to_owned(),
         });
     }
-    Ok(value.to_owned())
+    Ok((value.to_owned(), exposed))
 }
 
 #[cfg(test)]
@@ -156,7 +212,7 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.into())
         };
-        read(&command, &matches, &file, environment).map_err(|error| error.to_string())
+        read(&command, &matches, &file, environment, &mut Vec::new()).map_err(|error| error.to_string())
     }
 
     fn secret_file(content: &[u8]) -> (tempfile::TempDir, String) {
@@ -242,6 +298,53 @@ mod tests {
         assert_eq!(names("actors"), ["VOUCHSAFE_OPERATOR_TOKEN"]);
         assert!(names("verify").is_empty());
         assert!(names("actors --operator-token t").is_empty(), "a flag overrides");
+    }
+
+    #[test]
+    fn secret_on_the_command_line_is_warned_of() {
+        let warnings = |line: &str| -> Vec<_> {
+            let command = Cli::commands();
+            let arguments = ["vouchsafe"].into_iter().chain(line.split_whitespace());
+            let matches = command.clone().ignore_errors(true).get_matches_from(arguments);
+            flag_warnings(&command, &matches).into_iter().collect()
+        };
+        for (line, flag, setting) in [
+            ("--master-key k", "--master-key ", "VOUCHSAFE_MASTER_KEY_FILE"),
+            (
+                "--master-key k serve",
+                "--master-key ",
+                "VOUCHSAFE_MASTER_KEY_FILE",
+            ),
+            (
+                "serve --master-key k",
+                "--master-key ",
+                "VOUCHSAFE_MASTER_KEY_FILE",
+            ),
+            (
+                "partner list --operator-token t",
+                "--operator-token ",
+                "VOUCHSAFE_OPERATOR_TOKEN_FILE",
+            ),
+            (
+                "verify --database-url postgres://u:p@h/d",
+                "--database-url ",
+                "DATABASE_URL_FILE",
+            ),
+        ] {
+            let found = warnings(line);
+            assert!(
+                found.len() == 1 && found[0].starts_with(flag) && found[0].contains(setting),
+                "{line}: {found:?}"
+            );
+        }
+        for line in [
+            "",
+            "serve",
+            "partner list",
+            "verify --database-url postgres://u@h/d",
+        ] {
+            assert!(warnings(line).is_empty(), "{line}");
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@ use vouchsafe_security::environment::Environment;
 use vouchsafe_security::secret::expose;
 use vouchsafe_store::{DatabaseUrlError, parse_database_url};
 use vouchsafe_telemetry::{LogFormat, TelemetrySettings};
+use vouchsafe_webhooks::LoopbackTargets;
 use vouchsafe_wire::operator::settings::EffectiveSetting;
 
 /// Settings of the service.
@@ -121,6 +122,16 @@ pub struct ServeSettings {
     )]
     pub reconciliation_preview: Preview,
 
+    /// Whether a sandbox delivers webhooks to its own machine, also by http: on or off. Partners could probe its ports [default: on if
+    /// the partner listener is on loopback and there is no trusted proxy; always off in production].
+    #[arg(
+        long,
+        env = "VOUCHSAFE_WEBHOOK_LOOPBACK",
+        value_name = "on|off",
+        value_parser = clap::builder::BoolishValueParser::new()
+    )]
+    webhook_loopback: Option<bool>,
+
     /// Number of days for which delivery attempts of webhooks are logged; 0 logs none.
     #[arg(long, env = "VOUCHSAFE_DELIVERY_LOG_DAYS", default_value_t = 30, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(0..=366))]
     pub delivery_log_days: u16,
@@ -206,6 +217,17 @@ impl ServeSettings {
         self.four_eyes.clone().unwrap_or_else(default)
     }
 
+    /// Whether webhooks may be delivered to this machine. A listener behind a proxy is published, also on loopback.
+    #[must_use]
+    pub fn webhook_loopback(&self) -> LoopbackTargets {
+        let is_local = self.http_addr.ip().is_loopback() && self.trusted_proxies.is_empty();
+        if self.environment == Environment::Sandbox && self.webhook_loopback.unwrap_or(is_local) {
+            LoopbackTargets::Allowed
+        } else {
+            LoopbackTargets::Refused
+        }
+    }
+
     /// What the process logs and exports.
     #[must_use]
     pub fn telemetry(&self) -> TelemetrySettings<'_> {
@@ -227,4 +249,39 @@ impl ServeSettings {
 fn default_workers() -> u16 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     u16::try_from(cores / 2).unwrap_or(u16::MAX).clamp(1, 256)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+    use crate::program::Cli;
+
+    #[test]
+    fn webhooks_reach_loopback_only_from_a_sandbox_on_loopback_or_by_setting() {
+        let policy = |line: &str| {
+            let arguments = ["vouchsafe"].into_iter().chain(line.split_whitespace());
+            let arguments: Vec<OsString> = arguments.map(OsString::from).collect();
+            Cli::read(&arguments).unwrap().serve_settings().webhook_loopback()
+        };
+        for line in [
+            "",
+            "--http-addr [::1]:8080",
+            "--http-addr 0.0.0.0:8080 --webhook-loopback on",
+            "--trusted-proxies 127.0.0.1 --webhook-loopback on",
+        ] {
+            assert_eq!(policy(line), LoopbackTargets::Allowed, "{line}");
+        }
+        for line in [
+            "--http-addr 0.0.0.0:8080",
+            "--http-addr 10.0.0.7:8080",
+            "--trusted-proxies 127.0.0.1",
+            "--webhook-loopback off",
+            "--environment production",
+            "--environment production --webhook-loopback on",
+        ] {
+            assert_eq!(policy(line), LoopbackTargets::Refused, "{line}");
+        }
+    }
 }

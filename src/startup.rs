@@ -292,7 +292,10 @@ async fn build_service(
     let sender = HttpSender::new(SenderConfig {
         keyring: Arc::clone(&keyring),
         clock: Arc::clone(&clock),
-        policy: UrlPolicy::new(settings.environment, &[settings.http_addr, settings.admin_addr]),
+        policy: UrlPolicy::new(
+            settings.webhook_loopback(),
+            &[settings.http_addr, settings.admin_addr],
+        ),
         runtime: threads.outgoing.handle().clone(),
     });
     let sender = sender.context("create the webhook sender")?;

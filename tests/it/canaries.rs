@@ -115,3 +115,13 @@ fn assert_search_works(scratch: &Path) {
     };
     assert_eq!(find_occurrences(scratch, &[response], &code).len(), 3);
 }
+
+/// The service's memory has keys and codes: the unit test of `memory_protection` shows that ptrace is off, too.
+#[test]
+fn service_leaves_no_core_dump() {
+    let limits =
+        std::fs::read_to_string(format!("/proc/{}/limits", vouchsafe_test_harness::shared().pid())).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size"));
+    let words: Vec<_> = core.unwrap().split_whitespace().collect();
+    assert_eq!(words[4..6], ["0", "0"], "{limits}");
+}

@@ -12,13 +12,14 @@ use vouchsafe_test_harness::{Listener, program};
 const LONGEST_SLUG: &str = "a-slug-of-sixty-four-characters-which-is-the-longest-one-allowed";
 
 /// Fields with a label of the API, and its longest label where an example has another.
-const LABELS: [(&str, Option<&str>); 12] = [
+const LABELS: [(&str, Option<&str>); 13] = [
     ("pending_reason", Some("APPROVAL")),
     ("fault", Some("connection")),
     ("outcome", None),
     ("event", Some("order.partially_delivered")),
     ("last_response", Some("OUT_OF_STOCK")),
     ("currency", None),
+    ("date", None),
     ("role", None),
     ("status", None),
     ("state", None),

@@ -1,6 +1,7 @@
 //! Command line against a running service.
 
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
@@ -307,4 +308,41 @@ async fn verify_works_with_service_running_or_stopped() {
         (Some(1), &json!(false), 1)
     );
     assert_eq!(broken[0]["name"], "money.conservation");
+}
+
+#[test]
+fn secret_is_not_sent_over_plain_http_to_another_machine() {
+    for arguments in [
+        &["partner", "list", "--admin-url", "http://vouchsafe.invalid:8081"][..],
+        &["overview", "--admin-url", "http://198.51.100.7:8081"],
+        &["call", "GET", "/wallets", "--url", "http://198.51.100.7:8080"],
+    ] {
+        let output = run(arguments);
+        let errors = utf8(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains("--insecure-http"), "{errors}");
+    }
+    // Permitted: it fails only because there is no such host.
+    let permitted = run(&[
+        "partner",
+        "list",
+        "--admin-url",
+        "http://vouchsafe.invalid:8081",
+        "--insecure-http",
+    ]);
+    assert_eq!(permitted.status.code(), Some(3), "{}", utf8(&permitted.stderr));
+}
+
+#[test]
+fn credentials_file_open_to_others_is_warned_of() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("partner.json");
+    let stored = shared().data_dir().join("sandbox-partner.json");
+    std::fs::copy(stored, &path).unwrap();
+    for (mode, is_warned) in [(0o644, true), (0o600, false)] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let output = run(&["call", "GET", "/wallets", "--credentials", path.to_str().unwrap()]);
+        let notes = utf8(&output.stderr);
+        assert_eq!(notes.contains("chmod 600"), is_warned, "{notes}");
+    }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::commands::{run, run_error, run_json, run_ok, utf8};
+use vouchsafe_private_postgres::write_private;
 use vouchsafe_test_harness::unique;
 
 #[tokio::test]
@@ -45,7 +46,7 @@ async fn call_after_rotation_says_which_credentials_are_old() {
     let [stored, new] = ["sandbox-partner.json", "new.json"].map(|name| directory.path().join(name));
     let mut credential = created["credential"].clone();
     credential["partner_id"] = created["partner_id"].clone();
-    std::fs::write(&stored, credential.to_string()).unwrap();
+    write_private(&stored, &credential.to_string()).unwrap();
     let call = |arguments: &[&str]| {
         let data_dir = directory.path().to_str().unwrap();
         let output = run(&[&["--json", "--data-dir", data_dir, "call"], arguments].concat());
@@ -72,7 +73,7 @@ async fn call_after_rotation_says_which_credentials_are_old() {
         "{notes}"
     );
     // The response is a credentials file.
-    std::fs::write(&new, response).unwrap();
+    write_private(&new, &response).unwrap();
     let (code, _, notes) = call(&["--credentials", new.to_str().unwrap(), "GET", "/wallets"]);
     assert_eq!((code, notes.as_str()), (Some(0), ""));
     run_ok(&[

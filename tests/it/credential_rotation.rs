@@ -11,7 +11,7 @@ use vouchsafe_test_harness::{
     Instance, Operator, Partner, ServiceDatabase, expect_error, expect_success, shared, text_of,
 };
 
-async fn add_partner() -> (Operator, Partner) {
+pub(crate) async fn add_partner() -> (Operator, Partner) {
     let mut operator = Operator::of(shared());
     let partner = operator.add_partner("0").await;
     (operator, partner)
@@ -24,7 +24,7 @@ async fn request_rotation(partner: &mut Partner, body: &str) -> ApiResponse {
 }
 
 /// Rotates and returns the partner with its new credential.
-async fn rotate(partner: &mut Partner, body: &str) -> (Partner, Value) {
+pub(crate) async fn rotate(partner: &mut Partner, body: &str) -> (Partner, Value) {
     let issued = expect_success(&request_rotation(partner, body).await, 201);
     (partner.with_credential(&issued), issued)
 }
@@ -43,11 +43,11 @@ fn previous_expires_at(issued: &Value) -> OffsetDateTime {
     OffsetDateTime::parse(issued["previous_expires_at"].as_str().unwrap(), &Rfc3339).unwrap()
 }
 
-async fn assert_works(partner: &mut Partner) {
+pub(crate) async fn assert_works(partner: &mut Partner) {
     expect_success(&partner.get("/wallets").await, 200);
 }
 
-async fn assert_rejected(partner: &mut Partner) {
+pub(crate) async fn assert_rejected(partner: &mut Partner) {
     expect_error(&partner.get("/wallets").await, 401, "INVALID_CREDENTIALS");
 }
 

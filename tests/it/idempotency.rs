@@ -6,9 +6,12 @@ use serde_json::json;
 use vouchsafe_api_client::ApiResponse;
 use vouchsafe_api_client::partner::{IDEMPOTENCY_KEY, unix_seconds};
 
+use crate::payouts::{payout_body, request_payout};
+use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_security::idempotency::{IdempotencyScope, scoped_hash, unkeyed_fingerprint};
 use vouchsafe_test_harness::{
-    Operator, Partner, Sale, expect_error, expect_stored_error, expect_success, order_body, shared, text_of,
-    unique,
+    Operator, Partner, Sale, ServiceDatabase, expect_error, expect_stored_error, expect_success, order_body,
+    shared, text_of, unique,
 };
 
 /// Asserts that the second response replays the first.
@@ -279,4 +282,66 @@ async fn replay_with_invalid_signature_is_rejected() {
     let mut headers = partner.headers("/api/v1/orders", b"{}");
     headers.insert(IDEMPOTENCY_KEY, HeaderValue::from_str(&key).unwrap());
     expect_error(&partner.post(headers, body).await, 401, "INVALID_SIGNATURE");
+}
+
+/// Digits of an account number are few: from an unkeyed hash of the body they could be found by trying them all.
+#[tokio::test]
+async fn stored_fingerprint_is_keyed() {
+    let mut partner = Operator::of(shared()).add_partner("100").await;
+    let (key, body) = (unique("key"), payout_body("1"));
+    expect_success(&request_payout(&mut partner, &key, &body).await, 202);
+    let path = "/api/v1/payouts";
+    let (stored_key, unkeyed) = stored_key(&partner, IdempotencyScope::RequestPayout, &key, path, &body);
+    let mut database = ServiceDatabase::of(shared()).await;
+    let stored = "SELECT encode(fingerprint, 'hex') FROM idempotency_keys WHERE key::text = $1";
+    let stored = database.texts(stored, &stored_key).await;
+    assert!(stored.len() == 1 && stored[0] != unkeyed, "{stored:?}");
+}
+
+/// Text of the stored key, and the fingerprint of version 0.2.0 in hexadecimal digits.
+fn stored_key(
+    partner: &Partner,
+    scope: IdempotencyScope,
+    key: &str,
+    path: &str,
+    body: &str,
+) -> (String, String) {
+    let partner_id: PartnerId = partner.partner_id.parse().unwrap();
+    let unkeyed = unkeyed_fingerprint("POST", path, body.as_bytes());
+    (
+        scoped_hash(partner_id, scope, key).0.to_string(),
+        hex::encode(unkeyed.0),
+    )
+}
+
+#[tokio::test]
+async fn response_stored_before_the_upgrade_is_replayed() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("100").await;
+    let body = order_body(&sale, 1).to_string();
+    let [sample, key] = [unique("sample"), unique("key")];
+    let stored = partner.send_text(&sample, &body).await;
+    let of_key = |key: &str| {
+        stored_key(
+            &partner,
+            IdempotencyScope::PlaceOrder,
+            key,
+            "/api/v1/orders",
+            &body,
+        )
+    };
+    let ((sample, _), (stored_key, unkeyed)) = (of_key(&sample), of_key(&key));
+    let mut database = ServiceDatabase::of(shared()).await;
+    database
+        .run(format!(
+            "UPDATE idempotency_keys SET key = '{stored_key}', fingerprint = '\\x{unkeyed}' WHERE key = '{sample}'"
+        ))
+        .await;
+    for _ in 0..2 {
+        assert_replay(&stored, &partner.send_text(&key, &body).await);
+    }
+    let other = partner.send_text(&key, &order_body(&sale, 2).to_string()).await;
+    expect_error(&other, 422, "IDEMPOTENCY_KEY_REUSED");
+    assert_eq!(partner.balance("USD").await, "75.00", "one order");
 }

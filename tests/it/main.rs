@@ -22,6 +22,7 @@ mod conditional_requests;
 mod connection_classes;
 mod console;
 mod credential_commands;
+mod credential_revocation;
 mod credential_rotation;
 mod deliveries;
 mod delivery_log;

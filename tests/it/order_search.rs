@@ -286,3 +286,54 @@ async fn audit_log_filters_by_time() {
     let response = operator.call_json(Method::GET, &page, "").await;
     expect_error(&response, 422, "VALIDATION_FAILED");
 }
+
+#[tokio::test]
+async fn text_of_partner_reaches_no_terminal_raw() {
+    let mut operator = Operator::of(shared());
+    let mut partner = operator.add_partner("1000").await;
+    let sale = operator.add_product("stock", 1).await;
+    let reference = format!("{}\u{202e}gpj", unique("po"));
+    let mut body = order_body(&sale, 1);
+    body["reference"] = json!(reference);
+    body["metadata"] = json!({ "note": "one\nstatus  CANCELLED" });
+    let order = expect_success(&partner.send(&unique("key"), &body).await, 201);
+    let order_id = order["order_id"].as_str().unwrap();
+    let list = [
+        "order",
+        "list",
+        "--partner",
+        &partner.partner_id,
+        "--reference",
+        &reference,
+    ];
+    for (command, escapes) in [
+        (
+            &["order", "show", order_id][..],
+            &[r"\u202egpj", r"one\nstatus  CANCELLED"][..],
+        ),
+        (&list, &[r"\u202egpj"]),
+        (&[&list[..], &["--json"]].concat(), &[r"\u202egpj"]),
+    ] {
+        let output = run_ok(command);
+        assert!(!output.contains('\u{202e}'), "{output}");
+        for escape in escapes {
+            assert!(output.contains(escape), "{output}");
+        }
+    }
+    let orders = run_json(&list);
+    assert_eq!(orders["data"][0]["reference"], json!(reference));
+    for (field, value) in [
+        ("reference", json!("\u{1b}[2J")),
+        ("metadata", json!({ "note": "\u{9b}2J" })),
+        ("metadata", json!({ "no\nte": 1 })),
+    ] {
+        let mut body = order_body(&sale, 1);
+        body[field] = value;
+        let refused = expect_error(
+            &partner.send(&unique("key"), &body).await,
+            422,
+            "VALIDATION_FAILED",
+        );
+        assert_eq!(refused["details"][0]["field"], json!(field));
+    }
+}

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, StoredResponse};
+use vouchsafe_domain::idempotency::{KeyHash, RequestFingerprint, Response, StoredResponse};
 use vouchsafe_domain::ids::PartnerId;
 
 use crate::engine::Engine;
@@ -111,7 +111,7 @@ pub(super) async fn run<E: From<FlowError>>(
     engine: &Engine,
     partner_id: PartnerId,
     key: KeyHash,
-    request: Fingerprint,
+    request: RequestFingerprint,
     decide: impl AsyncFn(&DecisionAttempt) -> Result<FlowDecision, E>,
 ) -> Result<KeyedResponse, E> {
     let mut ticket = match acquire_key(engine, partner_id, key, request).await? {
@@ -131,7 +131,7 @@ pub(super) async fn run<E: From<FlowError>>(
             };
         }
         let FlowDecision { record, holds, .. } = decision?;
-        ticket = match commit(engine, record, holds, ticket).await? {
+        ticket = match commit(engine, record, holds, ticket, request).await? {
             CommitResult::Committed(response) => return Ok(KeyedResponse::fresh(response)),
             CommitResult::Replayed(response) => return Ok(KeyedResponse::replayed(response)),
             CommitResult::Stale(stale, returned) => {
@@ -167,7 +167,7 @@ async fn acquire_key(
     engine: &Engine,
     partner_id: PartnerId,
     key: KeyHash,
-    request: Fingerprint,
+    request: RequestFingerprint,
 ) -> Result<KeyState, FlowError> {
     let deadline = Instant::now() + KEY_TIMEOUT;
     loop {
@@ -196,7 +196,7 @@ async fn acquire_key(
 async fn find_stored_response(
     engine: &Engine,
     ticket: Ticket,
-    request: Fingerprint,
+    request: RequestFingerprint,
 ) -> Result<KeyState, FlowError> {
     match engine.store.find_response(ticket.key.key()).await {
         Ok(None) => Ok(KeyState::Run(ticket)),
@@ -217,8 +217,8 @@ async fn commit(
     record: Record,
     holds: Vec<Box<dyn Hold>>,
     ticket: Ticket,
+    request: RequestFingerprint,
 ) -> Result<CommitResult, FlowError> {
-    let request = record.claim.fingerprint;
     let outcome = engine.journal.submit(record, holds, ticket);
     match tokio::time::timeout(COMMIT_TIMEOUT, outcome).await {
         Ok(Ok(RecordOutcome::Committed(record))) => Ok(CommitResult::Committed(record.claim.response)),
@@ -231,8 +231,8 @@ async fn commit(
     }
 }
 
-fn replay(stored: StoredResponse, request: Fingerprint) -> Result<Response, FlowError> {
-    if stored.fingerprint == request {
+fn replay(stored: StoredResponse, request: RequestFingerprint) -> Result<Response, FlowError> {
+    if request.matches(stored.fingerprint) {
         Ok(stored.response)
     } else {
         Err(FlowError::KeyReused)

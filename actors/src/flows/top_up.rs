@@ -10,7 +10,7 @@
 
 use tracing::instrument;
 use vouchsafe_domain::audit_log::AuditActor;
-use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response, Retention};
+use vouchsafe_domain::idempotency::{KeyHash, RequestFingerprint, Response, Retention};
 use vouchsafe_domain::ids::{PartnerId, TransactionId};
 use vouchsafe_domain::ledger::{LedgerKind, Movement};
 use vouchsafe_domain::money::{Amount, Money};
@@ -35,7 +35,7 @@ pub struct TopUp {
     /// The key derived from the reference.
     pub key: KeyHash,
     /// Covers partner, kind, amount and reference.
-    pub fingerprint: Fingerprint,
+    pub fingerprint: RequestFingerprint,
 }
 
 /// A committed ledger entry.
@@ -110,7 +110,7 @@ fn record(command: &TopUp) -> Record {
     };
     let claim = KeyClaim {
         key: command.key,
-        fingerprint: command.fingerprint,
+        fingerprint: command.fingerprint.keyed,
         response,
         retention: Retention::Forever,
     };

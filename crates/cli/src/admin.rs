@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 use vouchsafe_domain::ids::ChangeRequestId;
 use vouchsafe_private_postgres::OPERATOR_TOKEN_FILE;
 use vouchsafe_security::secret::expose;
+use vouchsafe_security::secret_file;
 use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::page::PageParameters;
 use vouchsafe_wire::query;
 
-use super::client::{ErrorResponse, build_client, parse_url, send};
+use super::client::{ErrorResponse, TransportOptions, build_client, parse_url, send};
 use super::exit::WaitingChange;
 use super::id::ObjectRef;
 use super::output;
@@ -44,6 +45,9 @@ pub struct AdminOptions {
         value_name = "TOKEN"
     )]
     operator_token: Option<SecretString>,
+
+    #[command(flatten)]
+    transport: TransportOptions,
 }
 
 /// A group of operator commands.
@@ -116,9 +120,10 @@ impl AdminClient {
         let AdminOptions {
             admin_url,
             operator_token,
+            transport,
         } = options;
         let url = admin_url.as_deref().unwrap_or(&local_service.admin_url);
-        parse_url(url, "--admin-url")?;
+        transport.check(&parse_url(url, "--admin-url")?, "--admin-url")?;
         let url = url.trim_end_matches('/').to_owned();
         let token = match operator_token {
             Some(token) => token,
@@ -262,10 +267,11 @@ pub(super) const NO_BODY: Option<&()> = None;
 
 fn read_stored_token(data_dir: &Path) -> anyhow::Result<SecretString> {
     let path = data_dir.join(OPERATOR_TOKEN_FILE);
-    let text = std::fs::read_to_string(&path).with_context(|| {
+    let (text, exposed) = secret_file::read(&path).with_context(|| {
         let path = path.display();
         format!("no operator token: set VOUCHSAFE_OPERATOR_TOKEN, or name the data directory of a sandbox with --data-dir \
                  (cannot read {path})")
     })?;
+    super::warn_of(exposed.as_ref());
     Ok(text.trim().into())
 }

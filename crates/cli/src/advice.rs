@@ -55,7 +55,7 @@ const ADVICE_BY_CODE: [(Code, &str); 27] = [
     ),
     (
         Code::InvalidCredentials,
-        "set the operator token with --operator-token or VOUCHSAFE_OPERATOR_TOKEN; a sandbox stores it in its data \
+        "set the operator token with VOUCHSAFE_OPERATOR_TOKEN_FILE or VOUCHSAFE_OPERATOR_TOKEN; a sandbox stores it in its data \
          directory, see --data-dir",
     ),
     (

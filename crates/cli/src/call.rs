@@ -14,10 +14,11 @@ use vouchsafe_private_postgres::{SANDBOX_PARTNER_FILE, write_private};
 use vouchsafe_security::credential::ApiSecret;
 use vouchsafe_security::framing::{API_PREFIX, CanonicalRequest, SignedRequest, Timestamp};
 use vouchsafe_security::secret::expose;
+use vouchsafe_security::secret_file;
 use vouchsafe_security::signature::sign;
 use vouchsafe_wire::error_code::Code;
 
-use super::client::{build_client, parse_url};
+use super::client::{TransportOptions, build_client, parse_url};
 use super::examples::examples;
 use super::exit::UsageError;
 use super::{CONNECTION_OPTIONS, CommandOutput, LocalService, print_error};
@@ -48,6 +49,9 @@ pub struct CallArgs {
     /// File with `api_key` and `api_secret` [default: the sandbox partner's, in the data directory].
     #[arg(long, help_heading = CONNECTION_OPTIONS, value_name = "FILE")]
     credentials: Option<PathBuf>,
+
+    #[command(flatten)]
+    transport: TransportOptions,
 
     /// Idempotency-Key of a POST [default: a new one].
     #[arg(long, value_name = "KEY")]
@@ -87,6 +91,7 @@ pub(super) async fn run(
         .unwrap_or_default();
     let base_url = args.url.as_deref().unwrap_or(&local_service.base_url);
     let url = resolve_url(base_url, &args.path)?;
+    args.transport.check(&url, "--url")?;
     let mut request = build_client(url.as_str())?.request(method.clone(), url.clone());
     request = request.header("X-API-Key", expose(&credentials.api_key));
     request = request.header("X-API-Secret", expose(&credentials.api_secret));
@@ -189,9 +194,10 @@ async fn send_and_print(
 }
 
 fn read_credentials(path: &Path) -> anyhow::Result<Credentials> {
-    let text = std::fs::read_to_string(path).with_context(|| {
+    let (text, exposed) = secret_file::read(path).with_context(|| {
         format!("cannot read credentials from {}; start a sandbox to create them, or name others with --credentials", path.display())
     })?;
+    super::warn_of(exposed.as_ref());
     // The parser's error may quote a secret.
     serde_json::from_str(&text)
         .ok()

@@ -4,10 +4,13 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::Args;
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
+use vouchsafe_security::console_url::is_loopback;
 use vouchsafe_wire::error_body::FieldError;
 
+use super::CONNECTION_OPTIONS;
 use super::advice::find_advice;
 use super::exit::{UnreachableError, UsageError};
 
@@ -33,6 +36,32 @@ pub(super) fn parse_url(text: &str, option: &str) -> Result<Url, UsageError> {
             "{option} {text}: expected a URL such as http://127.0.0.1:8081"
         ))
     })
+}
+
+/// Option that permits secrets over plain HTTP.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct TransportOptions {
+    /// Send secrets over plain HTTP to another machine, where the network can read them.
+    #[arg(
+        long,
+        global = true,
+        help_heading = CONNECTION_OPTIONS,
+        env = "VOUCHSAFE_INSECURE_HTTP"
+    )]
+    insecure_http: bool,
+}
+
+impl TransportOptions {
+    /// Refuses to send a secret over plain HTTP to another machine.
+    pub(super) fn check(self, url: &Url, option: &str) -> Result<(), UsageError> {
+        if url.scheme() != "http" || is_loopback(url) || self.insecure_http {
+            return Ok(());
+        }
+        Err(UsageError(format!(
+            "{option} {url}: the network could read the secret in this request; use an https URL or a tunnel to 127.0.0.1, or \
+             permit it with --insecure-http"
+        )))
+    }
 }
 
 /// A complete response.
@@ -164,6 +193,33 @@ mod tests {
             (other.to_string().as_str(), other.raw_body()),
             ("unexpected response: 502 Bad Gateway", Some("<html>"))
         );
+    }
+
+    #[test]
+    fn secret_over_plain_http_to_another_machine_is_refused() {
+        let check = |url: &str, insecure_http| {
+            let options = TransportOptions { insecure_http };
+            options.check(&parse_url(url, "--admin-url").unwrap(), "--admin-url")
+        };
+        for url in [
+            "https://vouchsafe.example",
+            "http://127.0.0.1:8081",
+            "http://localhost:8081",
+            "http://[::1]:8081",
+        ] {
+            assert!(check(url, false).is_ok(), "{url}");
+        }
+        for url in [
+            "http://10.0.0.7:8081",
+            "http://vouchsafe.example",
+            "http://localhost.example",
+            "http://0.0.0.0:8081",
+            "http://[2001:db8::1]:8081",
+        ] {
+            let refused = check(url, false).unwrap_err().to_string();
+            assert!(refused.contains("--insecure-http"), "{refused}");
+            assert!(check(url, true).is_ok(), "{url}");
+        }
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use clap::Subcommand;
 use reqwest::Method;
-use vouchsafe_wire::operator::credentials::IssueCredentialRequest;
+use vouchsafe_wire::operator::credentials::{IssueCredentialRequest, RevocationQuery};
 use vouchsafe_wire::partner::credentials::RotateCredentialBody;
+use vouchsafe_wire::query;
 
 use super::CommandOutput;
 use super::admin::{AdminClient, ListArgs, NO_BODY, RequestArgs};
@@ -36,9 +37,17 @@ pub enum Action {
     /// Rotate a credential: issue its successor, whose secret is shown once, and end it after an overlap.
     #[command(after_help = examples!["vouchsafe credential rotate CREDENTIAL_ID --overlap-seconds 3600"])]
     Rotate(RequestArgs<CredentialRef, RotateCredentialBody>),
-    /// Revoke a credential, effective at once.
-    #[command(after_help = examples!["vouchsafe credential revoke CREDENTIAL_ID"])]
-    Revoke(CredentialRef),
+    /// Revoke a credential and those rotated from it, effective at once.
+    #[command(after_help = examples![
+        "vouchsafe credential revoke CREDENTIAL_ID",
+        "vouchsafe credential revoke CREDENTIAL_ID --descendants keep",
+    ])]
+    Revoke {
+        #[command(flatten)]
+        credential: CredentialRef,
+        #[command(flatten)]
+        query: RevocationQuery,
+    },
 }
 
 pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<CommandOutput> {
@@ -50,11 +59,9 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
                 .await
         }
         Action::Rotate(args) => args.post("rotate", admin).await,
-        Action::Revoke(credential) => {
-            let response = admin.call(Method::DELETE, &credential.path(), NO_BODY).await?;
-            admin.show(response, |_| {
-                Ok(format!("{} is revoked", credential.credential_id))
-            })
+        Action::Revoke { credential, query } => {
+            let path = format!("{}?{}", credential.path(), query::to_string(&query)?);
+            admin.change(Method::DELETE, &path, NO_BODY).await
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Client commands: partner requests, operator commands, and checks of the database.
 //!
 //! Results go to standard output, everything else to standard error; `--json` prints the response unchanged, except that all
-//! output ends with a line feed. [`ExitStatus`] lists the exit codes. The help of every command has a working example.
+//! output ends with a line feed and has control and bidirectional characters as escapes. [`ExitStatus`] lists the exit codes. The help of every command has a working example.
 
 mod admin;
 mod advice;
@@ -53,9 +53,11 @@ pub use self::id::with_validation;
 pub use self::table::MAX_WIDTH;
 
 use vouchsafe_domain::audit_log::AuditFilter;
+use vouchsafe_domain::deceptive::escape_output;
 use vouchsafe_security::console_url::{ConsoleUrl, connectable_address};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::framing::API_PREFIX;
+use vouchsafe_security::secret_file::ExposedFile;
 use vouchsafe_wire::operator::search::SearchQuery;
 
 use self::admin::{AdminClient, AdminCommand, AdminQuery, ListArgs};
@@ -146,7 +148,7 @@ pub enum Command {
     Audit(AdminQuery<ListArgs<AuditFilter>>),
     /// List checkpoints of the audit trail's hash chain, newest first.
     #[command(after_help = examples!["vouchsafe checkpoints --limit 1", "vouchsafe checkpoints --check"])]
-    Checkpoints(AdminQuery<ListArgs>),
+    Checkpoints(AdminQuery<ListArgs<CheckpointFilter>>),
     /// Run schema migrations, before an upgrade and in production before the first start.
     Migrate(migrate::MigrateArgs),
     /// Check every invariant in the database, with the service running or stopped.
@@ -303,14 +305,20 @@ async fn dispatch(
     }
 }
 
-/// Ends the output with a line feed. Ignores a closed standard output: the reader of a pipe may have exited.
+/// Ends the output with a line feed and escapes what a terminal would obey. Ignores a closed standard output: the reader of a pipe may have exited.
 fn print_output(text: &str) {
     if !text.is_empty() {
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        drop(write!(std::io::stdout(), "{text}{end}"));
+        drop(write!(std::io::stdout(), "{}{end}", escape_output(text)));
+    }
+}
+
+fn warn_of(exposed: Option<&ExposedFile>) {
+    if let Some(exposed) = exposed {
+        print_error(&format!("vouchsafe: warning: {exposed}"));
     }
 }
 
 fn print_error(text: &str) {
-    drop(writeln!(std::io::stderr(), "{text}"));
+    drop(writeln!(std::io::stderr(), "{}", escape_output(text)));
 }

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use vouchsafe_domain::deceptive::escape_value;
 use vouchsafe_domain::period::parse_timestamp;
 use vouchsafe_wire::query;
 
@@ -33,8 +34,9 @@ impl<'de> Visitor<'de> for OrderedFieldsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OrderedFields, A::Error> {
         let mut fields = Vec::new();
-        while let Some(field) = map.next_entry()? {
-            fields.push(field);
+        while let Some((name, value)) = map.next_entry::<String, _>()? {
+            // Partners choose the names in metadata.
+            fields.push((escape_value(&name), value));
         }
         Ok(OrderedFields(fields))
     }
@@ -80,13 +82,15 @@ struct ListBody {
 /// A value that is null.
 const NULL: &str = "-";
 
-/// Formats a value without quotes. Control characters become spaces: vendors and receivers send some of the texts.
+/// Formats a value without quotes, on one line: partners, vendors and receivers send some of the texts.
 fn format_cell(value: &RawValue) -> String {
     let text = value.get();
     match text.bytes().next() {
-        Some(b'"') => serde_json::from_str(text)
-            .unwrap_or_else(|_| text.to_owned())
-            .replace(char::is_control, " "),
+        Some(b'"') => match serde_json::from_str::<String>(text) {
+            Ok(text) => escape_value(&text),
+            // A lone surrogate.
+            Err(_) => text.to_owned(),
+        },
         Some(b'[') => match serde_json::from_str::<Vec<Box<RawValue>>>(text) {
             Ok(values) => values
                 .iter()
@@ -288,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn cell_shows_seconds_the_last_attempt_and_no_control_characters() {
+    fn cell_shows_seconds_the_last_attempt_and_escapes() {
         let columns = [
             column("AT", "at"),
             column("RESPONSE", "attempts.last.status attempts.last.fault"),
@@ -296,10 +300,19 @@ mod tests {
         ];
         let body = r#"{"data":[
             {"at":"2026-11-20T12:00:00.123456Z","attempts":[{"status":200,"fault":null},{"status":null,"fault":"timeout"}]},
-            {"at":null,"attempts":[],"note":"a\u001b[31mb\nc"}],"has_more":false,"next_cursor":null}"#;
+            {"at":null,"attempts":[],"note":"a\u001b[31mb\nc\u202e"}],"has_more":false,"next_cursor":null}"#;
         assert_eq!(
             format_list(body, &columns, "").unwrap(),
-            "AT                    RESPONSE  NOTE\n2026-11-20T12:00:00Z  timeout   -\n-                     -         a [31mb c"
+            "AT                    RESPONSE  NOTE\n2026-11-20T12:00:00Z  timeout   -\n-                     -         a\\u001b[31mb\\nc\\u202e"
+        );
+    }
+
+    #[test]
+    fn metadata_cannot_forge_lines() {
+        let body = r#"{"reference":"a\u009b2J","metadata":{"x\nstatus":"y\nstatus  PAID"}}"#;
+        assert_eq!(
+            format_object(body).unwrap(),
+            "reference  a\\u009b2J\nmetadata:\n  x\\nstatus  y\\nstatus  PAID"
         );
     }
 }

@@ -1,6 +1,7 @@
 //! `vouchsafe vendor`: vendors and their adapters.
 
 use clap::Subcommand;
+use secrecy::zeroize::Zeroizing;
 use vouchsafe_security::secret::expose;
 use vouchsafe_wire::operator::vendors::VendorRequest;
 
@@ -9,6 +10,7 @@ use super::admin::{AdminClient, ListArgs, RequestArgs};
 use super::call::read_text;
 use super::examples::examples;
 use super::id::{ObjectRef as _, VendorRef};
+use super::print_error;
 use super::table::{Column, column, text};
 
 const COLUMNS: [Column; 8] = [
@@ -42,8 +44,15 @@ pub(super) async fn run(action: Action, admin: &AdminClient) -> anyhow::Result<C
     match action {
         Action::Put(mut args) => {
             if let Some(argument) = &args.request.credentials {
+                if !matches!(expose(argument).as_bytes(), [b'@', ..] | b"-") {
+                    print_error(
+                        "vouchsafe: warning: --credentials is visible to every user of this machine, in the list of processes; name a file: \
+                         --credentials @FILE",
+                    );
+                }
                 // A file ends with a line feed, which is not part of the credential.
-                args.request.credentials = Some(read_text(expose(argument))?.trim_end().into());
+                let text = Zeroizing::new(read_text(expose(argument))?);
+                args.request.credentials = Some(text.trim_end().into());
             }
             args.put(admin).await
         }

@@ -1,6 +1,7 @@
 //! Rendering of JSON values: times, states, links to objects, and texts of partners, vendors and receivers.
 
 use maud::{Markup, html};
+use vouchsafe_domain::deceptive::is_deceptive;
 
 use crate::json::Json;
 use crate::page::Column;
@@ -49,15 +50,6 @@ pub(crate) fn page_of(field: &str, id: &str) -> Option<String> {
 fn is_id(text: &str, prefix: &str) -> bool {
     text.strip_prefix(prefix)
         .is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
-}
-
-/// Whether a character changes the direction of a text, or is invisible.
-fn is_deceptive(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-        )
 }
 
 /// A text in which control characters and marks of direction are visible: another party may have written it.

@@ -8,9 +8,32 @@ use uuid::Uuid;
 #[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
 pub struct KeyHash(pub Uuid);
 
-/// SHA-256 of method, path and raw body; detects a key that is reused with a different request.
+/// Hash of method, path and raw body; detects a key that is reused with a different request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 32]);
+
+/// The fingerprints of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestFingerprint {
+    /// Keyed hash, which is stored with the response.
+    pub keyed: Fingerprint,
+    /// What version 0.2.0 stored: partners' responses for a day, references of top-ups forever.
+    pub unkeyed: Option<Fingerprint>,
+}
+
+impl RequestFingerprint {
+    /// Whether a response with this fingerprint was stored for the same request.
+    #[must_use]
+    pub fn matches(&self, stored: Fingerprint) -> bool {
+        stored == self.keyed || Some(stored) == self.unkeyed
+    }
+}
+
+impl From<Fingerprint> for RequestFingerprint {
+    fn from(keyed: Fingerprint) -> Self {
+        Self { keyed, unkeyed: None }
+    }
+}
 
 /// The status and body of an HTTP response.
 #[derive(Clone, PartialEq, Eq)]

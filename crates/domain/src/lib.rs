@@ -11,6 +11,7 @@ pub mod category;
 pub mod certification;
 pub mod change_request;
 pub mod clock;
+pub mod deceptive;
 pub mod delivery;
 pub mod envelope;
 pub mod event;
@@ -38,6 +39,7 @@ pub mod period;
 pub mod product;
 pub mod purchase;
 pub mod reconciliation;
+pub mod revocation;
 pub mod sandbox_fault;
 #[cfg(feature = "utoipa")]
 pub mod schema;

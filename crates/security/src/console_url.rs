@@ -67,18 +67,12 @@ impl FromStr for ConsoleUrl {
     fn from_str(text: &str) -> Result<Self, InvalidConsoleUrl> {
         let url = Url::parse(text).map_err(|_| InvalidConsoleUrl)?;
         let is_https = url.scheme() == "https";
-        let is_loopback = match url.host() {
-            Some(Host::Domain(name)) => name == "localhost",
-            Some(Host::Ipv4(ip)) => ip.is_loopback(),
-            Some(Host::Ipv6(ip)) => ip.is_loopback(),
-            None => false,
-        };
         let is_origin = url.path() == "/"
             && url.query().is_none()
             && url.fragment().is_none()
             && url.username().is_empty()
             && url.password().is_none();
-        let is_permitted = is_https || (url.scheme() == "http" && is_loopback);
+        let is_permitted = is_https || (url.scheme() == "http" && is_loopback(&url));
         let origin = url.origin().ascii_serialization();
         (is_origin && is_permitted)
             .then_some(Self { origin, is_https })
@@ -89,6 +83,17 @@ impl FromStr for ConsoleUrl {
 impl fmt::Display for ConsoleUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.origin)
+    }
+}
+
+/// Whether the host of a URL is this machine: `localhost`, or an address of the loopback interface.
+#[must_use]
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
     }
 }
 

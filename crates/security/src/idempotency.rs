@@ -87,22 +87,24 @@ pub fn scoped_hash(partner_id: PartnerId, scope: IdempotencyScope, text: &str) -
     KeyHash(Uuid::from_bytes(half))
 }
 
-/// Distinguishes requests under the same key: SHA-256 over method, path and unparsed body, the first two with their
-/// length.
+/// The fingerprint that version 0.2.0 stored: SHA-256 over method, path and unparsed body, the first two with their length. It
+/// is compared with rows of that version and never stored: an account number in the body could be found by trying them all.
 #[must_use]
-pub fn fingerprint(method: &str, path: &str, body: &[u8]) -> Fingerprint {
-    let digest = Sha256::new()
-        .chain_update(length_prefix(method))
-        .chain_update(method)
-        .chain_update(length_prefix(path))
-        .chain_update(path)
-        .chain_update(body)
-        .finalize();
-    Fingerprint(digest.into())
+pub fn unkeyed_fingerprint(method: &str, path: &str, body: &[u8]) -> Fingerprint {
+    let digest = Sha256::new().chain_update(frame(method, path)).chain_update(body);
+    Fingerprint(digest.finalize().into())
 }
 
-fn length_prefix(text: &str) -> [u8; 8] {
-    (text.len() as u64).to_be_bytes()
+/// Method and path with their lengths, which keep them and the body apart in the message of a fingerprint.
+pub(crate) fn frame(method: &str, path: &str) -> Vec<u8> {
+    let length = |text: &str| (text.len() as u64).to_be_bytes();
+    [
+        &length(method)[..],
+        method.as_bytes(),
+        &length(path),
+        path.as_bytes(),
+    ]
+    .concat()
 }
 
 #[cfg(test)]
@@ -187,7 +189,7 @@ mod tests {
         ]
         .concat();
         assert_eq!(
-            fingerprint("POST", "/api/v1/orders", b"{}").0[..],
+            unkeyed_fingerprint("POST", "/api/v1/orders", b"{}").0[..],
             Sha256::digest(message)[..]
         );
     }
@@ -209,8 +211,8 @@ mod tests {
         fn fingerprint_changes_when_bytes_move_between_parts(text in "[a-z/{]{2,12}", i in 0usize..12, j in 0usize..12) {
             let (i, j) = (i % text.len(), j % text.len());
             let (low, high) = (i.min(j), i.max(j));
-            let moved = fingerprint(&text[..low], &text[low..high], &text.as_bytes()[high..]);
-            let whole = fingerprint(&text, "", b"");
+            let moved = unkeyed_fingerprint(&text[..low], &text[low..high], &text.as_bytes()[high..]);
+            let whole = unkeyed_fingerprint(&text, "", b"");
             prop_assert_ne!(moved, whole);
         }
     }

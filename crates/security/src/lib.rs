@@ -31,6 +31,7 @@ pub mod operator_token;
 pub mod rate_limiter;
 pub mod registry;
 pub mod secret;
+pub mod secret_file;
 pub mod signature;
 pub mod sliding_window;
 pub mod vault;

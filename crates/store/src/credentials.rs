@@ -92,9 +92,7 @@ impl Credentials {
     ) -> Result<(Vec<PartnerAccess>, Vec<Credential>), sqlx::Error> {
         let partners = partners::find_all(&changed.partners).map(|partner| PartnerAccess::from(&partner));
         let partners = self.0.fetch_all(partners).await?;
-        let ids: Vec<Uuid> = changed.credentials.iter().map(|id| id.as_uuid()).collect();
-        let credentials = select_credentials!("WHERE credential_id = ANY ($1)", &ids);
-        Ok((partners, self.0.fetch_all(credentials).await?))
+        Ok((partners, self.0.fetch_all(find_all(&changed.credentials)).await?))
     }
 
     /// Deletes the credentials that ended more than [`ENDED_DAYS`] days ago and returns their number. The audit log keeps their
@@ -126,20 +124,6 @@ impl Credentials {
     ) -> Result<IssueOutcome, sqlx::Error> {
         self.0
             .run(move |pool| async move { issue(&pool, &credential, policy, &actor).await })
-            .await
-    }
-
-    /// Revokes a credential and returns the time of revocation. Idempotent. Returns `None` if the credential does not exist.
-    ///
-    /// # Errors
-    /// [`sqlx::Error`] when the database does not answer.
-    pub async fn revoke(
-        &self,
-        credential_id: CredentialId,
-        actor: AuditActor,
-    ) -> Result<Option<OffsetDateTime>, sqlx::Error> {
-        self.0
-            .run(move |pool| async move { revoke(&pool, credential_id, &actor).await })
             .await
     }
 
@@ -281,23 +265,6 @@ pub(super) async fn insert(
     .await
 }
 
-async fn revoke(
-    pool: &PgPool,
-    credential_id: CredentialId,
-    actor: &AuditActor,
-) -> Result<Option<OffsetDateTime>, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    let Some(before) = lock(&mut transaction, credential_id).await? else {
-        return Ok(None);
-    };
-    if before.revoked_at.is_some() {
-        return Ok(before.revoked_at);
-    }
-    let revoked_at = revoke_locked(&mut transaction, &before, actor).await?;
-    transaction.commit().await?;
-    Ok(Some(revoked_at))
-}
-
 /// Loads a credential and locks its row.
 pub(super) async fn lock(
     connection: &mut PgConnection,
@@ -306,6 +273,37 @@ pub(super) async fn lock(
     select_credentials!("WHERE credential_id = $1 FOR NO KEY UPDATE", credential_id as _)
         .fetch_optional(connection)
         .await
+}
+
+/// The credentials with these IDs, which may have ended.
+pub(super) fn find_all(
+    credential_ids: &[CredentialId],
+) -> Statement<impl FnMut(PgRow) -> Result<Credential, sqlx::Error> + Send + use<>> {
+    let ids: Vec<Uuid> = credential_ids.iter().map(|id| id.as_uuid()).collect();
+    select_credentials!("WHERE credential_id = ANY ($1)", &ids)
+}
+
+/// The live credentials that came from a credential by rotation, directly or through others; locks their rows.
+pub(super) fn live_descendants(
+    credential_id: CredentialId,
+) -> Statement<impl FnMut(PgRow) -> Result<Credential, sqlx::Error> + Send + use<>> {
+    select_credentials!(
+        "WHERE revoked_at IS NULL
+           AND (not_after IS NULL OR not_after > now())
+           AND credential_id IN (
+                WITH RECURSIVE descendants AS (
+                     SELECT successor.credential_id
+                       FROM credentials AS successor
+                      WHERE successor.rotated_from = $1
+                      UNION
+                     SELECT successor.credential_id
+                       FROM credentials AS successor
+                       JOIN descendants ON successor.rotated_from = descendants.credential_id)
+                SELECT descendants.credential_id FROM descendants)
+         ORDER BY credential_id
+           FOR NO KEY UPDATE",
+        credential_id as _,
+    )
 }
 
 /// The successors of a credential that were neither used nor revoked; locks their rows.

@@ -40,6 +40,7 @@ mod purchases;
 mod quarantine;
 mod reconciliation;
 mod reserved_stock;
+mod revocation;
 mod rotation;
 pub mod schema;
 mod search;

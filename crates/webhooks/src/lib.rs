@@ -21,7 +21,7 @@ pub use attempt_log::AttemptLogWriter;
 pub use poller::Poller;
 pub use sample::sample_event;
 pub use sender::{HttpSender, SenderConfig, SigningMode, WebhookRequest};
-pub use url_policy::UrlPolicy;
+pub use url_policy::{LoopbackTargets, UrlPolicy};
 
 use vouchsafe_store::{PgNode, PgOutbox};
 

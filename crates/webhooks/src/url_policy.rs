@@ -4,16 +4,24 @@ use std::net::{IpAddr, SocketAddr};
 
 use reqwest::Url;
 use vouchsafe_domain::webhook::MAX_URL_BYTES;
-use vouchsafe_security::environment::Environment;
 
 use super::address::{is_loopback, is_public};
 
 /// Which URLs and addresses webhooks may be delivered to.
 #[derive(Debug, Clone)]
 pub struct UrlPolicy {
-    environment: Environment,
+    loopback: LoopbackTargets,
     /// Ports of this program's own listeners.
     own_ports: Vec<u16>,
+}
+
+/// Whether webhooks may be delivered to this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoopbackTargets {
+    /// For a sandbox on the developer's machine. `http` is allowed then.
+    Allowed,
+    /// A partner could otherwise probe the ports of the host.
+    Refused,
 }
 
 /// Why a URL is not allowed.
@@ -24,7 +32,7 @@ pub enum UrlRejection {
     #[error("expected https")]
     NotSecure,
     #[error(
-        "expected https; the sandbox allows http for receivers on this machine only (localhost, 127.0.0.1, [::1])"
+        "expected https; this sandbox allows http for receivers on its machine only (localhost, 127.0.0.1, [::1])"
     )]
     NotSecureHere,
     #[error("expected a URL without user, password or fragment")]
@@ -37,9 +45,9 @@ pub enum UrlRejection {
 
 impl UrlPolicy {
     /// `own` are this program's listeners, to which nothing is delivered.
-    pub fn new(environment: Environment, own: &[SocketAddr]) -> Self {
+    pub fn new(loopback: LoopbackTargets, own: &[SocketAddr]) -> Self {
         Self {
-            environment,
+            loopback,
             own_ports: own.iter().map(SocketAddr::port).collect(),
         }
     }
@@ -56,11 +64,11 @@ impl UrlPolicy {
         if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
             return Err(UrlRejection::ForbiddenPart);
         }
-        match (url.scheme(), self.environment) {
+        match (url.scheme(), self.loopback) {
             ("https", _) => {}
-            ("http", Environment::Sandbox) if is_this_machine(&url) => {}
-            ("http", Environment::Sandbox) => return Err(UrlRejection::NotSecureHere),
-            ("http", Environment::Production) => return Err(UrlRejection::NotSecure),
+            ("http", LoopbackTargets::Allowed) if is_this_machine(&url) => {}
+            ("http", LoopbackTargets::Allowed) => return Err(UrlRejection::NotSecureHere),
+            ("http", LoopbackTargets::Refused) => return Err(UrlRejection::NotSecure),
             _ => return Err(UrlRejection::NotAUrl),
         }
         match literal_address(&url) {
@@ -77,10 +85,10 @@ impl UrlPolicy {
             .is_some_and(|port| self.own_ports.contains(&port))
     }
 
-    /// Whether an address may be delivered to. The sandbox allows loopback except for the program's own listeners.
+    /// Whether an address may be delivered to. The program's own listeners may not, where loopback is allowed.
     pub(super) fn is_allowed(&self, address: IpAddr, port: Option<u16>) -> bool {
         let own = port.is_some_and(|port| self.own_ports.contains(&port));
-        is_public(address) || (self.environment == Environment::Sandbox && is_loopback(address) && !own)
+        is_public(address) || (self.loopback == LoopbackTargets::Allowed && is_loopback(address) && !own)
     }
 
     /// Checks every address of a host: a single non-public one rejects the host.
@@ -111,13 +119,13 @@ fn is_this_machine(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn policy(environment: Environment) -> UrlPolicy {
-        UrlPolicy::new(environment, &["127.0.0.1:8080".parse().unwrap()])
+    fn policy(loopback: LoopbackTargets) -> UrlPolicy {
+        UrlPolicy::new(loopback, &["127.0.0.1:8080".parse().unwrap()])
     }
 
     #[test]
-    fn production_requires_https_to_a_public_host() {
-        let policy = policy(Environment::Production);
+    fn policy_without_loopback_requires_https_to_a_public_host() {
+        let policy = policy(LoopbackTargets::Refused);
         for (text, expected) in [
             ("https://shop.example/hooks?token=1", None),
             ("https://shop.example:8443/", None),
@@ -144,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn sandbox_allows_loopback_except_own_listeners() {
-        let policy = policy(Environment::Sandbox);
+    fn policy_with_loopback_excludes_own_listeners() {
+        let policy = policy(LoopbackTargets::Allowed);
         for (text, expected) in [
             ("http://127.0.0.1:9000/hooks", None),
             ("http://localhost:9000/hooks", None),
@@ -164,7 +172,7 @@ mod tests {
 
     #[test]
     fn single_private_address_rejects_the_host() {
-        let policy = policy(Environment::Production);
+        let policy = policy(LoopbackTargets::Refused);
         let check = |addresses: &[&str]| {
             let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
             policy.check_addresses(&addresses, Some(443)).err()

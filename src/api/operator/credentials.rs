@@ -17,7 +17,9 @@ use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use vouchsafe_store::{AuditActor, CertificationPolicy, IssueOutcome, MAX_LIVE_CREDENTIALS};
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
-use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
+use vouchsafe_wire::operator::credentials::{
+    CredentialBody, IssueCredentialRequest, IssuedCredential, RevocationQuery,
+};
 use vouchsafe_wire::operator::limit_use::LimitUse;
 
 use super::body::OptionalJson;
@@ -26,7 +28,7 @@ use super::wallets::PartnerList;
 use super::{config_change, partner_id};
 use crate::api::credential_rotation::generate_key_pair;
 use crate::api::error::ApiError;
-use crate::api::list_request::{ListRequest, list_response, sorted_list_response};
+use crate::api::list_request::{ListRequest, ValidatedQuery, list_response, sorted_list_response};
 use crate::api::middleware::operator::Operator;
 use crate::service::Service;
 
@@ -182,29 +184,26 @@ pub(super) async fn list(
     Ok(list_response(&page, bodies, |body| body.summary.credential_id))
 }
 
-/// `DELETE /credentials/{credential_id}`: 204, also if it is revoked already.
+/// `DELETE /credentials/{credential_id}`: also if it is revoked already.
 pub(super) async fn revoke(
     service: web::Data<Service>,
     operator: Operator,
     credential_id: web::Path<String>,
+    ValidatedQuery(query): ValidatedQuery<RevocationQuery>,
 ) -> Result<HttpResponse, ApiError> {
     let actor = operator.audit_actor();
+    let descendants = query.descendants.unwrap_or_default();
     let credential_id: CredentialId = credential_id.parse().map_err(|_| not_found())?;
-    let revoked = config_change::apply(&service, |service| async move {
-        let revoked = service
-            .operator_store
-            .credentials
-            .revoke(credential_id, actor)
-            .await?;
-        if revoked.is_some() {
-            service.registry.revoke(credential_id, service.clock.now());
+    let revocation = config_change::apply(&service, |service| async move {
+        let credentials = &service.operator_store.credentials;
+        let revocation = credentials.revoke(credential_id, descendants, actor).await?;
+        for revoked in revocation.iter().flat_map(|revocation| &revocation.revoked) {
+            service.registry.revoke(*revoked, service.clock.now());
         }
-        Ok(revoked)
+        Ok(revocation)
     });
-    revoked
-        .await?
-        .map(|_| HttpResponse::NoContent().finish())
-        .ok_or_else(not_found)
+    let revocation = revocation.await?.ok_or_else(not_found)?;
+    Ok(HttpResponse::Ok().json(revocation))
 }
 
 pub(super) fn not_found() -> ApiError {

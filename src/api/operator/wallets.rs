@@ -7,12 +7,13 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use vouchsafe_actors::flows::{FlowError, TopUp, TopUpError};
 use vouchsafe_domain::change_request::ChangeKind;
-use vouchsafe_domain::idempotency::Fingerprint;
+use vouchsafe_domain::idempotency::RequestFingerprint;
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::ledger::transaction::TransactionFilter;
 use vouchsafe_domain::money::{Currency, InvalidMoney, Money};
-use vouchsafe_security::idempotency::{IdempotencyScope, fingerprint, scoped_hash};
+use vouchsafe_security::idempotency::{IdempotencyScope, scoped_hash};
+use vouchsafe_security::vault::fingerprint::FingerprintKey;
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::WholeList;
@@ -119,13 +120,21 @@ impl ConfirmableChange for WalletPosting {
     ) -> Result<HttpResponse, ApiError> {
         let (amount, reference) = self.request.validate(self.currency, self.kind)?;
         let money = amount.of(self.currency);
-        let command = build_posting(self.partner_id, money, self.kind, reference, actor);
+        let command = build_posting(
+            service.keyring.vault().fingerprints(),
+            self.partner_id,
+            money,
+            self.kind,
+            reference,
+            actor,
+        );
         post_entry(service, command).await
     }
 }
 
 /// References are unique per wallet and kind.
 fn build_posting(
+    fingerprints: &FingerprintKey,
     partner_id: PartnerId,
     money: Money,
     kind: LedgerKind,
@@ -141,15 +150,20 @@ fn build_posting(
         money,
         kind,
         key: scoped_hash(partner_id, endpoint, &format!("{}:{reference}", money.currency)),
-        fingerprint: posting_fingerprint(money, kind, &reference),
+        fingerprint: posting_fingerprint(fingerprints, money, kind, &reference),
         reference,
         operator: actor,
     }
 }
 
-fn posting_fingerprint(money: Money, kind: LedgerKind, reference: &str) -> Fingerprint {
+fn posting_fingerprint(
+    fingerprints: &FingerprintKey,
+    money: Money,
+    kind: LedgerKind,
+    reference: &str,
+) -> RequestFingerprint {
     let amount = format!("{} {}", money.currency, money.amount.minor());
-    fingerprint(kind.into_str(), &amount, reference.as_bytes())
+    fingerprints.fingerprint(kind.into_str(), &amount, reference.as_bytes())
 }
 
 async fn post_entry(service: &Service, command: TopUp) -> Result<HttpResponse, ApiError> {
@@ -194,13 +208,31 @@ fn posting_error(error: TopUpError) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use vouchsafe_domain::money::Amount;
+    use vouchsafe_security::vault::data_key::{DataKey, KeyId, KeyPurpose};
+    use vouchsafe_security::vault::master_key::MasterKey;
+    use vouchsafe_security::vault::seal::Vault;
 
     use super::*;
+
+    static VAULT: LazyLock<Vault> = LazyLock::new(|| {
+        let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
+        let wrap = |id, purpose| {
+            DataKey::generate(KeyId(id), purpose)
+                .unwrap()
+                .wrap(&master)
+                .unwrap()
+        };
+        let keys = [wrap(1, KeyPurpose::Codes), wrap(2, KeyPurpose::BlindIndex)];
+        Vault::unlock(&master, &keys, 0).unwrap()
+    });
 
     fn of(minor: i64, currency: &str, kind: LedgerKind, reference: &str) -> TopUp {
         let partner_id = PartnerId::from_uuid(uuid::Uuid::from_bytes([7; 16]));
         build_posting(
+            VAULT.fingerprints(),
             partner_id,
             Amount::from_minor(minor).of(currency.parse().unwrap()),
             kind,

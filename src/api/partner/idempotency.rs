@@ -5,9 +5,9 @@ use actix_web::http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use actix_web::{HttpRequest, HttpResponse};
 use vouchsafe_actors::flows::{FlowError, IdempotentResponse};
 use vouchsafe_actors::ports::store::Store as _;
-use vouchsafe_domain::idempotency::{Fingerprint, KeyHash, Response};
+use vouchsafe_domain::idempotency::{KeyHash, RequestFingerprint, Response};
 use vouchsafe_domain::ids::PartnerId;
-use vouchsafe_security::idempotency::{IdempotencyKey, IdempotencyScope, KeyError, fingerprint};
+use vouchsafe_security::idempotency::{IdempotencyKey, IdempotencyScope, KeyError};
 use vouchsafe_wire::error_body::{ErrorBody, InvalidRequest};
 use vouchsafe_wire::error_code::Code;
 
@@ -19,13 +19,14 @@ use crate::service::Service;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyedRequest {
     pub(super) key: KeyHash,
-    pub(super) fingerprint: Fingerprint,
+    pub(super) fingerprint: RequestFingerprint,
 }
 
 impl KeyedRequest {
     /// Reads the required `Idempotency-Key` header. `MISSING_IDEMPOTENCY_KEY` if it is absent, `INVALID_IDEMPOTENCY_KEY` if it is
     /// repeated or malformed.
     pub(super) fn new(
+        service: &Service,
         request: &HttpRequest,
         partner_id: PartnerId,
         scope: IdempotencyScope,
@@ -46,14 +47,18 @@ impl KeyedRequest {
         })?;
         Ok(Self {
             key: key.hash_for(partner_id, scope),
-            fingerprint: fingerprint(request.method().as_str(), request.path(), body),
+            fingerprint: service.keyring.vault().fingerprints().fingerprint(
+                request.method().as_str(),
+                request.path(),
+                body,
+            ),
         })
     }
 
     /// The error of an invalid body: `IDEMPOTENCY_KEY_REUSED` if the key was used with another request (contract §5).
     pub(super) async fn body_error(self, service: &Service, error: InvalidRequest) -> ApiError {
         match service.node.find_response(self.key).await {
-            Ok(Some(stored)) if stored.fingerprint != self.fingerprint => {
+            Ok(Some(stored)) if !self.fingerprint.matches(stored.fingerprint) => {
                 keyed_request_error(&FlowError::KeyReused)
             }
             Ok(_) => error.into(),

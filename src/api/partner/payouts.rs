@@ -28,6 +28,7 @@ pub(super) async fn request(
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = signed.caller.partner_id();
     let keyed = KeyedRequest::new(
+        &service,
         &request,
         partner_id,
         IdempotencyScope::RequestPayout,

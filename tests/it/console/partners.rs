@@ -91,10 +91,11 @@ async fn partner_is_onboarded_by_the_console_alone() {
         .submit(&format!("{page}/credentials/rotate"), &rotation)
         .await;
     let credential = fact(text_of(&rotated), "Credential ID").to_owned();
-    let shown = browser
-        .submit_and_follow(&format!("{page}/revoke"), &[("credential_id", &credential)])
-        .await;
-    assert!(shown.contains("The credential was revoked."), "{shown}");
+    let revoke = [("credential_id", credential.as_str()), ("descendants", "revoke")];
+    let revoked = browser.submit(&format!("{page}/revoke"), &revoke).await;
+    let revoked = text_of(&revoked);
+    assert!(revoked.contains("The credential was revoked"), "{revoked}");
+    assert_eq!(fact(revoked, "Revoked"), credential);
 }
 
 #[tokio::test]

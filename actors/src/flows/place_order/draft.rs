@@ -93,7 +93,7 @@ impl OrderDraft<'_> {
     fn response_record(&self, response: Response) -> Record {
         let claim = KeyClaim {
             key: self.command.key,
-            fingerprint: self.command.fingerprint,
+            fingerprint: self.command.fingerprint.keyed,
             response,
             retention: Retention::Day,
         };

@@ -2,6 +2,7 @@
 
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::operator::Role;
+use vouchsafe_domain::revocation::DescendantPolicy;
 
 use super::audit_of;
 use crate::api::Method;
@@ -90,11 +91,16 @@ const CREDENTIAL_ACTIONS: &[Action] = &[
         "Revoke",
         Role::Admin,
         Method::Delete,
-        "/credentials/{credential_id}",
+        "/credentials/{credential_id}?descendants={descendants}",
     )
+    .inputs(&[Input::new(
+        "descendants",
+        "Credentials rotated from it",
+        InputKind::Choice(labels::<DescendantPolicy>),
+    )])
     .when(is_live)
-    .note("Requests with this credential are refused from now on.")
-    .done("The credential was revoked."),
+    .note("Requests with this credential, and with those rotated from it, are refused from now on.")
+    .shows("The credential was revoked"),
 ];
 
 const ISSUE: Action = Action::post(

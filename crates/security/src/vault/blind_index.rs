@@ -2,7 +2,8 @@
 //!
 //! Two HMACs are stored with the encrypted code, each under a unique index, so that the database rejects a duplicate
 //! without knowing the code: the blind index of brand, code and PIN, and the code index of brand and code, which finds
-//! the same code with another PIN. The key never changes; beyond this it derives the key of the audit checkpoints. The brand is compared trimmed and
+//! the same code with another PIN. The key never changes; beyond this it derives the keys of the audit checkpoints and of request
+//! fingerprints. The brand is compared trimmed and
 //! without regard to case, code and PIN exactly as stored (trimmed). There is no Unicode normalisation: vendors print
 //! codes in ASCII, and two encodings of a letter count as two codes.
 //!
@@ -46,14 +47,9 @@ impl BlindIndexKey {
         Self(bytes)
     }
 
-    /// The key of the audit checkpoints. Read as the length of a brand, the first bytes of the message exceed every brand, so no index
-    /// has the same value.
+    /// The key of the audit checkpoints.
     pub(super) fn derive_checkpoint_key(&self) -> CheckpointKey {
-        let Ok(mac) = Hmac::<Sha256>::new_from_slice(&*self.0) else {
-            unreachable!("HMAC accepts keys of any length");
-        };
-        let key = mac.chain_update(b"vouchsafe audit checkpoint v1").finalize();
-        CheckpointKey::new(key.into_bytes().into())
+        CheckpointKey::new(*self.derive(b"vouchsafe audit checkpoint v1"))
     }
 
     /// Index of brand, code and PIN. Brand and code are prefixed with their lengths and the PIN comes last, so that the
@@ -68,12 +64,23 @@ impl BlindIndexKey {
         self.hash(&CODE_INDEX_PREFIX, brand, code.identity().0, "")
     }
 
-    fn hash(&self, prefix: &[u8], brand: &str, code: &str, pin: &str) -> BlindIndex {
-        let brand = brand.trim().to_lowercase();
+    /// Derives a key for another purpose. Read as the length of a brand, the first eight bytes of `context` must exceed every brand: no
+    /// index has the same value then.
+    pub(super) fn derive(&self, context: &[u8]) -> KeyBytes {
+        KeyBytes::new(self.mac().chain_update(context).finalize().into_bytes().into())
+    }
+
+    fn mac(&self) -> Hmac<Sha256> {
         let Ok(mac) = Hmac::<Sha256>::new_from_slice(&*self.0) else {
             unreachable!("HMAC accepts keys of any length");
         };
-        let framed = mac
+        mac
+    }
+
+    fn hash(&self, prefix: &[u8], brand: &str, code: &str, pin: &str) -> BlindIndex {
+        let brand = brand.trim().to_lowercase();
+        let framed = self
+            .mac()
             .chain_update(prefix)
             .chain_update(length_prefix(&brand))
             .chain_update(&brand)

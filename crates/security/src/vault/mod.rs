@@ -7,6 +7,7 @@
 //! | encrypted codes, bound to their row and SKU; encrypted vendor credentials | [`seal`] | the database |
 //! | blind index and code index against duplicate codes | [`blind_index`] | the database |
 //! | keyed hashes of audit checkpoints | [`checkpoint_key`] | the database, and a file outside it |
+//! | keyed fingerprints of requests under idempotency keys | [`fingerprint`] | the database |
 //! | plaintext code | [`code`] | memory, during an import or one response, wiped afterwards |
 //!
 //! Only the retrieval endpoint decrypts codes, and the job that computes the code index of codes that an earlier version
@@ -18,6 +19,7 @@ pub mod blind_index;
 pub mod checkpoint_key;
 pub mod code;
 pub mod data_key;
+pub mod fingerprint;
 pub mod key_file;
 pub mod master_key;
 mod random;

@@ -20,6 +20,7 @@ use super::blind_index::{BlindIndex, BlindIndexKey};
 use super::checkpoint_key::CheckpointKey;
 use super::code::{UnknownEncoding, VoucherCode};
 use super::data_key::{KeyId, KeyPurpose, WrappedKey, WrongMasterKey};
+use super::fingerprint::{FINGERPRINT_CONTEXT, FingerprintKey};
 use super::master_key::MasterKey;
 use super::random::NoRandomness;
 
@@ -99,6 +100,7 @@ pub struct Vault {
     /// Values encrypted under the active key.
     seal_count: AtomicU64,
     blind_index: BlindIndexKey,
+    fingerprints: FingerprintKey,
 }
 
 impl Vault {
@@ -123,6 +125,7 @@ impl Vault {
             ciphers: codes,
             active_key_id: active,
             seal_count: AtomicU64::new(active_seals),
+            fingerprints: FingerprintKey::new(blind_index.derive(FINGERPRINT_CONTEXT)),
             blind_index,
         })
     }
@@ -186,6 +189,12 @@ impl Vault {
     #[must_use]
     pub fn checkpoint_key(&self) -> CheckpointKey {
         self.blind_index.derive_checkpoint_key()
+    }
+
+    /// The key of request fingerprints.
+    #[must_use]
+    pub const fn fingerprints(&self) -> &FingerprintKey {
+        &self.fingerprints
     }
 
     /// The blind index of a code and its PIN, which detects duplicates within a brand.

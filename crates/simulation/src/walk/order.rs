@@ -87,7 +87,7 @@ impl OrderRequest {
         PlaceOrder {
             partner_id: self.partner_id,
             key: self.key_hash(),
-            fingerprint: self.fingerprint(),
+            fingerprint: self.fingerprint().into(),
             request: RequestedOrder {
                 lines: self.lines.iter().map(line).collect(),
                 currency: None,

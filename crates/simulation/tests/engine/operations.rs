@@ -288,7 +288,7 @@ async fn request_test_payout(engine: &Engine) -> String {
     let command = RequestPayout {
         partner_id: ALICE,
         key: build::key("payout"),
-        fingerprint: build::fingerprint("payout"),
+        fingerprint: build::fingerprint("payout").into(),
         money: build::minor(700).of(build::usd()),
         destination: PayoutDestination {
             masked: r#"{"type":"other"}"#.into(),

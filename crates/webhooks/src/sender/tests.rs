@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reqwest::header::HeaderValue;
 use time::macros::datetime;
-use vouchsafe_security::environment::Environment;
 
 use super::*;
 use crate::resolver::HostLookup;
+use crate::url_policy::LoopbackTargets;
 
 #[test]
 fn retry_after_is_parsed_as_seconds_or_date() {
@@ -69,7 +69,7 @@ async fn host_rebound_to_a_private_address_is_refused() {
         let address: IpAddr = if first { "1.1.1.1" } else { "127.0.0.1" }.parse().unwrap();
         Box::pin(async move { vec![address] })
     });
-    let policy = UrlPolicy::new(Environment::Production, &[]);
+    let policy = UrlPolicy::new(LoopbackTargets::Refused, &[]);
     let resolver = Resolver::new(policy, lookup);
     assert!(resolver.resolve_host("shop.example", Some(443)).await.is_ok());
     let client = vouchsafe_http_client::client_builder("http:")

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 use time::OffsetDateTime;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::ids::CredentialId;
+use vouchsafe_domain::revocation::DescendantPolicy;
 use vouchsafe_security::credential::{ApiSecret, Credential};
 use vouchsafe_security::credential_summary::CredentialSummary;
 
@@ -42,6 +43,20 @@ pub struct IssuedCredential {
 /// Only for the response that creates the credential.
 fn serialize_secret<S: Serializer>(secret: &ApiSecret, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(secret.expose())
+}
+
+/// Query of a revocation.
+#[derive(Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct RevocationQuery {
+    /// Whether credentials rotated from it are revoked, too (the default), or kept.
+    #[param(inline)]
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_parser = vouchsafe_domain::arguments::enum_parser::<DescendantPolicy>())
+    )]
+    pub descendants: Option<DescendantPolicy>,
 }
 
 /// A credential without key and secret.

@@ -10,33 +10,19 @@ pub(super) const MAX_OVERLAP_S: u32 = 604_800;
 /// Overlap of a rotation by default (contract §3): a day.
 pub(super) const DEFAULT_OVERLAP_S: u32 = 86_400;
 
-/// A text that the partner chooses.
+/// A text that the partner chooses, without control characters: operators read it on terminals.
 pub(super) struct TextLimit {
     max_chars: usize,
-    /// Characters that it must not contain.
-    forbidden: Forbidden,
-}
-
-enum Forbidden {
-    /// Postgres cannot store NUL in text.
-    Nul,
-    ControlCharacters,
 }
 
 /// The partner's own reference of an order or a payout (contract §3).
-pub(super) const REFERENCE: TextLimit = TextLimit {
-    max_chars: 128,
-    forbidden: Forbidden::Nul,
-};
+pub(super) const REFERENCE: TextLimit = TextLimit { max_chars: 128 };
 
 /// A reason or a description, which operators see too.
-pub(super) const DESCRIPTION: TextLimit = TextLimit {
-    max_chars: 500,
-    forbidden: Forbidden::ControlCharacters,
-};
+pub(super) const DESCRIPTION: TextLimit = TextLimit { max_chars: 500 };
 
-/// Pattern of a text without NUL.
-pub(super) const NO_NUL: &str = r"^[^\u0000]*$";
+/// Pattern of a text without control characters except tab and newline.
+pub(super) const TEXT_WITH_LINES: &str = r"^[^\u0000-\u0008\u000b-\u001f\u007f-\u009f]*$";
 
 /// Pattern of a text without control characters.
 pub(super) const NO_CONTROL_CHARACTERS: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
@@ -45,27 +31,22 @@ impl TextLimit {
     /// Returns what is expected, unless the text is absent or valid.
     pub(super) fn check(&self, text: Option<&str>) -> Result<(), String> {
         let text = text.unwrap_or_default();
-        let (is_forbidden, without): (fn(char) -> bool, _) = match self.forbidden {
-            Forbidden::Nul => (|c| c == '\0', " without NUL"),
-            Forbidden::ControlCharacters => (char::is_control, ", without control characters"),
-        };
-        if text.chars().count() <= self.max_chars && !text.contains(is_forbidden) {
+        if text.chars().count() <= self.max_chars && !text.contains(char::is_control) {
             return Ok(());
         }
-        Err(format!("expected at most {} characters{without}", self.max_chars))
+        Err(format!(
+            "expected at most {} characters, without control characters",
+            self.max_chars
+        ))
     }
 
     /// The schema of an optional field.
     pub(super) fn schema(&self, description: &str) -> ObjectBuilder {
-        let pattern = match self.forbidden {
-            Forbidden::Nul => NO_NUL,
-            Forbidden::ControlCharacters => NO_CONTROL_CHARACTERS,
-        };
         ObjectBuilder::new()
             .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
             .description(Some(description))
             .max_length(Some(self.max_chars))
-            .pattern(Some(pattern))
+            .pattern(Some(NO_CONTROL_CHARACTERS))
     }
 }
 

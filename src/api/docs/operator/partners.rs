@@ -3,10 +3,13 @@
 use serde_json::{Value, json};
 use vouchsafe_domain::ledger::transaction::{Transaction, TransactionFilter};
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
+use vouchsafe_domain::revocation::Revocation;
 use vouchsafe_domain::wallet::Wallet;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::filter::{NoFilter, WholeList};
-use vouchsafe_wire::operator::credentials::{CredentialBody, IssueCredentialRequest, IssuedCredential};
+use vouchsafe_wire::operator::credentials::{
+    CredentialBody, IssueCredentialRequest, IssuedCredential, RevocationQuery,
+};
 use vouchsafe_wire::operator::limit_use::LimitUse;
 use vouchsafe_wire::operator::partners::{CreatedPartner, NewPartner, PartnerPatch, PartnerWithCredentials};
 use vouchsafe_wire::operator::wallets::PostingRequest;
@@ -109,9 +112,19 @@ pub(crate) fn revoke(operation: Operation) -> Operation {
         .describe(
             PARTNERS,
             "Revoke a credential",
-            "Takes effect at once and is permanent. Can be repeated.",
+            "Takes effect at once and is permanent. Covers the credentials that came from it by rotation, unless `descendants` is `keep`: \
+             whoever has a leaked secret can rotate it. Can be repeated.",
         )
-        .response(OperationResponse::empty(204, "Revoked."))
+        .query::<RevocationQuery>()
+        .ok::<Revocation>(
+            "The credentials that were revoked.",
+            json!({
+                "credential_id": "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f",
+                "revoked": ["cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e5f", "cred_0198c1f2a3b47c5d8e9f0a1b2c3d4e60"],
+                "live_descendants": [],
+            }),
+        )
+        .errors(&[Code::ValidationFailed])
 }
 
 pub(crate) fn rotate(operation: Operation) -> Operation {

@@ -33,7 +33,13 @@ pub(super) async fn place(
 ) -> Result<HttpResponse, ApiError> {
     let partner_id = signed.caller.partner_id();
     sandbox_observer::check_available(&service, partner_id)?;
-    let keyed = KeyedRequest::new(&request, partner_id, IdempotencyScope::PlaceOrder, &signed.body)?;
+    let keyed = KeyedRequest::new(
+        &service,
+        &request,
+        partner_id,
+        IdempotencyScope::PlaceOrder,
+        &signed.body,
+    )?;
     let order = match request::parse(&signed.body) {
         Ok(order) => order,
         Err(error) => return Err(keyed.body_error(&service, error).await),
@@ -54,7 +60,7 @@ pub(super) async fn place(
     let (response, replayed) = into_parts(placed.map_err(place_order_error)?);
     let answer = || OrderAnswer {
         key,
-        fingerprint,
+        fingerprint: fingerprint.keyed,
         products: &products,
         status: response.status,
         replayed,

@@ -18,7 +18,7 @@ use vouchsafe_domain::whole_number;
 
 use crate::error_body::{FieldErrors, InvalidRequest};
 use crate::json::{self, JsonObject};
-use crate::partner::limits::{self, NO_NUL, REFERENCE};
+use crate::partner::limits::{self, NO_CONTROL_CHARACTERS, REFERENCE, TEXT_WITH_LINES};
 
 /// Maximum keys of the metadata object (contract §3).
 const MAX_METADATA_KEYS: usize = 50;
@@ -156,17 +156,17 @@ impl PartialSchema for Metadata {
             .schema_type(Type::String)
             .min_length(Some(1))
             .max_length(Some(MAX_METADATA_KEY_CHARS))
-            .pattern(Some(NO_NUL));
+            .pattern(Some(NO_CONTROL_CHARACTERS));
         let value = ObjectBuilder::new()
             .schema_type(SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]))
             .max_length(Some(MAX_METADATA_VALUE_BYTES - 2))
-            .pattern(Some(NO_NUL))
+            .pattern(Some(TEXT_WITH_LINES))
             .build();
         let metadata = ObjectBuilder::new()
             .schema_type(Type::Object)
             .description(Some(format!(
                 "Up to {MAX_METADATA_KEYS} strings, numbers and booleans, each at most {MAX_METADATA_VALUE_BYTES} bytes of JSON. \
-                 Returned unchanged."
+                 No control characters, except tab and newline in values. Returned unchanged."
             )))
             .max_properties(Some(MAX_METADATA_KEYS))
             .property_names(Some(Schema::from(key.build())))
@@ -236,8 +236,9 @@ fn check_entry(key: &str, value: &str) -> Result<(), String> {
     // A lone surrogate passes the raw parser, which does not decode strings, but fails here.
     let decoded: serde_json::Value =
         serde_json::from_str(value).map_err(|_| "expected valid text and numbers".to_owned())?;
-    if key.contains('\0') || decoded.as_str().is_some_and(|text| text.contains('\0')) {
-        return Err("expected text without NUL".to_owned());
+    let is_forbidden = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if key.contains(char::is_control) || decoded.as_str().is_some_and(|text| text.contains(is_forbidden)) {
+        return Err("expected text without control characters, except tab and newline in values".to_owned());
     }
     Ok(())
 }
@@ -288,6 +289,8 @@ mod tests {
             field(&order(&format!(r#","reference":"{}""#, "x".repeat(129)))),
             "reference"
         );
+        assert_eq!(field(&order(r#","reference":"a\u001b[2Jb""#)), "reference");
+        assert_eq!(field(&order(r#","reference":"a\tb""#)), "reference");
         assert_eq!(field(&order(r#","fulfilment":"MAYBE""#)), "fulfilment");
     }
 
@@ -311,6 +314,10 @@ mod tests {
             r#"{"a":1,"a":2}"#,
             r#"{"":1}"#,
             r#"{"a":1e999}"#,
+            r#"{"a":"\u001b[2J"}"#,
+            r#"{"a":"\u009b"}"#,
+            r#"{"a":"\r\n"}"#,
+            r#"{"a\n":1}"#,
             r#"[1]"#,
             r#""text""#,
             &format!("{{{many}}}"),
@@ -324,10 +331,10 @@ mod tests {
         }
         let lone_surrogate = parse(&order(r#","metadata":{"a":"\ud800"}"#)).unwrap_err();
         assert_eq!(lone_surrogate.code, Code::MalformedRequest);
-        assert!(
-            parse(&order(r#","metadata":{"a":"\\u0000"}"#)).is_ok(),
-            "six characters, none of them NUL"
-        );
+        for accepted in [r#"{"a":"\\u0000"}"#, r#"{"a":"line\n\tline"}"#] {
+            let request = parse(&order(&format!(r#","metadata":{accepted}"#))).unwrap();
+            assert_eq!(request.metadata.as_deref(), Some(accepted));
+        }
     }
 }
 

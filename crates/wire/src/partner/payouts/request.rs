@@ -11,6 +11,7 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use vouchsafe_domain::money::{Amount, AmountText, Currency, Money};
+use zeroize::Zeroizing;
 
 use crate::error_body::{FieldErrors, InvalidRequest};
 use crate::json;
@@ -54,17 +55,32 @@ fn reference_schema() -> ObjectBuilder {
 }
 
 /// Destination of a payout: its type and the fields that the operator needs to pay it out.
-#[derive(Debug)]
-pub(super) struct RequestedDestination(BTreeMap<String, String>);
+///
+/// Its values are wiped when it is dropped: account numbers are stored encrypted only.
+pub(super) struct RequestedDestination(BTreeMap<String, Zeroizing<String>>);
+
+impl fmt::Debug for RequestedDestination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RequestedDestination({} fields)", self.0.len())
+    }
+}
 
 /// A validated payout request.
-#[derive(Debug)]
 pub struct RequestedPayout {
     pub money: Money,
     /// The text of a JSON object.
-    pub destination: String,
+    pub destination: Zeroizing<String>,
     pub masked_destination: String,
     pub reference: Option<String>,
+}
+
+impl fmt::Debug for RequestedPayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestedPayout")
+            .field("money", &self.money)
+            .field("destination", &self.masked_destination)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Parses and validates a payout request.
@@ -86,8 +102,8 @@ pub fn parse(body: &[u8]) -> Result<RequestedPayout, InvalidRequest> {
     }
     Ok(RequestedPayout {
         money: errors.or(money)?,
-        masked_destination: destination_json(&fields, mask_value),
-        destination: destination_json(&fields, |_, value| value.to_owned()),
+        masked_destination: destination_json(&fields, mask_value).to_string(),
+        destination: destination_json(&fields, |_, value| value.into()),
         reference,
     })
 }
@@ -113,7 +129,7 @@ fn parse_money(amount: &AmountText, currency: &str, errors: &mut FieldErrors) ->
     }
 }
 
-fn check_destination(fields: &BTreeMap<String, String>, errors: &mut FieldErrors) {
+fn check_destination(fields: &BTreeMap<String, Zeroizing<String>>, errors: &mut FieldErrors) {
     match fields.get(TYPE_FIELD) {
         Some(kind) if DESTINATION_TYPES.contains(&kind.as_str()) => {}
         Some(_) => errors.push("destination.type", "expected bank_account, card or other"),
@@ -137,9 +153,9 @@ fn check_destination(fields: &BTreeMap<String, String>, errors: &mut FieldErrors
 }
 
 /// Masks a value except for its last characters. The type is not masked.
-fn mask_value(name: &str, value: &str) -> String {
+fn mask_value<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     if name == TYPE_FIELD {
-        return value.to_owned();
+        return value.into();
     }
     let count = value.chars().count();
     let visible = if count >= 2 * VISIBLE_CHARS {
@@ -148,20 +164,39 @@ fn mask_value(name: &str, value: &str) -> String {
         0
     };
     let end: String = value.chars().skip(count - visible).collect();
-    format!("{MASK}{end}")
+    format!("{MASK}{end}").into()
 }
 
 /// Formats a destination as a JSON object, `type` first.
-fn destination_json(
-    fields: &BTreeMap<String, String>,
-    format_value: impl Fn(&str, &str) -> String,
-) -> String {
+fn destination_json<'a>(
+    fields: &'a BTreeMap<String, Zeroizing<String>>,
+    format_value: impl Fn(&str, &'a str) -> Cow<'a, str>,
+) -> Zeroizing<String> {
+    // With capacity for the longest escapes of all bytes: growing would leave unwiped copies in memory.
+    let capacity = |(name, value): (&String, &Zeroizing<String>)| 6 * (name.len() + value.len() + 1);
+    let capacity = 2 + fields.iter().map(capacity).sum::<usize>();
+    let mut json = Zeroizing::new(Vec::with_capacity(capacity));
     let (kind, others): (Vec<_>, Vec<_>) = fields.iter().partition(|(name, _)| *name == TYPE_FIELD);
-    let pairs = kind.into_iter().chain(others).map(|(name, value)| {
-        let value = format_value(name, value);
-        format!("{}:{}", serde_json::json!(name), serde_json::json!(value))
-    });
-    format!("{{{}}}", pairs.collect::<Vec<_>>().join(","))
+    json.push(b'{');
+    for (index, (name, value)) in kind.into_iter().chain(others).enumerate() {
+        if index > 0 {
+            json.push(b',');
+        }
+        push_json_text(&mut json, name);
+        json.push(b':');
+        push_json_text(&mut json, &format_value(name, value));
+    }
+    json.push(b'}');
+    let Ok(text) = String::from_utf8(std::mem::take(&mut *json)) else {
+        unreachable!("JSON is UTF-8");
+    };
+    Zeroizing::new(text)
+}
+
+fn push_json_text(json: &mut Vec<u8>, text: &str) {
+    let Ok(()) = serde_json::to_writer(json, text) else {
+        unreachable!("every text has a JSON form, and memory accepts it");
+    };
 }
 
 impl<'de> Deserialize<'de> for RequestedDestination {
@@ -174,7 +209,7 @@ impl<'de> Deserialize<'de> for RequestedDestination {
 struct StringMapVisitor;
 
 impl<'de> Visitor<'de> for StringMapVisitor {
-    type Value = BTreeMap<String, String>;
+    type Value = BTreeMap<String, Zeroizing<String>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object of strings")
@@ -184,7 +219,9 @@ impl<'de> Visitor<'de> for StringMapVisitor {
         let mut fields = BTreeMap::new();
         while let Some((name, value)) = map.next_entry::<String, String>()? {
             match fields.entry(name) {
-                Entry::Vacant(entry) => drop(entry.insert(value)),
+                Entry::Vacant(entry) => {
+                    entry.insert(Zeroizing::new(value));
+                }
                 Entry::Occupied(_) => return Err(A::Error::custom("a name occurs more than once")),
             }
         }
@@ -244,9 +281,10 @@ mod tests {
         .unwrap();
         assert_eq!(payout.money.amount.minor(), 1_250);
         assert_eq!(
-            payout.destination,
+            *payout.destination,
             r#"{"type":"bank_account","bic":"X","iban":"DE89370400440532013000","name":"Ann \"A\" Lee"}"#
         );
+        assert!(!format!("{payout:?}").contains("DE89"), "{payout:?}");
         assert_eq!(
             payout.masked_destination,
             r#"{"type":"bank_account","bic":"****","iban":"****3000","name":"**** Lee"}"#
@@ -290,6 +328,10 @@ mod tests {
                 "currency",
             ),
             (r#"{"amount":1,"currency":"USD"}"#, "destination"),
+            (
+                r#"{"amount":1,"currency":"USD","destination":{"type":"card"},"reference":"a\u009bb"}"#,
+                "reference",
+            ),
         ] {
             assert_eq!(field(body.as_bytes()), expected, "{body}");
         }

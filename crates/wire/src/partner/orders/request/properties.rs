@@ -29,13 +29,13 @@ impl ExpectedOrder {
 
 fn expected_order() -> impl Strategy<Value = ExpectedOrder> {
     let line = ("[a-z0-9][a-z0-9_.-]{0,20}", 1..10_000_000_u32, 1..=10_u32);
-    let text = "[^\\x00]{0,40}";
+    let text = "[^\\p{Cc}]{0,40}";
     (
         proptest::collection::vec(line, 1..=20),
         proptest::option::of(text),
         proptest::option::of(proptest::collection::btree_map(
-            "[^\\x00]{1,20}",
-            "[^\\x00]{0,20}",
+            "[^\\p{Cc}]{1,20}",
+            "([^\\p{Cc}]|[\n\t]){0,20}",
             0..5,
         )),
     )
