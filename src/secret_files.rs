@@ -296,7 +296,11 @@ mod tests {
         };
         assert_eq!(names("partner list"), ["VOUCHSAFE_OPERATOR_TOKEN"]);
         assert_eq!(names("actors"), ["VOUCHSAFE_OPERATOR_TOKEN"]);
-        assert!(names("verify").is_empty());
+        assert!(names("migrate").is_empty());
+        assert!(
+            read_for("verify", &variables, &[]).is_err(),
+            "it checks HMACs under the master key"
+        );
         assert!(names("actors --operator-token t").is_empty(), "a flag overrides");
     }
 
@@ -356,6 +360,7 @@ mod tests {
                 "DATABASE_URL_FILE",
                 "VOUCHSAFE_MASTER_KEY_FILE",
                 "VOUCHSAFE_OPERATOR_TOKEN_FILE",
+                "VOUCHSAFE_METRICS_TOKEN_FILE",
                 "VOUCHSAFE_OIDC_CLIENT_SECRET_FILE",
                 "VOUCHSAFE_OTLP_ENDPOINT_FILE",
                 "OTEL_EXPORTER_OTLP_HEADERS_FILE"

@@ -10,9 +10,9 @@ use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::sandbox_fault::SandboxFaults;
 use vouchsafe_procurement::ProcurementService;
-use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::metrics_access::MetricsAccess;
 use vouchsafe_security::operator_token::OperatorTokenHash;
 use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
@@ -48,7 +48,6 @@ pub(crate) struct Service {
     pub(crate) registry: AccessRegistry,
     pub(crate) rate_limits: RateLimiter,
     /// Proxies whose `X-Forwarded-For` is trusted.
-    pub(crate) trusted_proxies: TrustedProxies,
     pub(crate) catalogue: Arc<CurrentCatalogue>,
     /// Keys that encrypt voucher codes.
     pub(crate) keyring: Arc<Keyring>,
@@ -60,6 +59,7 @@ pub(crate) struct Service {
     pub(crate) checkpoint_file: Option<PathBuf>,
     pub(crate) sender: HttpSender,
     /// The token of the settings; others are in the database.
+    pub(crate) metrics_access: MetricsAccess,
     pub(crate) operator_token: Option<OperatorTokenHash>,
     /// The origin of operators' browsers.
     pub(crate) console_url: ConsoleUrl,

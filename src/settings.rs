@@ -4,6 +4,7 @@ mod connections;
 mod effective;
 mod four_eyes;
 mod limits;
+mod metrics;
 mod oidc;
 mod preview;
 
@@ -19,11 +20,13 @@ use self::connections::PoolSettings;
 pub(crate) use self::effective::effective_settings;
 pub use self::four_eyes::FourEyes;
 use self::limits::LimitSettings;
+use self::metrics::MetricsArgs;
 use self::oidc::OidcArgs;
 pub use self::preview::Preview;
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::metrics_access::MetricsAccess;
 use vouchsafe_security::secret::expose;
 use vouchsafe_store::{DatabaseUrlError, parse_database_url};
 use vouchsafe_telemetry::{LogFormat, TelemetrySettings};
@@ -94,6 +97,20 @@ pub struct ServeSettings {
         value_name = "CIDR,…"
     )]
     pub trusted_proxies: TrustedProxies,
+
+    /// Same for the operator listener.
+    #[arg(
+        long,
+        env = "VOUCHSAFE_ADMIN_TRUSTED_PROXIES",
+        default_value = "",
+        hide_default_value = true,
+        value_name = "CIDR,…"
+    )]
+    pub admin_trusted_proxies: TrustedProxies,
+
+    /// Access to the metrics.
+    #[command(flatten)]
+    metrics: MetricsArgs,
 
     /// URL at which browsers reach the operator listener: https, or http on loopback [default: http://ADDRESS of a listener on
     /// loopback or on all addresses, otherwise https://ADDRESS].
@@ -226,6 +243,14 @@ impl ServeSettings {
         } else {
             LoopbackTargets::Refused
         }
+    }
+
+    /// Which requests receive the metrics.
+    ///
+    /// # Errors
+    /// If the token is too short.
+    pub(crate) fn metrics_access(&self) -> anyhow::Result<MetricsAccess> {
+        self.metrics.access(self.environment)
     }
 
     /// What the process logs and exports.

@@ -315,7 +315,7 @@ async fn build_service(
         engine,
         registry: database::load_registry(settings.environment, &store).await?,
         rate_limits: RateLimiter::new(settings.limits.defaults()),
-        trusted_proxies: settings.trusted_proxies.clone(),
+        metrics_access: settings.metrics_access()?,
         catalogue,
         keyring,
         deliveries: Deliveries::new(deliveries, equipment),

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use vouchsafe_actors::supervisor::Arbiters;
 use vouchsafe_security::environment::Environment;
 
+use crate::api::middleware::listener_peers::{self, ListenerPeers};
 use crate::api::middleware::{load_shedding, readiness_gate, sandbox_observer, trace};
 use crate::api::{console, operator, partner};
 use crate::service::Service;
@@ -37,11 +38,15 @@ pub(super) fn start_partner_listener(
 ) -> anyhow::Result<ServerHandle> {
     let (service, actors) = (service.clone(), Arc::clone(actors));
     let is_sandbox = settings.environment == Environment::Sandbox;
+    let peers = ListenerPeers::new(settings.trusted_proxies.clone(), settings.environment);
     // actix calls this once per worker thread.
     let app = move || {
         actors.add(actix_rt::Arbiter::current());
         service.metrics.runtimes().add_current("partner_listener");
-        let app = App::new().app_data(service.clone()).configure(partner::routes);
+        let app = App::new()
+            .app_data(service.clone())
+            .app_data(peers.clone())
+            .configure(partner::routes);
         // Middleware runs in reverse order of registration.
         app.wrap(Condition::new(
             is_sandbox,
@@ -50,6 +55,7 @@ pub(super) fn start_partner_listener(
         .wrap(from_fn(readiness_gate::partner_gate))
         .wrap(from_fn(trace::trace_request))
         .wrap(from_fn(load_shedding::shed_load))
+        .wrap(from_fn(listener_peers::refuse_foreign_peer))
     };
     let server = HttpServer::new(app).workers(usize::from(settings.http_workers));
     let server = server
@@ -70,14 +76,17 @@ pub(super) fn start_operator_listener(
     service: &web::Data<Service>,
 ) -> anyhow::Result<ServerHandle> {
     let service = service.clone();
+    let peers = ListenerPeers::new(settings.admin_trusted_proxies.clone(), settings.environment);
     let app = move || {
         service.metrics.runtimes().add_current("operator_listener");
         let app = App::new()
             .app_data(service.clone())
+            .app_data(peers.clone())
             .configure(operator::configure_listener)
             .configure(console::configure);
         app.wrap(from_fn(readiness_gate::operator_gate))
             .wrap(from_fn(trace::trace_request))
+            .wrap(from_fn(listener_peers::refuse_foreign_peer))
     };
     let server = HttpServer::new(app).workers(ADMIN_WORKERS);
     let server = server

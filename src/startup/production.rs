@@ -19,14 +19,23 @@ pub(super) fn check(settings: &ServeSettings) -> anyhow::Result<()> {
     if settings.connect_options()?.is_none() {
         bail!("production requires DATABASE_URL: the URL of a Postgres database");
     }
-    for (name, address) in [
-        ("VOUCHSAFE_HTTP_ADDR", settings.http_addr),
-        ("VOUCHSAFE_ADMIN_ADDR", settings.admin_addr),
+    for (name, address, list, proxies) in [
+        (
+            "VOUCHSAFE_HTTP_ADDR",
+            settings.http_addr,
+            "VOUCHSAFE_TRUSTED_PROXIES",
+            &settings.trusted_proxies,
+        ),
+        (
+            "VOUCHSAFE_ADMIN_ADDR",
+            settings.admin_addr,
+            "VOUCHSAFE_ADMIN_TRUSTED_PROXIES",
+            &settings.admin_trusted_proxies,
+        ),
     ] {
-        if !address.ip().is_loopback() && settings.trusted_proxies.is_empty() {
+        if !address.ip().is_loopback() && proxies.is_empty() {
             bail!(
-                "production requires a TLS proxy: set {name} to a loopback address, or VOUCHSAFE_TRUSTED_PROXIES to the \
-                 networks of the proxies"
+                "production requires a TLS proxy: set {name} to a loopback address, or {list} to the networks of the proxies"
             );
         }
     }
@@ -101,19 +110,31 @@ mod tests {
 
     #[test]
     fn non_loopback_address_requires_trusted_proxies() {
-        for (flag, address, setting) in [
-            ("--http-addr", "0.0.0.0:8080", "VOUCHSAFE_HTTP_ADDR"),
-            ("--http-addr", "[::]:8080", "VOUCHSAFE_HTTP_ADDR"),
-            ("--http-addr", "203.0.113.7:8080", "VOUCHSAFE_HTTP_ADDR"),
-            ("--admin-addr", "0.0.0.0:8081", "VOUCHSAFE_ADMIN_ADDR"),
+        let partners = (
+            "VOUCHSAFE_HTTP_ADDR",
+            "--trusted-proxies",
+            "--admin-trusted-proxies",
+        );
+        let operators = (
+            "VOUCHSAFE_ADMIN_ADDR",
+            "--admin-trusted-proxies",
+            "--trusted-proxies",
+        );
+        for (flag, address, (setting, list, other_list)) in [
+            ("--http-addr", "0.0.0.0:8080", partners),
+            ("--http-addr", "[::]:8080", partners),
+            ("--http-addr", "203.0.113.7:8080", partners),
+            ("--admin-addr", "0.0.0.0:8081", operators),
         ] {
             let listening = [&COMPLETE[..], &[flag, address]].concat();
             let message = complaint(&listening);
             assert!(
-                message.contains(setting) && message.contains("VOUCHSAFE_TRUSTED_PROXIES"),
+                message.contains(setting) && message.contains("TRUSTED_PROXIES to the networks"),
                 "{message}"
             );
-            let behind_proxy = [&listening[..], &["--trusted-proxies", "10.0.0.0/8"]].concat();
+            let behind_proxy_of_other = [&listening[..], &[other_list, "10.0.0.0/8"]].concat();
+            assert_eq!(complaint(&behind_proxy_of_other), message);
+            let behind_proxy = [&listening[..], &[list, "10.0.0.0/8"]].concat();
             assert_eq!(complaint(&behind_proxy), "", "{flag} {address}");
             assert_eq!(complaint(&["--environment", "sandbox", flag, address]), "");
         }

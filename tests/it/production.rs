@@ -1,5 +1,7 @@
 //! Production environment: certified credentials only, no mock vendor, no start without keys or durability.
 
+use std::io::{Read as _, Write as _};
+
 use hyper::Method;
 use hyper::header::HeaderMap;
 use serde_json::{Value, json};
@@ -161,6 +163,36 @@ async fn production_has_no_sandbox_routes() {
         json!([false, null, null])
     );
     drop(service);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_of_production_are_for_this_machine_or_a_token() {
+    let database = Database::create_on(Durability::Durable).await;
+    for (settings, headers, status) in [
+        (&[][..], "", 200),
+        (&[], "x-forwarded-for: 203.0.113.7\r\n", 403),
+        (&[("VOUCHSAFE_METRICS_TOKEN", TOKEN)], "", 401),
+        (
+            &[("VOUCHSAFE_METRICS_TOKEN", TOKEN)],
+            "authorization: Bearer a token of thirty-two characters\r\n",
+            200,
+        ),
+    ] {
+        let mut service = start_production_with(&database, settings);
+        let mut connection = std::net::TcpStream::connect(service.admin_address()).unwrap();
+        let request =
+            format!("GET /metrics HTTP/1.1\r\nhost: vouchsafe.test\r\nconnection: close\r\n{headers}\r\n");
+        connection.write_all(request.as_bytes()).unwrap();
+        let mut response = String::new();
+        connection.read_to_string(&mut response).unwrap();
+        assert!(
+            response.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{settings:?} {headers}: {response}"
+        );
+        assert_eq!(response.contains("vouchsafe_http_requests"), status == 200);
+        service.stop();
+    }
     database.remove().await;
 }
 

@@ -52,7 +52,7 @@ use self::exit::WaitingChange;
 pub use self::id::with_validation;
 pub use self::table::MAX_WIDTH;
 
-use vouchsafe_domain::audit_log::AuditFilter;
+use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
 use vouchsafe_domain::deceptive::escape_output;
 use vouchsafe_security::console_url::{ConsoleUrl, connectable_address};
 use vouchsafe_security::environment::Environment;

@@ -67,6 +67,12 @@ impl TrustedProxies {
         self.0.networks().is_empty()
     }
 
+    /// Whether this address, in canonical form, is a trusted proxy.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.0.contains(address)
+    }
+
     /// Returns the client behind `peer`; `forwarded` are the values of `X-Forwarded-For` in wire order.
     pub fn resolve_client<'a>(
         &self,
@@ -96,12 +102,20 @@ impl FromStr for TrustedProxies {
     type Err = InvalidAllowlist;
 
     fn from_str(text: &str) -> Result<Self, InvalidAllowlist> {
-        if text.trim().is_empty() {
-            return Ok(Self::default());
-        }
-        let entries: Vec<&str> = text.split(',').map(str::trim).collect();
-        Allowlist::parse(&entries).map(Self)
+        parse_networks(text).map(Self)
     }
+}
+
+/// Parses addresses and networks that are separated by commas.
+///
+/// # Errors
+/// [`InvalidAllowlist`].
+pub fn parse_networks(text: &str) -> Result<Allowlist, InvalidAllowlist> {
+    if text.trim().is_empty() {
+        return Ok(Allowlist::default());
+    }
+    let entries: Vec<&str> = text.split(',').map(str::trim).collect();
+    Allowlist::parse(&entries)
 }
 
 /// `203.0.113.7`, `203.0.113.7:1234`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:1234`, surrounded by blanks.

@@ -34,6 +34,7 @@ use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 
+use super::listener_peers::ListenerPeers;
 use super::{rate_limit_headers, refusals};
 use crate::api::body;
 use crate::api::error::ApiError;
@@ -172,7 +173,7 @@ impl<'a> IncomingRequest<'a> {
         Ok(Self {
             request,
             service,
-            address: client_address(request, service)?,
+            address: client_address(request)?,
             class,
         })
     }
@@ -314,11 +315,12 @@ impl<'a> IncomingRequest<'a> {
 }
 
 /// The client's address: of the peer, or as its trusted proxy forwards it.
-pub(crate) fn client_address(request: &HttpRequest, service: &Service) -> Result<ClientAddress, ApiError> {
+pub(crate) fn client_address(request: &HttpRequest) -> Result<ClientAddress, ApiError> {
+    let peers: &ListenerPeers = request.app_data().ok_or_else(ApiError::unavailable)?;
     let peer = request.peer_addr().ok_or_else(ApiError::unavailable)?.ip();
     let forwarded = request.headers().get_all(X_FORWARDED_FOR);
-    Ok(service
-        .trusted_proxies
+    Ok(peers
+        .proxies
         .resolve_client(peer, forwarded.map(|value| value.as_bytes())))
 }
 

@@ -1,6 +1,7 @@
 //! Middleware and extractors of both listeners.
 
 pub(crate) mod authentication;
+pub(crate) mod listener_peers;
 pub(crate) mod load_shedding;
 pub(crate) mod operator;
 pub(crate) mod rate_limit_headers;

@@ -317,7 +317,7 @@ async fn find_operator(service: &Service, token: &[u8]) -> Result<Option<Operato
 /// Counts and logs a failed sign-in, and returns its error. The limit per address bounds the number of log lines.
 pub(crate) fn reject(service: &Service, request: &HttpRequest) -> ApiError {
     service.metrics.record_operator_sign_in_failure();
-    let address = match client_address(request, service) {
+    let address = match client_address(request) {
         Ok(address) => address.accountable_ip(),
         Err(error) => return error,
     };
@@ -362,7 +362,7 @@ fn forbidden(needed: Role, role: Role) -> ApiError {
 }
 
 /// The token, if there is exactly one `Authorization` header with the scheme `Bearer`.
-fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(AUTHORIZATION);
     let (first, None) = (values.next()?, values.next()) else {
         return None;

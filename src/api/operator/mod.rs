@@ -16,6 +16,7 @@ mod credentials;
 mod decision;
 mod endpoint;
 mod line_blocks;
+mod metrics;
 pub(in crate::api) mod monitoring;
 mod nodes;
 mod open_id;
@@ -36,7 +37,6 @@ mod webhooks;
 
 use std::sync::LazyLock;
 
-use actix_web::http::header::{Accept, Header as _, VARY};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa::openapi::OpenApi;
@@ -52,8 +52,6 @@ use crate::api::middleware::operator::authenticate;
 use crate::api::routing::route_not_found;
 use crate::api::static_file::StaticFile;
 use crate::config_change;
-use crate::metrics::MetricsFormat;
-use crate::service::Service;
 
 /// Prefix of the routes that need a token.
 pub(crate) const ADMIN_PREFIX: &str = "/admin/v1";
@@ -92,7 +90,7 @@ fn public_endpoints() -> impl Iterator<Item = Endpoint> {
     let own = endpoints! {
         GET "/openapi.json" => serve_document, openapi::health::document;
         HEAD "/openapi.json" => serve_document, |operation| openapi::health::document(operation).id("headOpenApi");
-        GET "/metrics" => metrics, docs::monitoring::metrics;
+        GET "/metrics" => metrics::metrics, docs::monitoring::metrics;
     };
     health::endpoints().into_iter().chain(own)
 }
@@ -205,23 +203,6 @@ fn document() -> OpenApi {
 async fn serve_document(request: HttpRequest) -> HttpResponse {
     static FILE: LazyLock<StaticFile> = LazyLock::new(|| openapi::to_file(&document()));
     FILE.respond(&request)
-}
-
-/// `GET /metrics`.
-async fn metrics(service: web::Data<Service>, request: HttpRequest) -> HttpResponse {
-    // A header that is not ASCII expresses no preference.
-    let accept = Accept::parse(&request).unwrap_or_else(|_| Accept::star());
-    let format = MetricsFormat::negotiate(&accept);
-    HttpResponse::Ok()
-        .content_type(format.content_type())
-        .insert_header((VARY, "Accept"))
-        .body(service.metrics.render(
-            format,
-            &service.engine,
-            &service.procurement,
-            &service.deliveries,
-            &service.rate_limits,
-        ))
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ pub(super) fn new_session(
 ) -> Result<NewSession, ApiError> {
     Ok(NewSession {
         hash: token.hash(),
-        address: client_address(request, service)?.accountable_ip().to_string(),
+        address: client_address(request)?.accountable_ip().to_string(),
         trace_id: Some(trace::current_trace_id()).filter(|id| !id.is_empty()),
         replaced: find_cookie(service, ConsoleCookie::Session, request.headers())
             .map(|token| OperatorTokenHash::of(token.as_bytes())),

@@ -215,4 +215,5 @@ pub(crate) fn metrics(operation: Operation) -> Operation {
             )
             .or_text(open_metrics, "# EOF\n"),
         )
+        .errors(&[Code::InvalidCredentials, Code::IpNotAllowed])
 }

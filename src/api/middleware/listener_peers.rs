@@ -1,0 +1,123 @@
+//! Peers of a listener without TLS: in production its TLS proxies and this machine, and nobody else.
+
+use std::net::IpAddr;
+
+use actix_web::body::{EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::middleware::Next;
+use actix_web::{ResponseError as _, web};
+use vouchsafe_security::client_address::TrustedProxies;
+use vouchsafe_security::environment::Environment;
+use vouchsafe_wire::error_code::Code;
+
+use super::{refusals, trace};
+use crate::api::error::ApiError;
+use crate::refusal_log::RefusalKey;
+use crate::service::Service;
+
+/// The trusted proxies of a listener, as data of its application.
+#[derive(Debug, Clone)]
+pub(crate) struct ListenerPeers {
+    pub(crate) proxies: TrustedProxies,
+    environment: Environment,
+}
+
+impl ListenerPeers {
+    pub(crate) const fn new(proxies: TrustedProxies, environment: Environment) -> Self {
+        Self { proxies, environment }
+    }
+
+    /// Whether a connection of this peer may carry requests. What a peer on this machine sends reaches no network.
+    fn is_served(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        match self.environment {
+            Environment::Sandbox => true,
+            Environment::Production => peer.is_loopback() || self.proxies.contains(peer),
+        }
+    }
+}
+
+/// Middleware of both listeners, before all others. It reads nothing of the request: a secret in it has passed a network in plain text
+/// already, and is not used.
+pub(crate) async fn refuse_foreign_peer<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
+    let peers = request.app_data::<ListenerPeers>();
+    let peer = request.peer_addr().map(|peer| peer.ip());
+    let is_served = peers.is_some_and(|peers| peer.is_some_and(|peer| peers.is_served(peer)));
+    if is_served {
+        return next.call(request).await.map(ServiceResponse::map_into_left_body);
+    }
+    let response = trace::respond_without_span(request.headers(), || {
+        let message =
+            "this address is not a trusted proxy; connect by https to the public address of the service";
+        ApiError::new(Code::IpNotAllowed, message).error_response()
+    });
+    if let Some(service) = request.app_data::<web::Data<Service>>() {
+        let key = RefusalKey {
+            partner_id: None,
+            code: Code::IpNotAllowed,
+        };
+        refusals::count(service, key, None);
+        // Logs the first of each second.
+        service.refusals.record(key, service.clock.monotonic());
+    }
+    Ok(request.into_response(response).map_into_right_body())
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::middleware::from_fn;
+    use actix_web::test::{TestRequest, call_service, init_service};
+    use actix_web::{App, HttpResponse};
+
+    use super::*;
+
+    fn peers(environment: Environment) -> ListenerPeers {
+        ListenerPeers::new("10.0.0.0/8, 2001:db8::/32".parse().unwrap(), environment)
+    }
+
+    #[test]
+    fn production_serves_proxies_and_loopback_alone() {
+        let production = peers(Environment::Production);
+        for (peer, is_served) in [
+            ("10.1.2.3", true),
+            ("::ffff:10.1.2.3", true),
+            ("2001:db8::1", true),
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("11.0.0.1", false),
+            ("192.0.2.1", false),
+            ("2001:db9::1", false),
+        ] {
+            assert_eq!(production.is_served(peer.parse().unwrap()), is_served, "{peer}");
+            assert!(
+                peers(Environment::Sandbox).is_served(peer.parse().unwrap()),
+                "{peer}"
+            );
+        }
+    }
+
+    #[actix_web::test]
+    async fn foreign_peer_gets_403_whatever_it_forwards() {
+        let app = init_service(
+            App::new()
+                .app_data(peers(Environment::Production))
+                .default_service(web::to(HttpResponse::NoContent))
+                .wrap(from_fn(refuse_foreign_peer)),
+        )
+        .await;
+        for (peer, status) in [("10.1.2.3:1", 204), ("192.0.2.1:1", 403)] {
+            let request = TestRequest::get()
+                .uri("/healthz")
+                .peer_addr(peer.parse().unwrap())
+                .insert_header(("x-forwarded-for", "10.1.2.3"));
+            let response = call_service(&app, request.to_request()).await;
+            assert_eq!(response.status().as_u16(), status, "{peer}");
+        }
+        let without_peer = call_service(&app, TestRequest::get().to_request()).await;
+        assert_eq!(without_peer.status().as_u16(), 403);
+    }
+}
