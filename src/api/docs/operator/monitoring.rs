@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use vouchsafe_domain::audit_log::{AuditFilter, AuditRow, CheckpointFilter, CheckpointRow};
 use vouchsafe_domain::node::{LaneReading, NodeRow};
 use vouchsafe_wire::error_code::Code;
-use vouchsafe_wire::filter::{NoFilter, WholeList};
+use vouchsafe_wire::filter::WholeList;
 use vouchsafe_wire::operator::actors::{ActorHistory, ActorList as Actors, ActorsQuery};
 use vouchsafe_wire::operator::live::{LiveEvent, Overview, SampleList, SamplesQuery};
 use vouchsafe_wire::operator::refusals::{RefusalCount, RefusalsQuery};
