@@ -168,7 +168,7 @@ async fn listed_checkpoint_whose_entries_were_changed_is_not_intact() {
         let listed = store.audit_log.list_checkpoints(None, 10, key).await.unwrap();
         let intact = listed
             .iter()
-            .map(|checkpoint| (checkpoint.number, checkpoint.is_intact));
+            .map(|checkpoint| (checkpoint.number, checkpoint.is_intact.unwrap()));
         intact.collect::<Vec<_>>()
     };
     assert_eq!(list(key()).await, [(3, true), (2, true), (1, true)]);

@@ -126,7 +126,8 @@ pub(crate) fn live(operation: Operation) -> Operation {
         .describe(
             MONITORING,
             "Follow the live feed",
-            "Traffic of the last second and the busiest actors of the node that responds. With `Accept: text/event-stream` the response is a \
+            "Traffic of the last second and the busiest actors of the node that responds. The actors are up to ten seconds old if there are very many: \
+             their scan takes at most 1 % of a thread. With `Accept: text/event-stream` the response is a \
              stream of server-sent events: each second an event `sample` with this object as its data. A stream ends after a minute; \
              connect again, so that your token is checked again. At most 64 streams per node.",
         )
