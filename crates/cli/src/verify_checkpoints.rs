@@ -104,7 +104,7 @@ struct MacCheck {
 
 impl MacCheck {
     fn new(key: CheckpointKey) -> Self {
-        let description = "audit checkpoints have an HMAC under the vault's key";
+        let description = "audit checkpoints have an HMAC under the vault's key, from the first one that has it";
         Self {
             key,
             since: None,
