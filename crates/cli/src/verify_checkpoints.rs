@@ -104,7 +104,8 @@ struct MacCheck {
 
 impl MacCheck {
     fn new(key: CheckpointKey) -> Self {
-        let description = "audit checkpoints have an HMAC under the vault's key, from the first one that has it";
+        let description =
+            "audit checkpoints have an HMAC under the vault's key, from the first one that has it";
         Self {
             key,
             since: None,
