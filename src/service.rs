@@ -47,7 +47,6 @@ pub(crate) struct Service {
     pub(crate) node: PgNode,
     pub(crate) registry: AccessRegistry,
     pub(crate) rate_limits: RateLimiter,
-    /// Proxies whose `X-Forwarded-For` is trusted.
     pub(crate) catalogue: Arc<CurrentCatalogue>,
     /// Keys that encrypt voucher codes.
     pub(crate) keyring: Arc<Keyring>,
@@ -58,8 +57,8 @@ pub(crate) struct Service {
     /// Export of audit checkpoints.
     pub(crate) checkpoint_file: Option<PathBuf>,
     pub(crate) sender: HttpSender,
-    /// The token of the settings; others are in the database.
     pub(crate) metrics_access: MetricsAccess,
+    /// The token of the settings; others are in the database.
     pub(crate) operator_token: Option<OperatorTokenHash>,
     /// The origin of operators' browsers.
     pub(crate) console_url: ConsoleUrl,

@@ -62,6 +62,7 @@ pub(super) fn start_partner_listener(
         .max_connections(MAX_CONNECTIONS)
         .shutdown_timeout(LINGER_S)
         .client_request_timeout(REQUEST_HEAD_TIMEOUT)
+        .on_connect(listener_peers::record_local_address)
         .keep_alive(KEEP_ALIVE);
     let bound = server.disable_signals().bind(settings.http_addr);
     Ok(spawn_server(
@@ -92,6 +93,7 @@ pub(super) fn start_operator_listener(
     let server = server
         .shutdown_timeout(LINGER_S)
         .client_request_timeout(REQUEST_HEAD_TIMEOUT)
+        .on_connect(listener_peers::record_local_address)
         .keep_alive(KEEP_ALIVE);
     let bound = server.disable_signals().bind(settings.admin_addr);
     Ok(spawn_server(

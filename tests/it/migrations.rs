@@ -148,6 +148,24 @@ async fn older_version_on_newer_schema_serves_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn older_migrate_leaves_the_rights_that_a_newer_version_granted() {
+    let database = Database::create_on(Durability::Durable).await;
+    execute(&database, "GRANT DELETE ON feeds TO vouchsafe_service").await;
+    let has_right = async || {
+        let right = "SELECT has_table_privilege('vouchsafe_service', 'feeds', 'DELETE')";
+        let right = sqlx::query_scalar::<_, bool>(right);
+        right.fetch_one(&mut database.connect().await).await.unwrap()
+    };
+    execute(&database, NEWER_SCHEMA).await;
+    schema::migrate(&database.options()).await.unwrap();
+    assert!(has_right().await);
+    execute(&database, "DELETE FROM _sqlx_migrations WHERE version = 9999").await;
+    schema::migrate(&database.options()).await.unwrap();
+    assert!(!has_right().await, "the version that owns the list renews it");
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn migration_gives_up_when_a_lock_is_held() {
     let database = Database::create_on(Durability::ForTests).await;
     execute(&database, "DELETE FROM functions").await;

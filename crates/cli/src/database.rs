@@ -33,6 +33,11 @@ pub(super) struct DatabaseArgs {
 }
 
 impl DatabaseArgs {
+    /// Whether it is the private Postgres in the data directory.
+    pub(super) const fn is_private(&self) -> bool {
+        self.database_url.is_none()
+    }
+
     /// Runs `work` on the database. `verb` completes "cannot … the database".
     pub(super) async fn run<T>(
         &self,

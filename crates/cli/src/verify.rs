@@ -64,7 +64,8 @@ impl VerifyArgs {
                 .context("read VOUCHSAFE_MASTER_KEY");
         }
         let path = data_dir.join(key_file::NAME);
-        if !path.try_exists().unwrap_or_default() {
+        // The key there does not belong to another database.
+        if !self.database.is_private() || !path.try_exists().unwrap_or_default() {
             return Ok(None);
         }
         key_file::load(&path).map(Some).context("read the master key")

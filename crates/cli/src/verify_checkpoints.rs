@@ -1,10 +1,10 @@
 //! Check of audit checkpoints against what the database does not hold: the key of their HMACs, and the file that the service exports.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
@@ -104,7 +104,8 @@ struct MacCheck {
 
 impl MacCheck {
     fn new(key: CheckpointKey) -> Self {
-        let description = "audit checkpoints have an HMAC under the vault's key";
+        let description =
+            "audit checkpoints have an HMAC under the vault's key, from the first one that has it";
         Self {
             key,
             since: None,
@@ -135,33 +136,45 @@ impl MacCheck {
 }
 
 /// Compares the records of a file, in the order of their numbers, with those of the database.
-struct ExportCheck<'a> {
+struct ExportCheck<'a, R> {
     path: &'a Path,
-    lines: std::io::Lines<BufReader<File>>,
+    lines: R,
     next: Option<CheckpointRecord>,
     violations: Violations,
 }
 
-impl<'a> ExportCheck<'a> {
+impl<'a> ExportCheck<'a, BufReader<File>> {
     fn open(path: &'a Path) -> anyhow::Result<Self> {
         let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::new(path, BufReader::new(file))
+    }
+}
+
+impl<'a, R: BufRead> ExportCheck<'a, R> {
+    fn new(path: &'a Path, lines: R) -> anyhow::Result<Self> {
         let description = "audit checkpoints are those that the service has exported";
         let mut check = Self {
             path,
-            lines: BufReader::new(file).lines(),
+            lines,
             next: None,
             violations: Violations::new("audit.checkpoints.exported", description),
         };
         check.advance()?;
+        if check.next.is_none() {
+            bail!(
+                "{} has no checkpoint: is it the file that the service exports?",
+                path.display()
+            );
+        }
         Ok(check)
     }
 
     fn advance(&mut self) -> anyhow::Result<()> {
         let cannot = || format!("cannot read the checkpoints of {}", self.path.display());
-        let line = self.lines.next().transpose().with_context(cannot)?;
-        // The service may be writing the last line.
-        let line = line.filter(|line| line.ends_with('}'));
-        let record = line.map(|line| serde_json::from_str(&line));
+        let mut line = Vec::new();
+        self.lines.read_until(b'\n', &mut line).with_context(cannot)?;
+        // The service may be writing the last line, which then has no end. Every other line is a record.
+        let record = line.strip_suffix(b"\n").map(serde_json::from_slice);
         self.next = record.transpose().with_context(cannot)?;
         Ok(())
     }
@@ -223,5 +236,49 @@ mod tests {
             reported(&[(0, with), (0, Some(false))]),
             ["checkpoint 2 has a wrong HMAC"]
         );
+    }
+
+    fn record(number: i64) -> CheckpointRecord {
+        CheckpointRecord {
+            number,
+            at: OffsetDateTime::UNIX_EPOCH,
+            hash: "ab".to_owned(),
+            mac: None,
+        }
+    }
+
+    /// Compares the text of a file with the checkpoints 1 to 3.
+    fn compare(file: &str) -> anyhow::Result<Vec<String>> {
+        let mut check = ExportCheck::new(Path::new("checkpoints.ndjson"), file.as_bytes())?;
+        for number in 1..=3 {
+            check.check(&record(number))?;
+        }
+        Ok(check.finish()?.rows)
+    }
+
+    #[test]
+    fn exported_file_is_compared_to_its_end_or_refused() {
+        let line = |number| serde_json::to_string(&record(number)).unwrap() + "\n";
+        let (one, two, three, four) = (line(1), line(2), line(3), line(4));
+        let all = [&*one, &two, &three].concat();
+        assert_eq!(compare(&all).unwrap(), [""; 0]);
+        assert_eq!(
+            compare(&[&*all, &four].concat()).unwrap(),
+            ["checkpoint 4 is gone"]
+        );
+        let other = all.replacen("\"ab\"", "\"cd\"", 1);
+        assert_eq!(compare(&other).unwrap(), ["checkpoint 1 differs"]);
+        let unfinished = [&*one, &two[..20]].concat();
+        assert_eq!(compare(&unfinished).unwrap(), [""; 0]);
+        for refused in [
+            String::new(),
+            one[..20].to_owned(),
+            [&two[..20], "\n", &three].concat(),
+            [&*one, "\n", &three].concat(),
+            [&*one, &two[..20], "\n"].concat(),
+            [&*one, "\0\0\n", &three, &four].concat(),
+        ] {
+            assert!(compare(&refused).is_err(), "{refused:?}");
+        }
     }
 }

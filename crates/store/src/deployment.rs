@@ -13,6 +13,9 @@ use super::service_role::{self, ExcessRight};
 /// Server settings without which an acknowledged commit may be lost.
 const DURABILITY_SETTINGS: [&str; 2] = ["fsync", "full_page_writes"];
 
+/// SQLSTATE of a missing right: the role was created, or given to the service, after the last `vouchsafe migrate`.
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
+
 /// The database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
@@ -26,9 +29,25 @@ pub enum PrepareError {
     NotMigrated(SchemaMismatch),
     #[error(transparent)]
     ExcessRight(#[from] ExcessRight),
+    #[error(
+        "the role of DATABASE_URL lacks rights ({}): run `vouchsafe migrate` of this version with the URL of the owner",
+        describe(.0)
+    )]
+    MissingRight(sqlx::Error),
     /// The database does not answer, or a migration fails.
     #[error("cannot prepare the database: {}", describe(.0))]
-    Database(#[from] sqlx::Error),
+    Database(sqlx::Error),
+}
+
+impl From<sqlx::Error> for PrepareError {
+    fn from(error: sqlx::Error) -> Self {
+        let code = error.as_database_error().and_then(|error| error.code());
+        if code.as_deref() == Some(INSUFFICIENT_PRIVILEGE) {
+            Self::MissingRight(error)
+        } else {
+            Self::Database(error)
+        }
+    }
 }
 
 impl PrepareError {

@@ -105,16 +105,29 @@ pub async fn migrate(database: &PgConnectOptions) -> Result<SchemaVersion, sqlx:
     }
     set_lock_timeout(&pool, LOCK_TIMEOUT).await?;
     install_functions(&pool).await?;
-    pool.execute(GRANTS).await?;
+    let newest = newest_version(&migrator);
+    // Nodes of a newer version need rights that this list revokes. A change of the list therefore comes with a migration.
+    if !has_newer_migration(&pool, newest).await? {
+        pool.execute(GRANTS).await?;
+    }
     pool.close().await;
     Ok(SchemaVersion {
-        migration: migrator
-            .iter()
-            .map(|migration| migration.version)
-            .max()
-            .unwrap_or_default(),
+        migration: newest,
         functions: FUNCTIONS.len(),
     })
+}
+
+fn newest_version(migrator: &Migrator) -> i64 {
+    let versions = migrator.iter().map(|migration| migration.version);
+    versions.max().unwrap_or_default()
+}
+
+/// Whether a newer version of the program has migrated the database.
+async fn has_newer_migration(pool: &PgPool, newest: i64) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar("SELECT EXISTS (SELECT FROM _sqlx_migrations WHERE version > $1)")
+        .bind(newest)
+        .fetch_one(pool)
+        .await
 }
 
 fn migrator() -> Migrator {

@@ -1,10 +1,12 @@
 //! Peers of a listener without TLS: in production its TLS proxies and this machine, and nobody else.
 
+use std::any::Any;
 use std::net::IpAddr;
 
 use actix_web::body::{EitherBody, MessageBody};
-use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
+use actix_web::rt::net::TcpStream;
 use actix_web::{ResponseError as _, web};
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::environment::Environment;
@@ -14,6 +16,18 @@ use super::{refusals, trace};
 use crate::api::error::ApiError;
 use crate::refusal_log::RefusalKey;
 use crate::service::Service;
+
+/// The address of this machine to which the client has connected, as data of the connection. A listener on 0.0.0.0 has many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct LocalAddress(IpAddr);
+
+/// `on_connect` of both listeners.
+pub(crate) fn record_local_address(connection: &dyn Any, data: &mut Extensions) {
+    // A connection that is closed already has no address, and sends no request.
+    if let Some(Ok(local)) = connection.downcast_ref().map(TcpStream::local_addr) {
+        data.insert(LocalAddress(local.ip().to_canonical()));
+    }
+}
 
 /// The trusted proxies of a listener, as data of its application.
 #[derive(Debug, Clone)]
@@ -28,11 +42,13 @@ impl ListenerPeers {
     }
 
     /// Whether a connection of this peer may carry requests. What a peer on this machine sends reaches no network.
-    fn is_served(&self, peer: IpAddr) -> bool {
+    fn is_served(&self, peer: IpAddr, local: Option<LocalAddress>) -> bool {
         let peer = peer.to_canonical();
+        // Only a process of this machine completes a connection from the machine's address to itself.
+        let is_this_machine = peer.is_loopback() || local == Some(LocalAddress(peer));
         match self.environment {
             Environment::Sandbox => true,
-            Environment::Production => peer.is_loopback() || self.proxies.contains(peer),
+            Environment::Production => is_this_machine || self.proxies.contains(peer),
         }
     }
 }
@@ -45,7 +61,8 @@ pub(crate) async fn refuse_foreign_peer<B: MessageBody>(
 ) -> Result<ServiceResponse<EitherBody<B>>, actix_web::Error> {
     let peers = request.app_data::<ListenerPeers>();
     let peer = request.peer_addr().map(|peer| peer.ip());
-    let is_served = peers.is_some_and(|peers| peer.is_some_and(|peer| peers.is_served(peer)));
+    let local = request.conn_data::<LocalAddress>().copied();
+    let is_served = peers.is_some_and(|peers| peer.is_some_and(|peer| peers.is_served(peer, local)));
     if is_served {
         return next.call(request).await.map(ServiceResponse::map_into_left_body);
     }
@@ -70,7 +87,8 @@ pub(crate) async fn refuse_foreign_peer<B: MessageBody>(
 mod tests {
     use actix_web::middleware::from_fn;
     use actix_web::test::{TestRequest, call_service, init_service};
-    use actix_web::{App, HttpResponse};
+    use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
+    use std::io::{Read as _, Write as _};
 
     use super::*;
 
@@ -92,12 +110,53 @@ mod tests {
             ("192.0.2.1", false),
             ("2001:db9::1", false),
         ] {
-            assert_eq!(production.is_served(peer.parse().unwrap()), is_served, "{peer}");
-            assert!(
-                peers(Environment::Sandbox).is_served(peer.parse().unwrap()),
+            let peer: IpAddr = peer.parse().unwrap();
+            assert_eq!(production.is_served(peer, None), is_served, "{peer}");
+            assert!(peers(Environment::Sandbox).is_served(peer, None), "{peer}");
+        }
+    }
+
+    #[test]
+    fn production_serves_its_own_machine_at_any_address() {
+        let production = peers(Environment::Production);
+        let local = Some(LocalAddress("192.0.2.5".parse().unwrap()));
+        for (peer, is_served) in [
+            ("192.0.2.5", true),
+            ("::ffff:192.0.2.5", true),
+            ("192.0.2.6", false),
+        ] {
+            assert_eq!(
+                production.is_served(peer.parse().unwrap(), local),
+                is_served,
                 "{peer}"
             );
         }
+    }
+
+    #[actix_web::test]
+    async fn connection_has_the_address_to_which_the_client_connected() {
+        let app = || {
+            App::new().default_service(web::to(async |request: HttpRequest| {
+                let local = request.conn_data::<LocalAddress>().copied();
+                local.map_or_else(String::new, |local| local.0.to_string())
+            }))
+        };
+        let server = HttpServer::new(app).workers(1).disable_signals();
+        let server = server.on_connect(record_local_address).bind("0.0.0.0:0").unwrap();
+        let port = server.addrs()[0].port();
+        let server = server.run();
+        let handle = server.handle();
+        let served = actix_web::rt::spawn(server);
+        let respond = move || {
+            let mut client = std::net::TcpStream::connect(("127.0.0.2", port))?;
+            client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")?;
+            let mut response = String::new();
+            client.read_to_string(&mut response).map(|_| response)
+        };
+        let response = web::block(respond).await.unwrap().unwrap();
+        assert!(response.ends_with("127.0.0.2"), "{response}");
+        handle.stop(false).await;
+        served.await.unwrap().unwrap();
     }
 
     #[actix_web::test]
