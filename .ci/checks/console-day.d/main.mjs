@@ -78,7 +78,7 @@ async function eventually(what, attempt) {
 
 function storeCredential(text) {
   const [api_key, api_secret] = ["API key", "API secret"].map((label) => valueAfter(text, label));
-  writeFileSync(join(env.SCRATCH, "credential.json"), JSON.stringify({ api_key, api_secret }));
+  writeFileSync(join(env.SCRATCH, "credential.json"), JSON.stringify({ api_key, api_secret }), { mode: 0o600 });
 }
 
 function partner(method, path, body) {
