@@ -345,3 +345,35 @@ async fn response_stored_before_the_upgrade_is_replayed() {
     expect_error(&other, 422, "IDEMPOTENCY_KEY_REUSED");
     assert_eq!(partner.balance("USD").await, "75.00", "one order");
 }
+
+/// Version 0.2.0 accepted control characters in references.
+#[tokio::test]
+async fn response_to_body_that_is_refused_now_is_replayed() {
+    let mut operator = Operator::of(shared());
+    let sale = operator.add_stocked_product(2).await;
+    let mut partner = operator.add_partner("100").await;
+    let mut database = ServiceDatabase::of(shared()).await;
+    let mut body = order_body(&sale, 1);
+    let [sample, key] = [unique("sample"), unique("key")];
+    let stored = partner.send(&sample, &body).await;
+    expect_success(&stored, 201);
+    body["reference"] = json!("PO 1\t");
+    let body = body.to_string();
+    expect_error(&partner.send_text(&key, &body).await, 422, "VALIDATION_FAILED");
+    let of_key = |key: &str| {
+        stored_key(
+            &partner,
+            IdempotencyScope::PlaceOrder,
+            key,
+            "/api/v1/orders",
+            &body,
+        )
+    };
+    let ((sample, _), (stored_key, unkeyed)) = (of_key(&sample), of_key(&key));
+    database
+        .run(format!(
+            "UPDATE idempotency_keys SET key = '{stored_key}', fingerprint = '\\x{unkeyed}' WHERE key = '{sample}'"
+        ))
+        .await;
+    assert_replay(&stored, &partner.send_text(&key, &body).await);
+}

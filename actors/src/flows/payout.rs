@@ -126,7 +126,7 @@ fn payout_record(
 fn response_record(command: &RequestPayout, response: Response) -> Record {
     let claim = KeyClaim {
         key: command.key,
-        fingerprint: command.fingerprint.keyed,
+        fingerprint: command.fingerprint.stored(),
         response,
         retention: Retention::Day,
     };

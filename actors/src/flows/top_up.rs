@@ -110,7 +110,7 @@ fn record(command: &TopUp) -> Record {
     };
     let claim = KeyClaim {
         key: command.key,
-        fingerprint: command.fingerprint.keyed,
+        fingerprint: command.fingerprint.stored(),
         response,
         retention: Retention::Forever,
     };

@@ -1,5 +1,6 @@
 //! The engine's `Store` port over Postgres, for one incarnation of one node.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -52,6 +53,8 @@ pub struct PgNode {
     database: Database,
     identity: NodeIdentity,
     lease_renewed_at: Arc<Mutex<Instant>>,
+    /// As of the last renewal; true until the first.
+    has_older_peers: Arc<AtomicBool>,
     /// Held while the lease is renewed or ended.
     lease_lock: Arc<tokio::sync::Mutex<()>>,
     claims: Batcher<ClaimStockOp>,
@@ -81,6 +84,7 @@ impl PgNode {
             database: control,
             identity,
             lease_renewed_at: Arc::new(Mutex::new(Instant::now())),
+            has_older_peers: Arc::new(AtomicBool::new(true)),
             lease_lock: Arc::default(),
         })
     }
@@ -132,7 +136,16 @@ impl PgNode {
             .lease_renewed_at
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        Ok(renewed)
+        if let Some(has_older) = renewed {
+            self.has_older_peers.store(has_older, Ordering::Relaxed);
+        }
+        Ok(renewed.is_some())
+    }
+
+    /// Whether a node of version 0.2.0, which compares unkeyed fingerprints, may be live.
+    #[must_use]
+    pub fn has_older_peers(&self) -> bool {
+        self.has_older_peers.load(Ordering::Relaxed)
     }
 
     /// Whether the lease was renewed recently. A renewal is a commit, so this also shows, without orders, that commits hang.

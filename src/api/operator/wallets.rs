@@ -166,7 +166,8 @@ fn posting_fingerprint(
     fingerprints.fingerprint(kind.into_str(), &amount, reference.as_bytes())
 }
 
-async fn post_entry(service: &Service, command: TopUp) -> Result<HttpResponse, ApiError> {
+async fn post_entry(service: &Service, mut command: TopUp) -> Result<HttpResponse, ApiError> {
+    command.fingerprint.stores_unkeyed = service.node.has_older_peers();
     let partner_id = command.partner_id;
     let result = vouchsafe_actors::flows::top_up(&service.engine, command)
         .await

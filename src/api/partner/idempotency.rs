@@ -47,22 +47,29 @@ impl KeyedRequest {
         })?;
         Ok(Self {
             key: key.hash_for(partner_id, scope),
-            fingerprint: service.keyring.vault().fingerprints().fingerprint(
-                request.method().as_str(),
-                request.path(),
-                body,
-            ),
+            fingerprint: RequestFingerprint {
+                stores_unkeyed: service.node.has_older_peers(),
+                ..service.keyring.vault().fingerprints().fingerprint(
+                    request.method().as_str(),
+                    request.path(),
+                    body,
+                )
+            },
         })
     }
 
-    /// The error of an invalid body: `IDEMPOTENCY_KEY_REUSED` if the key was used with another request (contract §5).
-    pub(super) async fn body_error(self, service: &Service, error: InvalidRequest) -> ApiError {
+    /// The response to a body that this version refuses: the stored one if an earlier version accepted the same request,
+    /// `IDEMPOTENCY_KEY_REUSED` if the key was used with another request (contract §5), else the error.
+    pub(super) async fn replay_or_error(
+        self,
+        service: &Service,
+        error: InvalidRequest,
+    ) -> Result<Response, ApiError> {
         match service.node.find_response(self.key).await {
-            Ok(Some(stored)) if !self.fingerprint.matches(stored.fingerprint) => {
-                keyed_request_error(&FlowError::KeyReused)
-            }
-            Ok(_) => error.into(),
-            Err(_) => ApiError::unavailable(),
+            Ok(Some(stored)) if self.fingerprint.matches(stored.fingerprint) => Ok(stored.response),
+            Ok(Some(_)) => Err(keyed_request_error(&FlowError::KeyReused)),
+            Ok(None) => Err(error.into()),
+            Err(_) => Err(ApiError::unavailable()),
         }
     }
 }

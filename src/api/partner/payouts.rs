@@ -2,6 +2,7 @@
 //!
 //! Responses show the destination masked; the full destination is stored encrypted.
 
+use actix_web::http::header::HeaderValue;
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_actors::flows::{self, PayoutResponseEncoder, RequestPayout};
 use vouchsafe_domain::idempotency::Response;
@@ -36,7 +37,10 @@ pub(super) async fn request(
     )?;
     let payout_request = match request::parse(&signed.body) {
         Ok(payout_request) => payout_request,
-        Err(error) => return Err(keyed.body_error(&service, error).await),
+        Err(error) => {
+            let response = keyed.replay_or_error(&service, error).await?;
+            return Ok(stored_response(response, true, location));
+        }
     };
     let command = RequestPayout {
         partner_id,
@@ -48,9 +52,11 @@ pub(super) async fn request(
     };
     let requested = flows::request_payout(&service.engine, command, &JsonEncoder).await;
     let (response, replayed) = into_parts(requested.map_err(|error| keyed_request_error(&error))?);
-    Ok(stored_response(response, replayed, |body| {
-        header_value(format_args!("/api/v1/payouts/{}", PayoutBody::id_in(body)?))
-    }))
+    Ok(stored_response(response, replayed, location))
+}
+
+fn location(body: &[u8]) -> Option<HeaderValue> {
+    header_value(format_args!("/api/v1/payouts/{}", PayoutBody::id_in(body)?))
 }
 
 pub(super) async fn list(

@@ -33,6 +33,7 @@ impl FingerprintKey {
         RequestFingerprint {
             keyed: Fingerprint(mac.finalize().into_bytes().into()),
             unkeyed: Some(unkeyed_fingerprint(method, path, body)),
+            stores_unkeyed: false,
         }
     }
 }
@@ -79,6 +80,12 @@ mod tests {
     #[test]
     fn fingerprint_matches_both_versions_of_the_same_request_only() {
         let one = key(1).fingerprint("POST", "/a", b"{}");
+        assert_eq!(one.stored(), one.keyed);
+        let during_upgrade = RequestFingerprint {
+            stores_unkeyed: true,
+            ..one
+        };
+        assert_eq!(during_upgrade.stored(), one.unkeyed.unwrap());
         assert!(one.matches(one.keyed) && one.matches(one.unkeyed.unwrap()));
         for other in [
             key(1).fingerprint("POST", "/a", b"{ }"),

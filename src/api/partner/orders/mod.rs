@@ -4,7 +4,7 @@ pub(super) mod cancel;
 mod list;
 mod long_poll;
 
-use actix_web::http::header::CONTENT_TYPE;
+use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use vouchsafe_actors::flows::{self, OrderRefusal, OrderResponseEncoder, PlaceOrder, PlaceOrderError};
 use vouchsafe_domain::catalogue::{PricingError, RequestedOrder};
@@ -42,7 +42,10 @@ pub(super) async fn place(
     )?;
     let order = match request::parse(&signed.body) {
         Ok(order) => order,
-        Err(error) => return Err(keyed.body_error(&service, error).await),
+        Err(error) => {
+            let response = keyed.replay_or_error(&service, error).await?;
+            return Ok(stored_response(response, true, location));
+        }
     };
     let KeyedRequest { key, fingerprint } = keyed;
     let products = observed_products(&request, &order);
@@ -66,9 +69,11 @@ pub(super) async fn place(
         replayed,
     };
     request_outcome::report(&request, partner_id, || RequestOutcome::OrderAnswered(answer()));
-    Ok(stored_response(response, replayed, |body| {
-        header_value(format_args!("/api/v1/orders/{}", OrderBody::id_in(body)?))
-    }))
+    Ok(stored_response(response, replayed, location))
+}
+
+fn location(body: &[u8]) -> Option<HeaderValue> {
+    header_value(format_args!("/api/v1/orders/{}", OrderBody::id_in(body)?))
 }
 
 /// The product of each line, for [`OrderAnswer`]: the flow consumes the order. Empty without a listener.
