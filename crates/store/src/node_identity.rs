@@ -43,7 +43,7 @@ pub(super) async fn renew(pool: &PgPool, node: &NodeIdentity) -> Result<Option<b
     // for the time between the two calls of the clock.
     let renewed = sqlx::query_scalar!(
         r#"UPDATE nodes
-            SET lease_until = clock_timestamp() + make_interval(secs => $3),
+            SET lease_until = clock_timestamp() + make_interval(secs => $3::double precision),
                 renewed_at = clock_timestamp(),
                 latest_clock = GREATEST(latest_clock, clock_timestamp())
           WHERE node = $1 AND incarnation = $2
@@ -52,7 +52,7 @@ pub(super) async fn renew(pool: &PgPool, node: &NodeIdentity) -> Result<Option<b
                       FROM nodes AS n
                      WHERE n.node <> $1
                        AND n.lease_until >= clock_timestamp()
-                       AND (n.renewed_at IS NULL OR n.lease_until > n.renewed_at + make_interval(secs => $3 + 1))
+                       AND (n.renewed_at IS NULL OR n.lease_until > n.renewed_at + make_interval(secs => $3::double precision + 1))
                 ) AS "has_older!""#,
         node.name,
         node.incarnation,
