@@ -194,7 +194,7 @@ try {
 
   // Stock: a voucher that must not be sold.
   const voided = await send("ann", "/products/day-gift", "void", { codes: "code\nday-gift-4", reason: "recalled by the brand" });
-  assert.match(voided, /voided\s+1\b/);
+  assert.match(voided, /Voided\s+1\b/);
 
   // Payout.
   const destination = { type: "bank_account", iban: "DE89370400440532013000", name: "Day Ltd" };
