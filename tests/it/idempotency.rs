@@ -10,8 +10,8 @@ use crate::payouts::{payout_body, request_payout};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_security::idempotency::{IdempotencyScope, scoped_hash, unkeyed_fingerprint};
 use vouchsafe_test_harness::{
-    Operator, Partner, Sale, ServiceDatabase, expect_error, expect_stored_error, expect_success, order_body,
-    shared, text_of, unique,
+    Instance, Operator, Partner, Sale, ServiceDatabase, WAIT_TIMEOUT, eventually, expect_error,
+    expect_stored_error, expect_success, order_body, shared, text_of, unique,
 };
 
 /// Asserts that the second response replays the first.
@@ -296,6 +296,36 @@ async fn stored_fingerprint_is_keyed() {
     let stored = "SELECT encode(fingerprint, 'hex') FROM idempotency_keys WHERE key::text = $1";
     let stored = database.texts(stored, &stored_key).await;
     assert!(stored.len() == 1 && stored[0] != unkeyed, "{stored:?}");
+}
+
+/// Requests payouts until one is stored with the fingerprint of version 0.2.0, or until one is not.
+async fn wait_for_fingerprint(database: &mut ServiceDatabase, partner: &mut Partner, is_unkeyed: bool) {
+    eventually("a look at the other nodes", WAIT_TIMEOUT, async || {
+        let (key, body) = (unique("key"), payout_body("0.01"));
+        expect_success(&request_payout(partner, &key, &body).await, 202);
+        let path = "/api/v1/payouts";
+        let (stored_key, unkeyed) = stored_key(partner, IdempotencyScope::RequestPayout, &key, path, &body);
+        let stored = "SELECT encode(fingerprint, 'hex') FROM idempotency_keys WHERE key::text = $1";
+        let stored = database.texts(stored, &stored_key).await;
+        ((stored == [unkeyed]) == is_unkeyed).then_some(())
+    })
+    .await;
+}
+
+/// A node of version 0.2.0 may receive the repeated request, and compares the fingerprint of that version.
+#[tokio::test]
+async fn fingerprint_is_unkeyed_while_a_node_of_the_previous_version_is_live() {
+    let service = Instance::start();
+    let mut partner = Operator::of(&service).add_partner("1000").await;
+    let mut database = ServiceDatabase::of(&service).await;
+    wait_for_fingerprint(&mut database, &mut partner, false).await;
+    let join =
+        "INSERT INTO nodes (node, incarnation, lease_until) VALUES ('old', 1, now() + interval '1 hour')";
+    database.run(join.to_owned()).await;
+    wait_for_fingerprint(&mut database, &mut partner, true).await;
+    let leave = "UPDATE nodes SET lease_until = now() - interval '1 minute' WHERE node = 'old'";
+    database.run(leave.to_owned()).await;
+    wait_for_fingerprint(&mut database, &mut partner, false).await;
 }
 
 /// Text of the stored key, and the fingerprint of version 0.2.0 in hexadecimal digits.

@@ -172,6 +172,7 @@ async fn metrics_of_production_are_for_this_machine_or_a_token() {
     for (settings, headers, status) in [
         (&[][..], "", 200),
         (&[], "x-forwarded-for: 203.0.113.7\r\n", 403),
+        (&[], "via: 1.1 proxy\r\n", 403),
         (&[("VOUCHSAFE_METRICS_TOKEN", TOKEN)], "", 401),
         (
             &[("VOUCHSAFE_METRICS_TOKEN", TOKEN)],

@@ -12,8 +12,10 @@ use serde::Serialize;
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnectOptions;
 use vouchsafe_security::secret::expose;
+use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use vouchsafe_security::vault::key_file;
 use vouchsafe_security::vault::master_key::MasterKey;
+use vouchsafe_store::keyring::{self, KeyringError};
 use vouchsafe_verify::{self as verify, Finding, VerifyProgress, VerifyRun, VerifyState};
 
 use super::database::DatabaseArgs;
@@ -93,12 +95,18 @@ pub(super) async fn run(
     }
     let (resume, checkpoints) = (args.resume.as_deref(), args.checkpoints.as_deref());
     let check = async |options| {
+        // A key of another database is an error at once, and not after the hours of a check.
+        let key = match load_checkpoint_key(&options, master_key.as_ref()).await {
+            Ok(key) => key,
+            Err(KeyringError::Store(error)) => return Err(error),
+            Err(error) => return Ok(Err(error.into())),
+        };
         let mut findings = match check(&options, resume).await? {
             Ok(findings) => findings,
             Err(error) => return Ok(Err(error)),
         };
         let mut connection = verify::connect(&options).await?;
-        let checked = verify_checkpoints::check(&mut connection, master_key.as_ref(), checkpoints).await;
+        let checked = verify_checkpoints::check(&mut connection, key, checkpoints).await;
         connection.close().await?;
         Ok(checked.map(|checked| {
             findings.extend(checked);
@@ -119,6 +127,19 @@ pub(super) async fn run(
         text,
         succeeded: holds,
     })
+}
+
+async fn load_checkpoint_key(
+    options: &PgConnectOptions,
+    master_key: Option<&MasterKey>,
+) -> Result<Option<CheckpointKey>, KeyringError> {
+    let Some(master_key) = master_key else {
+        return Ok(None);
+    };
+    let mut connection = verify::connect(options).await?;
+    let key = keyring::load_checkpoint_key(&mut connection, master_key).await?;
+    connection.close().await?;
+    Ok(key)
 }
 
 /// The inner error concerns the file.

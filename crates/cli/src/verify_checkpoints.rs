@@ -8,8 +8,6 @@ use anyhow::{Context as _, bail};
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
-use vouchsafe_security::vault::master_key::MasterKey;
-use vouchsafe_store::keyring::load_checkpoint_key;
 use vouchsafe_store::{CheckpointRecord, read_checkpoints};
 use vouchsafe_verify::Finding;
 
@@ -22,16 +20,12 @@ const MAX_ROWS: usize = 20;
 /// During an upgrade from version 0.2.0 nodes of that version may still write checkpoints without an HMAC.
 const UPGRADE: Duration = Duration::days(1);
 
-/// Checks all checkpoints: their HMACs if there is a master key, and their equality with the records of a file.
+/// Checks all checkpoints: their HMACs if there is a key, and their equality with the records of a file.
 pub(super) async fn check(
     connection: &mut PgConnection,
-    master_key: Option<&MasterKey>,
+    key: Option<CheckpointKey>,
     file: Option<&Path>,
 ) -> anyhow::Result<Vec<Finding>> {
-    let key = match master_key {
-        Some(master_key) => load_checkpoint_key(connection, master_key).await?,
-        None => None,
-    };
     let mut macs = key.map(MacCheck::new);
     let mut exported = file.map(ExportCheck::open).transpose()?;
     let mut first = 1;

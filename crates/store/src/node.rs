@@ -53,7 +53,7 @@ pub struct PgNode {
     database: Database,
     identity: NodeIdentity,
     lease_renewed_at: Arc<Mutex<Instant>>,
-    /// As of the last renewal; true until the first.
+    /// As of the last look; true until the first.
     has_older_peers: Arc<AtomicBool>,
     /// Held while the lease is renewed or ended.
     lease_lock: Arc<tokio::sync::Mutex<()>>,
@@ -136,10 +136,20 @@ impl PgNode {
             .lease_renewed_at
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        if let Some(has_older) = renewed {
-            self.has_older_peers.store(has_older, Ordering::Relaxed);
-        }
-        Ok(renewed.is_some())
+        Ok(renewed)
+    }
+
+    /// Looks whether a node of version 0.2.0 is live.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer; [`Self::has_older_peers`] keeps its value.
+    pub async fn look_for_older_peers(&self) -> Result<(), sqlx::Error> {
+        let database = self.database.on(ConnectionClass::Jobs);
+        let has_older = database
+            .run(|pool| async move { node_identity::has_older_peers(&pool).await })
+            .await?;
+        self.has_older_peers.store(has_older, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether a node of version 0.2.0, which compares unkeyed fingerprints, may be live.

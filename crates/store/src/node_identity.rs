@@ -37,28 +37,36 @@ pub(super) async fn start(pool: &PgPool, name: String) -> Result<NodeIdentity, s
     Ok(NodeIdentity { name, incarnation })
 }
 
-/// Renews the lease, and returns whether a node of version 0.2.0 is live. `None` if a later start of this node has taken over.
-pub(super) async fn renew(pool: &PgPool, node: &NodeIdentity) -> Result<Option<bool>, sqlx::Error> {
-    // A node of 0.2.0 extends its lease and leaves `renewed_at`, also on a row that a later version wrote before. One second allows
-    // for the time between the two calls of the clock.
-    let renewed = sqlx::query_scalar!(
-        r#"UPDATE nodes
-            SET lease_until = clock_timestamp() + make_interval(secs => $3::double precision),
+/// Renews the lease. Returns `false` if a later start of this node has taken over.
+pub(super) async fn renew(pool: &PgPool, node: &NodeIdentity) -> Result<bool, sqlx::Error> {
+    let renewed = sqlx::query!(
+        "UPDATE nodes
+            SET lease_until = clock_timestamp() + make_interval(secs => $3),
                 renewed_at = clock_timestamp(),
                 latest_clock = GREATEST(latest_clock, clock_timestamp())
-          WHERE node = $1 AND incarnation = $2
-      RETURNING EXISTS (
-                    SELECT
-                      FROM nodes AS n
-                     WHERE n.node <> $1
-                       AND n.lease_until >= clock_timestamp()
-                       AND (n.renewed_at IS NULL OR n.lease_until > n.renewed_at + make_interval(secs => $3::double precision + 1))
-                ) AS "has_older!""#,
+          WHERE node = $1 AND incarnation = $2",
         node.name,
         node.incarnation,
         f64::from(LEASE_S),
     );
-    renewed.fetch_optional(pool).await
+    Ok(renewed.execute(pool).await?.rows_affected() == 1)
+}
+
+/// Whether a node of version 0.2.0 is live: it extends its lease and leaves `renewed_at`, also on a row that a later version wrote
+/// before.
+pub(super) async fn has_older_peers(pool: &PgPool) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (
+                      SELECT
+                        FROM nodes AS n
+                       WHERE n.lease_until >= clock_timestamp()
+                         -- A second allows for the time between the two calls of the clock in a renewal.
+                         AND (n.renewed_at IS NULL OR n.lease_until > n.renewed_at + make_interval(secs => $1::double precision + 1))
+                  ) AS "has_older!""#,
+        f64::from(LEASE_S),
+    )
+    .fetch_one(pool)
+    .await
 }
 
 /// Ends the lease.

@@ -12,6 +12,9 @@ use crate::api::middleware::operator::bearer_token;
 use crate::metrics::MetricsFormat;
 use crate::service::Service;
 
+/// Headers of requests that a proxy forwards.
+const FORWARDED: [&str; 4] = [X_FORWARDED_FOR, "forwarded", "via", "x-real-ip"];
+
 pub(super) async fn metrics(
     service: web::Data<Service>,
     request: HttpRequest,
@@ -36,7 +39,7 @@ fn check_access(service: &Service, request: &HttpRequest) -> Result<(), ApiError
     let scrape = Scrape {
         token: bearer_token(request.headers()),
         client: client_address(request)?.known_ip(),
-        is_forwarded: request.headers().contains_key(X_FORWARDED_FOR),
+        is_forwarded: FORWARDED.iter().any(|name| request.headers().contains_key(*name)),
     };
     if service.metrics_access.is_permitted(&scrape) {
         return Ok(());
