@@ -4,7 +4,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::approvals::{add_manual_product_under_approval, place_order_awaiting_approval};
-use crate::commands::{run_json, run_ok, run_with};
+use crate::commands::{run_ok, run_with, utf8};
 use crate::live_feed::LiveFeed;
 use crate::multi_node::start_two_nodes;
 use vouchsafe_test_harness::{
@@ -144,27 +144,38 @@ async fn nodes_are_listed_with_lease_version_and_claimed_stock() {
     assert!(String::from_utf8_lossy(&table.stdout).contains(&idle));
 }
 
+fn text_of_command(service: &Instance, arguments: &[&str]) -> String {
+    utf8(&run_with(service, arguments, None).stdout)
+}
+
 #[tokio::test]
 async fn refused_requests_are_counted_by_partner_and_code() {
-    let mut operator = Operator::of(shared());
-    let mut partner = operator.add_partner("10").await;
+    let service = Instance::start();
+    let mut operator = Operator::of(&service);
+    let [mut partner, mut other] = [operator.add_partner("10").await, operator.add_partner("10").await];
+    expect_error(&other.get("/orders/ord_1").await, 404, "ORDER_NOT_FOUND");
     for _ in 0..2 {
         let absent = partner.get("/orders/ord_00000000000000000000000000000000").await;
         expect_error(&absent, 404, "ORDER_NOT_FOUND");
     }
-    let counts = operator.get("/admin/v1/refusals?hours=24").await;
-    let mut counts = counts["data"].as_array().unwrap().iter();
-    let count = counts.find(|count| count["partner_id"] == json!(partner.partner_id));
-    let expected = json!({
-        "code": "ORDER_NOT_FOUND", "status": 404, "partner_id": partner.partner_id, "requests": 2,
-    });
-    assert_eq!(count.unwrap(), &expected);
+    let count = |partner_id: &str, requests: u32| json!({ "code": "ORDER_NOT_FOUND", "status": 404, "partner_id": partner_id, "requests": requests });
+    let [of_partner, of_other] = [count(&partner.partner_id, 2), count(&other.partner_id, 1)];
+    let path = "/admin/v1/refusals?hours=24";
+    let first = operator.get(&format!("{path}&limit=1")).await;
+    assert_eq!(first["data"], json!([of_partner]), "the most frequent first");
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = operator.get(&format!("{path}&limit=1&cursor={cursor}")).await;
+    assert_eq!(second["data"], json!([of_other]));
+    let filtered = operator
+        .get(&format!("{path}&partner_id={}", other.partner_id))
+        .await;
+    assert_eq!(filtered["data"], json!([of_other]));
     for hours in ["0", "25"] {
         let path = format!("/admin/v1/refusals?hours={hours}");
         let response = operator.call_json(Method::GET, &path, "").await;
         expect_error(&response, 422, "VALIDATION_FAILED");
     }
-    let report = run_ok(&["trouble"]);
+    let report = text_of_command(&service, &["trouble"]);
     for text in [
         &partner.partner_id,
         "Failing webhooks",
@@ -174,11 +185,15 @@ async fn refused_requests_are_counted_by_partner_and_code() {
     ] {
         assert!(report.contains(text), "{text} is not in {report}");
     }
-    let report = run_json(&["trouble", "--since", "2h"]);
+    let report = serde_json::from_str::<Value>(&text_of_command(
+        &service,
+        &["trouble", "--since", "2h", "--json"],
+    ))
+    .unwrap();
     for name in ["overview", "refusals", "webhooks", "drifts", "actors"] {
         assert!(report[name].is_object(), "{name}: {report}");
     }
-    assert!(run_ok(&["overview"]).contains("nodes_live"));
+    assert!(text_of_command(&service, &["overview"]).contains("nodes_live"));
 }
 
 #[tokio::test]
@@ -237,5 +252,14 @@ async fn checkpoints_of_the_audit_trail_are_listed_newest_first() {
     .await;
     assert!(checkpoint["entries"].as_i64() >= Some(1), "{checkpoint}");
     assert_eq!(checkpoint["hash"].as_str().map(str::len), Some(64));
+    assert_eq!(checkpoint["is_intact"], Value::Null);
     assert!(run_ok(&["checkpoints", "--limit", "1"]).contains("SHA-256"));
+    let checked = operator
+        .get("/admin/v1/audit/checkpoints?check=true&limit=1")
+        .await;
+    assert_eq!(checked["data"][0]["is_intact"], true);
+    let path = "/admin/v1/audit/checkpoints?check=1";
+    let refused = operator.call_json(Method::GET, path, "").await;
+    expect_error(&refused, 422, "VALIDATION_FAILED");
+    assert!(run_ok(&["checkpoints", "--check"]).contains("true"));
 }

@@ -1,8 +1,10 @@
 //! Actors and entries of the audit log, and their list filter.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use time::OffsetDateTime;
 
@@ -109,10 +111,17 @@ pub struct CheckpointRow {
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct CheckpointFilter {
     /// Compare each checkpoint with its entries. Reads up to 1,000 entries for each.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "deserialize_flag")]
     #[cfg_attr(feature = "utoipa", param(required = false))]
     #[cfg_attr(feature = "clap", arg(long))]
     pub check: bool,
+}
+
+/// Values of query parameters are texts.
+fn deserialize_flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let text = Cow::<str>::deserialize(deserializer)?;
+    text.parse()
+        .map_err(|_| D::Error::custom("expected true or false"))
 }
 
 impl AuditRow {

@@ -192,7 +192,10 @@ pub(super) static PAGES: [Page; 7] = [
                 col("Partner", "partner_id"),
                 col("Requests", "requests"),
             ],
-            filters: &[filter("hours", "Hours up to now (1 to 24)")],
+            filters: &[
+                filter("hours", "Hours up to now (1 to 24)"),
+                filter("partner_id", "Partner ID"),
+            ],
             row_actions: &[],
             is_complete: true,
             variants: &[],

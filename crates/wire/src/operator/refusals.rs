@@ -22,6 +22,9 @@ pub struct RefusalsQuery {
     #[serde(default)]
     #[param(inline, required = false)]
     pub hours: Hours,
+    /// Filter by partner.
+    #[param(inline)]
+    pub partner_id: Option<PartnerId>,
 }
 
 impl ListFilter for RefusalsQuery {}
