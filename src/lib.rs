@@ -13,8 +13,6 @@ pub mod memory_protection;
 mod metrics;
 pub mod program;
 mod readiness;
-mod refusal_counts;
-mod refusal_log;
 mod sandbox;
 mod secret_files;
 mod secrets;

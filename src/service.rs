@@ -25,10 +25,10 @@ use vouchsafe_wire::operator::settings::EffectiveSetting;
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
-use crate::refusal_counts::RefusalCounts;
-use crate::refusal_log::RefusalLog;
 use crate::settings::{FourEyes, Preview};
 use vouchsafe_certification::Observer;
+use vouchsafe_telemetry::refusal_counts::RefusalCounts;
+use vouchsafe_telemetry::refusal_log::RefusalLog;
 
 /// The state of one service process.
 pub(crate) struct Service {

@@ -48,8 +48,6 @@ use crate::housekeeping::{recorder, renew_lease, run_housekeeping};
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::readiness::ReadinessGate;
-use crate::refusal_counts::RefusalCounts;
-use crate::refusal_log::RefusalLog;
 use crate::service::Service;
 use crate::settings::ServeSettings;
 use crate::{sandbox, secrets, service_manager};
@@ -57,6 +55,8 @@ use vouchsafe_certification::Observer;
 use vouchsafe_certification::observed_sender::observe_deliveries;
 use vouchsafe_cli::ExitStatus;
 use vouchsafe_telemetry::Telemetry;
+use vouchsafe_telemetry::refusal_counts::RefusalCounts;
+use vouchsafe_telemetry::refusal_log::RefusalLog;
 
 /// After this time the next start settles the records in flight (contract §11).
 const DRAIN_DEADLINE: Duration = Duration::from_secs(30);

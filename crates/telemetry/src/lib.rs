@@ -8,6 +8,8 @@ mod collector;
 mod export;
 #[cfg(any(test, not(feature = "otlp")))]
 mod export_disabled;
+pub mod refusal_counts;
+pub mod refusal_log;
 mod repeats;
 pub mod trace;
 

@@ -14,8 +14,8 @@ use vouchsafe_wire::error_code::Code;
 
 use super::{refusals, trace};
 use crate::api::error::ApiError;
-use crate::refusal_log::RefusalKey;
 use crate::service::Service;
+use vouchsafe_telemetry::refusal_log::RefusalKey;
 
 /// The address of this machine to which the client has connected, as data of the connection. A listener on 0.0.0.0 has many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,8 +18,8 @@ use super::{refusals, trace};
 use crate::api::body;
 use crate::api::error::keyed_request_error;
 use crate::metrics::{FinishedRequest, ORDERS_ROUTE, PARTNER_LISTENER};
-use crate::refusal_log::RefusalKey;
 use crate::service::Service;
+use vouchsafe_telemetry::refusal_log::RefusalKey;
 
 /// Middleware of the partner listener.
 pub(crate) async fn shed_load<B: MessageBody>(

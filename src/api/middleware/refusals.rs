@@ -6,8 +6,8 @@ use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::RequestClass;
 
 use crate::api::error::{ApiError, ErrorCode};
-use crate::refusal_log::RefusalKey;
 use crate::service::Service;
+use vouchsafe_telemetry::refusal_log::RefusalKey;
 
 /// The caller of a request, in its extensions.
 #[derive(Debug, Clone, Copy)]

@@ -17,7 +17,7 @@ const MAX_KEYS: usize = 1_000;
 
 /// Counts per slot, newest last.
 #[derive(Debug, Default)]
-pub(crate) struct RefusalCounts(Mutex<VecDeque<Slot>>);
+pub struct RefusalCounts(Mutex<VecDeque<Slot>>);
 
 #[derive(Debug)]
 struct Slot {
@@ -29,7 +29,7 @@ struct Slot {
 
 impl RefusalCounts {
     /// Counts a refusal at `now`, in monotonic time.
-    pub(crate) fn record(&self, key: RefusalKey, now: Duration) {
+    pub fn record(&self, key: RefusalKey, now: Duration) {
         let number = slot_of(now);
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A thread that was delayed before the lock counts in the newest slot.
@@ -52,7 +52,7 @@ impl RefusalCounts {
     }
 
     /// The counts of the slots that end within `period` before `now`, largest first.
-    pub(crate) fn list(&self, period: Duration, now: Duration) -> Vec<(RefusalKey, u64)> {
+    pub fn list(&self, period: Duration, now: Duration) -> Vec<(RefusalKey, u64)> {
         let first = slot_of(now.saturating_sub(period));
         let mut sums: HashMap<RefusalKey, u64> = HashMap::new();
         for counts in self.counts_since(first) {

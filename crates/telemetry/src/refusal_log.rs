@@ -17,9 +17,9 @@ const WINDOW: Duration = Duration::from_secs(1);
 
 /// The refusals that share a limit. Unauthenticated requests have no partner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct RefusalKey {
-    pub(crate) partner_id: Option<PartnerId>,
-    pub(crate) code: Code,
+pub struct RefusalKey {
+    pub partner_id: Option<PartnerId>,
+    pub code: Code,
 }
 
 /// The refusals with a key since `started_at`, in monotonic time.
@@ -31,11 +31,11 @@ struct Window {
 
 /// Counts refusals by key. Partners and codes bound the number of keys; a key lasts as long as its window.
 #[derive(Debug, Default)]
-pub(crate) struct RefusalLog(Mutex<HashMap<RefusalKey, Window>>);
+pub struct RefusalLog(Mutex<HashMap<RefusalKey, Window>>);
 
 impl RefusalLog {
     /// Logs a refusal in the span of its request, unless there are too many with its key.
-    pub(crate) fn record(&self, key: RefusalKey, now: Duration) {
+    pub fn record(&self, key: RefusalKey, now: Duration) {
         if !self.admit(key, now) {
             return;
         }
@@ -48,7 +48,7 @@ impl RefusalLog {
     }
 
     /// Logs the number of suppressed lines of windows that have ended. Called every second.
-    pub(crate) fn log_suppressed(&self, now: Duration) {
+    pub fn log_suppressed(&self, now: Duration) {
         for (key, suppressed) in self.end_windows(now) {
             info!(
                 partner.id = key.partner_id.map(tracing::field::display),
