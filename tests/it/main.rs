@@ -77,6 +77,7 @@ mod reconciliation;
 mod refusals;
 mod repeated_changes;
 mod request_bodies;
+mod request_fingerprints;
 mod request_paths;
 mod restarts;
 mod restores;

@@ -146,17 +146,20 @@ mod tests {
         let port = server.addrs()[0].port();
         let server = server.run();
         let handle = server.handle();
-        let served = actix_web::rt::spawn(server);
         let respond = move || {
             let mut client = std::net::TcpStream::connect(("127.0.0.2", port))?;
             client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")?;
             let mut response = String::new();
             client.read_to_string(&mut response).map(|_| response)
         };
-        let response = web::block(respond).await.unwrap().unwrap();
+        let call = async {
+            let response = web::block(respond).await;
+            handle.stop(false).await;
+            response.unwrap().unwrap()
+        };
+        let (served, response) = tokio::join!(server, call);
+        served.unwrap();
         assert!(response.ends_with("127.0.0.2"), "{response}");
-        handle.stop(false).await;
-        served.await.unwrap().unwrap();
     }
 
     #[actix_web::test]
