@@ -188,7 +188,7 @@ async fn listed_checkpoint_whose_entries_were_changed_is_not_intact() {
     connection.execute(remove).await.unwrap();
     assert_eq!(list(key()).await, [(3, true), (2, false), (1, false)]);
 
-    // Whoever removes the HMACs does not make a checkpoint trustworthy.
+    // Without its HMAC, a checkpoint is not trustworthy.
     connection
         .execute(
             "ALTER TABLE audit_checkpoints DISABLE TRIGGER USER; UPDATE audit_checkpoints SET mac = NULL",

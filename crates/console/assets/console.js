@@ -93,7 +93,7 @@
       button.ariaPressed = String(paused);
       setStatus(paused ? "Paused" : "Updated each second");
     });
-    // The connection of the page; a new one replaces it, whoever opens it.
+    // The connection of the page. A new one replaces it.
     let source;
     const createEventSource = htmx.createEventSource;
     htmx.createEventSource = (url) => {

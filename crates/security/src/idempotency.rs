@@ -87,8 +87,8 @@ pub fn scoped_hash(partner_id: PartnerId, scope: IdempotencyScope, text: &str) -
     KeyHash(Uuid::from_bytes(half))
 }
 
-/// The fingerprint that version 0.2.0 stored: SHA-256 over method, path and unparsed body, the first two with their length. It
-/// is compared with rows of that version and never stored: an account number in the body could be found by trying them all.
+/// The fingerprint of version 0.2.0: SHA-256 over method, path and unparsed body, the first two with their length. An attacker can find
+/// an account number in the body by trying them all, so that it is stored only while a node of that version is live.
 #[must_use]
 pub fn unkeyed_fingerprint(method: &str, path: &str, body: &[u8]) -> Fingerprint {
     let digest = Sha256::new().chain_update(frame(method, path)).chain_update(body);

@@ -85,12 +85,11 @@ pub(super) async fn list_refusals(
 ) -> Result<HttpResponse, ApiError> {
     let period = Duration::from_hours(filter.hours.get() as u64);
     let counts = service.refusal_counts.list(period, service.clock.monotonic());
-    let mut counts: Vec<_> = counts
+    let counts: Vec<_> = counts
         .into_iter()
         .filter(|(key, _)| filter.partner_id.is_none() || key.partner_id == filter.partner_id)
         .map(|(key, requests)| RefusalCount::new(key.code, key.partner_id, requests))
         .collect();
-    counts.sort_by_cached_key(RefusalCount::cursor);
     sorted_list_response(&page, counts, RefusalCount::cursor)
 }
 

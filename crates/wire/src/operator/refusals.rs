@@ -55,7 +55,7 @@ impl RefusalCount {
         }
     }
 
-    /// Sorts by the number of requests, the most frequent first.
+    /// Sorts as the counts are listed: by the number of requests, the most frequent first.
     #[must_use]
     pub fn cursor(&self) -> String {
         let partner = self.partner_id.map(|partner_id| partner_id.to_string());

@@ -113,7 +113,7 @@ pub(crate) fn revoke(operation: Operation) -> Operation {
             PARTNERS,
             "Revoke a credential",
             "Takes effect at once and is permanent. Covers the credentials that came from it by rotation, unless `descendants` is `keep`: \
-             whoever has a leaked secret can rotate it. Can be repeated.",
+             an attacker with a leaked secret can rotate it. Can be repeated.",
         )
         .query::<RevocationQuery>()
         .ok::<Revocation>(
