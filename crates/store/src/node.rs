@@ -53,7 +53,7 @@ pub struct PgNode {
     database: Database,
     identity: NodeIdentity,
     lease_renewed_at: Arc<Mutex<Instant>>,
-    /// As of the last look; true until the first.
+    /// As of the last look, each second.
     has_older_peers: Arc<AtomicBool>,
     /// Held while the lease is renewed or ended.
     lease_lock: Arc<tokio::sync::Mutex<()>>,
@@ -72,6 +72,9 @@ impl PgNode {
     pub async fn start(database: &Database, name: String) -> Result<Self, sqlx::Error> {
         let identity = database.run(|pool| async move { node_identity::start(&pool, name).await });
         let identity = identity.await?;
+        // Before the first request: its response is stored with the fingerprint that all live nodes compare.
+        let has_older_peers = database.run(|pool| async move { node_identity::has_older_peers(&pool).await });
+        let has_older_peers = has_older_peers.await?;
         let control = database.on(ConnectionClass::Control);
         let partners = database.on(ConnectionClass::Partners);
         Ok(Self {
@@ -84,7 +87,7 @@ impl PgNode {
             database: control,
             identity,
             lease_renewed_at: Arc::new(Mutex::new(Instant::now())),
-            has_older_peers: Arc::new(AtomicBool::new(true)),
+            has_older_peers: Arc::new(AtomicBool::new(has_older_peers)),
             lease_lock: Arc::default(),
         })
     }
