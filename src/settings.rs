@@ -27,7 +27,7 @@ use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::metrics_access::MetricsAccess;
-use vouchsafe_security::secret::expose;
+use vouchsafe_security::secret::expose_setting;
 use vouchsafe_store::{DatabaseUrlError, parse_database_url};
 use vouchsafe_telemetry::{LogFormat, TelemetrySettings};
 use vouchsafe_webhooks::LoopbackTargets;
@@ -213,11 +213,7 @@ impl ServeSettings {
     /// # Errors
     /// [`DatabaseUrlError`].
     pub fn connect_options(&self) -> Result<Option<PgConnectOptions>, DatabaseUrlError> {
-        let url = self
-            .database_url
-            .as_ref()
-            .map(expose)
-            .filter(|url| !url.is_empty());
+        let url = expose_setting(self.database_url.as_ref());
         url.map(|url| parse_database_url(url, self.environment))
             .transpose()
     }
@@ -259,12 +255,8 @@ impl ServeSettings {
         TelemetrySettings {
             log: &self.log,
             log_format: self.log_format,
-            otlp_endpoint: self
-                .otlp_endpoint
-                .as_ref()
-                .map(expose)
-                .filter(|url| !url.is_empty()),
-            otlp_headers: self.otlp_headers.as_ref().map_or("", expose),
+            otlp_endpoint: expose_setting(self.otlp_endpoint.as_ref()),
+            otlp_headers: expose_setting(self.otlp_headers.as_ref()).unwrap_or_default(),
             environment: self.environment,
         }
     }

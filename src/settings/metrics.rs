@@ -8,7 +8,7 @@ use vouchsafe_security::client_address::parse_networks;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::metrics_access::MetricsAccess;
 use vouchsafe_security::operator_token::OperatorTokenHash;
-use vouchsafe_security::secret::expose;
+use vouchsafe_security::secret::expose_setting;
 
 const MIN_TOKEN_LENGTH: usize = 32;
 
@@ -38,12 +38,7 @@ pub(super) struct MetricsArgs {
 
 impl MetricsArgs {
     pub(super) fn access(&self, environment: Environment) -> anyhow::Result<MetricsAccess> {
-        // An empty variable counts as unset.
-        let token = self
-            .metrics_token
-            .as_ref()
-            .map(expose)
-            .filter(|token| !token.is_empty());
+        let token = expose_setting(self.metrics_token.as_ref());
         if token.is_some_and(|token| token.len() < MIN_TOKEN_LENGTH) {
             bail!("VOUCHSAFE_METRICS_TOKEN needs at least {MIN_TOKEN_LENGTH} characters");
         }

@@ -71,6 +71,17 @@ fn stored_key(
     )
 }
 
+/// Moves the stored response to an order under `sample` to `key`, as version 0.2.0 would have stored it for this body.
+async fn store_as_previous_version(partner: &Partner, sample: &str, key: &str, body: &str) {
+    let of_key = |key| stored_key(partner, IdempotencyScope::PlaceOrder, key, "/api/v1/orders", body);
+    let ((sample, _), (key, unkeyed)) = (of_key(sample), of_key(key));
+    let mut database = ServiceDatabase::of(shared()).await;
+    let moved = format!(
+        "UPDATE idempotency_keys SET key = '{key}', fingerprint = '\\x{unkeyed}' WHERE key = '{sample}'"
+    );
+    database.run(moved).await;
+}
+
 #[tokio::test]
 async fn response_stored_before_the_upgrade_is_replayed() {
     let mut operator = Operator::of(shared());
@@ -79,22 +90,7 @@ async fn response_stored_before_the_upgrade_is_replayed() {
     let body = order_body(&sale, 1).to_string();
     let [sample, key] = [unique("sample"), unique("key")];
     let stored = partner.send_text(&sample, &body).await;
-    let of_key = |key: &str| {
-        stored_key(
-            &partner,
-            IdempotencyScope::PlaceOrder,
-            key,
-            "/api/v1/orders",
-            &body,
-        )
-    };
-    let ((sample, _), (stored_key, unkeyed)) = (of_key(&sample), of_key(&key));
-    let mut database = ServiceDatabase::of(shared()).await;
-    database
-        .run(format!(
-            "UPDATE idempotency_keys SET key = '{stored_key}', fingerprint = '\\x{unkeyed}' WHERE key = '{sample}'"
-        ))
-        .await;
+    store_as_previous_version(&partner, &sample, &key, &body).await;
     for _ in 0..2 {
         assert_replay(&stored, &partner.send_text(&key, &body).await);
     }
@@ -109,7 +105,6 @@ async fn response_to_body_that_is_refused_now_is_replayed() {
     let mut operator = Operator::of(shared());
     let sale = operator.add_stocked_product(2).await;
     let mut partner = operator.add_partner("100").await;
-    let mut database = ServiceDatabase::of(shared()).await;
     let mut body = order_body(&sale, 1);
     let [sample, key] = [unique("sample"), unique("key")];
     let stored = partner.send(&sample, &body).await;
@@ -117,20 +112,6 @@ async fn response_to_body_that_is_refused_now_is_replayed() {
     body["reference"] = json!("PO 1\t");
     let body = body.to_string();
     expect_error(&partner.send_text(&key, &body).await, 422, "VALIDATION_FAILED");
-    let of_key = |key: &str| {
-        stored_key(
-            &partner,
-            IdempotencyScope::PlaceOrder,
-            key,
-            "/api/v1/orders",
-            &body,
-        )
-    };
-    let ((sample, _), (stored_key, unkeyed)) = (of_key(&sample), of_key(&key));
-    database
-        .run(format!(
-            "UPDATE idempotency_keys SET key = '{stored_key}', fingerprint = '\\x{unkeyed}' WHERE key = '{sample}'"
-        ))
-        .await;
+    store_as_previous_version(&partner, &sample, &key, &body).await;
     assert_replay(&stored, &partner.send_text(&key, &body).await);
 }

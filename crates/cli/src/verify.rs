@@ -11,7 +11,7 @@ use secrecy::SecretString;
 use serde::Serialize;
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnectOptions;
-use vouchsafe_security::secret::expose;
+use vouchsafe_security::secret::expose_setting;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 use vouchsafe_security::vault::key_file;
 use vouchsafe_security::vault::master_key::MasterKey;
@@ -60,7 +60,7 @@ pub struct VerifyArgs {
 
 impl VerifyArgs {
     fn master_key(&self, data_dir: &Path) -> anyhow::Result<Option<MasterKey>> {
-        if let Some(key) = self.master_key.as_ref().map(expose).filter(|key| !key.is_empty()) {
+        if let Some(key) = expose_setting(self.master_key.as_ref()) {
             return MasterKey::parse(key)
                 .map(Some)
                 .context("read VOUCHSAFE_MASTER_KEY");
