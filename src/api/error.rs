@@ -24,25 +24,17 @@ pub(crate) struct ApiError {
     pub(crate) retry_after_s: Option<u32>,
 }
 
-/// A person ends the quarantine of stock.
-const QUARANTINE_RETRY_S: u32 = 60;
-
 /// The code of an error response, in its extensions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ErrorCode(pub(crate) Code);
 
 impl ApiError {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        let retry_after_s = match code {
-            Code::ServiceUnavailable | Code::IdempotencyInProgress => Some(1),
-            Code::StockQuarantined => Some(QUARANTINE_RETRY_S),
-            _ => None,
-        };
         Self {
             code,
             message: message.into(),
             details: Vec::new(),
-            retry_after_s,
+            retry_after_s: code.retry_after_s(),
         }
     }
 

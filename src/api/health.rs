@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
+use vouchsafe_api_docs::openapi::health;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::health::HealthBody;
 
-use crate::api::docs::openapi::{Endpoint, endpoints, health};
-use crate::api::error::ApiError;
+use super::endpoint::{Endpoint, endpoints};
+use super::error::ApiError;
 use crate::service::Service;
 
 /// Timeout of the database ping.

@@ -3,7 +3,8 @@
 mod body;
 pub(crate) mod console;
 mod credential_rotation;
-pub(crate) mod docs;
+mod documentation;
+mod endpoint;
 pub(crate) mod error;
 pub(crate) mod etag;
 mod header;
@@ -11,6 +12,8 @@ mod health;
 mod ledger;
 mod list_request;
 pub(crate) mod middleware;
+#[cfg(test)]
+mod openapi_check;
 pub(crate) mod operator;
 pub(crate) mod partner;
 mod request_outcome;

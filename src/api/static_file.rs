@@ -13,6 +13,8 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use vouchsafe_api_docs::TextFile;
+
 use super::etag::{entity_tag, is_cached_by_client};
 
 /// A file in its served form.
@@ -75,6 +77,12 @@ impl StaticFile {
             written.unwrap_or_default().into()
         };
         self.gzip.get_or_init(compress).clone()
+    }
+}
+
+impl From<TextFile> for StaticFile {
+    fn from(file: TextFile) -> Self {
+        Self::new(file.content_type, file.text.into_owned())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use actix_web::http::header::{Accept, Quality};
 use actix_web::mime::Mime;
+use vouchsafe_wire::operator::metrics::{OPEN_METRICS, PROMETHEUS_TEXT};
 
 /// A format of the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,8 +14,8 @@ pub(crate) enum MetricsFormat {
 impl MetricsFormat {
     pub(crate) const fn content_type(self) -> &'static str {
         match self {
-            Self::PrometheusText => "text/plain; version=0.0.4; charset=utf-8",
-            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::PrometheusText => PROMETHEUS_TEXT,
+            Self::OpenMetrics => OPEN_METRICS,
         }
     }
 

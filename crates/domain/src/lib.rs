@@ -40,6 +40,7 @@ pub mod product;
 pub mod purchase;
 pub mod reconciliation;
 pub mod revocation;
+pub mod sample_event;
 pub mod sandbox_fault;
 #[cfg(feature = "utoipa")]
 pub mod schema;

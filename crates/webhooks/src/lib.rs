@@ -5,7 +5,6 @@ mod attempt_log;
 pub mod metrics;
 mod poller;
 mod resolver;
-mod sample;
 mod sender;
 mod signature;
 mod url_policy;
@@ -19,7 +18,6 @@ use vouchsafe_domain::clock::Clock;
 
 pub use attempt_log::AttemptLogWriter;
 pub use poller::Poller;
-pub use sample::sample_event;
 pub use sender::{HttpSender, SenderConfig, SigningMode, WebhookRequest};
 pub use url_policy::{LoopbackTargets, UrlPolicy};
 

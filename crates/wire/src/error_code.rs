@@ -51,6 +51,21 @@ macro_rules! codes {
     };
 }
 
+/// A person ends the quarantine of stock.
+const QUARANTINE_RETRY_S: u32 = 60;
+
+impl Code {
+    /// The value of `Retry-After`, in seconds, of codes for which it is always the same.
+    #[must_use]
+    pub const fn retry_after_s(self) -> Option<u32> {
+        match self {
+            Self::ServiceUnavailable | Self::IdempotencyInProgress => Some(1),
+            Self::StockQuarantined => Some(QUARANTINE_RETRY_S),
+            _ => None,
+        }
+    }
+}
+
 codes! {
     /// The request or its JSON body is malformed.
     MalformedRequest = 400 "MALFORMED_REQUEST" false

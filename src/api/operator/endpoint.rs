@@ -1,10 +1,11 @@
 //! Endpoints below `/admin/v1`: each with the role that it requires, in routing and in the OpenAPI document.
 
 use actix_web::middleware::from_fn;
+use vouchsafe_api_docs::openapi::Operation;
+use vouchsafe_api_docs::operator::require_role;
 use vouchsafe_domain::operator::Role;
 
-use crate::api::docs::openapi::{Endpoint, Operation};
-use crate::api::docs::operator::require_role;
+use crate::api::endpoint::Endpoint;
 use crate::api::middleware::operator;
 
 /// An endpoint for operators with at least this role.
@@ -18,7 +19,7 @@ macro_rules! admin_endpoints {
     ($($method:ident $path:literal $role:ident => $handler:expr, $describe:expr;)+) => {
         vec![$($crate::api::operator::endpoint::AdminEndpoint {
             role: ::vouchsafe_domain::operator::Role::$role,
-            endpoint: $crate::api::docs::openapi::Endpoint::new(
+            endpoint: $crate::api::endpoint::Endpoint::new(
                 ::actix_web::http::Method::$method,
                 $path,
                 $handler,

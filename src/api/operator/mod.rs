@@ -40,13 +40,13 @@ use std::sync::LazyLock;
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa::openapi::OpenApi;
+use vouchsafe_api_docs::{openapi, operator as docs};
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::payout::PayoutOutcome;
 
 use self::endpoint::{AdminEndpoint, admin_endpoints};
-use crate::api::docs::openapi::{self, Endpoint, endpoints, register, resources};
-use crate::api::docs::operator as docs;
-use crate::api::docs::pages::{self, DocsSite};
+use crate::api::documentation::{self, DocsSite};
+use crate::api::endpoint::{Endpoint, endpoints, register, resources};
 use crate::api::health;
 use crate::api::middleware::operator::authenticate;
 use crate::api::routing::route_not_found;
@@ -56,13 +56,13 @@ use crate::config_change;
 /// Prefix of the routes that need a token.
 pub(crate) const ADMIN_PREFIX: &str = "/admin/v1";
 
-static DOCUMENTATION: LazyLock<DocsSite> = LazyLock::new(|| DocsSite::new(&openapi::to_value(&document())));
+static DOCUMENTATION: LazyLock<DocsSite> = LazyLock::new(|| DocsSite::new(&document()));
 
 /// Partner routes are 404 on this listener.
 pub(crate) fn configure_listener(config: &mut web::ServiceConfig) {
     register(config, public_endpoints());
     config
-        .configure(|config| pages::routes(config, &DOCUMENTATION))
+        .configure(|config| documentation::routes(config, &DOCUMENTATION))
         .configure(sign_in::routes)
         .configure(open_id::routes)
         .configure(configure_routes)
@@ -201,14 +201,14 @@ fn document() -> OpenApi {
 
 /// `GET /openapi.json`.
 async fn serve_document(request: HttpRequest) -> HttpResponse {
-    static FILE: LazyLock<StaticFile> = LazyLock::new(|| openapi::to_file(&document()));
+    static FILE: LazyLock<StaticFile> = LazyLock::new(|| openapi::to_file(&document()).into());
     FILE.respond(&request)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::docs::openapi::check::assert_complete;
+    use crate::api::openapi_check::assert_complete;
 
     #[test]
     fn document_is_complete() {

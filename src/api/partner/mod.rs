@@ -22,11 +22,11 @@ use std::sync::LazyLock;
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa::openapi::OpenApi;
+use vouchsafe_api_docs::{openapi, partner as docs};
 use vouchsafe_security::framing::API_PREFIX;
 
-use super::docs::openapi::{self, Endpoint, endpoints, json_schema, register, resources};
-use super::docs::pages::{self, DocsSite};
-use super::docs::partner as docs;
+use super::documentation::{self, DocsSite, Files};
+use super::endpoint::{Endpoint, endpoints, register, resources};
 use super::health;
 use super::middleware::rate_limit_headers;
 use super::routing::route_not_found;
@@ -36,11 +36,10 @@ use crate::settings::Preview;
 
 /// The documentation site, without the preview.
 pub(super) static DOCUMENTATION: LazyLock<DocsSite> =
-    LazyLock::new(|| DocsSite::new(&openapi::to_value(&document(Preview::Off))));
+    LazyLock::new(|| DocsSite::new(&document(Preview::Off)));
 
 /// The JSON Schemas of bodies and events, without the preview.
-static SCHEMAS: LazyLock<json_schema::Files> =
-    LazyLock::new(|| json_schema::files(&openapi::to_value(&document(Preview::Off))));
+static SCHEMAS: LazyLock<Files> = LazyLock::new(|| documentation::schemas(&document(Preview::Off)));
 
 /// Registers the routes of the partner listener. Operator routes are 404 here.
 pub(crate) fn routes(config: &mut web::ServiceConfig) {
@@ -56,9 +55,9 @@ pub(crate) fn routes(config: &mut web::ServiceConfig) {
     register(config, public_endpoints());
     config
         .service(api.wrap(from_fn(rate_limit_headers::write_headers)))
-        .configure(|config| pages::routes(config, &DOCUMENTATION))
-        .configure(pages::home)
-        .configure(|config| json_schema::routes(config, &SCHEMAS))
+        .configure(|config| documentation::routes(config, &DOCUMENTATION))
+        .configure(documentation::home)
+        .configure(|config| documentation::schema_routes(config, &SCHEMAS))
         .default_service(web::to(route_not_found));
 }
 
@@ -105,8 +104,9 @@ fn endpoints() -> Vec<Endpoint> {
 
 /// `GET /openapi.json`.
 async fn serve_document(service: web::Data<Service>, request: HttpRequest) -> HttpResponse {
-    static FILE: LazyLock<StaticFile> = LazyLock::new(|| openapi::to_file(&document(Preview::Off)));
-    static WITH_PREVIEW: LazyLock<StaticFile> = LazyLock::new(|| openapi::to_file(&document(Preview::On)));
+    static FILE: LazyLock<StaticFile> = LazyLock::new(|| openapi::to_file(&document(Preview::Off)).into());
+    static WITH_PREVIEW: LazyLock<StaticFile> =
+        LazyLock::new(|| openapi::to_file(&document(Preview::On)).into());
     let file = match service.reconciliation_preview {
         Preview::Off => &FILE,
         Preview::On => &WITH_PREVIEW,
@@ -131,7 +131,7 @@ mod tests {
     use vouchsafe_domain::event_kind::EventKind;
 
     use super::*;
-    use crate::api::docs::openapi::check::assert_complete;
+    use crate::api::openapi_check::assert_complete;
 
     #[test]
     fn document_is_complete() {

@@ -9,16 +9,16 @@ use time::Date;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::reconciliation::{MAX_DRIFTS, ReconciledDayBody, parse_date};
 
-use crate::api::docs;
-use crate::api::docs::openapi::{Endpoint, endpoints};
+use crate::api::endpoint::{Endpoint, endpoints};
 use crate::api::error::ApiError;
 use crate::api::middleware::authentication::AuthenticatedCaller;
 use crate::service::Service;
 use crate::settings::Preview;
+use vouchsafe_api_docs::partner as docs;
 
 /// The endpoint, which [`is_preview_on`] guards.
 pub(super) fn preview() -> Vec<Endpoint> {
-    endpoints! { GET "/reconciliation/{date}" => get, docs::partner::reconciliation::get; }
+    endpoints! { GET "/reconciliation/{date}" => get, docs::reconciliation::get; }
 }
 
 /// The guard that hides the route while the preview is off.

@@ -8,6 +8,7 @@ pub mod limit_use;
 #[cfg(test)]
 mod limits;
 pub mod live;
+pub mod metrics;
 pub mod operators;
 pub mod orders;
 pub mod partners;

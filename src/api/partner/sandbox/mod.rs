@@ -7,9 +7,9 @@ use actix_web::guard::GuardContext;
 use actix_web::web;
 use vouchsafe_security::environment::Environment;
 
-use crate::api::docs::openapi::{Endpoint, endpoints};
-use crate::api::docs::partner::sandbox as docs;
+use crate::api::endpoint::{Endpoint, endpoints};
 use crate::service::Service;
+use vouchsafe_api_docs::partner::sandbox as docs;
 
 /// The endpoints, which [`is_sandbox`] guards.
 pub(super) fn endpoints() -> Vec<Endpoint> {

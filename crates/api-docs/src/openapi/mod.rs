@@ -1,0 +1,108 @@
+//! OpenAPI 3.1 document builder for both listeners.
+//!
+//! Schemas derive from the wire types, errors from the table of error codes, paths and methods from the table of endpoints
+//! that also routes them; an operation adds descriptions and examples.
+
+mod header;
+pub mod health;
+pub mod json_schema;
+pub mod json_text;
+mod operation;
+mod parameter;
+mod references;
+mod response;
+mod schemas;
+mod webhook;
+
+use serde_json::Value;
+use utoipa::openapi::security::SecurityScheme;
+use utoipa::openapi::{
+    ComponentsBuilder, Info, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Server, Tag,
+};
+
+pub use header::ResponseHeader;
+pub use operation::Operation;
+pub use parameter::{date, text};
+pub use response::OperationResponse;
+pub use schemas::Schemas;
+pub use webhook::Webhook;
+
+use crate::TextFile;
+
+/// The parts of a document other than its operations.
+pub struct DocumentInfo {
+    pub title: &'static str,
+    /// Introduction, in Markdown.
+    pub description: &'static str,
+    /// Tags with their descriptions.
+    pub tags: &'static [(&'static str, &'static str)],
+    /// Security schemes by name.
+    pub security: Vec<(&'static str, SecurityScheme)>,
+}
+
+/// Builds the document of a listener, with the webhooks that it sends.
+pub fn build_document(
+    about: DocumentInfo,
+    operations: impl IntoIterator<Item = Operation>,
+    webhooks: impl IntoIterator<Item = Webhook>,
+) -> OpenApi {
+    let mut schemas = Schemas::default();
+    let mut paths = Paths::new();
+    for operation in operations {
+        let (path, method, described) = operation.build(&mut schemas);
+        paths.add_path_operation(path, vec![method], described);
+    }
+    let webhooks = webhook::build(webhooks);
+    let security = about.security.into_iter();
+    let security = security.map(|(name, scheme)| (name.to_owned(), RefOr::T(scheme)));
+    let mut components = ComponentsBuilder::new()
+        .schemas_from_iter(schemas.finish())
+        .build();
+    components.security_schemes = security.collect();
+    components.headers = ResponseHeader::components();
+    let tag = |(name, description): &(&str, &str)| {
+        let mut tag = Tag::new(*name);
+        tag.description = Some((*description).to_owned());
+        tag
+    };
+    OpenApiBuilder::new()
+        .info(info(about.title, about.description))
+        .servers(Some([Server::new("/")]))
+        .tags(Some(about.tags.iter().map(tag).collect::<Vec<_>>()))
+        .paths(paths)
+        .webhooks(webhooks)
+        .components(Some(components))
+        .build()
+}
+
+fn info(title: &str, description: &str) -> Info {
+    let license = LicenseBuilder::new()
+        .name(env!("CARGO_PKG_LICENSE"))
+        .identifier(Some(env!("CARGO_PKG_LICENSE")))
+        .build();
+    InfoBuilder::new()
+        .title(title)
+        .description(Some(description))
+        .version(concat!(
+            "1.",
+            env!("CARGO_PKG_VERSION_MINOR"),
+            ".",
+            env!("CARGO_PKG_VERSION_PATCH")
+        ))
+        .license(Some(license))
+        .build()
+}
+
+/// The document as a JSON value, with references and components as all generators read them.
+pub fn to_value(document: &OpenApi) -> Value {
+    let mut document = serde_json::to_value(document).unwrap_or_default();
+    references::separate(&mut document);
+    references::remove_unused(&mut document);
+    document
+}
+
+/// The document as a file.
+#[must_use]
+pub fn to_file(document: &OpenApi) -> TextFile {
+    TextFile::new("application/json", json_text::compact(&to_value(document)))
+}

@@ -1,0 +1,14 @@
+//! Pages below `/docs`, rendered as HTML from the Markdown files of `docs/partner` and from the OpenAPI document of a listener.
+//!
+//! They load nothing from other hosts and run one script of our own.
+
+mod code;
+mod highlight;
+mod layout;
+mod markdown;
+mod outline;
+mod page;
+pub mod reference;
+mod site;
+
+pub use site::{ASSETS, FAVICON, FILES, PAGES, SEARCH, Site};

@@ -1,0 +1,147 @@
+//! OpenAPI document of the partner API, served at `/openapi.json`.
+
+pub mod catalogue;
+pub mod certification;
+pub mod credentials;
+pub(crate) mod events;
+pub mod money;
+pub mod orders;
+pub mod reconciliation;
+pub mod sandbox;
+pub mod webhooks;
+
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
+use vouchsafe_wire::error_code::Code;
+
+pub use self::certification::example as example_certification;
+pub use self::orders::delivered_order as example_order;
+use crate::openapi::{self, DocumentInfo, Operation};
+
+const ORDERS: &str = "Orders";
+const CATALOGUE: &str = "Catalogue";
+const MONEY: &str = "Money";
+const EVENTS: &str = "Events";
+const ACCESS: &str = "Access";
+const SANDBOX: &str = "Sandbox";
+
+const TAGS: &[(&str, &str)] = &[
+    (
+        CATALOGUE,
+        "Categories and products you can order, with availability.",
+    ),
+    (
+        ORDERS,
+        "Place, track and cancel orders, and retrieve voucher codes.",
+    ),
+    (MONEY, "Wallets, transactions and payouts."),
+    (EVENTS, "Webhook endpoints and the event feed."),
+    (ACCESS, "Credentials and certification."),
+    (
+        SANDBOX,
+        "Drive orders and request faults in tests. These routes exist in the sandbox only; in production they are 404.",
+    ),
+    (openapi::health::TAG, "Health checks and this document."),
+];
+
+/// Security schemes of an unsigned request.
+const CREDENTIAL_SCHEMES: [&str; 2] = ["ApiKey", "ApiSecret"];
+
+/// Security schemes of a signed request.
+const SIGNATURE_SCHEMES: [&str; 4] = ["ApiKey", "ApiSecret", "Timestamp", "Signature"];
+
+const DESCRIPTION: &str = "\
+The Vouchsafe partner API: order digital vouchers, retrieve their codes, and receive events about them.
+
+**Authentication.** Send `X-API-Key` and `X-API-Secret` with every request, from an address on your allowlist.
+
+**Signing.** Sign POST and DELETE requests and the retrieval of codes: send `X-Timestamp` (Unix time in seconds, ten digits, \
+within 300 seconds of the server's clock) and `X-Signature: t=<timestamp>,v1=<hex>`. The signature is the HMAC-SHA256 of \
+timestamp, method, path and body, concatenated without separators, with the API secret as the key. The path is that of the \
+request line, for example `/api/v1/orders`. Signed requests must not have a query string. The signature does not cover \
+`Idempotency-Key`; TLS and the allowlist protect it.
+
+**Idempotency.** `POST /orders` and `POST /payouts` require an `Idempotency-Key`. The server executes a request once per key and, \
+for 24 hours, answers repetitions with the stored response and `Idempotent-Replayed: true`.
+
+**Money** is a JSON number with up to the decimals of its currency. Parse it as a decimal, not as a float.
+
+**Lists** return `data`, `has_more` and `next_cursor`. For the next page, pass `next_cursor` as `cursor` with the same filters.
+
+**Errors** share one format; branch on `code`. Every response has an `X-Trace-ID`: quote it when you contact support.
+
+**Numbers.** An integer may be written with a zero fraction: `2.0` is `2`. Other fractions are refused.
+
+**Versioning.** Within v1 we only add endpoints, optional parameters, response fields and values of `x-extensible-enum`. Ignore \
+those that you do not know. Every `enum` is final.
+
+**JSON Schemas** of the bodies and events, for validators: [/schemas/](/schemas/).";
+
+/// The document of these operations.
+pub fn document(operations: impl IntoIterator<Item = Operation>) -> OpenApi {
+    let info = DocumentInfo {
+        title: "Vouchsafe partner API",
+        description: DESCRIPTION,
+        tags: TAGS,
+        security: security_schemes(),
+    };
+    openapi::build_document(info, operations, events::webhooks())
+}
+
+fn security_schemes() -> Vec<(&'static str, SecurityScheme)> {
+    let header = |name, description| {
+        SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description(name, description)))
+    };
+    vec![
+        ("ApiKey", header("X-API-Key", "API key of your credential.")),
+        (
+            "ApiSecret",
+            header("X-API-Secret", "API secret of the same credential."),
+        ),
+        (
+            "Timestamp",
+            header(
+                "X-Timestamp",
+                "Unix time in seconds, ten digits, within 300 seconds of the server's clock.",
+            ),
+        ),
+        (
+            "Signature",
+            header(
+                "X-Signature",
+                "`t=<timestamp>,v1=<hex>`: HMAC-SHA256 of timestamp, method, path and body, with the API secret as the key.",
+            ),
+        ),
+    ]
+}
+
+/// An operation below `/api/v1` that needs credentials only.
+fn unsigned_operation(operation: Operation, id: &'static str) -> Operation {
+    authenticated_operation(operation, id).secured(&CREDENTIAL_SCHEMES)
+}
+
+/// An operation below `/api/v1` that needs a signature.
+fn signed_operation(operation: Operation, id: &'static str) -> Operation {
+    authenticated_operation(operation, id)
+        .secured(&SIGNATURE_SCHEMES)
+        .errors(&[
+            Code::MalformedRequest,
+            Code::UnexpectedQuery,
+            Code::InvalidSignature,
+            Code::TimestampOutOfRange,
+            Code::RequestTimeout,
+            Code::PayloadTooLarge,
+            Code::UnsupportedMediaType,
+        ])
+}
+
+/// An operation below `/api/v1`, with the errors that all of them share.
+fn authenticated_operation(operation: Operation, id: &'static str) -> Operation {
+    operation.id(id).rate_limited().errors(&[
+        Code::InvalidCredentials,
+        Code::IpNotAllowed,
+        Code::PartnerSuspended,
+        Code::RateLimitExceeded,
+        Code::InternalError,
+    ])
+}
