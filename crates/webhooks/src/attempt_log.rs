@@ -160,9 +160,9 @@ mod tests {
     use vouchsafe_domain::delivery::{AttemptOutcome, CommittedEvents, DeliveryAttempt, WebhookEvent};
     use vouchsafe_domain::event_kind::EventKind;
     use vouchsafe_domain::ids::{OrderId, PartnerId, WebhookId};
+    use vouchsafe_domain::sample_event::sample_bundle;
 
     use super::*;
-    use crate::sample::sample_bundle;
 
     fn ended() -> EndedAttempt {
         let at = datetime!(2026-11-20 12:00 UTC);
