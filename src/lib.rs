@@ -20,4 +20,5 @@ mod service;
 mod service_manager;
 pub mod settings;
 pub mod startup;
+mod tls;
 pub mod vendor_simulator;

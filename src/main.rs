@@ -30,8 +30,8 @@ fn main() -> ExitCode {
     let serve = settings.serve_settings();
     let local_service = LocalService::of(
         &settings.data_dir,
-        serve.http_addr,
-        serve.admin_addr,
+        serve.partner_listener(),
+        serve.operator_listener(),
         serve.console_url(),
         serve.environment,
     );

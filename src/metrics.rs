@@ -42,6 +42,9 @@ use vouchsafe_telemetry::Telemetry;
 /// Label of the listener of partners.
 pub(crate) const PARTNER_LISTENER: &str = "partner";
 
+/// Label of the listener of operators.
+pub(crate) const OPERATOR_LISTENER: &str = "operator";
+
 /// Route of orders.
 pub(crate) const ORDERS_ROUTE: &str = "/api/v1/orders";
 
@@ -55,6 +58,11 @@ struct RequestLabels {
     listener: &'static str,
     method: &'static str,
     status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ListenerLabels {
+    listener: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -138,6 +146,8 @@ own_metrics! {
         "rate_limited_requests" "Requests rejected with 429, by class; class auth includes addresses with too many failures";
     authentication_failures: Family<CodeLabels, Counter> =
         "authentication_failures" "Requests that failed authentication, by error code, including those rejected with 429";
+    certificate_files_rejected: Family<ListenerLabels, Gauge> =
+        "certificate_files_rejected" "1 while a listener uses other certificate files than those on disk, which it cannot use";
     operator_sign_in_failures: Counter =
         "operator_sign_in_failures" "Requests with a wrong operator token, including those rejected with 429";
 }
@@ -312,6 +322,14 @@ impl Metrics {
     /// Counts a request with a wrong operator token.
     pub(crate) fn record_operator_sign_in_failure(&self) {
         self.own.operator_sign_in_failures.inc();
+    }
+
+    /// Records whether the certificate files of a listener could be used.
+    pub(crate) fn record_certificate_files(&self, listener: &'static str, are_used: bool) {
+        let rejected = &self.own.certificate_files_rejected;
+        rejected
+            .get_or_create(&ListenerLabels { listener })
+            .set((!are_used).into());
     }
 
     /// Renders all metrics.

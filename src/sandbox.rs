@@ -130,15 +130,16 @@ async fn credit_wallets(service: &Service, partner_id: PartnerId) -> anyhow::Res
 /// Prints the addresses and, in the sandbox, a command that places an order.
 #[allow(clippy::print_stdout)] // the banner is for the terminal
 pub(crate) fn print_banner(settings: &ServeSettings, data_dir: &Path) {
-    let base_url = format!("http://{}/api/v1", settings.http_addr);
+    let (partners, operators) = (
+        settings.partner_listener().url(),
+        settings.operator_listener().url(),
+    );
+    let base_url = format!("{partners}/api/v1");
     let mut lines = vec![
         format!("Vouchsafe {} is ready.", settings.environment),
         format!("  partners    {base_url}"),
-        format!("  docs        http://{}/docs", settings.http_addr),
-        format!(
-            "  operators   http://{}/admin/v1, metrics at /metrics",
-            settings.admin_addr
-        ),
+        format!("  docs        {partners}/docs"),
+        format!("  operators   {operators}/admin/v1, metrics at /metrics"),
         format!("  data        {}", data_dir.display()),
     ];
     if settings.environment == Environment::Sandbox && data_dir.join(SANDBOX_PARTNER_FILE).exists() {

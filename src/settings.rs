@@ -7,6 +7,7 @@ mod limits;
 mod metrics;
 mod oidc;
 mod preview;
+mod tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,9 +24,12 @@ use self::limits::LimitSettings;
 use self::metrics::MetricsArgs;
 use self::oidc::OidcArgs;
 pub use self::preview::Preview;
+use self::tls::TlsArgs;
+use crate::tls::TlsFiles;
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::listener::Listener;
 use vouchsafe_security::metrics_access::MetricsAccess;
 use vouchsafe_security::secret::expose_setting;
 use vouchsafe_store::{DatabaseUrlError, parse_database_url};
@@ -107,6 +111,10 @@ pub struct ServeSettings {
         value_name = "CIDR,…"
     )]
     pub admin_trusted_proxies: TrustedProxies,
+
+    /// TLS of the listeners.
+    #[command(flatten)]
+    tls: TlsArgs,
 
     /// Access to the metrics.
     #[command(flatten)]
@@ -219,8 +227,40 @@ impl ServeSettings {
     }
 
     #[must_use]
+    pub fn partner_listener(&self) -> Listener {
+        Listener {
+            address: self.http_addr,
+            transport: self.tls.partner_transport(),
+        }
+    }
+
+    #[must_use]
+    pub fn operator_listener(&self) -> Listener {
+        Listener {
+            address: self.admin_addr,
+            transport: self.tls.operator_transport(),
+        }
+    }
+
+    /// Files of TLS of the partner listener; `None` without TLS.
+    ///
+    /// # Errors
+    /// If only one of certificate and key is set.
+    pub(crate) fn partner_tls(&self) -> anyhow::Result<Option<TlsFiles>> {
+        self.tls.partner_files()
+    }
+
+    /// Files of TLS of the operator listener; `None` without TLS.
+    ///
+    /// # Errors
+    /// If only one of certificate and key is set.
+    pub(crate) fn operator_tls(&self) -> anyhow::Result<Option<TlsFiles>> {
+        self.tls.operator_files()
+    }
+
+    #[must_use]
     pub fn console_url(&self) -> ConsoleUrl {
-        let default = || ConsoleUrl::of_listener(self.admin_addr);
+        let default = || ConsoleUrl::of_listener(self.operator_listener());
         self.console_url.clone().unwrap_or_else(default)
     }
 

@@ -17,6 +17,7 @@ pub(crate) mod listeners;
 mod operators;
 mod production;
 mod signals;
+mod tls;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -44,6 +45,7 @@ use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender, SenderConfig, UrlPolicy, build_context};
 
+use self::tls::Certificates;
 use crate::housekeeping::{recorder, renew_lease, run_housekeeping};
 use crate::live::Live;
 use crate::metrics::Metrics;
@@ -190,11 +192,17 @@ async fn run_service(
     metrics: Metrics,
 ) -> anyhow::Result<ShutdownOutcome> {
     metrics.runtimes().add_current("main");
+    let certificates = Certificates::load(settings)?;
     let service = build_service(settings, directory, options, &threads, metrics).await?;
     let service = web::Data::new(service);
     let listeners = [
-        listeners::start_partner_listener(settings, &service, &threads.actors)?,
-        listeners::start_operator_listener(settings, &service)?,
+        listeners::start_partner_listener(
+            settings,
+            &service,
+            &threads.actors,
+            certificates.partners.as_deref(),
+        )?,
+        listeners::start_operator_listener(settings, &service, certificates.operators.as_deref())?,
     ];
     let serving = threads.actors.wait_for(usize::from(settings.http_workers));
     let serving = tokio::time::timeout(LISTENERS_TIMEOUT, serving).await;
@@ -216,6 +224,7 @@ async fn run_service(
         () = service.engine.wait_until_superseded() => true,
         () = renew_lease(&service) => true,
         () = run_housekeeping(&service) => true,
+        () = certificates.follow_files(&service.metrics) => true,
         () = service.procurement.run() => true,
         () = reconciliation.run() => true,
         () = poller.run() => true,

@@ -15,6 +15,7 @@ use crate::api::middleware::{load_shedding, readiness_gate, sandbox_observer, tr
 use crate::api::{console, operator, partner};
 use crate::service::Service;
 use crate::settings::ServeSettings;
+use crate::tls::ListenerTls;
 
 const ADMIN_WORKERS: usize = 1;
 
@@ -35,10 +36,13 @@ pub(super) fn start_partner_listener(
     settings: &ServeSettings,
     service: &web::Data<Service>,
     actors: &Arc<Arbiters>,
+    tls: Option<&ListenerTls>,
 ) -> anyhow::Result<ServerHandle> {
     let (service, actors) = (service.clone(), Arc::clone(actors));
     let is_sandbox = settings.environment == Environment::Sandbox;
-    let peers = ListenerPeers::new(settings.trusted_proxies.clone(), settings.environment);
+    let listener = settings.partner_listener();
+    let proxies = settings.trusted_proxies.clone();
+    let peers = ListenerPeers::new(proxies, settings.environment, listener.transport);
     // actix calls this once per worker thread.
     let app = move || {
         actors.add(actix_rt::Arbiter::current());
@@ -63,21 +67,26 @@ pub(super) fn start_partner_listener(
         .shutdown_timeout(LINGER_S)
         .client_request_timeout(REQUEST_HEAD_TIMEOUT)
         .on_connect(listener_peers::record_local_address)
-        .keep_alive(KEEP_ALIVE);
-    let bound = server.disable_signals().bind(settings.http_addr);
-    Ok(spawn_server(
-        bound
-            .with_context(|| format!("serve partners on {}", settings.http_addr))?
-            .run(),
-    ))
+        .keep_alive(KEEP_ALIVE)
+        .disable_signals();
+    // `bind` has another type for each factory: only a macro could share these lines.
+    let bound = match tls {
+        Some(tls) => server.bind_rustls_0_23(listener.address, tls.server_config()?),
+        None => server.bind(listener.address),
+    };
+    let bound = bound.with_context(|| format!("serve partners on {}", listener.address))?;
+    Ok(spawn_server(bound.run()))
 }
 
 pub(super) fn start_operator_listener(
     settings: &ServeSettings,
     service: &web::Data<Service>,
+    tls: Option<&ListenerTls>,
 ) -> anyhow::Result<ServerHandle> {
     let service = service.clone();
-    let peers = ListenerPeers::new(settings.admin_trusted_proxies.clone(), settings.environment);
+    let listener = settings.operator_listener();
+    let proxies = settings.admin_trusted_proxies.clone();
+    let peers = ListenerPeers::new(proxies, settings.environment, listener.transport);
     let app = move || {
         service.metrics.runtimes().add_current("operator_listener");
         let app = App::new()
@@ -94,13 +103,14 @@ pub(super) fn start_operator_listener(
         .shutdown_timeout(LINGER_S)
         .client_request_timeout(REQUEST_HEAD_TIMEOUT)
         .on_connect(listener_peers::record_local_address)
-        .keep_alive(KEEP_ALIVE);
-    let bound = server.disable_signals().bind(settings.admin_addr);
-    Ok(spawn_server(
-        bound
-            .with_context(|| format!("serve operators on {}", settings.admin_addr))?
-            .run(),
-    ))
+        .keep_alive(KEEP_ALIVE)
+        .disable_signals();
+    let bound = match tls {
+        Some(tls) => server.bind_rustls_0_23(listener.address, tls.server_config()?),
+        None => server.bind(listener.address),
+    };
+    let bound = bound.with_context(|| format!("serve operators on {}", listener.address))?;
+    Ok(spawn_server(bound.run()))
 }
 
 #[allow(clippy::disallowed_methods)] // the task ends with its handle

@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::listener::Transport;
 
 use crate::settings::ServeSettings;
 
@@ -19,23 +20,26 @@ pub(super) fn check(settings: &ServeSettings) -> anyhow::Result<()> {
     if settings.connect_options()?.is_none() {
         bail!("production requires DATABASE_URL: the URL of a Postgres database");
     }
-    for (name, address, list, proxies) in [
+    for (name, listener, list, proxies, certificate) in [
         (
             "VOUCHSAFE_HTTP_ADDR",
-            settings.http_addr,
+            settings.partner_listener(),
             "VOUCHSAFE_TRUSTED_PROXIES",
             &settings.trusted_proxies,
+            "VOUCHSAFE_TLS_CERTIFICATE_FILE",
         ),
         (
             "VOUCHSAFE_ADMIN_ADDR",
-            settings.admin_addr,
+            settings.operator_listener(),
             "VOUCHSAFE_ADMIN_TRUSTED_PROXIES",
             &settings.admin_trusted_proxies,
+            "VOUCHSAFE_ADMIN_TLS_CERTIFICATE_FILE",
         ),
     ] {
-        if !address.ip().is_loopback() && proxies.is_empty() {
+        let is_local = listener.address.ip().is_loopback();
+        if !is_local && proxies.is_empty() && listener.transport == Transport::Plain {
             bail!(
-                "production requires a TLS proxy: set {name} to a loopback address, or {list} to the networks of the proxies"
+                "production requires TLS: set {certificate}, or {name} to a loopback address, or {list} to the networks of the TLS proxies"
             );
         }
     }
@@ -109,18 +113,20 @@ mod tests {
     }
 
     #[test]
-    fn non_loopback_address_requires_trusted_proxies() {
+    fn non_loopback_address_requires_tls_or_its_proxies() {
         let partners = (
             "VOUCHSAFE_HTTP_ADDR",
             "--trusted-proxies",
             "--admin-trusted-proxies",
+            "--tls-certificate-file",
         );
         let operators = (
             "VOUCHSAFE_ADMIN_ADDR",
             "--admin-trusted-proxies",
             "--trusted-proxies",
+            "--admin-tls-certificate-file",
         );
-        for (flag, address, (setting, list, other_list)) in [
+        for (flag, address, (setting, list, other_list, certificate)) in [
             ("--http-addr", "0.0.0.0:8080", partners),
             ("--http-addr", "[::]:8080", partners),
             ("--http-addr", "203.0.113.7:8080", partners),
@@ -129,13 +135,16 @@ mod tests {
             let listening = [&COMPLETE[..], &[flag, address]].concat();
             let message = complaint(&listening);
             assert!(
-                message.contains(setting) && message.contains("TRUSTED_PROXIES to the networks"),
+                message.contains(setting)
+                    && message.contains("TRUSTED_PROXIES to the networks of the TLS proxies"),
                 "{message}"
             );
             let behind_proxy_of_other = [&listening[..], &[other_list, "10.0.0.0/8"]].concat();
             assert_eq!(complaint(&behind_proxy_of_other), message);
             let behind_proxy = [&listening[..], &[list, "10.0.0.0/8"]].concat();
             assert_eq!(complaint(&behind_proxy), "", "{flag} {address}");
+            let with_tls = [&listening[..], &[certificate, "certificate.pem"]].concat();
+            assert_eq!(complaint(&with_tls), "", "{flag} {address}");
             assert_eq!(complaint(&["--environment", "sandbox", flag, address]), "");
         }
         for address in ["127.0.0.1:8080", "127.9.9.9:8080", "[::1]:8080"] {

@@ -95,6 +95,7 @@ mod signatures;
 mod signers;
 mod stock_reservations;
 mod suspended_commits;
+mod tls;
 mod trace_ids;
 mod validation;
 mod vendor_protocol;

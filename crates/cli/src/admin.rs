@@ -15,7 +15,7 @@ use vouchsafe_wire::filter::NoFilter;
 use vouchsafe_wire::page::PageParameters;
 use vouchsafe_wire::query;
 
-use super::client::{ErrorResponse, TransportOptions, build_client, parse_url, send};
+use super::client::{ClientCertificate, ErrorResponse, TransportOptions, build_client, parse_url, send};
 use super::exit::WaitingChange;
 use super::id::ObjectRef;
 use super::output;
@@ -48,6 +48,9 @@ pub struct AdminOptions {
 
     #[command(flatten)]
     transport: TransportOptions,
+
+    #[command(flatten)]
+    certificate: ClientCertificate,
 }
 
 /// A group of operator commands.
@@ -121,6 +124,7 @@ impl AdminClient {
             admin_url,
             operator_token,
             transport,
+            certificate,
         } = options;
         let url = admin_url.as_deref().unwrap_or(&local_service.admin_url);
         transport.check(&parse_url(url, "--admin-url")?, "--admin-url")?;
@@ -130,7 +134,7 @@ impl AdminClient {
             None => read_stored_token(&local_service.data_dir)?,
         };
         Ok(Self {
-            client: build_client(&url)?,
+            client: build_client(&url, &certificate)?,
             url,
             token,
             json,

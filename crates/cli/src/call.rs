@@ -18,7 +18,7 @@ use vouchsafe_security::secret_file;
 use vouchsafe_security::signature::sign;
 use vouchsafe_wire::error_code::Code;
 
-use super::client::{TransportOptions, build_client, parse_url};
+use super::client::{ClientCertificate, TransportOptions, build_client, parse_url};
 use super::examples::examples;
 use super::exit::UsageError;
 use super::{CONNECTION_OPTIONS, CommandOutput, LocalService, print_error};
@@ -52,6 +52,9 @@ pub struct CallArgs {
 
     #[command(flatten)]
     transport: TransportOptions,
+
+    #[command(flatten)]
+    certificate: ClientCertificate,
 
     /// Idempotency-Key of a POST [default: a new one].
     #[arg(long, value_name = "KEY")]
@@ -92,7 +95,7 @@ pub(super) async fn run(
     let base_url = args.url.as_deref().unwrap_or(&local_service.base_url);
     let url = resolve_url(base_url, &args.path)?;
     args.transport.check(&url, "--url")?;
-    let mut request = build_client(url.as_str())?.request(method.clone(), url.clone());
+    let mut request = build_client(url.as_str(), &args.certificate)?.request(method.clone(), url.clone());
     request = request.header("X-API-Key", expose(&credentials.api_key));
     request = request.header("X-API-Secret", expose(&credentials.api_secret));
     // The signature does not cover a query string; such requests are sent without one.

@@ -1,18 +1,20 @@
 //! HTTP client of the commands: timeouts, and messages for unreachable services and error responses.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use reqwest::{Client, RequestBuilder, StatusCode, Url};
+use reqwest::{Client, Identity, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
 use vouchsafe_security::console_url::is_loopback;
+use vouchsafe_security::secret_file;
 use vouchsafe_wire::error_body::FieldError;
 
-use super::CONNECTION_OPTIONS;
 use super::advice::find_advice;
 use super::exit::{UnreachableError, UsageError};
+use super::{CONNECTION_OPTIONS, warn_of};
 
 /// The service is on the same machine or network.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -20,11 +22,39 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest pause of a response: an import responds after its last commit.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// The certificate with which a command identifies itself to a listener that asks for one.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ClientCertificate {
+    /// PEM file with the certificate and private key for a listener that requires client certificates [default: none].
+    #[arg(
+        long,
+        global = true,
+        help_heading = CONNECTION_OPTIONS,
+        env = "VOUCHSAFE_CLIENT_CERTIFICATE_FILE",
+        value_name = "FILE"
+    )]
+    client_certificate_file: Option<PathBuf>,
+}
+
 /// Builds a client for this URL.
-pub(super) fn build_client(url: &str) -> anyhow::Result<Client> {
-    let builder = vouchsafe_http_client::client_builder(url)?
+pub(super) fn build_client(url: &str, certificate: &ClientCertificate) -> anyhow::Result<Client> {
+    let mut builder = vouchsafe_http_client::client_builder(url)?
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(IDLE_TIMEOUT);
+    if let Some(path) = &certificate.client_certificate_file
+        && url.starts_with("https:")
+    {
+        let (text, exposed) = secret_file::read(path)
+            .with_context(|| format!("read the client certificate {}", path.display()))?;
+        warn_of(exposed.as_ref());
+        let identity = Identity::from_pem(text.as_bytes()).map_err(|_| {
+            UsageError(format!(
+                "{} has no certificate with its private key in PEM format",
+                path.display()
+            ))
+        })?;
+        builder = builder.identity(identity);
+    }
     builder.build().context("build the HTTP client")
 }
 
@@ -224,6 +254,9 @@ mod tests {
 
     #[test]
     fn plain_http_client_needs_no_certificates() {
-        assert!(build_client("http://127.0.0.1:8081").is_ok());
+        let none = ClientCertificate {
+            client_certificate_file: None,
+        };
+        assert!(build_client("http://127.0.0.1:8081", &none).is_ok());
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::client::{ErrorResponse, build_client, parse_url, send};
+use super::client::{ClientCertificate, ErrorResponse, build_client, parse_url, send};
 use super::examples::examples;
 use super::{CONNECTION_OPTIONS, CommandOutput, LocalService, output};
 
@@ -25,6 +25,9 @@ pub struct HealthArgs {
         value_name = "URL"
     )]
     url: Option<String>,
+
+    #[command(flatten)]
+    certificate: ClientCertificate,
 }
 
 pub(super) async fn run(
@@ -35,7 +38,7 @@ pub(super) async fn run(
     let url = args.url.as_deref().unwrap_or(&local_service.admin_url);
     parse_url(url, "--admin-url")?;
     let url = url.trim_end_matches('/');
-    let request = build_client(url)?.get(format!("{url}/readyz"));
+    let request = build_client(url, &args.certificate)?.get(format!("{url}/readyz"));
     let response = send(request.timeout(HEALTH_TIMEOUT), url, "--admin-url").await?;
     if !response.status.is_success() {
         return Err(ErrorResponse::new(response.status, response.body, json).into());

@@ -41,7 +41,6 @@ mod wallet;
 mod webhook;
 
 use std::io::Write as _;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -54,9 +53,10 @@ pub use self::table::MAX_WIDTH;
 
 use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
 use vouchsafe_domain::deceptive::escape_output;
-use vouchsafe_security::console_url::{ConsoleUrl, connectable_address};
+use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::framing::API_PREFIX;
+use vouchsafe_security::listener::Listener;
 use vouchsafe_security::secret_file::ExposedFile;
 use vouchsafe_wire::operator::search::SearchQuery;
 
@@ -202,15 +202,15 @@ impl LocalService {
     #[must_use]
     pub fn of(
         data_dir: &Path,
-        http_addr: SocketAddr,
-        admin_addr: SocketAddr,
+        partners: Listener,
+        operators: Listener,
         console_url: ConsoleUrl,
         environment: Environment,
     ) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
-            base_url: format!("http://{}{API_PREFIX}", connectable_address(http_addr)),
-            admin_url: format!("http://{}", connectable_address(admin_addr)),
+            base_url: format!("{}{API_PREFIX}", partners.url()),
+            admin_url: operators.url(),
             console_url,
             environment,
         }

@@ -1,10 +1,11 @@
 //! Public URL of the operators' console: the origin of its links, cookies and form submissions.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use url::{Host, Url};
+
+use super::listener::{Listener, Transport};
 
 /// The origin at which browsers reach the console: `https://HOST`, or `http://` on loopback.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,12 +22,12 @@ pub struct ConsoleUrl {
 pub struct InvalidConsoleUrl;
 
 impl ConsoleUrl {
-    /// The URL without a setting. A listener that is not bound to loopback has a TLS proxy before it, if sign-in is to work: browsers
-    /// send no session cookie to it over plain HTTP.
+    /// The URL without a setting. A listener that has no TLS and is not bound to loopback has a TLS proxy before it, if sign-in is to
+    /// work: browsers send no session cookie to it over plain HTTP.
     #[must_use]
-    pub fn of_listener(address: SocketAddr) -> Self {
-        let is_https = !address.ip().is_loopback();
-        let address = connectable_address(address);
+    pub fn of_listener(listener: Listener) -> Self {
+        let is_https = listener.transport == Transport::Tls || !listener.address.ip().is_loopback();
+        let address = listener.connectable_address();
         let scheme = if is_https { "https" } else { "http" };
         let origin = format!("{scheme}://{address}");
         Self { origin, is_https }
@@ -97,17 +98,6 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// A service that listens on all addresses is reachable on loopback.
-#[must_use]
-pub fn connectable_address(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,14 +135,16 @@ mod tests {
     }
 
     #[test]
-    fn listener_off_loopback_has_an_https_console() {
-        for (address, origin) in [
-            ("127.0.0.1:8081", "http://127.0.0.1:8081"),
-            ("0.0.0.0:8081", "https://127.0.0.1:8081"),
-            ("[::]:8081", "https://[::1]:8081"),
-            ("10.0.0.5:8081", "https://10.0.0.5:8081"),
+    fn listener_with_tls_or_off_loopback_has_an_https_console() {
+        for (address, transport, origin) in [
+            ("127.0.0.1:8081", Transport::Plain, "http://127.0.0.1:8081"),
+            ("127.0.0.1:8081", Transport::Tls, "https://127.0.0.1:8081"),
+            ("0.0.0.0:8081", Transport::Plain, "https://127.0.0.1:8081"),
+            ("[::]:8081", Transport::Plain, "https://[::1]:8081"),
+            ("10.0.0.5:8081", Transport::Tls, "https://10.0.0.5:8081"),
         ] {
-            let url = ConsoleUrl::of_listener(address.parse().unwrap());
+            let address = address.parse().unwrap();
+            let url = ConsoleUrl::of_listener(Listener { address, transport });
             assert_eq!(
                 (url.origin(), url.is_https()),
                 (origin, origin.starts_with("https"))

@@ -27,6 +27,7 @@ pub mod environment;
 pub mod framing;
 pub mod headers;
 pub mod idempotency;
+pub mod listener;
 pub mod metrics_access;
 pub mod operator_token;
 pub mod rate_limiter;

@@ -147,6 +147,16 @@ impl Instance {
         self.running = Some((child, watchdog));
     }
 
+    /// The listener that readiness probes ask: one without TLS.
+    fn probed_address(&self) -> SocketAddr {
+        let has_tls = |(name, _): &(String, String)| name == "VOUCHSAFE_ADMIN_TLS_CERTIFICATE_FILE";
+        if self.settings.iter().any(has_tls) {
+            self.http
+        } else {
+            self.admin
+        }
+    }
+
     pub fn wait_until_ready(&mut self) {
         wait_until("the service to be ready", START_TIMEOUT, || {
             if let Some((child, _)) = &mut self.running
@@ -154,7 +164,7 @@ impl Instance {
             {
                 panic!("the service exited: {status}\n{}", self.log_tail());
             }
-            is_ready(self.admin).then_some(())
+            is_ready(self.probed_address()).then_some(())
         });
     }
 
@@ -263,9 +273,9 @@ impl Drop for Instance {
 }
 
 /// Returns whether `/readyz` responds with success.
-fn is_ready(admin: SocketAddr) -> bool {
+fn is_ready(address: SocketAddr) -> bool {
     let probe = || -> std::io::Result<String> {
-        let mut connection = TcpStream::connect(admin)?;
+        let mut connection = TcpStream::connect(address)?;
         connection.set_read_timeout(Some(PROBE_TIMEOUT))?;
         connection.write_all(b"GET /readyz HTTP/1.1\r\nhost: vouchsafe.test\r\nconnection: close\r\n\r\n")?;
         let mut response = String::new();

@@ -1,4 +1,4 @@
-//! Peers of a listener without TLS: in production its TLS proxies and this machine, and nobody else.
+//! Peers of a listener: in production one without TLS serves its TLS proxies and this machine, and nobody else.
 
 use std::any::Any;
 use std::net::IpAddr;
@@ -10,6 +10,7 @@ use actix_web::rt::net::TcpStream;
 use actix_web::{ResponseError as _, web};
 use vouchsafe_security::client_address::TrustedProxies;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::listener::Transport;
 use vouchsafe_wire::error_code::Code;
 
 use super::{refusals, trace};
@@ -23,7 +24,7 @@ struct LocalAddress(IpAddr);
 
 /// `on_connect` of both listeners.
 pub(crate) fn record_local_address(connection: &dyn Any, data: &mut Extensions) {
-    // A connection that is closed already has no address, and sends no request.
+    // A connection with TLS needs no record: all peers are served. One that is closed already has no address, and sends no request.
     if let Some(Ok(local)) = connection.downcast_ref().map(TcpStream::local_addr) {
         data.insert(LocalAddress(local.ip().to_canonical()));
     }
@@ -34,11 +35,16 @@ pub(crate) fn record_local_address(connection: &dyn Any, data: &mut Extensions) 
 pub(crate) struct ListenerPeers {
     pub(crate) proxies: TrustedProxies,
     environment: Environment,
+    transport: Transport,
 }
 
 impl ListenerPeers {
-    pub(crate) const fn new(proxies: TrustedProxies, environment: Environment) -> Self {
-        Self { proxies, environment }
+    pub(crate) const fn new(proxies: TrustedProxies, environment: Environment, transport: Transport) -> Self {
+        Self {
+            proxies,
+            environment,
+            transport,
+        }
     }
 
     /// Whether a connection of this peer may carry requests. What a peer on this machine sends reaches no network.
@@ -46,9 +52,9 @@ impl ListenerPeers {
         let peer = peer.to_canonical();
         // Only a process of this machine completes a connection from the machine's address to itself.
         let is_this_machine = peer.is_loopback() || local == Some(LocalAddress(peer));
-        match self.environment {
-            Environment::Sandbox => true,
-            Environment::Production => is_this_machine || self.proxies.contains(peer),
+        match (self.environment, self.transport) {
+            (Environment::Sandbox, _) | (_, Transport::Tls) => true,
+            (Environment::Production, Transport::Plain) => is_this_machine || self.proxies.contains(peer),
         }
     }
 }
@@ -93,7 +99,14 @@ mod tests {
     use super::*;
 
     fn peers(environment: Environment) -> ListenerPeers {
-        ListenerPeers::new("10.0.0.0/8, 2001:db8::/32".parse().unwrap(), environment)
+        let proxies = "10.0.0.0/8, 2001:db8::/32".parse().unwrap();
+        ListenerPeers::new(proxies, environment, Transport::Plain)
+    }
+
+    #[test]
+    fn listener_with_tls_serves_all_peers() {
+        let peers = ListenerPeers::new(TrustedProxies::default(), Environment::Production, Transport::Tls);
+        assert!(peers.is_served("192.0.2.1".parse().unwrap(), None));
     }
 
     #[test]

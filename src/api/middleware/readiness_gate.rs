@@ -13,7 +13,7 @@ use vouchsafe_wire::error_code::Code;
 use super::refusals;
 use super::trace::{TracedRequest, method_label};
 use crate::api::error::ApiError;
-use crate::metrics::{FinishedRequest, PARTNER_LISTENER};
+use crate::metrics::{FinishedRequest, OPERATOR_LISTENER, PARTNER_LISTENER};
 use crate::service::Service;
 
 /// Middleware of the partner listener.
@@ -29,7 +29,7 @@ pub(crate) async fn operator_gate(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    serve_if_ready("operator", request, next).await
+    serve_if_ready(OPERATOR_LISTENER, request, next).await
 }
 
 async fn serve_if_ready<B: MessageBody + 'static>(
