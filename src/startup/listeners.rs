@@ -69,7 +69,6 @@ pub(super) fn start_partner_listener(
         .on_connect(listener_peers::record_local_address)
         .keep_alive(KEEP_ALIVE)
         .disable_signals();
-    // `bind` has another type for each factory: only a macro could share these lines.
     let bound = match tls {
         Some(tls) => server.bind_rustls_0_23(listener.address, tls.server_config()?),
         None => server.bind(listener.address),

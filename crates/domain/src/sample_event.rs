@@ -56,7 +56,9 @@ fn status_and_step(kind: EventKind) -> (OrderStatus, EventStep) {
     }
 }
 
-pub(crate) fn sample_bundle(kind: EventKind, now: OffsetDateTime) -> Option<EventBundle> {
+/// The events of a fictitious order, up to one of this kind.
+#[must_use]
+pub fn sample_bundle(kind: EventKind, now: OffsetDateTime) -> Option<EventBundle> {
     let (status, step) = status_and_step(kind);
     let has_vouchers = matches!(status, OrderStatus::Delivered | OrderStatus::PartiallyDelivered);
     let voucher = VoucherSnapshot {
