@@ -29,6 +29,7 @@ mod delivery_log;
 mod events;
 mod exit_codes;
 mod expiry;
+mod foreign_ids;
 mod fulfilment;
 mod http_edge_cases;
 mod id_tokens;
