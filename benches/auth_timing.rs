@@ -1,10 +1,10 @@
-//! Timing side-channel test of authentication.
+//! Timing side channels of authentication: whether the time of a refused request shows how close a guess came.
 //!
-//! Measures four kinds of rejected requests, interleaved at random, in process and over loopback against a private
-//! service. Prints Welch's t for two pairs: unknown key against wrong secret of a known key, and a signature that is
-//! wrong in its first byte against one that is wrong in its last byte. |t| < 4.5 means that 20,000 requests of each
-//! kind show no difference. The second value omits requests above the 95th percentile of the pair, which are
-//! disturbances by the machine.
+//! Requests of six kinds are measured, interleaved at random, in process and over loopback against a service of their own. Each of
+//! five rounds compares pairs of kinds; the verdict is that of [`vouchsafe_lab::timing_verdict`]. Two pairs are controls: one of equal requests, which must
+//! show no difference, and one with an added delay, which must be found.
+//!
+//! Exits with 0 if no difference was found, 1 if there is one, 2 if the machine was too busy to tell.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use std::hint::black_box;
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use hyper::Method;
@@ -29,6 +29,7 @@ use vouchsafe_domain::allowlist::Allowlist;
 use vouchsafe_domain::clock::{Clock as _, SystemClock};
 use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::{Limits, RequestClass};
+use vouchsafe_lab::timing_verdict::{Comparison, Expectation, Pair, Verdict};
 use vouchsafe_security::client_address::ClientAddress;
 use vouchsafe_security::credential::{ApiKeyPair, ApiSecret, generate_key_pair};
 use vouchsafe_security::environment::Environment;
@@ -37,37 +38,77 @@ use vouchsafe_security::headers::{AuthHeaders, UniqueHeader};
 use vouchsafe_security::registry::{AccessRegistry, PartnerAccess, PartnerStatus};
 use vouchsafe_security::signature;
 
-const SAMPLES: usize = 20_000;
+/// Requests of each kind in a round.
+const SAMPLES: usize = 10_000;
 
-/// Uncounted requests of each kind at the beginning.
+const ROUNDS: usize = 5;
+
+/// Uncounted requests of each kind at the beginning of a round.
 const WARM_UP: usize = 500;
 
-/// Percentile above which requests are outliers.
-const OUTLIER_PERCENTILE: usize = 95;
+/// Added to the requests of the control with a leak.
+const LEAK_IN_PROCESS: Duration = Duration::from_nanos(300);
+const LEAK_OVER_LOOPBACK: Duration = Duration::from_micros(5);
 
 const BODY: &str = r#"{"items":[{"product_id":"sbx-instant","denomination":25,"quantity":1}]}"#;
 const PATH: &str = "/api/v1/orders";
 const UNKNOWN_KEY: &str = "vs_sandbox_0123456789abcdef0123456789abcdef";
 
-/// Defect of a request.
+/// Why a request is refused.
 #[derive(Clone, Copy)]
 enum RequestDefect {
     UnknownKey,
     WrongSecret,
+    /// The signature is wrong in its first byte.
     FirstByte,
+    /// The signature is wrong in its last byte.
     LastByte,
+    /// Same as [`Self::UnknownKey`].
+    UnknownKeyAgain,
+    /// Same as [`Self::UnknownKey`], and a delay.
+    UnknownKeyDelayed,
 }
 
-const REQUEST_DEFECTS: [RequestDefect; 4] = [
+const REQUEST_DEFECTS: [RequestDefect; 6] = [
     RequestDefect::UnknownKey,
     RequestDefect::WrongSecret,
     RequestDefect::FirstByte,
     RequestDefect::LastByte,
+    RequestDefect::UnknownKeyAgain,
+    RequestDefect::UnknownKeyDelayed,
 ];
 
-/// Durations in nanoseconds, by kind.
+/// The compared pairs: name, what is expected, kinds.
+const PAIRS: [(&str, Expectation, RequestDefect, RequestDefect); 4] = [
+    (
+        "unknown key / wrong secret",
+        Expectation::Tested,
+        RequestDefect::UnknownKey,
+        RequestDefect::WrongSecret,
+    ),
+    (
+        "signature wrong in first / last byte",
+        Expectation::Tested,
+        RequestDefect::FirstByte,
+        RequestDefect::LastByte,
+    ),
+    (
+        "control: equal requests",
+        Expectation::Equal,
+        RequestDefect::UnknownKey,
+        RequestDefect::UnknownKeyAgain,
+    ),
+    (
+        "control: added delay",
+        Expectation::Different,
+        RequestDefect::UnknownKey,
+        RequestDefect::UnknownKeyDelayed,
+    ),
+];
+
+/// Durations of a round in nanoseconds, by kind.
 #[derive(Default)]
-struct Timings([Vec<f64>; 4]);
+struct Timings([Vec<f64>; REQUEST_DEFECTS.len()]);
 
 impl Timings {
     /// Whether more requests of a kind are needed.
@@ -86,74 +127,39 @@ impl Timings {
     fn of(&self, defect: RequestDefect) -> &[f64] {
         &self.0[defect as usize][WARM_UP..]
     }
-
-    fn print(&self, heading: &str) {
-        println!("{heading}, {SAMPLES} requests of each kind");
-        for (pair, first, second) in [
-            (
-                "unknown key / wrong secret",
-                RequestDefect::UnknownKey,
-                RequestDefect::WrongSecret,
-            ),
-            (
-                "first byte / last byte",
-                RequestDefect::FirstByte,
-                RequestDefect::LastByte,
-            ),
-        ] {
-            let (first, second) = (self.of(first), self.of(second));
-            let bound = percentile(&[first, second].concat(), OUTLIER_PERCENTILE);
-            let without_outliers = |samples: &[f64]| {
-                samples
-                    .iter()
-                    .copied()
-                    .filter(|duration| *duration <= bound)
-                    .collect::<Vec<_>>()
-            };
-            println!(
-                "  {pair:28} median {:9.0} / {:9.0} ns   t {:6.2}   without outliers {:6.2}",
-                percentile(first, 50),
-                percentile(second, 50),
-                welch_t(first, second),
-                welch_t(&without_outliers(first), &without_outliers(second)),
-            );
-        }
-    }
-}
-
-fn percentile(samples: &[f64], percent: usize) -> f64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted[(sorted.len() - 1) * percent / 100]
-}
-
-/// Welch's t-statistic of two samples.
-fn welch_t(first: &[f64], second: &[f64]) -> f64 {
-    let ((mean, error), (other_mean, other_error)) = (mean_and_error(first), mean_and_error(second));
-    (mean - other_mean) / (error + other_error).sqrt()
-}
-
-/// Mean, and the variance of the mean.
-#[allow(clippy::cast_precision_loss)] // counts stay far below 2^52
-fn mean_and_error(samples: &[f64]) -> (f64, f64) {
-    let count = samples.len() as f64;
-    let mean = samples.iter().sum::<f64>() / count;
-    let variance = samples
-        .iter()
-        .map(|duration| (duration - mean).powi(2))
-        .sum::<f64>()
-        / (count - 1.0);
-    (mean, variance / count)
 }
 
 /// Draws a kind of which more requests are needed.
 fn draw(timings: &Timings) -> RequestDefect {
     loop {
-        let defect = REQUEST_DEFECTS[(getrandom::u32().unwrap() % 4) as usize];
+        let defect = REQUEST_DEFECTS[getrandom::u32().unwrap() as usize % REQUEST_DEFECTS.len()];
         if timings.needs_more(defect) {
             return defect;
         }
     }
+}
+
+/// Keeps the thread busy, as a longer comparison would.
+fn spin(duration: Duration) {
+    let started = Instant::now();
+    while started.elapsed() < duration {
+        std::hint::spin_loop();
+    }
+}
+
+fn judge(rounds: &[Timings], heading: &str) -> Verdict {
+    println!("{heading}, {ROUNDS} rounds of {SAMPLES} requests of each kind");
+    let pairs = PAIRS.map(|(name, expectation, first, second)| {
+        let rounds = rounds
+            .iter()
+            .map(|round| Comparison::of(round.of(first), round.of(second)));
+        let pair = Pair::of(expectation, &rounds.collect::<Vec<_>>());
+        println!("  {name:38} {pair}");
+        pair
+    });
+    let verdict = Verdict::of(&pairs);
+    println!("  verdict: {verdict}");
+    verdict
 }
 
 /// Replaces the hex digit at an index.
@@ -170,7 +176,7 @@ fn wrong_first_and_last(signature: &str) -> [String; 2] {
     ]
 }
 
-fn in_process() -> Timings {
+fn in_process() -> Vec<Timings> {
     let (clock, register, partner_id) = (
         SystemClock::new(),
         AccessRegistry::new(Environment::Sandbox),
@@ -204,11 +210,11 @@ fn in_process() -> Timings {
     );
     let [first, last] = wrong_first_and_last(&signature);
     let address = ClientAddress::Known([127, 0, 0, 1].into());
-    let mut timings = Timings::default();
-    while !timings.is_complete() {
-        let defect = draw(&timings);
+    let measure = |defect: RequestDefect| {
         let (key, secret, signature) = match defect {
-            RequestDefect::UnknownKey => (UNKNOWN_KEY, api_secret.expose(), &signature),
+            RequestDefect::UnknownKey | RequestDefect::UnknownKeyAgain | RequestDefect::UnknownKeyDelayed => {
+                (UNKNOWN_KEY, api_secret.expose(), &signature)
+            }
             RequestDefect::WrongSecret => (key.as_str(), wrong_secret.as_str(), &signature),
             RequestDefect::FirstByte => (key.as_str(), api_secret.expose(), &first),
             RequestDefect::LastByte => (key.as_str(), api_secret.expose(), &last),
@@ -225,10 +231,22 @@ fn in_process() -> Timings {
         let verified = register
             .authenticate(&presented, address, RequestClass::Orders, now)
             .is_ok_and(|caller| verify(&caller.secret, &presented, request, now));
-        timings.add(defect, started.elapsed());
+        if matches!(defect, RequestDefect::UnknownKeyDelayed) {
+            spin(LEAK_IN_PROCESS);
+        }
+        let duration = started.elapsed();
         assert!(!black_box(verified));
-    }
-    timings
+        duration
+    };
+    let round = |_| {
+        let mut timings = Timings::default();
+        while !timings.is_complete() {
+            let defect = draw(&timings);
+            timings.add(defect, measure(defect));
+        }
+        timings
+    };
+    (0..ROUNDS).map(round).collect()
 }
 
 fn verify(
@@ -289,7 +307,7 @@ fn free_address() -> String {
         .to_string()
 }
 
-async fn over_loopback() -> Timings {
+async fn over_loopback() -> Vec<Timings> {
     use std::os::unix::fs::PermissionsExt as _;
     // The Postgres user must be able to traverse the directory.
     let mode = std::fs::Permissions::from_mode(0o755);
@@ -298,16 +316,23 @@ async fn over_loopback() -> Timings {
     let _running = start(&data_dir, &http, &free_address());
     let file = PartnerFile::read(&data_dir.join("sandbox-partner.json")).unwrap();
     let mut client = PartnerClient::new(&format!("http://{http}/api/v1"), file.credentials).unwrap();
-    let mut timings = Timings::default();
-    while !timings.is_complete() {
-        let defect = draw(&timings);
-        let headers = headers(&client, defect);
-        let started = Instant::now();
-        let response = client.send_raw(Method::POST, PATH, headers, BODY).await.unwrap();
-        timings.add(defect, started.elapsed());
-        assert_eq!(response.status, 401, "{:?}", response.body);
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut timings = Timings::default();
+        while !timings.is_complete() {
+            let defect = draw(&timings);
+            let headers = headers(&client, defect);
+            let started = Instant::now();
+            let response = client.send_raw(Method::POST, PATH, headers, BODY).await.unwrap();
+            if matches!(defect, RequestDefect::UnknownKeyDelayed) {
+                spin(LEAK_OVER_LOOPBACK);
+            }
+            timings.add(defect, started.elapsed());
+            assert_eq!(response.status, 401, "{:?}", response.body);
+        }
+        rounds.push(timings);
     }
-    timings
+    rounds
 }
 
 fn headers(client: &PartnerClient, defect: RequestDefect) -> HeaderMap {
@@ -320,7 +345,9 @@ fn headers(client: &PartnerClient, defect: RequestDefect) -> HeaderMap {
     let text = |name| headers[&name].to_str().unwrap().to_owned();
     let [first, last] = wrong_first_and_last(&text(SIGNATURE));
     let (name, value) = match defect {
-        RequestDefect::UnknownKey => (API_KEY, UNKNOWN_KEY.to_owned()),
+        RequestDefect::UnknownKey | RequestDefect::UnknownKeyAgain | RequestDefect::UnknownKeyDelayed => {
+            (API_KEY, UNKNOWN_KEY.to_owned())
+        }
         RequestDefect::WrongSecret => (API_SECRET, with_other_digit(&text(API_SECRET), 10)),
         RequestDefect::FirstByte => (SIGNATURE, first),
         RequestDefect::LastByte => (SIGNATURE, last),
@@ -329,11 +356,14 @@ fn headers(client: &PartnerClient, defect: RequestDefect) -> HeaderMap {
     headers
 }
 
-fn main() {
-    in_process().print("in process");
+fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(over_loopback()).print("over loopback");
+    let verdicts = [
+        judge(&in_process(), "in process"),
+        judge(&runtime.block_on(over_loopback()), "over loopback"),
+    ];
+    Verdict::worst(verdicts).into()
 }

@@ -10,6 +10,9 @@ use utoipa::openapi::Object;
 use crate::error_code::Code;
 use crate::schema::extensible_enum;
 
+/// Characters of a name that an error quotes.
+const MAX_FIELD_NAME: usize = 200;
+
 /// An invalid field of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ErrorDetail)]
@@ -69,7 +72,7 @@ pub(crate) struct FieldErrors(Vec<FieldError>);
 impl FieldErrors {
     pub(crate) fn push(&mut self, field: impl Into<String>, message: impl Into<String>) {
         self.0.push(FieldError {
-            field: field.into(),
+            field: shorten(field.into()),
             message: message.into(),
         });
     }
@@ -83,6 +86,15 @@ impl FieldErrors {
             .filter(|_| self.0.is_empty())
             .ok_or_else(|| InvalidRequest::fields(self.0))
     }
+}
+
+/// The name of an unknown field or parameter may be as long as the request.
+fn shorten(mut name: String) -> String {
+    if let Some((end, _)) = name.char_indices().nth(MAX_FIELD_NAME) {
+        name.truncate(end);
+        name.push('…');
+    }
+    name
 }
 
 /// The body of every error response.

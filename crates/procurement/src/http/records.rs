@@ -26,7 +26,7 @@ pub struct RecordStream<'v> {
     pages: u32,
 }
 
-enum NextPage {
+pub(super) enum NextPage {
     First,
     At(String),
     End,
@@ -107,7 +107,7 @@ impl<'v> RecordStream<'v> {
     }
 }
 
-fn parse_page(body: &[u8], day: Date) -> Result<(Vec<VendorRecord>, NextPage), InvalidResponse> {
+pub(super) fn parse_page(body: &[u8], day: Date) -> Result<(Vec<VendorRecord>, NextPage), InvalidResponse> {
     let JsonObject(page): JsonObject<PageBody<'_>> = parse_json(body)?;
     if page.data.len() > MAX_RECORDS_PAGE {
         return Err(InvalidResponse::PageTooLong);
