@@ -45,7 +45,9 @@ fn signature_headers() {
             let canonical = CanonicalRequest::new(timestamp, request).unwrap();
             signature::sign(&secret, timestamp, &canonical)
         });
-        let is_right = value.is_some_and(|value| right.is_some_and(|right| right.as_bytes() == value));
+        // One space and capital digits are permitted.
+        let value = String::from_utf8_lossy(value.unwrap_or_default()).to_lowercase();
+        let is_right = right.is_some_and(|right| right == value.replacen(", ", ",", 1));
         assert!(verified.is_err() || is_right);
     });
 }
@@ -66,7 +68,7 @@ fn framing() {
         let request = SignedRequest { method, path, body };
         if CanonicalRequest::new(timestamp, request).is_ok() {
             let inner = path.strip_prefix(API_PREFIX).expect("a path of the API");
-            assert!(!inner.starts_with(API_PREFIX), "the prefix occurs once");
+            assert!(!inner.starts_with("/api/v1/"), "the prefix occurs once");
             assert!(!path.contains(['{', '%', '?', '#', ' ']), "{path}");
             assert!(body.is_empty() || body.starts_with(b"{"));
         }
