@@ -212,6 +212,11 @@ async fn run_service(
             .await
             .context("seed the sandbox")?;
     }
+    service
+        .shared_limits
+        .join()
+        .await
+        .context("share the rate limits with the other nodes")?;
     service.gate.open();
     service_manager::notify_ready(settings);
     sandbox::print_banner(settings, directory.path());
@@ -288,6 +293,7 @@ async fn build_service(
     database::warn_of_missing_connections(&store, settings).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let engine = Arc::new(start_engine(settings, &node, &clock, &metrics, threads).await?);
+    let rate_limits = Arc::new(RateLimiter::new(settings.limits.defaults()));
     let catalogue = Arc::new(database::load_catalogue(&store).await?);
     let purchasing = Arc::new(ProcurementService::new(
         store.clone(),
@@ -323,7 +329,12 @@ async fn build_service(
         gate: Arc::new(ReadinessGate::default()),
         engine,
         registry: database::load_registry(settings.environment, &store).await?,
-        rate_limits: RateLimiter::new(settings.limits.defaults()),
+        shared_limits: node
+            .share_limits(Arc::clone(&rate_limits), Arc::clone(&clock))
+            .await
+            .context("load the use of rate limits")?,
+        rate_limits,
+        rotations_per_day: settings.limits.rotations_per_day,
         metrics_access: settings.metrics_access()?,
         catalogue,
         keyring,
@@ -379,6 +390,9 @@ async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
     service.procurement.pause();
     service.gate.drain().await;
     service.engine.drain().await;
+    if let Err(error) = service.shared_limits.synchronize().await {
+        warn!(error.message = %error, "cannot publish the last counts of rate limits; the other nodes do not count them");
+    }
     service.deliveries.drain().await;
     if let Some(log) = &service.attempt_log {
         log.drain().await;

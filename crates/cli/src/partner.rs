@@ -57,7 +57,7 @@ pub enum Action {
     /// Show a partner with its credentials.
     #[command(after_help = examples!["vouchsafe partner show PARTNER_ID"])]
     Show(PartnerRef),
-    /// List the rate limits of a partner's live credentials, with their current use on a node.
+    /// List the rate limits of a partner's live credentials, with their current use.
     #[command(after_help = examples!["vouchsafe partner limits PARTNER_ID"])]
     Limits {
         #[command(flatten)]

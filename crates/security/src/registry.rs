@@ -118,8 +118,9 @@ pub struct Caller {
     pub credential_id: CredentialId,
     /// In canonical form.
     pub address: IpAddr,
-    /// Identifies the key for rate limits without revealing it.
     pub key_hash: ApiKeyHash,
+    /// Has the rate limits of the credential.
+    pub family_id: CredentialId,
     /// The first use of the credential must be recorded before the response.
     pub is_awaiting_first_use: bool,
     /// The presented secret: it keys the signature.
@@ -195,13 +196,17 @@ impl AccessRegistry {
         }
     }
 
-    /// The live credentials of a partner with their keys, which identify their rate limits.
+    /// The live credentials of a partner with their families, which have their rate limits.
     #[must_use]
-    pub fn live_keys(&self, partner_id: PartnerId, now: OffsetDateTime) -> Vec<(CredentialId, ApiKeyHash)> {
+    pub fn live_families(
+        &self,
+        partner_id: PartnerId,
+        now: OffsetDateTime,
+    ) -> Vec<(CredentialId, CredentialId)> {
         self.credentials
             .iter()
             .filter(|credential| credential.partner_id == partner_id && credential.is_live(now))
-            .map(|credential| (credential.credential_id, credential.key_hash))
+            .map(|credential| (credential.credential_id, credential.family_id))
             .collect()
     }
 
@@ -259,6 +264,7 @@ impl AccessRegistry {
             credential_id: credential.credential_id,
             address: known,
             key_hash: credential.key_hash,
+            family_id: credential.family_id,
             is_awaiting_first_use: credential.is_awaiting_first_use(),
             secret,
         })

@@ -134,7 +134,7 @@ pub fn rotate(operation: Operation) -> Operation {
         .describe(
             PARTNERS,
             "Rotate a credential",
-            "Issues its successor with the same allowlist, and ends the credential after an overlap. Only this response contains the secret. An unused successor of an earlier rotation is revoked.",
+            "Issues its successor with the same allowlist, and ends the credential after an overlap. Only this response contains the secret. An unused successor of an earlier rotation is revoked. A credential and those that came from it can be rotated 10 times in 24 hours (`VOUCHSAFE_ROTATIONS_PER_DAY`); above it the response is 429 with `Retry-After`.",
         )
         .optional_json_body::<RotateCredentialBody>(json!({ "overlap_seconds": 3600 }))
         .created::<RotatedCredentialBody<'_>>("The new credential.", rotated)
@@ -173,8 +173,8 @@ pub fn list_limit_use(operation: Operation) -> Operation {
         .describe(
             PARTNERS,
             "List the use of rate limits",
-            "For each live credential of the partner and each class of requests: the limit, and the requests that count against it now on the \
-             node that responds.",
+            "For each live credential of the partner and each class of requests: the limit, and the requests that count against it now in the whole \
+             deployment. A credential and those that came from it by rotation share their limits.",
         )
         .list::<WholeList, LimitUse>("The use of the limits.", limit_use)
 }

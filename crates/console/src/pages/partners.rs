@@ -207,7 +207,7 @@ const SECTIONS: &[Section] = &[
         none: "It has no wallet: the first top-up makes one.",
     },
     Section {
-        heading: "Rate limits on this node",
+        heading: "Rate limits",
         source: Source::Api {
             path: "/partners/{partner_id}/limits?limit=100",
             field: "data",

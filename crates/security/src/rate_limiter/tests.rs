@@ -1,0 +1,145 @@
+//! Windows of the rate limiter: per family and class, without other nodes.
+
+use vouchsafe_domain::limits::Limit;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn limits() -> RateLimiter {
+    let limit = |quota| Limit { quota, window_s: 60 };
+    RateLimiter::new(DefaultLimits {
+        orders: limit(2),
+        general: limit(3),
+        auth: limit(1),
+        vouchers: limit(4),
+    })
+}
+
+fn family(number: u128) -> CredentialId {
+    CredentialId::from_uuid(uuid::Uuid::from_u128(number))
+}
+
+const NONE: Limits = Limits {
+    orders: None,
+    general: None,
+    auth: None,
+    vouchers: None,
+};
+
+fn limit_key(number: u128, class: RequestClass, limits: &Limits) -> RateLimitKey<'_> {
+    RateLimitKey {
+        window: WindowKey::of_family(family(number), class),
+        limits,
+    }
+}
+
+/// The status after a request that passes without the database.
+fn acquire(limits: &RateLimiter, key: RateLimitKey<'_>, now: Duration) -> RateLimitStatus {
+    match limits.try_acquire(key, now) {
+        Ok(Admission::Admitted(status)) => status,
+        refused => panic!("{refused:?}"),
+    }
+}
+
+#[test]
+fn quota_is_counted_per_family_and_class() {
+    let limits = limits();
+    for byte in [1, 2] {
+        for (class, quota) in [
+            (RequestClass::Orders, 2),
+            (RequestClass::General, 3),
+            (RequestClass::Auth, 1),
+            (RequestClass::Vouchers, 4),
+        ] {
+            for n in 0..quota {
+                assert!(limits.peek(limit_key(byte, class, &NONE), SECOND).is_ok());
+                let status = acquire(&limits, limit_key(byte, class, &NONE), SECOND);
+                assert_eq!(status.remaining, quota - n - 1, "{class:?}");
+            }
+            assert!(limits.peek(limit_key(byte, class, &NONE), SECOND).is_err());
+            assert!(limits.try_acquire(limit_key(byte, class, &NONE), SECOND).is_err());
+        }
+    }
+}
+
+#[test]
+fn limit_of_the_partner_overrides_the_default() {
+    let limits = limits();
+    let own = |quota| Limits {
+        orders: Some(Limit { quota, window_s: 60 }),
+        ..NONE
+    };
+    let (five, one) = (own(5), own(1));
+    for n in 0..5 {
+        let status = acquire(&limits, limit_key(1, RequestClass::Orders, &five), SECOND);
+        assert_eq!(status.remaining, 4 - n);
+    }
+    assert!(
+        limits
+            .try_acquire(limit_key(1, RequestClass::Orders, &five), SECOND)
+            .is_err()
+    );
+    assert!(
+        limits
+            .try_acquire(limit_key(1, RequestClass::Orders, &one), 60 * SECOND)
+            .is_err(),
+        "the lowered quota is exceeded by five"
+    );
+    assert!(
+        limits
+            .try_acquire(limit_key(1, RequestClass::Orders, &one), 61 * SECOND)
+            .is_ok()
+    );
+}
+
+#[test]
+fn peek_and_failures_create_no_window() {
+    let limits = limits();
+    for number in 0..1_000_000 {
+        let unknown = limit_key(number, RequestClass::General, &NONE);
+        assert!(limits.peek(unknown, SECOND).is_ok());
+        let _ = limits.record_auth_failure("203.0.113.7".parse().unwrap(), SECOND);
+    }
+    assert_eq!(limits.window_counts(), (0, 1));
+    assert!(
+        limits
+            .try_acquire(limit_key(1, RequestClass::Orders, &NONE), 2 * SECOND)
+            .is_ok()
+    );
+    limits.evict_idle(61 * SECOND);
+    assert_eq!(limits.window_counts(), (1, 0));
+    limits.evict_idle(62 * SECOND);
+    assert_eq!(limits.window_counts(), (0, 0));
+}
+
+#[test]
+fn view_from_before_the_start_of_the_process_counts() {
+    let limits = limits();
+    let key = limit_key(1, RequestClass::Orders, &NONE);
+    // Two requests, 50 s old, reported a second after the start.
+    limits.apply_view(key.window, 60, &[(50_000_000, 2)], SECOND);
+    let Err(Exhausted(status)) = limits.try_acquire(key, SECOND) else {
+        panic!("the quota is used up")
+    };
+    assert_eq!(status.next_slot_in, 10 * SECOND);
+    assert_eq!(acquire(&limits, key, 11 * SECOND).remaining, 1);
+}
+
+#[test]
+fn window_with_a_publication_in_flight_is_not_evicted() {
+    let limits = limits();
+    let key = limit_key(1, RequestClass::Orders, &NONE);
+    acquire(&limits, key, SECOND);
+    let publications = limits.begin_publications(SECOND);
+    assert_eq!(publications.len(), 1);
+    assert_eq!(publications[0].ages_us(), [(0, 1)]);
+    limits.evict_idle(100 * SECOND);
+    assert_eq!(limits.window_counts().0, 1);
+    for publication in publications {
+        limits.confirm(&publication, &[], 100 * SECOND);
+    }
+    assert!(limits.begin_publications(SECOND).is_empty(), "published once");
+    limits.evict_idle(100 * SECOND);
+    assert_eq!(limits.window_counts().0, 0);
+}
