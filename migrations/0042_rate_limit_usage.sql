@@ -2,7 +2,7 @@
 -- up to some 65 buckets (count_requests_v1). Unlogged: a crash of the database loses what was counted, and each limit starts with what
 -- the nodes remember. The free space keeps updates on their page.
 CREATE UNLOGGED TABLE rate_limit_usage (
-    owner_id   uuid NOT NULL, -- first credential of a family
+    owner_id   uuid NOT NULL, -- first credential of a family, or a partner
     class      text NOT NULL,
     at_us      bigint[] NOT NULL, -- ends of the buckets, microseconds since 1970
     counts     integer[] NOT NULL,

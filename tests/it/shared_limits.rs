@@ -1,4 +1,4 @@
-//! Rate limits of families of credentials and of deployments of several nodes; the daily cap of rotations.
+//! Rate limits of families of credentials, of partners with a ceiling and of deployments of several nodes; the daily cap of rotations.
 
 use futures_util::future::join_all;
 use hyper::Method;
@@ -182,4 +182,53 @@ async fn restarted_node_continues_its_windows() {
     assert!(!is_within_limit(&mut partner).await);
     let mut operator = Operator::of(&service);
     assert_eq!(uses(&mut operator, &partner, "vouchers").await, [5]);
+}
+
+#[tokio::test]
+async fn ceiling_covers_all_credentials_and_is_never_below_their_quotas() {
+    let mut operator = Operator::of(shared());
+    let mut first = add_partner(&mut operator, "vouchers", 4).await;
+    let credentials = format!("/admin/v1/partners/{}/credentials", first.partner_id);
+    let path = format!("/admin/v1/partners/{}", first.partner_id);
+    let ceiling =
+        |quota: u32| json!({ "ceilings": { "vouchers": { "quota": quota, "window_s": WINDOW_S } } });
+
+    let refused = operator
+        .call_json(Method::PATCH, &path, ceiling(3).to_string())
+        .await;
+    let error = expect_error(&refused, 422, "VALIDATION_FAILED");
+    assert_eq!(error["details"][0]["field"], "ceilings.vouchers");
+    assert!(
+        error["details"][0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("at least 4")
+    );
+    operator.patch_partner(&first, &ceiling(6)).await;
+
+    assert_eq!(count_within_limit(std::slice::from_mut(&mut first), 6).await, 4);
+    // A second credential raises the ceiling from 6 to 8.
+    let issued = operator.send_json(Method::POST, &credentials, &json!({})).await;
+    let mut second = first.with_credential(&issued);
+    assert_eq!(count_within_limit(std::slice::from_mut(&mut second), 6).await, 4);
+    // A credential in its place has a quota of its own, and nothing is left of the ceiling.
+    operator
+        .call(
+            Method::DELETE,
+            &format!(
+                "/admin/v1/credentials/{}",
+                issued["credential_id"].as_str().unwrap()
+            ),
+            "text/plain",
+            "",
+        )
+        .await;
+    let issued = operator.send_json(Method::POST, &credentials, &json!({})).await;
+    let mut third = first.with_credential(&issued);
+    assert!(!is_within_limit(&mut third).await);
+    operator
+        .patch_partner(&first, &json!({ "ceilings": { "vouchers": null } }))
+        .await;
+    assert_eq!(count_within_limit(std::slice::from_mut(&mut third), 6).await, 4);
+    assert_eq!(operator.get(&path).await["ceilings"], json!({}));
 }

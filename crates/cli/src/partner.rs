@@ -111,9 +111,10 @@ pub struct SetArgs {
 }
 
 /// The options of a change; at least one is required.
-const TERMS: [&str; 7] = [
+const TERMS: [&str; 8] = [
     "allowlist",
     "limits",
+    "ceilings",
     "approval_rule",
     "catalogue",
     "cancel_window_s",

@@ -1,9 +1,9 @@
 //! Rate limiter: sliding windows per family of credentials and request class, in memory.
 //!
 //! A credential and those that came from it by rotation share their windows, so a rotation grants no further requests. Several nodes share
-//! the quota: see [`super::shared_window`].
+//! the quota: see [`super::shared_window`]. A partner with a ceiling has windows of all its credentials together.
 //!
-//! Only authenticated requests create windows, so their number is bounded by live credentials times classes;
+//! Only authenticated requests create windows, so their number is bounded by live credentials and partners, times classes;
 //! housekeeping evicts idle ones. Failed authentications are counted separately, per client address and node, and do not affect
 //! valid requests.
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use uuid::Uuid;
-use vouchsafe_domain::ids::CredentialId;
+use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::{DefaultLimits, Limit, Limits, MAX_WINDOW_S, RequestClass};
 
 use super::auth_failures::AuthFailures;
@@ -27,27 +27,16 @@ const CLOCK_OFFSET: Duration = Duration::from_secs(2 * MAX_WINDOW_S as u64);
 /// The owner and the class whose requests share a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WindowKey {
-    /// The family of credentials: its first one.
+    /// A family of credentials, by its first one, or a partner with all its credentials.
     pub owner_id: Uuid,
     pub class: RequestClass,
 }
 
-impl WindowKey {
-    #[must_use]
-    pub const fn of_family(family_id: CredentialId, class: RequestClass) -> Self {
-        Self {
-            owner_id: family_id.as_uuid(),
-            class,
-        }
-    }
-}
-
-/// The window that a request counts against, with the partner's own limits.
-#[derive(Debug, Clone, Copy)]
-pub struct RateLimitKey<'a> {
+/// A window that a request counts against, with its limit at the time of this request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimitKey {
     pub window: WindowKey,
-    /// The partner's limits at the time of this request.
-    pub limits: &'a Limits,
+    pub limit: Limit,
 }
 
 /// Requests of this node for the database.
@@ -95,9 +84,9 @@ impl RateLimiter {
     ///
     /// # Errors
     /// [`Exhausted`]: the request is over the limit and was not counted.
-    pub fn try_acquire(&self, limit_key: RateLimitKey<'_>, now: Duration) -> Result<Admission, Exhausted> {
-        let limit = self.effective_limit(limit_key);
-        let window = self.windows.entry(limit_key.window);
+    pub fn try_acquire(&self, limit_key: RateLimitKey, now: Duration) -> Result<Admission, Exhausted> {
+        let RateLimitKey { window, limit } = limit_key;
+        let window = self.windows.entry(window);
         window.or_insert_with(|| SharedWindow::new(limit)).try_acquire(
             limit,
             self.sharing(),
@@ -111,11 +100,11 @@ impl RateLimiter {
     /// [`Exhausted`]: the request is over this node's part of the limit and was not counted.
     pub fn try_acquire_alone(
         &self,
-        limit_key: RateLimitKey<'_>,
+        limit_key: RateLimitKey,
         now: Duration,
     ) -> Result<RateLimitStatus, Exhausted> {
-        let limit = self.effective_limit(limit_key);
-        let window = self.windows.entry(limit_key.window);
+        let RateLimitKey { window, limit } = limit_key;
+        let window = self.windows.entry(window);
         window
             .or_insert_with(|| SharedWindow::new(limit))
             .try_acquire_alone(limit, self.sharing().nodes, now + CLOCK_OFFSET)
@@ -125,17 +114,56 @@ impl RateLimiter {
     ///
     /// # Errors
     /// [`Exhausted`] if a request would be refused.
-    pub fn peek(&self, limit_key: RateLimitKey<'_>, now: Duration) -> Result<RateLimitStatus, Exhausted> {
-        let (limit, now) = (self.effective_limit(limit_key), now + CLOCK_OFFSET);
-        match self.windows.get_mut(&limit_key.window) {
+    pub fn peek(&self, limit_key: RateLimitKey, now: Duration) -> Result<RateLimitStatus, Exhausted> {
+        let (RateLimitKey { window, limit }, now) = (limit_key, now + CLOCK_OFFSET);
+        match self.windows.get_mut(&window) {
             Some(mut window) => window.peek(limit, now),
             None => SharedWindow::new(limit).peek(limit, now),
         }
     }
 
-    fn effective_limit(&self, limit_key: RateLimitKey<'_>) -> Limit {
-        self.defaults
-            .effective_limit(limit_key.limits, limit_key.window.class)
+    /// The window of a family of credentials whose partner has these limits.
+    #[must_use]
+    pub fn key_of_family(
+        &self,
+        family_id: CredentialId,
+        class: RequestClass,
+        limits: &Limits,
+    ) -> RateLimitKey {
+        RateLimitKey {
+            window: WindowKey {
+                owner_id: family_id.as_uuid(),
+                class,
+            },
+            limit: self.defaults.effective_limit(limits, class),
+        }
+    }
+
+    /// The window of all credentials of a partner with this ceiling, which so many families share.
+    #[must_use]
+    pub fn key_of_partner(
+        &self,
+        partner_id: PartnerId,
+        class: RequestClass,
+        limits: &Limits,
+        ceiling: Limit,
+        families: u32,
+    ) -> RateLimitKey {
+        let each = self.defaults.effective_limit(limits, class);
+        RateLimitKey {
+            window: WindowKey {
+                owner_id: partner_id.as_uuid(),
+                class,
+            },
+            limit: ceiling.raised_for(each, families),
+        }
+    }
+
+    /// The least ceiling of a class, in windows of this length, for so many families whose partner has these limits.
+    #[must_use]
+    pub fn least_ceiling(&self, limits: &Limits, class: RequestClass, families: u32, window_s: u32) -> u32 {
+        let each = self.defaults.effective_limit(limits, class);
+        each.total_of(families, window_s)
     }
 
     /// Who shares the limits.
@@ -158,20 +186,23 @@ impl RateLimiter {
     }
 
     /// Takes the requests of a window that the database does not know of.
-    pub fn begin_publication(&self, limit_key: RateLimitKey<'_>, now: Duration) -> WindowPublication {
-        let limit = self.effective_limit(limit_key);
-        let entry = self.windows.entry(limit_key.window);
+    pub fn begin_publication(&self, limit_key: RateLimitKey, now: Duration) -> WindowPublication {
+        let RateLimitKey { window, limit } = limit_key;
+        let entry = self.windows.entry(window);
         let mut window = entry.or_insert_with(|| SharedWindow::new(limit));
-        publish(limit_key.window, limit, &mut window, now)
+        publish(limit_key, &mut window, now)
     }
 
     /// Takes the requests of all windows that the database does not know of.
     pub fn begin_publications(&self, now: Duration) -> Vec<WindowPublication> {
         let mut publications = Vec::new();
         for mut entry in self.windows.iter_mut() {
-            let (key, limit) = (*entry.key(), entry.limit());
+            let limit_key = RateLimitKey {
+                window: *entry.key(),
+                limit: entry.limit(),
+            };
             if entry.has_unpublished() {
-                publications.push(publish(key, limit, entry.value_mut(), now));
+                publications.push(publish(limit_key, entry.value_mut(), now));
             }
         }
         publications
@@ -228,11 +259,11 @@ impl RateLimiter {
     }
 }
 
-fn publish(key: WindowKey, limit: Limit, window: &mut SharedWindow, now: Duration) -> WindowPublication {
+fn publish(limit_key: RateLimitKey, window: &mut SharedWindow, now: Duration) -> WindowPublication {
     let requests = window.begin_publication();
     WindowPublication {
-        window: key,
-        limit,
+        window: limit_key.window,
+        limit: limit_key.limit,
         ages_us: requests.ages_us(now + CLOCK_OFFSET).collect(),
         requests,
     }

@@ -13,6 +13,7 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -67,6 +68,8 @@ pub struct PartnerAccess {
     pub status: PartnerStatus,
     /// The partner's own rate limits.
     pub limits: Limits,
+    /// Rate limits of all its credentials together.
+    pub ceilings: Limits,
     /// How long after acceptance an order may be cancelled. Seconds.
     pub cancel_window_s: u32,
     /// When an order needs an operator's approval; `None` is never.
@@ -88,6 +91,7 @@ impl From<&Partner> for PartnerAccess {
                 PartnerStatus::Active
             },
             limits: partner.limits,
+            ceilings: partner.ceilings,
             cancel_window_s: partner.cancel_window_s,
             approval_rule: partner.approval_rule.as_ref().map(|rule| Arc::new(rule.into())),
         }
@@ -134,6 +138,10 @@ pub struct AccessRegistry {
     partners: DashMap<PartnerId, Arc<PartnerAccess>>,
     credentials: DashMap<ApiKeyHash, Arc<Credential>>,
     key_hashes: DashMap<CredentialId, ApiKeyHash>,
+    /// Counts the changes of credentials.
+    version: AtomicU64,
+    /// The families of partners with ceilings, and the version at which they were counted.
+    family_counts: DashMap<PartnerId, (u64, u32)>,
 }
 
 impl AccessRegistry {
@@ -145,6 +153,8 @@ impl AccessRegistry {
             partners: DashMap::new(),
             credentials: DashMap::new(),
             key_hashes: DashMap::new(),
+            version: AtomicU64::new(0),
+            family_counts: DashMap::new(),
         }
     }
 
@@ -169,6 +179,7 @@ impl AccessRegistry {
         self.key_hashes
             .insert(credential.credential_id, credential.key_hash);
         *slot = Arc::new(credential);
+        self.version.fetch_add(1, Ordering::Release);
     }
 
     /// Removes every credential that is not in `live`.
@@ -208,6 +219,22 @@ impl AccessRegistry {
             .filter(|credential| credential.partner_id == partner_id && credential.is_live(now))
             .map(|credential| (credential.credential_id, credential.family_id))
             .collect()
+    }
+
+    /// The number of families of a partner's live credentials, or more if some have expired since credentials last changed. Counted once per
+    /// change, because it reads all credentials.
+    #[must_use]
+    pub fn count_families(&self, partner_id: PartnerId, now: OffsetDateTime) -> u32 {
+        let version = self.version.load(Ordering::Acquire);
+        let counted = self.family_counts.get(&partner_id).map(|counted| *counted);
+        if let Some((_, families)) = counted.filter(|(at, _)| *at == version) {
+            return families;
+        }
+        let live = self.live_families(partner_id, now).into_iter();
+        let families: HashSet<CredentialId> = live.map(|(_, family_id)| family_id).collect();
+        let families = u32::try_from(families.len()).unwrap_or(u32::MAX);
+        self.family_counts.insert(partner_id, (version, families));
+        families
     }
 
     /// Evicts credentials that ended more than an hour ago. Called by housekeeping.

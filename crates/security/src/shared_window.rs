@@ -107,7 +107,7 @@ impl SharedWindow {
         }
         let status = self.peek(limit, now)?;
         match self.has_share(status, sharing, now) {
-            true => self.admit(limit, now).map(Admission::Admitted),
+            true => Ok(Admission::Admitted(self.admit(now))),
             false => Ok(Admission::ExchangeRequired),
         }
     }
@@ -128,7 +128,7 @@ impl SharedWindow {
             is_degraded: true,
         };
         match self.has_share(status, sharing, now) {
-            true => self.admit(limit, now),
+            true => Ok(self.admit(now)),
             false => Err(Exhausted(RateLimitStatus {
                 remaining: 0,
                 ..status
@@ -136,9 +136,9 @@ impl SharedWindow {
         }
     }
 
-    fn admit(&mut self, limit: Limit, now: Duration) -> Result<RateLimitStatus, Exhausted> {
+    fn admit(&mut self, now: Duration) -> RateLimitStatus {
         self.record(nanoseconds(now));
-        self.known.try_acquire(limit, now)
+        self.known.count(now)
     }
 
     /// Returns the status without counting a request.

@@ -62,11 +62,16 @@ impl SlidingWindow {
     /// [`Exhausted`]: the request was not counted.
     pub fn try_acquire(&mut self, limit: Limit, now: Duration) -> Result<RateLimitStatus, Exhausted> {
         self.peek(limit, now)?;
+        Ok(self.count(now))
+    }
+
+    /// Counts a request that [`Self::peek`] allows now.
+    pub(crate) fn count(&mut self, now: Duration) -> RateLimitStatus {
         self.record(Bucket {
             at_ns: nanoseconds(now),
             count: 1,
         });
-        Ok(self.status(now))
+        self.status(now)
     }
 
     /// Returns the status without counting a request.

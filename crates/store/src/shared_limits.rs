@@ -93,11 +93,30 @@ impl SharedLimits {
         self.synchronize().await
     }
 
-    /// Counts an authenticated request.
+    /// Counts an authenticated request, also against the ceiling of its partner if there is one. Returns the status of what is scarcer.
     ///
     /// # Errors
-    /// [`Exhausted`]: the request is over the limit and was not counted.
-    pub async fn acquire(&self, limit_key: RateLimitKey<'_>) -> Result<RateLimitStatus, Exhausted> {
+    /// [`Exhausted`]: the request is over a limit and was not counted, unless other requests reached the ceiling at the same time: then
+    /// it counts against its credential.
+    pub async fn acquire(
+        &self,
+        limit_key: RateLimitKey,
+        ceiling: Option<RateLimitKey>,
+    ) -> Result<RateLimitStatus, Exhausted> {
+        let Some(ceiling) = ceiling else {
+            return self.acquire_one(limit_key).await;
+        };
+        self.limiter.peek(ceiling, self.clock.monotonic())?;
+        let own = self.acquire_one(limit_key).await?;
+        let total = self.acquire_one(ceiling).await?;
+        Ok(if total.remaining < own.remaining {
+            total
+        } else {
+            own
+        })
+    }
+
+    async fn acquire_one(&self, limit_key: RateLimitKey) -> Result<RateLimitStatus, Exhausted> {
         match self.limiter.try_acquire(limit_key, self.clock.monotonic())? {
             Admission::Admitted(status) => Ok(status),
             // Boxed: the future of most requests stays small.
@@ -106,7 +125,7 @@ impl SharedLimits {
     }
 
     /// Publishes the counts of a window and lets the database decide on a request.
-    async fn exchange(&self, limit_key: RateLimitKey<'_>) -> Result<RateLimitStatus, Exhausted> {
+    async fn exchange(&self, limit_key: RateLimitKey) -> Result<RateLimitStatus, Exhausted> {
         let publication = self.limiter.begin_publication(limit_key, self.clock.monotonic());
         let shared = self.clone();
         // A task: what was published is confirmed also if the request stops waiting.

@@ -27,7 +27,7 @@ use vouchsafe_security::framing::{FramingError, SignedRequest};
 use vouchsafe_security::headers::{
     AuthHeaders, IDEMPOTENCY_KEY, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP,
 };
-use vouchsafe_security::rate_limiter::{RateLimitKey, WindowKey};
+use vouchsafe_security::rate_limiter::RateLimitKey;
 use vouchsafe_security::registry::{self, AccessError, PartnerAccess};
 use vouchsafe_security::signature::{self, SignatureError};
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
@@ -196,7 +196,13 @@ impl<'a> IncomingRequest<'a> {
     /// Rejects before the body is read if the rate limit is exhausted. Takes nothing from the quota.
     fn peek_rate_limit(&self, caller: &registry::Caller) -> Result<(), ApiError> {
         let rate_limits = &self.service.rate_limits;
-        let status = rate_limits.peek(self.rate_limit_key(caller), self.service.clock.monotonic());
+        let (limit_key, ceiling) = self.rate_limit_keys(caller);
+        let now = self.service.clock.monotonic();
+        let status = rate_limits.peek(limit_key, now);
+        let status = status.and_then(|status| match ceiling {
+            Some(ceiling) => rate_limits.peek(ceiling, now).map(|_| status),
+            None => Ok(status),
+        });
         self.apply_rate_limit(caller, status)
     }
 
@@ -230,11 +236,8 @@ impl<'a> IncomingRequest<'a> {
         if caller.is_awaiting_first_use {
             self.record_first_use(&caller).await?;
         }
-        let result = self
-            .service
-            .shared_limits
-            .acquire(self.rate_limit_key(&caller))
-            .await;
+        let (limit_key, ceiling) = self.rate_limit_keys(&caller);
+        let result = self.service.shared_limits.acquire(limit_key, ceiling).await;
         self.apply_rate_limit(&caller, result)?;
         let partner_id = caller.partner.partner_id;
         request_outcome::report(self.request, partner_id, || RequestOutcome::Authenticated {
@@ -260,11 +263,20 @@ impl<'a> IncomingRequest<'a> {
         Ok(())
     }
 
-    fn rate_limit_key<'b>(&self, caller: &'b registry::Caller) -> RateLimitKey<'b> {
-        RateLimitKey {
-            window: WindowKey::of_family(caller.family_id, self.class),
-            limits: &caller.partner.limits,
-        }
+    /// The windows of the caller's credential and of all credentials of its partner, if it has a ceiling.
+    fn rate_limit_keys(&self, caller: &registry::Caller) -> (RateLimitKey, Option<RateLimitKey>) {
+        let Service {
+            rate_limits,
+            registry,
+            ..
+        } = self.service;
+        let (partner, class) = (&caller.partner, self.class);
+        let own = rate_limits.key_of_family(caller.family_id, class, &partner.limits);
+        let ceiling = partner.ceilings.get(class).map(|ceiling| {
+            let families = registry.count_families(partner.partner_id, self.service.clock.now());
+            rate_limits.key_of_partner(partner.partner_id, class, &partner.limits, ceiling, families)
+        });
+        (own, ceiling)
     }
 
     /// Stores the rate-limit status for the response headers, and rejects if the quota is exhausted.

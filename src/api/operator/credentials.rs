@@ -12,7 +12,6 @@ use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::environment::Environment;
-use vouchsafe_security::rate_limiter::{RateLimitKey, WindowKey};
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use vouchsafe_store::{AuditActor, CertificationPolicy, IssueOutcome, MAX_LIVE_CREDENTIALS};
 use vouchsafe_wire::error_code::Code;
@@ -74,8 +73,7 @@ pub(super) async fn list_limit_use(
     service.shared_limits.refresh(owners.collect()).await?;
     for (credential_id, family_id) in families {
         for class in RequestClass::VARIANTS.iter().copied() {
-            let window = WindowKey::of_family(family_id, class);
-            let key = RateLimitKey { window, limits };
+            let key = service.rate_limits.key_of_family(family_id, class, limits);
             let (Ok(status) | Err(Exhausted(status))) =
                 service.rate_limits.peek(key, service.clock.monotonic());
             let is_default = limits.get(class).is_none();

@@ -63,7 +63,8 @@ pub fn change(operation: Operation) -> Operation {
     .describe(
         PARTNERS,
         "Change the terms of a partner",
-        "Takes effect at once. Omitted fields stay unchanged; null removes a term. Limits are merged by class.",
+        "Takes effect at once. Omitted fields stay unchanged; null removes a term. Limits and ceilings are merged by class. A \
+         ceiling below what the live credentials may send together is refused; a credential that is issued later raises it.",
     )
     .json_body::<PartnerPatch>(patch)
     .ok::<Partner>("The partner after the change.", partner())
@@ -247,6 +248,7 @@ fn partner() -> Value {
         "name": "Example Ltd",
         "allowlist": ["203.0.113.0/24"],
         "limits": { "orders": { "quota": 500, "window_s": 60 } },
+        "ceilings": {},
         "suspended": false,
         "codes_blocked": false,
         "approval_rule": null,

@@ -28,6 +28,12 @@ const fn limit(name: &'static str, label: &'static str) -> Input {
         .hint("Requests per seconds, such as 100/60. Empty: the limit of the settings.")
 }
 
+const fn ceiling(name: &'static str, label: &'static str) -> Input {
+    Input::new(name, label, InputKind::Limit)
+        .current()
+        .hint("Requests of all credentials together per seconds, such as 2000/60. Empty: no such limit.")
+}
+
 const fn instant(name: &'static str, label: &'static str) -> Input {
     Input::line(name, label)
         .current()
@@ -135,6 +141,16 @@ const ACTIONS: &[Action] = &[
             limit("limits.general", "General"),
             limit("limits.auth", "Failed authentications"),
             limit("limits.vouchers", "Reads of codes"),
+        ],
+    ),
+    change(
+        "ceilings",
+        "Change rate limits of all credentials",
+        &[
+            ceiling("ceilings.orders", "Orders"),
+            ceiling("ceilings.general", "General"),
+            ceiling("ceilings.auth", "Rotations"),
+            ceiling("ceilings.vouchers", "Reads of codes"),
         ],
     ),
     // A form of its own: a change of the rule needs a second operator, and the other terms do not.
@@ -344,6 +360,7 @@ pub(super) static PAGES: [Page; 4] = [
                 col("Codes blocked", "codes_blocked"),
                 col("Allowlist", "allowlist"),
                 col("Own rate limits", "limits"),
+                col("Rate limits of all credentials", "ceilings"),
                 col("Approval rule", "approval_rule"),
                 col("Catalogue", "catalogue"),
                 col("Cancellation window in seconds", "cancel_window_s"),

@@ -17,7 +17,7 @@ fn limits() -> RateLimiter {
 }
 
 fn family(number: u128) -> CredentialId {
-    CredentialId::from_uuid(uuid::Uuid::from_u128(number))
+    CredentialId::from_uuid(Uuid::from_u128(number))
 }
 
 const NONE: Limits = Limits {
@@ -27,15 +27,12 @@ const NONE: Limits = Limits {
     vouchers: None,
 };
 
-fn limit_key(number: u128, class: RequestClass, limits: &Limits) -> RateLimitKey<'_> {
-    RateLimitKey {
-        window: WindowKey::of_family(family(number), class),
-        limits,
-    }
+fn limit_key(limiter: &RateLimiter, number: u128, class: RequestClass, limits: &Limits) -> RateLimitKey {
+    limiter.key_of_family(family(number), class, limits)
 }
 
 /// The status after a request that passes without the database.
-fn acquire(limits: &RateLimiter, key: RateLimitKey<'_>, now: Duration) -> RateLimitStatus {
+fn acquire(limits: &RateLimiter, key: RateLimitKey, now: Duration) -> RateLimitStatus {
     match limits.try_acquire(key, now) {
         Ok(Admission::Admitted(status)) => status,
         refused => panic!("{refused:?}"),
@@ -53,12 +50,24 @@ fn quota_is_counted_per_family_and_class() {
             (RequestClass::Vouchers, 4),
         ] {
             for n in 0..quota {
-                assert!(limits.peek(limit_key(byte, class, &NONE), SECOND).is_ok());
-                let status = acquire(&limits, limit_key(byte, class, &NONE), SECOND);
+                assert!(
+                    limits
+                        .peek(limit_key(&limits, byte, class, &NONE), SECOND)
+                        .is_ok()
+                );
+                let status = acquire(&limits, limit_key(&limits, byte, class, &NONE), SECOND);
                 assert_eq!(status.remaining, quota - n - 1, "{class:?}");
             }
-            assert!(limits.peek(limit_key(byte, class, &NONE), SECOND).is_err());
-            assert!(limits.try_acquire(limit_key(byte, class, &NONE), SECOND).is_err());
+            assert!(
+                limits
+                    .peek(limit_key(&limits, byte, class, &NONE), SECOND)
+                    .is_err()
+            );
+            assert!(
+                limits
+                    .try_acquire(limit_key(&limits, byte, class, &NONE), SECOND)
+                    .is_err()
+            );
         }
     }
 }
@@ -72,23 +81,27 @@ fn limit_of_the_partner_overrides_the_default() {
     };
     let (five, one) = (own(5), own(1));
     for n in 0..5 {
-        let status = acquire(&limits, limit_key(1, RequestClass::Orders, &five), SECOND);
+        let status = acquire(
+            &limits,
+            limit_key(&limits, 1, RequestClass::Orders, &five),
+            SECOND,
+        );
         assert_eq!(status.remaining, 4 - n);
     }
     assert!(
         limits
-            .try_acquire(limit_key(1, RequestClass::Orders, &five), SECOND)
+            .try_acquire(limit_key(&limits, 1, RequestClass::Orders, &five), SECOND)
             .is_err()
     );
     assert!(
         limits
-            .try_acquire(limit_key(1, RequestClass::Orders, &one), 60 * SECOND)
+            .try_acquire(limit_key(&limits, 1, RequestClass::Orders, &one), 60 * SECOND)
             .is_err(),
         "the lowered quota is exceeded by five"
     );
     assert!(
         limits
-            .try_acquire(limit_key(1, RequestClass::Orders, &one), 61 * SECOND)
+            .try_acquire(limit_key(&limits, 1, RequestClass::Orders, &one), 61 * SECOND)
             .is_ok()
     );
 }
@@ -97,14 +110,14 @@ fn limit_of_the_partner_overrides_the_default() {
 fn peek_and_failures_create_no_window() {
     let limits = limits();
     for number in 0..1_000_000 {
-        let unknown = limit_key(number, RequestClass::General, &NONE);
+        let unknown = limit_key(&limits, number, RequestClass::General, &NONE);
         assert!(limits.peek(unknown, SECOND).is_ok());
         let _ = limits.record_auth_failure("203.0.113.7".parse().unwrap(), SECOND);
     }
     assert_eq!(limits.window_counts(), (0, 1));
     assert!(
         limits
-            .try_acquire(limit_key(1, RequestClass::Orders, &NONE), 2 * SECOND)
+            .try_acquire(limit_key(&limits, 1, RequestClass::Orders, &NONE), 2 * SECOND)
             .is_ok()
     );
     limits.evict_idle(61 * SECOND);
@@ -116,7 +129,7 @@ fn peek_and_failures_create_no_window() {
 #[test]
 fn view_from_before_the_start_of_the_process_counts() {
     let limits = limits();
-    let key = limit_key(1, RequestClass::Orders, &NONE);
+    let key = limit_key(&limits, 1, RequestClass::Orders, &NONE);
     // Two requests, 50 s old, reported a second after the start.
     limits.apply_view(key.window, 60, &[(50_000_000, 2)], SECOND);
     let Err(Exhausted(status)) = limits.try_acquire(key, SECOND) else {
@@ -129,7 +142,7 @@ fn view_from_before_the_start_of_the_process_counts() {
 #[test]
 fn window_with_a_publication_in_flight_is_not_evicted() {
     let limits = limits();
-    let key = limit_key(1, RequestClass::Orders, &NONE);
+    let key = limit_key(&limits, 1, RequestClass::Orders, &NONE);
     acquire(&limits, key, SECOND);
     let publications = limits.begin_publications(SECOND);
     assert_eq!(publications.len(), 1);
@@ -142,4 +155,26 @@ fn window_with_a_publication_in_flight_is_not_evicted() {
     assert!(limits.begin_publications(SECOND).is_empty(), "published once");
     limits.evict_idle(100 * SECOND);
     assert_eq!(limits.window_counts().0, 0);
+}
+
+#[test]
+fn ceiling_covers_all_families_and_is_raised_to_their_quotas() {
+    let limits = limits();
+    let partner_id = PartnerId::generate();
+    let ceiling = Limit {
+        quota: 3,
+        window_s: 60,
+    };
+    let key = |families| limits.key_of_partner(partner_id, RequestClass::Orders, &NONE, ceiling, families);
+    assert_eq!([1, 2, 3].map(|families| key(families).limit.quota), [3, 4, 6]);
+    assert_eq!(limits.least_ceiling(&NONE, RequestClass::Orders, 2, 60), 4);
+    for left in (0..3).rev() {
+        assert_eq!(acquire(&limits, key(1), SECOND).remaining, left);
+    }
+    assert!(limits.try_acquire(key(1), SECOND).is_err());
+    assert_eq!(
+        acquire(&limits, key(2), SECOND).remaining,
+        0,
+        "one more credential"
+    );
 }
