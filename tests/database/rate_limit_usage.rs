@@ -93,7 +93,11 @@ async fn ended_windows_are_purged() {
         .fetch_all(&mut connection)
         .await
         .unwrap();
-    assert_eq!(kept, ["2"], "neither ended nor in a future that the clock has left");
+    assert_eq!(
+        kept,
+        ["2"],
+        "neither ended nor in a future that the clock has left"
+    );
     drop((connection, shared, node, store));
     database.remove().await;
 }

@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use uuid::Uuid;
-use vouchsafe_domain::ids::{CredentialId, PartnerId};
+use vouchsafe_domain::ids::CredentialId;
 use vouchsafe_domain::limits::{DefaultLimits, Limit, Limits, MAX_WINDOW_S, RequestClass};
 
 use super::auth_failures::AuthFailures;
+use super::registry::Caller;
 use super::shared_window::{Admission, Publication, SharedWindow, Sharing, UsageView};
 use super::sliding_window::{Exhausted, RateLimitStatus};
 
@@ -37,6 +38,15 @@ pub struct WindowKey {
 pub struct RateLimitKey {
     pub window: WindowKey,
     pub limit: Limit,
+}
+
+/// The windows that a request counts against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimitKeys {
+    /// Of the credential's family.
+    pub own: RateLimitKey,
+    /// Of all credentials of the partner, if it has a ceiling.
+    pub ceiling: Option<RateLimitKey>,
 }
 
 /// Requests of this node for the database.
@@ -139,24 +149,25 @@ impl RateLimiter {
         }
     }
 
-    /// The window of all credentials of a partner with this ceiling, which so many families share.
+    /// The windows that a request of this caller counts against. `families` counts those of its partner's live credentials; it is called
+    /// for a partner with a ceiling only.
     #[must_use]
-    pub fn key_of_partner(
+    pub fn keys_of(
         &self,
-        partner_id: PartnerId,
+        caller: &Caller,
         class: RequestClass,
-        limits: &Limits,
-        ceiling: Limit,
-        families: u32,
-    ) -> RateLimitKey {
-        let each = self.defaults.effective_limit(limits, class);
-        RateLimitKey {
-            window: WindowKey {
-                owner_id: partner_id.as_uuid(),
+        families: impl FnOnce() -> u32,
+    ) -> RateLimitKeys {
+        let own = self.key_of_family(caller.family_id, class, &caller.partner.limits);
+        let ceiling = caller.partner.ceilings.get(class).map(|ceiling| {
+            let window = WindowKey {
+                owner_id: caller.partner.partner_id.as_uuid(),
                 class,
-            },
-            limit: ceiling.raised_for(each, families),
-        }
+            };
+            let limit = ceiling.raised_for(own.limit, families());
+            RateLimitKey { window, limit }
+        });
+        RateLimitKeys { own, ceiling }
     }
 
     /// The least ceiling of a class, in windows of this length, for so many families whose partner has these limits.

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use uuid::Uuid;
 use vouchsafe_actors::ports::store::Unavailable;
 use vouchsafe_domain::clock::Clock;
-use vouchsafe_security::rate_limiter::{RateLimitKey, RateLimiter, WindowPublication};
+use vouchsafe_security::rate_limiter::{RateLimitKey, RateLimitKeys, RateLimiter, WindowPublication};
 use vouchsafe_security::shared_window::Admission;
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 
@@ -98,22 +98,30 @@ impl SharedLimits {
     /// # Errors
     /// [`Exhausted`]: the request is over a limit and was not counted, unless other requests reached the ceiling at the same time: then
     /// it counts against its credential.
-    pub async fn acquire(
-        &self,
-        limit_key: RateLimitKey,
-        ceiling: Option<RateLimitKey>,
-    ) -> Result<RateLimitStatus, Exhausted> {
-        let Some(ceiling) = ceiling else {
-            return self.acquire_one(limit_key).await;
+    pub async fn acquire(&self, keys: RateLimitKeys) -> Result<RateLimitStatus, Exhausted> {
+        let Some(ceiling) = keys.ceiling else {
+            return self.acquire_one(keys.own).await;
         };
         self.limiter.peek(ceiling, self.clock.monotonic())?;
-        let own = self.acquire_one(limit_key).await?;
+        let own = self.acquire_one(keys.own).await?;
         let total = self.acquire_one(ceiling).await?;
         Ok(if total.remaining < own.remaining {
             total
         } else {
             own
         })
+    }
+
+    /// Returns the status of a credential without counting a request, as far as this node knows.
+    ///
+    /// # Errors
+    /// [`Exhausted`] if a request would be refused.
+    pub fn peek(&self, keys: RateLimitKeys) -> Result<RateLimitStatus, Exhausted> {
+        let now = self.clock.monotonic();
+        if let Some(ceiling) = keys.ceiling {
+            self.limiter.peek(ceiling, now)?;
+        }
+        self.limiter.peek(keys.own, now)
     }
 
     async fn acquire_one(&self, limit_key: RateLimitKey) -> Result<RateLimitStatus, Exhausted> {
@@ -180,6 +188,13 @@ impl SharedLimits {
         }
         self.limiter.set_nodes(nodes);
         self.publish().await
+    }
+
+    /// Publishes the last counts, before the node stops.
+    pub async fn leave(&self) {
+        if let Err(error) = self.synchronize().await {
+            warn!(error.message = %error, "cannot publish the last counts of rate limits; no other node counts them");
+        }
     }
 
     /// Publishes the counts of this node and loads what the database counts in the windows of these owners. A node that is alone knows it.

@@ -27,7 +27,7 @@ use vouchsafe_security::framing::{FramingError, SignedRequest};
 use vouchsafe_security::headers::{
     AuthHeaders, IDEMPOTENCY_KEY, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP,
 };
-use vouchsafe_security::rate_limiter::RateLimitKey;
+use vouchsafe_security::rate_limiter::RateLimitKeys;
 use vouchsafe_security::registry::{self, AccessError, PartnerAccess};
 use vouchsafe_security::signature::{self, SignatureError};
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
@@ -195,14 +195,7 @@ impl<'a> IncomingRequest<'a> {
 
     /// Rejects before the body is read if the rate limit is exhausted. Takes nothing from the quota.
     fn peek_rate_limit(&self, caller: &registry::Caller) -> Result<(), ApiError> {
-        let rate_limits = &self.service.rate_limits;
-        let (limit_key, ceiling) = self.rate_limit_keys(caller);
-        let now = self.service.clock.monotonic();
-        let status = rate_limits.peek(limit_key, now);
-        let status = status.and_then(|status| match ceiling {
-            Some(ceiling) => rate_limits.peek(ceiling, now).map(|_| status),
-            None => Ok(status),
-        });
+        let status = self.service.shared_limits.peek(self.rate_limit_keys(caller));
         self.apply_rate_limit(caller, status)
     }
 
@@ -236,8 +229,8 @@ impl<'a> IncomingRequest<'a> {
         if caller.is_awaiting_first_use {
             self.record_first_use(&caller).await?;
         }
-        let (limit_key, ceiling) = self.rate_limit_keys(&caller);
-        let result = self.service.shared_limits.acquire(limit_key, ceiling).await;
+        let keys = self.rate_limit_keys(&caller);
+        let result = self.service.shared_limits.acquire(keys).await;
         self.apply_rate_limit(&caller, result)?;
         let partner_id = caller.partner.partner_id;
         request_outcome::report(self.request, partner_id, || RequestOutcome::Authenticated {
@@ -263,20 +256,15 @@ impl<'a> IncomingRequest<'a> {
         Ok(())
     }
 
-    /// The windows of the caller's credential and of all credentials of its partner, if it has a ceiling.
-    fn rate_limit_keys(&self, caller: &registry::Caller) -> (RateLimitKey, Option<RateLimitKey>) {
+    fn rate_limit_keys(&self, caller: &registry::Caller) -> RateLimitKeys {
         let Service {
             rate_limits,
             registry,
+            clock,
             ..
         } = self.service;
-        let (partner, class) = (&caller.partner, self.class);
-        let own = rate_limits.key_of_family(caller.family_id, class, &partner.limits);
-        let ceiling = partner.ceilings.get(class).map(|ceiling| {
-            let families = registry.count_families(partner.partner_id, self.service.clock.now());
-            rate_limits.key_of_partner(partner.partner_id, class, &partner.limits, ceiling, families)
-        });
-        (own, ceiling)
+        let families = || registry.count_families(caller.partner.partner_id, clock.now());
+        rate_limits.keys_of(caller, self.class, families)
     }
 
     /// Stores the rate-limit status for the response headers, and rejects if the quota is exhausted.

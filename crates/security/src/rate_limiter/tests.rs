@@ -1,8 +1,16 @@
 //! Windows of the rate limiter: per family and class, without other nodes.
 
+use std::sync::Arc;
+
+use time::OffsetDateTime;
+use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::ids::PartnerId;
 use vouchsafe_domain::limits::Limit;
+use vouchsafe_domain::partner::Partner;
 
 use super::*;
+use crate::credential::{ApiKeyHash, ApiSecret};
+use crate::registry::PartnerAccess;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -160,12 +168,35 @@ fn window_with_a_publication_in_flight_is_not_evicted() {
 #[test]
 fn ceiling_covers_all_families_and_is_raised_to_their_quotas() {
     let limits = limits();
-    let partner_id = PartnerId::generate();
-    let ceiling = Limit {
-        quota: 3,
-        window_s: 60,
+    let caller = |family_id| {
+        let mut partner = PartnerAccess::from(&Partner::new(
+            "Acme".to_owned(),
+            Allowlist::default(),
+            OffsetDateTime::UNIX_EPOCH,
+        ));
+        partner.partner_id = PartnerId::from_uuid(Uuid::from_u128(9));
+        partner.ceilings.orders = Some(Limit {
+            quota: 3,
+            window_s: 60,
+        });
+        Caller {
+            partner: Arc::new(partner),
+            credential_id: family_id,
+            address: "203.0.113.7".parse().unwrap(),
+            key_hash: ApiKeyHash::from_bytes([1; 32]),
+            family_id,
+            is_awaiting_first_use: false,
+            secret: ApiSecret::parse(format!("vss_{}", "0".repeat(64)).as_bytes()).unwrap(),
+        }
     };
-    let key = |families| limits.key_of_partner(partner_id, RequestClass::Orders, &NONE, ceiling, families);
+    let keys = |number, families| limits.keys_of(&caller(family(number)), RequestClass::Orders, || families);
+    assert_ne!(keys(1, 1).own, keys(2, 1).own);
+    assert_eq!(keys(1, 1).ceiling, keys(2, 1).ceiling);
+    let general = limits.keys_of(&caller(family(1)), RequestClass::General, || {
+        panic!("without a ceiling no family is counted")
+    });
+    assert_eq!(general.ceiling, None);
+    let key = |families| keys(1, families).ceiling.unwrap();
     assert_eq!([1, 2, 3].map(|families| key(families).limit.quota), [3, 4, 6]);
     assert_eq!(limits.least_ceiling(&NONE, RequestClass::Orders, 2, 60), 4);
     for left in (0..3).rev() {
