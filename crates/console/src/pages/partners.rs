@@ -1,9 +1,12 @@
 //! Partners: search, terms, credentials, wallets and ledger, certification.
 
+mod limit_inputs;
+
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::revocation::DescendantPolicy;
 
+use self::limit_inputs::{CEILINGS, LIMITS};
 use super::audit_of;
 use crate::api::Method;
 use crate::json::Json;
@@ -21,18 +24,6 @@ const POSTING: [Input; 3] = [
     Input::line("reference", "Reference")
         .hint("Such as the number of a bank statement. The amount is posted once per reference."),
 ];
-
-const fn limit(name: &'static str, label: &'static str) -> Input {
-    Input::new(name, label, InputKind::Limit)
-        .current()
-        .hint("Requests per seconds, such as 100/60. Empty: the limit of the settings.")
-}
-
-const fn ceiling(name: &'static str, label: &'static str) -> Input {
-    Input::new(name, label, InputKind::Limit)
-        .current()
-        .hint("Requests of all credentials together per seconds, such as 2000/60. Empty: no such limit.")
-}
 
 const fn instant(name: &'static str, label: &'static str) -> Input {
     Input::line(name, label)
@@ -133,26 +124,8 @@ const ACTIONS: &[Action] = &[
         .done("The balance was adjusted."),
     ISSUE,
     change("allowlist", "Change the allowlist", &[ALLOWLIST.prefilled()]),
-    change(
-        "limits",
-        "Change rate limits",
-        &[
-            limit("limits.orders", "Orders"),
-            limit("limits.general", "General"),
-            limit("limits.auth", "Failed authentications"),
-            limit("limits.vouchers", "Reads of codes"),
-        ],
-    ),
-    change(
-        "ceilings",
-        "Change rate limits of all credentials",
-        &[
-            ceiling("ceilings.orders", "Orders"),
-            ceiling("ceilings.general", "General"),
-            ceiling("ceilings.auth", "Rotations"),
-            ceiling("ceilings.vouchers", "Reads of codes"),
-        ],
-    ),
+    change("limits", "Change rate limits", &LIMITS),
+    change("ceilings", "Change rate limits of all credentials", &CEILINGS),
     // A form of its own: a change of the rule needs a second operator, and the other terms do not.
     change(
         "approval-rule",
