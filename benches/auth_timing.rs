@@ -188,6 +188,7 @@ fn in_process() -> Vec<Timings> {
         allowlist: Allowlist::parse(&["127.0.0.1"]).unwrap(),
         status: PartnerStatus::Active,
         limits: Limits::default(),
+        ceilings: Limits::default(),
         cancel_window_s: 86_400,
         approval_rule: None,
         scope: None,

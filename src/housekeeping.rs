@@ -1,4 +1,4 @@
-//! Background tasks of a node: lease renewal, stock sharing, cache refresh, stock expiry and counts, code indexes, partners of old
+//! Background tasks of a node: lease renewal, stock sharing, sharing of rate limits, cache refresh, stock expiry and counts, code indexes, partners of old
 //! audit entries, audit checkpoints, certification, live figures, purging.
 //!
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
@@ -80,6 +80,7 @@ pub(crate) async fn renew_lease(service: &Service) {
 pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
     tokio::join!(
         poll_changes(service),
+        service.shared_limits.run(),
         log_suppressed_refusals(service),
         purge(service),
         expire_stock(service),
@@ -135,6 +136,9 @@ async fn purge(service: &Service) {
         }
         if let Err(error) = service.job_store.credentials.purge_ended().await {
             warn!(error.message = %error, "cannot purge ended credentials");
+        }
+        if let Err(error) = service.shared_limits.purge().await {
+            warn!(error.message = %error, "cannot purge old counts of rate limits");
         }
         if let Err(error) = service.node.purge_stock_demands().await {
             warn!(error.message = %error, "cannot purge ended stock demands");

@@ -140,7 +140,7 @@ own_metrics! {
     requests: Family<RequestLabels, Counter> = "http_requests" "HTTP requests, by listener, method and status";
     refusals: Family<RefusalLabels, Counter> =
         "http_requests_refused" "Requests refused with 4xx or 5xx, by error code and request class";
-    rate_limit_windows: Gauge = "rate_limit_windows" "Rate-limit windows in memory, one per API key and class";
+    rate_limit_windows: Gauge = "rate_limit_windows" "Rate-limit windows in memory, one per class and API key with those rotated from it";
     failing_addresses: Gauge = "authentication_failing_addresses" "Client addresses with recent authentication failures";
     rate_limited: Family<ClassLabels, Counter> =
         "rate_limited_requests" "Requests rejected with 429, by class; class auth includes addresses with too many failures";

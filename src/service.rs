@@ -18,7 +18,7 @@ use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
 use vouchsafe_sign_in::oidc::OidcProvider;
 use vouchsafe_store::keyring::Keyring;
-use vouchsafe_store::{PgNode, PgStore};
+use vouchsafe_store::{PgNode, PgStore, SharedLimits};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender};
 use vouchsafe_wire::operator::settings::EffectiveSetting;
 
@@ -46,7 +46,11 @@ pub(crate) struct Service {
     /// The store with this node's lanes and batched lookups.
     pub(crate) node: PgNode,
     pub(crate) registry: AccessRegistry,
-    pub(crate) rate_limits: RateLimiter,
+    /// The rate limits as far as this node knows, and those of all nodes.
+    pub(crate) rate_limits: Arc<RateLimiter>,
+    pub(crate) shared_limits: SharedLimits,
+    /// Rotations of a credential and its successors within 24 hours.
+    pub(crate) rotations_per_day: u32,
     pub(crate) catalogue: Arc<CurrentCatalogue>,
     /// Keys that encrypt voucher codes.
     pub(crate) keyring: Arc<Keyring>,

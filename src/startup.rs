@@ -40,7 +40,6 @@ use vouchsafe_domain::clock::{Clock, SystemClock};
 use vouchsafe_private_postgres::{DataDir, Durability, PrivatePostgres};
 use vouchsafe_procurement::ProcurementService;
 use vouchsafe_security::environment::Environment;
-use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{PgNode, PgStore};
 use vouchsafe_webhooks::{AttemptLogWriter, HttpSender, SenderConfig, UrlPolicy, build_context};
@@ -212,6 +211,7 @@ async fn run_service(
             .await
             .context("seed the sandbox")?;
     }
+    database::join_other_nodes(&service).await?;
     service.gate.open();
     service_manager::notify_ready(settings);
     sandbox::print_banner(settings, directory.path());
@@ -288,6 +288,7 @@ async fn build_service(
     database::warn_of_missing_connections(&store, settings).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let engine = Arc::new(start_engine(settings, &node, &clock, &metrics, threads).await?);
+    let (rate_limits, shared_limits) = database::share_limits(settings, &node, &clock).await?;
     let catalogue = Arc::new(database::load_catalogue(&store).await?);
     let purchasing = Arc::new(ProcurementService::new(
         store.clone(),
@@ -323,7 +324,9 @@ async fn build_service(
         gate: Arc::new(ReadinessGate::default()),
         engine,
         registry: database::load_registry(settings.environment, &store).await?,
-        rate_limits: RateLimiter::new(settings.limits.defaults()),
+        rate_limits,
+        shared_limits,
+        rotations_per_day: settings.limits.rotations_per_day,
         metrics_access: settings.metrics_access()?,
         catalogue,
         keyring,
@@ -379,6 +382,7 @@ async fn drain(service: &Service, listeners: &[ServerHandle; 2]) {
     service.procurement.pause();
     service.gate.drain().await;
     service.engine.drain().await;
+    service.shared_limits.leave().await;
     service.deliveries.drain().await;
     if let Some(log) = &service.attempt_log {
         log.drain().await;

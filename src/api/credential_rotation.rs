@@ -6,6 +6,7 @@ use time::Duration;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_security::credential::{self, ApiKeyPair};
 use vouchsafe_store::{AuditActor, Credentials, RotationOutcome, RotationRequest, RotationResult};
+use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::partner::credentials::RotatedCredentialBody;
 
 use super::error::ApiError;
@@ -26,6 +27,8 @@ pub(super) enum RotationRefusal {
     NotLive,
     /// The partner has as many credentials as it may have.
     TooMany,
+    /// The response to a family of credentials that was rotated too often.
+    TooFrequent(ApiError),
 }
 
 /// Issues the successor of a credential; only the response has its secret. After a lost response the rotation is repeated: the unused
@@ -42,6 +45,7 @@ pub(super) async fn rotate(
         credential_id: previous.credential_id,
         next: key_pair.to_credential(previous.partner_id, now),
         overlap: previous.overlap,
+        max_per_day: service.rotations_per_day,
         now,
     };
     let rotated = config_change::apply(service, |service| async move {
@@ -55,7 +59,22 @@ pub(super) async fn rotate(
         RotationOutcome::Rotated(rotation) => Ok(rotated_response(&key_pair, &rotation)),
         RotationOutcome::NotLive => Err(RotationRefusal::NotLive),
         RotationOutcome::TooMany => Err(RotationRefusal::TooMany),
+        RotationOutcome::TooFrequent { retry_after_s } => {
+            let error = too_frequent(service.rotations_per_day, retry_after_s);
+            Err(RotationRefusal::TooFrequent(error))
+        }
     })
+}
+
+fn too_frequent(max_per_day: u32, retry_after_s: u32) -> ApiError {
+    let message = format!(
+        "rotation limit exceeded: at most {max_per_day} rotations of a credential and its successors in 24 hours; retry in \
+         {retry_after_s} s"
+    );
+    ApiError {
+        retry_after_s: Some(retry_after_s),
+        ..ApiError::new(Code::RateLimitExceeded, message)
+    }
 }
 
 pub(super) fn generate_key_pair(service: &Service) -> Result<ApiKeyPair, ApiError> {

@@ -6,7 +6,7 @@ use vouchsafe_domain::limits::{DefaultLimits, Limit};
 /// Rate limit of each request class.
 #[derive(Debug, Clone, Args)]
 pub struct LimitSettings {
-    /// Rate limit of orders per API key, unless the partner has its own limit.
+    /// Rate limit of orders per API key and those rotated from it, unless the partner has its own limit.
     #[arg(
         long,
         env = "VOUCHSAFE_LIMIT_ORDERS",
@@ -15,7 +15,7 @@ pub struct LimitSettings {
     )]
     pub limit_orders: Limit,
 
-    /// Rate limit of all other requests per API key.
+    /// Rate limit of all other requests per API key and those rotated from it.
     #[arg(
         long,
         env = "VOUCHSAFE_LIMIT_GENERAL",
@@ -24,7 +24,7 @@ pub struct LimitSettings {
     )]
     pub limit_general: Limit,
 
-    /// Rate limit of credential requests per API key, and of failed authentications per client address.
+    /// Rate limit of credential requests per API key and those rotated from it, and of failed authentications per client address.
     #[arg(
         long,
         env = "VOUCHSAFE_LIMIT_AUTH",
@@ -33,7 +33,7 @@ pub struct LimitSettings {
     )]
     pub limit_auth: Limit,
 
-    /// Rate limit of requests for voucher codes per API key.
+    /// Rate limit of requests for voucher codes per API key and those rotated from it.
     #[arg(
         long,
         env = "VOUCHSAFE_LIMIT_VOUCHERS",
@@ -41,6 +41,10 @@ pub struct LimitSettings {
         value_name = "QUOTA/SECONDS"
     )]
     pub limit_vouchers: Limit,
+
+    /// Rotations of a credential and of those that came from it by rotation, in any 24 hours.
+    #[arg(long, env = "VOUCHSAFE_ROTATIONS_PER_DAY", default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rotations_per_day: u32,
 }
 
 impl LimitSettings {

@@ -1,15 +1,19 @@
 //! Preparation of the database at startup: schema, the number of connections, and the caches loaded from it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use tracing::warn;
 use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
+use vouchsafe_domain::clock::Clock;
 use vouchsafe_security::environment::Environment;
+use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
-use vouchsafe_store::{ConnectionBudget, PgStore};
+use vouchsafe_store::{ConnectionBudget, PgNode, PgStore, SharedLimits};
 
+use crate::service::Service;
 use crate::settings::ServeSettings;
 
 /// The database may be starting at the same time.
@@ -83,6 +87,24 @@ pub(super) async fn load_registry(
         .into_iter()
         .for_each(|credential| registry.upsert_credential(credential));
     Ok(registry)
+}
+
+/// The rate limits as far as this node knows, and those of all nodes.
+pub(super) async fn share_limits(
+    settings: &ServeSettings,
+    node: &PgNode,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<(Arc<RateLimiter>, SharedLimits)> {
+    let rate_limits = Arc::new(RateLimiter::new(settings.limits.defaults()));
+    let shared = node.share_limits(Arc::clone(&rate_limits), Arc::clone(clock));
+    let shared = shared.await.context("load the use of rate limits")?;
+    Ok((rate_limits, shared))
+}
+
+/// Waits until the other nodes know of this one. Called before the first request.
+pub(super) async fn join_other_nodes(service: &Service) -> anyhow::Result<()> {
+    let joined = service.shared_limits.join().await;
+    joined.context("share the rate limits with the other nodes")
 }
 
 pub(super) async fn load_catalogue(store: &PgStore) -> anyhow::Result<CurrentCatalogue> {

@@ -16,6 +16,7 @@ mod delivery_log;
 mod keyring;
 mod private_postgres;
 mod purges;
+mod rate_limit_usage;
 mod recent_changes;
 mod reconciliation;
 mod service_role;

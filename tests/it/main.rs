@@ -90,6 +90,7 @@ mod search;
 mod service_manager;
 mod service_role;
 mod shared_deliveries;
+mod shared_limits;
 mod shutdown;
 mod sign_in;
 mod signatures;

@@ -8,17 +8,22 @@ use vouchsafe_test_harness::{
     Instance, Operator, Partner, Sale, WAIT_TIMEOUT, eventually, expect_error, expect_success, unique,
 };
 
-const MASTER_KEY: (&str, &str) = (
+pub(crate) const MASTER_KEY: (&str, &str) = (
     "VOUCHSAFE_MASTER_KEY",
     "cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd",
 );
 
 /// Starts two nodes; the second uses the private Postgres of the first.
 pub(crate) fn start_two_nodes() -> [Instance; 2] {
-    let first = Instance::start_with(&[MASTER_KEY]);
+    start_two_nodes_with(&[])
+}
+
+/// Starts two nodes with these settings.
+pub(crate) fn start_two_nodes_with(settings: &[(&str, &str)]) -> [Instance; 2] {
+    let first = Instance::start_with(&[&[MASTER_KEY], settings].concat());
     let database = vouchsafe_private_postgres::find_running(first.data_dir()).unwrap();
     let url: &'static str = Box::leak(database.to_url_lossy().to_string().into_boxed_str());
-    let second = Instance::start_with(&[MASTER_KEY, ("DATABASE_URL", url)]);
+    let second = Instance::start_with(&[&[MASTER_KEY, ("DATABASE_URL", url)], settings].concat());
     [first, second]
 }
 
@@ -66,7 +71,7 @@ async fn certification_spans_both_nodes() {
     wait_for_status(&mut at_second, 200, &path).await;
     expect_success(&partner.order(&sale, 1).await, 201);
     expect_error(&partner.order(&sale, 1).await, 429, "RATE_LIMIT_EXCEEDED");
-    // The other node counts separately and has quota left, but the first node asked the client to pause.
+    // The first node asked the client to pause; the other one refuses as well.
     let failed = async || {
         at_second.order_with_key(&unique("key"), &sale, 1).await;
         let checklist = at_second.read("/certification").await;

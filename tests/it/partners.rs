@@ -52,6 +52,7 @@ async fn created_partner_secret_is_shown_once() {
       "approval_rule": null,
       "cancel_window_s": 86400,
       "catalogue": null,
+      "ceilings": {},
       "certified_at": null,
       "codes_blocked": false,
       "limits": {
@@ -129,6 +130,7 @@ async fn partner_patch_merges_and_null_removes() {
         ],
         "products": []
       },
+      "ceilings": {},
       "certified_at": "2026-01-02T02:04:05.000000Z",
       "codes_blocked": false,
       "limits": {
@@ -160,6 +162,7 @@ async fn partner_patch_merges_and_null_removes() {
       "approval_rule": null,
       "cancel_window_s": 86400,
       "catalogue": null,
+      "ceilings": {},
       "certified_at": null,
       "codes_blocked": false,
       "limits": {

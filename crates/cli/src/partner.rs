@@ -57,7 +57,7 @@ pub enum Action {
     /// Show a partner with its credentials.
     #[command(after_help = examples!["vouchsafe partner show PARTNER_ID"])]
     Show(PartnerRef),
-    /// List the rate limits of a partner's live credentials, with their current use on a node.
+    /// List the rate limits of a partner's live credentials, with their current use.
     #[command(after_help = examples!["vouchsafe partner limits PARTNER_ID"])]
     Limits {
         #[command(flatten)]
@@ -111,9 +111,10 @@ pub struct SetArgs {
 }
 
 /// The options of a change; at least one is required.
-const TERMS: [&str; 7] = [
+const TERMS: [&str; 8] = [
     "allowlist",
     "limits",
+    "ceilings",
     "approval_rule",
     "catalogue",
     "cancel_window_s",

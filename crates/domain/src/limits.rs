@@ -75,6 +75,26 @@ impl Limit {
     pub fn is_in_range(&self) -> bool {
         (1..=MAX_QUOTA).contains(&self.quota) && (1..=MAX_WINDOW_S).contains(&self.window_s)
     }
+
+    /// The most requests that so many callers with this limit each can send in `window_s` seconds.
+    #[must_use]
+    pub const fn total_of(&self, callers: u32, window_s: u32) -> u32 {
+        // A longer window begins and ends with a burst.
+        let windows = match window_s > self.window_s {
+            true => window_s.div_ceil(self.window_s).saturating_add(1),
+            false => 1,
+        };
+        self.quota.saturating_mul(callers).saturating_mul(windows)
+    }
+
+    /// This limit for so many callers together, raised to what they can send with the limit `each`.
+    #[must_use]
+    pub fn raised_for(self, each: Self, callers: u32) -> Self {
+        Self {
+            quota: self.quota.max(each.total_of(callers, self.window_s)),
+            ..self
+        }
+    }
 }
 
 impl FromStr for Limit {
@@ -206,6 +226,21 @@ mod tests {
         ] {
             let read = text.parse::<Limit>().map(|limit| (limit.quota, limit.window_s));
             assert_eq!(read, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ceiling_is_never_below_what_callers_can_send() {
+        let limit = |text: &str| text.parse::<Limit>().unwrap();
+        for (ceiling, each, callers, expected) in [
+            ("500/60", "100/60", 3, "500/60"),
+            ("500/60", "100/60", 6, "600/60"),
+            ("500/60", "100/3600", 6, "600/60"),
+            ("500/60", "100/30", 2, "600/60"),
+            ("500/60", "100/7", 0, "500/60"),
+        ] {
+            let raised = limit(ceiling).raised_for(limit(each), callers);
+            assert_eq!(raised.to_string(), expected, "{ceiling}, {callers} x {each}");
         }
     }
 

@@ -26,6 +26,8 @@ pub struct Partner {
     pub allowlist: Allowlist,
     /// Limits that override the service's settings.
     pub limits: Limits,
+    /// Limits of all credentials together, by class; none by default. What its credentials may send together always passes.
+    pub ceilings: Limits,
     /// Whether access is suspended. The codes of its orders stay readable.
     pub suspended: bool,
     /// Whether a suspension includes the codes of its orders.
@@ -82,6 +84,7 @@ impl Partner {
             name,
             allowlist,
             limits: Limits::default(),
+            ceilings: Limits::default(),
             suspended: false,
             codes_blocked: false,
             approval_rule: None,

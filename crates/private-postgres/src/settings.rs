@@ -18,7 +18,7 @@ pub enum Durability {
     ForTests,
 }
 
-/// Two nodes with 38 connections each (`store::connection_class`), the operator and a few spare ones. Each costs memory.
+/// Two nodes with 39 connections each (`store::connection_class`), the operator and a few spare ones. Each costs memory.
 const MAX_CONNECTIONS: u32 = 100;
 
 /// Memory from which [`LARGE_BUFFERS`] are used. KiB.

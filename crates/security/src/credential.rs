@@ -126,8 +126,9 @@ impl ApiKeyPair {
     /// The stored form: a new credential of this partner, valid from `now` on.
     #[must_use]
     pub fn to_credential(&self, partner_id: PartnerId, now: OffsetDateTime) -> Credential {
+        let credential_id = CredentialId::generate();
         Credential {
-            credential_id: CredentialId::generate(),
+            credential_id,
             partner_id,
             key_hash: self.api_key.hash(),
             secret_hash: self.api_secret.hash(),
@@ -138,6 +139,7 @@ impl ApiKeyPair {
             rotated_from: None,
             rotated_at: None,
             first_used_at: None,
+            family_id: credential_id,
         }
     }
 }
@@ -229,6 +231,9 @@ pub struct Credential {
     pub rotated_at: Option<OffsetDateTime>,
     /// Recorded only for credentials of a rotation.
     pub first_used_at: Option<OffsetDateTime>,
+    /// The first of the credentials that led to this one by rotation; its own ID if an operator issued it. They share their rate
+    /// limits.
+    pub family_id: CredentialId,
 }
 
 impl Credential {

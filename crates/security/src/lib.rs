@@ -12,7 +12,7 @@
 //! | the address is on both allowlists | [`allowlist`] | `IP_NOT_ALLOWED` |
 //! | the partner is not suspended | [`registry`] | `PARTNER_SUSPENDED` |
 //! | the timestamp is recent and the bytes are signed | [`signature`], [`framing`] | `TIMESTAMP_OUT_OF_RANGE`, `INVALID_SIGNATURE` |
-//! | rate limit of the key and request class | [`limits`], [`sliding_window`], [`rate_limiter`] | `RATE_LIMIT_EXCEEDED` |
+//! | rate limit of the key and request class | [`limits`], [`sliding_window`], [`shared_window`], [`rate_limiter`] | `RATE_LIMIT_EXCEEDED` |
 //! | idempotency key of a write | [`idempotency`] | `MISSING_IDEMPOTENCY_KEY`, `INVALID_IDEMPOTENCY_KEY` |
 //!
 //! Failed authentications are counted per client address ([`auth_failures`]); above the limit they are answered with
@@ -34,6 +34,7 @@ pub mod rate_limiter;
 pub mod registry;
 pub mod secret;
 pub mod secret_file;
+pub mod shared_window;
 pub mod signature;
 pub mod sliding_window;
 pub mod vault;

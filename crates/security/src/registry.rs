@@ -13,6 +13,7 @@
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -67,6 +68,8 @@ pub struct PartnerAccess {
     pub status: PartnerStatus,
     /// The partner's own rate limits.
     pub limits: Limits,
+    /// Rate limits of all its credentials together.
+    pub ceilings: Limits,
     /// How long after acceptance an order may be cancelled. Seconds.
     pub cancel_window_s: u32,
     /// When an order needs an operator's approval; `None` is never.
@@ -88,6 +91,7 @@ impl From<&Partner> for PartnerAccess {
                 PartnerStatus::Active
             },
             limits: partner.limits,
+            ceilings: partner.ceilings,
             cancel_window_s: partner.cancel_window_s,
             approval_rule: partner.approval_rule.as_ref().map(|rule| Arc::new(rule.into())),
         }
@@ -118,8 +122,9 @@ pub struct Caller {
     pub credential_id: CredentialId,
     /// In canonical form.
     pub address: IpAddr,
-    /// Identifies the key for rate limits without revealing it.
     pub key_hash: ApiKeyHash,
+    /// Has the rate limits of the credential.
+    pub family_id: CredentialId,
     /// The first use of the credential must be recorded before the response.
     pub is_awaiting_first_use: bool,
     /// The presented secret: it keys the signature.
@@ -133,6 +138,10 @@ pub struct AccessRegistry {
     partners: DashMap<PartnerId, Arc<PartnerAccess>>,
     credentials: DashMap<ApiKeyHash, Arc<Credential>>,
     key_hashes: DashMap<CredentialId, ApiKeyHash>,
+    /// Counts the changes of credentials.
+    version: AtomicU64,
+    /// The families of partners with ceilings, and the version at which they were counted.
+    family_counts: DashMap<PartnerId, (u64, u32)>,
 }
 
 impl AccessRegistry {
@@ -144,6 +153,8 @@ impl AccessRegistry {
             partners: DashMap::new(),
             credentials: DashMap::new(),
             key_hashes: DashMap::new(),
+            version: AtomicU64::new(0),
+            family_counts: DashMap::new(),
         }
     }
 
@@ -168,6 +179,7 @@ impl AccessRegistry {
         self.key_hashes
             .insert(credential.credential_id, credential.key_hash);
         *slot = Arc::new(credential);
+        self.version.fetch_add(1, Ordering::Release);
     }
 
     /// Removes every credential that is not in `live`.
@@ -195,14 +207,34 @@ impl AccessRegistry {
         }
     }
 
-    /// The live credentials of a partner with their keys, which identify their rate limits.
+    /// The live credentials of a partner with their families, which have their rate limits.
     #[must_use]
-    pub fn live_keys(&self, partner_id: PartnerId, now: OffsetDateTime) -> Vec<(CredentialId, ApiKeyHash)> {
+    pub fn live_families(
+        &self,
+        partner_id: PartnerId,
+        now: OffsetDateTime,
+    ) -> Vec<(CredentialId, CredentialId)> {
         self.credentials
             .iter()
             .filter(|credential| credential.partner_id == partner_id && credential.is_live(now))
-            .map(|credential| (credential.credential_id, credential.key_hash))
+            .map(|credential| (credential.credential_id, credential.family_id))
             .collect()
+    }
+
+    /// The number of families of a partner's live credentials, or more if some have expired since credentials last changed. Counted once per
+    /// change, because it reads all credentials.
+    #[must_use]
+    pub fn count_families(&self, partner_id: PartnerId, now: OffsetDateTime) -> u32 {
+        let version = self.version.load(Ordering::Acquire);
+        let counted = self.family_counts.get(&partner_id).map(|counted| *counted);
+        if let Some((_, families)) = counted.filter(|(at, _)| *at == version) {
+            return families;
+        }
+        let live = self.live_families(partner_id, now).into_iter();
+        let families: HashSet<CredentialId> = live.map(|(_, family_id)| family_id).collect();
+        let families = u32::try_from(families.len()).unwrap_or(u32::MAX);
+        self.family_counts.insert(partner_id, (version, families));
+        families
     }
 
     /// Evicts credentials that ended more than an hour ago. Called by housekeeping.
@@ -259,6 +291,7 @@ impl AccessRegistry {
             credential_id: credential.credential_id,
             address: known,
             key_hash: credential.key_hash,
+            family_id: credential.family_id,
             is_awaiting_first_use: credential.is_awaiting_first_use(),
             secret,
         })

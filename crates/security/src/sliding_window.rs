@@ -18,10 +18,10 @@ use vouchsafe_domain::limits::Limit;
 pub const RESOLUTION: u32 = 4_096;
 
 /// The requests of one tick.
-#[derive(Debug, Clone, Copy)]
-struct Bucket {
-    at_ns: u64,
-    count: u32,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bucket {
+    pub(crate) at_ns: u64,
+    pub(crate) count: u32,
 }
 
 /// The requests under one limit that still count.
@@ -62,11 +62,16 @@ impl SlidingWindow {
     /// [`Exhausted`]: the request was not counted.
     pub fn try_acquire(&mut self, limit: Limit, now: Duration) -> Result<RateLimitStatus, Exhausted> {
         self.peek(limit, now)?;
+        Ok(self.count(now))
+    }
+
+    /// Counts a request that [`Self::peek`] allows now.
+    pub(crate) fn count(&mut self, now: Duration) -> RateLimitStatus {
         self.record(Bucket {
             at_ns: nanoseconds(now),
             count: 1,
         });
-        Ok(self.status(now))
+        self.status(now)
     }
 
     /// Returns the status without counting a request.
@@ -81,6 +86,18 @@ impl SlidingWindow {
             return Err(Exhausted(reading));
         }
         Ok(reading)
+    }
+
+    /// The limit of the last request.
+    pub(crate) const fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    /// Replaces the requests that count, given in order of time.
+    pub(crate) fn replace(&mut self, requests: impl Iterator<Item = Bucket>) {
+        self.used = 0;
+        self.buckets.clear();
+        requests.for_each(|bucket| self.record(bucket));
     }
 
     /// Whether no request counts any more, so that the window can be dropped.
@@ -111,13 +128,14 @@ impl SlidingWindow {
 
     /// Rounds up, so that no slot becomes free early, and never below the last bucket.
     fn record(&mut self, bucket: Bucket) {
-        self.used += bucket.count;
+        // Saturates: views of other nodes' requests are not bounded by the quota.
+        self.used = self.used.saturating_add(bucket.count);
         let at_ns = bucket
             .at_ns
             .div_ceil(self.tick_ns())
             .saturating_mul(self.tick_ns());
         match self.buckets.back_mut() {
-            Some(last) if last.at_ns >= at_ns => last.count += bucket.count,
+            Some(last) if last.at_ns >= at_ns => last.count = last.count.saturating_add(bucket.count),
             _ => self.buckets.push_back(Bucket {
                 at_ns,
                 count: bucket.count,
@@ -130,7 +148,7 @@ impl SlidingWindow {
         while let Some(first) = self.buckets.front().copied()
             && self.is_expired(&first, now_ns)
         {
-            self.used -= first.count;
+            self.used = self.used.saturating_sub(first.count);
             self.buckets.pop_front();
         }
     }
@@ -154,10 +172,14 @@ impl SlidingWindow {
     /// After an operator lowered the quota more requests may count than it allows: a slot becomes free once the excess
     /// expired.
     fn next_slot_in(&self, now: Duration) -> Duration {
-        let excess = (self.used + 1).saturating_sub(self.limit.quota).max(1);
-        let mut expired = 0;
+        let excess = self
+            .used
+            .saturating_add(1)
+            .saturating_sub(self.limit.quota)
+            .max(1);
+        let mut expired: u32 = 0;
         let last_expiring = self.buckets.iter().find(|bucket| {
-            expired += bucket.count;
+            expired = expired.saturating_add(bucket.count);
             expired >= excess
         });
         last_expiring.map_or(self.length(), |bucket| {
@@ -178,7 +200,7 @@ impl SlidingWindow {
 }
 
 /// 64 bits hold the nanoseconds of 584 years.
-fn nanoseconds(time: Duration) -> u64 {
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -30,7 +30,7 @@ const SLOW_BATCH: Duration = Duration::from_millis(1);
 const MIN_DELAY: Duration = Duration::from_millis(1);
 const MAX_DELAY: Duration = Duration::from_millis(4);
 
-/// Longer than the statement timeout of lookups below.
+/// Longer than the statement timeout of lookups and counts below.
 const LOOKUP_DEADLINE: Duration = Duration::from_secs(3);
 
 /// Settings of connections that only read. A lookup that waits for a lock gives up after a second and runs alone. Each
@@ -45,6 +45,9 @@ const LOOKUP_SETTINGS: [(&str, &str); 6] = [
     ("enable_mergejoin", "off"),
 ];
 
+/// Settings of connections that count. A statement that waits for longer comes too late for its requests.
+const COUNT_SETTINGS: [(&str, &str); 1] = [("statement_timeout", "1s")];
+
 /// One entry per request: a response, an error of this request, or `None` to run the request alone.
 pub(super) type BatchResponse<R> = Vec<Option<Result<R, sqlx::Error>>>;
 
@@ -54,6 +57,8 @@ pub(super) enum BatcherKind {
     Write,
     /// Reads rows. One worker: larger batches cost less per request.
     Lookup,
+    /// Updates counts that a crash may lose. One worker: its batches do not wait for each other's locks, nor for the disk.
+    Count,
 }
 
 /// An operation that can run for many callers in one statement.
@@ -123,6 +128,7 @@ impl<Op: BatchOp> Batcher<Op> {
         let (workers, settings, deadline) = match kind {
             BatcherKind::Write => (2, [].as_slice(), DEADLINE),
             BatcherKind::Lookup => (1, LOOKUP_SETTINGS.as_slice(), LOOKUP_DEADLINE),
+            BatcherKind::Count => (1, COUNT_SETTINGS.as_slice(), LOOKUP_DEADLINE),
         };
         for _ in 0..workers {
             let options = database.session_options().options(settings.iter().copied());

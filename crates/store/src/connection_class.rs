@@ -14,8 +14,8 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::connection_pool::{ACQUIRE_TIMEOUT, DEADLINE, PoolLimits, PoolMetrics};
 
-/// Connections of batch workers: two each of claims and code retrievals, one each of order, wallet and feed lookups.
-const BATCH_CONNECTIONS: u32 = 7;
+/// Connections of batch workers: two each of claims and code retrievals, one each of order, wallet and feed lookups and of rate limits.
+const BATCH_CONNECTIONS: u32 = 8;
 
 /// Reconciliation keeps a connection while it receives a vendor's records, and the node that serves waiting orders one for its
 /// advisory lock.

@@ -49,7 +49,8 @@ macro_rules! select_credentials {
             r#"SELECT credential_id AS "credential_id: CredentialId", partner_id AS "partner_id: PartnerId",
                       key_hash AS "key_hash: [u8; 32]", secret_hash AS "secret_hash: [u8; 32]",
                       allowlist AS "allowlist: Allowlist", not_before, not_after, revoked_at,
-                      rotated_from AS "rotated_from: CredentialId", rotated_at, first_used_at
+                      rotated_from AS "rotated_from: CredentialId", rotated_at, first_used_at,
+                      COALESCE(family_id, family_of_credential_v1(credential_id)) AS "family_id!: CredentialId"
                  FROM credentials "# + $rest
             $(, $argument)*
         )
@@ -65,6 +66,7 @@ macro_rules! select_credentials {
             rotated_from: row.rotated_from,
             rotated_at: row.rotated_at,
             first_used_at: row.first_used_at,
+            family_id: row.family_id,
         })
     };
 }
@@ -167,7 +169,7 @@ async fn load_access(pool: &PgPool) -> Result<(Vec<PartnerAccess>, Vec<Credentia
     Ok((partners, credentials.fetch_all(pool).await?))
 }
 
-/// Deletes up to [`PURGE_ROWS`] ended credentials. Their successors become credentials without a predecessor.
+/// Deletes up to [`PURGE_ROWS`] ended credentials. Their successors become credentials without a predecessor, and stay in their family.
 async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
     let mut transaction = pool.begin().await?;
     let ended = sqlx::query_scalar!(
@@ -182,7 +184,11 @@ async fn purge_batch(pool: &PgPool) -> Result<u64, sqlx::Error> {
     );
     let ended = ended.fetch_all(&mut *transaction).await?;
     sqlx::query!(
-        "UPDATE credentials SET rotated_from = NULL, first_used_at = NULL WHERE rotated_from = ANY ($1)",
+        "UPDATE credentials
+            SET rotated_from = NULL,
+                first_used_at = NULL,
+                family_id = COALESCE(family_id, family_of_credential_v1(credential_id))
+          WHERE rotated_from = ANY ($1)",
         &ended,
     )
     .execute(&mut *transaction)
@@ -239,8 +245,8 @@ pub(super) async fn insert(
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, allowlist, not_before, not_after,
-                                  rotated_from)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+                                  rotated_from, family_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         credential.credential_id as _,
         credential.partner_id as _,
         &credential.key_hash.as_bytes()[..],
@@ -249,6 +255,7 @@ pub(super) async fn insert(
         credential.not_before,
         credential.not_after,
         credential.rotated_from as _,
+        credential.family_id as _,
     )
     .execute(&mut *connection)
     .await?;

@@ -38,6 +38,7 @@ mod period;
 mod products;
 mod purchases;
 mod quarantine;
+mod rate_limit_usage;
 mod reconciliation;
 mod reserved_stock;
 mod revocation;
@@ -45,6 +46,7 @@ mod rotation;
 pub mod schema;
 mod search;
 mod service_role;
+mod shared_limits;
 mod stock;
 mod stock_claims;
 mod stock_demands;
@@ -98,6 +100,7 @@ pub use reconciliation::{
 pub use reserved_stock::Reservations;
 pub use rotation::{RotationOutcome, RotationRequest, RotationResult};
 pub use search::Search;
+pub use shared_limits::SharedLimits;
 pub use stock::{
     CodeIndexUpdate, ExpiryBatch, ImportBatch, ImportOutcome, ImportSummary, ImportTarget, NewStockIds,
     NewVoucher, Stock, StockBatch, StockOrigin, UnindexedCode, VoidOutcome, VoidTarget,

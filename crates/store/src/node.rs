@@ -9,6 +9,7 @@ use sqlx::postgres::PgConnectOptions;
 use tracing::warn;
 use uuid::Uuid;
 use vouchsafe_actors::ports::store::{LaneStore, RecoverError, Store, StoreFuture, Unavailable};
+use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::idempotency::{KeyHash, StoredResponse};
 use vouchsafe_domain::ids::{ChunkId, OrderId, PartnerId, PayoutId, StockId};
 use vouchsafe_domain::ledger::WalletState;
@@ -19,6 +20,7 @@ use vouchsafe_domain::product::Sku;
 use vouchsafe_domain::stock::{ClaimedStock, StockDemand, StockRequest};
 use vouchsafe_domain::voucher::StockVoucher;
 use vouchsafe_domain::wallet::Wallet;
+use vouchsafe_security::rate_limiter::RateLimiter;
 
 use super::batcher::{Batcher, BatcherKind};
 use super::codes::{CodeRetrieval, RetrievalOutcome, RetrieveCodesOp};
@@ -31,6 +33,8 @@ use super::events::{FeedPage, FeedPosition, FeedRequest, ReadFeedsOp};
 use super::lane::PgLane;
 use super::node_identity::{self, LEASE_S, NodeIdentity};
 use super::orders::ReadOrdersOp;
+use super::rate_limit_usage::CountRequestsOp;
+use super::shared_limits::SharedLimits;
 use super::stock_claims::ClaimStockOp;
 use super::wallets::ReadWalletsOp;
 use super::{idempotency_keys, inventory, orders, payouts, stock, stock_demands, wallets};
@@ -96,6 +100,26 @@ impl PgNode {
     #[must_use]
     pub const fn identity(&self) -> &NodeIdentity {
         &self.identity
+    }
+
+    /// Shares the rate limits with the other nodes.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn share_limits(
+        &self,
+        limiter: Arc<RateLimiter>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<SharedLimits, sqlx::Error> {
+        let counts = Batcher::start(&self.database, &CountRequestsOp, BatcherKind::Count);
+        SharedLimits::start(
+            self.database.clone(),
+            self.identity.clone(),
+            counts,
+            limiter,
+            clock,
+        )
+        .await
     }
 
     /// The database for webhook deliveries.

@@ -20,7 +20,7 @@ macro_rules! select_partners {
     ($rest:literal $(, $argument:expr)* $(,)?) => {
         sqlx::query!(
             r#"SELECT partner_id AS "partner_id: PartnerId", name, allowlist AS "allowlist: Allowlist",
-                      limits AS "limits: Json<Limits>", suspended, codes_blocked, approval_rule AS "approval_rule: Json<ApprovalRule>",
+                      limits AS "limits: Json<Limits>", ceilings AS "ceilings: Json<Limits>", suspended, codes_blocked, approval_rule AS "approval_rule: Json<ApprovalRule>",
                       catalogue AS "catalogue: Json<Scope>", cancel_window_s, certified_at, agreement_signed_at, created_at,
                       updated_at
                  FROM partners "# + $rest
@@ -31,6 +31,7 @@ macro_rules! select_partners {
             name: row.name,
             allowlist: row.allowlist,
             limits: row.limits.0,
+            ceilings: row.ceilings.map(|ceilings| ceilings.0).unwrap_or_default(),
             suspended: row.suspended,
             codes_blocked: row.codes_blocked,
             approval_rule: row.approval_rule.map(|rule| rule.0),
@@ -44,7 +45,7 @@ macro_rules! select_partners {
     };
 }
 
-/// A statement with a partner's id and changeable values as its first eleven arguments.
+/// A statement with a partner's id and changeable values as its first twelve arguments.
 macro_rules! write_partner {
     ($sql:literal, $partner:expr $(, $argument:expr)* $(,)?) => {
         sqlx::query!(
@@ -59,7 +60,8 @@ macro_rules! write_partner {
             $partner.cancel_window_s.cast_signed(),
             $partner.certified_at,
             $partner.agreement_signed_at,
-            $partner.codes_blocked
+            $partner.codes_blocked,
+            Json($partner.ceilings) as _
             $(, $argument)*
         )
     };
@@ -129,8 +131,9 @@ impl Partners {
 pub(super) async fn insert(connection: &mut PgConnection, partner: &Partner) -> Result<(), sqlx::Error> {
     write_partner!(
         "INSERT INTO partners (partner_id, name, allowlist, limits, suspended, approval_rule, catalogue,
-                               cancel_window_s, certified_at, agreement_signed_at, codes_blocked, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                               cancel_window_s, certified_at, agreement_signed_at, codes_blocked, ceilings, created_at,
+                               updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
         partner,
         partner.created_at,
         partner.updated_at,
@@ -206,6 +209,7 @@ async fn update(connection: &mut PgConnection, partner: &Partner) -> Result<Offs
                 certified_at = $9,
                 agreement_signed_at = $10,
                 codes_blocked = $11,
+                ceilings = $12,
                 updated_at = now()
           WHERE partner_id = $1
          RETURNING updated_at",

@@ -2,11 +2,12 @@
 //!
 //! | Step, in one transaction | Why |
 //! |---|---|
-//! | lock the partner, then the old credential | serializes concurrent rotations, so the maximum holds |
+//! | lock the partner, then the old credential | serializes concurrent rotations, so the maximums hold |
+//! | count the rotations of its family within a day | a leaked secret or a faulty client cannot rotate without end |
 //! | revoke unused successors of earlier rotations | their responses were lost |
 //! | set the expiry of the old credential | a later rotation may bring it forward, never postpone it |
 //! | count the live credentials | at most [`MAX_LIVE_CREDENTIALS`] |
-//! | insert the new credential with the allowlist of the old one | a rotation grants no further access |
+//! | insert the new credential with the allowlist and the family of the old one | a rotation grants no further access and no further requests |
 //!
 //! First use and revocation of a successor are each conditional on the other not having happened; the row lock orders them.
 
@@ -20,6 +21,8 @@ use super::audit::{self, AuditActor};
 use super::credentials::{self, Credentials, MAX_LIVE_CREDENTIALS};
 use super::partners;
 
+const DAY_S: u32 = 86_400;
+
 #[derive(Debug, Clone)]
 pub struct RotationRequest {
     /// The credential that requests the rotation.
@@ -28,6 +31,8 @@ pub struct RotationRequest {
     pub next: Credential,
     /// How long the old credential stays valid.
     pub overlap: Duration,
+    /// Rotations of a credential's family within 24 hours.
+    pub max_per_day: u32,
     pub now: OffsetDateTime,
 }
 
@@ -38,6 +43,11 @@ pub enum RotationOutcome {
     NotLive,
     /// The partner has [`MAX_LIVE_CREDENTIALS`].
     TooMany,
+    /// The credential's family had its rotations of 24 hours.
+    TooFrequent {
+        /// Until the next rotation is possible.
+        retry_after_s: u32,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -96,6 +106,7 @@ async fn rotate(
         credential_id,
         next,
         overlap,
+        max_per_day,
         now,
     } = rotation;
     let mut transaction = pool.begin().await?;
@@ -104,6 +115,9 @@ async fn rotate(
     let Some(before) = before.filter(|before| partner.is_some() && before.is_live(now)) else {
         return Ok(RotationOutcome::NotLive);
     };
+    if let Some(retry_after_s) = wait_for_next(&mut transaction, &before, max_per_day).await? {
+        return Ok(RotationOutcome::TooFrequent { retry_after_s });
+    }
     let revoked = revoke_unused_successors(&mut transaction, credential_id, actor).await?;
     let end = now + overlap;
     let previous_ends_at = before.not_after.map_or(end, |set| set.min(end));
@@ -119,6 +133,7 @@ async fn rotate(
     let next = Credential {
         allowlist: before.allowlist,
         rotated_from: Some(credential_id),
+        family_id: before.family_id,
         ..next
     };
     credentials::insert(&mut transaction, &next, actor).await?;
@@ -129,6 +144,32 @@ async fn rotate(
         next,
         revoked,
     })))
+}
+
+/// The seconds until the family of a credential may be rotated again; `None` if it may now. Counts the credentials that rotations issued,
+/// also those that were revoked or that another node wrote, by the database's clock.
+async fn wait_for_next(
+    connection: &mut PgConnection,
+    credential: &Credential,
+    max_per_day: u32,
+) -> Result<Option<u32>, sqlx::Error> {
+    let wait_s = sqlx::query_scalar!(
+        r#"SELECT ceil(extract(epoch FROM issued_at + interval '1 day' - clock_timestamp()))::bigint AS "wait_s!"
+             FROM credentials
+            WHERE partner_id = $1
+              AND rotated_from IS NOT NULL
+              AND issued_at > clock_timestamp() - interval '1 day'
+              AND COALESCE(family_id, family_of_credential_v1(credential_id)) = $2
+            ORDER BY issued_at DESC
+           OFFSET $3
+            LIMIT 1"#,
+        credential.partner_id as _,
+        credential.family_id as _,
+        i64::from(max_per_day.saturating_sub(1)),
+    );
+    let wait_s = wait_s.fetch_optional(connection).await?;
+    // Above a day only after the database's clock was set back.
+    Ok(wait_s.map(|wait_s| u32::try_from(wait_s).unwrap_or_default().clamp(1, DAY_S)))
 }
 
 /// At most one, since each rotation revokes the previous unused successor.

@@ -9,7 +9,7 @@
 //! | count the request against the rate limit | 429 |
 //!
 //! The signature is verified once, over the raw bytes, before anything parses them. Only fully authenticated requests count
-//! against the rate limit of their API key; requests that end as 401 count against their client address.
+//! against the rate limit of their credential's family; requests that end as 401 count against their client address.
 
 use std::marker::PhantomData;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ use vouchsafe_security::framing::{FramingError, SignedRequest};
 use vouchsafe_security::headers::{
     AuthHeaders, IDEMPOTENCY_KEY, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP,
 };
-use vouchsafe_security::rate_limiter::RateLimitKey;
+use vouchsafe_security::rate_limiter::RateLimitKeys;
 use vouchsafe_security::registry::{self, AccessError, PartnerAccess};
 use vouchsafe_security::signature::{self, SignatureError};
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
@@ -195,8 +195,7 @@ impl<'a> IncomingRequest<'a> {
 
     /// Rejects before the body is read if the rate limit is exhausted. Takes nothing from the quota.
     fn peek_rate_limit(&self, caller: &registry::Caller) -> Result<(), ApiError> {
-        let rate_limits = &self.service.rate_limits;
-        let status = rate_limits.peek(self.rate_limit_key(caller), self.service.clock.monotonic());
+        let status = self.service.shared_limits.peek(self.rate_limit_keys(caller));
         self.apply_rate_limit(caller, status)
     }
 
@@ -230,8 +229,8 @@ impl<'a> IncomingRequest<'a> {
         if caller.is_awaiting_first_use {
             self.record_first_use(&caller).await?;
         }
-        let rate_limits = &self.service.rate_limits;
-        let result = rate_limits.try_acquire(self.rate_limit_key(&caller), self.service.clock.monotonic());
+        let keys = self.rate_limit_keys(&caller);
+        let result = self.service.shared_limits.acquire(keys).await;
         self.apply_rate_limit(&caller, result)?;
         let partner_id = caller.partner.partner_id;
         request_outcome::report(self.request, partner_id, || RequestOutcome::Authenticated {
@@ -257,12 +256,15 @@ impl<'a> IncomingRequest<'a> {
         Ok(())
     }
 
-    fn rate_limit_key<'b>(&self, caller: &'b registry::Caller) -> RateLimitKey<'b> {
-        RateLimitKey {
-            key_hash: caller.key_hash,
-            class: self.class,
-            limits: &caller.partner.limits,
-        }
+    fn rate_limit_keys(&self, caller: &registry::Caller) -> RateLimitKeys {
+        let Service {
+            rate_limits,
+            registry,
+            clock,
+            ..
+        } = self.service;
+        let families = || registry.count_families(caller.partner.partner_id, clock.now());
+        rate_limits.keys_of(caller, self.class, families)
     }
 
     /// Stores the rate-limit status for the response headers, and rejects if the quota is exhausted.

@@ -79,6 +79,7 @@ impl ConfirmableChange for CredentialRotation {
         rotated.await?.map_err(|refusal| match refusal {
             RotationRefusal::NotLive => not_live(),
             RotationRefusal::TooMany => limit_reached(),
+            RotationRefusal::TooFrequent(error) => error,
         })
     }
 }

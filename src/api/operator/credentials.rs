@@ -12,7 +12,6 @@ use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::credential::Credential;
 use vouchsafe_security::environment::Environment;
-use vouchsafe_security::rate_limiter::RateLimitKey;
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use vouchsafe_store::{AuditActor, CertificationPolicy, IssueOutcome, MAX_LIVE_CREDENTIALS};
 use vouchsafe_wire::error_code::Code;
@@ -62,20 +61,19 @@ pub(super) async fn issue(
     submit(&service, &operator, CredentialIssue { partner_id, request }).await
 }
 
-/// `GET /partners/{partner_id}/limits`: what the credentials use of their rate limits on this node.
+/// `GET /partners/{partner_id}/limits`: what the credentials use of their rate limits on all nodes.
 pub(super) async fn list_limit_use(
     (service, _, partner_id, ListRequest { page, .. }): PartnerList<WholeList>,
 ) -> Result<HttpResponse, ApiError> {
     let partner = partner_id::find(&service, &partner_id).await?;
     let (now, limits) = (service.clock.now(), &partner.limits);
     let mut uses = Vec::new();
-    for (credential_id, key_hash) in service.registry.live_keys(partner.partner_id, now) {
+    let families = service.registry.live_families(partner.partner_id, now);
+    let owners = families.iter().map(|(_, family_id)| family_id.as_uuid());
+    service.shared_limits.refresh(owners.collect()).await?;
+    for (credential_id, family_id) in families {
         for class in RequestClass::VARIANTS.iter().copied() {
-            let key = RateLimitKey {
-                key_hash,
-                class,
-                limits,
-            };
+            let key = service.rate_limits.key_of_family(family_id, class, limits);
             let (Ok(status) | Err(Exhausted(status))) =
                 service.rate_limits.peek(key, service.clock.monotonic());
             let is_default = limits.get(class).is_none();

@@ -3,9 +3,11 @@
 use actix_web::http::header::{CACHE_CONTROL, LOCATION};
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 use time::OffsetDateTime;
 use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::PartnerId;
+use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_domain::partner::{Partner, PartnerFilter};
 use vouchsafe_security::environment::Environment;
 use vouchsafe_store::AuditActor;
@@ -119,6 +121,7 @@ pub(super) async fn change(
         ..
     } = partner_id::find(&service, &partner_id).await?;
     patch.check(service.clock.now())?;
+    check_ceilings(&service, partner_id, &patch).await?;
     let needs_second = service.four_eyes.is_on() && patch.changes_access();
     let change = TermsChange {
         partner_id,
@@ -126,6 +129,39 @@ pub(super) async fn change(
         seen: needs_second.then_some(updated_at),
     };
     submit_if(needs_second, &service, &operator, change).await
+}
+
+/// Refuses ceilings below what the live credentials may send together. A credential that is issued later raises them.
+async fn check_ceilings(
+    service: &Service,
+    partner_id: PartnerId,
+    patch: &PartnerPatch,
+) -> Result<(), ApiError> {
+    let Some(ceilings) = patch.changed_ceilings() else {
+        return Ok(());
+    };
+    let partner = service.operator_store.partners.find(partner_id).await?;
+    let limits = patch.limits_after(partner.ok_or_else(not_found)?.limits);
+    let families = service.registry.count_families(partner_id, service.clock.now());
+    for class in RequestClass::VARIANTS.iter().copied() {
+        let Some(ceiling) = ceilings.get(class) else {
+            continue;
+        };
+        let least = service
+            .rate_limits
+            .least_ceiling(&limits, class, families, ceiling.window_s);
+        if ceiling.quota < least {
+            let message = format!(
+                "expected a quota of at least {least} in {} s, which the live credentials may send together",
+                ceiling.window_s
+            );
+            return Err(ApiError::invalid_field(
+                format!("ceilings.{}", class.into_str()),
+                message,
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A change of a partner's terms.
@@ -166,6 +202,7 @@ impl ConfirmableChange for TermsChange {
             partner_id, patch, ..
         } = self;
         patch.check(service.clock.now())?;
+        check_ceilings(service, partner_id, &patch).await?;
         let changed = config_change::apply(service, |service| async move {
             let change = Box::new(|partner: &mut Partner| patch.apply(partner));
             let changed = service

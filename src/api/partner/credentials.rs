@@ -38,5 +38,6 @@ pub(super) async fn rotate(
                  operator to revoke one"
             ),
         ),
+        RotationRefusal::TooFrequent(error) => error,
     })
 }

@@ -123,7 +123,7 @@ async fn product_and_partner_pages_show_expiries_and_used_limits() {
         .sum();
     assert_eq!(count, 3, "one of four is sold: {listed}");
     let page = browser.read(&format!("/partners/{}", partner.partner_id)).await;
-    assert!(page.contains("Rate limits on this node"), "{page}");
+    assert!(page.contains("<h2>Rate limits</h2>"), "{page}");
     let path = format!("/admin/v1/partners/{}/limits", partner.partner_id);
     let limits = operator.get(&path).await;
     let orders = limits["data"]

@@ -63,7 +63,8 @@ pub fn change(operation: Operation) -> Operation {
     .describe(
         PARTNERS,
         "Change the terms of a partner",
-        "Takes effect at once. Omitted fields stay unchanged; null removes a term. Limits are merged by class.",
+        "Takes effect at once. Omitted fields stay unchanged; null removes a term. Limits and ceilings are merged by class. A \
+         ceiling below what the live credentials may send together is refused; a credential that is issued later raises it.",
     )
     .json_body::<PartnerPatch>(patch)
     .ok::<Partner>("The partner after the change.", partner())
@@ -134,7 +135,7 @@ pub fn rotate(operation: Operation) -> Operation {
         .describe(
             PARTNERS,
             "Rotate a credential",
-            "Issues its successor with the same allowlist, and ends the credential after an overlap. Only this response contains the secret. An unused successor of an earlier rotation is revoked.",
+            "Issues its successor with the same allowlist, and ends the credential after an overlap. Only this response contains the secret. An unused successor of an earlier rotation is revoked. A credential and those that came from it can be rotated 10 times in 24 hours (`VOUCHSAFE_ROTATIONS_PER_DAY`); above it the response is 429 with `Retry-After`.",
         )
         .optional_json_body::<RotateCredentialBody>(json!({ "overlap_seconds": 3600 }))
         .created::<RotatedCredentialBody<'_>>("The new credential.", rotated)
@@ -173,8 +174,8 @@ pub fn list_limit_use(operation: Operation) -> Operation {
         .describe(
             PARTNERS,
             "List the use of rate limits",
-            "For each live credential of the partner and each class of requests: the limit, and the requests that count against it now on the \
-             node that responds.",
+            "For each live credential of the partner and each class of requests: the limit, and the requests that count against it now in the whole \
+             deployment. A credential and those that came from it by rotation share their limits.",
         )
         .list::<WholeList, LimitUse>("The use of the limits.", limit_use)
 }
@@ -247,6 +248,7 @@ fn partner() -> Value {
         "name": "Example Ltd",
         "allowlist": ["203.0.113.0/24"],
         "limits": { "orders": { "quota": 500, "window_s": 60 } },
+        "ceilings": {},
         "suspended": false,
         "codes_blocked": false,
         "approval_rule": null,

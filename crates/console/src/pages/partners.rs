@@ -1,9 +1,12 @@
 //! Partners: search, terms, credentials, wallets and ledger, certification.
 
+mod limit_inputs;
+
 use vouchsafe_domain::ledger::LedgerKind;
 use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::revocation::DescendantPolicy;
 
+use self::limit_inputs::{CEILINGS, LIMITS};
 use super::audit_of;
 use crate::api::Method;
 use crate::json::Json;
@@ -21,12 +24,6 @@ const POSTING: [Input; 3] = [
     Input::line("reference", "Reference")
         .hint("Such as the number of a bank statement. The amount is posted once per reference."),
 ];
-
-const fn limit(name: &'static str, label: &'static str) -> Input {
-    Input::new(name, label, InputKind::Limit)
-        .current()
-        .hint("Requests per seconds, such as 100/60. Empty: the limit of the settings.")
-}
 
 const fn instant(name: &'static str, label: &'static str) -> Input {
     Input::line(name, label)
@@ -127,16 +124,8 @@ const ACTIONS: &[Action] = &[
         .done("The balance was adjusted."),
     ISSUE,
     change("allowlist", "Change the allowlist", &[ALLOWLIST.prefilled()]),
-    change(
-        "limits",
-        "Change rate limits",
-        &[
-            limit("limits.orders", "Orders"),
-            limit("limits.general", "General"),
-            limit("limits.auth", "Failed authentications"),
-            limit("limits.vouchers", "Reads of codes"),
-        ],
-    ),
+    change("limits", "Change rate limits", &LIMITS),
+    change("ceilings", "Change rate limits of all credentials", &CEILINGS),
     // A form of its own: a change of the rule needs a second operator, and the other terms do not.
     change(
         "approval-rule",
@@ -207,7 +196,7 @@ const SECTIONS: &[Section] = &[
         none: "It has no wallet: the first top-up makes one.",
     },
     Section {
-        heading: "Rate limits on this node",
+        heading: "Rate limits",
         source: Source::Api {
             path: "/partners/{partner_id}/limits?limit=100",
             field: "data",
@@ -344,6 +333,7 @@ pub(super) static PAGES: [Page; 4] = [
                 col("Codes blocked", "codes_blocked"),
                 col("Allowlist", "allowlist"),
                 col("Own rate limits", "limits"),
+                col("Rate limits of all credentials", "ceilings"),
                 col("Approval rule", "approval_rule"),
                 col("Catalogue", "catalogue"),
                 col("Cancellation window in seconds", "cancel_window_s"),

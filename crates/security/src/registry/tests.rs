@@ -80,6 +80,7 @@ fn partner(partner_id: PartnerId, allowlist: &[&str], status: PartnerStatus) -> 
         scope: None,
         status,
         limits: Limits::default(),
+        ceilings: Limits::default(),
         cancel_window_s: 86_400,
         approval_rule: None,
     }

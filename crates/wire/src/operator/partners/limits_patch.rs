@@ -50,6 +50,11 @@ pub(super) struct LimitsPatch {
     vouchers: Option<Nullable<Limit>>,
 }
 
+/// Limits of all credentials together to change; `null` removes that of a class.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct CeilingsPatch(pub(super) LimitsPatch);
+
 impl LimitsPatch {
     /// The limits that are set, without those that are reset.
     pub(super) fn changed(&self) -> Limits {
@@ -71,7 +76,7 @@ impl LimitsPatch {
         }
     }
 
-    pub(super) fn apply(self, limits: &mut Limits) {
+    pub(super) fn apply(&self, limits: &mut Limits) {
         let classes = [
             (&mut limits.orders, self.orders),
             (&mut limits.general, self.general),

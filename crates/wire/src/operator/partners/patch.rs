@@ -4,13 +4,14 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::limits::Limits;
 use vouchsafe_domain::partner::approval_rule::ApprovalRule;
 use vouchsafe_domain::partner::{DEFAULT_CANCEL_WINDOW_S, Partner};
 use vouchsafe_domain::scope::Scope;
 
 #[cfg(feature = "clap")]
 use super::arguments;
-use super::limits_patch::{LimitsPatch, limit_range};
+use super::limits_patch::{CeilingsPatch, LimitsPatch, limit_range};
 use crate::error_body::{FieldError, InvalidRequest};
 use crate::operator::patch_field::{
     Nullable, Timestamp, deserialize_nullable_object, deserialize_some, deserialize_some_object,
@@ -44,6 +45,16 @@ pub struct PartnerPatch {
     #[schema(nullable = false)]
     #[cfg_attr(feature = "clap", command(flatten))]
     limits: Option<LimitsPatch>,
+    /// Rate limits of all credentials together; other classes stay unchanged, null removes one. Not below what the live credentials may
+    /// send together.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_some_object"
+    )]
+    #[schema(nullable = false, value_type = Option<LimitsPatch>)]
+    #[cfg_attr(feature = "clap", command(flatten))]
+    ceilings: Option<CeilingsPatch>,
     /// Whether the partner's requests are rejected, except reading the codes of its orders.
     #[serde(
         default,
@@ -167,6 +178,21 @@ impl PartnerPatch {
             || self.agreement_signed_at.is_some()
     }
 
+    /// The limits of a partner after the change.
+    #[must_use]
+    pub fn limits_after(&self, mut limits: Limits) -> Limits {
+        if let Some(patch) = &self.limits {
+            patch.apply(&mut limits);
+        }
+        limits
+    }
+
+    /// The ceilings that are set, without those that are removed.
+    #[must_use]
+    pub fn changed_ceilings(&self) -> Option<Limits> {
+        self.ceilings.as_ref().map(|ceilings| ceilings.0.changed())
+    }
+
     /// Reports the errors of all fields.
     ///
     /// # Errors
@@ -179,9 +205,13 @@ impl PartnerPatch {
                 message: message.to_owned(),
             });
         };
-        let changed = self.limits.as_ref().map(LimitsPatch::changed);
-        if let Some(class) = changed.and_then(|limits| limits.first_out_of_range()) {
-            add_error(&format!("limits.{class}"), &limit_range());
+        for (field, changed) in [
+            ("limits", self.limits.as_ref().map(LimitsPatch::changed)),
+            ("ceilings", self.changed_ceilings()),
+        ] {
+            if let Some(class) = changed.and_then(|limits| limits.first_out_of_range()) {
+                add_error(&format!("{field}.{class}"), &limit_range());
+            }
         }
         if let Some(reason) = self
             .catalogue
@@ -221,6 +251,9 @@ impl PartnerPatch {
         if let Some(limits) = self.limits {
             limits.apply(&mut partner.limits);
         }
+        if let Some(CeilingsPatch(ceilings)) = self.ceilings {
+            ceilings.apply(&mut partner.ceilings);
+        }
         assign_if_some(&mut partner.allowlist, self.allowlist);
         assign_if_some(&mut partner.suspended, self.suspended);
         assign_if_some(&mut partner.codes_blocked, self.codes_blocked);
@@ -251,7 +284,7 @@ fn assign_if_some<T>(field: &mut T, change: Option<T>) {
 #[cfg(test)]
 mod tests {
     use time::macros::datetime;
-    use vouchsafe_domain::limits::{Limit, Limits};
+    use vouchsafe_domain::limits::Limit;
 
     use super::*;
     use crate::error_code::Code;

@@ -1,9 +1,9 @@
-//! Command-line option of rate limits: `default` stands for `null`.
+//! Command-line options of rate limits and ceilings: `default` and `none` stand for `null`.
 
 use strum::VariantArray as _;
 use vouchsafe_domain::limits::{InvalidLimit, Limit, RequestClass};
 
-use super::{LimitsPatch, Nullable};
+use super::{CeilingsPatch, LimitsPatch, Nullable};
 
 #[derive(clap::Args)]
 #[group(id = "LimitsPatch")]
@@ -13,31 +13,59 @@ struct LimitsOption {
     limits: Vec<ClassLimit>,
 }
 
+#[derive(clap::Args)]
+#[group(id = "CeilingsPatch")]
+struct CeilingsOption {
+    /// Rate limit of all credentials together, e.g. orders=2000/60 or orders=none. Can be repeated.
+    #[arg(long = "ceiling", value_name = "CLASS=QUOTA/SECONDS", value_parser = parse_ceiling)]
+    ceilings: Vec<ClassLimit>,
+}
+
 /// Rate limit of one class.
 type ClassLimit = (RequestClass, Nullable<Limit>);
 
 impl From<LimitsOption> for LimitsPatch {
     fn from(option: LimitsOption) -> Self {
-        let mut patch = Self::default();
-        for (class, limit) in option.limits {
-            *patch.get_mut(class) = Some(limit);
-        }
-        patch
+        to_patch(option.limits)
+    }
+}
+
+impl From<CeilingsOption> for CeilingsPatch {
+    fn from(option: CeilingsOption) -> Self {
+        Self(to_patch(option.ceilings))
     }
 }
 
 vouchsafe_domain::parse_as_options!(LimitsPatch, LimitsOption);
+vouchsafe_domain::parse_as_options!(CeilingsPatch, CeilingsOption);
+
+fn to_patch(limits: Vec<ClassLimit>) -> LimitsPatch {
+    let mut patch = LimitsPatch::default();
+    for (class, limit) in limits {
+        *patch.get_mut(class) = Some(limit);
+    }
+    patch
+}
 
 fn parse_limit(text: &str) -> Result<ClassLimit, String> {
+    parse_class_limit(text, "default")
+}
+
+fn parse_ceiling(text: &str) -> Result<ClassLimit, String> {
+    parse_class_limit(text, "none")
+}
+
+/// `null` is the word that removes the limit.
+fn parse_class_limit(text: &str, null: &str) -> Result<ClassLimit, String> {
     let (class, limit) = text
         .split_once('=')
-        .ok_or("expected CLASS=QUOTA/SECONDS or CLASS=default")?;
+        .ok_or_else(|| format!("expected CLASS=QUOTA/SECONDS or CLASS={null}"))?;
     let class = class.parse().map_err(|_| {
         let classes = RequestClass::VARIANTS.iter().map(|class| class.into_str());
         format!("the classes are {}", classes.collect::<Vec<_>>().join(", "))
     })?;
     let limit = match limit {
-        "default" => None,
+        limit if limit == null => None,
         limit => Some(limit.parse().map_err(|error: InvalidLimit| error.to_string())?),
     };
     Ok((class, limit))
@@ -59,6 +87,12 @@ mod tests {
             json!(patch),
             json!({ "orders": { "quota": 500, "window_s": 60 }, "general": null })
         );
+        let ceilings = ["orders=500/60", "general=none"].map(|text| parse_ceiling(text).unwrap());
+        let ceilings = CeilingsPatch::from(CeilingsOption {
+            ceilings: ceilings.to_vec(),
+        });
+        assert_eq!(json!(ceilings), json!(patch));
+        assert!(parse_ceiling("orders=default").is_err());
         for text in [
             "orders",
             "orders=",

@@ -1,0 +1,136 @@
+//! Counts of requests under rate limits in the database: admission, expiry, a clock that was set back, purge; and families of credentials that
+//! version 0.2.0 wrote.
+
+use std::sync::Arc;
+
+use sqlx::{Executor as _, PgConnection};
+use tokio::runtime::Handle;
+use vouchsafe_domain::clock::SystemClock;
+use vouchsafe_domain::ids::CredentialId;
+use vouchsafe_domain::limits::{DefaultLimits, Limit};
+use vouchsafe_security::rate_limiter::RateLimiter;
+use vouchsafe_store::{PgNode, PgStore};
+use vouchsafe_test_harness::Database;
+
+/// A quota of 5 in 60 s. Returns the number admitted, the ages in microseconds and the numbers that count.
+async fn count(
+    connection: &mut PgConnection,
+    ages_us: &[i64],
+    counts: &[i32],
+    wanted: i32,
+) -> (i32, Vec<i64>, Vec<i32>) {
+    sqlx::query_as(
+        "SELECT admitted, ages_us, counts
+           FROM count_requests_v1('00000000-0000-0000-0000-000000000001', 'orders', 5, 60, $1, $2, $3)",
+    )
+    .bind(ages_us)
+    .bind(counts)
+    .bind(wanted)
+    .fetch_one(connection)
+    .await
+    .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_admitted_up_to_the_quota_and_expire() {
+    let database = Database::create().await;
+    let mut connection = database.connect().await;
+    let (admitted, _, counts) = count(&mut connection, &[], &[], 3).await;
+    assert_eq!((admitted, counts.iter().sum::<i32>()), (3, 3));
+    // Of two nodes: one request counts still, the other does not. Published ones always count.
+    let (admitted, ages_us, counts) = count(&mut connection, &[70_000_000, 10_000_000], &[4, 1], 3).await;
+    assert_eq!((admitted, counts.iter().sum::<i32>()), (1, 5));
+    assert!(ages_us.is_sorted_by(|older, newer| older > newer), "{ages_us:?}");
+    assert!((9_000_000..=10_000_000).contains(&ages_us[0]), "{ages_us:?}");
+    let (admitted, _, counts) = count(&mut connection, &[0], &[2], 1).await;
+    assert_eq!((admitted, counts.iter().sum::<i32>()), (0, 7));
+
+    // The clock was set back by an hour: what it counted in the future counts for one window from now.
+    let advance = "UPDATE rate_limit_usage SET at_us = ARRAY(SELECT at + 3600000000 FROM unnest(at_us) AS at ORDER BY at)";
+    connection.execute(advance).await.unwrap();
+    let (admitted, ages_us, counts) = count(&mut connection, &[], &[], 1).await;
+    assert_eq!((admitted, &counts[..]), (0, &[7][..]));
+    assert!((-1_000_000..=0).contains(&ages_us[0]), "{ages_us:?}");
+    // A window later.
+    let age = "UPDATE rate_limit_usage SET at_us = ARRAY(SELECT at - 61000000 FROM unnest(at_us) AS at)";
+    connection.execute(age).await.unwrap();
+    let (admitted, _, counts) = count(&mut connection, &[], &[], 9).await;
+    assert_eq!((admitted, &counts[..]), (5, &[5][..]));
+    drop(connection);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_windows_are_purged() {
+    let database = Database::create().await;
+    let mut connection = database.connect().await;
+    connection
+        .execute(
+            "INSERT INTO rate_limit_usage (owner_id, class, at_us, counts, window_s, expires_at)
+             SELECT ('00000000-0000-0000-0000-00000000000' || number)::uuid, 'orders', '{1}', '{1}', 60, now() + expires_in
+               FROM (VALUES (1, interval '-2 minutes'), (2, interval '30 seconds'), (3, interval '1 hour')) AS w (number, expires_in)",
+        )
+        .await
+        .unwrap();
+    let store = PgStore::open(database.service_options(), Handle::current());
+    let node = PgNode::start(&store.database, "a".to_owned()).await.unwrap();
+    let limit = Limit {
+        quota: 5,
+        window_s: 60,
+    };
+    let limiter = Arc::new(RateLimiter::new(DefaultLimits {
+        orders: limit,
+        general: limit,
+        auth: limit,
+        vouchers: limit,
+    }));
+    let shared = node
+        .share_limits(limiter, Arc::new(SystemClock::new()))
+        .await
+        .unwrap();
+    shared.purge().await.unwrap();
+    let kept: Vec<String> = sqlx::query_scalar("SELECT right(owner_id::text, 1) FROM rate_limit_usage")
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(
+        kept,
+        ["2"],
+        "neither ended nor in a future that the clock has left"
+    );
+    drop((connection, shared, node, store));
+    database.remove().await;
+}
+
+/// 1 was rotated into 2 and 2 into 3 by version 0.2.0, and 3 into 4 by this one.
+const INSERT_FAMILY: &str = "
+    INSERT INTO partners (partner_id, name, allowlist) VALUES ('00000000-0000-0000-0000-000000000009', 'A partner', '{}');
+    INSERT INTO credentials (credential_id, partner_id, key_hash, secret_hash, not_after, rotated_from, family_id)
+    SELECT ('00000000-0000-0000-0000-00000000000' || number)::uuid, '00000000-0000-0000-0000-000000000009',
+           sha256(number::text::bytea), sha256(''), ends_at,
+           ('00000000-0000-0000-0000-00000000000' || rotated_from)::uuid, ('00000000-0000-0000-0000-00000000000' || family)::uuid
+      FROM (VALUES (1, now() - interval '1 year', NULL, NULL),
+                   (2, NULL::timestamptz, 1, NULL),
+                   (3, NULL, 2, NULL),
+                   (4, NULL, 3, 1),
+                   (5, NULL, NULL, NULL)) AS c (number, ends_at, rotated_from, family)";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn family_of_older_credentials_is_found_and_outlives_its_first() {
+    let database = Database::create().await;
+    database.connect().await.execute(INSERT_FAMILY).await.unwrap();
+    let store = PgStore::open(database.service_options(), Handle::current()).credentials;
+    let credential = |number| CredentialId::from_uuid(uuid::Uuid::from_u128(number));
+    let families = async || {
+        let (_, mut credentials) = store.load_access().await.unwrap();
+        credentials.sort_by_key(|credential| credential.credential_id);
+        let families = credentials.iter().map(|credential| credential.family_id);
+        families.collect::<Vec<_>>()
+    };
+    let expected = [1, 1, 1, 5].map(credential);
+    assert_eq!(families().await, expected);
+    assert_eq!(store.purge_ended().await.unwrap(), 1);
+    assert_eq!(families().await, expected, "the first was purged");
+    drop(store);
+    database.remove().await;
+}
