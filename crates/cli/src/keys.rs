@@ -6,8 +6,8 @@ use serde_json::json;
 use vouchsafe_kms::WrappingKeyArgs;
 use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeys};
 use vouchsafe_store::{
-    DataKeyError, KeyReport, NodeWrappingKeys, RequestOutcome, RewrapOutcome, create_data_key, list_keys,
-    request_reencryption, rewrap,
+    CreateKeyOutcome, DataKeyError, KeyReport, NodeWrappingKeys, RequestOutcome, RewrapOutcome,
+    create_data_key, list_keys, request_reencryption, rewrap,
 };
 
 use super::database::DatabaseArgs;
@@ -117,14 +117,17 @@ async fn create(args: KeysArgs, json: bool, local_service: &LocalService) -> any
         .database
         .run(local_service, "create a data key in", create)
         .await??;
-    let key_id = created.map(|key| key.key_id.0);
+    let key_id = match created {
+        CreateKeyOutcome::Created(key_id) => key_id.0,
+        CreateKeyOutcome::OlderNodes(nodes) => bail!(
+            "these live nodes would not learn a new data key: {}; upgrade them first. Nothing was changed",
+            describe_all(&nodes)
+        ),
+    };
     Ok(CommandOutput::from(if json {
         json!({ "key_id": key_id }).to_string()
     } else {
-        format!(
-            "Created data key {}. New codes are encrypted with it within ten seconds.",
-            key_id.unwrap_or_default()
-        )
+        format!("Created data key {key_id}. New codes are encrypted with it within ten seconds.")
     }))
 }
 
@@ -141,7 +144,7 @@ async fn rotate(args: KeysArgs, json: bool, local_service: &LocalService) -> any
         RewrapOutcome::NodesLackKey(nodes) => bail!(
             "these live nodes have not loaded the key {target}: {}; give it to them and restart them, or wait 15 s if they are \
              stopped. Nothing was changed",
-            nodes.iter().map(describe).collect::<Vec<_>>().join(", ")
+            describe_all(&nodes)
         ),
     };
     let keys: Vec<_> = keys.iter().map(|key| key.0).collect();
@@ -197,6 +200,10 @@ fn split<T>(result: Result<T, DataKeyError>) -> Result<Result<T, WrapError>, sql
         Err(DataKeyError::Wrap(error)) => Ok(Err(error)),
         Err(DataKeyError::Store(error)) => Err(error),
     }
+}
+
+fn describe_all(nodes: &[NodeWrappingKeys]) -> String {
+    nodes.iter().map(describe).collect::<Vec<_>>().join(", ")
 }
 
 fn describe(node: &NodeWrappingKeys) -> String {

@@ -161,19 +161,21 @@ async fn create_missing(pool: &PgPool, wrapping: &WrappingKeys) -> Result<DataKe
     Ok(keys)
 }
 
-/// Creates the next key for codes, unless one newer than `active` exists; without `active` always. Returns the new key.
+/// Creates the next key for codes, unless one newer than `active` exists; without `active` always. Returns the newest key.
 pub(super) async fn create_next(
     connection: &mut PgConnection,
     active: Option<KeyId>,
     wrapping: &WrappingKeys,
     actor: &AuditActor,
-) -> Result<Option<WrappedKey>, DataKeyError> {
+) -> Result<KeyId, DataKeyError> {
     lock(connection).await?;
     let existing = read_data_keys(connection).await?;
     let newest = existing.iter().filter(|key| key.purpose == KeyPurpose::Codes);
     let newest = newest.map(|key| key.key_id).max();
-    if active.is_some() && newest > active {
-        return Ok(None);
+    if let (Some(newest), Some(active)) = (newest, active)
+        && newest > active
+    {
+        return Ok(newest);
     }
     let key = insert_key(connection, &existing, KeyPurpose::Codes, wrapping).await?;
     let state = DataKeyState::of(&key);
@@ -186,7 +188,7 @@ pub(super) async fn create_next(
         Some(&state),
     )
     .await?;
-    Ok(Some(key))
+    Ok(key.key_id)
 }
 
 /// Excludes other writers; readers continue.

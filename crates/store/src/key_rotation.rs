@@ -54,6 +54,14 @@ pub enum RewrapOutcome {
     NodesLackKey(Vec<NodeWrappingKeys>),
 }
 
+/// Result of the creation of a data key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CreateKeyOutcome {
+    Created(KeyId),
+    /// These live nodes would not learn it by themselves. Nothing was changed.
+    OlderNodes(Vec<NodeWrappingKeys>),
+}
+
 /// Lists the data keys; counts their codes if `count_codes`, which reads the whole table of codes.
 ///
 /// # Errors
@@ -85,18 +93,23 @@ pub async fn list_keys(database: &PgConnectOptions, count_codes: bool) -> Result
 /// Creates the next data key for codes now. The nodes learn it within seconds.
 ///
 /// # Errors
-/// [`DataKeyError`].
+/// [`DataKeyError`]; nothing was changed.
 pub async fn create_data_key(
     database: &PgConnectOptions,
     wrapping: &WrappingKeys,
-) -> Result<Option<WrappedKey>, DataKeyError> {
+) -> Result<CreateKeyOutcome, DataKeyError> {
     let mut connection = PgConnection::connect_with(database).await?;
     let mut transaction = connection.begin().await?;
+    let mut older = list_live_nodes(&mut transaction).await?;
+    older.retain(|node| node.wrapping_keys.is_none());
+    if !older.is_empty() {
+        return Ok(CreateKeyOutcome::OlderNodes(older));
+    }
     let actor = AuditActor::command_line();
     let key = create_next(&mut transaction, None, wrapping, &actor).await?;
     transaction.commit().await?;
     connection.close().await?;
-    Ok(key)
+    Ok(CreateKeyOutcome::Created(key))
 }
 
 /// Wraps all data keys with the current wrapping key. Each is unwrapped before, and again from its new row before the commit.

@@ -32,7 +32,7 @@ const fn advice(error: &WrapError) -> &'static str {
     match error {
         WrapError::WrongMasterKey(_) => "; start with the master key with which it was created",
         WrapError::NotLoaded { .. } => {
-            "; start with that key, which `vouchsafe keys rotate` has replaced or is about to replace"
+            "; start with that key, as VOUCHSAFE_MASTER_KEY or VOUCHSAFE_MASTER_KEY_PREVIOUS, or with the settings of Vault"
         }
         WrapError::NoRandomness(_) | WrapError::KeyManager(_) => "",
     }

@@ -82,7 +82,8 @@ pub use error::{describe, unavailable};
 pub use events::{FEED_DAYS, FeedPage, FeedPosition};
 pub use idempotency_keys::StoredResponses;
 pub use key_rotation::{
-    DataKeyRow, KeyReport, NodeWrappingKeys, RewrapOutcome, create_data_key, list_keys, rewrap,
+    CreateKeyOutcome, DataKeyRow, KeyReport, NodeWrappingKeys, RewrapOutcome, create_data_key, list_keys,
+    rewrap,
 };
 pub use node::PgNode;
 pub use node_identity::{LEASE_S, NodeIdentity};
