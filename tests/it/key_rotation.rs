@@ -9,6 +9,8 @@ use vouchsafe_test_harness::{
     id_of, program, scratch_directory, text_of,
 };
 
+use crate::multi_node::wait_for_status;
+
 type Settings = Vec<(String, String)>;
 
 fn master_keys(current: &str, previous: Option<&str>) -> Settings {
@@ -57,6 +59,15 @@ impl Deployment {
             let mut other = partner.connect_to(&self.nodes[1 - number].base_url());
             expect_success(&other.order(sale, 1).await, 201);
             self.nodes[number] = self.start_node(number, settings);
+        }
+    }
+
+    /// Waits until all nodes know the partner and the product.
+    async fn wait_until_sold_by_all(&self, partner: &Partner, sale: &Sale) {
+        for node in &self.nodes {
+            let mut at_node = partner.connect_to(&node.base_url());
+            wait_for_status(&mut at_node, 200, "/wallets").await;
+            wait_for_status(&mut at_node, 200, &format!("/products/{}", sale.product_id)).await;
         }
     }
 
@@ -116,6 +127,7 @@ async fn master_key_is_rotated_to_another_and_to_vault_while_nodes_sell() {
     let mut operator = Operator::of(&deployment.nodes[0]);
     let sale = operator.add_stocked_product(20).await;
     let partner = operator.add_partner("1000").await;
+    deployment.wait_until_sold_by_all(&partner, &sale).await;
     let codes = buy_and_read(&deployment, &partner, &sale).await;
 
     let with_vault = [stub.settings("vault-transit"), master_keys("cd", None)].concat();
@@ -157,6 +169,7 @@ async fn codes_are_encrypted_again_while_nodes_sell() {
     let mut operator = Operator::of(&deployment.nodes[0]);
     let sale = operator.add_stocked_product(30).await;
     let partner = operator.add_partner("1000").await;
+    deployment.wait_until_sold_by_all(&partner, &sale).await;
     let mut codes = buy_and_read(&deployment, &partner, &sale).await;
     let first = deployment.keys_ok(&["create"], &settings);
     let key_id = first["key_id"].as_i64().unwrap();
