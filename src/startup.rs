@@ -285,7 +285,7 @@ async fn build_service(
     let node = PgNode::start(&store.database, name)
         .await
         .context("take the node's next incarnation")?;
-    report_wrapping_keys(&store, &node, &keyring).await?;
+    database::report_wrapping_keys(&store, &node, &keyring).await?;
     database::warn_of_missing_connections(&store, settings).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let engine = Arc::new(start_engine(settings, &node, &clock, &metrics, threads).await?);
@@ -351,15 +351,6 @@ async fn build_service(
         job_store: store,
         node,
     })
-}
-
-/// From now on a rotation of the wrapping key refuses if this node cannot follow. One that began before has ended.
-async fn report_wrapping_keys(store: &PgStore, node: &PgNode, keyring: &Keyring) -> anyhow::Result<()> {
-    let report = store
-        .nodes
-        .report_wrapping_keys(node.identity(), keyring.wrapping_key_ids());
-    report.await.context("report the wrapping keys")?;
-    keyring.confirm().await.context("unlock the data keys")
 }
 
 async fn start_engine(

@@ -8,7 +8,8 @@ use vouchsafe_domain::catalogue::Catalogue;
 use vouchsafe_domain::catalogue::current::CurrentCatalogue;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::registry::AccessRegistry;
-use vouchsafe_store::{ConnectionBudget, PgStore};
+use vouchsafe_store::keyring::Keyring;
+use vouchsafe_store::{ConnectionBudget, PgNode, PgStore};
 
 use crate::settings::ServeSettings;
 
@@ -29,6 +30,19 @@ pub(super) async fn prepare(store: &PgStore, environment: Environment) -> anyhow
             prepared => return prepared.context("open the database"),
         }
     }
+}
+
+/// From now on a rotation of the wrapping key refuses if this node cannot follow. One that began before has ended.
+pub(super) async fn report_wrapping_keys(
+    store: &PgStore,
+    node: &PgNode,
+    keyring: &Keyring,
+) -> anyhow::Result<()> {
+    let report = store
+        .nodes
+        .report_wrapping_keys(node.identity(), keyring.wrapping_key_ids());
+    report.await.context("report the wrapping keys")?;
+    keyring.confirm().await.context("unlock the data keys")
 }
 
 /// Rejects a production database that permits fewer connections than this node needs: it could lose its lease.

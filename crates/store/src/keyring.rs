@@ -109,13 +109,19 @@ impl Keyring {
     /// The vault for encryption; rotates to the next data key if the active one has encrypted too many values.
     ///
     /// # Errors
-    /// [`KeyringError`] if the next key is due and cannot be created.
+    /// [`KeyringError`] if the next key is due and the database does not answer.
     pub async fn sealing_vault(&self) -> Result<Arc<Vault>, KeyringError> {
         let vault = self.vault();
-        if vault.needs_rotation() {
-            self.rotate(vault.active_key()).await
-        } else {
-            Ok(vault)
+        if !vault.needs_rotation() {
+            return Ok(vault);
+        }
+        match self.rotate(vault.active_key()).await {
+            // The active key is usable for long, and a key manager may be down for a while.
+            Err(KeyringError::Locked(error)) => {
+                tracing::warn!(error.message = %error, "cannot create the next data key");
+                Ok(vault)
+            }
+            rotated => rotated,
         }
     }
 
