@@ -1,4 +1,4 @@
-//! Data keys, stored wrapped by a [wrapping key](super::wrapping_key): the master key, or a key that never leaves a key manager.
+//! Data keys, stored wrapped by a wrapping key: the master key, or a key that never leaves a key manager.
 //!
 //! The wrapping binds a key to its id and purpose, so that a row moved to another id or purpose does not unwrap. A new
 //! wrapping key requires rewrapping these few rows and no code.
@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::aead::{KEY_BYTES, KeyBytes, NONCE_BYTES, random_key};
 use super::master_key::MasterKey;
 use super::random::NoRandomness;
-use super::wrapping_key::WrappingKeyId;
+use super::wrapping_key_id::WrappingKeyId;
 
 /// Domain separation from other data encrypted under the master key.
 const WRAP_CONTEXT: &[u8] = b"vouchsafe data key v1";

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::aead::{Cipher, KEY_BYTES, KeyBytes, random_key};
 use super::random::NoRandomness;
-use super::wrapping_key::WrappingKeyId;
+use super::wrapping_key_id::WrappingKeyId;
 
 /// Message of the check value.
 const CHECK_CONTEXT: &[u8] = b"vouchsafe master key check value v1";

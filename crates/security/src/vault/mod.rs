@@ -26,5 +26,6 @@ pub mod master_key;
 mod random;
 pub mod seal;
 pub mod wrapping_key;
+mod wrapping_key_id;
 
 pub use random::NoRandomness;

@@ -11,30 +11,10 @@ use super::data_key::{DataKey, KeyId, WrappedKey, WrongMasterKey};
 use super::master_key::MasterKey;
 use super::random::NoRandomness;
 
+pub use super::wrapping_key_id::WrappingKeyId;
+
 /// Length of a data key under a master key: nonce, key and tag.
 const LOCALLY_WRAPPED_BYTES: usize = 60;
-
-/// Identifies a wrapping key, and is no secret: the check value of a master key, or the name of a key manager's key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WrappingKeyId(String);
-
-impl WrappingKeyId {
-    #[must_use]
-    pub const fn new(text: String) -> Self {
-        Self(text)
-    }
-
-    #[must_use]
-    pub const fn as_str(&self) -> &str {
-        self.0.as_str()
-    }
-}
-
-impl fmt::Display for WrappingKeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// Why a data key was not wrapped or unwrapped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -118,7 +98,7 @@ impl WrappingKeys {
     /// The ids of all keys.
     #[must_use]
     pub fn ids(&self) -> Vec<String> {
-        self.keys.iter().map(|key| key.id().0).collect()
+        self.keys.iter().map(|key| key.id().to_string()).collect()
     }
 
     /// Unwraps a data key with the key that fits.
