@@ -1,9 +1,10 @@
-//! Background tasks of a node: lease renewal, stock sharing, sharing of rate limits, cache refresh, stock expiry and counts, code indexes, partners of old
-//! audit entries, audit checkpoints, certification, live figures, purging.
+//! Background tasks of a node: lease renewal, stock sharing, sharing of rate limits, cache refresh, stock expiry and counts, code indexes,
+//! data keys, partners of old audit entries, audit checkpoints, certification, live figures, purging.
 //!
 //! The tasks run independently. The lease is renewed until the last record has its verdict.
 
 mod checkpoint_file;
+mod data_keys;
 pub(crate) mod recorder;
 mod sampler;
 mod stock_metrics;
@@ -87,6 +88,8 @@ pub(crate) async fn run_housekeeping(service: &web::Data<Service>) {
         count_stock(service),
         measure_stock(service),
         index_codes(service),
+        data_keys::refresh_keys(service),
+        data_keys::reencrypt_codes(service),
         write_checkpoints(service),
         fill_audit_partners(service),
         run_recorder(service),
@@ -261,12 +264,8 @@ async fn index_all_codes(service: &web::Data<Service>) -> anyhow::Result<()> {
         if codes.is_empty() {
             return Ok(());
         }
-        let vault = service.keyring.vault();
-        let vault = if codes.iter().all(|code| vault.has_key(code.sealed.key_id)) {
-            vault
-        } else {
-            service.keyring.reload().await?
-        };
+        let keys = codes.iter().map(|code| code.sealed.key_id);
+        let vault = service.keyring.vault_with(keys).await?;
         let count = codes.len();
         let updates = web::block(move || compute_indexes(&vault, &codes)).await?;
         let shared = service.job_store.stock.store_code_indexes(updates).await?;

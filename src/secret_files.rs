@@ -359,6 +359,7 @@ mod tests {
             [
                 "DATABASE_URL_FILE",
                 "VOUCHSAFE_MASTER_KEY_FILE",
+                "VOUCHSAFE_MASTER_KEY_PREVIOUS_FILE",
                 "VOUCHSAFE_OPERATOR_TOKEN_FILE",
                 "VOUCHSAFE_METRICS_TOKEN_FILE",
                 "VOUCHSAFE_OIDC_CLIENT_SECRET_FILE",

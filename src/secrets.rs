@@ -7,11 +7,12 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use vouchsafe_kms::KeyFile;
 use vouchsafe_private_postgres::{OPERATOR_TOKEN_FILE, write_private};
 use vouchsafe_security::operator_token::{OperatorToken, OperatorTokenHash, TokenKind};
 use vouchsafe_security::secret::expose;
 use vouchsafe_security::vault::key_file;
-use vouchsafe_security::vault::master_key::MasterKey;
+use vouchsafe_security::vault::wrapping_key::WrappingKeys;
 
 use crate::settings::ServeSettings;
 
@@ -20,17 +21,14 @@ const NODE_FILE: &str = "node";
 
 const MIN_TOKEN_LENGTH: usize = 32;
 
-/// The master key from the settings, or from the data directory.
+/// The wrapping keys from the settings, or the master key from the data directory.
 ///
 /// # Errors
-/// If it is invalid, or its file cannot be read or created, or other users may read it.
-pub(crate) fn master_key(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<MasterKey> {
-    match &settings.master_key {
-        Some(key) => MasterKey::parse(expose(key)).context("read VOUCHSAFE_MASTER_KEY"),
-        None => {
-            key_file::load_or_create(&data_dir.join(key_file::NAME)).context("read or create the master key")
-        }
-    }
+/// If a key is invalid, or its file cannot be read or created, or other users may read it.
+pub(crate) fn wrapping_keys(settings: &ServeSettings, data_dir: &Path) -> anyhow::Result<WrappingKeys> {
+    let file = data_dir.join(key_file::NAME);
+    let keys = settings.keys.load(KeyFile::CreateIfMissing(&file))?;
+    keys.context("no master key; set VOUCHSAFE_MASTER_KEY_FILE")
 }
 
 /// The operator token of the settings.

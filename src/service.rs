@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use vouchsafe_actors::delivery::Deliveries;
 use vouchsafe_actors::engine::Engine;
@@ -54,6 +55,8 @@ pub(crate) struct Service {
     pub(crate) catalogue: Arc<CurrentCatalogue>,
     /// Keys that encrypt voucher codes.
     pub(crate) keyring: Arc<Keyring>,
+    /// Age of a data key at which the next one is created; `None`: never.
+    pub(crate) max_data_key_age: Option<Duration>,
     pub(crate) deliveries: Deliveries,
     /// `None`: delivery attempts are not logged.
     pub(crate) attempt_log: Option<Arc<AttemptLogWriter>>,

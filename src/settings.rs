@@ -11,11 +11,13 @@ mod tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use secrecy::SecretString;
 use sqlx::postgres::PgConnectOptions;
 use vouchsafe_actors::engine::DEFAULT_LANES;
+use vouchsafe_kms::WrappingKeyArgs;
 
 use self::connections::PoolSettings;
 pub(crate) use self::effective::effective_settings;
@@ -71,15 +73,18 @@ pub struct ServeSettings {
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<SecretString>,
 
-    /// Master key that encrypts all data keys: 64 hex digits or base64 of 32 bytes [default in the sandbox: generated in
-    /// the data directory].
+    /// Keys that encrypt the data keys.
+    #[command(flatten)]
+    pub keys: WrappingKeyArgs,
+
+    /// Age in days at which a new data key replaces the active one for new codes; 0: never.
     #[arg(
         long,
-        env = "VOUCHSAFE_MASTER_KEY",
-        hide_env_values = true,
-        value_name = "KEY"
+        env = "VOUCHSAFE_DATA_KEY_DAYS",
+        default_value_t = 365,
+        value_name = "DAYS"
     )]
-    pub master_key: Option<SecretString>,
+    data_key_days: u16,
 
     /// Token of the built-in operator `admin`, at least 32 characters [default: none; a sandbox generates one in the data
     /// directory].
@@ -279,6 +284,12 @@ impl ServeSettings {
         } else {
             LoopbackTargets::Refused
         }
+    }
+
+    /// Age of a data key at which the next one is created; `None`: never.
+    #[must_use]
+    pub fn max_data_key_age(&self) -> Option<Duration> {
+        (self.data_key_days > 0).then(|| Duration::from_hours(24 * u64::from(self.data_key_days)))
     }
 
     /// Which requests receive the metrics.

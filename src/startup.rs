@@ -263,7 +263,7 @@ async fn build_service(
     metrics: Metrics,
 ) -> anyhow::Result<Service> {
     // Invalid settings fail before the wait for the database.
-    let master_key = secrets::master_key(settings, directory.path())?;
+    let wrapping_keys = secrets::wrapping_keys(settings, directory.path())?;
     let operator_token = secrets::operator_token(settings)?;
     let identity_provider = operators::identity_provider(settings)?;
     let name = secrets::node_name(directory.path())?;
@@ -277,7 +277,7 @@ async fn build_service(
     database::prepare(&store, settings.environment).await?;
     operators::prepare(&store, settings, directory.path()).await?;
     database::check_connections(&store, settings).await?;
-    let keyring = Keyring::open(store.data_keys.clone(), master_key)
+    let keyring = Keyring::open(store.data_keys.clone(), wrapping_keys)
         .await
         .context("unlock the data keys")?;
     let keyring = Arc::new(keyring);
@@ -285,6 +285,7 @@ async fn build_service(
     let node = PgNode::start(&store.database, name)
         .await
         .context("take the node's next incarnation")?;
+    database::report_wrapping_keys(&store, &node, &keyring).await?;
     database::warn_of_missing_connections(&store, settings).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let engine = Arc::new(start_engine(settings, &node, &clock, &metrics, threads).await?);
@@ -330,6 +331,7 @@ async fn build_service(
         metrics_access: settings.metrics_access()?,
         catalogue,
         keyring,
+        max_data_key_age: settings.max_data_key_age(),
         deliveries: Deliveries::new(deliveries, equipment),
         attempt_log,
         delivery_log_days: settings.delivery_log_days,

@@ -11,6 +11,7 @@ use vouchsafe_domain::clock::Clock;
 use vouchsafe_security::environment::Environment;
 use vouchsafe_security::rate_limiter::RateLimiter;
 use vouchsafe_security::registry::AccessRegistry;
+use vouchsafe_store::keyring::Keyring;
 use vouchsafe_store::{ConnectionBudget, PgNode, PgStore, SharedLimits};
 
 use crate::service::Service;
@@ -33,6 +34,19 @@ pub(super) async fn prepare(store: &PgStore, environment: Environment) -> anyhow
             prepared => return prepared.context("open the database"),
         }
     }
+}
+
+/// From now on a rotation of the wrapping key refuses if this node cannot follow. One that began before has ended.
+pub(super) async fn report_wrapping_keys(
+    store: &PgStore,
+    node: &PgNode,
+    keyring: &Keyring,
+) -> anyhow::Result<()> {
+    let report = store
+        .nodes
+        .report_wrapping_keys(node.identity(), keyring.wrapping_key_ids());
+    report.await.context("report the wrapping keys")?;
+    keyring.confirm().await.context("unlock the data keys")
 }
 
 /// Rejects a production database that permits fewer connections than this node needs: it could lose its lease.

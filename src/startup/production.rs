@@ -14,8 +14,10 @@ pub(super) fn check(settings: &ServeSettings) -> anyhow::Result<()> {
     if settings.environment == Environment::Sandbox {
         return Ok(());
     }
-    if settings.master_key.is_none() {
-        bail!("production requires VOUCHSAFE_MASTER_KEY: 64 hex digits or base64 of 32 random bytes");
+    if !settings.keys.has_key() {
+        bail!(
+            "production requires VOUCHSAFE_MASTER_KEY: 64 hex digits or base64 of 32 random bytes; or VOUCHSAFE_KMS=vault-transit"
+        );
     }
     if settings.connect_options()?.is_none() {
         bail!("production requires DATABASE_URL: the URL of a Postgres database");

@@ -205,3 +205,39 @@ async fn listed_checkpoint_whose_entries_were_changed_is_not_intact() {
     assert!(unchecked.iter().all(|checkpoint| checkpoint.is_intact.is_none()));
     database.remove().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checkpoints_on_request_cover_all_entries_after_another_node_has_written_its_own() {
+    let database = Database::create().await;
+    let store = PgStore::open(database.service_options(), Handle::current());
+    let mut connection = database.connect().await;
+    let insert = "INSERT INTO audit_log (operator, action, subject) SELECT 'somebody', 'stock.void', i::text
+                  FROM generate_series(1, 1500) AS i";
+    connection.execute(insert).await.unwrap();
+    // Another node writes a checkpoint: the request waits for its lock.
+    let mut other = database.connect().await;
+    other
+        .execute("BEGIN; SELECT pg_advisory_xact_lock(x'56537365616c0000'::bigint)")
+        .await
+        .unwrap();
+    assert_eq!(store.audit_log.write_checkpoint(key()).await.unwrap(), None);
+    let request = store
+        .audit_log
+        .write_checkpoints_now(key(), AuditActor::service());
+    let (newest, ()) = tokio::join!(request, async {
+        other.execute("COMMIT").await.map(drop).unwrap()
+    });
+    let newest = newest.unwrap().unwrap();
+    assert_eq!(
+        (newest.number, newest.entries, newest.is_intact),
+        (2, 501, Some(true))
+    );
+    let entries: Vec<_> = checkpoint_entries(&mut connection).await.concat();
+    let all: Vec<i64> = sqlx::query_scalar("SELECT audit_id FROM audit_log ORDER BY audit_id")
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(entries, all);
+    assert_checkpoints_hold(&mut connection).await;
+    database.remove().await;
+}

@@ -57,7 +57,9 @@ pub(super) async fn seed(store: &PgStore, product: Product) {
 
 pub(super) async fn open_keyring(store: &PgStore) -> Keyring {
     let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
-    Keyring::open(store.data_keys.clone(), master).await.unwrap()
+    Keyring::open(store.data_keys.clone(), master.into())
+        .await
+        .unwrap()
 }
 
 pub(super) fn seal_voucher(vault: &Vault, code_id: CodeId, code: &str, expiry: Option<Date>) -> NewVoucher {

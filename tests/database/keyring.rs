@@ -6,7 +6,8 @@ use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::Sku;
 use vouchsafe_security::vault::code::{CodeParts, VoucherCode};
 use vouchsafe_security::vault::master_key::MasterKey;
-use vouchsafe_security::vault::seal::{CodeId, SEALS_BEFORE_ROTATION, UnlockError};
+use vouchsafe_security::vault::seal::{CodeId, SEALS_BEFORE_ROTATION};
+use vouchsafe_security::vault::wrapping_key::WrapError;
 use vouchsafe_store::PgStore;
 use vouchsafe_store::keyring::{Keyring, KeyringError};
 
@@ -47,7 +48,7 @@ fn code(text: &str) -> VoucherCode {
 async fn concurrent_starts_create_one_key_per_purpose() {
     let database = Database::create().await;
     let store = store(&database);
-    let starts = (0..8).map(|_| Keyring::open(store.data_keys.clone(), master("ab")));
+    let starts = (0..8).map(|_| Keyring::open(store.data_keys.clone(), master("ab").into()));
     let keyrings = futures_util::future::join_all(starts).await;
     let active: Vec<_> = keyrings
         .iter()
@@ -62,12 +63,12 @@ async fn concurrent_starts_create_one_key_per_purpose() {
 async fn code_sealed_before_restart_is_readable() {
     let database = Database::create().await;
     let store = store(&database);
-    let first = Keyring::open(store.data_keys.clone(), master("ab"))
+    let first = Keyring::open(store.data_keys.clone(), master("ab").into())
         .await
         .unwrap()
         .vault();
     let sealed = first.seal(CodeId(7), &sku(), &code("CNRY-1")).unwrap();
-    let later = Keyring::open(store.data_keys, master("ab"))
+    let later = Keyring::open(store.data_keys, master("ab").into())
         .await
         .unwrap()
         .vault();
@@ -91,16 +92,18 @@ async fn wrong_master_key_is_rejected_without_new_key() {
     let database = Database::create().await;
     let store = store(&database);
     drop(
-        Keyring::open(store.data_keys.clone(), master("ab"))
+        Keyring::open(store.data_keys.clone(), master("ab").into())
             .await
             .unwrap(),
     );
-    let error = Keyring::open(store.data_keys, master("cd")).await.unwrap_err();
+    let error = Keyring::open(store.data_keys, master("cd").into())
+        .await
+        .unwrap_err();
     assert!(
-        matches!(error, KeyringError::Locked(UnlockError::WrongMasterKey(_))),
+        matches!(error, KeyringError::Locked(WrapError::NotLoaded { .. })),
         "{error}"
     );
-    assert!(error.to_string().contains("master key"), "{error}");
+    assert!(error.to_string().contains("is not loaded; loaded: "), "{error}");
     assert_eq!(count_keys(&database).await, (1, 1));
     database.remove().await;
 }
@@ -109,7 +112,7 @@ async fn wrong_master_key_is_rejected_without_new_key() {
 async fn exhausted_key_is_rotated_and_still_decrypts() {
     let database = Database::create().await;
     let store = store(&database);
-    let first = Keyring::open(store.data_keys.clone(), master("ab"))
+    let first = Keyring::open(store.data_keys.clone(), master("ab").into())
         .await
         .unwrap();
     let sealed = first.vault().seal(CodeId(1), &sku(), &code("CNRY-1")).unwrap();
@@ -126,8 +129,8 @@ async fn exhausted_key_is_rotated_and_still_decrypts() {
         .await
         .unwrap();
     let (one, other) = (
-        Keyring::open(store.data_keys.clone(), master("ab")),
-        Keyring::open(store.data_keys.clone(), master("ab")),
+        Keyring::open(store.data_keys.clone(), master("ab").into()),
+        Keyring::open(store.data_keys.clone(), master("ab").into()),
     );
     let (one, other) = (one.await.unwrap(), other.await.unwrap());
     let (next, same) = tokio::join!(one.sealing_vault(), other.sealing_vault());

@@ -38,6 +38,7 @@ mod identity_provider;
 mod import_conflicts;
 mod import_progress;
 mod imports;
+mod key_rotation;
 mod killed_deliveries;
 mod killed_operations;
 mod ledger;

@@ -27,7 +27,7 @@ pub(crate) fn start_two_nodes_with(settings: &[(&str, &str)]) -> [Instance; 2] {
     [first, second]
 }
 
-async fn wait_for_status(partner: &mut Partner, status: u16, path: &str) {
+pub(crate) async fn wait_for_status(partner: &mut Partner, status: u16, path: &str) {
     let description = format!("{path} to return {status}");
     let poll = async || (partner.get(path).await.status == status).then_some(());
     eventually(&description, WAIT_TIMEOUT, poll).await;

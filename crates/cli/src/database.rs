@@ -12,8 +12,11 @@ use anyhow::Context as _;
 use clap::Args;
 use secrecy::SecretString;
 use sqlx::postgres::PgConnectOptions;
+use vouchsafe_kms::{KeyFile, WrappingKeyArgs};
 use vouchsafe_private_postgres::{DataDir, DataDirError, Durability, PrivatePostgres};
 use vouchsafe_security::secret::expose;
+use vouchsafe_security::vault::key_file;
+use vouchsafe_security::vault::wrapping_key::WrappingKeys;
 use vouchsafe_store::parse_database_url;
 
 use super::exit::{UnreachableError, UsageError};
@@ -33,9 +36,20 @@ pub(super) struct DatabaseArgs {
 }
 
 impl DatabaseArgs {
-    /// Whether it is the private Postgres in the data directory.
-    pub(super) const fn is_private(&self) -> bool {
-        self.database_url.is_none()
+    /// The wrapping keys of the database; `None` without a setting and without a master key in the data directory.
+    pub(super) fn load_wrapping_keys(
+        &self,
+        keys: &WrappingKeyArgs,
+        local_service: &LocalService,
+    ) -> anyhow::Result<Option<WrappingKeys>> {
+        let path = local_service.data_dir.join(key_file::NAME);
+        // The key there does not belong to another database.
+        let is_private = self.database_url.is_none();
+        keys.load(if is_private {
+            KeyFile::IfExists(&path)
+        } else {
+            KeyFile::None
+        })
     }
 
     /// Runs `work` on the database. `verb` completes "cannot … the database".

@@ -17,6 +17,7 @@ mod examples;
 mod exit;
 mod health;
 mod id;
+mod keys;
 mod man_pages;
 mod migrate;
 mod monitoring;
@@ -51,7 +52,7 @@ use self::exit::WaitingChange;
 pub use self::id::with_validation;
 pub use self::table::MAX_WIDTH;
 
-use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
+use vouchsafe_domain::audit_log::AuditFilter;
 use vouchsafe_domain::deceptive::escape_output;
 use vouchsafe_security::console_url::ConsoleUrl;
 use vouchsafe_security::environment::Environment;
@@ -148,7 +149,13 @@ pub enum Command {
     Audit(AdminQuery<ListArgs<AuditFilter>>),
     /// List checkpoints of the audit trail's hash chain, newest first.
     #[command(after_help = examples!["vouchsafe checkpoints --limit 1", "vouchsafe checkpoints --check"])]
-    Checkpoints(AdminQuery<ListArgs<CheckpointFilter>>),
+    Checkpoints(monitoring::CheckpointsArgs),
+    /// List and rotate the keys that encrypt codes, on the database.
+    #[command(after_help = examples!["vouchsafe keys list"])]
+    Keys {
+        #[command(subcommand)]
+        action: keys::Action,
+    },
     /// Run schema migrations, before an upgrade and in production before the first start.
     Migrate(migrate::MigrateArgs),
     /// Check every invariant in the database, with the service running or stopped.
@@ -294,7 +301,11 @@ async fn dispatch(
         Command::Actors(args) => monitoring::actors(&args.query, &admin(args.options)?).await,
         Command::Nodes(args) => monitoring::nodes(&args.query, &admin(args.options)?).await,
         Command::Lanes(args) => monitoring::lanes(&args.query, &admin(args.options)?).await,
-        Command::Checkpoints(args) => monitoring::checkpoints(&args.query, &admin(args.options)?).await,
+        Command::Checkpoints(args) => {
+            let AdminQuery { options, query } = args.list;
+            monitoring::checkpoints(args.action, &query, &admin(options)?).await
+        }
+        Command::Keys { action } => keys::run(action, json, local_service).await,
         Command::Settings(args) => monitoring::settings(&args.query, &admin(args.options)?).await,
         Command::Audit(args) => monitoring::audit(&args.query, &admin(args.options)?).await,
         Command::Migrate(args) => migrate::run(args, json, local_service).await,

@@ -1,12 +1,14 @@
 //! `vouchsafe overview`, `actors`, `nodes`, `lanes`, `settings`,
 //! `audit` and `checkpoints`: what runs, and the audit trail.
 
-use clap::Args;
+use clap::{Args, Subcommand};
+use reqwest::Method;
 use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
 use vouchsafe_wire::operator::actors::ActorsQuery;
 
 use super::CommandOutput;
-use super::admin::{AdminClient, ListArgs};
+use super::admin::{AdminClient, AdminQuery, ListArgs, NO_BODY};
+use super::examples::examples;
 use super::id::percent_encode;
 use super::table::{Column, column, text};
 
@@ -67,6 +69,23 @@ const CHECKPOINT_COLUMNS: [Column; 6] = [
     text("SHA-256", "hash", 16),
 ];
 
+/// Checkpoints to list, or to write.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct CheckpointsArgs {
+    #[command(flatten)]
+    pub(super) list: AdminQuery<ListArgs<CheckpointFilter>>,
+    #[command(subcommand)]
+    pub(super) action: Option<CheckpointAction>,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(super) enum CheckpointAction {
+    /// Write a checkpoint over all audit entries now, instead of within ten seconds.
+    #[command(after_help = examples!["vouchsafe checkpoints write"])]
+    Write,
+}
+
 /// Which actors to show.
 #[derive(Debug, Args)]
 pub struct ActorsArgs {
@@ -108,10 +127,14 @@ pub(super) async fn audit(
 }
 
 pub(super) async fn checkpoints(
+    action: Option<CheckpointAction>,
     query: &ListArgs<CheckpointFilter>,
     admin: &AdminClient,
 ) -> anyhow::Result<CommandOutput> {
-    admin.list("/audit/checkpoints", query, &CHECKPOINT_COLUMNS).await
+    match action {
+        Some(CheckpointAction::Write) => admin.change(Method::POST, "/audit/checkpoints", NO_BODY).await,
+        None => admin.list("/audit/checkpoints", query, &CHECKPOINT_COLUMNS).await,
+    }
 }
 
 pub(super) async fn settings(query: &ListArgs, admin: &AdminClient) -> anyhow::Result<CommandOutput> {

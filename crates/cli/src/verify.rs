@@ -7,14 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
-use secrecy::SecretString;
 use serde::Serialize;
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnectOptions;
-use vouchsafe_security::secret::expose_setting;
+use vouchsafe_kms::WrappingKeyArgs;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
-use vouchsafe_security::vault::key_file;
-use vouchsafe_security::vault::master_key::MasterKey;
+use vouchsafe_security::vault::wrapping_key::WrappingKeys;
 use vouchsafe_store::keyring::{self, KeyringError};
 use vouchsafe_verify::{self as verify, Finding, VerifyProgress, VerifyRun, VerifyState};
 
@@ -45,33 +43,12 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "FILE")]
     checkpoints: Option<PathBuf>,
 
-    /// Master key, with which the HMACs of audit checkpoints are checked [default: that of the data directory, if it has one].
-    #[arg(
-        long,
-        env = "VOUCHSAFE_MASTER_KEY",
-        hide_env_values = true,
-        value_name = "KEY"
-    )]
-    master_key: Option<SecretString>,
+    /// Keys with which the HMACs of audit checkpoints are checked.
+    #[command(flatten)]
+    keys: WrappingKeyArgs,
 
     #[command(flatten)]
     database: DatabaseArgs,
-}
-
-impl VerifyArgs {
-    fn master_key(&self, data_dir: &Path) -> anyhow::Result<Option<MasterKey>> {
-        if let Some(key) = expose_setting(self.master_key.as_ref()) {
-            return MasterKey::parse(key)
-                .map(Some)
-                .context("read VOUCHSAFE_MASTER_KEY");
-        }
-        let path = data_dir.join(key_file::NAME);
-        // The key there does not belong to another database.
-        if !self.database.is_private() || !path.try_exists().unwrap_or_default() {
-            return Ok(None);
-        }
-        key_file::load(&path).map(Some).context("read the master key")
-    }
 }
 
 #[derive(Serialize)]
@@ -85,8 +62,8 @@ pub(super) async fn run(
     json: bool,
     local_service: &LocalService,
 ) -> anyhow::Result<CommandOutput> {
-    let master_key = args.master_key(&local_service.data_dir)?;
-    if master_key.is_none() {
+    let wrapping = args.database.load_wrapping_keys(&args.keys, local_service)?;
+    if wrapping.is_none() {
         // Standard error may be closed.
         drop(writeln!(
             io::stderr(),
@@ -96,7 +73,7 @@ pub(super) async fn run(
     let (resume, checkpoints) = (args.resume.as_deref(), args.checkpoints.as_deref());
     let check = async |options| {
         // A key of another database is an error at once, and not after the hours of a check.
-        let key = match load_checkpoint_key(&options, master_key.as_ref()).await {
+        let key = match load_checkpoint_key(&options, wrapping.as_ref()).await {
             Ok(key) => key,
             Err(KeyringError::Store(error)) => return Err(error),
             Err(error) => return Ok(Err(error.into())),
@@ -131,13 +108,13 @@ pub(super) async fn run(
 
 async fn load_checkpoint_key(
     options: &PgConnectOptions,
-    master_key: Option<&MasterKey>,
+    wrapping: Option<&WrappingKeys>,
 ) -> Result<Option<CheckpointKey>, KeyringError> {
-    let Some(master_key) = master_key else {
+    let Some(wrapping) = wrapping else {
         return Ok(None);
     };
     let mut connection = verify::connect(options).await?;
-    let key = keyring::load_checkpoint_key(&mut connection, master_key).await?;
+    let key = keyring::load_checkpoint_key(&mut connection, wrapping).await?;
     connection.close().await?;
     Ok(key)
 }

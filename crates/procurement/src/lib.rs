@@ -77,9 +77,17 @@ impl VendorAdapter {
     }
 
     /// Creates the adapter of a configured vendor, with its own circuit breaker; the error is the reason why there is none.
-    fn open(access: &VendorWithCredential, keyring: &Keyring, clock: Arc<dyn Clock>) -> Result<Self, String> {
+    async fn open(
+        access: &VendorWithCredential,
+        keyring: &Keyring,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, String> {
         let VendorWithCredential { vendor, credential } = access;
-        let open = |sealed| keyring.vault().open_credential(&vendor.vendor_id, sealed);
+        let vault = keyring
+            .vault_with(credential.as_ref().map(|sealed| sealed.key_id))
+            .await;
+        let vault = vault.map_err(|error| error.to_string())?;
+        let open = |sealed| vault.open_credential(&vendor.vendor_id, sealed);
         let credential = credential.as_ref().map(open).transpose();
         let url = vendor.url.as_deref().map(str::parse).transpose();
         let config = AdapterConfig {

@@ -10,12 +10,12 @@
 //! does not suffice to compute the chain anew.
 
 use serde::{Deserialize, Serialize};
-use sqlx::{PgConnection, PgPool};
+use sqlx::{Connection as _, PgConnection, PgPool, PgTransaction};
 use time::OffsetDateTime;
 use vouchsafe_domain::audit_log::CheckpointRow;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
 
-use super::audit::{AuditLog, to_bigint};
+use super::audit::{self, AuditActor, AuditLog, NO_STATE, to_bigint};
 
 /// How far the ids of visible entries can be out of order. At several thousand code retrievals per second this covers the
 /// timeouts of a statement and of an idle transaction. The invariant `audit.checkpoints` contains the same number.
@@ -55,6 +55,41 @@ impl AuditLog {
         self.0
             .run(move |pool| async move { write_checkpoint(&pool, &key).await })
             .await
+    }
+
+    /// Writes an entry of `actor`, and checkpoints over it and all earlier entries. Waits for another node that writes one. Returns the newest
+    /// checkpoint.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer. The checkpoints that were written stay.
+    pub async fn write_checkpoints_now(
+        &self,
+        key: CheckpointKey,
+        actor: AuditActor,
+    ) -> Result<Option<CheckpointRow>, sqlx::Error> {
+        let mac_key = key.clone();
+        self.0
+            .run(move |pool| async move {
+                let mut connection = pool.acquire().await?;
+                audit::write(
+                    &mut connection,
+                    &actor,
+                    "audit_checkpoint.write",
+                    "audit_log",
+                    NO_STATE,
+                    NO_STATE,
+                )
+                .await?;
+                // Of the others another node may have written a checkpoint already, while this one waited for it.
+                while write_checkpoint_in_turn(&mut connection, &mac_key)
+                    .await?
+                    .is_some_and(|checkpoint| checkpoint.is_full())
+                {}
+                Ok(())
+            })
+            .await?;
+        let newest = self.list_checkpoints(None, 1, Some(key)).await?;
+        Ok(newest.into_iter().next())
     }
 
     /// Reads up to `limit` checkpoints from the number `first`, oldest first.
@@ -183,6 +218,25 @@ async fn write_checkpoint(
     if !locked {
         return Ok(None);
     }
+    write_and_commit(transaction, key).await
+}
+
+async fn write_checkpoint_in_turn(
+    connection: &mut PgConnection,
+    key: &CheckpointKey,
+) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
+    let mut transaction = connection.begin().await?;
+    sqlx::query!("SELECT pg_advisory_xact_lock($1)", CHECKPOINT_LOCK)
+        .execute(&mut *transaction)
+        .await?;
+    write_and_commit(transaction, key).await
+}
+
+/// The transaction holds the lock.
+async fn write_and_commit(
+    mut transaction: PgTransaction<'_>,
+    key: &CheckpointKey,
+) -> Result<Option<AuditCheckpoint>, sqlx::Error> {
     // A separate statement, whose snapshot includes the checkpoint of the previous lock holder.
     let next = sqlx::query!(
         r#"WITH floor AS MATERIALIZED (

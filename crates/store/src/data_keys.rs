@@ -1,8 +1,13 @@
-//! Wrapped data keys. Creation is safe against concurrent starts.
+//! Wrapped data keys. Creation is safe against concurrent starts, and against a rotation of the wrapping key.
 
+use std::time::Duration;
+
+use serde::Serialize;
 use sqlx::{PgConnection, PgPool};
-use vouchsafe_security::vault::data_key::{KeyId, KeyPurpose, WrappedKey};
+use vouchsafe_security::vault::data_key::{DataKey, KeyId, KeyPurpose, WrappedKey};
+use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeyId, WrappingKeys};
 
+use super::audit::{self, AuditActor, NO_STATE};
 use super::database::Database;
 
 /// The data keys and the usage of the active one.
@@ -13,137 +18,248 @@ pub struct DataKeySet {
     pub active_seals: u64,
 }
 
-/// Wraps a new key under its future id. Runs inside the transaction that inserts it.
-pub type KeyWrapper = Box<dyn Fn(KeyId, KeyPurpose) -> Result<WrappedKey, sqlx::Error> + Send + Sync>;
+/// The newest data key for codes.
+#[derive(Debug, Clone, Copy)]
+pub struct NewestKey {
+    pub key_id: KeyId,
+    /// Whether it is older than the maximum age, and all live nodes learn a new key by themselves.
+    pub is_due: bool,
+}
+
+/// Why data keys were not read, created or rewrapped. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum DataKeyError {
+    #[error(transparent)]
+    Wrap(#[from] WrapError),
+    #[error(transparent)]
+    Store(#[from] sqlx::Error),
+}
+
+impl From<vouchsafe_security::vault::NoRandomness> for DataKeyError {
+    fn from(error: vouchsafe_security::vault::NoRandomness) -> Self {
+        Self::Wrap(error.into())
+    }
+}
+
+/// State of a data key in the audit trail.
+#[derive(Debug, Serialize)]
+pub(super) struct DataKeyState<'a> {
+    purpose: &'static str,
+    wrapped_by: Option<&'a str>,
+}
+
+impl<'a> DataKeyState<'a> {
+    pub(super) fn of(key: &'a WrappedKey) -> Self {
+        Self {
+            purpose: key.purpose.into_str(),
+            wrapped_by: key.wrapped_by.as_ref().map(WrappingKeyId::as_str),
+        }
+    }
+}
 
 /// Wrapped data keys.
 #[derive(Debug, Clone)]
 pub struct DataKeys(pub(super) Database);
 
 impl DataKeys {
-    /// Loads the data keys and creates missing ones.
+    /// Loads the data keys and creates missing ones. Waits for a rotation of the wrapping key.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer, or `wrap` fails.
-    pub async fn ensure(&self, wrap: KeyWrapper) -> Result<DataKeySet, sqlx::Error> {
+    /// [`DataKeyError`] when the database does not answer, or no new key can be wrapped.
+    pub async fn ensure(&self, wrapping: WrappingKeys) -> Result<DataKeySet, DataKeyError> {
+        self.run(move |pool| async move { create_missing(&pool, &wrapping).await })
+            .await
+    }
+
+    /// Loads the data keys.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn load(&self) -> Result<DataKeySet, sqlx::Error> {
         self.0
-            .run(move |pool| async move { create_missing(&pool, &wrap).await })
+            .run(|pool| async move { read_key_set(&mut *pool.acquire().await?).await })
             .await
     }
 
     /// Creates the next key for codes, unless one newer than `active` exists, and loads all keys.
     ///
     /// # Errors
-    /// [`sqlx::Error`] when the database does not answer, or `wrap` fails.
-    pub async fn next_codes_key(&self, active: KeyId, wrap: KeyWrapper) -> Result<DataKeySet, sqlx::Error> {
-        self.0
-            .run(move |pool| async move { create_next(&pool, active, &wrap).await })
-            .await
+    /// [`DataKeyError`] when the database does not answer, or the new key cannot be wrapped.
+    pub async fn next_codes_key(
+        &self,
+        active: KeyId,
+        wrapping: WrappingKeys,
+    ) -> Result<DataKeySet, DataKeyError> {
+        self.run(move |pool| async move {
+            let mut transaction = pool.begin().await?;
+            let actor = AuditActor::service();
+            create_next(&mut transaction, Some(active), &wrapping, &actor).await?;
+            let keys = read_key_set(&mut transaction).await?;
+            transaction.commit().await?;
+            Ok(keys)
+        })
+        .await
+    }
+
+    /// Returns the newest key for codes, if there is one. Without `max_age` no key is due.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn newest_codes_key(
+        &self,
+        max_age: Option<Duration>,
+    ) -> Result<Option<NewestKey>, sqlx::Error> {
+        let statement = sqlx::query!(
+            r#"SELECT k.key_id,
+                      (k.created_at < clock_timestamp() - make_interval(secs => $1)
+                       AND NOT EXISTS (
+                           SELECT
+                             FROM nodes AS n
+                            WHERE n.lease_until >= clock_timestamp() AND n.wrapping_keys_of IS DISTINCT FROM n.incarnation
+                       )) IS TRUE AS "is_due!"
+                 FROM data_keys AS k
+                WHERE k.purpose = 'codes'
+                ORDER BY k.key_id DESC
+                LIMIT 1"#,
+            max_age.map(|age| age.as_secs_f64()) as Option<f64>,
+        )
+        .map(|row| NewestKey {
+            key_id: KeyId(row.key_id),
+            is_due: row.is_due,
+        });
+        self.0.fetch_optional(statement).await
+    }
+
+    async fn run<T, F, W>(&self, work: W) -> Result<T, DataKeyError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, DataKeyError>> + Send + 'static,
+        W: FnOnce(PgPool) -> F + Send + 'static,
+    {
+        let done = self.0.run(|pool| async move {
+            match work(pool).await {
+                Ok(done) => Ok(Ok(done)),
+                Err(DataKeyError::Wrap(error)) => Ok(Err(error)),
+                Err(DataKeyError::Store(error)) => Err(error),
+            }
+        });
+        Ok(done.await??)
     }
 }
 
-async fn create_missing(pool: &PgPool, wrap: &KeyWrapper) -> Result<DataKeySet, sqlx::Error> {
+async fn create_missing(pool: &PgPool, wrapping: &WrappingKeys) -> Result<DataKeySet, DataKeyError> {
     let mut transaction = pool.begin().await?;
     lock(&mut transaction).await?;
     for purpose in [KeyPurpose::BlindIndex, KeyPurpose::Codes] {
-        let exists = sqlx::query_scalar!(
-            r#"SELECT EXISTS (SELECT FROM data_keys WHERE purpose = $1) AS "exists!""#,
-            purpose.into_str(),
-        );
-        if !exists.fetch_one(&mut *transaction).await? {
-            insert_key(&mut transaction, purpose, wrap).await?;
+        let existing = read_data_keys(&mut transaction).await?;
+        if existing.iter().all(|key| key.purpose != purpose) {
+            insert_key(&mut transaction, &existing, purpose, wrapping).await?;
         }
     }
-    read_and_commit(transaction).await
+    let keys = read_key_set(&mut transaction).await?;
+    transaction.commit().await?;
+    Ok(keys)
 }
 
-async fn create_next(pool: &PgPool, active: KeyId, wrap: &KeyWrapper) -> Result<DataKeySet, sqlx::Error> {
-    let mut transaction = pool.begin().await?;
-    lock(&mut transaction).await?;
-    let newest = sqlx::query_scalar!(
-        "SELECT max(key_id) FROM data_keys WHERE purpose = $1",
-        KeyPurpose::Codes.into_str(),
-    );
-    let newest = newest.fetch_one(&mut *transaction).await?;
-    if newest.is_none_or(|newest| newest <= active.0) {
-        insert_key(&mut transaction, KeyPurpose::Codes, wrap).await?;
+/// Creates the next key for codes, unless one newer than `active` exists; without `active` always. Returns the newest key.
+pub(super) async fn create_next(
+    connection: &mut PgConnection,
+    active: Option<KeyId>,
+    wrapping: &WrappingKeys,
+    actor: &AuditActor,
+) -> Result<KeyId, DataKeyError> {
+    lock(connection).await?;
+    let existing = read_data_keys(connection).await?;
+    let newest = existing.iter().filter(|key| key.purpose == KeyPurpose::Codes);
+    let newest = newest.map(|key| key.key_id).max();
+    if let (Some(newest), Some(active)) = (newest, active)
+        && newest > active
+    {
+        return Ok(newest);
     }
-    read_and_commit(transaction).await
+    let key = insert_key(connection, &existing, KeyPurpose::Codes, wrapping).await?;
+    let state = DataKeyState::of(&key);
+    audit::write(
+        connection,
+        actor,
+        "data_key.create",
+        &key.key_id,
+        NO_STATE,
+        Some(&state),
+    )
+    .await?;
+    Ok(key.key_id)
 }
 
 /// Excludes other writers; readers continue.
-async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+pub(super) async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!("LOCK TABLE data_keys IN SHARE ROW EXCLUSIVE MODE")
         .execute(connection)
         .await
         .map(drop)
 }
 
+/// Wraps the new key like the `existing` ones: a node that does not know of a rotation yet must not undo it.
 async fn insert_key(
     connection: &mut PgConnection,
+    existing: &[WrappedKey],
     purpose: KeyPurpose,
-    wrap: &KeyWrapper,
-) -> Result<(), sqlx::Error> {
+    wrapping: &WrappingKeys,
+) -> Result<WrappedKey, DataKeyError> {
     // Before the insert, because the wrapping binds the key to its id.
     let key_id =
         sqlx::query_scalar!(r#"SELECT nextval(pg_get_serial_sequence('data_keys', 'key_id')) AS "key_id!""#);
     let key_id = key_id.fetch_one(&mut *connection).await?;
     let key_id = i32::try_from(key_id).map_err(|error| sqlx::Error::Decode(error.into()))?;
-    let key = wrap(KeyId(key_id), purpose)?;
+    let key = DataKey::generate(KeyId(key_id), purpose)?;
+    let key = wrapping.wrap_like(existing.last(), &key).await?;
     sqlx::query!(
-        "INSERT INTO data_keys (key_id, purpose, wrapped) OVERRIDING SYSTEM VALUE VALUES ($1, $2, $3)",
+        "INSERT INTO data_keys (key_id, purpose, wrapped, wrapped_by, codes_before) OVERRIDING SYSTEM VALUE
+         SELECT $1, $2, $3, $4, CASE WHEN is_called THEN last_value ELSE 0 END FROM code_ids",
         key_id,
         purpose.into_str(),
         key.wrapped,
+        key.wrapped_by.as_ref().map(WrappingKeyId::as_str),
     )
     .execute(connection)
-    .await
-    .map(drop)
+    .await?;
+    Ok(key)
 }
 
-async fn read_and_commit(mut transaction: sqlx::PgTransaction<'_>) -> Result<DataKeySet, sqlx::Error> {
-    let keys = read_data_keys(&mut transaction).await?;
-    let active_seals = active_seals(&mut transaction, &keys).await?;
-    transaction.commit().await?;
-    Ok(DataKeySet { keys, active_seals })
+async fn read_key_set(connection: &mut PgConnection) -> Result<DataKeySet, sqlx::Error> {
+    Ok(DataKeySet {
+        keys: read_data_keys(connection).await?,
+        active_seals: active_seals(connection).await?,
+    })
 }
 
 /// Reads the wrapped data keys.
 pub(super) async fn read_data_keys(connection: &mut PgConnection) -> Result<Vec<WrappedKey>, sqlx::Error> {
-    sqlx::query!("SELECT key_id, purpose, wrapped FROM data_keys ORDER BY key_id")
+    sqlx::query!("SELECT key_id, purpose, wrapped, wrapped_by FROM data_keys ORDER BY key_id")
         .try_map(|row| {
             let purpose = row.purpose.parse();
             Ok(WrappedKey {
                 key_id: KeyId(row.key_id),
                 purpose: purpose.map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
                 wrapped: row.wrapped,
+                wrapped_by: row.wrapped_by.map(WrappingKeyId::new),
             })
         })
         .fetch_all(connection)
         .await
 }
 
-/// Each sealed code takes a new code id, so the last id bounds the usage of a single key. With several keys the codes of the
-/// newest one are counted, which is exact and slow.
-async fn active_seals(connection: &mut PgConnection, keys: &[WrappedKey]) -> Result<u64, sqlx::Error> {
-    let codes_keys = keys.iter().filter(|key| key.purpose == KeyPurpose::Codes);
-    let count = if codes_keys.clone().count() > 1 {
-        sqlx::query!("SET LOCAL statement_timeout = 0")
-            .execute(&mut *connection)
-            .await?;
-        let newest = codes_keys.map(|key| key.key_id.0).max();
-        sqlx::query_scalar!(
-            r#"SELECT count(*) AS "count!" FROM codes WHERE key_id = $1"#,
-            newest
-        )
-        .fetch_one(connection)
-        .await?
-    } else {
-        sqlx::query_scalar!(
-            r#"SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS "last_id!" FROM code_ids"#
-        )
-        .fetch_one(connection)
-        .await?
-    };
-    Ok(count.unsigned_abs())
+/// Each sealed code takes a new code id, so the ids since the newest key was created bound its usage, with the old codes that were
+/// encrypted again.
+async fn active_seals(connection: &mut PgConnection) -> Result<u64, sqlx::Error> {
+    let seals = sqlx::query_scalar!(
+        r#"SELECT CASE WHEN c.is_called THEN c.last_value ELSE 0 END - k.codes_before + k.reencrypted AS "seals!"
+             FROM data_keys AS k
+            CROSS JOIN code_ids AS c
+            WHERE k.purpose = 'codes'
+            ORDER BY k.key_id DESC
+            LIMIT 1"#
+    );
+    let seals = seals.fetch_optional(connection).await?.unwrap_or_default();
+    Ok(u64::try_from(seals).unwrap_or_default())
 }

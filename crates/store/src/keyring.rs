@@ -1,36 +1,55 @@
 //! Keyring: the process's unlocked data keys, and their rotation.
 //!
-//! At startup it creates missing data keys and unwraps all of them with the master key. Every key that ever encrypted a
-//! code stays loaded.
+//! At startup it creates missing data keys and unwraps all of them with the wrapping keys. Every key that ever encrypted a
+//! code stays loaded. A key that another node created is loaded when a value needs it, and by [`Keyring::refresh`].
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use sqlx::PgConnection;
 use vouchsafe_security::vault::checkpoint_key::CheckpointKey;
-use vouchsafe_security::vault::data_key::DataKey;
-use vouchsafe_security::vault::master_key::MasterKey;
-use vouchsafe_security::vault::seal::{UnlockError, Vault};
+use vouchsafe_security::vault::data_key::KeyId;
+use vouchsafe_security::vault::seal::{IncompleteKeySet, Vault};
+use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeys};
 
-use crate::data_keys::read_data_keys;
-use crate::{DataKeySet, DataKeys, KeyWrapper};
+use crate::data_keys::{DataKeyError, read_data_keys};
+use crate::{DataKeySet, DataKeys};
 
 /// Why the data keys are unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyringError {
-    /// The master key belongs to another database, or a key is missing.
-    #[error(
-        "cannot decrypt the codes of this database: {0}; start with the master key with which it was created"
-    )]
-    Locked(#[from] UnlockError),
-    /// The database failed, or no new key could be generated.
+    /// The master key belongs to another database, or the key manager failed.
+    #[error("cannot decrypt the codes of this database: {0}{advice}", advice = advice(.0))]
+    Locked(#[from] WrapError),
+    #[error("cannot decrypt the codes of this database: {0}")]
+    Incomplete(#[from] IncompleteKeySet),
     #[error("cannot read the data keys: {0}")]
     Store(#[from] sqlx::Error),
 }
 
+const fn advice(error: &WrapError) -> &'static str {
+    match error {
+        WrapError::WrongMasterKey(_) => "; start with the master key with which it was created",
+        WrapError::NotLoaded { .. } => {
+            "; start with that key, as VOUCHSAFE_MASTER_KEY or VOUCHSAFE_MASTER_KEY_PREVIOUS, or with the settings of Vault"
+        }
+        WrapError::NoRandomness(_) | WrapError::KeyManager(_) => "",
+    }
+}
+
+impl From<DataKeyError> for KeyringError {
+    fn from(error: DataKeyError) -> Self {
+        match error {
+            DataKeyError::Wrap(error) => Self::Locked(error),
+            DataKeyError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
 pub struct Keyring {
     data_keys: DataKeys,
-    master: Arc<MasterKey>,
+    wrapping: WrappingKeys,
     vault: RwLock<Arc<Vault>>,
 }
 
@@ -39,15 +58,30 @@ impl Keyring {
     ///
     /// # Errors
     /// [`KeyringError`]; a wrong master key is [`KeyringError::Locked`].
-    pub async fn open(data_keys: DataKeys, master: MasterKey) -> Result<Self, KeyringError> {
-        let master = Arc::new(master);
-        let keys = data_keys.ensure(wrap_with(&master)).await?;
-        let vault = RwLock::new(unlock(&master, &keys)?);
+    pub async fn open(data_keys: DataKeys, wrapping: WrappingKeys) -> Result<Self, KeyringError> {
+        let keys = data_keys.ensure(wrapping.clone()).await?;
+        let vault = RwLock::new(unlock(&wrapping, &keys).await?);
         Ok(Self {
             data_keys,
-            master,
+            wrapping,
             vault,
         })
+    }
+
+    /// Checks that the wrapping keys still unwrap all data keys. Call it once the node's wrapping keys are reported: a rotation that did not
+    /// see the report has ended when this returns, and later ones refuse if the node cannot follow.
+    ///
+    /// # Errors
+    /// [`KeyringError`].
+    pub async fn confirm(&self) -> Result<(), KeyringError> {
+        let keys = self.data_keys.ensure(self.wrapping.clone()).await?;
+        unlock(&self.wrapping, &keys).await.map(drop)
+    }
+
+    /// The ids of the wrapping keys, for the report of the node.
+    #[must_use]
+    pub fn wrapping_key_ids(&self) -> Vec<String> {
+        self.wrapping.ids()
     }
 
     /// The current vault, for decryption.
@@ -56,20 +90,56 @@ impl Keyring {
         Arc::clone(&self.vault.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The vault for encryption; rotates to the next data key if it is due.
+    /// The vault with these data keys. Reloads the keys if another node has encrypted under a newer one. A key that does not exist is not
+    /// an error here, but where a value is decrypted.
     ///
     /// # Errors
-    /// [`KeyringError`] if the next key is due and cannot be created.
+    /// [`KeyringError`].
+    pub async fn vault_with(
+        &self,
+        key_ids: impl IntoIterator<Item = KeyId>,
+    ) -> Result<Arc<Vault>, KeyringError> {
+        let vault = self.vault();
+        if key_ids.into_iter().all(|key_id| vault.has_key(key_id)) {
+            return Ok(vault);
+        }
+        self.reload().await
+    }
+
+    /// The vault for encryption; rotates to the next data key if the active one has encrypted too many values.
+    ///
+    /// # Errors
+    /// [`KeyringError`] if the next key is due and the database does not answer.
     pub async fn sealing_vault(&self) -> Result<Arc<Vault>, KeyringError> {
         let vault = self.vault();
         if !vault.needs_rotation() {
             return Ok(vault);
         }
-        let keys = self
-            .data_keys
-            .next_codes_key(vault.active_key(), wrap_with(&self.master))
-            .await?;
-        self.replace_vault(&keys)
+        match self.rotate(vault.active_key()).await {
+            // The active key is usable for long, and a key manager may be down for a while.
+            Err(KeyringError::Locked(error)) => {
+                tracing::warn!(error.message = %error, "cannot create the next data key");
+                Ok(vault)
+            }
+            rotated => rotated,
+        }
+    }
+
+    /// Loads a data key that another node has created, and creates the next one if the active one is older than `max_age`.
+    ///
+    /// # Errors
+    /// [`KeyringError`]; the current keys stay in use.
+    pub async fn refresh(&self, max_age: Option<Duration>) -> Result<(), KeyringError> {
+        let active = self.vault().active_key();
+        let Some(newest) = self.data_keys.newest_codes_key(max_age).await? else {
+            return Ok(());
+        };
+        if newest.key_id > active {
+            self.reload().await?;
+        } else if newest.is_due {
+            self.rotate(active).await?;
+        }
+        Ok(())
     }
 
     /// Reloads the data keys: another node may have encrypted under a new one.
@@ -77,12 +147,18 @@ impl Keyring {
     /// # Errors
     /// [`KeyringError`].
     pub async fn reload(&self) -> Result<Arc<Vault>, KeyringError> {
-        let keys = self.data_keys.ensure(wrap_with(&self.master)).await?;
-        self.replace_vault(&keys)
+        let keys = self.data_keys.load().await?;
+        self.replace_vault(&keys).await
     }
 
-    fn replace_vault(&self, keys: &DataKeySet) -> Result<Arc<Vault>, KeyringError> {
-        let vault = unlock(&self.master, keys)?;
+    async fn rotate(&self, active: KeyId) -> Result<Arc<Vault>, KeyringError> {
+        let wrapping = self.wrapping.clone();
+        let keys = self.data_keys.next_codes_key(active, wrapping).await?;
+        self.replace_vault(&keys).await
+    }
+
+    async fn replace_vault(&self, keys: &DataKeySet) -> Result<Arc<Vault>, KeyringError> {
+        let vault = unlock(&self.wrapping, keys).await?;
         let mut current = self.vault.write().unwrap_or_else(PoisonError::into_inner);
         // A concurrent call that read an older key set may arrive here later.
         if vault.active_key() >= current.active_key() {
@@ -99,14 +175,15 @@ impl Keyring {
 /// [`KeyringError`]; a wrong master key is [`KeyringError::Locked`].
 pub async fn load_checkpoint_key(
     connection: &mut PgConnection,
-    master: &MasterKey,
+    wrapping: &WrappingKeys,
 ) -> Result<Option<CheckpointKey>, KeyringError> {
     let keys = read_data_keys(connection).await?;
     if keys.is_empty() {
         return Ok(None);
     }
     // This vault encrypts nothing, so the number of encrypted codes does not matter.
-    Ok(Some(Vault::unlock(master, &keys, 0)?.checkpoint_key()))
+    let vault = Vault::new(&wrapping.unwrap_all(&keys).await?, 0)?;
+    Ok(Some(vault.checkpoint_key()))
 }
 
 impl fmt::Debug for Keyring {
@@ -115,14 +192,7 @@ impl fmt::Debug for Keyring {
     }
 }
 
-fn unlock(master: &MasterKey, keys: &DataKeySet) -> Result<Arc<Vault>, UnlockError> {
-    Vault::unlock(master, &keys.keys, keys.active_seals).map(Arc::new)
-}
-
-fn wrap_with(master: &Arc<MasterKey>) -> KeyWrapper {
-    let master = Arc::clone(master);
-    Box::new(move |key_id, purpose| {
-        let key = DataKey::generate(key_id, purpose).and_then(|key| key.wrap(&master));
-        key.map_err(|error| sqlx::Error::Encode(Box::new(error)))
-    })
+async fn unlock(wrapping: &WrappingKeys, set: &DataKeySet) -> Result<Arc<Vault>, KeyringError> {
+    let keys = wrapping.unwrap_all(&set.keys).await?;
+    Ok(Arc::new(Vault::new(&keys, set.active_seals)?))
 }

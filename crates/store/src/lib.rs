@@ -23,6 +23,7 @@ mod error;
 mod events;
 mod idempotency_keys;
 mod inventory;
+mod key_rotation;
 pub mod keyring;
 mod lane;
 mod node;
@@ -40,6 +41,7 @@ mod purchases;
 mod quarantine;
 mod rate_limit_usage;
 mod reconciliation;
+mod reencryption;
 mod reserved_stock;
 mod revocation;
 mod rotation;
@@ -71,7 +73,7 @@ pub use codes::{CodeRetrieval, RetrievalOutcome, SealedVoucher};
 pub use connection_budget::ConnectionBudget;
 pub use connection_class::{ConnectionMetrics, ConnectionSettings};
 pub use credentials::{CertificationPolicy, Credentials, ENDED_DAYS, IssueOutcome, MAX_LIVE_CREDENTIALS};
-pub use data_keys::{DataKeySet, DataKeys, KeyWrapper};
+pub use data_keys::{DataKeyError, DataKeySet, DataKeys, NewestKey};
 pub use database::Database;
 pub use database_url::{DatabaseUrlError, parse_database_url};
 pub use deliveries::{
@@ -81,6 +83,10 @@ pub use deployment::PrepareError;
 pub use error::{describe, unavailable};
 pub use events::{FEED_DAYS, FeedPage, FeedPosition};
 pub use idempotency_keys::StoredResponses;
+pub use key_rotation::{
+    CreateKeyOutcome, DataKeyRow, KeyReport, NodeWrappingKeys, RewrapOutcome, create_data_key, list_keys,
+    rewrap,
+};
 pub use node::PgNode;
 pub use node_identity::{LEASE_S, NodeIdentity};
 pub use nodes::Nodes;
@@ -96,6 +102,10 @@ pub use quarantine::{Quarantine, ReleaseGround, ReleaseOutcome, SoldVoucher, Sol
 pub use reconciliation::{
     ClaimedDay, Drifts, PAGE_ROWS as RECORDS_PAGE, ReconciliationOutcome, ReconciliationRun,
     ReconciliationStatus, Reconciliations, RecordsMessage,
+};
+pub use reencryption::{
+    ReencryptedCode, ReencryptionBatch, ReencryptionRow, Reencryptions, RequestOutcome, StoredCode,
+    request_reencryption,
 };
 pub use reserved_stock::Reservations;
 pub use rotation::{RotationOutcome, RotationRequest, RotationResult};
@@ -132,6 +142,7 @@ pub struct PgStore {
     pub purchases: Purchases,
     pub quarantine: Quarantine,
     pub reconciliations: Reconciliations,
+    pub reencryptions: Reencryptions,
     pub reservations: Reservations,
     pub responses: StoredResponses,
     pub search: Search,
@@ -192,6 +203,7 @@ impl PgStore {
             purchases: Purchases(database.clone()),
             quarantine: Quarantine(database.clone()),
             reconciliations: Reconciliations(database.clone()),
+            reencryptions: Reencryptions(database.clone()),
             reservations: Reservations(database.clone()),
             responses: StoredResponses(database.clone()),
             search: Search(database.clone()),

@@ -3,12 +3,31 @@
 use vouchsafe_domain::node::NodeRow;
 
 use super::database::Database;
+use super::node_identity::NodeIdentity;
 
 /// The nodes of the deployment.
 #[derive(Debug, Clone)]
 pub struct Nodes(pub(super) Database);
 
 impl Nodes {
+    /// Reports the wrapping keys that this incarnation of a node has loaded.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn report_wrapping_keys(
+        &self,
+        node: &NodeIdentity,
+        wrapping_keys: Vec<String>,
+    ) -> Result<(), sqlx::Error> {
+        let statement = sqlx::query!(
+            "UPDATE nodes SET wrapping_keys = $3, wrapping_keys_of = $2 WHERE node = $1 AND incarnation = $2",
+            node.name,
+            node.incarnation,
+            &wrapping_keys,
+        );
+        self.0.execute(statement).await
+    }
+
     /// Lists up to 1,000 nodes in byte order of their names. Reads every chunk that is not empty.
     ///
     /// # Errors

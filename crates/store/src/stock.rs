@@ -20,6 +20,7 @@ use vouchsafe_domain::money::Currency;
 use vouchsafe_domain::product::{CodeIdentity, Sku};
 use vouchsafe_domain::voucher::Expiry;
 use vouchsafe_security::vault::blind_index::BlindIndex;
+use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
 use super::audit::{AuditActor, to_bigint};
@@ -33,6 +34,20 @@ pub use self::void::{VoidOutcome, VoidTarget};
 /// Key of the advisory lock around the generation of stock ids, which keeps the ids of one import consecutive. Any otherwise
 /// unused number.
 const STOCK_IDS_LOCK: i64 = 0x5653_7374_6f63_6b00;
+
+/// The encrypted code of a row.
+pub(super) fn sealed_blob(
+    key_id: i32,
+    nonce: Vec<u8>,
+    ciphertext: Vec<u8>,
+) -> Result<SealedBlob, sqlx::Error> {
+    let nonce = nonce.try_into();
+    Ok(SealedBlob {
+        key_id: KeyId(key_id),
+        nonce: nonce.map_err(|_| sqlx::Error::Decode("invalid nonce of a code".into()))?,
+        ciphertext,
+    })
+}
 
 /// The SKU of a batch, and the product fields that its blind indexes and face values depend on.
 #[derive(Debug, Clone)]

@@ -21,6 +21,7 @@ mod receiver;
 mod response;
 mod service_database;
 mod simulator;
+mod transit_stub;
 mod wait;
 
 pub use checked::{CheckedOperator, CheckedPartner};
@@ -37,4 +38,5 @@ pub use receiver::{Behavior, ReceivedEvent, Receiver};
 pub use response::{expect_error, expect_stored_error, expect_success, json_of, text_of};
 pub use service_database::ServiceDatabase;
 pub use simulator::VendorSimulator;
+pub use transit_stub::TransitStub;
 pub use wait::{WAIT_TIMEOUT, eventually, wait_until};

@@ -21,7 +21,7 @@ use vouchsafe_domain::clock::Clock;
 use vouchsafe_domain::delivery::{
     DeliveryFault, MAX_STORED_RESPONSE_BYTES, SealedSecret, SendResult, WebhookEvent, WebhookTarget,
 };
-use vouchsafe_security::vault::seal::WebhookSecret;
+use vouchsafe_security::vault::seal::{WebhookSecret, sealed_key_id};
 use vouchsafe_store::keyring::Keyring;
 
 use super::resolver::{Resolver, system_lookup};
@@ -263,16 +263,13 @@ impl SenderInner {
         Some(secrets)
     }
 
-    /// Decrypts a secret; reloads the data keys if another node encrypted it under a newer one.
+    /// Decrypts a secret.
     async fn open(&self, target: &WebhookTarget, sealed: &SealedSecret) -> Option<WebhookSecret> {
         let webhook_id = target.webhook_id.as_uuid();
-        if let Ok(secret) = self.keyring.vault().open_webhook_secret(webhook_id, &sealed.0) {
-            return Some(secret);
-        }
         let log_error = |error: &dyn std::fmt::Display| {
             tracing::error!(error.message = %error, webhook.id = %target.webhook_id, "cannot decrypt webhook secret");
         };
-        let vault = self.keyring.reload().await;
+        let vault = self.keyring.vault_with(sealed_key_id(&sealed.0)).await;
         let vault = vault.inspect_err(|error| log_error(error)).ok()?;
         let opened = vault.open_webhook_secret(webhook_id, &sealed.0);
         opened.inspect_err(|error| log_error(error)).ok()

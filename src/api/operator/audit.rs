@@ -1,4 +1,4 @@
-//! `GET /audit` and `GET /audit/checkpoints`: the audit trail and its hash chain, newest first.
+//! `/audit` and `/audit/checkpoints`: the audit trail and its hash chain, newest first; a checkpoint on request.
 
 use actix_web::{HttpResponse, web};
 use vouchsafe_domain::audit_log::{AuditFilter, CheckpointFilter};
@@ -32,4 +32,19 @@ pub(super) async fn list_checkpoints(
     Ok(list_response(&page, checkpoints.await?, |checkpoint| {
         checkpoint.number
     }))
+}
+
+/// `POST /audit/checkpoints`.
+pub(super) async fn write_checkpoint(
+    service: web::Data<Service>,
+    operator: Operator,
+) -> Result<HttpResponse, ApiError> {
+    let key = service.keyring.vault().checkpoint_key();
+    let audit_log = &service.operator_store.audit_log;
+    let checkpoint = audit_log
+        .write_checkpoints_now(key, operator.audit_actor())
+        .await?;
+    // The entry of this request is in one.
+    let checkpoint = checkpoint.ok_or_else(ApiError::unavailable)?;
+    Ok(HttpResponse::Ok().json(checkpoint))
 }

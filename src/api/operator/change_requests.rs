@@ -15,6 +15,7 @@ use secrecy::zeroize::Zeroizing;
 use tracing::Instrument as _;
 use vouchsafe_domain::change_request::{ChangeKind, ChangeRequest, ChangeRequestFilter, ChangeRequestStatus};
 use vouchsafe_domain::ids::ChangeRequestId;
+use vouchsafe_security::vault::seal::sealed_key_id;
 use vouchsafe_store::AuditActor;
 use vouchsafe_store::change_requests::{ChangeOutcome, StoredChangeRequest};
 use vouchsafe_wire::error_code::Code;
@@ -220,11 +221,8 @@ async fn open(
     request_id: ChangeRequestId,
     sealed: &[u8],
 ) -> Result<Zeroizing<Vec<u8>>, ApiError> {
-    if let Some(change) = service.keyring.vault().open_change(request_id.as_uuid(), sealed) {
-        return Ok(change);
-    }
-    // Another node may have encrypted it under a new data key.
-    let vault = service.keyring.reload().await.map_err(|error| {
+    let vault = service.keyring.vault_with(sealed_key_id(sealed));
+    let vault = vault.await.map_err(|error| {
         tracing::error!(error.message = %error, "cannot reload the data keys");
         ApiError::unavailable()
     })?;

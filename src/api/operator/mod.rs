@@ -189,6 +189,7 @@ fn endpoints() -> Vec<AdminEndpoint> {
         GET "/lanes" Viewer => nodes::list_lanes, docs::monitoring::lanes;
         GET "/audit" Viewer => audit::list, docs::monitoring::audit;
         GET "/audit/checkpoints" Viewer => audit::list_checkpoints, docs::monitoring::audit_checkpoints;
+        POST "/audit/checkpoints" Operator => audit::write_checkpoint, docs::monitoring::write_audit_checkpoint;
     }
 }
 

@@ -10,6 +10,7 @@ use vouchsafe_domain::change_request::ChangeKind;
 use vouchsafe_domain::ids::{PartnerId, PayoutId};
 use vouchsafe_domain::operator::Role;
 use vouchsafe_domain::payout::{Payout, PayoutOutcome, PayoutSearch, PayoutStatus};
+use vouchsafe_security::vault::seal::sealed_key_id;
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 use vouchsafe_wire::operator::payouts::{PayoutDecisionRequest, PayoutOfPartner};
@@ -48,7 +49,11 @@ pub(super) async fn get(
     let mut payout = payout.ok_or_else(not_found)?;
     if operator.has_role(Role::Admin) {
         let actor = operator.audit_actor();
-        let vault = service.keyring.vault();
+        let key = sealed_key_id(&payout.destination.sealed);
+        let vault = service.keyring.vault_with(key).await.map_err(|error| {
+            tracing::error!(error.message = %error, "cannot reload the data keys");
+            ApiError::unavailable()
+        })?;
         let decrypted = vault.open_destination(partner_id.as_uuid(), &payout.destination.sealed);
         let decrypted = decrypted.map_err(|error| {
             tracing::error!(error.message = %error, payout.id = %payout_id, "cannot decrypt payout destination");

@@ -213,21 +213,17 @@ mod tests {
 
     use vouchsafe_domain::money::Amount;
     use vouchsafe_security::vault::data_key::{DataKey, KeyId, KeyPurpose};
-    use vouchsafe_security::vault::master_key::MasterKey;
     use vouchsafe_security::vault::seal::Vault;
 
     use super::*;
 
     static VAULT: LazyLock<Vault> = LazyLock::new(|| {
-        let master = MasterKey::parse(&"ab".repeat(32)).unwrap();
-        let wrap = |id, purpose| {
-            DataKey::generate(KeyId(id), purpose)
-                .unwrap()
-                .wrap(&master)
-                .unwrap()
-        };
-        let keys = [wrap(1, KeyPurpose::Codes), wrap(2, KeyPurpose::BlindIndex)];
-        Vault::unlock(&master, &keys, 0).unwrap()
+        let generate = |id, purpose| DataKey::generate(KeyId(id), purpose).unwrap();
+        let keys = [
+            generate(1, KeyPurpose::Codes),
+            generate(2, KeyPurpose::BlindIndex),
+        ];
+        Vault::new(&keys, 0).unwrap()
     });
 
     fn of(minor: i64, currency: &str, kind: LedgerKind, reference: &str) -> TopUp {

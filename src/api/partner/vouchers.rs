@@ -66,13 +66,10 @@ pub(super) async fn get(
     Ok(response.body(body))
 }
 
-/// The vault with the keys of all these vouchers. Reloads the keys if another node has encrypted with a newer one.
+/// The vault with the keys of all these vouchers.
 async fn vault_with_keys(service: &Service, sealed: &[SealedVoucher]) -> Result<Arc<Vault>, ApiError> {
-    let vault = service.keyring.vault();
-    if sealed.iter().all(|voucher| vault.has_key(voucher.sealed.key_id)) {
-        return Ok(vault);
-    }
-    service.keyring.reload().await.map_err(|error| {
+    let keys = sealed.iter().map(|voucher| voucher.sealed.key_id);
+    service.keyring.vault_with(keys).await.map_err(|error| {
         tracing::error!(error.message = %error, "cannot reload the data keys");
         ApiError::unavailable()
     })

@@ -181,12 +181,25 @@ pub fn audit(operation: Operation) -> Operation {
         .list::<AuditFilter, AuditRow>("Page of audit entries.", entry)
 }
 
-pub fn audit_checkpoints(operation: Operation) -> Operation {
-    let checkpoint = json!({
+fn checkpoint() -> Value {
+    json!({
         "number": 12, "at": "2026-11-20T12:00:10.123456Z", "entries": 3, "newest_audit_id": 7,
         "hash": "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b",
         "is_intact": true,
-    });
+    })
+}
+
+pub fn write_audit_checkpoint(operation: Operation) -> Operation {
+    read_operation(operation, "writeAuditCheckpoint")
+        .describe(
+            MONITORING,
+            "Write an audit checkpoint",
+            "Covers all audit entries now, also the one of this request, instead of within ten seconds. The response is the newest checkpoint.",
+        )
+        .ok::<CheckpointRow>("Newest checkpoint.", checkpoint())
+}
+
+pub fn audit_checkpoints(operation: Operation) -> Operation {
     read_operation(operation, "listAuditCheckpoints")
         .describe(
             MONITORING,
@@ -194,7 +207,7 @@ pub fn audit_checkpoints(operation: Operation) -> Operation {
             "The hash chain over the audit trail, newest first. With `check`, each is compared with its entries; `vouchsafe verify` compares all, \
              and with an exported file it detects that the newest checkpoints were removed together with their entries.",
         )
-        .list::<CheckpointFilter, CheckpointRow>("Page of checkpoints.", checkpoint)
+        .list::<CheckpointFilter, CheckpointRow>("Page of checkpoints.", checkpoint())
 }
 
 pub fn metrics(operation: Operation) -> Operation {

@@ -289,7 +289,8 @@ async fn connect(job: &ReconciliationJob, vendor_id: &str) -> Result<VendorAdapt
     let unavailable = |reason: String| ReconciliationError::VendorUnavailable(reason);
     let found = job.vendors.find(vendor_id.to_owned()).await?;
     let access = found.ok_or_else(|| unavailable("it was deleted".to_owned()))?;
-    VendorAdapter::open(&access, &job.keyring, Arc::clone(&job.clock)).map_err(unavailable)
+    let adapter = VendorAdapter::open(&access, &job.keyring, Arc::clone(&job.clock));
+    adapter.await.map_err(unavailable)
 }
 
 async fn update_metrics(job: &ReconciliationJob) {

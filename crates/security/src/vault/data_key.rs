@@ -1,16 +1,18 @@
-//! Data keys, stored wrapped by the master key.
+//! Data keys, stored wrapped by a wrapping key: the master key, or a key that never leaves a key manager.
 //!
 //! The wrapping binds a key to its id and purpose, so that a row moved to another id or purpose does not unwrap. A new
-//! master key requires rewrapping these few rows and no code.
+//! wrapping key requires rewrapping these few rows and no code.
 
 use std::fmt;
 
 use strum::{EnumString, IntoStaticStr};
+use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
 use super::aead::{KEY_BYTES, KeyBytes, NONCE_BYTES, random_key};
 use super::master_key::MasterKey;
 use super::random::NoRandomness;
+use super::wrapping_key_id::WrappingKeyId;
 
 /// Domain separation from other data encrypted under the master key.
 const WRAP_CONTEXT: &[u8] = b"vouchsafe data key v1";
@@ -45,13 +47,23 @@ impl UnknownPurpose {
     }
 }
 
-/// A data key encrypted under the master key.
+/// A data key encrypted under a wrapping key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WrappedKey {
     pub key_id: KeyId,
     pub purpose: KeyPurpose,
-    /// 12 bytes of nonce, 32 of key, 16 of tag.
+    /// The format of the wrapping key; under a master key 12 bytes of nonce, 32 of key, 16 of tag.
     pub wrapped: Vec<u8>,
+    /// `None` in a row of version 0.2.0: some master key.
+    pub wrapped_by: Option<WrappingKeyId>,
+}
+
+impl WrappedKey {
+    /// What the wrapping authenticates together with the key.
+    #[must_use]
+    pub fn associated_data(&self) -> Vec<u8> {
+        associated_data(self.key_id, self.purpose)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -72,10 +84,16 @@ impl WrappedKey {
         let (nonce, ciphertext) = self.wrapped.split_first_chunk::<NONCE_BYTES>().ok_or(wrong)?;
         let plain = master
             .cipher()
-            .open(*nonce, &associated_data(self.key_id, self.purpose), ciphertext)
+            .open(*nonce, &self.associated_data(), ciphertext)
             .ok_or(wrong)?;
-        let bytes: &[u8; KEY_BYTES] = plain.as_slice().try_into().map_err(|_| wrong)?;
-        Ok(DataKey {
+        self.with_plaintext(&plain).ok_or(wrong)
+    }
+
+    /// The data key with these bytes, which a wrapping key has decrypted; `None` if their number is wrong.
+    #[must_use]
+    pub fn with_plaintext(&self, plain: &[u8]) -> Option<DataKey> {
+        let bytes: &[u8; KEY_BYTES] = plain.try_into().ok()?;
+        Some(DataKey {
             key_id: self.key_id,
             purpose: self.purpose,
             bytes: Zeroizing::new(*bytes),
@@ -114,15 +132,49 @@ impl DataKey {
     /// # Errors
     /// [`NoRandomness`] if the operating system provides no random bytes.
     pub fn wrap(&self, master: &MasterKey) -> Result<WrappedKey, NoRandomness> {
-        let (nonce, ciphertext) = master
-            .cipher()
-            .seal(&associated_data(self.key_id, self.purpose), &*self.bytes)?;
+        let (nonce, ciphertext) = master.cipher().seal(&self.associated_data(), &*self.bytes)?;
         let wrapped = [&nonce[..], &ciphertext].concat();
-        Ok(WrappedKey {
+        Ok(self.wrapped_as(wrapped, master.id()))
+    }
+
+    /// This key as the wrapping key `wrapped_by` has encrypted it.
+    #[must_use]
+    pub const fn wrapped_as(&self, wrapped: Vec<u8>, wrapped_by: WrappingKeyId) -> WrappedKey {
+        WrappedKey {
             key_id: self.key_id,
             purpose: self.purpose,
             wrapped,
-        })
+            wrapped_by: Some(wrapped_by),
+        }
+    }
+
+    /// What the wrapping authenticates together with the key.
+    #[must_use]
+    pub fn associated_data(&self) -> Vec<u8> {
+        associated_data(self.key_id, self.purpose)
+    }
+
+    /// Whether both are the same key, compared in constant time.
+    #[must_use]
+    pub fn is_same_key(&self, other: &Self) -> bool {
+        let is_same_row = self.key_id == other.key_id && self.purpose == other.purpose;
+        is_same_row && bool::from(self.bytes.as_slice().ct_eq(other.bytes.as_slice()))
+    }
+
+    #[must_use]
+    pub const fn key_id(&self) -> KeyId {
+        self.key_id
+    }
+
+    #[must_use]
+    pub const fn purpose(&self) -> KeyPurpose {
+        self.purpose
+    }
+
+    /// The plaintext, for a wrapping key outside this process.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        self.bytes.as_slice()
     }
 
     pub(super) const fn bytes(&self) -> &KeyBytes {
@@ -219,7 +271,11 @@ mod tests {
             .unwrap()
             .wrap(&new)
             .unwrap();
-        assert_eq!(*rewrapped.unwrap_key(&new).unwrap().bytes, *key.bytes);
+        let unwrapped = rewrapped.unwrap_key(&new).unwrap();
+        assert!(unwrapped.is_same_key(&key));
+        assert_eq!(rewrapped.wrapped_by, Some(new.id()));
+        let other = DataKey::generate(KeyId(1), KeyPurpose::BlindIndex).unwrap();
+        assert!(!other.is_same_key(&key));
     }
 
     #[test]

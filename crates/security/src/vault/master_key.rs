@@ -6,10 +6,19 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use super::aead::{Cipher, KEY_BYTES, KeyBytes, random_key};
 use super::random::NoRandomness;
+use super::wrapping_key_id::WrappingKeyId;
+
+/// Message of the check value.
+const CHECK_CONTEXT: &[u8] = b"vouchsafe master key check value v1";
+
+/// Enough to tell the keys of a deployment apart.
+const CHECK_BYTES: usize = 8;
 
 /// A 32-byte key-encryption key. `Debug` prints `***`, it has no `Serialize`, and it is wiped when dropped.
 pub struct MasterKey(KeyBytes);
@@ -56,6 +65,16 @@ impl MasterKey {
 
     pub(super) fn cipher(&self) -> Cipher {
         Cipher::new(&self.0)
+    }
+
+    /// The key's check value: 16 hex digits that identify it and reveal nothing of it.
+    #[must_use]
+    pub fn id(&self) -> WrappingKeyId {
+        let Ok(mac) = Hmac::<Sha256>::new_from_slice(&*self.0) else {
+            unreachable!("HMAC accepts keys of any length");
+        };
+        let mac = mac.chain_update(CHECK_CONTEXT).finalize().into_bytes();
+        WrappingKeyId::new(hex::encode(&mac[..CHECK_BYTES]))
     }
 }
 
@@ -107,6 +126,15 @@ mod tests {
         let key = MasterKey::generate().unwrap();
         assert_eq!(*MasterKey::parse(&key.to_hex()).unwrap().0, *key.0);
         assert_ne!(*MasterKey::generate().unwrap().0, *key.0);
+    }
+
+    #[test]
+    fn check_value_identifies_the_key_and_is_no_part_of_it() {
+        let (key, other) = (MasterKey(Zeroizing::new(BYTES)), MasterKey::generate().unwrap());
+        let id = key.id().to_string();
+        assert_eq!(id, MasterKey::parse(&key.to_hex()).unwrap().id().to_string());
+        assert_ne!(id, other.id().to_string());
+        assert!(id.len() == 16 && !key.to_hex().contains(&id), "{id}");
     }
 
     #[test]

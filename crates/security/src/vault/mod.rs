@@ -3,15 +3,16 @@
 //! | Layer | File | Stored in |
 //! |---|---|---|
 //! | master key | [`master_key`], [`key_file`] | a setting; in the sandbox a file in the data directory, never the database |
-//! | data keys, wrapped by the master key | [`data_key`] | the database |
+//! | port to master key and key managers | [`wrapping_key`] | |
+//! | data keys, wrapped by the master key or by a key manager | [`data_key`] | the database |
 //! | encrypted codes, bound to their row and SKU; encrypted vendor credentials | [`seal`] | the database |
 //! | blind index and code index against duplicate codes | [`blind_index`] | the database |
 //! | keyed hashes of audit checkpoints | [`checkpoint_key`] | the database, and a file outside it |
 //! | keyed fingerprints of requests under idempotency keys | [`fingerprint`] | the database |
 //! | plaintext code | [`code`] | memory, during an import or one response, wiped afterwards |
 //!
-//! Only the retrieval endpoint decrypts codes, and the job that computes the code index of codes that an earlier version
-//! stored without one. Types that hold a code or a key have no `Serialize`, and their `Debug`
+//! Only the retrieval endpoint decrypts codes, and two jobs: one computes the code index of codes that an earlier version stored
+//! without one, one encrypts old codes under the newest data key. Types that hold a code or a key have no `Serialize`, and their `Debug`
 //! output is redacted.
 
 mod aead;
@@ -24,5 +25,7 @@ pub mod key_file;
 pub mod master_key;
 mod random;
 pub mod seal;
+pub mod wrapping_key;
+mod wrapping_key_id;
 
 pub use random::NoRandomness;

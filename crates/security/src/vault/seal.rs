@@ -19,11 +19,11 @@ use super::aead::{Cipher, NONCE_BYTES};
 use super::blind_index::{BlindIndex, BlindIndexKey};
 use super::checkpoint_key::CheckpointKey;
 use super::code::{UnknownEncoding, VoucherCode};
-use super::data_key::{KeyId, KeyPurpose, WrappedKey, WrongMasterKey};
+use super::data_key::{DataKey, KeyId, KeyPurpose};
 use super::fingerprint::{FINGERPRINT_CONTEXT, FingerprintKey};
-use super::master_key::MasterKey;
 use super::random::NoRandomness;
 
+pub use self::bound::sealed_key_id;
 pub use self::credential::OpenCredentialError;
 pub use self::destination::OpenDestinationError;
 pub use self::webhook::{OpenWebhookSecretError, WebhookSecret};
@@ -60,9 +60,7 @@ impl fmt::Debug for SealedBlob {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum UnlockError {
-    #[error(transparent)]
-    WrongMasterKey(#[from] WrongMasterKey),
+pub enum IncompleteKeySet {
     #[error("there is no data key for codes")]
     NoCodesKey,
     /// No blind index key, or several: either would let a code be sold again.
@@ -110,17 +108,16 @@ impl Vault {
         self.ciphers.contains_key(&key_id)
     }
 
-    /// Unwraps all data keys. `active_seals` is the number of codes stored under the highest key for codes.
+    /// A vault of these data keys. `active_seals` is the number of codes stored under the highest key for codes.
     ///
     /// # Errors
-    /// [`UnlockError`] when the master key does not unwrap a key, or a purpose has no key.
-    pub fn unlock(master: &MasterKey, keys: &[WrappedKey], active_seals: u64) -> Result<Self, UnlockError> {
-        let mut codes = HashMap::new();
-        for key in keys_for(keys, KeyPurpose::Codes) {
-            codes.insert(key.key_id, Cipher::new(key.unwrap_key(master)?.bytes()));
-        }
-        let active = codes.keys().max().copied().ok_or(UnlockError::NoCodesKey)?;
-        let blind_index = open_blind_index_key(master, keys)?;
+    /// [`IncompleteKeySet`] when a purpose has no key.
+    pub fn new(keys: &[DataKey], active_seals: u64) -> Result<Self, IncompleteKeySet> {
+        let codes: HashMap<_, _> = keys_for(keys, KeyPurpose::Codes)
+            .map(|key| (key.key_id(), Cipher::new(key.bytes())))
+            .collect();
+        let active = codes.keys().max().copied().ok_or(IncompleteKeySet::NoCodesKey)?;
+        let blind_index = find_blind_index_key(keys)?;
         Ok(Self {
             ciphers: codes,
             active_key_id: active,
@@ -221,18 +218,18 @@ impl fmt::Debug for Vault {
     }
 }
 
-fn keys_for(keys: &[WrappedKey], purpose: KeyPurpose) -> impl Iterator<Item = &WrappedKey> {
-    keys.iter().filter(move |key| key.purpose == purpose)
+fn keys_for(keys: &[DataKey], purpose: KeyPurpose) -> impl Iterator<Item = &DataKey> {
+    keys.iter().filter(move |key| key.purpose() == purpose)
 }
 
-fn open_blind_index_key(master: &MasterKey, keys: &[WrappedKey]) -> Result<BlindIndexKey, UnlockError> {
+fn find_blind_index_key(keys: &[DataKey]) -> Result<BlindIndexKey, IncompleteKeySet> {
     let index_keys: Vec<_> = keys_for(keys, KeyPurpose::BlindIndex).collect();
     let [key] = index_keys[..] else {
-        return Err(UnlockError::BlindIndexKeys {
+        return Err(IncompleteKeySet::BlindIndexKeys {
             count: index_keys.len(),
         });
     };
-    Ok(BlindIndexKey::new(key.unwrap_key(master)?.bytes().clone()))
+    Ok(BlindIndexKey::new(key.bytes().clone()))
 }
 
 /// The numbers have fixed lengths and precede the product, so that the associated data is unambiguous.

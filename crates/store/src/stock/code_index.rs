@@ -7,11 +7,10 @@ use sqlx::PgPool;
 use vouchsafe_domain::money::Amount;
 use vouchsafe_domain::product::{ProductId, Sku};
 use vouchsafe_security::vault::blind_index::BlindIndex;
-use vouchsafe_security::vault::data_key::KeyId;
 use vouchsafe_security::vault::seal::{CodeId, SealedBlob};
 
 use crate::audit::to_bigint;
-use crate::stock::Stock;
+use crate::stock::{Stock, sealed_blob};
 
 /// Codes per transaction: a few milliseconds of decryption and a commit of some MiB.
 const MAX_CODES: usize = 2_000;
@@ -51,7 +50,6 @@ impl Stock {
             to_bigint(MAX_CODES),
         )
         .try_map(|row| {
-            let nonce = row.nonce.try_into();
             Ok(UnindexedCode {
                 code_id: CodeId(row.code_id),
                 sku: Sku {
@@ -59,11 +57,7 @@ impl Stock {
                     denomination: row.denomination,
                 },
                 brand: row.brand,
-                sealed: SealedBlob {
-                    key_id: KeyId(row.key_id),
-                    nonce: nonce.map_err(|_| sqlx::Error::Decode("invalid nonce of a code".into()))?,
-                    ciphertext: row.ciphertext,
-                },
+                sealed: sealed_blob(row.key_id, row.nonce, row.ciphertext)?,
             })
         });
         self.0.fetch_all(statement).await

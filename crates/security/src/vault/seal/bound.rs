@@ -12,6 +12,13 @@ use crate::vault::data_key::KeyId;
 
 const KEY_ID_BYTES: usize = 4;
 
+/// The data key of an encrypted value with an owner; `None` if it is too short to name one.
+#[must_use]
+pub fn sealed_key_id(sealed: &[u8]) -> Option<KeyId> {
+    let key_id = sealed.first_chunk::<KEY_ID_BYTES>()?;
+    Some(KeyId(i32::from_be_bytes(*key_id)))
+}
+
 impl Vault {
     pub(super) fn seal_bound(&self, context: &[u8], owner: Uuid, plain: &[u8]) -> Result<Vec<u8>, SealError> {
         let SealedBlob {
@@ -29,9 +36,8 @@ impl Vault {
         owner: Uuid,
         sealed: &[u8],
     ) -> Option<Zeroizing<Vec<u8>>> {
-        let (key_id, rest) = sealed.split_first_chunk::<KEY_ID_BYTES>()?;
-        let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_BYTES>()?;
-        let key_id = KeyId(i32::from_be_bytes(*key_id));
+        let key_id = sealed_key_id(sealed)?;
+        let (nonce, ciphertext) = sealed[KEY_ID_BYTES..].split_first_chunk::<NONCE_BYTES>()?;
         let cipher = self.ciphers.get(&key_id)?;
         cipher.open(*nonce, &associated_data(context, key_id, owner), ciphertext)
     }

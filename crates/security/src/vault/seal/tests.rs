@@ -5,32 +5,24 @@ use vouchsafe_domain::money::Amount;
 
 use super::*;
 use crate::vault::code::CodeParts;
-use crate::vault::data_key::DataKey;
 
 const BLIND: KeyId = KeyId(1);
 
-fn master(byte: u8) -> MasterKey {
-    MasterKey::parse(&hex::encode([byte; 32])).unwrap()
-}
-
-fn wrapped(key_id: KeyId, purpose: KeyPurpose) -> WrappedKey {
-    DataKey::generate(key_id, purpose)
-        .unwrap()
-        .wrap(&master(1))
-        .unwrap()
+fn generate(key_id: KeyId, purpose: KeyPurpose) -> DataKey {
+    DataKey::generate(key_id, purpose).unwrap()
 }
 
 /// A blind index key and the given data keys.
-fn keys(codes: &[i32]) -> Vec<WrappedKey> {
-    let codes = codes.iter().map(|&id| wrapped(KeyId(id), KeyPurpose::Codes));
-    [wrapped(BLIND, KeyPurpose::BlindIndex)]
+fn keys(codes: &[i32]) -> Vec<DataKey> {
+    let codes = codes.iter().map(|&id| generate(KeyId(id), KeyPurpose::Codes));
+    [generate(BLIND, KeyPurpose::BlindIndex)]
         .into_iter()
         .chain(codes)
         .collect()
 }
 
 pub(super) fn vault() -> Vault {
-    Vault::unlock(&master(1), &keys(&[2]), 0).unwrap()
+    Vault::new(&keys(&[2]), 0).unwrap()
 }
 
 fn sku(product: &str, denomination: i64) -> Sku {
@@ -128,9 +120,9 @@ fn blob_with_any_altered_byte_is_refused() {
 #[test]
 fn rotation_seals_with_the_new_key_and_opens_with_both() {
     let (keys, sku) = (keys(&[2, 3]), sku("amzn-us", 2500));
-    let before = Vault::unlock(&master(1), &keys[..2], 0).unwrap();
+    let before = Vault::new(&keys[..2], 0).unwrap();
     let old = before.seal(CodeId(1), &sku, &code("old")).unwrap();
-    let after = Vault::unlock(&master(1), &keys, 0).unwrap();
+    let after = Vault::new(&keys, 0).unwrap();
     let new = after.seal(CodeId(2), &sku, &code("new")).unwrap();
     assert_eq!(
         (old.key_id, new.key_id, after.active_key()),
@@ -152,10 +144,7 @@ fn rotation_seals_with_the_new_key_and_opens_with_both() {
 
 #[test]
 fn code_under_another_key_id_is_refused() {
-    let (vault, sku) = (
-        Vault::unlock(&master(1), &keys(&[2, 3]), 0).unwrap(),
-        sku("amzn-us", 2500),
-    );
+    let (vault, sku) = (Vault::new(&keys(&[2, 3]), 0).unwrap(), sku("amzn-us", 2500));
     let sealed = vault.seal(CodeId(1), &sku, &code("AB")).unwrap();
     let moved = SealedBlob {
         key_id: KeyId(2),
@@ -168,29 +157,27 @@ fn code_under_another_key_id_is_refused() {
 }
 
 #[test]
-fn unlock_needs_the_master_key_and_a_complete_key_set() {
+fn vault_needs_a_complete_key_set() {
     let complete = keys(&[2]);
-    let two_indexes = [keys(&[2]), keys(&[])].concat();
-    for (master_byte, keys, expected) in [
-        (1, &complete[..], None),
+    let two_indexes: Vec<_> = keys(&[2]).into_iter().chain(keys(&[])).collect();
+    for (keys, expected) in [
+        (&complete[..], None),
+        (&complete[..1], Some(IncompleteKeySet::NoCodesKey)),
         (
-            2,
-            &complete,
-            Some(UnlockError::WrongMasterKey(WrongMasterKey { key_id: KeyId(2) })),
+            &complete[1..],
+            Some(IncompleteKeySet::BlindIndexKeys { count: 0 }),
         ),
-        (1, &complete[..1], Some(UnlockError::NoCodesKey)),
-        (1, &complete[1..], Some(UnlockError::BlindIndexKeys { count: 0 })),
-        (1, &two_indexes, Some(UnlockError::BlindIndexKeys { count: 2 })),
-        (1, &[], Some(UnlockError::NoCodesKey)),
+        (&two_indexes, Some(IncompleteKeySet::BlindIndexKeys { count: 2 })),
+        (&[], Some(IncompleteKeySet::NoCodesKey)),
     ] {
-        assert_eq!(Vault::unlock(&master(master_byte), keys, 0).err(), expected);
+        assert_eq!(Vault::new(keys, 0).err(), expected);
     }
 }
 
 #[test]
 fn key_needs_rotation_before_it_is_exhausted() {
     let (keys, sku) = (keys(&[2]), sku("amzn-us", 2500));
-    let at = |seals| Vault::unlock(&master(1), &keys, seals).unwrap();
+    let at = |seals| Vault::new(&keys, seals).unwrap();
     assert!(!at(SEALS_BEFORE_ROTATION - 1).needs_rotation());
     let due = at(SEALS_BEFORE_ROTATION - 1);
     due.seal(CodeId(1), &sku, &code("AB")).unwrap();
@@ -205,12 +192,10 @@ fn key_needs_rotation_before_it_is_exhausted() {
 #[test]
 fn blind_index_survives_restart_and_key_rotation() {
     let keys = keys(&[2, 3]);
-    let before = Vault::unlock(&master(1), &keys[..2], 0)
+    let before = Vault::new(&keys[..2], 0)
         .unwrap()
         .blind_index("Acme", &code("AB"));
-    let after = Vault::unlock(&master(1), &keys, 0)
-        .unwrap()
-        .blind_index("Acme", &code("AB"));
+    let after = Vault::new(&keys, 0).unwrap().blind_index("Acme", &code("AB"));
     assert_eq!(before, after);
     assert_ne!(
         before,
@@ -228,7 +213,7 @@ fn debug_output_hides_codes_and_keys() {
     let index = vault.blind_index("Acme", &canary);
     let debug = format!(
         "{vault:?} {canary:?} {sealed:?} {index:?} {refused:?} {:?}",
-        master(1)
+        generate(BLIND, KeyPurpose::BlindIndex)
     );
     for hidden in ["canary", "4711", "0042", "01010101", "1, 1, 1, 1"] {
         assert!(!debug.contains(hidden), "{debug}");

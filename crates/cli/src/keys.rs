@@ -1,0 +1,226 @@
+//! `vouchsafe keys`: data keys and the key that wraps them, in the database and without the operator API.
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use serde_json::json;
+use vouchsafe_kms::WrappingKeyArgs;
+use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKeys};
+use vouchsafe_store::{
+    CreateKeyOutcome, DataKeyError, KeyReport, NodeWrappingKeys, RequestOutcome, RewrapOutcome,
+    create_data_key, list_keys, request_reencryption, rewrap,
+};
+
+use super::database::DatabaseArgs;
+use super::examples::examples;
+use super::exit::UsageError;
+use super::output::format_field_table;
+use super::table::{Column, column};
+use super::{CommandOutput, LocalService};
+
+const DATA_KEY_COLUMNS: [Column; 6] = [
+    column("KEY", "key_id"),
+    column("PURPOSE", "purpose"),
+    column("CREATED", "created_at"),
+    column("WRAPPED BY", "wrapped_by"),
+    column("ACTIVE", "is_active"),
+    column("CODES", "codes"),
+];
+
+const NODE_COLUMNS: [Column; 2] = [column("NODE", "node"), column("WRAPPING KEYS", "wrapping_keys")];
+
+const REENCRYPTION_COLUMNS: [Column; 5] = [
+    column("REQUESTED", "requested_at"),
+    column("TO KEY", "key_id"),
+    column("CODES", "codes"),
+    column("FAILURES", "failures"),
+    column("ENDED", "ended_at"),
+];
+
+/// Actions on data keys.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// List data keys with the key that wraps each, live nodes with their wrapping keys, and re-encryptions.
+    #[command(after_help = examples!["vouchsafe keys list", "vouchsafe keys list --codes"])]
+    List(ListKeysArgs),
+    /// Create the next data key for codes now, before the active one reaches its age.
+    #[command(after_help = examples!["vouchsafe keys create"])]
+    Create(KeysArgs),
+    /// Wrap all data keys with the configured key, e.g. after a change of the master key. Refused while a live node lacks that key.
+    #[command(after_help = examples!["vouchsafe keys rotate"])]
+    Rotate(KeysArgs),
+    /// Let the service encrypt all codes under older data keys again, in the background.
+    #[command(after_help = examples!["vouchsafe keys reencrypt"])]
+    Reencrypt(ReencryptArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct ListKeysArgs {
+    /// Count the codes under each data key. Reads the whole table of codes.
+    #[arg(long)]
+    codes: bool,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct KeysArgs {
+    #[command(flatten)]
+    keys: WrappingKeyArgs,
+
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ReencryptArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+pub(super) async fn run(
+    action: Action,
+    json: bool,
+    local_service: &LocalService,
+) -> anyhow::Result<CommandOutput> {
+    match action {
+        Action::List(args) => list(args, json, local_service).await,
+        Action::Create(args) => create(args, json, local_service).await,
+        Action::Rotate(args) => rotate(args, json, local_service).await,
+        Action::Reencrypt(args) => reencrypt(args, json, local_service).await,
+    }
+}
+
+impl KeysArgs {
+    fn load(&self, local_service: &LocalService) -> anyhow::Result<WrappingKeys> {
+        let keys = self.database.load_wrapping_keys(&self.keys, local_service)?;
+        Ok(keys.ok_or_else(|| {
+            UsageError("no master key: set VOUCHSAFE_MASTER_KEY_FILE, as for the service".to_owned())
+        })?)
+    }
+}
+
+async fn list(args: ListKeysArgs, json: bool, local_service: &LocalService) -> anyhow::Result<CommandOutput> {
+    let list = async |options| list_keys(&options, args.codes).await;
+    let report = args.database.run(local_service, "list the keys of", list).await?;
+    Ok(CommandOutput::from(if json {
+        serde_json::to_string(&report)?
+    } else {
+        format_report(&report)?
+    }))
+}
+
+async fn create(args: KeysArgs, json: bool, local_service: &LocalService) -> anyhow::Result<CommandOutput> {
+    let wrapping = args.load(local_service)?;
+    let create = async |options| split(create_data_key(&options, &wrapping).await);
+    let created = args
+        .database
+        .run(local_service, "create a data key in", create)
+        .await??;
+    let key_id = match created {
+        CreateKeyOutcome::Created(key_id) => key_id.0,
+        CreateKeyOutcome::OlderNodes(nodes) => bail!(
+            "these live nodes would not learn a new data key: {}; upgrade them first. Nothing was changed",
+            describe_all(&nodes)
+        ),
+    };
+    Ok(CommandOutput::from(if json {
+        json!({ "key_id": key_id }).to_string()
+    } else {
+        format!("Created data key {key_id}. New codes are encrypted with it within ten seconds.")
+    }))
+}
+
+async fn rotate(args: KeysArgs, json: bool, local_service: &LocalService) -> anyhow::Result<CommandOutput> {
+    let wrapping = args.load(local_service)?;
+    let rotate = async |options| split(rewrap(&options, &wrapping).await);
+    let outcome = args
+        .database
+        .run(local_service, "rewrap the keys of", rotate)
+        .await??;
+    let target = wrapping.current().id();
+    let keys = match outcome {
+        RewrapOutcome::Rewrapped(keys) => keys,
+        RewrapOutcome::NodesLackKey(nodes) => bail!(
+            "these live nodes have not loaded the key {target}: {}; give it to them and restart them, or wait 15 s if they are \
+             stopped. Nothing was changed",
+            describe_all(&nodes)
+        ),
+    };
+    let keys: Vec<_> = keys.iter().map(|key| key.0).collect();
+    Ok(CommandOutput::from(if json {
+        json!({ "wrapped_by": target.as_str(), "key_ids": keys }).to_string()
+    } else {
+        format!("Wrapped {} data keys with {target}.", keys.len())
+    }))
+}
+
+async fn reencrypt(
+    args: ReencryptArgs,
+    json: bool,
+    local_service: &LocalService,
+) -> anyhow::Result<CommandOutput> {
+    let request = async |options| request_reencryption(&options).await;
+    let outcome = args
+        .database
+        .run(local_service, "request a re-encryption in", request)
+        .await?;
+    let (row, text) = match outcome {
+        RequestOutcome::Requested(row) => {
+            let text = format!(
+                "Requested: the service encrypts codes under data keys older than {} again. See `vouchsafe keys list`.",
+                row.key_id
+            );
+            (Some(row), text)
+        }
+        RequestOutcome::InProgress(row) => {
+            let text = format!(
+                "In progress: {} codes so far. See `vouchsafe keys list`.",
+                row.codes
+            );
+            (Some(row), text)
+        }
+        RequestOutcome::NoOlderKey => (
+            None,
+            "Nothing to do: there is one data key for codes. `vouchsafe keys create` creates the next."
+                .to_owned(),
+        ),
+    };
+    Ok(CommandOutput::from(if json {
+        json!({ "reencryption": row }).to_string()
+    } else {
+        text
+    }))
+}
+
+/// The outer error concerns the database.
+fn split<T>(result: Result<T, DataKeyError>) -> Result<Result<T, WrapError>, sqlx::Error> {
+    match result {
+        Ok(done) => Ok(Ok(done)),
+        Err(DataKeyError::Wrap(error)) => Ok(Err(error)),
+        Err(DataKeyError::Store(error)) => Err(error),
+    }
+}
+
+fn describe_all(nodes: &[NodeWrappingKeys]) -> String {
+    nodes.iter().map(describe).collect::<Vec<_>>().join(", ")
+}
+
+fn describe(node: &NodeWrappingKeys) -> String {
+    match &node.wrapping_keys {
+        Some(keys) => format!("{} ({})", node.node, keys.join(", ")),
+        None => format!("{} (an older version, or just started)", node.node),
+    }
+}
+
+fn format_report(report: &KeyReport) -> anyhow::Result<String> {
+    let body = serde_json::to_string(report)?;
+    let mut tables = vec![format_field_table(&body, "data_keys", &DATA_KEY_COLUMNS)?];
+    if !report.nodes.is_empty() {
+        tables.push(format_field_table(&body, "nodes", &NODE_COLUMNS)?);
+    }
+    if !report.reencryptions.is_empty() {
+        tables.push(format_field_table(&body, "reencryptions", &REENCRYPTION_COLUMNS)?);
+    }
+    Ok(tables.join("\n\n"))
+}

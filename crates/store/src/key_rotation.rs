@@ -1,0 +1,207 @@
+//! Operations on data keys without the service: list, create, rewrap under another wrapping key.
+//!
+//! A rotation rewraps all data keys in one transaction, under a lock that excludes every writer of data keys: a crash leaves all rows as
+//! they were. It refuses while a live node lacks the new wrapping key, which every node reports after it has started.
+
+use serde::Serialize;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection as _, PgConnection};
+use time::OffsetDateTime;
+use vouchsafe_security::vault::data_key::{DataKey, KeyId, WrappedKey};
+use vouchsafe_security::vault::wrapping_key::{WrappingKeyId, WrappingKeys};
+
+use crate::audit::{self, AuditActor};
+use crate::data_keys::{DataKeyError, DataKeyState, create_next, lock, read_data_keys};
+use crate::reencryption::{ReencryptionRow, list_reencryptions};
+
+/// A data key, without its content.
+#[derive(Debug, Clone, Serialize)]
+pub struct DataKeyRow {
+    pub key_id: i32,
+    pub purpose: String,
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    pub created_at: OffsetDateTime,
+    /// The wrapping key; none in a row of version 0.2.0.
+    pub wrapped_by: Option<String>,
+    /// Whether it encrypts new values.
+    pub is_active: bool,
+    /// Number of codes under this key, if they were counted.
+    pub codes: Option<i64>,
+}
+
+/// A live node and its wrapping keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NodeWrappingKeys {
+    pub node: String,
+    /// None if the node runs an older version, or has not reported them yet.
+    pub wrapping_keys: Option<Vec<String>>,
+}
+
+/// The data keys and who can unwrap them.
+#[derive(Debug, Clone, Serialize)]
+pub struct KeyReport {
+    pub data_keys: Vec<DataKeyRow>,
+    pub nodes: Vec<NodeWrappingKeys>,
+    pub reencryptions: Vec<ReencryptionRow>,
+}
+
+/// Result of a rotation of the wrapping key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RewrapOutcome {
+    /// All data keys are wrapped by the new key.
+    Rewrapped(Vec<KeyId>),
+    /// These live nodes could not unwrap them any more. Nothing was changed.
+    NodesLackKey(Vec<NodeWrappingKeys>),
+}
+
+/// Result of the creation of a data key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CreateKeyOutcome {
+    Created(KeyId),
+    /// These live nodes would not learn it by themselves. Nothing was changed.
+    OlderNodes(Vec<NodeWrappingKeys>),
+}
+
+/// Lists the data keys; counts their codes if `count_codes`, which reads the whole table of codes.
+///
+/// # Errors
+/// [`sqlx::Error`] when the database does not answer.
+pub async fn list_keys(database: &PgConnectOptions, count_codes: bool) -> Result<KeyReport, sqlx::Error> {
+    let mut connection = PgConnection::connect_with(database).await?;
+    let data_keys = sqlx::query_as!(
+        DataKeyRow,
+        r#"SELECT k.key_id,
+                  k.purpose,
+                  k.created_at,
+                  k.wrapped_by,
+                  k.key_id = max(k.key_id) OVER (PARTITION BY k.purpose) AS "is_active!",
+                  CASE WHEN $1 AND k.purpose = 'codes' THEN COALESCE(c.codes, 0) END AS codes
+             FROM data_keys AS k
+             LEFT JOIN (SELECT key_id, count(*) AS codes FROM codes WHERE $1 GROUP BY key_id) AS c ON c.key_id = k.key_id
+            ORDER BY k.key_id"#,
+        count_codes,
+    );
+    let report = KeyReport {
+        data_keys: data_keys.fetch_all(&mut connection).await?,
+        nodes: list_live_nodes(&mut connection).await?,
+        reencryptions: list_reencryptions(&mut connection).await?,
+    };
+    connection.close().await?;
+    Ok(report)
+}
+
+/// Creates the next data key for codes now. The nodes learn it within seconds.
+///
+/// # Errors
+/// [`DataKeyError`]; nothing was changed.
+pub async fn create_data_key(
+    database: &PgConnectOptions,
+    wrapping: &WrappingKeys,
+) -> Result<CreateKeyOutcome, DataKeyError> {
+    let mut connection = PgConnection::connect_with(database).await?;
+    let mut transaction = connection.begin().await?;
+    let mut older = list_live_nodes(&mut transaction).await?;
+    older.retain(|node| node.wrapping_keys.is_none());
+    if !older.is_empty() {
+        return Ok(CreateKeyOutcome::OlderNodes(older));
+    }
+    let actor = AuditActor::command_line();
+    let key = create_next(&mut transaction, None, wrapping, &actor).await?;
+    transaction.commit().await?;
+    connection.close().await?;
+    Ok(CreateKeyOutcome::Created(key))
+}
+
+/// Wraps all data keys with the current wrapping key. Each is unwrapped before, and again from its new row before the commit.
+///
+/// # Errors
+/// [`DataKeyError`]; nothing was changed.
+pub async fn rewrap(
+    database: &PgConnectOptions,
+    wrapping: &WrappingKeys,
+) -> Result<RewrapOutcome, DataKeyError> {
+    let mut connection = PgConnection::connect_with(database).await?;
+    let mut transaction = connection.begin().await?;
+    // Nodes create and confirm data keys under the same lock. A node that has reported its keys is seen by the next statement; one that
+    // reports them later waits for the lock, finds the new wrapping, and does not start if it cannot unwrap it.
+    lock(&mut transaction).await?;
+    let target = wrapping.current().id();
+    let nodes = list_live_nodes(&mut transaction).await?;
+    let lacking: Vec<_> = nodes.into_iter().filter(|node| !node.has(&target)).collect();
+    if !lacking.is_empty() {
+        return Ok(RewrapOutcome::NodesLackKey(lacking));
+    }
+    let rows = read_data_keys(&mut transaction).await?;
+    let keys = wrapping.unwrap_all(&rows).await?;
+    for (row, key) in rows.iter().zip(&keys) {
+        let rewrapped = wrapping.current().wrap(key).await?;
+        update(&mut transaction, row, &rewrapped).await?;
+    }
+    verify(&mut transaction, wrapping, &keys).await?;
+    transaction.commit().await?;
+    connection.close().await?;
+    Ok(RewrapOutcome::Rewrapped(
+        keys.iter().map(DataKey::key_id).collect(),
+    ))
+}
+
+impl NodeWrappingKeys {
+    fn has(&self, id: &WrappingKeyId) -> bool {
+        let mut keys = self.wrapping_keys.iter().flatten();
+        keys.any(|key| key == id.as_str())
+    }
+}
+
+/// A node is live until its lease ends, whatever its version.
+async fn list_live_nodes(connection: &mut PgConnection) -> Result<Vec<NodeWrappingKeys>, sqlx::Error> {
+    sqlx::query_as!(
+        NodeWrappingKeys,
+        r#"SELECT node, CASE WHEN wrapping_keys_of = incarnation THEN wrapping_keys END AS wrapping_keys
+             FROM nodes
+            WHERE lease_until >= clock_timestamp()
+            ORDER BY node COLLATE "C""#
+    )
+    .fetch_all(connection)
+    .await
+}
+
+async fn update(
+    connection: &mut PgConnection,
+    before: &WrappedKey,
+    after: &WrappedKey,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE data_keys SET wrapped = $2, wrapped_by = $3 WHERE key_id = $1",
+        after.key_id.0,
+        after.wrapped,
+        after.wrapped_by.as_ref().map(WrappingKeyId::as_str),
+    )
+    .execute(&mut *connection)
+    .await?;
+    audit::write(
+        connection,
+        &AuditActor::command_line(),
+        "data_key.rewrap",
+        &after.key_id,
+        Some(&DataKeyState::of(before)),
+        Some(&DataKeyState::of(after)),
+    )
+    .await
+}
+
+/// Unwraps the rows as they are stored now, with the new wrapping key alone.
+async fn verify(
+    connection: &mut PgConnection,
+    wrapping: &WrappingKeys,
+    keys: &[DataKey],
+) -> Result<(), DataKeyError> {
+    let stored = read_data_keys(connection).await?;
+    for (row, key) in stored.iter().zip(keys) {
+        let unwrapped = wrapping.current().unwrap_key(row).await?;
+        if stored.len() != keys.len() || !unwrapped.is_same_key(key) {
+            let changed = format!("data key {} differs after it was rewrapped", key.key_id());
+            return Err(sqlx::Error::Protocol(changed).into());
+        }
+    }
+    Ok(())
+}

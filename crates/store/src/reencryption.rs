@@ -1,0 +1,310 @@
+//! Re-encryption of old codes under the newest data key, in the background.
+//!
+//! A request is a row with a position. Each batch reads the codes after the position, encrypts them again outside of a transaction, and
+//! stores them with the new position in one: it can be interrupted at any time, and on concurrent calls one node stores the batch.
+//! A code is replaced only if it is still the one that was read. Orders, voiding and retrieval do not change these columns, and a reader
+//! sees key, nonce and ciphertext of one version of the row.
+
+use serde::Serialize;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection as _, PgConnection, PgPool};
+use time::OffsetDateTime;
+use vouchsafe_domain::money::Amount;
+use vouchsafe_domain::product::{ProductId, Sku};
+use vouchsafe_security::vault::data_key::KeyId;
+use vouchsafe_security::vault::seal::{CodeId, SealError, SealedBlob, Vault};
+
+use crate::audit::{self, AuditActor, NO_STATE, to_bigint};
+use crate::database::Database;
+use crate::stock::sealed_blob;
+
+/// Codes per transaction: some ten milliseconds of encryption and a commit of half a MiB.
+const MAX_CODES: usize = 1_000;
+
+/// Requests that are listed.
+const MAX_LISTED: i64 = 10;
+
+/// Codes under an older key that a node still stores after this time are left to the next request: nodes learn a new key within ten
+/// seconds. Seconds.
+const KEY_LEARNING_TIME_S: f64 = 60.0;
+
+/// A request to encrypt old codes again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReencryptionRow {
+    pub reencryption_id: i32,
+    #[serde(with = "vouchsafe_domain::timestamp")]
+    pub requested_at: OffsetDateTime,
+    /// Codes under older data keys are encrypted again.
+    pub key_id: i32,
+    /// Codes up to this id are done.
+    pub position: i64,
+    pub codes: i64,
+    /// Codes that cannot be decrypted, and stay as they are.
+    pub failures: i64,
+    #[serde(with = "vouchsafe_domain::timestamp::option")]
+    pub ended_at: Option<OffsetDateTime>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestOutcome {
+    Requested(ReencryptionRow),
+    /// One has not ended yet.
+    InProgress(ReencryptionRow),
+    /// There is no older data key for codes.
+    NoOlderKey,
+}
+
+/// A stored code.
+#[derive(Debug)]
+pub struct StoredCode {
+    pub code_id: CodeId,
+    pub sku: Sku,
+    pub sealed: SealedBlob,
+}
+
+/// Codes after the position of a request.
+#[derive(Debug)]
+pub struct ReencryptionBatch {
+    reencryption_id: i32,
+    position: i64,
+    key_id: KeyId,
+    codes: Vec<StoredCode>,
+}
+
+/// A code under its new data key.
+#[derive(Debug)]
+pub struct ReencryptedCode {
+    pub code_id: CodeId,
+    pub before: SealedBlob,
+    pub after: SealedBlob,
+}
+
+impl ReencryptionBatch {
+    /// The codes that need a newer data key.
+    pub fn old_codes(&self) -> impl Iterator<Item = &StoredCode> {
+        self.codes.iter().filter(|code| code.sealed.key_id < self.key_id)
+    }
+
+    /// Encrypts the old codes under the active key of the vault, for the same row and SKU. A code that cannot be decrypted is logged and
+    /// left out.
+    ///
+    /// # Errors
+    /// [`SealError`]; nothing was changed.
+    pub fn encrypt_again(&self, vault: &Vault) -> Result<Vec<ReencryptedCode>, SealError> {
+        let mut codes = Vec::with_capacity(self.codes.len());
+        for StoredCode { code_id, sku, sealed } in self.old_codes() {
+            match vault.open(*code_id, sku, sealed) {
+                Ok(code) => codes.push(ReencryptedCode {
+                    code_id: *code_id,
+                    before: sealed.clone(),
+                    after: vault.seal(*code_id, sku, &code)?,
+                }),
+                Err(error) => {
+                    tracing::error!(code.id = code_id.0, error.message = %error, "cannot encrypt a code again");
+                }
+            }
+        }
+        Ok(codes)
+    }
+
+    /// The newest data key at the request: codes under older ones are encrypted again.
+    #[must_use]
+    pub const fn key_id(&self) -> KeyId {
+        self.key_id
+    }
+
+    const fn is_last(&self) -> bool {
+        self.codes.len() < MAX_CODES
+    }
+}
+
+/// Requests the re-encryption of all codes under older data keys than the newest.
+///
+/// # Errors
+/// [`sqlx::Error`] when the database does not answer.
+pub async fn request_reencryption(database: &PgConnectOptions) -> Result<RequestOutcome, sqlx::Error> {
+    let mut connection = PgConnection::connect_with(database).await?;
+    let mut transaction = connection.begin().await?;
+    let keys =
+        sqlx::query_scalar!("SELECT key_id FROM data_keys WHERE purpose = 'codes' ORDER BY key_id DESC");
+    let keys = keys.fetch_all(&mut *transaction).await?;
+    let [newest, _, ..] = keys[..] else {
+        return Ok(RequestOutcome::NoOlderKey);
+    };
+    let inserted = sqlx::query!(
+        "INSERT INTO code_reencryptions (key_id) VALUES ($1) ON CONFLICT DO NOTHING",
+        newest
+    );
+    let is_new = inserted.execute(&mut *transaction).await?.rows_affected() == 1;
+    if is_new {
+        let actor = AuditActor::command_line();
+        audit::write(
+            &mut transaction,
+            &actor,
+            "code.reencrypt",
+            &newest,
+            NO_STATE,
+            NO_STATE,
+        )
+        .await?;
+    }
+    let open = list_reencryptions(&mut transaction).await?;
+    transaction.commit().await?;
+    connection.close().await?;
+    let newest = open.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
+    Ok(if is_new {
+        RequestOutcome::Requested(newest)
+    } else {
+        RequestOutcome::InProgress(newest)
+    })
+}
+
+/// The latest requests, newest first.
+pub(super) async fn list_reencryptions(
+    connection: &mut PgConnection,
+) -> Result<Vec<ReencryptionRow>, sqlx::Error> {
+    sqlx::query_as!(
+        ReencryptionRow,
+        "SELECT reencryption_id, requested_at, key_id, position, codes, failures, ended_at
+           FROM code_reencryptions
+          ORDER BY reencryption_id DESC
+          LIMIT $1",
+        MAX_LISTED,
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// The background job that encrypts old codes again.
+#[derive(Debug, Clone)]
+pub struct Reencryptions(pub(super) Database);
+
+impl Reencryptions {
+    /// Reads the next codes of the open request, if there is one and all nodes have had the time to learn its data key.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer.
+    pub async fn next_batch(&self) -> Result<Option<ReencryptionBatch>, sqlx::Error> {
+        self.0.run(|pool| async move { next_batch(&pool).await }).await
+    }
+
+    /// Stores codes of the batch, and the position after it. The others of its old codes count as failures. Returns whether there is
+    /// more to do.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`] when the database does not answer. Repeating is safe.
+    pub async fn store(
+        &self,
+        batch: ReencryptionBatch,
+        codes: Vec<ReencryptedCode>,
+    ) -> Result<bool, sqlx::Error> {
+        self.0
+            .run(move |pool| async move { store(&pool, &batch, &codes).await })
+            .await
+    }
+}
+
+async fn next_batch(pool: &PgPool) -> Result<Option<ReencryptionBatch>, sqlx::Error> {
+    let open = sqlx::query!(
+        "SELECT r.reencryption_id, r.position, r.key_id
+           FROM code_reencryptions AS r
+           JOIN data_keys AS k ON k.key_id = r.key_id
+          WHERE r.ended_at IS NULL AND k.created_at < clock_timestamp() - make_interval(secs => $1)",
+        KEY_LEARNING_TIME_S,
+    );
+    let Some(open) = open.fetch_optional(pool).await? else {
+        return Ok(None);
+    };
+    let codes = sqlx::query!(
+        r#"SELECT code_id, product_id AS "product_id: ProductId", denomination AS "denomination: Amount", key_id, nonce, ciphertext
+             FROM codes
+            WHERE code_id > $1
+            ORDER BY code_id
+            LIMIT $2"#,
+        open.position,
+        to_bigint(MAX_CODES),
+    )
+    .try_map(|row| {
+        Ok(StoredCode {
+            code_id: CodeId(row.code_id),
+            sku: Sku {
+                product_id: row.product_id,
+                denomination: row.denomination,
+            },
+            sealed: sealed_blob(row.key_id, row.nonce, row.ciphertext)?,
+        })
+    });
+    Ok(Some(ReencryptionBatch {
+        reencryption_id: open.reencryption_id,
+        position: open.position,
+        key_id: KeyId(open.key_id),
+        codes: codes.fetch_all(pool).await?,
+    }))
+}
+
+/// Locks the request, then codes, then the data key.
+async fn store(
+    pool: &PgPool,
+    batch: &ReencryptionBatch,
+    codes: &[ReencryptedCode],
+) -> Result<bool, sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    let is_current = sqlx::query_scalar!(
+        r#"SELECT true AS "is_current!"
+             FROM code_reencryptions
+            WHERE reencryption_id = $1 AND position = $2 AND ended_at IS NULL
+              FOR UPDATE SKIP LOCKED"#,
+        batch.reencryption_id,
+        batch.position,
+    );
+    if is_current.fetch_optional(&mut *transaction).await?.is_none() {
+        // Another node stores this batch, or has stored it.
+        return Ok(false);
+    }
+    let old_nonces: Vec<&[u8]> = codes.iter().map(|code| &code.before.nonce[..]).collect();
+    let nonces: Vec<&[u8]> = codes.iter().map(|code| &code.after.nonce[..]).collect();
+    let ciphertexts: Vec<&[u8]> = codes.iter().map(|code| &code.after.ciphertext[..]).collect();
+    let updated = sqlx::query!(
+        "UPDATE codes AS c
+            SET key_id = n.key_id, nonce = n.nonce, ciphertext = n.ciphertext
+           FROM unnest($1::bigint[], $2::integer[], $3::bytea[], $4::integer[], $5::bytea[], $6::bytea[])
+                AS n (code_id, old_key_id, old_nonce, key_id, nonce, ciphertext)
+          WHERE c.code_id = n.code_id AND c.key_id = n.old_key_id AND c.nonce = n.old_nonce",
+        &codes.iter().map(|code| code.code_id.0).collect::<Vec<_>>(),
+        &codes.iter().map(|code| code.before.key_id.0).collect::<Vec<_>>(),
+        &old_nonces as _,
+        &codes.iter().map(|code| code.after.key_id.0).collect::<Vec<_>>(),
+        &nonces as _,
+        &ciphertexts as _,
+    );
+    let updated = updated.execute(&mut *transaction).await?.rows_affected();
+    let updated = updated.cast_signed();
+    let position = batch.codes.last().map_or(batch.position, |code| code.code_id.0);
+    let failures = to_bigint(batch.old_codes().count().saturating_sub(codes.len()));
+    sqlx::query!(
+        "UPDATE code_reencryptions
+            SET position = $2,
+                codes = codes + $3,
+                failures = failures + $4,
+                ended_at = CASE WHEN $5 THEN clock_timestamp() END
+          WHERE reencryption_id = $1",
+        batch.reencryption_id,
+        position,
+        updated,
+        failures,
+        batch.is_last(),
+    )
+    .execute(&mut *transaction)
+    .await?;
+    if let Some(code) = codes.first() {
+        sqlx::query!(
+            "UPDATE data_keys SET reencrypted = reencrypted + $2 WHERE key_id = $1",
+            code.after.key_id.0,
+            updated,
+        )
+        .execute(&mut *transaction)
+        .await?;
+    }
+    transaction.commit().await?;
+    Ok(!batch.is_last())
+}

@@ -1,0 +1,74 @@
+//! Data keys in the background: keys of other nodes, the next key when the active one is old, and re-encryption of old codes.
+
+use std::time::{Duration, Instant};
+
+use actix_web::web;
+use tracing::{info, warn};
+
+use super::ticker;
+use crate::service::Service;
+
+/// A sixth of the time that a re-encryption leaves to the nodes to learn a new key.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
+
+/// One indexed lookup.
+const REENCRYPTION_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Bounds the rate to 10,000 codes per second, some 5 MiB of WAL.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
+
+/// Loads data keys of other nodes, and creates the next one in time.
+pub(super) async fn refresh_keys(service: &Service) {
+    let mut tick = ticker(REFRESH_INTERVAL);
+    loop {
+        tick.tick().await;
+        if let Err(error) = service.keyring.refresh(service.max_data_key_age).await {
+            warn!(error.message = %error, "cannot refresh the data keys");
+        }
+    }
+}
+
+/// Encrypts old codes again on request.
+pub(super) async fn reencrypt_codes(service: &Service) {
+    let mut tick = ticker(REENCRYPTION_INTERVAL);
+    loop {
+        tick.tick().await;
+        if let Err(error) = reencrypt_all(service).await {
+            warn!(
+                error.message = format!("{error:#}"),
+                "cannot encrypt old codes again"
+            );
+        }
+    }
+}
+
+async fn reencrypt_all(service: &Service) -> anyhow::Result<()> {
+    loop {
+        let started = Instant::now();
+        let reencryptions = &service.job_store.reencryptions;
+        let Some(batch) = reencryptions.next_batch().await? else {
+            return Ok(());
+        };
+        let old_keys = batch.old_codes().map(|code| code.sealed.key_id);
+        service
+            .keyring
+            .vault_with(old_keys.chain([batch.key_id()]))
+            .await?;
+        // The vault from now on, or with the next key if that one is exhausted.
+        let vault = service.keyring.sealing_vault().await?;
+        let (batch, codes) = web::block(move || {
+            let codes = batch.encrypt_again(&vault);
+            (batch, codes)
+        })
+        .await?;
+        let codes = codes?;
+        let count = codes.len();
+        let has_more = reencryptions.store(batch, codes).await?;
+        info!(codes = count, "old codes encrypted again");
+        if !has_more {
+            return Ok(());
+        }
+        // A backlog takes at most half of a CPU.
+        tokio::time::sleep(started.elapsed().max(MIN_PAUSE)).await;
+    }
+}

@@ -1,0 +1,202 @@
+//! Data keys wrapped by HashiCorp Vault Transit, against a stub of its HTTP API.
+
+use std::sync::Arc;
+
+use sqlx::Executor as _;
+use tokio::runtime::Handle;
+use vouchsafe_kms::transit::{TransitConfig, TransitKey};
+use vouchsafe_security::vault::data_key::{DataKey, KeyId, KeyPurpose, WrappedKey};
+use vouchsafe_security::vault::master_key::MasterKey;
+use vouchsafe_security::vault::wrapping_key::{WrapError, WrappingKey, WrappingKeys};
+use vouchsafe_store::keyring::{Keyring, KeyringError};
+use vouchsafe_store::{PgStore, RewrapOutcome, list_keys, rewrap};
+
+use vouchsafe_test_harness::{Database, TransitStub};
+
+fn transit_at(stub: &TransitStub, mount: &str, key: &str) -> TransitKey {
+    TransitKey::new(TransitConfig {
+        address: &stub.url(),
+        mount,
+        key,
+        token_file: stub.token_file(),
+    })
+    .unwrap()
+}
+
+fn transit(stub: &TransitStub) -> Arc<dyn WrappingKey> {
+    Arc::new(transit_at(stub, "transit", "vouchsafe"))
+}
+
+fn local() -> Arc<dyn WrappingKey> {
+    Arc::new(MasterKey::parse(&"ab".repeat(32)).unwrap())
+}
+
+fn data_key() -> DataKey {
+    DataKey::generate(KeyId(7), KeyPurpose::Codes).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_rotated_from_master_key_to_vault_and_back() {
+    let (database, stub) = (Database::create().await, TransitStub::start());
+    let store = PgStore::open(database.service_options(), Handle::current());
+    let open = async |keys| Keyring::open(store.data_keys.clone(), keys).await;
+    let before = open(WrappingKeys::new(local(), vec![])).await.unwrap();
+    let options = database.service_options();
+    let wrapped_by = async || {
+        let keys = list_keys(&options, false).await.unwrap().data_keys;
+        keys.into_iter()
+            .filter_map(|key| key.wrapped_by)
+            .collect::<Vec<_>>()
+    };
+    let to_vault = WrappingKeys::new(transit(&stub), vec![local()]);
+    assert!(matches!(
+        rewrap(&options, &to_vault).await.unwrap(),
+        RewrapOutcome::Rewrapped(_)
+    ));
+    assert_eq!(wrapped_by().await, ["vault-transit:transit/vouchsafe"; 2]);
+    let vault_alone = WrappingKeys::new(transit(&stub), vec![]);
+    let opened = open(vault_alone.clone()).await.unwrap();
+    assert_eq!(opened.vault().active_key(), before.vault().active_key());
+    let error = open(WrappingKeys::new(local(), vec![])).await.unwrap_err();
+    assert!(
+        matches!(error, KeyringError::Locked(WrapError::NotLoaded { .. })),
+        "{error}"
+    );
+
+    // Rows that were swapped do not decrypt.
+    let mut connection = database.connect().await;
+    let swap = "UPDATE data_keys AS k SET wrapped = (SELECT o.wrapped FROM data_keys AS o WHERE o.key_id <> k.key_id)";
+    connection.execute(swap).await.unwrap();
+    let error = open(vault_alone.clone()).await.unwrap_err().to_string();
+    assert!(
+        error.contains("400 cipher: message authentication failed"),
+        "{error}"
+    );
+    connection.execute(swap).await.unwrap();
+
+    let back = WrappingKeys::new(local(), vec![transit(&stub)]);
+    assert!(matches!(
+        rewrap(&options, &back).await.unwrap(),
+        RewrapOutcome::Rewrapped(_)
+    ));
+    stub.seal();
+    let opened = open(WrappingKeys::new(local(), vec![])).await.unwrap();
+    assert_eq!(opened.vault().active_key(), before.vault().active_key());
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rotation_to_an_unreachable_vault_changes_nothing() {
+    let (database, stub) = (Database::create().await, TransitStub::start());
+    let store = PgStore::open(database.service_options(), Handle::current());
+    let local_alone = || WrappingKeys::new(local(), vec![]);
+    drop(
+        Keyring::open(store.data_keys.clone(), local_alone())
+            .await
+            .unwrap(),
+    );
+    stub.seal();
+    let to_vault = WrappingKeys::new(transit(&stub), vec![local()]);
+    let error = rewrap(&database.service_options(), &to_vault).await.unwrap_err();
+    assert!(error.to_string().contains("unseal it"), "{error}");
+    drop(
+        Keyring::open(store.data_keys.clone(), local_alone())
+            .await
+            .unwrap(),
+    );
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn first_start_with_vault_creates_keys_that_only_vault_unwraps() {
+    let (database, stub) = (Database::create().await, TransitStub::start());
+    let store = PgStore::open(database.service_options(), Handle::current());
+    let vault_alone = WrappingKeys::new(transit(&stub), vec![]);
+    let first = Keyring::open(store.data_keys.clone(), vault_alone.clone())
+        .await
+        .unwrap();
+    assert_eq!(stub.encrypted(), 2);
+    let again = Keyring::open(store.data_keys.clone(), vault_alone).await.unwrap();
+    assert_eq!(again.vault().active_key(), first.vault().active_key());
+    assert_eq!(stub.encrypted(), 2);
+    database.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrapped_key_is_bound_to_its_id_and_purpose() {
+    let stub = TransitStub::start();
+    let (transit, key) = (transit(&stub), data_key());
+    let wrapped = transit.wrap(&key).await.unwrap();
+    assert!(transit.unwrap_key(&wrapped).await.unwrap().is_same_key(&key));
+    for moved in [
+        WrappedKey {
+            key_id: KeyId(8),
+            ..wrapped.clone()
+        },
+        WrappedKey {
+            purpose: KeyPurpose::BlindIndex,
+            ..wrapped.clone()
+        },
+        WrappedKey {
+            wrapped: b"vault:v1:none".to_vec(),
+            ..wrapped.clone()
+        },
+        WrappedKey {
+            wrapped: vec![0xff; 60],
+            ..wrapped
+        },
+    ] {
+        assert!(transit.unwrap_key(&moved).await.is_err(), "{moved:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusal_names_status_and_remedy_and_no_secret() {
+    let stub = TransitStub::start();
+    let key = data_key();
+    let wrap = async |transit: TransitKey| transit.wrap(&key).await.unwrap_err().to_string();
+    let stopped = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}", listener.local_addr().unwrap())
+    };
+    let unreachable = TransitKey::new(TransitConfig {
+        address: &stopped,
+        mount: "transit",
+        key: "vouchsafe",
+        token_file: stub.token_file(),
+    })
+    .unwrap();
+    let mut errors = vec![
+        (
+            wrap(transit_at(&stub, "transit", "other")).await,
+            "path \"transit/encrypt/other\"",
+        ),
+        (
+            wrap(transit_at(&stub, "elsewhere", "vouchsafe")).await,
+            "-path=elsewhere",
+        ),
+        (wrap(unreachable).await, "check VOUCHSAFE_VAULT_ADDR"),
+    ];
+    std::fs::write(stub.token_file(), "wrong-token\n").unwrap();
+    errors.push((
+        wrap(transit_at(&stub, "transit", "vouchsafe")).await,
+        "invalid or expired",
+    ));
+    std::fs::write(stub.token_file(), "\n").unwrap();
+    errors.push((
+        wrap(transit_at(&stub, "transit", "vouchsafe")).await,
+        "has no token",
+    ));
+    std::fs::remove_file(stub.token_file()).unwrap();
+    errors.push((
+        wrap(transit_at(&stub, "transit", "vouchsafe")).await,
+        "cannot read the token for Vault",
+    ));
+    for (error, expected) in errors {
+        assert!(error.contains(expected), "{error}");
+        assert!(
+            !error.contains("wrong-token") && !error.contains("hvs."),
+            "{error}"
+        );
+    }
+}
