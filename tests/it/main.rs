@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests panic on failure")]
 
 mod access;
+mod api_scopes;
 mod approvals;
 mod bookings;
 mod browser;

@@ -18,6 +18,7 @@ use std::time::Duration;
 use dashmap::DashMap;
 use time::OffsetDateTime;
 use vouchsafe_domain::allowlist::Allowlist;
+use vouchsafe_domain::api_scope::{ApiScope, ApiScopes};
 use vouchsafe_domain::approval::ApprovalRule;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::{Limits, RequestClass};
@@ -122,8 +123,17 @@ pub struct Caller {
     pub key_hash: ApiKeyHash,
     /// The first use of the credential must be recorded before the response.
     pub is_awaiting_first_use: bool,
+    /// What the credential may do; `None` is everything.
+    pub scopes: Option<ApiScopes>,
     /// The presented secret: it keys the signature.
     pub secret: ApiSecret,
+}
+
+impl Caller {
+    #[must_use]
+    pub fn has_scope(&self, scope: ApiScope) -> bool {
+        self.scopes.is_none_or(|scopes| scopes.contains(scope))
+    }
 }
 
 /// Every partner and credential of one environment. No method blocks on I/O or returns a lock guard.
@@ -260,6 +270,7 @@ impl AccessRegistry {
             address: known,
             key_hash: credential.key_hash,
             is_awaiting_first_use: credential.is_awaiting_first_use(),
+            scopes: credential.scopes,
             secret,
         })
     }

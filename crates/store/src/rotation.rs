@@ -6,7 +6,7 @@
 //! | revoke unused successors of earlier rotations | their responses were lost |
 //! | set the expiry of the old credential | a later rotation may bring it forward, never postpone it |
 //! | count the live credentials | at most [`MAX_LIVE_CREDENTIALS`] |
-//! | insert the new credential with the allowlist of the old one | a rotation grants no further access |
+//! | insert the new credential with the allowlist and the scopes of the old one | a rotation grants no further access |
 //!
 //! First use and revocation of a successor are each conditional on the other not having happened; the row lock orders them.
 
@@ -118,6 +118,7 @@ async fn rotate(
     }
     let next = Credential {
         allowlist: before.allowlist,
+        scopes: before.scopes,
         rotated_from: Some(credential_id),
         ..next
     };

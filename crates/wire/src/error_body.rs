@@ -10,7 +10,7 @@ use utoipa::openapi::Object;
 use crate::error_code::Code;
 use crate::schema::extensible_enum;
 
-/// An invalid field of a request.
+/// An invalid field of a request, or the missing scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = ErrorDetail)]
 pub struct FieldError {
@@ -102,7 +102,7 @@ struct ErrorFields<'a> {
     code: &'static str,
     /// For humans: what happened and what to do. The wording may change.
     message: &'a str,
-    /// The invalid fields. Only with `VALIDATION_FAILED`.
+    /// The invalid fields with `VALIDATION_FAILED`; with `MISSING_SCOPE` one entry whose `field` is `scope` and whose `message` is the scope.
     #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
     details: &'a [FieldError],
     /// Whether the same request with the same `Idempotency-Key` may succeed later.

@@ -7,6 +7,7 @@
 //! | signed request: check path, body, signature | 400, 408, 413, 415, 401 |
 //! | record the first use of a rotated credential | 401 if it was revoked meanwhile, 503 |
 //! | count the request against the rate limit | 429 |
+//! | check the scope that the route requires | 403 |
 //!
 //! The signature is verified once, over the raw bytes, before anything parses them. Only fully authenticated requests count
 //! against the rate limit of their API key; requests that end as 401 count against their client address.
@@ -35,7 +36,7 @@ use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 
 use super::listener_peers::ListenerPeers;
-use super::{rate_limit_headers, refusals};
+use super::{api_scope, rate_limit_headers, refusals};
 use crate::api::body;
 use crate::api::error::ApiError;
 use crate::api::request_outcome::{self, RequestOutcome};
@@ -221,7 +222,7 @@ impl<'a> IncomingRequest<'a> {
         })
     }
 
-    /// Last step: records the first use of the credential and takes one request from the quota.
+    /// Last steps: records the first use of the credential, takes one request from the quota and checks the scope.
     async fn admit(
         &self,
         caller: registry::Caller,
@@ -233,6 +234,7 @@ impl<'a> IncomingRequest<'a> {
         let rate_limits = &self.service.rate_limits;
         let result = rate_limits.try_acquire(self.rate_limit_key(&caller), self.service.clock.monotonic());
         self.apply_rate_limit(&caller, result)?;
+        api_scope::check(self.request, &caller)?;
         let partner_id = caller.partner.partner_id;
         request_outcome::report(self.request, partner_id, || RequestOutcome::Authenticated {
             credential_id: caller.credential_id,

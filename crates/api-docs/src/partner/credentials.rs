@@ -18,7 +18,7 @@ pub fn rotate(operation: Operation) -> Operation {
         .describe(
             ACCESS,
             "Rotate your credential",
-            "Creates a credential and sets an expiry on the one that signs this request. If the response is lost, call again \
+            "Creates a credential with the allowlist and the scopes of the one that signs this request, and sets an expiry on that one. If the response is lost, call again \
              with the same credential: a new credential from an earlier call is revoked if it was never used. Takes no \
              `Idempotency-Key`.",
         )
