@@ -7,6 +7,7 @@ mod runtimes;
 mod stock;
 
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use vouchsafe_actors::supervisor::ActorTotals;
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_procurement::metrics::VendorMetrics;
 use vouchsafe_security::rate_limiter::RateLimiter;
+use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_store::ConnectionMetrics;
 use vouchsafe_webhooks::metrics::EndpointMetrics;
 use vouchsafe_wire::error_code::Code;
@@ -73,6 +75,11 @@ struct ClassLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CodeLabels {
     code: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -148,8 +155,8 @@ own_metrics! {
         "authentication_failures" "Requests that failed authentication, by error code, including those rejected with 429";
     certificate_files_rejected: Family<ListenerLabels, Gauge> =
         "certificate_files_rejected" "1 while a listener uses other certificate files than those on disk, which it cannot use";
-    operator_sign_in_failures: Counter =
-        "operator_sign_in_failures" "Requests with a wrong operator token, including those rejected with 429";
+    security_events: Family<ReasonLabels, Counter> =
+        "security_events" "Right secrets from foreign addresses and failed sign-ins of operators, including those rejected with 429";
 }
 
 /// All metrics of the process.
@@ -205,6 +212,10 @@ impl Metrics {
             span_export: if cfg!(feature = "otlp") { "otlp" } else { "none" },
         };
         metrics.own.build.get_or_create(&build).set(1);
+        // An alert on the first event needs the zero before it.
+        for reason in SecurityEventReason::ALL {
+            drop(metrics.security_events(reason));
+        }
         metrics.stock.register(registry);
         metrics.journal.register(registry);
         metrics.vendors.register(registry);
@@ -319,9 +330,14 @@ impl Metrics {
             .inc();
     }
 
-    /// Counts a request with a wrong operator token.
-    pub(crate) fn record_operator_sign_in_failure(&self) {
-        self.own.operator_sign_in_failures.inc();
+    /// Counts a security event.
+    pub(crate) fn record_security_event(&self, reason: SecurityEventReason) {
+        self.security_events(reason).inc();
+    }
+
+    fn security_events(&self, reason: SecurityEventReason) -> impl Deref<Target = Counter> {
+        let reason = reason.as_str();
+        self.own.security_events.get_or_create(&ReasonLabels { reason })
     }
 
     /// Records whether the certificate files of a listener could be used.

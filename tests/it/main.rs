@@ -88,6 +88,7 @@ mod routes;
 mod sandbox_faults;
 mod sandbox_orders;
 mod search;
+mod security_events;
 mod service_manager;
 mod service_role;
 mod shared_deliveries;

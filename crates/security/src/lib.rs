@@ -34,6 +34,7 @@ pub mod rate_limiter;
 pub mod registry;
 pub mod secret;
 pub mod secret_file;
+pub mod security_event;
 pub mod signature;
 pub mod sliding_window;
 pub mod vault;

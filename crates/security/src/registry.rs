@@ -29,6 +29,7 @@ use super::client_address::ClientAddress;
 use super::credential::{ApiKey, ApiKeyHash, ApiSecret, ApiSecretHash, Credential};
 use super::environment::Environment;
 use super::headers::AuthHeaders;
+use super::security_event::HeldCredential;
 
 /// How long ended credentials are retained: longer than a change that began before may take.
 const ENDED_RETENTION: Duration = Duration::from_secs(3_600);
@@ -104,7 +105,7 @@ pub enum AccessError {
     /// The credentials are valid, the client address is not allowed.
     #[error("{address} is not on the allowlist")]
     IpNotAllowed {
-        partner_id: PartnerId,
+        credential: HeldCredential,
         address: ClientAddress,
     },
     #[error("the partner is suspended")]
@@ -259,7 +260,8 @@ impl AccessRegistry {
             .known_ip()
             .filter(|known| is_address_allowed(&partner, &credential, *known));
         let Some(known) = admitted else {
-            return Err(AccessError::IpNotAllowed { partner_id, address });
+            let credential = HeldCredential::of(&credential);
+            return Err(AccessError::IpNotAllowed { credential, address });
         };
         if !partner.status.admits(class) {
             return Err(AccessError::PartnerSuspended { partner_id });

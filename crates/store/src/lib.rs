@@ -44,6 +44,7 @@ mod revocation;
 mod rotation;
 pub mod schema;
 mod search;
+mod security_events;
 mod service_role;
 mod stock;
 mod stock_claims;

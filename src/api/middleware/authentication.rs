@@ -10,7 +10,10 @@
 //! | check the scope that the route requires | 403 |
 //!
 //! The signature is verified once, over the raw bytes, before anything parses them. Only fully authenticated requests count
-//! against the rate limit of their API key; requests that end as 401 count against their client address.
+//! against the rate limit of their API key; requests that end as 401, or with right credentials from a foreign address, count against
+//! their client address.
+
+mod errors;
 
 use std::marker::PhantomData;
 use std::net::IpAddr;
@@ -24,19 +27,21 @@ use bytes::Bytes;
 use vouchsafe_domain::ids::{CredentialId, PartnerId};
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_security::client_address::{ClientAddress, X_FORWARDED_FOR};
-use vouchsafe_security::framing::{FramingError, SignedRequest};
+use vouchsafe_security::framing::SignedRequest;
 use vouchsafe_security::headers::{
     AuthHeaders, IDEMPOTENCY_KEY, X_API_KEY, X_API_SECRET, X_SIGNATURE, X_TIMESTAMP,
 };
 use vouchsafe_security::rate_limiter::RateLimitKey;
 use vouchsafe_security::registry::{self, AccessError, PartnerAccess};
-use vouchsafe_security::signature::{self, SignatureError};
+use vouchsafe_security::security_event::{SecurityEvent, SecurityEventReason};
+use vouchsafe_security::signature;
 use vouchsafe_security::sliding_window::{Exhausted, RateLimitStatus};
 use vouchsafe_store::AuditActor;
 use vouchsafe_wire::error_code::Code;
 
+use self::errors::{access_error, signature_error};
 use super::listener_peers::ListenerPeers;
-use super::{api_scope, rate_limit_headers, refusals};
+use super::{api_scope, rate_limit_headers, refusals, security_events};
 use crate::api::body;
 use crate::api::error::ApiError;
 use crate::api::request_outcome::{self, RequestOutcome};
@@ -185,13 +190,23 @@ impl<'a> IncomingRequest<'a> {
         let result = registry.authenticate(&presented, self.address, self.class, now);
         let partner_id = match &result {
             Ok(caller) => Some(caller.partner.partner_id),
-            Err(
-                AccessError::IpNotAllowed { partner_id, .. } | AccessError::PartnerSuspended { partner_id },
-            ) => Some(*partner_id),
+            Err(AccessError::IpNotAllowed { credential, .. }) => Some(credential.partner_id),
+            Err(AccessError::PartnerSuspended { partner_id }) => Some(*partner_id),
             Err(AccessError::InvalidCredentials) => None,
         };
         refusals::attach(self.request, self.class, partner_id);
-        result.map_err(|error| self.reject(access_error(error)))
+        result.map_err(|error| match &error {
+            AccessError::IpNotAllowed { credential, .. } => {
+                let event = SecurityEvent {
+                    reason: SecurityEventReason::ForeignAddress,
+                    credential: Some(*credential),
+                    address: self.address.accountable_ip(),
+                };
+                let recorded = security_events::record(self.service, &event);
+                self.limit_failures(access_error(error), recorded)
+            }
+            _ => self.reject(access_error(error)),
+        })
     }
 
     /// Rejects before the body is read if the rate limit is exhausted. Takes nothing from the quota.
@@ -306,13 +321,18 @@ impl<'a> IncomingRequest<'a> {
             ..
         } = self.service;
         metrics.record_authentication_failure(error.code);
-        match rate_limits.record_auth_failure(self.address.accountable_ip(), clock.monotonic()) {
-            Ok(_) => error,
-            Err(exhausted) => {
-                metrics.record_rate_limited(RequestClass::Auth);
-                rate_limit_headers::too_many_failures_error(exhausted, "key, secret, clock and signature")
-            }
-        }
+        let recorded = rate_limits.record_auth_failure(self.address.accountable_ip(), clock.monotonic());
+        self.limit_failures(error, recorded.map(drop))
+    }
+
+    /// The error, or the one that says nothing about the request if too many of its client address have failed.
+    fn limit_failures(&self, error: ApiError, recorded: Result<(), Exhausted>) -> ApiError {
+        let Err(exhausted) = recorded else {
+            return error;
+        };
+        self.service.metrics.record_rate_limited(RequestClass::Auth);
+        let causes = "key, secret, clock, signature and address";
+        rate_limit_headers::too_many_failures_error(exhausted, causes)
     }
 }
 
@@ -360,32 +380,4 @@ pub(crate) fn auth_headers(request: &HttpRequest) -> AuthHeaders<'_> {
         };
         values.map(|value| value.as_bytes())
     })
-}
-
-fn access_error(error: AccessError) -> ApiError {
-    match error {
-        AccessError::InvalidCredentials => ApiError::new(
-            Code::InvalidCredentials,
-            "invalid credentials: send X-API-Key and X-API-Secret, each once, of one active credential of this environment",
-        ),
-        AccessError::IpNotAllowed { address, .. } => ApiError::new(
-            Code::IpNotAllowed,
-            format!("address {address} is not on the allowlist; ask the operator to add it"),
-        ),
-        AccessError::PartnerSuspended { .. } => ApiError::new(
-            Code::PartnerSuspended,
-            "the partner is suspended; contact the operator",
-        ),
-    }
-}
-
-fn signature_error(error: SignatureError) -> ApiError {
-    match error {
-        SignatureError::Timestamp(error) => ApiError::new(Code::TimestampOutOfRange, error.to_string()),
-        SignatureError::Framing(FramingError::Body) => ApiError::new(
-            Code::MalformedRequest,
-            "the body must be empty or a JSON object that begins with {",
-        ),
-        other => ApiError::new(Code::InvalidSignature, other.to_string()),
-    }
 }

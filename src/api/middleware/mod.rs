@@ -9,4 +9,5 @@ pub(crate) mod rate_limit_headers;
 pub(crate) mod readiness_gate;
 mod refusals;
 pub(crate) mod sandbox_observer;
+mod security_events;
 pub(crate) mod trace;
