@@ -106,5 +106,6 @@ mod vendors;
 mod verify_under_load;
 mod voided_stock;
 mod webhook_certification;
+mod webhook_moves;
 mod webhook_retry;
 mod webhooks;

@@ -38,3 +38,4 @@ pub mod security_event;
 pub mod signature;
 pub mod sliding_window;
 pub mod vault;
+pub mod webhook_url;
