@@ -7,7 +7,6 @@ mod runtimes;
 mod stock;
 
 use std::borrow::Cow;
-use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -27,7 +26,6 @@ use vouchsafe_actors::supervisor::ActorTotals;
 use vouchsafe_domain::limits::RequestClass;
 use vouchsafe_procurement::metrics::VendorMetrics;
 use vouchsafe_security::rate_limiter::RateLimiter;
-use vouchsafe_security::security_event::SecurityEventReason;
 use vouchsafe_store::ConnectionMetrics;
 use vouchsafe_webhooks::metrics::EndpointMetrics;
 use vouchsafe_wire::error_code::Code;
@@ -40,6 +38,7 @@ use self::stock::StockMetrics;
 pub(crate) use self::stock::StockTotals;
 use crate::live::Traffic;
 use vouchsafe_telemetry::Telemetry;
+use vouchsafe_telemetry::security_event_metrics::SecurityEventMetrics;
 
 /// Label of the listener of partners.
 pub(crate) const PARTNER_LISTENER: &str = "partner";
@@ -75,11 +74,6 @@ struct ClassLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CodeLabels {
     code: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabels {
-    reason: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -155,8 +149,6 @@ own_metrics! {
         "authentication_failures" "Requests that failed authentication, by error code, including those rejected with 429";
     certificate_files_rejected: Family<ListenerLabels, Gauge> =
         "certificate_files_rejected" "1 while a listener uses other certificate files than those on disk, which it cannot use";
-    security_events: Family<ReasonLabels, Counter> =
-        "security_events" "Right secrets from foreign addresses and failed sign-ins of operators, including those rejected with 429";
 }
 
 /// All metrics of the process.
@@ -171,6 +163,7 @@ pub(crate) struct Metrics {
     endpoints: EndpointMetrics,
     connections: ConnectionMetrics,
     runtimes: Runtimes,
+    security_events: SecurityEventMetrics,
     traffic: Traffic,
 }
 
@@ -193,6 +186,7 @@ impl Metrics {
             endpoints: EndpointMetrics::default(),
             connections: ConnectionMetrics::default(),
             runtimes: Runtimes::default(),
+            security_events: SecurityEventMetrics::default(),
             traffic: Traffic::default(),
             registry: Registry::default(),
         };
@@ -212,16 +206,13 @@ impl Metrics {
             span_export: if cfg!(feature = "otlp") { "otlp" } else { "none" },
         };
         metrics.own.build.get_or_create(&build).set(1);
-        // An alert on the first event needs the zero before it.
-        for reason in SecurityEventReason::ALL {
-            drop(metrics.security_events(reason));
-        }
         metrics.stock.register(registry);
         metrics.journal.register(registry);
         metrics.vendors.register(registry);
         metrics.deliveries.register(registry);
         metrics.endpoints.register(registry);
         metrics.connections.register(registry);
+        metrics.security_events.register(registry);
         registry.register_collector(Box::new(metrics.runtimes.clone()));
         telemetry.register(registry);
         Self {
@@ -330,14 +321,9 @@ impl Metrics {
             .inc();
     }
 
-    /// Counts a security event.
-    pub(crate) fn record_security_event(&self, reason: SecurityEventReason) {
-        self.security_events(reason).inc();
-    }
-
-    fn security_events(&self, reason: SecurityEventReason) -> impl Deref<Target = Counter> {
-        let reason = reason.as_str();
-        self.own.security_events.get_or_create(&ReasonLabels { reason })
+    /// The metrics of security events.
+    pub(crate) const fn security_events(&self) -> &SecurityEventMetrics {
+        &self.security_events
     }
 
     /// Records whether the certificate files of a listener could be used.

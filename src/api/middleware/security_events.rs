@@ -11,7 +11,7 @@ use crate::service::Service;
 /// # Errors
 /// [`Exhausted`] above the limit of failed authentications of the client's address.
 pub(super) fn record(service: &Service, event: &SecurityEvent) -> Result<(), Exhausted> {
-    service.metrics.record_security_event(event.reason);
+    service.metrics.security_events().record(event.reason);
     let has_own_count = service.security_events.record(event, service.clock.now());
     let status = service
         .rate_limits
